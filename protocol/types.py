@@ -1,0 +1,75 @@
+"""Units and element types that every part of the protocol shares."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NewType
+
+Digest = NewType("Digest", bytes)
+"""A 32-byte SHA-256 or keccak-256 digest."""
+
+Address = NewType("Address", bytes)
+"""A 20-byte account or contract address."""
+
+Wei = NewType("Wei", int)
+"""An amount of a token in its smallest unit."""
+
+Step = NewType("Step", int)
+"""An inner optimizer step, counted from the genesis of the run."""
+
+Round = NewType("Round", int)
+"""A round of the run, counted from 0."""
+
+Seat = NewType("Seat", int)
+"""The index of a solver's seat in the roster of a round."""
+
+
+class DType(IntEnum):
+    """The element types of tensors; the integers are the codes on chain (DESIGN section 3).
+
+    u8, i8 and u16 are storage types: they load exactly as i32 and are stored as the low bits of an i32.
+    """
+
+    F32 = 0
+    I32 = 1
+    I64 = 2
+    BOOL = 3
+    U8 = 4
+    I8 = 5
+    U16 = 6
+
+    @property
+    def size(self) -> int:
+        """Bytes that one element occupies in a tensor leaf."""
+        return _SIZES[self]
+
+    @property
+    def is_storage(self) -> bool:
+        """Whether elements are computed as i32 and only stored in this type."""
+        return self in (DType.U8, DType.I8, DType.U16)
+
+    @property
+    def value_type(self) -> DType:
+        """The type of a scalar register that holds an element of this type."""
+        return DType.I32 if self.is_storage else self
+
+    @property
+    def is_float(self) -> bool:
+        """Whether elements are binary32 patterns."""
+        return self is DType.F32
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether elements are two's complement or unsigned integers (bool is neither)."""
+        return self not in (DType.F32, DType.BOOL)
+
+
+_SIZES: dict[DType, int] = {
+    DType.F32: 4,
+    DType.I32: 4,
+    DType.I64: 8,
+    DType.BOOL: 1,
+    DType.U8: 1,
+    DType.I8: 1,
+    DType.U16: 2,
+}
