@@ -1,44 +1,145 @@
-"""The errors that every part raises: one base with a stable code and a remedy, in four families."""
+"""Errors that say what happened, why, and what to do next.
 
-from __future__ import annotations
+Every error has a stable code (equal to the Solidity custom error where a contract raises the same one), a message and a
+remedy. Four families: the user can fix it, the other side is unreachable, the other side is dishonest, or we are wrong.
+"""
 
+from enum import IntEnum
 from typing import ClassVar
 
 
-class AssayError(Exception):
-    """Base of all errors: the message says what happened and why, `remedy` what to do next.
+class ExitCode(IntEnum):
+    """Exit codes of the `assay` command; documented, never renumbered."""
 
-    `code` is stable and equals the name of the Solidity custom error where there is one.
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    CONFIG = 3
+    NETWORK = 4
+    FUNDS = 5
+    REJECTED = 6
+    NUMERICS = 7
+    FRAUD = 8
+    DEADLINE = 9
+    CANCELLED = 10
+    INTERRUPTED = 130
+
+
+class AssayError(Exception):
+    """Base of all errors that a person may see.
+
+    The message is one sentence on what happened and why; `remedy` one sentence on what to do next; `code` a stable name
+    such as `PortInUse`, the class's own unless given; `details` are figures and evidence that a script may want.
     """
 
-    code: ClassVar[str] = "AssayError"
-    remedy: str = "See docs/protocol.md."
+    exit_code: ClassVar[ExitCode] = ExitCode.ERROR
+    code: str = "AssayError"
+    remedy: str = ""
 
-    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+    def __init__(self, message: str, *, code: str | None = None, remedy: str | None = None, **details: object) -> None:
         super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
         if remedy is not None:
             self.remedy = remedy
+        self.details: dict[str, object] = details
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "code" not in cls.__dict__:
+            cls.code = cls.__name__
+
+    def explain(self) -> str:
+        """What a person reads: what happened, then what to do."""
+        return f"{self.message} {self.remedy}".rstrip()
+
+    def to_json(self) -> dict[str, object]:
+        """The error as `--json` prints it."""
+        return {
+            "code": self.code,
+            "exit_code": int(self.exit_code),
+            "message": self.message,
+            "remedy": self.remedy,
+            "details": self.details,
+        }
+
+
+# --- the user can fix it
 
 
 class UserError(AssayError):
-    """What the user gave cannot be used."""
+    """What was asked for cannot be done as asked; nothing was changed."""
 
-    code = "UserError"
+
+class UsageError(UserError):
+    """A command, option or argument is wrong."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ConfigError(UserError):
+    """A setting, key, password or installed tool is wrong or missing."""
+
+    exit_code = ExitCode.CONFIG
+
+
+class FundsError(UserError):
+    """A balance, allowance or stake does not cover what was asked for."""
+
+    exit_code = ExitCode.FUNDS
+
+
+class RejectedError(UserError):
+    """The protocol refuses it: the contract reverted, or a rule says no; `code` is the custom error's name."""
+
+    exit_code = ExitCode.REJECTED
+
+
+class NumericsError(UserError):
+    """A program cannot be lowered, or a calculation left the range that the arithmetic defines."""
+
+    exit_code = ExitCode.NUMERICS
+
+
+class CancelledError(UserError):
+    """The user said no, or the operation was given up before it changed anything."""
+
+    exit_code = ExitCode.CANCELLED
+
+
+# --- the other side is unreachable
 
 
 class UnavailableError(AssayError):
-    """Something outside cannot be reached now; trying again may help."""
+    """A node, a store or a file that should answer does not; trying again may help."""
 
-    code = "UnavailableError"
+    exit_code = ExitCode.NETWORK
+
+
+class DeadlineError(UnavailableError):
+    """Something came too late, by the chain's clock or by a limit that was stated."""
+
+    exit_code = ExitCode.DEADLINE
+
+
+# --- the other side is dishonest
 
 
 class FraudError(AssayError):
-    """The other side broke the protocol; subclasses carry the evidence."""
+    """Bytes contradict what was claimed about them; `details` carries the evidence."""
 
-    code = "FraudError"
+    exit_code = ExitCode.FRAUD
+
+
+class MismatchError(FraudError):
+    """Two calculations that must agree on every bit do not: of ours and theirs, one is wrong."""
+
+    exit_code = ExitCode.NUMERICS
+
+
+# --- we are wrong
 
 
 class InvariantError(AssayError):
-    """Our own program is wrong."""
-
-    code = "InvariantError"
+    """Something that cannot happen did: a defect in Assay, to be reported with the code and details."""

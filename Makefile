@@ -1,0 +1,75 @@
+# Everything a person types. `make help` lists it.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+.SUFFIXES:
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+JOBS   ?= 2
+ARGS   ?=
+BIN    := .venv/bin
+FORGE  := $(BIN)/python tools/forge.py
+
+# Torch's threads and the test workers share the same cores.
+TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
+PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile
+
+.PHONY: help setup demo test test-long check lint types fmt-sol docs-check leak-check cover format lock vectors mutants wheel-check clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: ## install the locked dependencies and compile the contracts; a second run installs nothing
+	@PYTHON="$(PYTHON)" tools/setup.sh
+
+demo: setup ## train, cheat, catch, settle and claim on this machine (ARGS="--cheat silent")
+	@$(BIN)/assay demo $(ARGS)
+
+test: setup ## every test not marked `long`, Python and forge
+	$(PYTEST) -m "not long"
+	$(FORGE) test
+
+test-long: setup ## the tests marked `long`, all vectors, deeper fuzzing
+	$(PYTEST) -m long --fail-on-skip
+	ASSAY_VECTORS=20000 $(PYTEST) -m "vectors and not long" --fail-on-skip
+	FOUNDRY_PROFILE=long $(FORGE) test
+
+check: setup lint types fmt-sol docs-check leak-check cover ## the gate: lint, types, docs, tests, coverage floor
+	$(FORGE) test
+
+lint:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types:
+	$(BIN)/mypy
+
+fmt-sol:
+	$(FORGE) fmt --check
+
+docs-check:
+	$(BIN)/python tools/check_docs.py
+
+leak-check:
+	$(BIN)/python tools/check_leaks.py
+
+cover:
+	$(PYTEST) -m "not long" --cov --cov-report=term:skip-covered
+
+format: setup ## rewrite sources in the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(FORGE) fmt
+
+lock: ## write requirements.lock from requirements*.in (needs a network)
+	$(PYTHON) tools/lock.py
+
+vectors: setup ## compare every implementation of the arithmetic on 20,000 cases per operator
+	ASSAY_VECTORS=20000 $(PYTEST) -m vectors --fail-on-skip
+
+mutants: setup ## apply each checked-in fault and see its named test turn red
+	$(BIN)/python tools/mutants.py $(ARGS)
+
+clean: ## remove what was built and installed here
+	rm -rf .venv .build node_modules build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*

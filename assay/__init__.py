@@ -1,0 +1,1 @@
+"""What a user touches: the `assay` command, its configuration and the explorer."""

@@ -1,0 +1,1 @@
+"""Capture of PyTorch into programs, executors, kernels and traces."""

@@ -1,0 +1,1 @@
+"""The chain: node, client, executable model of the contracts, event indexer."""

@@ -1,0 +1,1 @@
+"""The solver: stakes, trains, commits and defends its claims."""

@@ -1,0 +1,33 @@
+"""Shared by all tests: the number of vectors, skips that fail on demand, and counts at the end."""
+
+import os
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fail-on-skip", action="store_true", help="a skipped test is a failed run")
+
+
+@pytest.fixture(scope="session")
+def vector_count() -> int:
+    """Cases per operator in tests marked `vectors`: a fixed subset by default, ASSAY_VECTORS for more."""
+    return int(os.environ.get("ASSAY_VECTORS", "500"))
+
+
+def _count(terminal: pytest.TerminalReporter, outcome: str) -> int:
+    return len(terminal.stats.get(outcome, []))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    counts = {name: _count(terminalreporter, name) for name in ("passed", "failed", "error", "skipped", "xfailed")}
+    terminalreporter.write_line("counts: " + ", ".join(f"{name} {number}" for name, number in counts.items()))
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if hasattr(session.config, "workerinput") or not session.config.getoption("--fail-on-skip"):
+        return
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and exitstatus == 0 and _count(terminal, "skipped"):
+        terminal.write_line("a test was skipped, and --fail-on-skip was given", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Installs the locked dependencies into .venv and node_modules and compiles the contracts.
+# A stamp names the content of the locks and this folder, so a second run installs nothing and a moved
+# or updated clone installs again. One set-up at a time per clone; clones share nothing but pip's and npm's caches.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+die() { printf 'setup: %s\n' "$1" >&2; exit 1; }
+key() { { pwd -P; cat "$@"; } | sha256sum | cut -c1-16; }
+
+mkdir -p .build
+if command -v flock >/dev/null && [ -z "${ASSAY_SETUP_LOCKED:-}" ]; then
+  export ASSAY_SETUP_LOCKED=1
+  exec flock .build/setup.lock "$0"
+fi
+
+PYTHON="${PYTHON:-$(command -v python3.11 || command -v python3 || true)}"
+[ -n "$PYTHON" ] || die "Python 3.11 is missing: install it, or name it with 'make setup PYTHON=/path/to/python3.11'"
+
+py_stamp=".venv/.assay-$(key requirements.lock requirements-torch.in pyproject.toml)"
+if [ ! -e "$py_stamp" ]; then
+  "$PYTHON" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
+    || die "Python 3.11 is needed, $PYTHON is $("$PYTHON" -V 2>&1): name another with 'make setup PYTHON=...'"
+  echo "setup: installing Python packages into .venv (about 1.2 GB on disk, once)" >&2
+  rm -f .venv/.assay-*
+  "$PYTHON" -m venv --clear .venv
+  # The lock holds everything with hashes, torch's own needs too; torch comes after, so it pulls nothing that is not locked
+  # except, for a CUDA build, the CUDA libraries that go with it.
+  .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements.lock
+  .venv/bin/pip install --quiet --disable-pip-version-check --only-binary :all: -r requirements-torch.in
+  .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+  touch "$py_stamp"
+fi
+
+js_stamp="node_modules/.assay-$(key package-lock.json)"
+if [ ! -e "$js_stamp" ]; then
+  command -v npm >/dev/null || die "npm is missing: install Node.js 20 or newer with npm"
+  echo "setup: installing node packages into node_modules (anvil, forge, cast, solc, OpenZeppelin)" >&2
+  npm ci --silent
+  touch "$js_stamp"
+fi
+
+if [ -n "$(find contracts -name '*.sol' -print -quit)" ]; then
+  .venv/bin/python tools/forge.py build --quiet
+fi

@@ -1,0 +1,1 @@
+"""The verifier: replays sampled intervals, attests to them and challenges what differs."""

@@ -1,0 +1,1 @@
+"""The whistleblower: re-audits the verifiers' attestations."""
