@@ -7,7 +7,8 @@ subgroup, exactly as the contract does with the pairing precompile.
 Two implementations of one interface: `ARKWORKS` (a native binding, about 1 ms to sign and 3 ms to verify) and `PY_ECC`
 (pure Python, the reference, about 0.2 s and 0.6 s). `default_curve()` takes the native one where it is installed.
 
-Source: EIP-2537 (encodings), RFC 9380 (hash to curve), draft-irtf-cfrg-bls-signature-05 (scheme), docs/adr/0003-draws.md.
+Source: EIP-2537 (encodings), RFC 9380 (hash to curve), draft-irtf-cfrg-bls-signature-05 (scheme),
+docs/adr/0003-draws.md.
 """
 
 from __future__ import annotations
@@ -232,7 +233,7 @@ def _py_ecc() -> Any:
 def _checked(secret: int) -> int:
     if not 0 < secret < CURVE_ORDER:
         # The value itself is not repeated: this text may end in a log.
-        raise InvariantError("a BLS secret must lie in [1, curve order)")
+        raise InvariantError("A BLS secret must lie in [1, curve order).")
     return secret
 
 

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from assay.protocol.errors import UserError
+from assay.protocol.errors import ConfigError
 
 T = TypeVar("T")
 
@@ -34,20 +34,18 @@ MAX_SCRYPT_WORK: Final = 1 << 25
 MAX_PBKDF2_ROUNDS: Final = 1 << 25
 
 
-class KeystoreCorrupt(UserError):
+class KeystoreCorrupt(ConfigError):
     """A keystore document is not what it claims to be."""
 
-    code = "KeystoreCorrupt"
     remedy = "Restore the file from its backup, or import the key again."
 
 
-class WrongPassword(UserError):
+class WrongPassword(ConfigError):
     """The checksum does not fit the password; a damaged ciphertext looks the same."""
 
-    code = "WrongPassword"
     remedy = (
-        "Use the password the keystore was made with (ETH_PASSWORD names a file that holds it). "
-        "If you are sure of it, the file is damaged: restore its backup."
+        "Use the password it was made with (ETH_PASSWORD names a file that holds it); if you are sure of it, the file "
+        "is damaged: restore its backup."
     )
 
 
@@ -97,22 +95,20 @@ def encrypt_secret(
 def decrypt_secret(document: object, password: str) -> bytes:
     """The 32-byte secret of a document.
 
-    Raises UserError `KeystoreCorrupt` for a document that is malformed or asks for unreasonable work, `WrongPassword`
+    Raises KeystoreCorrupt for a document that is malformed or asks for unreasonable work, WrongPassword
     when the checksum does not fit.
     """
     crypto = _field(document, "crypto", dict)
     if _field(document, "version", int) != VERSION:
-        raise KeystoreCorrupt("the keystore cannot be read: it is not version 4")
+        raise corrupt("it is not version 4")
     kdf, checksum, cipher = (_field(crypto, name, dict) for name in ("kdf", "checksum", "cipher"))
     if _field(checksum, "function", str) != "sha256" or _field(cipher, "function", str) != "aes-128-ctr":
-        raise KeystoreCorrupt(
-            "the keystore cannot be read: it uses a checksum or cipher that is not sha256 or aes-128-ctr"
-        )
+        raise corrupt("it uses a checksum or cipher that is not sha256 or aes-128-ctr")
     message = _hex(cipher, "message", 32, 32)
     iv = _hex(_field(cipher, "params", dict), "iv", 16, 16)
     key = _derive(_field(kdf, "function", str), _field(kdf, "params", dict), password)
     if not hmac.compare_digest(_checksum(key, message), _hex(checksum, "message", 32, 32)):
-        raise WrongPassword("the password does not open this keystore")
+        raise WrongPassword("The password does not open this keystore.")
     return _aes_ctr(key, iv, message)
 
 
@@ -122,23 +118,26 @@ def public_key_of(document: object) -> bytes:
 
 
 def check_scrypt_work(n: int, r: int, p: int) -> None:
-    """Refuse parameters that would take the machine's memory or minutes (UserError `KeystoreCorrupt`)."""
+    """Refuse parameters that would take the machine's memory or minutes (KeystoreCorrupt)."""
     if n < 2 or n & (n - 1) or r < 1 or p < 1 or 128 * n * r > MAX_SCRYPT_MEMORY or n * r * p > MAX_SCRYPT_WORK:
-        raise KeystoreCorrupt(
-            f"the keystore cannot be read: its scrypt parameters (n={n}, r={r}, p={p}) are out of bounds"
-        )
+        raise corrupt(f"its scrypt parameters (n={n}, r={r}, p={p}) are out of bounds")
 
 
 def check_pbkdf2_work(rounds: int) -> None:
-    """Refuse a number of rounds that would take minutes (UserError `KeystoreCorrupt`)."""
+    """Refuse a number of rounds that would take minutes (KeystoreCorrupt)."""
     if not 1 <= rounds <= MAX_PBKDF2_ROUNDS:
-        raise KeystoreCorrupt(f"the keystore cannot be read: its pbkdf2 rounds ({rounds}) are out of bounds")
+        raise corrupt(f"its pbkdf2 rounds ({rounds}) are out of bounds")
+
+
+def corrupt(reason: str) -> KeystoreCorrupt:
+    """The error for a document, with the reason in a few words."""
+    return KeystoreCorrupt(f"The keystore cannot be used: {reason}.")
 
 
 def _derive(function: str, params: dict[str, Any], password: str) -> bytes:
     salt = _hex(params, "salt", 8, 64)
     if _field(params, "dklen", int) != 32:
-        raise KeystoreCorrupt("the keystore cannot be read: its derived key does not have 32 bytes")
+        raise corrupt("its derived key does not have 32 bytes")
     encoded = _normalized(password)
     if function == "scrypt":
         n, r, p = (_field(params, name, int) for name in "nrp")
@@ -148,9 +147,9 @@ def _derive(function: str, params: dict[str, Any], password: str) -> bytes:
         rounds = _field(params, "c", int)
         check_pbkdf2_work(rounds)
         if _field(params, "prf", str) != "hmac-sha256":
-            raise KeystoreCorrupt("the keystore cannot be read: its pbkdf2 uses another function than hmac-sha256")
+            raise corrupt("its pbkdf2 uses another function than hmac-sha256")
         return PBKDF2HMAC(algorithm=SHA256(), length=32, salt=salt, iterations=rounds).derive(encoded)
-    raise KeystoreCorrupt("the keystore cannot be read: its key derivation is neither scrypt nor pbkdf2")
+    raise corrupt("its key derivation is neither scrypt nor pbkdf2")
 
 
 def _normalized(password: str) -> bytes:
@@ -172,7 +171,7 @@ def _aes_ctr(key: bytes, iv: bytes, data: bytes) -> bytes:
 def _field(container: object, name: str, kind: type[T]) -> T:
     value = container.get(name) if isinstance(container, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise KeystoreCorrupt(f"the keystore cannot be read: field {name!r} is missing or of the wrong type")
+        raise corrupt(f"field {name!r} is missing or of the wrong type")
     return value
 
 
@@ -181,7 +180,7 @@ def _hex(container: object, name: str, least: int, most: int) -> bytes:
     try:
         value = bytes.fromhex(text.removeprefix("0x"))
     except ValueError:
-        raise KeystoreCorrupt(f"the keystore cannot be read: field {name!r} is not hexadecimal") from None
+        raise corrupt(f"field {name!r} is not hexadecimal") from None
     if not least <= len(value) <= most:
-        raise KeystoreCorrupt(f"the keystore cannot be read: field {name!r} has {len(value)} bytes")
+        raise corrupt(f"field {name!r} has {len(value)} bytes")
     return value

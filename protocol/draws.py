@@ -143,10 +143,10 @@ def _uint(value: int, bits: int) -> bytes:
 
 def _check_range(value: int, bits: int, name: str) -> None:
     if not 0 <= value < 1 << bits:
-        raise InvariantError(f"{name} out of range: {value}")
+        raise InvariantError(f"A draw's {name} is out of range: {value}.")
 
 
 def _fixed(value: bytes, length: int, name: str) -> bytes:
     if len(value) != length:
-        raise InvariantError(f"{name} must have {length} bytes, got {len(value)}")
+        raise InvariantError(f"A draw's {name} has {len(value)} bytes instead of {length}.")
     return bytes(value)

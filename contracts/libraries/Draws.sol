@@ -37,8 +37,7 @@ library Draws {
     uint256 internal constant PAIRING_GAS = 200_000;
 
     /// @dev -G1 of BLS12-381, EIP-2537 encoding: the generator's x, and p minus its y.
-    bytes private constant NEGATED_G1 =
-        hex"0000000000000000000000000000000017f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb"
+    bytes private constant NEGATED_G1 = hex"0000000000000000000000000000000017f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb"
         hex"00000000000000000000000000000000114d1d6855d545a8aa7d76c8cf2e21f267816aef1db507c96655b9d5caac42364e6f38ba0ecb751bad54dcd6b939c2ca";
 
     /// @notice What a drawing key signs: this chain, this contract, the run, the round, the purpose and the seed.
