@@ -35,8 +35,9 @@ fi
 js_stamp="node_modules/.assay-$(key package-lock.json)"
 if [ ! -e "$js_stamp" ]; then
   command -v npm >/dev/null || die "npm is missing: install Node.js 20 or newer with npm"
+  [ "$(uname -sm)" = "Linux x86_64" ] || die "the pinned anvil, forge and cast are built for Linux x86_64, this is $(uname -sm)"
   echo "setup: installing node packages into node_modules (anvil, forge, cast, solc, OpenZeppelin)" >&2
-  npm ci --silent
+  npm ci --loglevel=error >&2
   touch "$js_stamp"
 fi
 
