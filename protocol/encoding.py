@@ -1,0 +1,245 @@
+"""Descriptors of nodes as bytes (docs/protocol.md, section 3): `encode_node` and a decoder safe against hostile bytes.
+
+Decoding accepts exactly the encodings of nodes that satisfy the *local* bounds, those that need no other node: known
+codes, rank <= 8, numel and R <= 2^40, ranks of views equal to the rank of the index space they are read over,
+precisions in 2..31, at most 8 operands and 64 instructions, no byte left over. The contract makes the same checks and
+gives every element of a descriptor that fails them the value 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from .errors import FraudError
+from .nodes import (
+    Const,
+    Dot,
+    Family,
+    Gather,
+    Input,
+    Map,
+    Max,
+    Node,
+    Operand,
+    Output,
+    Random,
+    Rank,
+    RowExp,
+    ScatterSum,
+    Sum,
+)
+from .scalar import INSTRUCTION_SIZE, MAX_INSTRUCTIONS, MAX_OPERANDS
+from .tensors import MAX_NUMEL, MAX_RANK, TensorSpec
+from .types import Digest, DType
+from .views import View
+
+VERSION = 1
+"""Version of programs, in their header."""
+
+MIN_PRECISION, MAX_PRECISION = 2, 31
+MAX_DESCRIPTOR = 1 << 13
+"""No descriptor is longer: 8 operands of rank 16 and 64 instructions take 3,9xx bytes."""
+
+
+class MalformedError(FraudError):
+    """Bytes are not the encoding of anything."""
+
+    remedy = "Refuse the object: its sender does not follow the protocol."
+
+
+class Reader:
+    """A cursor over hostile bytes; every method raises MalformedError at the end of the data."""
+
+    __slots__ = ("at", "data")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        if count > len(self.data) - self.at:
+            raise MalformedError(f"{count} bytes are missing at offset {self.at}.")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def uint(self, size: int) -> int:
+        """The next big-endian unsigned integer of `size` bytes."""
+        return int.from_bytes(self.take(size), "big")
+
+    def int64(self) -> int:
+        """The next big-endian i64."""
+        return int.from_bytes(self.take(8), "big", signed=True)
+
+    def dims(self) -> tuple[int, ...]:
+        """rank u8 and dims u64[rank], at most 8 of a product up to 2^40."""
+        rank = self.uint(1)
+        if rank > MAX_RANK:
+            raise MalformedError(f"Rank {rank} is above {MAX_RANK}.")
+        dims = tuple(self.uint(8) for _ in range(rank))
+        if max(dims, default=0) > MAX_NUMEL or prod(dims) > MAX_NUMEL:
+            raise MalformedError(f"Dims {list(dims)} hold more than 2^40 elements.")
+        return dims
+
+    def operand(self, rank: int) -> Operand:
+        """An operand whose view has this rank."""
+        node, found = self.uint(4), self.uint(1)
+        if found != rank:
+            raise MalformedError(f"A view of rank {found} is read over {rank} dimensions.")
+        offset = self.int64()
+        triples = [(self.int64(), self.int64(), self.int64()) for _ in range(rank)]
+        strides, lo, hi = (tuple(t[f] for t in triples) for f in range(3))
+        return Operand(node, View(offset, strides, lo, hi, self.uint(8)))
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self.at != len(self.data):
+            raise MalformedError(f"{len(self.data) - self.at} bytes are left over.")
+
+
+def encode_dims(dims: Sequence[int]) -> bytes:
+    """rank u8 ‖ dims u64[rank]."""
+    return bytes((len(dims),)) + b"".join(d.to_bytes(8, "big") for d in dims)
+
+
+def encode_operand(operand: Operand) -> bytes:
+    """node u32 ‖ rank u8 ‖ offset i64 ‖ (stride i64 ‖ lo i64 ‖ hi i64)[rank] ‖ fill u64."""
+    view = operand.view
+    fields = [view.offset]
+    for triple in zip(view.strides, view.lo, view.hi, strict=True):
+        fields.extend(triple)
+    body = b"".join(f.to_bytes(8, "big", signed=True) for f in fields)
+    return operand.node.to_bytes(4, "big") + bytes((view.rank,)) + body + view.fill.to_bytes(8, "big")
+
+
+def encode_node(node: Node) -> bytes:
+    """The descriptor of a node. Raises OverflowError or ValueError for a field that does not fit its width."""
+    head = bytes((node.family, node.spec.dtype)) + encode_dims(node.spec.dims)
+    match node:
+        case Input():
+            body = bytes((node.list_index,)) + node.index.to_bytes(4, "big")
+        case Const():
+            body = node.root
+        case Map():
+            reads = b"".join(encode_operand(o) for o in node.operands)
+            body = bytes((len(node.operands),)) + reads + bytes((len(node.code) // INSTRUCTION_SIZE,)) + node.code
+        case RowExp() | Max() | Rank():
+            body = encode_dims(node.red) + encode_operand(node.x)
+        case Dot():
+            reads = b"".join(encode_operand(o) for o in (node.a, node.b, node.exponent_a, node.exponent_b))
+            body = bytes((node.precision_a, node.precision_b)) + encode_dims(node.red) + reads
+        case Sum():
+            body = encode_dims(node.red) + encode_operand(node.x) + encode_operand(node.exponent)
+        case Gather():
+            body = node.size.to_bytes(8, "big") + encode_operand(node.table) + encode_operand(node.index)
+        case ScatterSum():
+            reads = b"".join(encode_operand(o) for o in (node.x, node.index, node.exponent))
+            body = encode_dims(node.red) + reads
+        case Random():
+            body = b"".join(f.to_bytes(4, "big") for f in (node.stream, node.key, node.step))
+        case Output():
+            body = bytes((node.list_index,)) + b"".join(f.to_bytes(4, "big") for f in (node.index, node.node))
+    return head + body
+
+
+def decode_node(data: bytes) -> Node:
+    """The node with this descriptor; the only one, and `encode_node` of it gives the same bytes.
+
+    Raises:
+        MalformedError: the bytes are no descriptor, or break a local bound.
+    """
+    if len(data) > MAX_DESCRIPTOR:
+        raise MalformedError(f"A descriptor of {len(data)} bytes is above {MAX_DESCRIPTOR}.")
+    reader = Reader(bytes(data))
+    family, dtype = reader.uint(1), reader.uint(1)
+    if family not in Family._value2member_map_ or dtype not in DType._value2member_map_:
+        raise MalformedError(f"Family {family} with element type {dtype} is unknown.")
+    spec = TensorSpec(DType(dtype), reader.dims())
+    node = _body(Family(family), spec, reader)
+    reader.end()
+    return node
+
+
+def _body(family: Family, spec: TensorSpec, reader: Reader) -> Node:
+    """The rest of a descriptor."""
+    out = len(spec.dims)
+    match family:
+        case Family.INPUT:
+            return Input(spec, reader.uint(1), reader.uint(4))
+        case Family.CONST:
+            return Const(spec, Digest(reader.take(32)))
+        case Family.MAP:
+            operands = tuple(reader.operand(out) for _ in range(_limited(reader.uint(1), MAX_OPERANDS, "operands")))
+            count = _limited(reader.uint(1), MAX_INSTRUCTIONS, "instructions")
+            return Map(spec, operands, reader.take(count * INSTRUCTION_SIZE))
+        case Family.ROWEXP | Family.MAX:
+            red = reader.dims()
+            kind = RowExp if family is Family.ROWEXP else Max
+            return kind(spec, red, reader.operand(out + len(red)))
+        case Family.DOT:
+            precisions = reader.uint(1), reader.uint(1)
+            if not all(MIN_PRECISION <= p <= MAX_PRECISION for p in precisions):
+                raise MalformedError(f"Precisions {precisions} are not in {MIN_PRECISION}..{MAX_PRECISION}.")
+            red = reader.dims()
+            ranks = (out + len(red), out + len(red), out, out)
+            return Dot(spec, red, *precisions, *(reader.operand(r) for r in ranks))
+        case Family.SUM:
+            red = reader.dims()
+            return Sum(spec, red, reader.operand(out + len(red)), reader.operand(out))
+        case Family.GATHER:
+            return Gather(spec, reader.uint(8), reader.operand(out + 1), reader.operand(out))
+        case Family.SCATTER_SUM:
+            red = reader.dims()
+            if out == 0:
+                raise MalformedError("A scatter_sum has no first dimension.")
+            inner = out + len(red)
+            return ScatterSum(spec, red, reader.operand(inner), reader.operand(inner), reader.operand(out))
+        case Family.RANK:
+            red = reader.dims()
+            if out == 0 or len(red) != 1:
+                raise MalformedError("A rank needs a last dimension and exactly one reduced dimension.")
+            return Rank(spec, red, reader.operand(out + 1))
+        case Family.RANDOM:
+            return Random(spec, reader.uint(4), reader.uint(4), reader.uint(4))
+        case Family.OUTPUT:
+            return Output(spec, reader.uint(1), reader.uint(4), reader.uint(4))
+
+
+def _limited(count: int, limit: int, what: str) -> int:
+    """A count that is at most `limit`."""
+    if count > limit:
+        raise MalformedError(f"{count} {what} are above {limit}.")
+    return count
+
+
+def encode_header(nodes: int, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> bytes:
+    """The header of a program with these counts; at most 255 lists of each."""
+
+    def sizes(lists: tuple[int, ...]) -> bytes:
+        return bytes((len(lists),)) + b"".join(size.to_bytes(4, "big") for size in lists)
+
+    return VERSION.to_bytes(2, "big") + nodes.to_bytes(4, "big") + sizes(inputs) + sizes(outputs)
+
+
+def decode_header(data: bytes) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Number of nodes and sizes of the input and output lists.
+
+    Raises:
+        MalformedError: the bytes are no header of version 1.
+    """
+    reader = Reader(bytes(data))
+    decoded = read_header(reader)
+    reader.end()
+    return decoded
+
+
+def read_header(reader: Reader) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """The header at the cursor; raises MalformedError."""
+    version = reader.uint(2)
+    if version != VERSION:
+        raise MalformedError(f"Program version {version} is unknown; this is version {VERSION}.")
+    nodes = reader.uint(4)
+    inputs = tuple(reader.uint(4) for _ in range(reader.uint(1)))
+    outputs = tuple(reader.uint(4) for _ in range(reader.uint(1)))
+    return nodes, inputs, outputs
