@@ -1,0 +1,32 @@
+"""Become another program that dies with its parent. Run as a script: `launch.py PARENT_PID PROGRAM [ARGUMENT...]`.
+
+Stands alone (`python -I -S`) so that nothing runs between fork and exec inside a process that may hold locks or torch's
+threads. The parent-death signal is set on the process itself and survives exec. Linux only (prctl(2)).
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(argv: list[str]) -> None:
+    """Set the parent-death signal, check that the parent still lives, and exec; exit 127 where exec fails."""
+    parent, program = int(argv[0]), argv[1:]
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        sys.exit(f"launch: prctl failed: {os.strerror(ctypes.get_errno())}")
+    # The parent may have died before the signal was set; then nobody would ever send it.
+    if os.getppid() != parent:
+        sys.exit("launch: the parent is gone")
+    try:
+        os.execvp(program[0], program)
+    except OSError as error:
+        sys.stderr.write(f"launch: {program[0]}: {error.strerror}\n")
+        sys.exit(127)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
