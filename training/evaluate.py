@@ -1,0 +1,53 @@
+"""How good a model is, in stock PyTorch: validation loss and a sample of generated text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from assay.training.data import Corpus
+from assay.training.model import CharacterGPT, next_token_loss
+
+
+@torch.no_grad()
+def validation_loss(model: CharacterGPT, parameters: Sequence[Tensor], corpus: Corpus, windows: int = 64) -> float:
+    """Mean cross-entropy in nats over the whole validation split, in windows of the model's context."""
+    named = {name: p for (name, _), p in zip(model.named_parameters(), parameters, strict=True)}
+    width = model.context
+    tokens = corpus.validation.to(torch.int64)
+    count = (tokens.numel() - 1) // width
+    if count == 0:
+        raise ValueError("the validation split is shorter than the context")
+    x = tokens[: count * width].view(count, width)
+    y = tokens[1 : count * width + 1].view(count, width)
+    total = 0.0
+    for start in range(0, count, windows):
+        chunk = slice(start, start + windows)
+        loss = next_token_loss(functional_call(model, named, (x[chunk],)), y[chunk])
+        total += float(loss) * x[chunk].shape[0]
+    return total / count
+
+
+@torch.no_grad()
+def generate(
+    model: CharacterGPT,
+    parameters: Sequence[Tensor],
+    corpus: Corpus,
+    *,
+    prompt: str = "The ",
+    length: int = 200,
+    seed: int = 0,
+) -> str:
+    """`length` characters sampled after the prompt (which is not part of the result)."""
+    named = {name: p for (name, _), p in zip(model.named_parameters(), parameters, strict=True)}
+    generator = torch.Generator().manual_seed(seed)
+    tokens = corpus.encode(prompt) or [0]
+    start = len(tokens)
+    for _ in range(length):
+        window = torch.tensor([tokens[-model.context :]])
+        logits = functional_call(model, named, (window,))[0, -1]
+        tokens.append(int(torch.multinomial(torch.softmax(logits, 0), 1, generator=generator)))
+    return corpus.decode(tokens[start:])

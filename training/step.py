@@ -1,0 +1,87 @@
+"""One whole training step as a pure function: draw a batch, forward, loss, backward, optimizer.
+
+Any `torch.nn.Module` that maps a batch of tokens to logits can be trained; all else that influences the step is in the
+state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from assay.engine import ops
+from assay.training.model import build_model, next_token_loss
+from assay.training.optimizer import AdamW
+from assay.training.presets import Preset
+from assay.training.state import Lists, Scalars
+
+BATCH_STREAM = 0
+"""Stream of `random` from which batch rows are drawn; modules with dropout use others."""
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def draw_batch(scalars: Scalars, batch: int, context: int) -> Tensor:
+    """Token windows of the shard, i32 [batch, context + 1].
+
+    Row b starts at shard_start + mulhi_u32(word b, shard_length - context): no rejection, bias at most N / 2^32.
+    """
+    words_B = ops.random_words(scalars.key, scalars.step, BATCH_STREAM, batch)
+    starts_B = scalars.shard_start + ops.mulhi_u32(words_B, scalars.shard_length - context)
+    offsets = torch.arange(context + 1, dtype=torch.int32)
+    return ops.take(scalars.data, starts_B[:, None] + offsets).to(torch.int32)
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """What one step does: (parameters, optimizer, scalars) to the same lists one step later.
+
+    module: its parameters give names and shapes only. loss: (logits, targets) to f32 [].
+    """
+
+    module: nn.Module
+    batch: int
+    context: int
+    loss: Loss = next_token_loss
+    optimizer: AdamW = field(default_factory=AdamW)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the parameters, in the order of the first list."""
+        return [name for name, _ in self.module.named_parameters()]
+
+    def loss_of(self, parameters: Sequence[Tensor], tokens: Tensor) -> Tensor:
+        """The loss on token windows i32 [B, context + 1]."""
+        logits = functional_call(self.module, dict(zip(self.names, parameters, strict=True)), (tokens[:, :-1],))
+        return self.loss(logits, tokens[:, 1:])
+
+    def gradients(self, parameters: Sequence[Tensor], tokens: Tensor) -> list[Tensor]:
+        """The gradient of the loss for each parameter."""
+        leaves = [p.detach().requires_grad_() for p in parameters]
+        with torch.enable_grad():
+            return list(torch.autograd.grad(self.loss_of(leaves, tokens), leaves))
+
+    def __call__(
+        self, parameters: Sequence[Tensor], optimizer: Sequence[Tensor], scalars: Sequence[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """The state one step later."""
+        now = Scalars.from_list(scalars)
+        gradients = self.gradients(parameters, draw_batch(now, self.batch, self.context))
+        news, moments = self.optimizer.update(parameters, gradients, optimizer, now.learning_rate)
+        return news, moments, now.advanced().to_list()
+
+
+def preset_step(preset: Preset, vocabulary: int) -> TrainingStep:
+    """The training step of a preset for this many symbols."""
+    return TrainingStep(
+        build_model(preset, vocabulary), preset.batch, preset.context, optimizer=AdamW(weight_decay=preset.weight_decay)
+    )
+
+
+def blank_state(step: TrainingStep, parameters: Sequence[Tensor], scalars: Scalars) -> Lists:
+    """The state of a newcomer: these parameters, zero moments."""
+    return list(parameters), step.optimizer.blank(parameters), scalars.to_list()
