@@ -58,9 +58,9 @@ class Kdf:
 
 
 SCRYPT: Final = Kdf("scrypt", 1 << 18)
-"""For people: 256 MiB and about a second per unlock."""
+"""For people: 256 MiB and about 0.6 s per unlock."""
 PBKDF2: Final = Kdf("pbkdf2", 1 << 18)
-"""For machines that unlock many keys at once: no memory, a quarter of a second."""
+"""For machines that unlock many keys at once: no memory, about 50 ms."""
 
 
 def encrypt_secret(
