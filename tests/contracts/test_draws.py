@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import random
-import signal
-import socket
-import subprocess
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +13,7 @@ from eth_abi import decode, encode
 from eth_hash.auto import keccak
 
 from assay.ledger.bls import ARKWORKS, CURVE_ORDER, PY_ECC, BlsKey, Curve
+from assay.ledger.node import Node
 from assay.protocol.draws import (
     DRAW_TAG,
     PPM,
@@ -33,7 +28,6 @@ from assay.protocol.types import Address, Digest, Round, Wei
 ROOT = Path(__file__).resolve().parents[2]
 ARTIFACT = ROOT / ".build" / "forge" / "out" / "DrawsHarness.sol" / "DrawsHarness.json"
 CHAIN_ID = 31337
-SENDER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"  # the node's first unlocked account
 TAG = DRAW_TAG
 SEED = Digest(b"\x08" * 32)
 RUN = Digest(b"\x07" * 32)
@@ -42,24 +36,23 @@ RUN = Digest(b"\x07" * 32)
 class Harness:
     """The deployed DrawsHarness, called by function signature."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, node: Node) -> None:
+        self._node = node
         code = json.loads(ARTIFACT.read_text())["bytecode"]["object"]
+        self.sender = self.rpc("eth_accounts")[0]
         receipt = self.transact(None, code)
         self.address = Address(bytes.fromhex(receipt["contractAddress"][2:]))
 
     def rpc(self, method: str, *params: object) -> Any:
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-        request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            reply = json.loads(answer.read())
-        if "error" in reply:
-            raise RuntimeError(reply["error"])
-        return reply["result"]
+        return self._node.rpc(method, *params)
 
     def transact(self, to: str | None, data: str) -> Any:
-        call = {"from": SENDER, "data": data, "gas": hex(5_000_000)} | ({"to": to} if to else {})
-        return self.rpc("eth_getTransactionReceipt", self.rpc("eth_sendTransaction", call))
+        call = {"from": self.sender, "data": data, "gas": hex(5_000_000)} | ({"to": to} if to else {})
+        sent = self.rpc("eth_sendTransaction", call)
+        for _ in range(1000):  # mined at once, but in another thread of the node
+            if receipt := self.rpc("eth_getTransactionReceipt", sent):
+                return receipt
+        raise AssertionError("not mined")
 
     def data(self, signature: str, *arguments: object) -> str:
         kinds = signature[signature.index("(") + 1 : -1].split(",")
@@ -67,7 +60,7 @@ class Harness:
 
     def call(self, signature: str, result: str, *arguments: object) -> Any:
         data = self.data(signature, *arguments)
-        call = {"from": SENDER, "to": "0x" + self.address.hex(), "data": data, "gas": hex(30_000_000)}
+        call = {"from": self.sender, "to": "0x" + self.address.hex(), "data": data, "gas": hex(30_000_000)}
         return decode([result], bytes.fromhex(self.rpc("eth_call", call, "latest")[2:]))[0]
 
     def gas_used(self, signature: str, *arguments: object) -> int:
@@ -77,30 +70,10 @@ class Harness:
         return int(receipt["gasUsed"], 16)
 
 
-def die_with_parent() -> None:
-    """Runs in the child before exec: the kernel kills the node when the test process goes (PR_SET_PDEATHSIG)."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
 @pytest.fixture(scope="module")
-def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
-    binary = next((ROOT / "node_modules" / "@foundry-rs").glob("anvil-*/bin/anvil"))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    flags = ["--hardfork", "prague", "--gas-limit", "30000000", "--silent", "--port", str(port)]
-    flags += ["--cache-path", str(tmp_path_factory.mktemp("node"))]
-    node = subprocess.Popen([str(binary), *flags], preexec_fn=die_with_parent)
-    try:
-        for _ in range(200):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
-        yield Harness(f"http://127.0.0.1:{port}")
-    finally:
-        node.kill()
-        node.wait()
+def harness() -> Iterator[Harness]:
+    with Node() as node:
+        yield Harness(node)
 
 
 def messages(count: int) -> list[bytes]:
@@ -148,7 +121,7 @@ def test_a_ticket_signed_by_an_actor_passes_the_contracts_pairing(harness: Harne
 
 def test_a_possession_proof_registers_its_owner_only(harness: Harness) -> None:
     key = BlsKey.generate()
-    owner = Address(bytes.fromhex(SENDER[2:]))
+    owner = Address(bytes.fromhex(harness.sender[2:]))
     proof = key.prove_possession(CHAIN_ID, harness.address, owner)
     signature = "verifyPossession(bytes,bytes,address)"
     assert harness.call(signature, "bool", key.public_key, proof, "0x" + owner.hex())
