@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-pragma solidity ^0.8.28;
+pragma solidity ^0.8.30;
 
 /// @notice Kinds of claims, equal to protocol.claims.ClaimKind.
 enum ClaimKind {
@@ -11,7 +11,8 @@ enum ClaimKind {
 }
 
 /// @notice Names a claim by where it stands, so that a game can look it up.
-/// @dev INTERVAL, UPDATE: round, seat, duty. OUTER: round, poster, outerRoot. ATTESTATION: round, seat, duty, attester.
+/// @dev INTERVAL, UPDATE: round, seat, duty (n for the update). OUTER: round, party = poster, outerRoot. ATTESTATION: round, seat, duty,
+/// party = attester. Fields that a kind does not use are zero.
 struct ClaimRef {
     ClaimKind kind;
     uint64 round;
@@ -29,16 +30,26 @@ struct ClaimView {
     bytes32 y; // state root claimed
     bytes32 program;
     uint32 steps;
+    uint64 challengeableFrom; // chain time, inclusive
     uint64 challengeableUntil; // chain time, inclusive; 0 = does not exist
     bytes32 lockId; // what a conviction costs, once
     uint256 lockAmount;
-    bool fallen; // the lock has been taken already
+    bool fallen; // a conviction has taken the lock already (of the commitment, of the poster's claim, of the attester's bond)
 }
 
-/// @title The books that claims stand in: rounds (solvers, outer steps) and audits (attestations).
+/// @title The books that claims stand in: Rounds (INTERVAL, UPDATE), Outers (OUTER) and Audit (ATTESTATION); ICharter.bookOf names the one of a kind.
+/// @dev A game calls onOpened once and onClosed once. On a conviction that returns `first`, the game itself seizes and burns `lockAmount` of `lockId`
+/// in the vault, wholly, in the same transaction.
 interface IClaims {
-    /// @notice Resolves a reference; an unknown claim has challengeableUntil = 0.
+    error NotTheGame(address caller);
+    error ClaimNotFound(ClaimKind kind, uint64 round, uint32 seat, uint32 duty);
+    error ClaimSettled(ClaimKind kind, uint64 round, uint32 seat, uint32 duty);
+
+    /// @notice Resolves a reference; a claim that does not exist (an incomplete commitment among them) has challengeableUntil = 0.
     function claimOf(ClaimRef calldata ref) external view returns (ClaimView memory);
+
+    /// @notice May `who` open a game without commit-reveal? Parties whose own revealed leaf says otherwise; for OUTER, seated solvers and verifiers.
+    function mayChallengeDirectly(ClaimRef calldata ref, address who) external view returns (bool);
 
     /// @notice Game only: a game was opened on the claim (delays finality).
     function onOpened(ClaimRef calldata ref) external;
