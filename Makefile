@@ -15,7 +15,7 @@ FORGE  := $(BIN)/python tools/forge.py
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile
 
-.PHONY: help setup demo test test-long check lint types fmt-sol docs-check leak-check cover format lock vectors mutants wheel-check clean
+.PHONY: help setup demo test test-long check lint types fmt-sol docs-check leak-check cover format docs lock vectors mutants wheel-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -61,6 +61,9 @@ format: setup ## rewrite sources in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(FORGE) fmt
+
+docs: setup ## renew the generated blocks in documents
+	$(BIN)/python tools/check_docs.py --write
 
 lock: ## write requirements.lock from requirements*.in (needs a network)
 	$(PYTHON) tools/lock.py

@@ -5,7 +5,7 @@ remedy. Four families: the user can fix it, the other side is unreachable, the o
 """
 
 from enum import IntEnum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 
 class ExitCode(IntEnum):
@@ -23,6 +23,27 @@ class ExitCode(IntEnum):
     DEADLINE = 9
     CANCELLED = 10
     INTERRUPTED = 130
+
+    @property
+    def meaning(self) -> str:
+        """A few words for tables and help texts."""
+        return _MEANINGS[self]
+
+
+_MEANINGS: Final = {
+    ExitCode.OK: "ok",
+    ExitCode.ERROR: "error",
+    ExitCode.USAGE: "wrong usage",
+    ExitCode.CONFIG: "wrong or missing configuration, key, password or tool",
+    ExitCode.NETWORK: "node or store unreachable",
+    ExitCode.FUNDS: "not enough funds",
+    ExitCode.REJECTED: "rejected by the protocol",
+    ExitCode.NUMERICS: "numerics mismatch",
+    ExitCode.FRAUD: "fraud found",
+    ExitCode.DEADLINE: "deadline missed",
+    ExitCode.CANCELLED: "cancelled",
+    ExitCode.INTERRUPTED: "interrupted",
+}
 
 
 class AssayError(Exception):

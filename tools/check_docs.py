@@ -1,1 +1,124 @@
-"""Placeholder until written."""
+"""Fails when the documents no longer say what the project does.
+
+Checked: links and anchors in every Markdown file resolve; a block between `<!-- help: COMMAND -->` and `<!-- /help -->`
+equals what the command prints (`--write` rewrites the blocks); the table between `<!-- exit-codes -->` marks equals
+protocol/errors.py; every `make` target a document names exists; every word a document marks as `*word*` in the glossary's
+first column is unique and sorted; every ADR has its title, status and number.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from assay.protocol.errors import ExitCode
+
+ROOT = Path(__file__).resolve().parent.parent
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+HELP = re.compile(r"(<!-- help: (.+?) -->\n)(.*?)(<!-- /help -->)", re.DOTALL)
+CODES = re.compile(r"(<!-- exit-codes -->\n)(.*?)(<!-- /exit-codes -->)", re.DOTALL)
+MAKE = re.compile(r"`make ([a-z][a-z-]*)")
+
+
+def documents() -> list[Path]:
+    """Every Markdown file of the project, tracked or new."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout.decode()
+    return [ROOT / name for name in sorted(set(names.split("\0"))) if name and (ROOT / name).is_file()]
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that Markdown viewers give to headings."""
+    headings = re.findall(r"^#{1,6} +(.+?) *$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def check_links(path: Path, text: str) -> list[str]:
+    """Relative links must name a file, and an anchor one of its headings."""
+    wrong = []
+    for target in LINK.findall(FENCE.sub("", text)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        there = (path.parent / name).resolve() if name else path
+        if not there.exists():
+            wrong.append(f"link to {target}, which does not exist")
+        elif anchor and there.suffix == ".md" and anchor not in anchors(there.read_text(encoding="utf-8")):
+            wrong.append(f"link to {target}, but no heading gives that anchor")
+    return wrong
+
+
+def help_text(command: str) -> str:
+    """What `command --help` prints, as a fenced block 100 columns wide without colour."""
+    words = command.split()
+    program = Path(sys.executable).parent / words[0]
+    env = os.environ | {"COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    done = subprocess.run([program, *words[1:], "--help"], env=env, capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        raise ValueError(f"`{command} --help` ends with exit code {done.returncode}: {done.stderr.strip()[-300:]}")
+    lines = [line.rstrip() for line in done.stdout.strip("\n").splitlines()]
+    return "```\n" + "\n".join(lines) + "\n```\n"
+
+
+def exit_code_table() -> str:
+    """The exit codes as a Markdown table."""
+    rows = "".join(f"| {int(code)} | {code.meaning} |\n" for code in ExitCode)
+    return "| code | meaning |\n|---|---|\n" + rows
+
+
+def renew(text: str) -> str:
+    """`text` with every generated block as it should be."""
+    text = HELP.sub(lambda m: m[1] + help_text(m[2]) + m[4], text)
+    return CODES.sub(lambda m: m[1] + exit_code_table() + m[3], text)
+
+
+def check_targets(text: str, targets: set[str]) -> list[str]:
+    """A `make` target that a document names must exist."""
+    return [f"names `make {name}`, which does not exist" for name in MAKE.findall(text) if name not in targets]
+
+
+def check_glossary(text: str) -> list[str]:
+    """Words are unique and sorted, so that one idea has one word and it can be found."""
+    words = re.findall(r"^\| \*\*(.+?)\*\* \|", text, re.MULTILINE)
+    wrong = [] if words == sorted(words, key=str.lower) else ["the glossary's words are not sorted"]
+    return wrong + [f"the glossary explains {word} twice" for word in sorted(set(words)) if words.count(word) > 1]
+
+
+def check_adr(path: Path, text: str) -> list[str]:
+    """An ADR starts with its number and title and says whether it holds."""
+    number = path.name[:4]
+    wrong = [] if re.match(rf"# (?:ADR )?0*{int(number)}\b", text) else [f"does not start with `# {number}`"]
+    return wrong + ([] if re.search(r"^\W*status", text, re.MULTILINE | re.IGNORECASE) else ["says no status"])
+
+
+def main(argv: list[str]) -> int:
+    """Check (or with --write, renew) every document; 0 when all is in order."""
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    count = 0
+    for path in documents():
+        text = path.read_text(encoding="utf-8")
+        wrong = check_links(path, text) + check_targets(text, targets)
+        try:
+            fresh = renew(text)
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            wrong.append(str(error))
+        else:
+            if fresh != text and "--write" in argv:
+                path.write_text(fresh, encoding="utf-8")
+            elif fresh != text:
+                wrong.append("a generated block is stale: run `make docs`")
+        if path.name == "glossary.md":
+            wrong += check_glossary(text)
+        if path.parent.name == "adr" and path.name[:4].isdigit():
+            wrong += check_adr(path, text)
+        for what in wrong:
+            print(f"{path.relative_to(ROOT)}: {what}")
+        count += len(wrong)
+    print(f"docs check: {count} found")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
