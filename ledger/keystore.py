@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from assay.ledger.bls import BlsKey, default_curve
-from assay.ledger.eip2335 import SCRYPT, Kdf, corrupt, decrypt_secret, encrypt_secret, public_key_of
+from assay.ledger.eip2335 import SCRYPT, Kdf, KeystoreCorrupt, corrupt, decrypt_secret, encrypt_secret, public_key_of
 from assay.ledger.keystore_v3 import decrypt_account, encrypt_account, shown_address
 from assay.protocol.errors import ConfigError, InvariantError, UsageError
 from assay.protocol.types import Address
@@ -127,9 +127,13 @@ def find_key(keys_dir: Path, name_or_path: str) -> Path:
 def describe_key(path: Path) -> KeyInfo:
     """What a key shows without its password. Raises KeyMissing or KeystoreCorrupt."""
     evm, bls = _files(path)
-    document = _read_document(evm)
-    shown = public_key_of(_read_document(bls)).hex() if bls.is_file() else None
-    return KeyInfo(path.stem if path.is_file() else path.name, path, shown_address(document), shown)
+    account, drawing = _read_document(evm), _read_document(bls) if bls.is_file() else None
+    try:
+        address = shown_address(account)
+        shown = public_key_of(drawing).hex() if drawing else None
+    except KeystoreCorrupt as error:
+        raise KeystoreCorrupt(f"{path}: {error.message}") from None
+    return KeyInfo(path.stem if path.is_file() else path.name, path, address, shown)
 
 
 def load_keys(path: Path, password: str) -> ActorKeys:

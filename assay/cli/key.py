@@ -1,0 +1,182 @@
+"""`assay key`: make, list, import, export and test the encrypted keys of an actor."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import platformdirs
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from assay.cli.password import PasswordFile, read_password
+from assay.ledger import keystore
+from assay.ledger.eip2335 import PBKDF2, SCRYPT, Kdf
+from assay.ledger.keystore import KeyInfo
+
+app = typer.Typer(
+    no_args_is_help=True,
+    # A traceback with local variables would print passwords.
+    pretty_exceptions_show_locals=False,
+    help="Encrypted keys of solvers, verifiers, whistleblowers and owners.",
+)
+
+
+class KdfChoice(StrEnum):
+    """Key derivations offered by name."""
+
+    SCRYPT = "scrypt"
+    PBKDF2 = "pbkdf2"
+
+    @property
+    def kdf(self) -> Kdf:
+        """The derivation with its work."""
+        return SCRYPT if self is KdfChoice.SCRYPT else PBKDF2
+
+
+def default_keys_dir() -> Path:
+    """Where keys live unless told otherwise: `keys` in the user's data folder."""
+    return platformdirs.user_data_path("assay") / "keys"
+
+
+KeysDir = Annotated[
+    Path,
+    typer.Option(
+        "--keys-dir",
+        envvar="ASSAY_KEYS_DIR",
+        metavar="DIR",
+        help="Folder that holds the keys.",
+        default_factory=default_keys_dir,
+        show_default="keys in the user's data folder",
+    ),
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the key.")]
+NameOrPath = Annotated[
+    str, typer.Argument(metavar="KEY", envvar="ETH_KEYSTORE", help="Name of a key, its folder, or a keystore file.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+KdfOption = Annotated[
+    KdfChoice,
+    typer.Option(
+        "--kdf", help="scrypt resists guessing (256 MiB per unlock); pbkdf2 (c = 262144) suits demos and tests."
+    ),
+]
+
+
+@app.command("new", epilog='Example: assay key new alice --json  ->  {"name", "address", "bls_public_key", "path"}')
+def new(
+    name: Name,
+    keys_dir: KeysDir,
+    password_file: PasswordFile = None,
+    kdf: KdfOption = KdfChoice.SCRYPT,
+    bls: Annotated[
+        bool, typer.Option("--bls/--no-bls", help="Also make the drawing key that verifiers and whistleblowers need.")
+    ] = True,
+    as_json: Json = False,
+) -> None:
+    """Make a new key: an account, and a drawing key beside it."""
+    password = read_password(password_file, what=f"the new key {name}", confirm=True)
+    _show([keystore.create_key(keys_dir, name, password, with_bls=bls, kdf=kdf.kdf)], as_json=as_json, single=True)
+    _nag(name)
+
+
+@app.command("list", epilog='Example: assay key list --json  ->  [{"name", "address", "bls_public_key", "path"}, ...]')
+def list_(keys_dir: KeysDir, as_json: Json = False) -> None:
+    """List the keys; needs no password."""
+    keys = keystore.list_keys(keys_dir)
+    if not keys and not as_json:
+        _talk(f"There are no keys in {keys_dir}. `assay key new NAME` makes one.")
+        return
+    _show(keys, as_json=as_json)
+
+
+@app.command("import", epilog='Example: assay key import solver-1 ~/old/evm.json --json  ->  {"name", "address", ...}')
+def import_(
+    name: Name,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Keystore version 3 (account) or 4 (EIP-2335 drawing key, joins the account NAME), "
+            "or a file with the 64 hex digits of an account's secret.",
+        ),
+    ],
+    keys_dir: KeysDir,
+    password_file: PasswordFile = None,
+    kdf: KdfOption = KdfChoice.SCRYPT,
+    as_json: Json = False,
+) -> None:
+    """Take in a key made elsewhere; it must open with the password given."""
+    password = read_password(password_file, what=str(file))
+    _show([keystore.import_key(keys_dir, name, file, password, kdf=kdf.kdf)], as_json=as_json, single=True)
+
+
+@app.command("export", epilog='Example: assay key export solver-1 /media/usb/solver-1 --json  ->  {"files": [...]}')
+def export(
+    key: NameOrPath,
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the encrypted copies.")],
+    keys_dir: KeysDir,
+    as_json: Json = False,
+) -> None:
+    """Copy a key's encrypted files to a backup; the password is not needed and not included."""
+    files = keystore.export_key(keystore.find_key(keys_dir, key), target)
+    if as_json:
+        typer.echo(json.dumps({"files": [str(file) for file in files]}))
+    else:
+        for file in files:
+            typer.echo(str(file))
+        _talk(f"Now test it: assay key test-recovery {key} --backup {target}")
+
+
+@app.command(
+    "test-recovery",
+    epilog='Example: assay key test-recovery solver-1 --backup /media/usb/solver-1 --json  ->  {"recovers": true, ...}',
+)
+def test_recovery(
+    key: NameOrPath,
+    keys_dir: KeysDir,
+    backup: Annotated[
+        Path | None, typer.Option("--backup", metavar="DIR", help="Test this copy instead, and compare it with KEY.")
+    ] = None,
+    password_file: PasswordFile = None,
+    as_json: Json = False,
+) -> None:
+    """Prove that the password and the files give the key back: unlock, sign once, compare."""
+    path = keystore.find_key(keys_dir, key)
+    expected = keystore.describe_key(path) if backup else None
+    tested = backup or path
+    info = keystore.check_recovery(tested, read_password(password_file, what=str(tested)), expected)
+    if as_json:
+        typer.echo(json.dumps({"recovers": True, **info.to_json()}))
+    else:
+        typer.echo(f"{tested} gives back {info.address}.")
+
+
+def _show(keys: tuple[KeyInfo, ...] | list[KeyInfo], *, as_json: bool, single: bool = False) -> None:
+    if as_json:
+        entries = [key.to_json() for key in keys]
+        typer.echo(json.dumps(entries[0] if single else entries, indent=1))
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("name", "address", "drawing key"):
+        table.add_column(title, overflow="fold")  # nobody can compare a key that ends in dots
+    for key in keys:
+        table.add_row(escape(key.name), key.address, key.bls_public_key or "-")
+    wide = Console(width=None if Console().is_terminal else 256)
+    wide.print(table)
+
+
+def _nag(name: str) -> None:
+    _talk(
+        f"Back it up now: `assay key export {name} DIR`, then `assay key test-recovery {name} --backup DIR`. "
+        "Without the file and the password, stake and shares are lost for good."
+    )
+
+
+def _talk(text: str) -> None:
+    """Say something to the person, on stderr: stdout is data."""
+    Console(stderr=True, soft_wrap=True, highlight=False).print(escape(text))
