@@ -2,8 +2,8 @@
 
 Decoding accepts exactly the encodings of nodes that satisfy the *local* bounds, those that need no other node: known
 codes, rank <= 8, numel and R <= 2^40, ranks of views equal to the rank of the index space they are read over,
-precisions in 2..31, at most 8 operands and 64 instructions, no byte left over. The contract makes the same checks and
-gives every element of a descriptor that fails them the value 0.
+precisions in 2..31, at most 8 operands and 64 instructions, no byte left over. No program with a descriptor that fails
+them is well-formed, so nobody takes part in one; the contract gives its elements some defined value.
 """
 
 from __future__ import annotations

@@ -15,12 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import f32, philox, scalar
-from .encoding import MalformedError, decode_node
 from .nodes import Dot, Gather, Map, Max, Node, Operand, Random, Rank, RowExp, ScatterSum, Sum
 from .rounding import finish, quantize
 from .types import DType
 from .views import unravel
-from .words import MASK_64, Word, as_f32, as_i32, canonical, sign_extend, signed
+from .words import MASK_64, Word, as_f32, as_i32, canonical, signed
 
 ReadValue = Callable[["Read"], Word]
 """The word that a read gives: its fill, or the opened element, or 0 for an address outside the source."""
@@ -50,11 +49,6 @@ class Start:
 
 def _done(value: Word) -> Start:
     return Start(True, value, 0)
-
-
-def _terms(count: int) -> Start:
-    """A reduction over nothing is already done: 0 in every family."""
-    return Start(False, 0, count) if count else _done(0)
 
 
 def head_reads(node: Node, element: int) -> tuple[Read, ...]:
@@ -88,19 +82,31 @@ def start(node: Node, element: int, heads: Sequence[Word]) -> Start:
             return _done(canonical(node.spec.dtype, scalar.evaluate(code, [h & MASK_64 for h in heads])))
         case Random(stream=stream):
             key, step = (as_i32(heads[0]), as_i32(heads[1])), (as_i32(heads[2]), as_i32(heads[3]))
-            return _done(sign_extend(philox.random_word(element, stream, step, key), 32))
-        case Dot() | Sum() | ScatterSum():
-            if any(as_i32(h) >= f32.E_NONFINITE for h in heads):
-                return _done(f32.NAN)
-            return _terms(node.terms)
+            return _done(canonical(node.spec.dtype, philox.random_word(element, stream, step, key)))
         case Gather(size=size):
-            if 0 <= as_i32(heads[0]) < size:
-                return _terms(1)
-            return _done(f32.NAN if node.spec.dtype is DType.F32 else 0)
-        case RowExp() | Max() | Rank():
-            return _terms(node.terms)
+            return Start(False, 0, 1) if 0 <= as_i32(heads[0]) < size else _done(_missing(node))
+        case Dot() | Sum() | ScatterSum() if any(as_i32(h) >= f32.E_NONFINITE for h in heads):
+            return _done(canonical(node.spec.dtype, f32.NAN))
+        case RowExp() | Max() | Dot() | Sum() | ScatterSum() | Rank():
+            return Start(False, 0, node.terms) if node.terms else _done(_nothing(node))
         case _:
             return _done(0)
+
+
+def _missing(node: Node) -> Word:
+    """What stands for a value that is not there."""
+    return f32.NAN if node.spec.dtype is DType.F32 else 0
+
+
+def _nothing(node: Node) -> Word:
+    """A reduction over no terms."""
+    match node:
+        case RowExp():
+            return canonical(node.spec.dtype, f32.E_ZERO)
+        case Max():
+            return _missing(node)
+        case _:
+            return 0
 
 
 def fold(node: Node, heads: Sequence[Word], parts: Sequence[int]) -> Word:
@@ -108,11 +114,12 @@ def fold(node: Node, heads: Sequence[Word], parts: Sequence[int]) -> Word:
     part = combine(node, parts)
     match node:
         case Dot(precision_a=p_a, precision_b=p_b):
-            return finish(part, as_i32(heads[0]) + as_i32(heads[1]) - (p_a - 1) - (p_b - 1))
+            part = finish(part, as_i32(heads[0]) + as_i32(heads[1]) - (p_a - 1) - (p_b - 1))
         case Sum() | ScatterSum():
-            return finish(part, as_i32(heads[0]) - _SUM_SHIFT)
+            part = finish(part, as_i32(heads[0]) - _SUM_SHIFT)
         case _:
-            return canonical(node.spec.dtype, part)
+            pass
+    return canonical(node.spec.dtype, part)
 
 
 def combine(node: Node, parts: Sequence[int]) -> int:
@@ -142,7 +149,7 @@ def term_reads(node: Node, element: int, k: int, heads: Sequence[Word]) -> tuple
         case Dot():
             operands = (node.a, node.b)
         case ScatterSum():
-            operands = (node.x, node.index)
+            operands = (node.index, node.x)
         case _:
             return ()
     reduced = _coordinates(k, node.red)
@@ -156,8 +163,8 @@ def term(node: Node, element: int, k: int, heads: Sequence[Word], values: Sequen
             return f32.exponent(as_f32(values[0]))
         case Max():
             if node.spec.dtype is DType.F32:
-                return combine(node, (values[0],))
-            return as_i32(values[0])
+                return combine(node, (values[0],))  # -0 becomes +0
+            return signed(canonical(node.spec.dtype, values[0]))
         case Dot(precision_a=p_a, precision_b=p_b):
             e_a, e_b = as_i32(heads[0]), as_i32(heads[1])
             return quantize(as_f32(values[0]), p_a, e_a) * quantize(as_f32(values[1]), p_b, e_b)
@@ -167,8 +174,8 @@ def term(node: Node, element: int, k: int, heads: Sequence[Word], values: Sequen
             return signed(canonical(node.spec.dtype, values[0]))
         case ScatterSum():
             index = _coordinates(element, node.spec.dims)
-            hit = index is not None and as_i32(values[1]) == index[0]
-            return quantize(as_f32(values[0]), SUM_PRECISION, as_i32(heads[0])) if hit else 0
+            hit = index is not None and as_i32(values[0]) == index[0]
+            return quantize(as_f32(values[1]), SUM_PRECISION, as_i32(heads[0])) if hit else 0
         case Rank():
             index = _coordinates(element, node.spec.dims)
             return int(index is not None and _is_ahead(as_f32(values[0]), k, as_f32(heads[0]), index[-1]))
@@ -189,14 +196,6 @@ def element(node: Node, index: int, value_of: ReadValue) -> Word:
 def part_of(node: Node, index: int, k: int, heads: Sequence[Word], value_of: ReadValue) -> int:
     """Term k of an element, reading words through `value_of(Read)`."""
     return term(node, index, k, heads, [value_of(r) for r in term_reads(node, index, k, heads)])
-
-
-def decode_or_none(descriptor: bytes) -> Node | None:
-    """The node of a descriptor; None for a malformed one, whose every element is 0 without heads and terms."""
-    try:
-        return decode_node(descriptor)
-    except MalformedError:
-        return None
 
 
 def _is_ahead(x: int, k: int, s: int, own: int) -> bool:

@@ -178,4 +178,3 @@ class Window:
     def _with(self, dimensions: Sequence[tuple[int, int, int, int]]) -> Window:
         dims, strides, lo, hi = (tuple(d[f] for d in dimensions) for f in range(4))
         return Window(dims, View(self.view.offset, strides, lo, hi, self.view.fill))
-

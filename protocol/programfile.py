@@ -1,0 +1,72 @@
+"""Program files: one deterministic byte string per program, and a parser safe against hostile ones.
+
+    file = "assay-program-1\\n" ‖ header ‖ (length u16 ‖ descriptor)[nodes] ‖ const bytes
+
+The bytes of a constant stand in the order of the first `const` node with that root, once per root; their lengths follow
+from dtype and dims. Nothing is allocated that the file does not hold.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from .encoding import MAX_DESCRIPTOR, MalformedError, Reader, decode_node, read_header
+from .nodes import Const, Node
+from .program import MAX_NODES, Program
+from .tensors import tensor_root
+from .types import Digest
+
+MAGIC = b"assay-program-1\n"
+MAX_FILE = 1 << 30
+
+
+def encode_program(program: Program) -> bytes:
+    """The file of a program whose constants are all there."""
+    parts = [MAGIC, program.header]
+    for descriptor in program.descriptors:
+        parts.append(len(descriptor).to_bytes(2, "big") + descriptor)
+    seen = set()
+    for node in program.nodes:
+        if isinstance(node, Const) and node.root not in seen:
+            seen.add(node.root)
+            parts.append(program.consts[node.root])
+    return b"".join(parts)
+
+
+def decode_program(data: bytes, max_bytes: int = MAX_FILE) -> Program:
+    """The program in a file; well-formedness is not checked here (`wellformed.violations`).
+
+    Raises:
+        MalformedError: the bytes are no program file, too many, or not those that a const node names.
+    """
+    if len(data) > max_bytes:
+        raise MalformedError(f"A program file of {len(data)} bytes is above {max_bytes}.")
+    reader = Reader(bytes(data))
+    if reader.take(len(MAGIC)) != MAGIC:
+        raise MalformedError("The bytes are no program file.")
+    count, inputs, outputs = read_header(reader)
+    if count > MAX_NODES:
+        raise MalformedError(f"{count} nodes are above 2^20.")
+    nodes = tuple(_node(reader) for _ in range(count))
+    consts: dict[Digest, bytes] = {}
+    for node in nodes:
+        if isinstance(node, Const) and node.root not in consts:
+            blob = reader.take(node.spec.nbytes)
+            if tensor_root(node.spec, blob) != node.root:
+                raise MalformedError(f"The constant {node.root.hex()} has other bytes.")
+            consts[node.root] = blob
+    reader.end()
+    return Program(nodes, inputs, outputs, consts)
+
+
+def file_digest(data: bytes) -> Digest:
+    """SHA-256 of a program file, by which a store names it."""
+    return Digest(sha256(data).digest())
+
+
+def _node(reader: Reader) -> Node:
+    """One descriptor with its length in front."""
+    length = reader.uint(2)
+    if length > MAX_DESCRIPTOR:
+        raise MalformedError(f"A descriptor of {length} bytes is above {MAX_DESCRIPTOR}.")
+    return decode_node(reader.take(length))
