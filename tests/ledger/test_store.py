@@ -1,0 +1,451 @@
+"""The artifact store and its manifests, over a folder, memory, and an object store that lies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+from xml.sax.saxutils import escape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.ledger.manifest import (
+    MAX_CANDIDATES,
+    MAX_MANIFEST_BYTES,
+    MAX_OBJECTS,
+    Manifest,
+    ManifestInvalid,
+    ObjectRef,
+    decode_manifest,
+    encode_manifest,
+    find_manifests,
+    get_manifest,
+    manifest_name,
+    publish,
+)
+from assay.ledger.store import (
+    ArtifactStore,
+    ObjectMismatch,
+    ObjectMissing,
+    ObjectNameInvalid,
+    ObjectTooLarge,
+    ObjectTruncated,
+    StoreAddressInvalid,
+    StoreDenied,
+    StoreUnreachable,
+    open_store,
+)
+from assay.protocol.errors import AssayError, FraudError, UnavailableError
+from assay.protocol.types import Digest, Round, Seat
+
+RUN = Digest(b"\x07" * 32)
+
+
+def digest_of(data: bytes) -> Digest:
+    return Digest(hashlib.sha256(data).digest())
+
+
+class Bucket:
+    """A small S3: what it holds, and how it lies. `answer` may replace the reply to a GET of an object."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.answer: Callable[[BaseHTTPRequestHandler, bytes], None] | None = None
+        self.status = 200
+        bucket = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+            def reply(self, status: int, body: bytes = b"") -> None:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.send_header("ETag", '"tag"')
+                self.send_header("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            def do_PUT(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if bucket.status == 200:
+                    bucket.objects[urlparse(self.path).path.removeprefix("/bucket/")] = body
+                self.reply(bucket.status)
+
+            def do_GET(self) -> None:
+                url = urlparse(self.path)
+                key = url.path.removeprefix("/bucket/")
+                if bucket.status != 200:
+                    self.reply(bucket.status)
+                elif "list-type" in url.query:
+                    prefix = parse_qs(url.query).get("prefix", [""])[0]
+                    keys = sorted(k for k in bucket.objects if k.startswith(prefix))
+                    entries = "".join(
+                        f"<Contents><Key>{escape(k)}</Key><Size>{len(bucket.objects[k])}</Size><ETag>t</ETag>"
+                        "<LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents>"
+                        for k in keys
+                    )
+                    self.reply(200, f"<ListBucketResult>{entries}</ListBucketResult>".encode())
+                elif key not in bucket.objects:
+                    self.reply(404)
+                elif bucket.answer is not None:
+                    bucket.answer(self, bucket.objects[key])
+                else:
+                    self.reply(200, bucket.objects[key])
+
+            do_HEAD = do_GET
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    bucket = Bucket()
+    settings = {
+        "AWS_ENDPOINT_URL": bucket.url,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "tests",
+        "AWS_SECRET_ACCESS_KEY": "tests",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    yield bucket
+    bucket.server.shutdown()
+    bucket.server.server_close()
+
+
+@pytest.fixture(params=["folder", "memory", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ArtifactStore:
+    if request.param == "s3":
+        request.getfixturevalue("bucket")
+    return open_store({"folder": str(tmp_path / "store"), "memory": "memory:///", "s3": "s3://bucket/"}[request.param])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+def object_file(folder: Path, digest: Digest) -> Path:
+    return folder / "objects" / digest.hex()[:2] / digest.hex()
+
+
+# --- what every store does
+
+
+def test_bytes_come_back_under_their_sha_256(store: ArtifactStore) -> None:
+    for data in (b"", b"x", os.urandom(3_000_000)):
+        digest = store.put(data)
+        assert digest == digest_of(data)
+        assert store.has(digest)
+        assert store.get(digest, len(data)) == data
+        assert store.put(data) == digest
+
+
+def test_an_absent_object_is_missing(store: ArtifactStore) -> None:
+    digest = digest_of(b"absent")
+    assert not store.has(digest)
+    with pytest.raises(ObjectMissing) as missing:
+        store.get(digest, 10)
+    assert digest.hex() in str(missing.value)
+
+
+def test_an_object_above_its_bound_is_refused(store: ArtifactStore) -> None:
+    digest = store.put(b"12345")
+    assert store.get(digest, 5) == b"12345"
+    with pytest.raises(ObjectTooLarge):
+        store.get(digest, 4)
+    with pytest.raises(ObjectTooLarge):
+        store.get(digest, 0)
+
+
+def test_names_list_what_was_put_under_them_and_only_that(store: ArtifactStore) -> None:
+    a, b = store.put(b"a", "runs/7/a"), store.put(b"b", "runs/7/b")
+    second = store.put(b"another a", "runs/7/a")
+    store.put(b"elsewhere", "runs/77/a")
+    store.put(b"nameless")
+    assert store.list("runs/7") == tuple(sorted([("runs/7/a", a), ("runs/7/a", second), ("runs/7/b", b)]))
+    assert store.list("runs/7/b") == (("runs/7/b", b),)
+    assert store.list("runs/8") == ()
+    assert len(store.list("runs", limit=2)) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/a", "a/", "a//b", "../a", "a/../b", ".a", "a b", "ä", "a/" * 8 + "a", "a" * 129]
+)
+def test_names_that_could_escape_the_index_are_refused(store: ArtifactStore, name: str) -> None:
+    with pytest.raises(ObjectNameInvalid):
+        store.put(b"x", name)
+    with pytest.raises(ObjectNameInvalid):
+        store.list(name)
+    assert not store.has(digest_of(b"x"))
+
+
+def test_a_digest_of_another_length_is_refused(store: ArtifactStore) -> None:
+    with pytest.raises(ObjectNameInvalid):
+        store.get(Digest(b"\1" * 31), 10)
+
+
+# --- a folder that others can write
+
+
+def test_a_changed_byte_is_a_mismatch_and_a_new_put_heals_it(folder: Path) -> None:
+    store = open_store(folder)
+    data = os.urandom(10_000)
+    digest = store.put(data)
+    object_file(folder, digest).write_bytes(data[:5000] + bytes([data[5000] ^ 1]) + data[5001:])
+    with pytest.raises(ObjectMismatch):
+        store.get(digest, len(data))
+    store.put(data)
+    assert store.get(digest, len(data)) == data
+
+
+def test_a_cut_or_swapped_file_is_a_mismatch(folder: Path) -> None:
+    store = open_store(folder)
+    a, b = store.put(b"first"), store.put(b"second")
+    object_file(folder, a).write_bytes(b"firs")
+    with pytest.raises(ObjectMismatch):
+        store.get(a, 100)
+    object_file(folder, a).write_bytes(object_file(folder, b).read_bytes())
+    with pytest.raises(ObjectMismatch):
+        store.get(a, 100)
+
+
+def test_a_huge_file_is_refused_without_being_read(folder: Path) -> None:
+    store = open_store(folder)
+    digest = store.put(b"small")
+    with object_file(folder, digest).open("wb") as file:
+        file.truncate(1 << 40)  # sparse: reading it would take minutes and a terabyte of memory
+    with pytest.raises(ObjectTooLarge):
+        store.get(digest, 1 << 20)
+
+
+def test_no_reader_sees_half_an_object(folder: Path) -> None:
+    store, data = open_store(folder), os.urandom(1 << 20)
+    digest = store.put(data)
+    stop = threading.Event()
+
+    def rewrite() -> None:
+        while not stop.is_set():
+            store.put(data)
+
+    writer = threading.Thread(target=rewrite)
+    writer.start()
+    try:
+        for _ in range(50):
+            assert store.get(digest, len(data)) == data
+    finally:
+        stop.set()
+        writer.join()
+
+
+def test_rubbish_in_the_index_is_passed_over(folder: Path) -> None:
+    store = open_store(folder)
+    digest = store.put(b"x", "runs/a")
+    (folder / "names" / "runs" / "a" / "not-a-digest").write_text("")
+    (folder / "names" / "runs" / "a" / digest.hex().upper()).write_text("")
+    (folder / "names" / "runs" / "ä").mkdir()
+    (folder / "names" / "runs" / "ä" / digest.hex()).write_text("")
+    assert store.list("runs") == (("runs/a", digest),)
+
+
+def test_a_folder_that_is_a_file_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreAddressInvalid):
+        open_store(tmp_path / "file")
+
+
+@pytest.mark.parametrize("address", ["ftp://host/x", "s3://", "nonsense://x"])
+def test_an_unknown_address_is_named(address: str) -> None:
+    with pytest.raises(StoreAddressInvalid) as refused:
+        open_store(address)
+    assert refused.value.exit_code == 3
+
+
+# --- an object store that lies
+
+
+def send(handler: BaseHTTPRequestHandler, announced: int, body: bytes) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(announced))
+    handler.send_header("ETag", '"tag"')
+    handler.send_header("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")
+    handler.end_headers()
+    if handler.command != "HEAD":
+        handler.wfile.write(body)
+    handler.close_connection = True
+
+
+def test_other_bytes_from_the_bucket_are_a_mismatch(bucket: Bucket) -> None:
+    store = open_store("s3://bucket/")
+    digest = store.put(b"truth")
+    bucket.answer = lambda handler, _: send(handler, 5, b"false")
+    with pytest.raises(ObjectMismatch):
+        store.get(digest, 100)
+
+
+def test_an_announced_terabyte_is_refused_before_it_is_read(bucket: Bucket) -> None:
+    store = open_store("s3://bucket/")
+    digest = store.put(b"truth")
+    bucket.answer = lambda handler, body: send(handler, 1 << 40, body)
+    with pytest.raises(ObjectTooLarge):
+        store.get(digest, 100)
+
+
+def test_a_body_that_ends_early_is_not_returned(bucket: Bucket) -> None:
+    store = open_store("s3://bucket/")
+    digest = store.put(b"truth")
+    bucket.answer = lambda handler, body: send(handler, 5, body[:3])
+    with pytest.raises((ObjectTruncated, StoreUnreachable)):
+        store.get(digest, 100)
+
+
+def test_refused_credentials_are_said_to_be_so(bucket: Bucket) -> None:
+    store = open_store("s3://bucket/")
+    bucket.status = 403
+    with pytest.raises(StoreDenied):
+        store.get(digest_of(b"x"), 10)
+    with pytest.raises(StoreDenied):
+        store.put(b"x")
+
+
+def test_a_store_that_is_down_is_unreachable(bucket: Bucket) -> None:
+    store = open_store("s3://bucket/")
+    bucket.status = 503
+    with pytest.raises(StoreUnreachable) as down:
+        store.has(digest_of(b"x"))
+    assert down.value.exit_code == 4
+
+
+def test_every_error_of_the_store_has_its_own_code_and_a_remedy_and_none_is_fraud() -> None:
+    kinds = [ObjectMissing, ObjectTooLarge, ObjectTruncated, ObjectMismatch, StoreDenied, StoreUnreachable]
+    kinds.append(ManifestInvalid)
+    assert len({kind.code for kind in kinds}) == len(kinds)
+    for kind in kinds:
+        assert issubclass(kind, UnavailableError)
+        assert not issubclass(kind, FraudError)
+        assert kind.remedy
+
+
+# --- manifests
+
+
+def test_what_a_seat_publishes_is_found_and_fetched_by_name(store: ArtifactStore) -> None:
+    objects = {"state-0": b"zero", "end": b"the end", "update": os.urandom(1000)}
+    digest = publish(store, RUN, Round(3), Seat(1), objects)
+    (found,) = find_manifests(store, RUN, Round(3), Seat(1))
+    assert found == get_manifest(store, digest)
+    assert {name: found.fetch(store, name, 1000) for name in found.objects} == objects
+    assert find_manifests(store, RUN, Round(3), Seat(11)) == ()
+    with pytest.raises(ManifestInvalid):
+        found.fetch(store, "update", 999)
+    with pytest.raises(ManifestInvalid):
+        found.fetch(store, "weights", 1000)
+
+
+def test_a_strangers_manifest_stands_beside_the_seats_own_and_hides_nothing(store: ArtifactStore) -> None:
+    own = publish(store, RUN, Round(0), Seat(0), {"update": b"honest"})
+    name = manifest_name(RUN, Round(0), Seat(0))
+    store.put(b"not a manifest", name)
+    store.put(encode_manifest(Manifest(RUN, Round(0), Seat(5), {})), name)
+    forged = publish(store, RUN, Round(0), Seat(0), {"update": b"forged"})
+    found = find_manifests(store, RUN, Round(0), Seat(0))
+    assert {digest_of(encode_manifest(manifest)) for manifest in found} == {own, forged}
+    assert {manifest.fetch(store, "update", 10) for manifest in found} == {b"honest", b"forged"}
+
+
+def test_a_flood_of_manifests_costs_a_bounded_number_of_reads(folder: Path) -> None:
+    store = open_store(folder)
+    for i in range(MAX_CANDIDATES + 10):
+        store.put(str(i).encode(), manifest_name(RUN, Round(0), Seat(0)))
+    assert find_manifests(store, RUN, Round(0), Seat(0)) == ()
+    assert len(store.list("runs", MAX_CANDIDATES)) == MAX_CANDIDATES
+
+
+def test_a_manifest_that_announces_another_size_is_refused(store: ArtifactStore) -> None:
+    digest = store.put(b"12345")
+    for size in (4, 6):
+        manifest = Manifest(RUN, Round(0), Seat(0), {"x": ObjectRef(digest, size)})
+        with pytest.raises((ManifestInvalid, ObjectTooLarge)):
+            manifest.fetch(store, "x", 100)
+
+
+def good() -> dict[str, Any]:
+    entry = {"digest": "ab" * 32, "size": 5}
+    return {"version": 1, "run": "07" * 32, "round": 3, "seat": 1, "objects": {"end": entry}}
+
+
+def raw(**changes: object) -> bytes:
+    return json.dumps({**good(), **changes}).encode()
+
+
+def test_a_manifest_survives_a_round_trip() -> None:
+    manifest = decode_manifest(raw())
+    assert manifest == Manifest(RUN, Round(3), Seat(1), {"end": ObjectRef(Digest(b"\xab" * 32), 5)})
+    assert decode_manifest(encode_manifest(manifest)) == manifest
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"\xff",
+        b"[" * 100_000,
+        b" " * (MAX_MANIFEST_BYTES + 1),
+        raw(version=2),
+        raw(version=True),
+        raw(extra=1),
+        raw(round=-1),
+        raw(round=1 << 64),
+        raw(round=1.0),
+        raw(round="3"),
+        raw(seat=True),
+        raw(seat=None),
+        raw(run="07" * 31),
+        raw(run="AB" * 32),
+        raw(run=7),
+        raw(objects=[]),
+        raw(objects={"../end": good()["objects"]["end"]}),
+        raw(objects={"": good()["objects"]["end"]}),
+        raw(objects={"end": {"digest": "ab" * 32}}),
+        raw(objects={"end": {"digest": "ab" * 32, "size": 5, "more": 1}}),
+        raw(objects={"end": {"digest": "ab" * 32, "size": -1}}),
+        raw(objects={"end": {"digest": "ab" * 32, "size": 1 << 41}}),
+        raw(objects={"end": {"digest": "ab" * 32, "size": 5.0}}),
+        raw(objects={"end": "ab" * 32}),
+        raw(objects={f"o{i}": good()["objects"]["end"] for i in range(MAX_OBJECTS + 1)}),
+        raw().replace(b'"seat": 1', b'"seat": 1, "seat": 2'),
+        raw().replace(b'"round": 3', b'"round": NaN'),
+        raw().replace(b'"round": 3', b'"round": ' + b"9" * 5000),
+    ],
+)
+def test_malformed_manifests_are_refused(data: bytes) -> None:
+    with pytest.raises(ManifestInvalid):
+        decode_manifest(data)
+
+
+@given(st.binary(max_size=200) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
+def test_arbitrary_bytes_are_a_manifest_error_or_a_manifest(data: bytes | str) -> None:
+    try:
+        decode_manifest(data.encode() if isinstance(data, str) else data)
+    except AssayError as error:
+        assert isinstance(error, ManifestInvalid)
