@@ -2,8 +2,8 @@
 
 Checked: links and anchors in every Markdown file resolve; a block between `<!-- help: COMMAND -->` and `<!-- /help -->`
 equals what the command prints (`--write` rewrites the blocks); the table between `<!-- exit-codes -->` marks equals
-protocol/errors.py; every `make` target a document names exists; every word a document marks as `*word*` in the glossary's
-first column is unique and sorted; every ADR has its title, status and number.
+protocol/errors.py; every `make` target that a document names exists; the glossary is sorted and explains no word twice;
+every ADR starts with its number and states a status.
 """
 
 import os

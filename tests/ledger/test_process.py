@@ -137,16 +137,30 @@ def test_a_runner_killed_at_ten_random_moments_leaves_nothing(tmp_path: Path) ->
 
 def test_a_child_lives_on_when_the_thread_that_asked_for_it_has_ended() -> None:
     children: list[subprocess.Popen[bytes]] = []
-    thread = threading.Thread(
-        target=lambda: children.append(spawn([sys.executable, "-c", "input()"], pipe_stdout=True))
-    )
+
+    def start() -> None:
+        child = spawn([sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"], pipe_stdout=True)
+        children.append(child)
+        # Only a child that has asked for the signal by the end of the thread can be hit by it.
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
+
+    thread = threading.Thread(target=start)
     thread.start()
     thread.join()
-    sleeper = spawn([sys.executable, "-c", "import time; time.sleep(600)"])
-    assert children[0].wait(timeout=10) == 1, "stdin is empty, so input() ends in an error"
-    assert sleeper.poll() is None
-    stop([sleeper, *children])
-    assert sleeper.returncode == -signal.SIGTERM
+    # A whole other process starts and ends meanwhile: time enough for a signal that the thread's end would send.
+    assert spawn([sys.executable, "-c", "pass"]).wait(timeout=10) == 0
+    assert children[0].poll() is None
+    stop(children)
+    assert children[0].returncode == -signal.SIGTERM
+
+
+def test_stdin_is_empty_and_stdout_can_be_read() -> None:
+    child = spawn([sys.executable, "-c", "import sys; print(repr(sys.stdin.read()))"], pipe_stdout=True)
+    assert child.stdout is not None
+    assert child.stdout.read() == b"''\n"
+    stop([child])
+    assert child.returncode == 0
 
 
 def test_a_child_that_ignores_sigterm_is_killed_after_the_grace_time(tmp_path: Path) -> None:

@@ -1,0 +1,176 @@
+"""Applies every checked-in fault, runs the test that must catch it, and writes the table docs/mutants.md.
+
+A fault is a patch in tests/mutants/NAME.patch. The lines before the diff say what it is:
+
+    What: the tie rule of `finish` rounds up
+    Test: tests/protocol/test_rounding.py::test_ties_go_to_even      (or  Forge: --match-test test_ties)
+
+Each patch is applied to a private copy of the tree, which imports before the installed one. A fault is caught when its
+test ends red there. That the tests are green without it is `make check`'s matter, and is checked here once per test.
+"""
+
+import argparse
+import concurrent.futures
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "tests" / "mutants"
+TABLE = ROOT / "docs" / "mutants.md"
+LIMIT_S = 900
+
+PYTEST_RED = 1  # tests ran and some failed; 2..5 are "could not run", which catches nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One fault and the command that must turn red."""
+
+    name: str
+    what: str
+    kind: str
+    test: str
+
+    def command(self) -> list[str]:
+        if self.kind == "Forge":
+            return [sys.executable, "tools/forge.py", "test", *self.test.split()]
+        return [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *self.test.split()]
+
+
+def read(path: Path) -> Mutant:
+    """The head of a patch; raises ValueError when a line is missing."""
+    head = path.read_text(encoding="utf-8").split("\ndiff --git", 1)[0]
+    fields = dict(re.findall(r"^(What|Test|Forge): *(.+?) *$", head, re.MULTILINE))
+    kind = "Forge" if "Forge" in fields else "Test"
+    if "What" not in fields or kind not in fields:
+        raise ValueError(f"{path.name} does not say What and Test (or Forge) before the diff")
+    return Mutant(path.stem, fields["What"], kind, fields[kind])
+
+
+def copy_tree(into: Path) -> None:
+    """A private copy of the sources, with the installed dependencies linked and the build copied."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout.decode().split("\0")
+    for name in filter(None, names):
+        source, target = ROOT / name, into / name
+        if source.is_symlink() or source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target, follow_symlinks=False)
+    (into / "node_modules").symlink_to(ROOT / "node_modules")
+    if (ROOT / ".build" / "forge").is_dir():
+        shutil.copytree(ROOT / ".build" / "forge", into / ".build" / "forge")
+
+
+def run(mutant: Mutant, tree: Path) -> subprocess.CompletedProcess[str]:
+    """Run the mutant's test in `tree`, compiling its contracts first where it has a fault in them."""
+    (tree / "tmp").mkdir(exist_ok=True)
+    env = os.environ | {"PYTHONPATH": str(tree), "TMPDIR": str(tree / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
+    env["OMP_NUM_THREADS"] = "1"
+    if (tree / ".changed-contracts").exists():
+        build = [sys.executable, "tools/forge.py", "build", "--quiet"]
+        done = subprocess.run(build, cwd=tree, env=env, capture_output=True, text=True, timeout=LIMIT_S)
+        if done.returncode:
+            return subprocess.CompletedProcess(build, 99, done.stdout, done.stderr)
+    try:
+        return subprocess.run(mutant.command(), cwd=tree, env=env, capture_output=True, text=True, timeout=LIMIT_S)
+    finally:
+        end_orphans(tree)
+
+
+def end_orphans(tree: Path) -> None:
+    """Kill what a faulty tree left running: its processes carry the tree's path in their environment."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.pid != os.getpid() and process.environ().get("PYTHONPATH") == str(tree):
+                process.kill()
+
+
+def judge(path: Path) -> tuple[Mutant, str]:
+    """(mutant, "" when caught, else why not)."""
+    mutant = read(path)
+    with tempfile.TemporaryDirectory(prefix="assay-mutant-") as folder:
+        tree = Path(folder)
+        copy_tree(tree)
+        applied = subprocess.run(["git", "apply", path], cwd=tree, capture_output=True, text=True)
+        if applied.returncode != 0:
+            return mutant, "the patch no longer applies: " + applied.stderr.strip()
+        if "+++ b/contracts/" in path.read_text(encoding="utf-8"):
+            (tree / ".changed-contracts").touch()
+        try:
+            red = run(mutant, tree)
+        except subprocess.TimeoutExpired:
+            return mutant, f"its test did not end within {LIMIT_S} s"
+    if red.returncode == 0:
+        return mutant, "SURVIVED: its test stays green"
+    if red.returncode != PYTEST_RED:
+        said = (red.stdout + red.stderr).strip()[-300:]
+        return mutant, f"its test could not run (exit code {red.returncode}): {said}"
+    return mutant, ""
+
+
+def red_without_fault(mutants: list[Mutant]) -> list[str]:
+    """The tests that are red, or find nothing to run, in a tree without any fault."""
+    with tempfile.TemporaryDirectory(prefix="assay-mutant-") as folder:
+        tree = Path(folder)
+        copy_tree(tree)
+        first = {mutant.test: mutant for mutant in mutants}
+        return [test for test, mutant in sorted(first.items()) if not is_green(run(mutant, tree))]
+
+
+def is_green(done: subprocess.CompletedProcess[str]) -> bool:
+    """Whether something ran and nothing failed; forge ends with 0 also when no test matches."""
+    return done.returncode == 0 and "No tests match" not in done.stdout + done.stderr
+
+
+def table(mutants: list[Mutant]) -> str:
+    """The committed table."""
+    rows = "".join(f"| {m.name} | {m.what} | `{m.test}` |\n" for m in mutants)
+    return (
+        "# Faults that the tests catch\n\n"
+        "Written by `make mutants`, which applies each patch of tests/mutants/ and sees the named test turn red.\n\n"
+        f"| fault | what it does | caught by |\n|---|---|---|\n{rows}"
+    )
+
+
+def main() -> int:
+    """Judge all faults, or those named; 0 when each is caught. Without names the table is written."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="judge only these faults")
+    parser.add_argument("-j", "--jobs", type=int, default=1)
+    options = parser.parse_args()
+    paths = sorted(FOLDER.glob("*.patch"))
+    if unknown := set(options.names) - {path.stem for path in paths}:
+        sys.exit(f"mutants: no such fault: {', '.join(sorted(unknown))}")
+    chosen = [path for path in paths if not options.names or path.stem in options.names]
+    if not chosen:
+        sys.exit("mutants: there are no faults in tests/mutants")
+    if red := red_without_fault([read(path) for path in chosen]):
+        sys.exit("mutants: red without any fault: " + "; ".join(red))
+    survived = 0
+    caught = []
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for mutant, why in pool.map(judge, chosen):
+            survived += bool(why)
+            caught.append(mutant)
+            print(
+                f"{'NOT CAUGHT' if why else 'caught':10} {mutant.name}: {mutant.what}"
+                + (f"\n    {why}" if why else ""),
+                flush=True,
+            )
+    print(f"mutants: {len(chosen) - survived} of {len(chosen)} caught")
+    if not options.names and not survived:
+        TABLE.write_text(table(caught), encoding="utf-8")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
