@@ -1,0 +1,165 @@
+"""The transition table of the dispute game: which side moves in which stage, by which move, and what may follow.
+
+The one place that says so: `game.process_move` obeys it, `Game.sol` is tested against it pair by pair, and the diagram
+in docs/game.md is drawn from it. Normative text: docs/protocol.md, section 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class Stage(IntEnum):
+    """Where a game stands; the integers equal Solidity's `Stage`."""
+
+    NONE = 0
+    STEPS = 1
+    NODES = 2
+    NODE = 3
+    ROOT = 4
+    TENSOR = 5
+    LEAF = 6
+    PARTS = 7
+    TERM = 8
+    STATE = 9
+    LIST = 10
+    SLOT = 11
+    OVER = 12
+
+
+class Side(IntEnum):
+    """The two sides of a game; the integers equal Solidity's `Side`."""
+
+    NONE = 0
+    DEFENDER = 1
+    CHALLENGER = 2
+
+    @property
+    def other(self) -> Side:
+        """The opponent."""
+        return Side.DEFENDER if self is Side.CHALLENGER else Side.CHALLENGER
+
+
+class Move(IntEnum):
+    """The moves; every move belongs to one side."""
+
+    POST_DIGESTS = 1
+    POINT_DIGEST = 2
+    OPEN_NODE = 3
+    PROVE_ROOT = 4
+    POINT_SUBTREE = 5
+    OPEN_SUBTREE = 6
+    OPEN_LEAF = 7
+    POINT_ELEMENT = 8
+    POST_PARTS = 9
+    POINT_PART = 10
+    PROVE_TERM = 11
+    OPEN_STATE = 12
+    POINT_LIST = 13
+
+    @property
+    def function(self) -> str:
+        """The name of the contract's function: POST_DIGESTS is postDigests."""
+        head, *tail = self.name.lower().split("_")
+        return head + "".join(word.capitalize() for word in tail)
+
+    @property
+    def side(self) -> Side:
+        """Who makes this move."""
+        return _SIDES[self]
+
+
+_D, _C = Side.DEFENDER, Side.CHALLENGER
+
+_SIDES: Final = MappingProxyType(
+    {
+        Move.POST_DIGESTS: _D,
+        Move.POINT_DIGEST: _C,
+        Move.OPEN_NODE: _D,
+        Move.PROVE_ROOT: _C,
+        Move.POINT_SUBTREE: _C,
+        Move.OPEN_SUBTREE: _D,
+        Move.OPEN_LEAF: _D,
+        Move.POINT_ELEMENT: _C,
+        Move.POST_PARTS: _D,
+        Move.POINT_PART: _C,
+        Move.PROVE_TERM: _C,
+        Move.OPEN_STATE: _D,
+        Move.POINT_LIST: _C,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A stage and the side whose clock runs."""
+
+    stage: Stage
+    side: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """The one move of a turn, the turns that may follow, and whether the move can decide the game."""
+
+    move: Move
+    next: tuple[Turn, ...]
+    decides: bool = False
+
+
+def _turns(*pairs: tuple[Stage, Side]) -> tuple[Turn, ...]:
+    return tuple(Turn(stage, side) for stage, side in pairs)
+
+
+TABLE: Final = MappingProxyType(
+    {
+        Turn(Stage.STEPS, _D): Transition(Move.POST_DIGESTS, _turns((Stage.STEPS, _C))),
+        Turn(Stage.STEPS, _C): Transition(Move.POINT_DIGEST, _turns((Stage.STEPS, _D), (Stage.NODES, _D))),
+        Turn(Stage.NODES, _D): Transition(Move.POST_DIGESTS, _turns((Stage.NODES, _C))),
+        Turn(Stage.NODES, _C): Transition(
+            Move.POINT_DIGEST, _turns((Stage.NODES, _D), (Stage.NODE, _D), (Stage.STATE, _D))
+        ),
+        Turn(Stage.NODE, _D): Transition(Move.OPEN_NODE, _turns((Stage.ROOT, _C), (Stage.TENSOR, _C))),
+        Turn(Stage.ROOT, _C): Transition(Move.PROVE_ROOT, (), decides=True),
+        Turn(Stage.TENSOR, _C): Transition(Move.POINT_SUBTREE, _turns((Stage.TENSOR, _D), (Stage.LEAF, _D))),
+        Turn(Stage.TENSOR, _D): Transition(Move.OPEN_SUBTREE, _turns((Stage.TENSOR, _C))),
+        Turn(Stage.LEAF, _D): Transition(Move.OPEN_LEAF, _turns((Stage.LEAF, _C))),
+        Turn(Stage.LEAF, _C): Transition(Move.POINT_ELEMENT, _turns((Stage.PARTS, _D), (Stage.TERM, _C)), decides=True),
+        Turn(Stage.PARTS, _D): Transition(Move.POST_PARTS, _turns((Stage.PARTS, _C)), decides=True),
+        Turn(Stage.PARTS, _C): Transition(Move.POINT_PART, _turns((Stage.PARTS, _D), (Stage.TERM, _C))),
+        Turn(Stage.TERM, _C): Transition(Move.PROVE_TERM, (), decides=True),
+        Turn(Stage.STATE, _D): Transition(Move.OPEN_STATE, _turns((Stage.STATE, _C))),
+        Turn(Stage.STATE, _C): Transition(Move.POINT_LIST, _turns((Stage.LIST, _D))),
+        Turn(Stage.LIST, _D): Transition(Move.OPEN_SUBTREE, _turns((Stage.LIST, _C))),
+        Turn(Stage.LIST, _C): Transition(Move.POINT_SUBTREE, _turns((Stage.LIST, _D), (Stage.SLOT, _C))),
+        Turn(Stage.SLOT, _C): Transition(Move.PROVE_ROOT, (), decides=True),
+    }
+)
+"""Every turn that a game can stand at. A timeout ends any of them; OVER has no turns."""
+
+
+def stages_of(move: Move) -> frozenset[Stage]:
+    """The stages in which a move is made."""
+    return frozenset(turn.stage for turn, transition in TABLE.items() if transition.move is move)
+
+
+def to_mermaid() -> str:
+    """The table as a Mermaid state diagram: one state per turn, one edge per move and outcome."""
+
+    def name(turn: Turn) -> str:
+        return f"{turn.stage.name}_{turn.side.name[0]}"
+
+    lines = ["stateDiagram-v2", f"    [*] --> {name(Turn(Stage.STEPS, _D))}: challenge, steps > 1"]
+    lines.append(f"    [*] --> {name(Turn(Stage.NODES, _D))}: challenge, steps = 1")
+    for turn in TABLE:
+        side = turn.side.name.lower()
+        lines.append(f"    {name(turn)}: {turn.stage.name} ({side} to move)")
+    for turn, transition in TABLE.items():
+        for follower in transition.next:
+            lines.append(f"    {name(turn)} --> {name(follower)}: {transition.move.function}")
+        if transition.decides:
+            lines.append(f"    {name(turn)} --> [*]: {transition.move.function}, verdict")
+    return "\n".join(lines) + "\n"
