@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from assay.ledger.bls import BlsKey, default_curve
 from assay.ledger.eip2335 import SCRYPT, Kdf, KeystoreCorrupt, corrupt, decrypt_secret, encrypt_secret, public_key_of
+from assay.ledger.json_input import JsonRefused, parse_json
 from assay.ledger.keystore_v3 import decrypt_account, encrypt_account, shown_address
 from assay.protocol.errors import ConfigError, InvariantError, UsageError
 from assay.protocol.types import Address
@@ -32,7 +33,7 @@ EVM_FILE: Final = "evm.json"
 BLS_FILE: Final = "bls.json"
 MAX_FILE_BYTES: Final = 1 << 16
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_RAW_SECRET = re.compile(r"(0x)?[0-9a-fA-F]{64}")
+_RAW_SECRET = re.compile(rb"(0x)?[0-9a-fA-F]{64}")
 
 
 class KeyMissing(ConfigError):
@@ -155,10 +156,11 @@ def import_key(keys_dir: Path, name: str, source: Path, password: str, *, kdf: K
     """
     _check_name(name)
     _check_password(password)
-    text = _read_text(source)
-    if _RAW_SECRET.fullmatch(text.strip()):
-        return _add(keys_dir, name, EVM_FILE, encrypt_account(bytes.fromhex(text.strip()[-64:]), password, kdf))
-    document = _parse(source, text)
+    data = _read_bytes(source)
+    if _RAW_SECRET.fullmatch(data.strip()):
+        secret = bytes.fromhex(data.strip()[-64:].decode())
+        return _add(keys_dir, name, EVM_FILE, encrypt_account(secret, password, kdf))
+    document = _parse(source, data)
     if document.get("version") == 4:
         _decrypt_bls(document, password)
         if not (keys_dir / name / EVM_FILE).is_file():
@@ -238,32 +240,26 @@ def _files(path: Path) -> tuple[Path, Path]:
     return path / EVM_FILE, path / BLS_FILE
 
 
-def _read_text(path: Path) -> str:
+def _read_bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+            return file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise KeyMissing(f"{path} cannot be read ({error.strerror}).") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise corrupt(f"{path} is larger than {MAX_FILE_BYTES} bytes")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise corrupt(f"{path} is not text") from None
 
 
-def _parse(path: Path, text: str) -> dict[str, Any]:
+def _parse(path: Path, data: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        raise corrupt(f"{path} is not JSON") from None
+        document = parse_json(data, max_bytes=MAX_FILE_BYTES)
+    except JsonRefused as refused:
+        raise corrupt(f"{path}: {refused}") from None
     if not isinstance(document, dict):
         raise corrupt(f"{path} is not a JSON object")
     return document
 
 
 def _read_document(path: Path) -> dict[str, Any]:
-    return _parse(path, _read_text(path))
+    return _parse(path, _read_bytes(path))
 
 
 def _add(keys_dir: Path, name: str, file: str, document: dict[str, Any]) -> KeyInfo:

@@ -11,8 +11,9 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from assay.ledger.json_input import JsonRefused, parse_json
 from assay.ledger.store import ArtifactStore
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest, Round, Seat
@@ -122,12 +123,10 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 def decode_manifest(data: bytes) -> Manifest:
     """Read a manifest that may come from anybody. Raises ManifestInvalid."""
-    if len(data) > MAX_MANIFEST_BYTES:
-        raise _invalid(f"it has more than {MAX_MANIFEST_BYTES} bytes")
     try:
-        document = json.loads(data, object_pairs_hook=_unique, parse_float=_no_float, parse_constant=_no_float)
-    except (ValueError, RecursionError):
-        raise _invalid("it is not JSON with unique keys and integers") from None
+        document = parse_json(data, max_bytes=MAX_MANIFEST_BYTES, max_depth=3)
+    except JsonRefused as refused:
+        raise _invalid(str(refused)) from None
     _check_keys(document, {"version", "run", "round", "seat", "objects"})
     if _integer(document["version"], VERSION) != VERSION:
         raise _invalid("its version is unknown")
@@ -165,15 +164,3 @@ def _integer(value: object, most: int) -> int:
     if type(value) is not int or not 0 <= value <= most:
         raise _invalid("a number is out of range")
     return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # Two readers that keep different duplicates would see different manifests in the same bytes.
-    document = dict(pairs)
-    if len(document) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return document
-
-
-def _no_float(text: str) -> Any:
-    raise ValueError(f"{text} is not an integer")

@@ -1,0 +1,62 @@
+"""JSON from strangers: bounded in bytes and depth before any parser recurses over it.
+
+Python's C parser recurses once per nesting level and stops at the interpreter's recursion limit; libraries raise that
+limit (py_ecc, which web3 imports, to 100,000), and then a file of brackets overflows the C stack and kills the process.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final, NoReturn
+
+DEFAULT_DEPTH: Final = 16
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+
+
+class JsonRefused(ValueError):
+    """The bytes are no JSON that this program reads; the message says why in a few words."""
+
+
+def parse_json(data: bytes, *, max_bytes: int, max_depth: int = DEFAULT_DEPTH) -> Any:
+    """Parse strict JSON: UTF-8, unique keys, integers only, at most `max_bytes` long and `max_depth` deep.
+
+    Raises JsonRefused.
+    """
+    if len(data) > max_bytes:
+        raise JsonRefused(f"it has more than {max_bytes} bytes")
+    if _is_deeper(data, max_depth):
+        raise JsonRefused(f"it is nested more than {max_depth} levels deep")
+    try:
+        return json.loads(data.decode(), object_pairs_hook=_unique, parse_float=_refuse, parse_constant=_refuse)
+    except JsonRefused:
+        raise
+    except ValueError:
+        raise JsonRefused("it is not JSON") from None
+
+
+def _is_deeper(data: bytes, most: int) -> bool:
+    if data.count(b"[") + data.count(b"{") <= most:
+        return False
+    depth = 0
+    for token in _TOKEN.finditer(data):
+        first = data[token.start()]
+        if first in b"[{":
+            depth += 1
+            if depth > most:
+                return True
+        elif first in b"]}":
+            depth -= 1
+    return False
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # Two readers that keep different duplicates would see different documents in the same bytes.
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        raise JsonRefused("a key occurs twice")
+    return document
+
+
+def _refuse(text: str) -> NoReturn:
+    raise JsonRefused(f"{text[:20]} is not an integer")
