@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +22,8 @@ from assay.protocol.draws import (
     ticket,
 )
 from assay.protocol.types import Address, Digest, Round, Wei
+from tests.contracts.harness import artifact
 
-ROOT = Path(__file__).resolve().parents[2]
-ARTIFACT = ROOT / ".build" / "forge" / "out" / "DrawsHarness.sol" / "DrawsHarness.json"
 CHAIN_ID = 31337
 TAG = DRAW_TAG
 SEED = Digest(b"\x08" * 32)
@@ -38,9 +35,8 @@ class Harness:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        code = json.loads(ARTIFACT.read_text())["bytecode"]["object"]
         self.sender = self.rpc("eth_accounts")[0]
-        receipt = self.transact(None, code)
+        receipt = self.transact(None, "0x" + artifact("DrawsHarness").bytecode.hex())
         self.address = Address(bytes.fromhex(receipt["contractAddress"][2:]))
 
     def rpc(self, method: str, *params: object) -> Any:
