@@ -16,7 +16,7 @@ from rich.table import Table
 from assay.cli.password import PasswordFile, read_password
 from assay.ledger import keystore
 from assay.ledger.eip2335 import PBKDF2, SCRYPT, Kdf
-from assay.ledger.keystore import KeyInfo
+from assay.ledger.keystore import ActorKeys, KeyInfo
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -41,6 +41,15 @@ class KdfChoice(StrEnum):
 def default_keys_dir() -> Path:
     """Where keys live unless told otherwise: `keys` in the user's data folder."""
     return platformdirs.user_data_path("assay") / "keys"
+
+
+def unlock(key: str, keys_dir: Path | None = None, password_file: Path | None = None) -> ActorKeys:
+    """The unlocked keys that `--key`, `--keys-dir` and `--password-file` name; for commands that sign.
+
+    Raises KeyMissing, KeystoreCorrupt, WrongPassword, PasswordMissing, PasswordFileUnreadable.
+    """
+    path = keystore.find_key(keys_dir or default_keys_dir(), key)
+    return keystore.load_keys(path, read_password(password_file, what=str(path)))
 
 
 KeysDir = Annotated[

@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from assay.cli.key import app
+from assay.cli.key import app, unlock
 from assay.cli.password import PasswordFileUnreadable, PasswordMissing, read_password
 from assay.ledger.eip2335 import KeystoreCorrupt, WrongPassword
 from assay.ledger.keystore import KeyExists, KeyMissing, load_keys
@@ -59,6 +59,15 @@ def test_the_keys_made_open_with_the_line_in_the_password_file(shell: Shell) -> 
     made = new(shell, "v")
     assert isinstance(made, dict)
     assert load_keys(Path(made["path"]), "correct horse").account.address == made["address"]
+
+
+def test_commands_that_sign_unlock_a_key_by_name_or_path(shell: Shell) -> None:
+    made = new(shell, "v")
+    assert isinstance(made, dict)
+    by_name = unlock("v", shell.folder / "keys", shell.password_file)
+    by_path = unlock(made["path"], shell.folder / "elsewhere", shell.password_file)
+    assert by_name.account.address == by_path.account.address == made["address"]
+    assert by_name.bls == by_path.bls is not None
 
 
 def test_the_table_shows_whole_keys_and_talk_stays_off_stdout(shell: Shell) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,19 @@ def test_a_key_draws_with_the_message_of_its_round() -> None:
     assert verify_draw(key.public_key, y, MESSAGE)
     assert y == key.sign_draw(31337, CONTRACT, RUN, Round(5), Purpose.AUDIT, SEED)
     assert y != key.sign_draw(31337, CONTRACT, RUN, Round(5), Purpose.WHISTLE, SEED)
+
+
+def test_without_the_native_package_the_reference_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert default_curve() is ARKWORKS
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "py_arkworks_bls12381", None)
+        default_curve.cache_clear()
+        key = BlsKey.from_secret(SECRET)
+        y = key.sign_draw(31337, CONTRACT, RUN, Round(5), Purpose.AUDIT, SEED)
+        assert default_curve() is PY_ECC
+    default_curve.cache_clear()
+    assert default_curve() is ARKWORKS
+    assert verify_draw(key.public_key, y, MESSAGE)
 
 
 def test_a_generated_key_is_fresh_and_its_text_does_not_show_the_secret() -> None:
