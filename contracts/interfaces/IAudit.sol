@@ -58,7 +58,10 @@ interface IAudit is IClaims {
     error BadDraw(address who);
     error TicketMismatch(bytes32 got, bytes32 wanted);
     error NotDrawn(uint32 seat, uint32 duty);
-    error NotSorted(uint256 index);
+    error NotSorted(uint32 seat, uint32 duty);
+    error EndRootZero(uint32 seat, uint32 duty);
+    error NotSettlement(address caller);
+    error AlreadyRetired(uint64 retiresWith);
     error RootMismatch(bytes32 got, bytes32 wanted);
     error GamesOpen(uint256 count);
     error NotRetired(uint64 round);

@@ -60,6 +60,8 @@ interface IRounds is IClaims {
     error EndMismatch(bytes32 got, bytes32 wanted);
     error BaseNotStanding(uint64 round, bytes32 base);
     error BaseNotFinal(uint64 round, bytes32 base);
+    error NotAudit(address caller);
+    error NotSettlement(address caller);
     error NotAVerifier(address caller, uint64 round);
     error AlreadyReceipted(uint64 round, uint32 seat, address verifier);
     error GamesOpen(uint256 count);
@@ -118,6 +120,9 @@ interface IRounds is IClaims {
     /// @notice How many rounds were opened; the latest is one less.
     function opened() external view returns (uint64);
 
+    /// @notice How many commitments a round has.
+    function commitments(uint64 round) external view returns (uint256);
+
     /// @notice No round will open any more.
     function isOver() external view returns (bool);
 
@@ -127,6 +132,9 @@ interface IRounds is IClaims {
     /// @notice Current holder of a seat (on the roster from the next T0), zero if free.
     function holderOf(uint32 seat) external view returns (address);
 
+    /// @notice Does this address hold a seat now, on the roster or from the next T0?
+    function holdsSeat(address who) external view returns (bool);
+
     /// @notice Was this address seated in that round?
     function isSeated(uint64 round, address who) external view returns (bool);
 
@@ -134,7 +142,7 @@ interface IRounds is IClaims {
     function rootsOf(uint64 round, uint32 seat) external view returns (bytes32[] memory);
     function isComplete(uint64 round, uint32 seat) external view returns (bool);
 
-    /// @notice The start of a seat's work in a round: list roots and state root of s_0.
+    /// @notice The start of a seat's work in a round: list roots and state root of s_0. Fixed from T0 on.
     function startOf(uint64 round, uint32 seat, bytes32 base)
         external
         view

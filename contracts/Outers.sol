@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {IAudit} from "./interfaces/IAudit.sol";
+import {ICharter, Modules, Terms} from "./interfaces/ICharter.sol";
+import {ClaimKind, ClaimRef, ClaimView, IClaims} from "./interfaces/IClaims.sol";
+import {IOuters, OuterClaim, OuterRoot} from "./interfaces/IOuters.sol";
+import {Commitment, Fate, IRounds} from "./interfaces/IRounds.sol";
+import {IVault} from "./interfaces/IVault.sol";
+import {ClaimIds} from "./libraries/ClaimIds.sol";
+import {EconomicsBounds} from "./libraries/Economics.sol";
+import {StateRoots} from "./libraries/StateRoots.sol";
+
+/// @title Outers: outer steps as claims, addressed by content
+contract Outers is IOuters {
+    uint32 internal constant SEATS = 8;
+
+    ICharter public immutable charter;
+    bytes32 public immutable genesis;
+    IVault private immutable _vault;
+    IRounds private immutable _rounds;
+    IAudit private immutable _audit;
+    address private immutable _game;
+    bytes32 private immutable _run;
+    bytes32 private immutable _program;
+    bytes32 private immutable _zeroUpdate;
+    uint256 private immutable _lock; // W: one seat's price
+    uint64 private immutable _window;
+    uint64 private immutable _repost;
+
+    /// @dev Mask and X are fixed by the first post for a (round, base), so that all honest posters claim the same step.
+    struct Inclusion {
+        bytes32 x;
+        uint8 mask;
+    }
+
+    mapping(uint64 generation => mapping(bytes32 root => OuterRoot)) private _roots;
+    mapping(uint64 generation => uint256) public standingCount;
+    mapping(uint64 round => mapping(bytes32 root => mapping(address poster => OuterClaim))) private _claims;
+    mapping(uint64 round => mapping(bytes32 base => Inclusion)) private _inclusions;
+
+    constructor(ICharter charter_) {
+        Terms memory terms = charter_.terms();
+        Modules memory modules = charter_.modules();
+        charter = charter_;
+        _vault = IVault(modules.vault);
+        _rounds = IRounds(modules.rounds);
+        _audit = IAudit(modules.audit);
+        _game = modules.game;
+        _run = charter_.run();
+        _program = terms.outer.root;
+        _zeroUpdate = terms.training.zeroUpdate;
+        _lock = EconomicsBounds.price(terms.economics);
+        _window = terms.windows.challenge;
+        _repost = terms.windows.repost;
+
+        bytes32 root = StateRoots.state2(terms.training.parameters, terms.training.momentum);
+        genesis = root;
+        _roots[0][root] = OuterRoot(terms.training.parameters, terms.training.momentum, 1, true, 0);
+        standingCount[0] = 1;
+    }
+
+    // ------------------------------------------------------------------------------------------------ posting
+
+    /// @inheritdoc IOuters
+    function postOuter(uint64 round, bytes32 base, bytes32 parameters, bytes32 momentum) external {
+        uint64 t7 = _rounds.timesOf(round).t7;
+        if (block.timestamp < t7) revert TooEarly(block.timestamp, t7);
+        if (!_isMember(msg.sender)) revert NotAMember(msg.sender);
+        // An older round is only posted again when nothing of it stands any more.
+        if (round + 2 < _rounds.opened() && standingCount[round + 1] != 0) revert RoundPassed(round);
+        if (!isStanding(round, base)) revert BaseNotStanding(round, base);
+        bytes32 root = StateRoots.state2(parameters, momentum);
+        if (fateOf(round + 1, root) == Fate.VOID) revert RootIsDead(round, root);
+        OuterClaim storage claim = _claims[round][root][msg.sender];
+        if (claim.postedAt != 0) revert AlreadyPosted(round, root, msg.sender);
+
+        _fixInclusion(round, base);
+        claim.base = base;
+        claim.postedAt = uint64(block.timestamp);
+        OuterRoot storage entry = _roots[round + 1][root];
+        if (entry.standing == 0) {
+            (entry.parameters, entry.momentum) = (parameters, momentum);
+            ++standingCount[round + 1];
+        }
+        ++entry.standing;
+        _vault.lock(ClaimIds.outerLock(round, root, msg.sender), msg.sender, _lock);
+        emit OuterPosted(round, root, msg.sender, base, parameters, momentum);
+    }
+
+    /// @inheritdoc IOuters
+    function finalizeOuter(uint64 round, bytes32 root, address poster) external {
+        OuterClaim storage claim = _open(round, root, poster);
+        uint64 until = claim.postedAt + _window;
+        if (block.timestamp <= until) revert TooEarly(block.timestamp, until + 1);
+        if (fateOf(round, claim.base) != Fate.FINAL) revert BaseNotFinal(round, claim.base);
+        claim.closed = true;
+        _roots[round + 1][root].isFinal = true;
+        _vault.release(ClaimIds.outerLock(round, root, poster));
+        emit OuterClosedAs(round, root, poster, Fate.FINAL);
+    }
+
+    /// @inheritdoc IOuters
+    function voidOuter(uint64 round, bytes32 root, address poster) external {
+        OuterClaim storage claim = _open(round, root, poster);
+        if (fateOf(round, claim.base) != Fate.VOID) revert BaseNotVoid(round, claim.base);
+        claim.closed = true;
+        _loseStanding(round, root);
+        _vault.release(ClaimIds.outerLock(round, root, poster));
+        emit OuterClosedAs(round, root, poster, Fate.VOID);
+    }
+
+    // ------------------------------------------------------------------------------------------------ claims
+
+    /// @inheritdoc IClaims
+    function claimOf(ClaimRef calldata ref) external view returns (ClaimView memory view_) {
+        OuterClaim storage claim = _claims[ref.round][ref.outerRoot][ref.party];
+        if (ref.kind != ClaimKind.OUTER || claim.postedAt == 0) return view_;
+        bytes32 x = _inclusions[ref.round][claim.base].x;
+        view_.id = ClaimIds.claim(address(charter), _run, ClaimKind.OUTER, ref.party, x, ref.outerRoot);
+        view_.claimant = ref.party;
+        view_.x = x;
+        view_.y = ref.outerRoot;
+        view_.program = _program;
+        view_.steps = 1;
+        view_.challengeableFrom = claim.postedAt;
+        view_.challengeableUntil = claim.postedAt + _window;
+        view_.lockId = ClaimIds.outerLock(ref.round, ref.outerRoot, ref.party);
+        view_.lockAmount = _lock;
+        view_.fallen = claim.convicted;
+    }
+
+    /// @inheritdoc IClaims
+    /// @dev Nobody is drawn for an outer step: everybody who trains or audits recomputes it.
+    function mayChallengeDirectly(ClaimRef calldata ref, address who) external view returns (bool) {
+        if (ref.kind != ClaimKind.OUTER || _claims[ref.round][ref.outerRoot][ref.party].postedAt == 0) return false;
+        return who != ref.party && _isMember(who);
+    }
+
+    /// @inheritdoc IClaims
+    function onOpened(ClaimRef calldata ref) external {
+        if (msg.sender != _game) revert NotTheGame(msg.sender);
+        OuterClaim storage claim = _claims[ref.round][ref.outerRoot][ref.party];
+        if (ref.kind != ClaimKind.OUTER || claim.postedAt == 0) {
+            revert ClaimNotFound(ref.kind, ref.round, ref.seat, ref.duty);
+        }
+        if (claim.closed) revert ClaimSettled(ref.kind, ref.round, ref.seat, ref.duty);
+        ++claim.openGames;
+    }
+
+    /// @inheritdoc IClaims
+    function onClosed(ClaimRef calldata ref, bool convicted) external returns (bool first) {
+        if (msg.sender != _game) revert NotTheGame(msg.sender);
+        OuterClaim storage claim = _claims[ref.round][ref.outerRoot][ref.party];
+        --claim.openGames;
+        if (!convicted || claim.convicted) return false;
+        claim.convicted = true;
+        _loseStanding(ref.round, ref.outerRoot);
+        return true;
+    }
+
+    // ------------------------------------------------------------------------------------------------ views
+
+    /// @inheritdoc IOuters
+    function rootOf(uint64 generation, bytes32 root) external view returns (OuterRoot memory) {
+        return _roots[generation][root];
+    }
+
+    /// @inheritdoc IOuters
+    function outerClaimOf(uint64 round, bytes32 root, address poster) external view returns (OuterClaim memory) {
+        return _claims[round][root][poster];
+    }
+
+    /// @inheritdoc IOuters
+    function isStanding(uint64 generation, bytes32 root) public view returns (bool) {
+        return _roots[generation][root].standing != 0;
+    }
+
+    /// @inheritdoc IOuters
+    function fateOf(uint64 generation, bytes32 root) public view returns (Fate) {
+        OuterRoot storage entry = _roots[generation][root];
+        if (entry.isFinal) return Fate.FINAL;
+        bool isDead = entry.standing == 0 && entry.fallenAt != 0 && block.timestamp > entry.fallenAt + _repost;
+        return isDead ? Fate.VOID : Fate.OPEN;
+    }
+
+    /// @inheritdoc IOuters
+    function inclusionOf(uint64 round, bytes32 base) public view returns (uint8 mask, bytes32 x, bool isFixed) {
+        Inclusion memory fixed_ = _inclusions[round][base];
+        if (fixed_.x != 0) return (fixed_.mask, fixed_.x, true);
+        bytes32[8] memory updates;
+        for (uint32 seat = 0; seat < SEATS; ++seat) {
+            Commitment memory c = _rounds.commitmentOf(round, seat);
+            bool included = c.solver != address(0) && c.base == base && !c.excluded && !c.convicted
+                && _rounds.isComplete(round, seat);
+            updates[seat] = included ? c.update : _zeroUpdate;
+            if (included) mask |= uint8(1) << uint8(seat);
+        }
+        OuterRoot storage start = _roots[round][base];
+        x = StateRoots.outerInput(start.parameters, start.momentum, updates, mask);
+    }
+
+    // ------------------------------------------------------------------------------------------------ inside
+
+    function _fixInclusion(uint64 round, bytes32 base) private {
+        (uint8 mask, bytes32 x, bool isFixed) = inclusionOf(round, base);
+        if (isFixed) return;
+        _inclusions[round][base] = Inclusion(x, mask);
+        emit InclusionFixed(round, base, mask, x);
+    }
+
+    function _loseStanding(uint64 round, bytes32 root) private {
+        OuterRoot storage entry = _roots[round + 1][root];
+        --entry.standing;
+        if (entry.standing != 0) return;
+        --standingCount[round + 1];
+        entry.fallenAt = uint64(block.timestamp);
+        emit RootFell(round, root);
+    }
+
+    /// @dev A poster's claim that nothing has ended yet.
+    function _open(uint64 round, bytes32 root, address poster) private view returns (OuterClaim storage claim) {
+        claim = _claims[round][root][poster];
+        if (claim.postedAt == 0) revert ClaimNotFound(ClaimKind.OUTER, round, 0, 0);
+        if (claim.closed || claim.convicted) revert OuterClosed(round, root, poster);
+        if (claim.openGames != 0) revert GamesOpen(claim.openGames);
+    }
+
+    /// @dev Solvers seated in the latest round or for the next one, and verifiers whose stake counts.
+    function _isMember(address who) private view returns (bool) {
+        uint64 count = _rounds.opened();
+        if (count == 0) return false;
+        if (_rounds.isSeated(count - 1, who) || _rounds.holdsSeat(who)) return true;
+        return _audit.stakeAt(who, count - 1) != 0;
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {ReentrancyGuard} from "@openzeppelin/contracts/utils/ReentrancyGuard.sol";
+import {ICharter, Modules, Terms} from "./interfaces/ICharter.sol";
+import {IVault} from "./interfaces/IVault.sol";
+
+/// @title Vault: every token of a run
+contract Vault is IVault, ReentrancyGuard {
+    using SafeERC20 for IERC20;
+
+    struct Lock {
+        address owner;
+        uint256 amount;
+    }
+
+    struct Exit {
+        uint256 amount;
+        uint64 notBefore;
+    }
+
+    /// @notice Where burned tokens go: an address of which nobody can know the key.
+    address public constant SINK = 0x000000000000000000000000000000000000dEaD;
+
+    ICharter public immutable charter;
+    IERC20 public immutable token;
+    uint64 public immutable exitDelay;
+    address private immutable _rounds;
+    address private immutable _outers;
+    address private immutable _audit;
+    address private immutable _settlement;
+    address private immutable _game;
+
+    mapping(address owner => uint256) public free;
+    mapping(address owner => Exit) private _exits;
+    mapping(bytes32 id => Lock) private _locks;
+    uint256 private _totalFree;
+    uint256 private _totalLocked;
+    uint256 private _totalExiting;
+    uint256 private _burned;
+
+    modifier onlyModule() {
+        if (
+            msg.sender != _rounds && msg.sender != _game && msg.sender != _audit && msg.sender != _settlement
+                && msg.sender != _outers
+        ) revert NotAModule(msg.sender);
+        _;
+    }
+
+    constructor(ICharter charter_) {
+        Terms memory terms = charter_.terms();
+        Modules memory modules = charter_.modules();
+        charter = charter_;
+        token = IERC20(terms.token);
+        exitDelay = terms.windows.exit;
+        _rounds = modules.rounds;
+        _outers = modules.outers;
+        _audit = modules.audit;
+        _settlement = modules.settlement;
+        _game = modules.game;
+    }
+
+    /// @inheritdoc IVault
+    function deposit(uint256 amount) external nonReentrant {
+        if (amount == 0) revert AmountZero();
+        uint256 before = token.balanceOf(address(this));
+        token.safeTransferFrom(msg.sender, address(this), amount);
+        // A token that keeps a fee would leave the vault owing more than it holds.
+        uint256 received = token.balanceOf(address(this)) - before;
+        if (received != amount) revert FeeOnTransfer(received, amount);
+        _credit(msg.sender, amount);
+        emit Deposited(msg.sender, amount);
+    }
+
+    /// @inheritdoc IVault
+    function requestExit(uint256 amount) external {
+        if (amount == 0) revert AmountZero();
+        _debit(msg.sender, amount);
+        Exit storage leaving = _exits[msg.sender];
+        leaving.amount += amount;
+        leaving.notBefore = uint64(block.timestamp) + exitDelay;
+        _totalExiting += amount;
+        emit ExitRequested(msg.sender, amount, leaving.notBefore);
+    }
+
+    /// @inheritdoc IVault
+    function withdraw() external nonReentrant {
+        Exit memory leaving = _exits[msg.sender];
+        if (leaving.amount == 0) revert NothingExiting(msg.sender);
+        if (block.timestamp <= leaving.notBefore) revert ExitTooEarly(block.timestamp, leaving.notBefore + 1);
+        delete _exits[msg.sender];
+        _totalExiting -= leaving.amount;
+        token.safeTransfer(msg.sender, leaving.amount);
+        emit Withdrawn(msg.sender, leaving.amount);
+    }
+
+    /// @inheritdoc IVault
+    function flush() external nonReentrant {
+        uint256 amount = _burned;
+        if (amount == 0) revert AmountZero();
+        _burned = 0;
+        token.safeTransfer(SINK, amount);
+        emit Flushed(amount);
+    }
+
+    /// @inheritdoc IVault
+    function lock(bytes32 id, address owner, uint256 amount) external onlyModule {
+        if (amount == 0) revert AmountZero();
+        Lock storage held = _locks[id];
+        if (held.amount != 0 && held.owner != owner) revert NotTheOwner(id, held.owner, owner);
+        _debit(owner, amount);
+        held.owner = owner;
+        held.amount += amount;
+        _totalLocked += amount;
+        emit Locked(id, owner, amount);
+    }
+
+    /// @inheritdoc IVault
+    function release(bytes32 id) external onlyModule {
+        Lock memory held = _locks[id];
+        if (held.amount == 0) revert LockNotFound(id);
+        _take(id, held.amount);
+        _credit(held.owner, held.amount);
+        emit Released(id, held.owner, held.amount);
+    }
+
+    /// @inheritdoc IVault
+    function seize(bytes32 id, address to, uint256 amount) external onlyModule {
+        _take(id, amount);
+        _credit(to, amount);
+        emit Seized(id, to, amount);
+    }
+
+    /// @inheritdoc IVault
+    function burn(bytes32 id, uint256 amount) external onlyModule {
+        _take(id, amount);
+        _burned += amount;
+        emit Burned(id, amount);
+    }
+
+    /// @inheritdoc IVault
+    function exiting(address owner) external view returns (uint256 amount, uint64 notBefore) {
+        Exit memory leaving = _exits[owner];
+        return (leaving.amount, leaving.notBefore);
+    }
+
+    /// @inheritdoc IVault
+    function lockOf(bytes32 id) external view returns (address owner, uint256 amount) {
+        Lock memory held = _locks[id];
+        return (held.owner, held.amount);
+    }
+
+    /// @inheritdoc IVault
+    function totals() external view returns (uint256 free_, uint256 locked, uint256 leaving, uint256 burned) {
+        return (_totalFree, _totalLocked, _totalExiting, _burned);
+    }
+
+    /// @dev Takes from a lock; a lock that reaches zero is closed, so that no id keeps an owner without money.
+    function _take(bytes32 id, uint256 amount) private {
+        Lock storage held = _locks[id];
+        uint256 locked = held.amount;
+        if (amount > locked) revert LockTooSmall(id, locked, amount);
+        _totalLocked -= amount;
+        if (amount == locked) delete _locks[id];
+        else held.amount = locked - amount;
+    }
+
+    function _credit(address owner, uint256 amount) private {
+        free[owner] += amount;
+        _totalFree += amount;
+    }
+
+    function _debit(address owner, uint256 amount) private {
+        uint256 available = free[owner];
+        if (amount > available) revert InsufficientFree(owner, available, amount);
+        free[owner] = available - amount;
+        _totalFree -= amount;
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {Economics, ICharter, Training, Windows} from "../interfaces/ICharter.sol";
+
+/// @title EconomicsBounds: what a run must promise so that cheating does not pay (docs/economics.md; equal to protocol/economics.py)
+/// @notice Every bound rounds up, so that a charter at the bound is never below it.
+library EconomicsBounds {
+    uint256 internal constant PPM = 1_000_000;
+    uint256 internal constant MIN_WINDOW = 600; // seconds: a loaded machine is never late
+
+    /// @notice W: full pay of one commitment, in wei.
+    function price(Economics memory e) internal pure returns (uint256) {
+        return uint256(e.unitPrice) * e.units;
+    }
+
+    /// @notice p_h: expected replays per interval by verifiers outside the cartel, in ppm.
+    function honestPpm(Economics memory e) internal pure returns (uint256) {
+        return uint256(e.auditPpm) * (PPM - e.cartelPpm) / PPM;
+    }
+
+    /// @notice S >= W / (n p_h (1 - beta)).
+    function minClaimLock(Economics memory e, uint256 intervals) internal pure returns (uint256) {
+        return Math.ceilDiv(price(e) * PPM * PPM, intervals * honestPpm(e) * (PPM - e.bountyPpm));
+    }
+
+    /// @notice B >= max(w / tau, (S (1 - beta) + W) / (q2 + p_h), 2 W), tau = phi + q2 + p.
+    function minBond(Economics memory e) internal pure returns (uint256 bond) {
+        uint256 tau = uint256(e.trapPpm) + e.whistlePpm + e.auditPpm;
+        uint256 w = price(e);
+        bond = Math.ceilDiv(uint256(e.wage) * PPM, tau);
+        uint256 kept = uint256(e.claimLock) * (PPM - e.bountyPpm) + w * PPM;
+        bond = Math.max(bond, Math.ceilDiv(kept, e.whistlePpm + honestPpm(e)));
+        bond = Math.max(bond, 2 * w);
+    }
+
+    /// @notice Wages per duty that a round sets aside for a role drawn at this rate; draws beyond it are rare and paid from the free escrow.
+    function wageCap(uint32 ppm) internal pure returns (uint256) {
+        return 2 * Math.ceilDiv(ppm, PPM) + 2;
+    }
+
+    /// @notice From T7 until shares vest: max(20 scheduled rounds, window + longest dispute).
+    function vestingDelay(Windows memory w, uint256 rounds) internal pure returns (uint64) {
+        return uint64(Math.max(rounds * roundLength(w), w.challenge + w.longestDispute));
+    }
+
+    /// @notice T7 - T0, in seconds.
+    function roundLength(Windows memory w) internal pure returns (uint64) {
+        return w.commit + w.receipt + w.seedDelay + w.attest + w.draw + w.whistle + 2 * w.reveal + 1;
+    }
+
+    /// @notice Everything that a stake can still be needed for: (T7 - T0) + window + repost + rescue + longest dispute + F + one more window.
+    function minExit(Windows memory w) internal pure returns (uint64) {
+        return
+            roundLength(w) + w.challenge + w.repost + w.rescue + w.longestDispute + w.inclusionDelay
+                + uint64(MIN_WINDOW);
+    }
+
+    /// @notice Reverts by name where the terms would let somebody gain by cheating.
+    function check(Economics memory e, Training memory t, Windows memory w) internal pure {
+        if (e.unitPrice == 0 || e.units == 0) revert ICharter.ReferencePriceZero();
+        _checkRate("cartel", e.cartelPpm, PPM - 1);
+        _checkRate("bounty", e.bountyPpm, PPM / 2);
+        _checkRate("trap", e.trapPpm, 0);
+        if (honestPpm(e) == 0) revert ICharter.ValueZero("audit rate");
+        if (e.whistlePpm == 0) revert ICharter.ValueZero("whistle rate");
+        if (e.wage == 0) revert ICharter.ValueZero("wage");
+        if (e.challengeBond == 0) revert ICharter.ValueZero("challenge bond");
+        if (e.challengeDeposit == 0) revert ICharter.ValueZero("challenge deposit");
+        if (e.seatFee > price(e)) revert ICharter.SeatFeeTooHigh(e.seatFee, price(e));
+        uint256 minimum = minClaimLock(e, t.intervals);
+        if (e.claimLock < minimum) revert ICharter.ClaimLockTooSmall(e.claimLock, minimum);
+        minimum = minBond(e);
+        if (e.verifierBond < minimum) revert ICharter.BondTooSmall(e.verifierBond, minimum);
+        _checkWindow("commit", w.commit);
+        _checkWindow("receipt", w.receipt);
+        _checkWindow("seed delay", w.seedDelay);
+        _checkWindow("attest", w.attest);
+        _checkWindow("draw", w.draw);
+        _checkWindow("whistle", w.whistle);
+        _checkWindow("reveal", w.reveal);
+        _checkWindow("challenge", w.challenge);
+        _checkWindow("repost", w.repost);
+        _checkWindow("rescue", w.rescue);
+        _checkWindow("longest dispute", w.longestDispute);
+        if (w.exit <= minExit(w)) revert ICharter.ExitDelayTooShort(w.exit, minExit(w) + 1);
+    }
+
+    function _checkWindow(bytes32 what, uint64 length) private pure {
+        if (length < MIN_WINDOW) revert ICharter.WindowTooShort(what, length, MIN_WINDOW);
+        // A bound far above any use, so that no sum of windows overflows 64 bits.
+        if (length > type(uint40).max) revert ICharter.ScheduleTooLong(what, length, type(uint40).max);
+    }
+
+    function _checkRate(bytes32 what, uint256 ppm, uint256 maximum) private pure {
+        if (ppm > maximum) revert ICharter.RateTooHigh(what, ppm, maximum);
+    }
+}
