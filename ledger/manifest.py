@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.ledger.json_input import JsonRefused, parse_json
-from assay.ledger.store import ArtifactStore
+from assay.ledger.store import MAX_CANDIDATES, ArtifactStore
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest, Round, Seat
 
@@ -22,7 +22,6 @@ VERSION: Final = 1
 MAX_MANIFEST_BYTES: Final = 1 << 18
 MAX_OBJECTS: Final = 1024
 MAX_OBJECT_BYTES: Final = 1 << 40
-MAX_CANDIDATES: Final = 64
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _HEX_DIGEST = re.compile(r"[0-9a-f]{64}")
 

@@ -2,6 +2,7 @@
 
     objects/<first 2 hex digits>/<64 hex digits>    the bytes
     names/<name>/<64 hex digits>                    an empty marker: "this name was given to these bytes"
+    slots/<name>                                    the latest small message under a name (heartbeats)
 
 A store is trusted with nothing. Every read is bounded before memory is taken and hashed before it is returned; bytes
 that do not hash to their digest prove nothing about anybody, so all of it is UnavailableError, never fraud. Markers
@@ -16,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 MAX_LISTED: Final = 4096
+MAX_CANDIDATES: Final = 64
+"""Objects that are tried for one name: a flood of false ones costs this many reads."""
 _CHUNK_BYTES: Final = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(/[A-Za-z0-9][A-Za-z0-9._-]{0,127}){0,7}")
 _MARKER = re.compile(r"names/(.+)/([0-9a-f]{64})")
@@ -108,8 +111,27 @@ class ArtifactStore(Protocol):
         ...
 
 
+class SlotStore(Protocol):
+    """Names whose bytes change. Nothing vouches for them: what matters is signed inside, and its reader checks that.
+
+    All methods raise ObjectNameInvalid, StoreUnreachable and StoreDenied.
+    """
+
+    def write_slot(self, name: str, data: bytes) -> None:
+        """Replace what stands under a name; readers see the old bytes or the new ones."""
+        ...
+
+    def read_slot(self, name: str, max_bytes: int) -> bytes:
+        """What stands under a name now. Raises ObjectMissing, ObjectTooLarge, ObjectTruncated."""
+        ...
+
+    def list_slots(self, prefix: str, limit: int = MAX_LISTED) -> tuple[str, ...]:
+        """At most `limit` names under `prefix`, sorted."""
+        ...
+
+
 class BlobStore:
-    """An ArtifactStore over obstore: folders, memory, S3 and what speaks its language."""
+    """An ArtifactStore and SlotStore over obstore: folders, memory, S3 and what speaks its language."""
 
     def __init__(self, backend: ObjectStore, location: str) -> None:
         self._backend = backend
@@ -124,7 +146,7 @@ class BlobStore:
         if name is not None:
             _check_name(name)
         digest = Digest(hashlib.sha256(data).digest())
-        with self._errors(digest):
+        with self._errors(_object_path(digest)):
             # Always written: it replaces a damaged copy, and the rename shows either the old or the new one.
             obstore.put(self._backend, _object_path(digest), data)
             if name is not None:
@@ -132,61 +154,85 @@ class BlobStore:
         return digest
 
     def get(self, digest: Digest, max_bytes: int) -> bytes:
-        import obstore
-
-        with self._errors(digest):
-            found = obstore.get(self._backend, _object_path(digest))
-            announced = found.meta["size"]
-            # A store that announces (or, below, sends) too much must not cost us the memory.
-            if announced > max_bytes:
-                raise self._too_large(digest, max_bytes)
-            chunks, size, hasher = [], 0, hashlib.sha256()
-            for chunk in found.stream(min_chunk_size=_CHUNK_BYTES):
-                size += len(chunk)
-                if size > max_bytes:
-                    raise self._too_large(digest, max_bytes)
-                chunks.append(bytes(chunk))
-                hasher.update(chunks[-1])
-        if size < announced:
-            raise ObjectTruncated(f"{self._of(digest)} ended after {size} of {announced} bytes.")
-        if hasher.digest() != digest:
-            raise ObjectMismatch(f"{self._of(digest)} hashes to {hasher.hexdigest()}.")
-        return b"".join(chunks)
+        data = self._read(_object_path(digest), max_bytes)
+        actual = hashlib.sha256(data).digest()
+        if actual != digest:
+            raise ObjectMismatch(f"{_object_path(digest)} in {self.location} hashes to {actual.hex()}.")
+        return data
 
     def has(self, digest: Digest) -> bool:
         import obstore
 
+        path = _object_path(digest)
         try:
-            with self._errors(digest):
-                obstore.head(self._backend, _object_path(digest))
+            with self._errors(path):
+                obstore.head(self._backend, path)
         except ObjectMissing:
             return False
         return True
 
     def list(self, prefix: str, limit: int = MAX_LISTED) -> tuple[tuple[str, Digest], ...]:
-        import obstore
-
         _check_name(prefix)
         found: set[tuple[str, Digest]] = set()
-        with self._errors(None):
-            for batch in obstore.list(self._backend, prefix=f"names/{prefix}"):
-                for entry in batch:
-                    # Whatever else lies there was not put there by this program.
-                    match = _MARKER.fullmatch(entry["path"])
-                    if match and _NAME.fullmatch(match[1]):
-                        found.add((match[1], Digest(bytes.fromhex(match[2]))))
-                if len(found) >= limit:
-                    break
-        return tuple(sorted(found)[:limit])
+        for path in self._paths(f"names/{prefix}"):
+            # Whatever else lies there was not put there by this program.
+            match = _MARKER.fullmatch(path)
+            if match and _NAME.fullmatch(match[1]):
+                found.add((match[1], Digest(bytes.fromhex(match[2]))))
+            if len(found) >= limit:
+                break
+        return tuple(sorted(found))
 
-    def _of(self, digest: Digest) -> str:
-        return f"Object {digest.hex()} in {self.location}"
+    def write_slot(self, name: str, data: bytes) -> None:
+        import obstore
 
-    def _too_large(self, digest: Digest, max_bytes: int) -> ObjectTooLarge:
-        return ObjectTooLarge(f"{self._of(digest)} has more than the {max_bytes} bytes it may have.")
+        _check_name(name)
+        with self._errors(f"slots/{name}"):
+            obstore.put(self._backend, f"slots/{name}", data)
+
+    def read_slot(self, name: str, max_bytes: int) -> bytes:
+        _check_name(name)
+        return self._read(f"slots/{name}", max_bytes)
+
+    def list_slots(self, prefix: str, limit: int = MAX_LISTED) -> tuple[str, ...]:
+        _check_name(prefix)
+        found: set[str] = set()
+        for path in self._paths(f"slots/{prefix}"):
+            if _NAME.fullmatch(name := path.removeprefix("slots/")):
+                found.add(name)
+            if len(found) >= limit:
+                break
+        return tuple(sorted(found))
+
+    def _read(self, path: str, max_bytes: int) -> bytes:
+        """At most `max_bytes` bytes: a store that announces, or sends, more must not cost us the memory."""
+        import obstore
+
+        with self._errors(path):
+            found = obstore.get(self._backend, path)
+            announced = found.meta["size"]
+            chunks, size = [], 0
+            if announced <= max_bytes:
+                for chunk in found.stream(min_chunk_size=_CHUNK_BYTES):
+                    size += len(chunk)
+                    if size > max_bytes:
+                        break
+                    chunks.append(bytes(chunk))
+        if max(announced, size) > max_bytes:
+            raise ObjectTooLarge(f"{path} in {self.location} has more than the {max_bytes} bytes it may have.")
+        if size < announced:
+            raise ObjectTruncated(f"{path} in {self.location} ended after {size} of {announced} bytes.")
+        return b"".join(chunks)
+
+    def _paths(self, prefix: str) -> Iterator[str]:
+        import obstore
+
+        with self._errors(prefix):
+            for batch in obstore.list(self._backend, prefix=prefix):
+                yield from (entry["path"] for entry in batch)
 
     @contextmanager
-    def _errors(self, digest: Digest | None) -> Iterator[None]:
+    def _errors(self, path: str) -> Iterator[None]:
         """obstore's errors as ours."""
         from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
@@ -195,16 +241,36 @@ class BlobStore:
         except AssayError:
             raise
         except FileNotFoundError:
-            raise ObjectMissing(
-                f"{self._of(digest)} is missing." if digest else f"{self.location} is missing."
-            ) from None
+            raise ObjectMissing(f"{path} is missing in {self.location}.") from None
         except (PermissionDeniedError, UnauthenticatedError, PermissionError) as error:
             raise StoreDenied(f"{self.location} refuses access ({_first_line(error)}).") from None
         except (BaseError, OSError) as error:
             raise StoreUnreachable(f"{self.location} fails ({_first_line(error)}).") from None
 
 
-def open_store(location: str | Path) -> ArtifactStore:
+def get_named(store: ArtifactStore, name: str, max_bytes: int, accept: Callable[[bytes], bool]) -> bytes:
+    """The first of at most MAX_CANDIDATES objects given a name that `accept` finds to be the right one.
+
+    Anybody may give any bytes a name, so `accept` recomputes what the name promises (a root, say). Raises ObjectMissing
+    when nothing has the name, ObjectMismatch when nothing that has it is accepted, and what `list` raises.
+    """
+    candidates = [digest for listed, digest in store.list(name, MAX_CANDIDATES) if listed == name]
+    if not candidates:
+        raise ObjectMissing(f"No object is named {name}.")
+    reasons = []
+    for digest in candidates:
+        try:
+            data = store.get(digest, max_bytes)
+        except (ObjectMissing, ObjectTooLarge, ObjectTruncated, ObjectMismatch) as error:
+            reasons.append(error.code)
+            continue
+        if accept(data):
+            return data
+        reasons.append("not what the name says")
+    raise ObjectMismatch(f"Of {len(candidates)} objects named {name} none is the right one ({', '.join(reasons[:8])}).")
+
+
+def open_store(location: str | Path) -> BlobStore:
     """The store at a folder (made if need be) or an address: s3://, gs://, az://, http(s)://, file://, memory://.
 
     Credentials and endpoints come from the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_ALLOW_HTTP, ...).

@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.ledger.manifest import (
-    MAX_CANDIDATES,
     MAX_MANIFEST_BYTES,
     MAX_OBJECTS,
     Manifest,
@@ -32,7 +31,9 @@ from assay.ledger.manifest import (
     publish,
 )
 from assay.ledger.store import (
+    MAX_CANDIDATES,
     ArtifactStore,
+    BlobStore,
     ObjectMismatch,
     ObjectMissing,
     ObjectNameInvalid,
@@ -41,6 +42,7 @@ from assay.ledger.store import (
     StoreAddressInvalid,
     StoreDenied,
     StoreUnreachable,
+    get_named,
     open_store,
 )
 from assay.protocol.errors import AssayError, FraudError, UnavailableError
@@ -132,7 +134,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 
 @pytest.fixture(params=["folder", "memory", "s3"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> ArtifactStore:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> BlobStore:
     if request.param == "s3":
         request.getfixturevalue("bucket")
     return open_store({"folder": str(tmp_path / "store"), "memory": "memory:///", "s3": "s3://bucket/"}[request.param])
@@ -201,6 +203,40 @@ def test_names_that_could_escape_the_index_are_refused(store: ArtifactStore, nam
 def test_a_digest_of_another_length_is_refused(store: ArtifactStore) -> None:
     with pytest.raises(ObjectNameInvalid):
         store.get(Digest(b"\1" * 31), 10)
+
+
+def test_the_right_one_of_several_objects_with_a_name_is_found(store: ArtifactStore) -> None:
+    for data in (b"wrong", b"right", b"far too long for its place"):
+        store.put(data, "lists/root")
+    store.put(b"right", "lists/root/deeper")
+    assert get_named(store, "lists/root", 5, lambda data: data == b"right") == b"right"
+    with pytest.raises(ObjectMismatch):
+        get_named(store, "lists/root", 5, lambda data: data == b"other")
+    with pytest.raises(ObjectMissing):
+        get_named(store, "lists", 5, lambda data: True)
+    with pytest.raises(ObjectMissing):
+        get_named(store, "lists/other", 5, lambda data: True)
+
+
+def test_a_slot_holds_its_latest_bytes(store: BlobStore) -> None:
+    assert store.list_slots("actors") == ()
+    with pytest.raises(ObjectMissing):
+        store.read_slot("actors/0xab", 100)
+    store.write_slot("actors/0xab", b"idle")
+    store.write_slot("actors/0xab", b"busy")
+    store.write_slot("actors/0xcd", b"")
+    assert store.read_slot("actors/0xab", 4) == b"busy"
+    assert store.read_slot("actors/0xcd", 0) == b""
+    assert store.list_slots("actors") == ("actors/0xab", "actors/0xcd")
+    with pytest.raises(ObjectTooLarge):
+        store.read_slot("actors/0xab", 3)
+    for use in (
+        lambda: store.write_slot("../x", b""),
+        lambda: store.read_slot("../x", 1),
+        lambda: store.list_slots(""),
+    ):
+        with pytest.raises(ObjectNameInvalid):
+            use()
 
 
 # --- a folder that others can write
