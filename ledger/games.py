@@ -1,0 +1,245 @@
+"""Disputes as an actor plays them: read a game from the chain, answer from a trace, send the move.
+
+Solver, verifier and whistleblower use this one player, each for the side it is on. All that a move needs is on chain:
+the game's state, and what the defender's last move showed, from its event. Nothing is kept here, so whoever is killed
+and restarted goes on in the same game.
+Source: docs/protocol.md, section 5; docs/adr/0007-actors.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from eth_account.signers.local import LocalAccount
+from web3.contract import Contract
+from web3.types import EventData, TxReceipt
+
+from assay.ledger.chain import Chain, address_of
+from assay.protocol.claims import ClaimKind, ClaimRef
+from assay.protocol.digests import ZERO
+from assay.protocol.errors import InvariantError
+from assay.protocol.game_moves import AnyMove
+from assay.protocol.game_state import DisputedClaim, GameState, Outcome, Verdict
+from assay.protocol.game_table import Side, Stage
+from assay.protocol.openings import Opening
+from assay.protocol.play import Challenger, Defender, Posted
+from assay.protocol.trace import Trace
+from assay.protocol.types import Address, Digest, Round, Seat, Wei
+
+BLOCKS_PER_QUERY: Final = 5_000
+"""Most nodes refuse to search more blocks at once."""
+
+POSTED_EVENTS: Final = ("DigestsPosted", "LeafPosted", "PartsPosted")
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """A game as the chain has it now."""
+
+    state: GameState
+    ref: ClaimRef
+
+    @property
+    def game_id(self) -> int:
+        """Its number, from 1."""
+        return self.state.game_id
+
+    def side_of(self, who: Address) -> Side:
+        """The side that an address plays."""
+        return next((s for s in (Side.DEFENDER, Side.CHALLENGER) if self.state.party(s) == who), Side.NONE)
+
+
+class Games:
+    """The disputes of a run, read from the chain."""
+
+    def __init__(self, chain: Chain, contract: Contract, first_block: int = 0) -> None:
+        self.chain = chain
+        self.contract = contract
+        self._first_block = first_block
+
+    def count(self) -> int:
+        """How many games there have been."""
+        return int(self.chain.call(self.contract.functions.games()))
+
+    def game(self, game_id: int) -> Game:
+        """One game; X, Y and steps of its claim are those at stage STEPS or from what the contract still stores."""
+        raw = dict(_named(self.contract, "gameOf", self.chain.call(self.contract.functions.gameOf(game_id))))
+        ref = ref_from_chain(raw["ref"])
+        claim = DisputedClaim(
+            Digest(raw["claimId"]),
+            _address(raw["defender"]),
+            ZERO,
+            ZERO,
+            Digest(raw["program"]),
+            0,
+            Digest(raw["lockId"]),
+        )
+        state = GameState(
+            game_id=game_id,
+            claim=claim,
+            challenger=_address(raw["challenger"]),
+            stage=Stage(raw["stage"]),
+            turn=Side(raw["turn"]),
+            turn_started=raw["turnStarted"],
+            deadline=raw["deadline"],
+            budget_left=(raw["defenderBudget"], raw["challengerBudget"]),
+            advanced=Wei(raw["advanced"]),
+            held=Wei(raw["held"]),
+            lo=raw["lo"],
+            hi=raw["hi"],
+            agreed=Digest(raw["agreed"]),
+            disputed=Digest(raw["disputed"]),
+            posted=Digest(raw["posted"]),
+            before=Digest(raw["before"]),
+            after=Digest(raw["after_"]),
+            step=raw["step"],
+            node=raw["node"],
+            family=raw["family"],
+            node_hash=Digest(raw["nodeHash"]),
+            value=Digest(raw["value"]),
+            level=raw["level"],
+            index=raw["index"],
+            count=raw["count"],
+            last=raw["last"],
+            list_index=raw["listIndex"],
+            whole=raw["whole"],
+            element=raw["element"],
+            claimed=raw["claimed"],
+            heads=tuple(raw["heads"]),
+        )
+        return Game(state, ref)
+
+    def posted(self, game_id: int) -> Posted:
+        """What the defender's last move showed, from its event; empty before the first."""
+        head = self.chain.head().number
+        for high in range(head, self._first_block - 1, -BLOCKS_PER_QUERY):
+            low = max(self._first_block, high - BLOCKS_PER_QUERY + 1)
+            found = [e for name in POSTED_EVENTS for e in self._events(name, game_id, low, high)]
+            if found:
+                last = max(found, key=lambda e: (e["blockNumber"], e["logIndex"]))
+                values = last["args"]
+                return Posted(
+                    digests=tuple(Digest(bytes(d)) for d in values.get("digests", ())),
+                    leaf=bytes(values.get("leaf", b"")),
+                    parts=tuple(int(p) for p in values.get("parts", ())),
+                )
+        return Posted()
+
+    def verdict(self, game_id: int) -> tuple[Verdict, bytes] | None:
+        """The verdict of a game and the hash of the transaction that brought it, once it is over."""
+        head = self.chain.head().number
+        game = self.game(game_id)
+        for high in range(head, self._first_block - 1, -BLOCKS_PER_QUERY):
+            low = max(self._first_block, high - BLOCKS_PER_QUERY + 1)
+            for event in self._events("Verdict", game_id, low, high):
+                args = event["args"]
+                loser = _address(args["loser"])
+                verdict = Verdict(
+                    loser,
+                    game.side_of(loser),
+                    Outcome(args["outcome"]),
+                    args["family"],
+                    args["node"],
+                    args["element"],
+                    args["term"],
+                    args["expected"],
+                    args["claimed"],
+                )
+                return verdict, bytes(event["transactionHash"])
+        return None
+
+    def _events(self, name: str, game_id: int, low: int, high: int) -> list[EventData]:
+        event = self.contract.events[name]
+        return list(
+            self.chain.read(lambda: event.get_logs(from_block=low, to_block=high, argument_filters={"gameId": game_id}))
+        )
+
+
+class GamePlayer:
+    """Moves for one account in any number of games, from traces that `trace_of` rebuilds for a claim."""
+
+    def __init__(self, games: Games, account: LocalAccount, arity: int, trace_of: Callable[[Game], Trace]) -> None:
+        self._games = games
+        self._account = account
+        self._arity = arity
+        self._trace_of = trace_of
+        self._traces: dict[int, Trace] = {}
+
+    def is_due(self, game: Game) -> bool:
+        """Is this account to move, or may it end the game because the opponent's clock ran out?"""
+        side = game.side_of(address_of(self._account))
+        return side is not Side.NONE and not game.state.is_over and game.state.turn is side
+
+    def move(self, game: Game) -> TxReceipt | None:
+        """Makes this account's move; None when it has none to make.
+
+        Raises RejectedError where the contract refuses the move.
+        """
+        state, me = game.state, address_of(self._account)
+        side = game.side_of(me)
+        if state.is_over or state.turn is not side:
+            return None
+        trace = self._trace(game)
+        if side is Side.DEFENDER:
+            move = Defender(trace, self._arity).next_move(state)
+        else:
+            move = Challenger(trace, self._arity).next_move(state, self._games.posted(game.game_id))
+        if move is None:
+            raise InvariantError(f"No move for stage {state.stage.name}.", code="NoMove")
+        return self._games.chain.send(self._account, encode_move(self._games.contract, game.game_id, move))
+
+    def end_overdue(self, game: Game, now: int) -> TxReceipt | None:
+        """Calls `timeout` when the opponent's clock has run out."""
+        state = game.state
+        mine = game.side_of(address_of(self._account))
+        if state.is_over or mine is Side.NONE or state.turn is mine or now <= state.deadline:
+            return None
+        return self._games.chain.send(self._account, self._games.contract.functions.timeout(game.game_id))
+
+    def _trace(self, game: Game) -> Trace:
+        if game.game_id not in self._traces:
+            # A trace holds a step's values: one game's at a time bounds the memory.
+            self._traces = {game.game_id: self._trace_of(game)}
+        return self._traces[game.game_id]
+
+
+def encode_move(contract: Contract, game_id: int, move: AnyMove) -> Any:
+    """The contract call for a move."""
+    arguments = [_abi_value(getattr(move, f.name)) for f in fields(move)]
+    return contract.functions[move.kind.function](game_id, *arguments)
+
+
+def ref_to_chain(ref: ClaimRef) -> tuple[int, int, int, int, bytes, bytes]:
+    """A claim reference as the contracts take it."""
+    return int(ref.kind), ref.round, ref.seat, ref.duty, bytes(ref.party), bytes(ref.outer_root)
+
+
+def ref_from_chain(raw: Any) -> ClaimRef:
+    """A claim reference as the contracts give it."""
+    kind, round_, seat, duty, party, outer_root = raw.values() if isinstance(raw, dict) else raw
+    return ClaimRef(ClaimKind(kind), Round(round_), Seat(seat), duty, _address(party), Digest(bytes(outer_root)))
+
+
+def _abi_value(value: object) -> Any:
+    match value:
+        case Opening():
+            return (int(value.dtype), list(value.dims), value.leaf, list(value.path), list(value.prefix_path))
+        case tuple():
+            return [_abi_value(v) for v in value]
+        case _:
+            return value
+
+
+def _named(contract: Contract, function: str, raw: Any) -> dict[str, Any]:
+    """Names for the fields of a struct that a view function returns."""
+    if isinstance(raw, dict):
+        return raw
+    entry = next(e for e in contract.abi if e.get("name") == function)
+    components = entry["outputs"][0]["components"]  # type: ignore[typeddict-item]
+    return {str(c["name"]): v for c, v in zip(components, raw, strict=True)}
+
+
+def _address(value: Any) -> Address:
+    return Address(value if isinstance(value, bytes) else bytes.fromhex(str(value)[2:]))
