@@ -8,7 +8,7 @@ Source: docs/protocol.md, section 2; docs/adr/0007-actors.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from safetensors import SafetensorError
@@ -28,7 +28,7 @@ MAX_LISTS: Final = 64
 _HEADER_BYTES_PER_TENSOR: Final = 256
 _HEADER_BYTES: Final = 4096
 
-_NUMPY: Final = {
+_NUMPY: Final[dict[DType, np.dtype[Any]]] = {
     DType.F32: np.dtype("<f4"),
     DType.I32: np.dtype("<i4"),
     DType.I64: np.dtype("<i8"),
