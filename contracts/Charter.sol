@@ -18,8 +18,8 @@ contract Charter is ICharter {
     Modules private _modules;
 
     constructor(Terms memory terms_, Modules memory modules_) {
-        EconomicsBounds.check(terms_.economics, terms_.training, terms_.windows);
         _checkTraining(terms_.training, terms_.rounds);
+        EconomicsBounds.check(terms_.economics, terms_.training, terms_.windows);
         _checkProgram(terms_.step);
         _checkProgram(terms_.update);
         _checkProgram(terms_.outer);

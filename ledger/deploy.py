@@ -1,0 +1,194 @@
+"""Deploys the contracts of a run, and finds those of a run that exists.
+
+The contracts take the charter's address alone and hold each other's addresses for ever, so all addresses are computed
+before the first is created (CREATE: deployer and nonce), written into the charter, and verified after the last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from eth_utils.crypto import keccak
+
+from assay.ledger.artifacts import load_artifact
+from assay.ledger.chain import Chain, address_of
+from assay.protocol.charter import Charter, Modules, modules_tuple
+from assay.protocol.economics import check_charter
+from assay.protocol.errors import AssayError, ConfigError
+from assay.protocol.types import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from eth_account.signers.local import LocalAccount
+    from web3.contract import Contract
+
+MODULE_CONTRACTS: Final = {
+    "vault": "Vault",
+    "rounds": "Rounds",
+    "outers": "Outers",
+    "audit": "Audit",
+    "settlement": "Settlement",
+    "game": "Game",
+    "shares": "ModelShares",
+    "vesting": "Vesting",
+    "revenue": "Revenue",
+}
+"""Field of `Modules` to contract, in the order of creation after the charter."""
+
+LEAVES: Final = {
+    "map": "MapLeaf",
+    "rowexp": "RowExpLeaf",
+    "max": "MaxLeaf",
+    "dot": "DotLeaf",
+    "sum": "SumLeaf",
+    "gather": "GatherLeaf",
+    "scatter_sum": "ScatterSumLeaf",
+    "rank": "RankLeaf",
+    "random": "RandomLeaf",
+}
+"""Family to the contract that computes one of its elements; the other families have none."""
+
+
+class DeploymentFailed(ConfigError):
+    """A contract of the run could not be created; nothing that was created before it is of use to anybody."""
+
+    remedy = "Mend what the reason names and deploy again; addresses are computed anew."
+
+
+class WiringWrong(ConfigError):
+    """A contract at the run's address is missing or belongs to another run."""
+
+    remedy = "Check the address of the run (its charter) and the RPC URL."
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that exists: its charter's address, its terms, and where its contracts are."""
+
+    address: Address
+    charter: Charter
+    modules: Modules
+
+
+def create_address(deployer: Address, nonce: int) -> Address:
+    """Where the contract that `deployer` creates in its transaction number `nonce` will be (CREATE)."""
+    number = nonce.to_bytes((nonce.bit_length() + 7) // 8, "big")
+    encoded = number if len(number) == 1 and nonce < 0x80 else bytes([0x80 + len(number)]) + number
+    payload = b"\x94" + deployer + encoded  # RLP of (address, nonce)
+    return Address(keccak(bytes([0xC0 + len(payload)]) + payload)[12:])
+
+
+def deploy_token(chain: Chain, account: LocalAccount) -> Address:
+    """A test token that everybody mints."""
+    return chain.deploy(account, "TestToken")[0]
+
+
+def deploy_seed(chain: Chain, account: LocalAccount) -> Address:
+    """The seed source over the chain's own randomness."""
+    return chain.deploy(account, "PrevrandaoSeed")[0]
+
+
+def deploy_leaves(chain: Chain, account: LocalAccount) -> dict[str, Address]:
+    """The stateless leaf contracts, which any number of runs share; by family."""
+    return {family: chain.deploy(account, name)[0] for family, name in LEAVES.items()}
+
+
+def deploy_run(
+    chain: Chain,
+    account: LocalAccount,
+    charter: Charter,
+    *,
+    game: str = "Game",
+    game_arguments: Callable[[Address], tuple[Any, ...]] = lambda charter: (charter,),
+) -> Run:
+    """Create every contract of a run and verify how they are wired.
+
+    The account must send nothing else meanwhile. `game` and `game_arguments` (of the charter's address) name the
+    dispute game's contract and its constructor arguments.
+
+    Raises RejectedError under the constructors' own names (checked here first, so a bad charter costs no gas),
+    DeploymentFailed, WiringWrong.
+    """
+    check_charter(charter, chain.head().timestamp)
+    sender = address_of(account)
+    nonce = int(chain.read(lambda: chain.w3.eth.get_transaction_count(account.address)))
+    expected = {name: create_address(sender, nonce + 1 + k) for k, name in enumerate(MODULE_CONTRACTS)}
+    modules = Modules(**expected)
+    address = _create(
+        chain, account, "Charter", create_address(sender, nonce), charter.as_tuple(), modules_tuple(modules)
+    )
+    for name, contract in MODULE_CONTRACTS.items():
+        arguments = game_arguments(address) if name == "game" else (address,)
+        _create(chain, account, game if name == "game" else contract, expected[name], *arguments)
+    return verify_run(chain, Run(address, charter, modules))
+
+
+def load_run(chain: Chain, address: Address) -> Run:
+    """The run whose charter is at this address, with its wiring verified.
+
+    Raises WiringWrong.
+    """
+    contract = chain.contract("Charter", address)
+    if not chain.read(lambda: chain.w3.eth.get_code(contract.address)):
+        raise WiringWrong(f"There is no contract at 0x{address.hex()}.", address=address)
+    charter = Charter.from_tuple(_values(chain.call(contract.functions.terms())))
+    modules = Modules(*(_address(a) for a in _values(chain.call(contract.functions.modules()))))
+    return verify_run(chain, Run(address, charter, modules))
+
+
+def verify_run(chain: Chain, run: Run) -> Run:
+    """The run itself, once every contract of it is found to exist and to name this charter.
+
+    Raises WiringWrong.
+    """
+    charter = chain.contract("Charter", run.address)
+    identity = bytes(chain.call(charter.functions.run()))
+    if identity != run.charter.run:
+        raise WiringWrong("The terms on chain are not those of the charter.", found=identity, wanted=run.charter.run)
+    for field in fields(Modules):
+        address = getattr(run.modules, field.name)
+        contract = chain.contract("Vault", address)  # every module has charter()
+        try:
+            named = _address(chain.call(contract.functions.charter()))
+        except (AssayError, ValueError) as error:
+            raise WiringWrong(f"The {field.name} contract at 0x{address.hex()} does not answer.") from error
+        if named != run.address:
+            raise WiringWrong(f"The {field.name} contract belongs to another run.", found=named, wanted=run.address)
+    return run
+
+
+def contracts_of(chain: Chain, run: Run) -> dict[str, Contract]:
+    """The run's contracts by the names of `Modules`, and `charter`, `token`."""
+    named = {
+        field.name: chain.contract(MODULE_CONTRACTS[field.name], getattr(run.modules, field.name))
+        for field in fields(Modules)
+    }
+    return {
+        **named,
+        "charter": chain.contract("Charter", run.address),
+        "token": chain.contract("TestToken", run.charter.token),
+    }
+
+
+def _create(chain: Chain, account: LocalAccount, name: str, wanted: Address, *arguments: Any) -> Address:
+    load_artifact(name)  # its absence is an error of its own, not of the deployment
+    try:
+        address, _ = chain.deploy(account, name, *arguments)
+    except AssayError as error:
+        raise DeploymentFailed(f"{name} could not be created: {error.message}", reason=error.code) from error
+    if address != wanted:
+        raise DeploymentFailed(f"{name} was created at another address: the account sent something else meanwhile.")
+    return address
+
+
+def _values(value: Any) -> Any:
+    """A decoded struct as plain nested tuples."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    return tuple(_values(v) for v in value) if isinstance(value, list | tuple) else value
+
+
+def _address(value: Any) -> Address:
+    return Address(bytes.fromhex(value.removeprefix("0x")) if isinstance(value, str) else bytes(value))
