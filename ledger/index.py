@@ -1,0 +1,299 @@
+"""The index: a run's events folded into records, block by block.
+
+One query per new head over all contracts of the run; each event changes a record or two. A reorganisation that replaces
+blocks already read starts the fold again from the run's first block. Events of a run's own contracts are true by
+consensus; nothing else is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from eth_utils.abi import event_abi_to_log_topic
+from eth_utils.address import to_checksum_address
+from hexbytes import HexBytes
+from web3._utils.events import get_event_data
+from web3.types import LogReceipt
+
+from assay.ledger.chain import Head
+from assay.ledger.games import BLOCKS_PER_QUERY, ref_from_chain
+from assay.ledger.records import (
+    AttendanceRecord,
+    AttesterRecord,
+    CommitmentRecord,
+    Fate,
+    GameRecord,
+    MoveRecord,
+    OuterRecord,
+    Role,
+    RoundRecord,
+    RunState,
+    Times,
+)
+from assay.ledger.run import Run
+from assay.protocol.claims import ClaimKind
+from assay.protocol.errors import InvariantError
+from assay.protocol.game_state import Outcome, Verdict
+from assay.protocol.game_table import Side, Stage
+from assay.protocol.types import Address, Digest, Round, Seat, Wei
+
+FOREVER: Final = 2**64 - 1
+
+Args = dict[str, Any]
+T = TypeVar("T")
+
+
+class Index:
+    """Keeps the records of one run up to date with the chain."""
+
+    def __init__(self, run: Run, listeners: Sequence[Callable[[str, str, Args, LogReceipt], None]] = ()) -> None:
+        """`listeners` are told every event once: contract, event name, arguments, log."""
+        self.run = run
+        self._listeners = tuple(listeners)
+        self._contracts = run.contracts()
+        self._topics = {
+            (contract.address, event_abi_to_log_topic(entry)): (name, entry)
+            for name, contract in self._contracts.items()
+            for entry in contract.abi
+            if entry["type"] == "event"
+        }
+        self._next = run.first_block
+        self._last_hash: bytes | None = None
+        self.state = RunState(Head(0, 0))
+
+    def sync(self) -> RunState:
+        """The records at the newest head."""
+        chain = self.run.chain
+        if self._next > self.run.first_block and self._was_replaced():
+            self._next, self._last_hash, self.state = self.run.first_block, None, RunState(Head(0, 0))
+        head = chain.head()
+        while self._next <= head.number:
+            high = min(head.number, self._next + BLOCKS_PER_QUERY - 1)
+            for log in self._logs(self._next, high):
+                self._apply(log)
+            self._next = high + 1
+        self.state.head = head
+        block = chain.read(lambda: chain.w3.eth.get_block(head.number))
+        self._last_hash = bytes(block["hash"])
+        return self.state
+
+    def _was_replaced(self) -> bool:
+        """Whether the last block read is no longer part of the chain."""
+        number = self._next - 1
+        if number > self.run.chain.head().number:
+            return True
+        block = self.run.chain.read(lambda: self.run.chain.w3.eth.get_block(number))
+        return self._last_hash is not None and bytes(block["hash"]) != self._last_hash
+
+    def _logs(self, low: int, high: int) -> list[LogReceipt]:
+        addresses = [contract.address for contract in self._contracts.values()]
+        w3 = self.run.chain.w3
+        return self.run.chain.read(lambda: w3.eth.get_logs({"address": addresses, "fromBlock": low, "toBlock": high}))
+
+    def _apply(self, log: LogReceipt) -> None:
+        known = self._topics.get(
+            (to_checksum_address(log["address"]), bytes(log["topics"][0]) if log["topics"] else b"")
+        )
+        if known is None:
+            return
+        contract, entry = known
+        args = dict(get_event_data(self.run.chain.w3.codec, entry, log)["args"])
+        name = str(entry["name"])
+        handler = _HANDLERS.get((contract, name))
+        if handler is not None:
+            handler(self, args, log)
+        for listener in self._listeners:
+            listener(contract, name, args, log)
+
+    # --- rounds
+
+    def _round(self, args: Args) -> RoundRecord:
+        number = int(args["round"])
+        if number >= len(self.state.rounds):
+            raise InvariantError(f"An event names round {number} before it opened.", code="EventOutOfOrder")
+        return self.state.rounds[number]
+
+    def _commitment(self, args: Args) -> CommitmentRecord:
+        return self._round(args).commitments[Seat(args["seat"])]
+
+    def on_joined(self, args: Args, _: LogReceipt) -> None:
+        self.state.holders[Seat(args["seat"])] = address(args["solver"])
+
+    def on_left(self, args: Args, _: LogReceipt) -> None:
+        self.state.holders.pop(Seat(args["seat"]), None)
+
+    def on_round_opened(self, args: Args, _: LogReceipt) -> None:
+        number = int(args["round"])
+        if number != len(self.state.rounds):
+            raise InvariantError(f"Round {number} opened out of order.", code="EventOutOfOrder")
+        raw = self.run.chain.call(self.run.rounds.functions.timesOf(number))
+        times = Times(*(raw.values() if isinstance(raw, dict) else raw))
+        roster = tuple(None if int(a, 16) == 0 else address(a) for a in args["roster"])
+        self.state.rounds.append(RoundRecord(Round(number), times, roster))
+
+    def on_committed(self, args: Args, log: LogReceipt) -> None:
+        record = CommitmentRecord(
+            seat=Seat(args["seat"]),
+            solver=address(args["solver"]),
+            digest=digest(args["digest"]),
+            base=digest(args["base"]),
+            roots=tuple(digest(r) for r in args["roots"]),
+            end_lists=tuple(digest(r) for r in args["endLists"]),
+            update=digest(args["update"]),
+            tx_hash=bytes(HexBytes(log["transactionHash"])),
+        )
+        self._round(args).commitments[record.seat] = record
+
+    def on_receipted(self, args: Args, _: LogReceipt) -> None:
+        self._commitment(args).receipts.add(address(args["verifier"]))
+
+    def on_completed(self, args: Args, _: LogReceipt) -> None:
+        self._commitment(args).complete = True
+
+    def on_excluded(self, args: Args, _: LogReceipt) -> None:
+        self._commitment(args).excluded = True
+
+    def on_closed(self, args: Args, _: LogReceipt) -> None:
+        self._commitment(args).fate = Fate(args["fate"])
+
+    # --- outer steps
+
+    def on_inclusion_fixed(self, args: Args, _: LogReceipt) -> None:
+        self._round(args).inclusions[digest(args["base"])] = int(args["mask"]), digest(args["x"])
+
+    def on_outer_posted(self, args: Args, _: LogReceipt) -> None:
+        root = digest(args["root"])
+        fresh = OuterRecord(root, digest(args["base"]), digest(args["parameters"]), digest(args["momentum"]))
+        record = self._round(args).outers.setdefault(root, fresh)
+        record.posters[address(args["poster"])] = Fate.OPEN
+        record.fallen = False
+
+    def on_outer_closed(self, args: Args, _: LogReceipt) -> None:
+        record = self._round(args).outers[digest(args["root"])]
+        record.posters[address(args["poster"])] = Fate(args["fate"])
+
+    def on_root_fell(self, args: Args, _: LogReceipt) -> None:
+        # Rounds post roots of the next generation; the event names the round.
+        self._round(args).outers[digest(args["root"])].fallen = True
+
+    # --- audit
+
+    def on_registered(self, args: Args, _: LogReceipt) -> None:
+        who = address(args["who"])
+        self.state.attesters[who] = AttesterRecord(
+            who, Role(args["role"]), Wei(args["stake"]), Round(args["countsFrom"]), bytes(args["publicKey"])
+        )
+
+    def on_retired(self, args: Args, _: LogReceipt) -> None:
+        self.state.attesters[address(args["who"])].retires_with = Round(args["retiresWith"])
+
+    def on_attester_convicted(self, args: Args, _: LogReceipt) -> None:
+        self.state.attesters[address(args["who"])].convicted_at = Round(args["round"])
+
+    def on_seed_drawn(self, args: Args, _: LogReceipt) -> None:
+        self._round(args).seed = digest(args["seed"])
+
+    def on_whistle_seed_drawn(self, args: Args, _: LogReceipt) -> None:
+        self._round(args).whistle_seed = digest(args["seed"])
+
+    def on_attested(self, args: Args, _: LogReceipt) -> None:
+        record = AttendanceRecord(Role(args["role"]), digest(args["root"]))
+        self._round(args).attendance[address(args["who"])] = record
+
+    def on_draw_revealed(self, args: Args, _: LogReceipt) -> None:
+        self._round(args).attendance[address(args["who"])].y = bytes(args["y"])
+
+    def on_leaf_revealed(self, args: Args, _: LogReceipt) -> None:
+        leaves = self._round(args).attendance[address(args["who"])].leaves
+        leaves[Seat(args["seat"]), int(args["duty"])] = digest(args["endRoot"])
+
+    def on_duties_settled(self, args: Args, _: LogReceipt) -> None:
+        self._round(args).attendance[address(args["attester"])].settled = True
+
+    def on_round_settled(self, args: Args, _: LogReceipt) -> None:
+        self._round(args).settled = True
+
+    # --- games
+
+    def on_game_opened(self, args: Args, log: LogReceipt) -> None:
+        game_id = int(args["gameId"])
+        self.state.games[game_id] = GameRecord(
+            game_id=game_id,
+            claim_id=digest(args["claimId"]),
+            ref=ref_from_chain(args["ref"]),
+            challenger=address(args["challenger"]),
+            defender=address(args["defender"]),
+            opened_tx=bytes(HexBytes(log["transactionHash"])),
+        )
+
+    def on_moved(self, args: Args, log: LogReceipt) -> None:
+        game = self.state.games[int(args["gameId"])]
+        game.stage, game.turn, game.deadline = Stage(args["stage"]), Side(args["turn"]), int(args["deadline"])
+        game.moves.append(MoveRecord(bytes(HexBytes(log["transactionHash"])), address(args["mover"]), game.stage))
+
+    def on_verdict(self, args: Args, log: LogReceipt) -> None:
+        game = self.state.games[int(args["gameId"])]
+        loser = address(args["loser"])
+        game.verdict = Verdict(
+            loser,
+            Side.DEFENDER if loser == game.defender else Side.CHALLENGER,
+            Outcome(args["outcome"]),
+            args["family"],
+            args["node"],
+            args["element"],
+            args["term"],
+            args["expected"],
+            args["claimed"],
+        )
+        game.verdict_tx = bytes(HexBytes(log["transactionHash"]))
+        game.stage, game.turn = Stage.OVER, Side.NONE
+        if game.convicted:
+            ref = game.ref
+            commitment = self.state.rounds[ref.round].commitments.get(ref.seat)
+            if ref.kind in (ClaimKind.INTERVAL, ClaimKind.UPDATE) and commitment is not None:
+                commitment.convicted = True
+
+    def on_lock_taken(self, args: Args, _: LogReceipt) -> None:
+        game = self.state.games[int(args["gameId"])]
+        game.bounty, game.burned = Wei(args["bounty"]), Wei(args["burned"])
+
+
+_HANDLERS: Final[dict[tuple[str, str], Callable[[Index, Args, LogReceipt], None]]] = {
+    ("rounds", "Joined"): Index.on_joined,
+    ("rounds", "Left"): Index.on_left,
+    ("rounds", "RoundOpened"): Index.on_round_opened,
+    ("rounds", "Committed"): Index.on_committed,
+    ("rounds", "Receipted"): Index.on_receipted,
+    ("rounds", "Completed"): Index.on_completed,
+    ("rounds", "Excluded"): Index.on_excluded,
+    ("rounds", "Closed"): Index.on_closed,
+    ("outers", "InclusionFixed"): Index.on_inclusion_fixed,
+    ("outers", "OuterPosted"): Index.on_outer_posted,
+    ("outers", "OuterClosedAs"): Index.on_outer_closed,
+    ("outers", "RootFell"): Index.on_root_fell,
+    ("audit", "Registered"): Index.on_registered,
+    ("audit", "Retired"): Index.on_retired,
+    ("audit", "AttesterConvictedAt"): Index.on_attester_convicted,
+    ("audit", "SeedDrawn"): Index.on_seed_drawn,
+    ("audit", "WhistleSeedDrawn"): Index.on_whistle_seed_drawn,
+    ("audit", "Attested"): Index.on_attested,
+    ("audit", "DrawRevealed"): Index.on_draw_revealed,
+    ("audit", "LeafRevealed"): Index.on_leaf_revealed,
+    ("settlement", "DutiesSettled"): Index.on_duties_settled,
+    ("settlement", "RoundSettled"): Index.on_round_settled,
+    ("game", "GameOpened"): Index.on_game_opened,
+    ("game", "Moved"): Index.on_moved,
+    ("game", "Verdict"): Index.on_verdict,
+    ("game", "LockTaken"): Index.on_lock_taken,
+}
+
+
+def address(value: Any) -> Address:
+    """The 20 bytes of an address as web3 gives it."""
+    return Address(bytes.fromhex(str(value)[2:]))
+
+
+def digest(value: Any) -> Digest:
+    """A bytes32 as web3 gives it."""
+    return Digest(bytes(value))
