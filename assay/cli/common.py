@@ -1,0 +1,179 @@
+"""What commands share: their options, how they open a run, and how they print."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from assay.protocol.errors import ConfigError, UsageError
+from assay.settings import Settings, resolve
+
+if TYPE_CHECKING:
+    from assay.ledger.chain import Chain
+    from assay.ledger.keystore import ActorKeys
+    from assay.ledger.run import Run
+    from assay.ledger.store import BlobStore
+
+RpcUrl = Annotated[str | None, typer.Option("--rpc-url", metavar="URL", help="RPC URL of the chain [ETH_RPC_URL].")]
+StoreOption = Annotated[
+    str | None, typer.Option("--store", metavar="STORE", help="Folder or address of the run's store [ASSAY_STORE].")
+]
+RunOption = Annotated[
+    str | None, typer.Option("--run", metavar="ADDRESS", help="Address of the run's charter [ASSAY_RUN].")
+]
+KeyOption = Annotated[
+    str | None,
+    typer.Option("--key", metavar="KEY", help="Name of a key, its folder, or a keystore file [ETH_KEYSTORE]."),
+]
+KeysDirOption = Annotated[
+    Path | None, typer.Option("--keys-dir", metavar="DIR", help="Folder that holds the keys [ASSAY_KEYS_DIR].")
+]
+PasswordOption = Annotated[
+    Path | None,
+    typer.Option("--password-file", metavar="FILE", help="File that holds the password [ETH_PASSWORD]."),
+]
+DataDirOption = Annotated[
+    Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder for this actor's journal [ASSAY_DATA_DIR].")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money moves.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would happen; send nothing.")]
+
+WEI = 10**18
+
+talk = Console(stderr=True, highlight=False)
+"""stderr: for people. stdout is data."""
+
+
+def settings_of(**flags: Any) -> Settings:
+    """The settings in force for these flags."""
+    return resolve(flags).settings
+
+
+def open_chain(settings: Settings) -> Chain:
+    """The chain at the RPC URL. Raises UnavailableError (NodeUnreachable)."""
+    from assay.ledger.chain import Chain
+
+    return Chain(settings.rpc_url, retry_for_s=5.0)
+
+
+def open_run(settings: Settings, chain: Chain | None = None) -> Run:
+    """The run that the settings name. Raises ConfigError (RunMissing), RejectedError (NotARun)."""
+    from assay.ledger.run import Run
+    from assay.protocol.types import Address
+
+    if settings.run is None:
+        raise ConfigError(
+            "No run is named.", code="RunMissing", remedy="Give --run ADDRESS, or set ASSAY_RUN (`assay run list`)."
+        )
+    return Run(chain or open_chain(settings), Address(bytes.fromhex(settings.run[2:])))
+
+
+def open_blobs(settings: Settings) -> BlobStore:
+    """The run's store. Raises ConfigError (StoreMissing, StoreAddressInvalid)."""
+    from assay.ledger.store import open_store
+
+    if settings.store is None:
+        raise ConfigError(
+            "No store is named.", code="StoreMissing", remedy="Give --store DIR or ADDRESS, or set ASSAY_STORE."
+        )
+    return open_store(settings.store)
+
+
+def unlock_key(settings: Settings) -> ActorKeys:
+    """The unlocked keys that the settings name."""
+    from assay.cli.key import unlock
+
+    if settings.key is None:
+        raise ConfigError(
+            "No key is named.", code="KeyNotNamed", remedy="Give --key NAME; `assay key list` lists them."
+        )
+    return unlock(settings.key, settings.keys_dir, settings.password_file)
+
+
+def parse_address(text: str) -> bytes:
+    """The 20 bytes of an address as typed. Raises UsageError (AddressInvalid)."""
+    try:
+        value = bytes.fromhex(text.removeprefix("0x"))
+    except ValueError:
+        value = b""
+    if len(value) != 20:
+        raise UsageError(
+            f"{text!r} is no address.", code="AddressInvalid", remedy="An address is 0x and 40 hex digits."
+        )
+    return value
+
+
+def parse_amount(text: str) -> int:
+    """An amount of tokens as typed, in wei, exactly. Raises UsageError (AmountInvalid)."""
+    from decimal import Decimal, InvalidOperation
+
+    try:
+        value = Decimal(text) * WEI
+        if value != value.to_integral_value() or value <= 0:
+            raise InvalidOperation
+    except InvalidOperation:
+        raise UsageError(
+            f"{text!r} is no amount of tokens.",
+            code="AmountInvalid",
+            remedy="Give a positive number with at most 18 decimals, such as 12.5.",
+        ) from None
+    return int(value)
+
+
+def tokens(wei: int) -> str:
+    """An amount in tokens, exactly, without trailing zeros."""
+    sign, wei = ("-", -wei) if wei < 0 else ("", wei)
+    whole, part = divmod(wei, WEI)
+    return f"{sign}{whole}" + (f".{part:018d}".rstrip("0") if part else "")
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Asks before money moves. Raises CancelledError, or UsageError (ConfirmationNeeded) without a terminal."""
+    from assay.protocol.errors import CancelledError
+
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            "This moves money and nobody is there to confirm it.", code="ConfirmationNeeded", remedy="Add --yes."
+        )
+    if not typer.confirm(question, err=True):
+        raise CancelledError("Nothing was sent.", code="Cancelled")
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout."""
+    typer.echo(json.dumps(document, default=_jsonable, ensure_ascii=False))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table on stdout."""
+    table = Table(title=title or None, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    Console(highlight=False).print(table)
+
+
+def print_fields(fields: Mapping[str, object]) -> None:
+    """Names and values, one a line, on stdout."""
+    width = max((len(name) for name in fields), default=0)
+    for name, value in fields.items():
+        typer.echo(f"{name:<{width}}  {value}")
+
+
+def _jsonable(value: object) -> object:
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")

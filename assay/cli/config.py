@@ -1,0 +1,28 @@
+"""`assay config`: the settings in force and where each comes from."""
+
+from __future__ import annotations
+
+import typer
+
+from assay.cli.common import JsonOption, print_json, print_table
+from assay.settings import ENVIRONMENT, config_path, resolve
+
+app = typer.Typer(no_args_is_help=True, help="Settings: default < file < environment < flag.")
+
+
+@app.command("show", epilog='Example: assay config show --json  ->  {"settings": {NAME: {"value", "source"}}}')
+def show(as_json: JsonOption = False) -> None:
+    """List every setting, its value and its source."""
+    found = resolve()
+    values = found.settings.model_dump(mode="json")
+    if as_json:
+        print_json({"settings": {n: {"value": v, "source": found.sources[n]} for n, v in values.items()}})
+        return
+    rows = [(n, "-" if v is None else v, found.sources[n], ENVIRONMENT[n]) for n, v in values.items()]
+    print_table(f"Settings ({config_path()})", ["setting", "value", "source", "variable"], rows)
+
+
+@app.command("validate", epilog="Example: assay config validate && assay solver start")
+def validate() -> None:
+    """Check the configuration file and the environment; prints nothing when all is well."""
+    resolve()

@@ -1,0 +1,301 @@
+"""`assay ledger`: stake, shares, revenue. Money verbs check first, restate cost and delay, and show the receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli.common import (
+    DryRunOption,
+    JsonOption,
+    KeyOption,
+    KeysDirOption,
+    PasswordOption,
+    RpcUrl,
+    RunOption,
+    YesOption,
+    confirm,
+    open_chain,
+    open_run,
+    parse_address,
+    parse_amount,
+    print_fields,
+    print_json,
+    settings_of,
+    talk,
+    tokens,
+    unlock_key,
+)
+from assay.protocol.errors import FundsError, UsageError
+from assay.protocol.types import Address
+
+if TYPE_CHECKING:
+    from eth_account.signers.local import LocalAccount
+
+    from assay.ledger.chain import Chain
+    from assay.ledger.run import Run
+
+app = typer.Typer(no_args_is_help=True, help="Stake, shares and revenue of a run.")
+
+Amount = Annotated[str, typer.Argument(metavar="AMOUNT", help="Amount of tokens, such as 250 or 12.5.")]
+WhoOption = Annotated[str | None, typer.Option("--address", metavar="ADDRESS", help="Whose; your key's unless given.")]
+
+
+@app.command("stake", epilog='Example: assay ledger stake 500 --yes --json  ->  {"staked", "free", "tx"}')
+def stake(
+    amount: Amount,
+    rpc_url: RpcUrl = None,
+    run: RunOption = None,
+    key: KeyOption = None,
+    keys_dir: KeysDirOption = None,
+    password_file: PasswordOption = None,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Move tokens into the run's vault, where your own claims lock them."""
+    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file)
+    wei = parse_amount(amount)
+    the_run = open_run(settings)
+    account = unlock_key(settings).account
+    held = int(the_run.chain.call(the_run.token.functions.balanceOf(account.address)))
+    if held < wei:
+        raise FundsError(
+            f"{account.address} holds {tokens(held)} tokens, {tokens(wei)} are to be staked.",
+            code="TokensShort",
+            remedy="Stake less, or get tokens first (`assay ledger faucet` on a demo).",
+        )
+    exit_s = the_run.charter.windows.exit
+    talk.print(f"Stakes {tokens(wei)} tokens; leaving takes {_duration(exit_s)} of chain time.")
+    if dry_run:
+        return
+    confirm(f"Stake {tokens(wei)} tokens of {account.address}?", yes=yes)
+    # The exact amount is approved, never more: a stolen allowance is worth nothing.
+    the_run.chain.send(account, the_run.token.functions.approve(the_run.vault.address, wei))
+    receipt = the_run.chain.send(account, the_run.vault.functions.deposit(wei))
+    free = int(the_run.chain.call(the_run.vault.functions.free(account.address)))
+    _done({"staked": wei, "free": free}, receipt, as_json=as_json)
+
+
+@app.command("unstake", epilog='Example: assay ledger unstake 500 --yes --json  ->  {"leaving", "not_before", "tx"}')
+def unstake(
+    amount: Amount,
+    rpc_url: RpcUrl = None,
+    run: RunOption = None,
+    key: KeyOption = None,
+    keys_dir: KeysDirOption = None,
+    password_file: PasswordOption = None,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask for free stake back; `withdraw` pays it after the exit delay."""
+    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file)
+    wei = parse_amount(amount)
+    the_run = open_run(settings)
+    account = unlock_key(settings).account
+    exit_s = the_run.charter.windows.exit
+    talk.print(f"{tokens(wei)} tokens can be withdrawn {_duration(exit_s)} of chain time from now.")
+    if dry_run:
+        return
+    confirm(f"Take {tokens(wei)} tokens out of {account.address}'s stake?", yes=yes)
+    receipt = the_run.chain.send(account, the_run.vault.functions.requestExit(wei))
+    leaving, not_before = the_run.chain.call(the_run.vault.functions.exiting(account.address))
+    _done({"leaving": int(leaving), "not_before": int(not_before)}, receipt, as_json=as_json)
+
+
+@app.command("withdraw", epilog='Example: assay ledger withdraw --json  ->  {"held", "tx"}')
+def withdraw(
+    rpc_url: RpcUrl = None,
+    run: RunOption = None,
+    key: KeyOption = None,
+    keys_dir: KeysDirOption = None,
+    password_file: PasswordOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Pay out what `unstake` asked for, once its delay is over."""
+    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file)
+    the_run = open_run(settings)
+    account = unlock_key(settings).account
+    receipt = the_run.chain.send(account, the_run.vault.functions.withdraw())
+    held = int(the_run.chain.call(the_run.token.functions.balanceOf(account.address)))
+    _done({"held": held}, receipt, as_json=as_json)
+
+
+@app.command("shares", epilog='Example: assay ledger shares --json  ->  {"address", "shares", "pending", "claimable"}')
+def shares(
+    rpc_url: RpcUrl = None,
+    run: RunOption = None,
+    key: KeyOption = None,
+    keys_dir: KeysDirOption = None,
+    who: WhoOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What an address owns of the model, what is pending, and what it can claim; needs no password."""
+    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir)
+    the_run = open_run(settings)
+    address = _address_for(settings.key, settings.keys_dir, who)
+    document = shares_of(the_run, address)
+    if as_json:
+        print_json(document)
+    else:
+        money = ("shares", "pending", "supply", "free_stake")
+        shown: dict[str, object] = {n: tokens(v) if n in money else v for n, v in document.items() if n != "claimable"}
+        shown |= {f"claimable {t}": tokens(v) for t, v in document["claimable"].items()}
+        print_fields(shown)
+
+
+@app.command("claim", epilog='Example: assay ledger claim --json  ->  {"vested", "claimed": {TOKEN: WEI}, "tx"}')
+def claim(
+    rpc_url: RpcUrl = None,
+    run: RunOption = None,
+    key: KeyOption = None,
+    keys_dir: KeysDirOption = None,
+    password_file: PasswordOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn vested credits into shares, then pay out what your shares have earned."""
+    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file)
+    the_run = open_run(settings)
+    account = unlock_key(settings).account
+    vested, receipt = release_vested(the_run, account)
+    claimed: dict[str, int] = {}
+    for token in the_run.charter.revenue_tokens:
+        where = "0x" + token.hex()
+        due = int(the_run.chain.call(the_run.revenue.functions.claimable(token, account.address)))
+        if due:
+            receipt = the_run.chain.send(account, the_run.revenue.functions.claim(token))
+            claimed[where] = due
+    if receipt is None:
+        talk.print("Nothing has vested and nothing is due yet; `assay ledger shares` shows what is pending.")
+    _done({"vested": vested, "claimed": claimed}, receipt, as_json=as_json)
+
+
+@app.command("pay", epilog='Example: assay ledger pay 1000 --yes --json  ->  {"paid", "token", "tx"}')
+def pay(
+    amount: Amount,
+    token: Annotated[
+        str | None, typer.Option("--token", metavar="ADDRESS", help="Revenue token; the first unless given.")
+    ] = None,
+    rpc_url: RpcUrl = None,
+    run: RunOption = None,
+    key: KeyOption = None,
+    keys_dir: KeysDirOption = None,
+    password_file: PasswordOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Pay revenue to the owners of the model: it joins the next weekly bucket and streams over four weeks."""
+    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file)
+    the_run = open_run(settings)
+    account = unlock_key(settings).account
+    wei = parse_amount(amount)
+    listed = the_run.charter.revenue_tokens
+    chosen = listed[0] if token is None and listed else Address(parse_address(token or ""))
+    if chosen not in listed:
+        raise UsageError(
+            f"0x{chosen.hex()} is no revenue token of this run.", code="TokenNotListed", remedy="See `assay run show`."
+        )
+    confirm(f"Pay {tokens(wei)} of 0x{chosen.hex()} to the owners? It cannot be taken back.", yes=yes)
+    contract = the_run.chain.contract("TestToken", chosen)
+    the_run.chain.send(account, contract.functions.approve(the_run.revenue.address, wei))
+    receipt = the_run.chain.send(account, the_run.revenue.functions.deposit(chosen, wei))
+    _done({"paid": wei, "token": "0x" + chosen.hex()}, receipt, as_json=as_json)
+
+
+@app.command("faucet", epilog='Example: assay ledger faucet 0xabc... --tokens 1000 --json  ->  {"tokens", "gas", "tx"}')
+def faucet(
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Who gets tokens and gas.")],
+    amount: Annotated[str, typer.Option("--tokens", help="Test tokens to mint.")] = "1000",
+    gas: Annotated[str, typer.Option("--gas", help="Coins for gas, from the faucet's account.")] = "1",
+    rpc_url: RpcUrl = None,
+    run: RunOption = None,
+    key: KeyOption = None,
+    keys_dir: KeysDirOption = None,
+    password_file: PasswordOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Demo only: mint test tokens for somebody and send gas from the faucet's key."""
+    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file)
+    who = Address(parse_address(address))
+    the_run = open_run(settings, open_chain(settings))
+    account = unlock_key(settings).account
+    receipt = fund(the_run.chain, the_run, account, who, parse_amount(amount), parse_amount(gas))
+    _done({"tokens": parse_amount(amount), "gas": parse_amount(gas)}, receipt, as_json=as_json)
+
+
+def fund(chain: Chain, run: Run, faucet_account: LocalAccount, who: Address, wei: int, gas_wei: int) -> Any:
+    """Mints test tokens and sends gas; returns the last receipt."""
+    chain.transfer(faucet_account, who, gas_wei)
+    return chain.send(faucet_account, run.token.functions.mint("0x" + who.hex(), wei))
+
+
+def shares_of(run: Run, who: Address) -> dict[str, Any]:
+    """Shares, pending credits, free stake and claimable revenue of an address, in wei."""
+    ask: Callable[[Any], int] = lambda function: int(run.chain.call(function))  # noqa: E731 - a shorthand
+    at = "0x" + who.hex()
+    from eth_utils.address import to_checksum_address
+
+    at = to_checksum_address(at)
+    return {
+        "address": at,
+        "shares": ask(run.shares.functions.balanceOf(at)),
+        "pending": ask(run.vesting.functions.pendingOf(at)),
+        "supply": ask(run.shares.functions.totalSupply()),
+        "free_stake": ask(run.vault.functions.free(at)),
+        "claimable": {"0x" + t.hex(): ask(run.revenue.functions.claimable(t, at)) for t in run.charter.revenue_tokens},
+    }
+
+
+def release_vested(run: Run, account: LocalAccount) -> tuple[int, Any]:
+    """Releases every credit of the account whose time has come; returns wei of shares and the last receipt."""
+    vested, receipt = 0, None
+    now = run.chain.head().timestamp
+    credited = run.chain.read(
+        lambda: run.vesting.events.Credited.get_logs(
+            from_block=run.first_block, argument_filters={"owner": account.address}
+        )
+    )
+    for event in credited:
+        owner, amount, vests_at, _, done = _grant(run, event["args"]["id"])
+        if not done and vests_at <= now and owner == account.address:
+            receipt = run.chain.send(account, run.vesting.functions.release(event["args"]["id"]))
+            vested += amount
+    return vested, receipt
+
+
+def _grant(run: Run, grant_id: bytes) -> tuple[str, int, int, bool, bool]:
+    raw = run.chain.call(run.vesting.functions.grantOf(grant_id))
+    owner, amount, vests_at, for_duties, done = raw.values() if isinstance(raw, dict) else raw
+    return str(owner), int(amount), int(vests_at), bool(for_duties), bool(done)
+
+
+def _address_for(key: str | None, keys_dir: Any, who: str | None) -> Address:
+    if who is not None:
+        return Address(parse_address(who))
+    from assay.ledger.keystore import describe_key, find_key
+
+    if key is None:
+        raise UsageError("Whose shares?", code="AddressMissing", remedy="Give --address ADDRESS or --key NAME.")
+    return Address(parse_address(str(describe_key(find_key(keys_dir, key)).address)))
+
+
+def _duration(seconds: int) -> str:
+    days, rest = divmod(seconds, 86_400)
+    hours, rest = divmod(rest, 3_600)
+    parts = [f"{n} {unit}" for n, unit in ((days, "d"), (hours, "h"), (rest // 60, "min"), (rest % 60, "s")) if n]
+    return " ".join(parts[:2]) or "0 s"
+
+
+def _done(document: dict[str, Any], receipt: Any, *, as_json: bool) -> None:
+    tx = None if receipt is None else receipt["transactionHash"].to_0x_hex()
+    if as_json:
+        print_json(document | {"tx": tx})
+        return
+    amounts = ("staked", "free", "leaving", "held", "vested", "paid", "tokens", "gas")
+    print_fields(
+        {n: tokens(v) if n in amounts else v for n, v in document.items()}
+        | {"transaction": tx or "-", "gas used": "-" if receipt is None else receipt["gasUsed"]}
+    )

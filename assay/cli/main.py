@@ -1,0 +1,66 @@
+"""The `assay` command: nouns and verbs, one exit code per kind of error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from assay.protocol.errors import AssayError, ExitCode
+
+app = typer.Typer(
+    name="assay",
+    no_args_is_help=True,
+    # A traceback with local variables would print passwords.
+    pretty_exceptions_show_locals=False,
+    pretty_exceptions_enable=False,
+    help="Train models on computers that nobody trusts, and prove what was computed.",
+    epilog="Exit codes: " + ", ".join(f"{int(code)} {code.meaning}" for code in ExitCode) + ".",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"assay {version('assay')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Nouns are listed below; `assay NOUN --help` lists verbs."""
+
+
+def _add_commands() -> None:
+    """Each noun is a module of this package; heavy imports happen inside its verbs."""
+    from assay.cli import config, key, ledger
+
+    app.add_typer(key.app, name="key")
+    app.add_typer(config.app, name="config")
+    app.add_typer(ledger.app, name="ledger")
+
+
+def main() -> None:
+    """Entry point: runs a command and turns errors into a sentence and an exit code."""
+    _add_commands()
+    try:
+        app()
+    except AssayError as error:
+        _report(error)
+        sys.exit(int(error.exit_code))
+    except KeyboardInterrupt:
+        typer.echo("Interrupted.", err=True)
+        sys.exit(int(ExitCode.INTERRUPTED))
+
+
+def _report(error: AssayError) -> None:
+    """What happened, why, what to do: a sentence on stderr, or a document on stdout for scripts."""
+    if "--json" in sys.argv:
+        typer.echo(json.dumps({"error": error.to_json()}, default=str))
+    typer.echo(f"{error.code}: {error.explain()}", err=True)

@@ -1,0 +1,103 @@
+"""Settings of the `assay` command: one typed model, default < file < environment < flag.
+
+The file is `config.toml` in the user's configuration folder, or what ASSAY_CONFIG names. An unknown key is an error: a
+misspelt setting that is silently ignored costs somebody a deadline.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from assay.protocol.errors import ConfigError
+
+ENVIRONMENT: Final = {
+    "rpc_url": "ETH_RPC_URL",
+    "store": "ASSAY_STORE",
+    "run": "ASSAY_RUN",
+    "keys_dir": "ASSAY_KEYS_DIR",
+    "key": "ETH_KEYSTORE",
+    "password_file": "ETH_PASSWORD",
+    "data_dir": "ASSAY_DATA_DIR",
+}
+"""Environment variable of each setting."""
+
+
+class Settings(BaseModel):
+    """What commands need to know and may be told in four ways."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rpc_url: str = Field("http://127.0.0.1:8545", description="RPC URL of the chain")
+    store: str | None = Field(
+        None, description="the run's artifact store: a folder or an address such as s3://bucket/prefix"
+    )
+    run: str | None = Field(None, pattern=r"^0x[0-9a-fA-F]{40}$", description="address of the run's charter")
+    keys_dir: Path = Field(
+        default_factory=lambda: platformdirs.user_data_path("assay") / "keys", description="folder that holds the keys"
+    )
+    key: str | None = Field(None, description="name of a key, its folder, or a keystore file")
+    password_file: Path | None = Field(None, description="file that holds the key's password")
+    data_dir: Path | None = Field(None, description="folder for journal and caches of one actor")
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Settings with where each value came from: default, file, environment or flag."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+
+def config_path() -> Path:
+    """The configuration file that applies."""
+    named = os.environ.get("ASSAY_CONFIG")
+    return Path(named) if named else platformdirs.user_config_path("assay") / "config.toml"
+
+
+def resolve(flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Resolved:
+    """The settings in force; `flags` are those given on the command line (None = not given).
+
+    Raises ConfigError (ConfigUnreadable, ConfigInvalid).
+    """
+    path = config_path()
+    given = _file_values(path)
+    sources = dict.fromkeys(given, f"file {path}")
+    for name, variable in ENVIRONMENT.items():
+        value = (os.environ if environment is None else environment).get(variable)
+        if value:
+            given[name], sources[name] = value, f"environment {variable}"
+    for name, value in (flags or {}).items():
+        if value is not None:
+            given[name], sources[name] = value, "flag"
+    try:
+        settings = Settings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(
+            f"The setting {name} ({sources.get(name, 'default')}) is not valid: {first['msg']}.",
+            code="ConfigInvalid",
+            remedy="`assay config show` lists the settings and where each comes from.",
+        ) from None
+    return Resolved(settings, {name: sources.get(name, "default") for name in Settings.model_fields})
+
+
+def _file_values(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(
+            f"The configuration file {path} cannot be read ({error}).",
+            code="ConfigUnreadable",
+            remedy="Mend or remove it; `assay config show` then lists what is in force.",
+        ) from None
