@@ -1,0 +1,140 @@
+"""The charter that a sponsor posts unless told otherwise: prices, locks, rates, windows and clocks of a run.
+
+Amounts follow from one reference price by the formulas of protocol.economics, with a margin; windows are minutes of
+chain time. The demo uses these very constants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from assay.protocol import economics
+from assay.protocol.charter import Charter, Clocks, Economics, ProgramRef, Training, Windows
+from assay.protocol.digests import keccak
+from assay.protocol.types import Address, Digest, Wei
+
+TOKEN: Final = 10**18
+"""Wei of one token."""
+
+MINUTE: Final = 60
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+
+SHARDS: Final = 8
+INTERVALS: Final = 5
+ARITY: Final = 64
+
+PRICE_PER_STEP: Final = 4 * TOKEN
+"""Reference price of a unit, one inner step: at least the going cost of its computation."""
+
+SHARES_PER_STEP: Final = 1 * TOKEN
+SHARES_PER_DUTY: Final = TOKEN // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Genesis:
+    """Where a run starts: programs, data, and the roots of the first lists."""
+
+    step: ProgramRef
+    update: ProgramRef
+    outer: ProgramRef
+    parameters: Digest
+    momentum: Digest
+    blank_optimizer: Digest
+    zero_update: Digest
+    data: Digest
+    data_length: int
+    inner_steps: int
+    learning_rate: int
+
+
+def windows() -> Windows:
+    """Windows of a run whose rounds take minutes; the exit delay follows from the others."""
+    lengths = {
+        "commit": 20 * MINUTE,
+        "receipt": 10 * MINUTE,
+        "seed_delay": 10 * MINUTE,
+        "attest": 20 * MINUTE,
+        "draw": 10 * MINUTE,
+        "whistle": 20 * MINUTE,
+        "reveal": 10 * MINUTE,
+        "challenge": 6 * HOUR,
+        "repost": 1 * HOUR,
+        "rescue": 10 * MINUTE,
+        "inclusion_delay": 0,
+        "longest_dispute": 1 * DAY,
+    }
+    draft = Windows(**lengths, exit=0)
+    return Windows(**lengths, exit=economics.min_exit(draft) + HOUR)
+
+
+def prices(inner_steps: int, *, pays: bool, whistle_ppm: int = 200_000, audit_ppm: int = 2_000_000) -> Economics:
+    """Prices and locks for rounds of this many inner steps; `pays` adds payment to shares."""
+    price = PRICE_PER_STEP * inner_steps
+    return Economics(
+        unit_price=Wei(PRICE_PER_STEP),
+        units=inner_steps,
+        pays=pays,
+        shares_per_unit=Wei(SHARES_PER_STEP),
+        shares_per_duty=Wei(SHARES_PER_DUTY),
+        claim_lock=Wei(2 * price),
+        verifier_bond=Wei(3 * price),
+        wage=economics.duty_wage(Wei(price), INTERVALS),
+        seat_fee=Wei(price // 50),
+        challenge_bond=Wei(price // 2),
+        challenge_deposit=Wei(price // 20),
+        audit_ppm=audit_ppm,
+        whistle_ppm=whistle_ppm,
+        trap_ppm=0,
+        cartel_ppm=333_333,
+        bounty_ppm=500_000,
+    )
+
+
+def make_charter(
+    genesis: Genesis,
+    *,
+    name: str,
+    sponsor: Address,
+    token: Address,
+    seed: Address,
+    now: int,
+    rounds: int,
+    pays: bool = False,
+    whistle_ppm: int = 200_000,
+    audit_ppm: int = 2_000_000,
+) -> Charter:
+    """The charter of a run; `name` is free text that makes runs of equal terms differ, `now` chain time.
+
+    Raises RejectedError where the contracts would refuse it.
+    """
+    charter = Charter(
+        name=keccak(name.encode()),
+        sponsor=sponsor,
+        token=token,
+        seed=seed,
+        rounds=rounds,
+        expiry=now + 365 * DAY,
+        training=Training(
+            intervals=INTERVALS,
+            steps_per_interval=genesis.inner_steps // INTERVALS,
+            shards=SHARDS,
+            shard_length=genesis.data_length // SHARDS,
+            learning_rate=genesis.learning_rate,
+            parameters=genesis.parameters,
+            momentum=genesis.momentum,
+            blank_optimizer=genesis.blank_optimizer,
+            zero_update=genesis.zero_update,
+            data=genesis.data,
+        ),
+        windows=windows(),
+        economics=prices(genesis.inner_steps, pays=pays, whistle_ppm=whistle_ppm, audit_ppm=audit_ppm),
+        clocks=Clocks(budget=HOUR, replay=10 * MINUTE, move=10 * MINUTE, arity=ARITY),
+        step=genesis.step,
+        update=genesis.update,
+        outer=genesis.outer,
+        revenue_tokens=(token,),
+    )
+    economics.check_charter(charter, now)
+    return charter
