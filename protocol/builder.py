@@ -40,11 +40,16 @@ from .wellformed import violations
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A node's value read through a window."""
+    """A node's value, of type and dims `spec`, read through a window."""
 
     node: int
-    dtype: DType
+    spec: TensorSpec
     window: Window
+
+    @property
+    def dtype(self) -> DType:
+        """Its element type."""
+        return self.spec.dtype
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -54,7 +59,7 @@ class Ref:
     @property
     def is_whole(self) -> bool:
         """Whether it reads the node as it is."""
-        return self.window == Window.whole(self.dims)
+        return self.window == Window.whole(self.spec.dims)
 
     def permute(self, *order: int) -> Ref:
         """See `Window.permute`."""
@@ -106,7 +111,7 @@ class ProgramBuilder:
     def add(self, node: Node) -> Ref:
         """Append any node."""
         self.nodes.append(node)
-        return Ref(len(self.nodes) - 1, node.spec.dtype, Window.whole(node.spec.dims))
+        return Ref(len(self.nodes) - 1, node.spec, Window.whole(node.spec.dims))
 
     def input(self, list_index: int, index: int) -> Ref:
         """The value of a slot of X."""
@@ -194,13 +199,14 @@ class ProgramBuilder:
         Raises:
             InvariantError: an output is a window, or the program is ill-formed (all violations in the message).
         """
+        nodes = list(self.nodes)
         for number, refs in enumerate(outputs):
             for index, ref in enumerate(refs):
                 if not ref.is_whole:
                     raise InvariantError("An output is a node, not a window of one.")
-                self.add(Output(TensorSpec(ref.dtype, ref.dims), number, index, ref.node))
+                nodes.append(Output(ref.spec, number, index, ref.node))
         inputs = tuple(len(refs) for refs in self._inputs)
-        program = Program(tuple(self.nodes), inputs, tuple(len(refs) for refs in outputs), dict(self.consts))
+        program = Program(tuple(nodes), inputs, tuple(len(refs) for refs in outputs), dict(self.consts))
         found = violations(program)
         if found:
             raise InvariantError("; ".join(str(v) for v in found[:10]), code="IllFormedProgram")
