@@ -1,0 +1,74 @@
+"""The executable model of a run's contracts: the same rules, names and refusals, without a chain.
+
+Chain time and randomness are arguments; nothing here does I/O. A method that refuses raises `RejectedError` whose code
+is the contract's custom error. Most check before they change anything; `Ledger.transact` gives the chain's
+all-or-nothing where a caller needs it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import TypeVar
+
+from assay.protocol.charter import Charter
+from assay.protocol.claims import ClaimKind, ClaimRef, claim_id
+from assay.protocol.errors import AssayError
+from assay.protocol.types import Address, Digest
+
+from .audit import Audit
+from .outers import Outers
+from .rounds import Rounds
+from .settlement import Settlement
+from .vault import Vault
+
+T = TypeVar("T")
+
+
+class Ledger:
+    """A run: charter, vault, rounds, outer steps, audit and settlement."""
+
+    def __init__(self, charter: Charter, chain_id: int, address: Address, audit_address: Address) -> None:
+        self.charter = charter
+        self.chain_id = chain_id
+        self.address = address
+        self.audit_address = audit_address
+        self.vault = Vault(charter.windows.exit)
+        self.rounds = Rounds(self)
+        self.outers = Outers(self)
+        self.audit = Audit(self)
+        self.settlement = Settlement(self)
+
+    def claim_id(self, kind: ClaimKind, claimant: Address, x: Digest, y: Digest) -> Digest:
+        """The id of a claim of this run."""
+        return claim_id(self.chain_id, self.address, self.charter.run, kind, claimant, x, y)
+
+    def book_of(self, ref: ClaimRef) -> Rounds | Outers | Audit:
+        """The book in which a claim stands. Raises KeyError for kind NONE."""
+        books: dict[ClaimKind, Rounds | Outers | Audit] = {
+            ClaimKind.INTERVAL: self.rounds,
+            ClaimKind.UPDATE: self.rounds,
+            ClaimKind.OUTER: self.outers,
+            ClaimKind.ATTESTATION: self.audit,
+        }
+        return books[ref.kind]
+
+    def on_closed(self, ref: ClaimRef, convicted: bool, now: int) -> bool:
+        """A game on the claim ended; whether the claim falls by it for the first time."""
+        book = self.book_of(ref)
+        if isinstance(book, Rounds):
+            return book.on_closed(ref, convicted)
+        return book.on_closed(ref, convicted, now)
+
+    def transact(self, action: Callable[[], T]) -> T:
+        """`action()`, or no change at all when it raises."""
+        # The charter never changes, and the books refer to this very object.
+        before = copy.deepcopy(self.__dict__, {id(self): self, id(self.charter): self.charter})
+        try:
+            return action()
+        except AssayError:
+            self.__dict__.update(before)
+            raise
+
+
+__all__ = ["Ledger"]

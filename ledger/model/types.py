@@ -1,0 +1,167 @@
+"""What the books of a run hold: equal to the structs of IRounds.sol, IOuters.sol, IAudit.sol and IShares.sol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from assay.protocol.charter import Windows
+from assay.protocol.digests import ZERO
+from assay.protocol.game_book import ClaimView
+from assay.protocol.game_state import DisputedClaim
+from assay.protocol.types import Address, Digest, Round, Seat, Wei
+
+
+class Fate(IntEnum):
+    """How a commitment or an outer root ended."""
+
+    OPEN = 0
+    VOID = 1
+    CONVICTED = 2
+    FINAL = 3
+
+
+class Role(IntEnum):
+    """Roles with a drawing key and a bond."""
+
+    NONE = 0
+    VERIFIER = 1
+    WHISTLEBLOWER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The deadlines of a round in chain time; t2 and t7 are first seconds, the others last ones."""
+
+    t0: int
+    t1: int
+    receipts_until: int
+    t2: int
+    t3: int
+    t4: int
+    t5: int
+    leaves_until: int
+    t7: int
+    challenge_until: int
+
+    @staticmethod
+    def of(w: Windows, t0: int) -> Times:
+        """The schedule of a round that opened at t0."""
+        t1 = t0 + w.commit
+        receipts_until = t1 + w.receipt
+        t2 = receipts_until + w.seed_delay
+        t3 = t2 + w.attest
+        t4 = t3 + w.draw
+        t5 = t4 + w.whistle
+        leaves_until = t5 + w.reveal
+        t7 = leaves_until + w.reveal + 1
+        return Times(t0, t1, receipts_until, t2, t3, t4, t5, leaves_until, t7, t7 + w.challenge)
+
+
+@dataclass(slots=True)
+class Commitment:
+    """What a seated solver committed to."""
+
+    solver: Address
+    digest: Digest
+    base: Digest
+    start_optimizer: Digest
+    roots: tuple[Digest, ...]
+    parameters: Digest
+    optimizer: Digest
+    update: Digest
+    open_games: int = 0
+    convicted: bool = False
+    excluded: bool = False
+    closed: bool = False
+
+
+@dataclass(slots=True)
+class Last:
+    """What the optimizer list of a solver's next start hangs on; 0 = no conviction since its latest commitment."""
+
+    round: Round
+    seat: Seat
+    blank_from: int = 0
+    blank_again: int = 0
+
+
+@dataclass(slots=True)
+class OuterRoot:
+    """An outer root of a generation."""
+
+    parameters: Digest
+    momentum: Digest
+    standing: int = 0
+    is_final: bool = False
+    fallen_at: int = 0
+
+
+@dataclass(slots=True)
+class OuterClaim:
+    """One poster's claim behind a root."""
+
+    base: Digest
+    posted_at: int
+    open_games: int = 0
+    convicted: bool = False
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Inclusion:
+    """The mask (bit k = seat k) and X root of an outer step from a base."""
+
+    mask: int
+    x: Digest
+
+
+@dataclass(slots=True)
+class Attester:
+    """A registered verifier or whistleblower."""
+
+    role: Role
+    stake: Wei
+    public_key: bytes
+    convicted_at: int = 0
+    retires_with: int | None = None
+    """First round that it is not drawn in; None while it serves."""
+    open_games: int = 0
+
+
+@dataclass(slots=True)
+class Attendance:
+    """What an attester did in a round."""
+
+    root: Digest
+    ticket: Digest | None = None
+    duties: int = 0
+    open_games: int = 0
+    revealed: bool = False
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf as it is revealed."""
+
+    seat: Seat
+    duty: int
+    end_root: Digest
+    salt: Digest
+
+
+@dataclass(slots=True)
+class Grant:
+    """Shares credited and not yet tokens."""
+
+    owner: Address
+    amount: Wei
+    vests_at: int
+    for_duties: bool
+    done: bool = False
+
+
+NO_CLAIM: Final = ClaimView(DisputedClaim(ZERO, Address(bytes(20)), ZERO, ZERO, ZERO, 0, ZERO), 0, 0, Wei(0), False)
+"""What a book answers for a claim that does not exist."""
