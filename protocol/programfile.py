@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from .encoding import MAX_DESCRIPTOR, MalformedError, Reader, decode_node, read_header
+from .encoding import MAX_DESCRIPTOR, MalformedError, decode_node, read_header
 from .nodes import Const, Node
 from .program import MAX_NODES, Program
+from .reader import Reader
 from .tensors import tensor_root
 from .types import Digest
 

@@ -6,7 +6,7 @@ once and quantizing each value once. Values are bytes between nodes, as a trace 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import mul
 
@@ -14,16 +14,16 @@ from . import f32, leaf, scalar
 from .errors import InvariantError
 from .nodes import Const, Dot, Gather, Input, Map, Max, Node, Operand, Output, Random, Rank, RowExp, ScatterSum, Sum
 from .program import Program
-from .rounding import finish, quantize
+from .rounding import finish
+from .rows import QuantizedRows, Rows, addresses, at, read_all
+from .rows import load as load
 from .tensors import TensorSizeError, TensorSpec
 from .types import DType
-from .views import View
-from .words import MASK_64, Word, as_f32, as_i32, canonical, from_bytes, to_bytes
+from .words import MASK_64, Word, as_f32, as_i32, canonical, to_bytes
 
 Alter = Callable[[int, bytes], bytes]
 """(node, bytes) to the bytes that stand in its place; everything after reads the altered ones."""
 
-_quantized = lru_cache(maxsize=1 << 18)(quantize)
 _evaluated = lru_cache(maxsize=1 << 16)(scalar.evaluate)
 _exponent = lru_cache(maxsize=1 << 16)(f32.exponent)
 
@@ -71,12 +71,6 @@ class ReferenceExecutor:
                 return to_bytes(node.spec.dtype, compute(node, words))
 
 
-def load(dtype: DType, data: bytes) -> list[Word]:
-    """The canonical words of a tensor's bytes."""
-    raw = from_bytes(dtype, data)
-    return [canonical(dtype, w) for w in raw] if dtype in (DType.F32, DType.BOOL) else raw
-
-
 def compute(node: Node, words: Sequence[list[Word]]) -> list[Word]:
     """The canonical words of a node from those of the earlier nodes; input, const and output are no computation."""
     spec = node.spec
@@ -91,11 +85,11 @@ def compute(node: Node, words: Sequence[list[Word]]) -> list[Word]:
         case Gather():
             return _gather(node, words)
         case RowExp():
-            rows = _Rows(node.x, spec, node.red, words)
+            rows = Rows(node.x, spec, node.red, words)
             per_row = rows.each(lambda row: max(_exponent(as_f32(w)) for w in row))
             return [canonical(spec.dtype, e) for e in per_row]
         case Max():
-            rows = _Rows(node.x, spec, node.red, words)
+            rows = Rows(node.x, spec, node.red, words)
             return list(rows.each(lambda row: canonical(spec.dtype, leaf.combine(node, [_part(spec, w) for w in row]))))
         case Rank():
             return _rank(node, words)
@@ -107,68 +101,6 @@ def compute(node: Node, words: Sequence[list[Word]]) -> list[Word]:
             return _scatter_sum(node, words)
         case _:
             raise InvariantError(f"A node of family {node.family.name} is not computed.")
-
-
-def addresses(view: View, dims: Sequence[int], first: int = 0, offset: int | None = None) -> list[int | None]:
-    """The source element per index over dims first..first+len(dims) of a view, row-major; None where it reads fill."""
-    found: list[int | None] = [view.offset if offset is None else offset]
-    for d, size in enumerate(dims, first):
-        stride, lo, hi = view.strides[d], view.lo[d], view.hi[d]
-        found = [None if a is None or not lo <= i < hi else a + i * stride for a in found for i in range(size)]
-    return found
-
-
-def read_all(operand: Operand, dims: Sequence[int], words: Sequence[list[Word]]) -> list[Word]:
-    """The words of an operand over an index space."""
-    source, fill = words[operand.node], operand.view.fill
-    return [fill if a is None else _at(source, a) for a in addresses(operand.view, dims)]
-
-
-def _at(source: Sequence[Word], address: int) -> Word:
-    """An element; 0 outside the source."""
-    return source[address] if 0 <= address < len(source) else 0
-
-
-class _Rows:
-    """The rows of an operand over out + red, one per output element; equal rows are read once."""
-
-    def __init__(self, operand: Operand, spec: TensorSpec, red: Sequence[int], words: Sequence[list[Word]]) -> None:
-        self.bases = addresses(operand.view, spec.dims)
-        self._inner = addresses(operand.view, red, len(spec.dims), 0)
-        self._source, self._fill = words[operand.node], operand.view.fill
-        self._rows: dict[int | None, list[Word]] = {}
-
-    def row(self, o: int) -> list[Word]:
-        """The words of the row of output element o."""
-        base = self.bases[o]
-        if base not in self._rows:
-            self._rows[base] = [
-                self._fill if base is None or i is None else _at(self._source, base + i) for i in self._inner
-            ]
-        return self._rows[base]
-
-    def each(self, of: Callable[[list[Word]], int]) -> Iterator[int]:
-        """`of` every row, computed once per different row."""
-        known: dict[int | None, int] = {}
-        for o, base in enumerate(self.bases):
-            if base not in known:
-                known[base] = of(self.row(o))
-            yield known[base]
-
-
-class _Quantized:
-    """Rows quantized under the exponent of their output element, each pair of row and exponent once."""
-
-    def __init__(self, rows: _Rows, precision: int) -> None:
-        self._rows, self._precision = rows, precision
-        self._known: dict[tuple[int | None, int], list[int]] = {}
-
-    def row(self, o: int, exponent: int) -> list[int]:
-        """q_p of the row of output element o."""
-        key = self._rows.bases[o], exponent
-        if key not in self._known:
-            self._known[key] = [_quantized(as_f32(w), self._precision, exponent) for w in self._rows.row(o)]
-        return self._known[key]
 
 
 def _map(node: Map, words: Sequence[list[Word]]) -> list[Word]:
@@ -189,7 +121,7 @@ def _gather(node: Gather, words: Sequence[list[Word]]) -> list[Word]:
         elif base is None or not view.lo[0] <= row < view.hi[0]:
             result.append(canonical(spec.dtype, view.fill))
         else:
-            result.append(canonical(spec.dtype, _at(source, base + row * view.strides[0])))
+            result.append(canonical(spec.dtype, at(source, base + row * view.strides[0])))
     return result
 
 
@@ -203,8 +135,8 @@ def _exponents(operand: Operand, spec: TensorSpec, words: Sequence[list[Word]]) 
 
 def _dot(node: Dot, words: Sequence[list[Word]]) -> list[Word]:
     spec = node.spec
-    a = _Quantized(_Rows(node.a, spec, node.red, words), node.precision_a)
-    b = _Quantized(_Rows(node.b, spec, node.red, words), node.precision_b)
+    a = QuantizedRows(Rows(node.a, spec, node.red, words), node.precision_a)
+    b = QuantizedRows(Rows(node.b, spec, node.red, words), node.precision_b)
     shift = node.precision_a + node.precision_b - 2
     result = []
     pairs = zip(_exponents(node.exponent_a, spec, words), _exponents(node.exponent_b, spec, words), strict=True)
@@ -217,7 +149,7 @@ def _dot(node: Dot, words: Sequence[list[Word]]) -> list[Word]:
 
 
 def _sum(node: Sum, words: Sequence[list[Word]]) -> list[Word]:
-    rows = _Quantized(_Rows(node.x, node.spec, node.red, words), leaf.SUM_PRECISION)
+    rows = QuantizedRows(Rows(node.x, node.spec, node.red, words), leaf.SUM_PRECISION)
     return [
         f32.NAN if e >= f32.E_NONFINITE else finish(sum(rows.row(o, e)), e - leaf.SUM_PRECISION + 1)
         for o, e in enumerate(_exponents(node.exponent, node.spec, words))
@@ -226,8 +158,8 @@ def _sum(node: Sum, words: Sequence[list[Word]]) -> list[Word]:
 
 def _scatter_sum(node: ScatterSum, words: Sequence[list[Word]]) -> list[Word]:
     spec = node.spec
-    rows = _Quantized(_Rows(node.x, spec, node.red, words), leaf.SUM_PRECISION)
-    indices = _Rows(node.index, spec, node.red, words)
+    rows = QuantizedRows(Rows(node.x, spec, node.red, words), leaf.SUM_PRECISION)
+    indices = Rows(node.index, spec, node.red, words)
     inner = spec.numel // spec.dims[0]
     places: dict[int | None, dict[int, list[int]]] = {}
     result = []
@@ -249,7 +181,7 @@ def _scatter_sum(node: ScatterSum, words: Sequence[list[Word]]) -> list[Word]:
 def _rank(node: Rank, words: Sequence[list[Word]]) -> list[Word]:
     spec = node.spec
     n = spec.dims[-1]
-    rows = _Rows(node.x, spec, node.red, words)
+    rows = Rows(node.x, spec, node.red, words)
     result = []
     for o in range(spec.numel):
         row, own = rows.row(o), o % n
