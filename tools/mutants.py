@@ -87,10 +87,11 @@ def run(mutant: Mutant, tree: Path) -> subprocess.CompletedProcess[str]:
 
 
 def end_orphans(tree: Path) -> None:
-    """Kill what a faulty tree left running: its processes carry the tree's path in their environment."""
+    """Kill what a faulty tree left running: its processes carry the tree's path in command line or environment."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if process.pid != os.getpid() and process.environ().get("PYTHONPATH") == str(tree):
+            words = [*process.cmdline(), *process.environ().values()]
+            if process.pid != os.getpid() and any(str(tree) in word for word in words):
                 process.kill()
 
 
