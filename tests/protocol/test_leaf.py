@@ -12,11 +12,26 @@ from hypothesis import strategies as st
 
 from assay.protocol import f32, leaf, words
 from assay.protocol.leaf import Read
-from assay.protocol.nodes import Dot, Gather, Map, Max, Node, Operand, Random, Rank, RowExp, ScatterSum, Sum
+from assay.protocol.nodes import (
+    Const,
+    Dot,
+    Gather,
+    Input,
+    Map,
+    Max,
+    Node,
+    Operand,
+    Output,
+    Random,
+    Rank,
+    RowExp,
+    ScatterSum,
+    Sum,
+)
 from assay.protocol.philox import random_word
 from assay.protocol.scalar import Instruction, Op
 from assay.protocol.tensors import TensorSpec
-from assay.protocol.types import DType
+from assay.protocol.types import Digest, DType
 from assay.protocol.views import View, Window
 
 NAN, INF = f32.NAN, f32.INF
@@ -266,6 +281,14 @@ def test_reductions_over_nothing_are_done_at_once() -> None:
     assert leaf.start(Dot(spec, (0,), 8, 8, nothing, nothing, e, e), 0, [129, 0]).value == NAN
     assert leaf.start(Max(spec, (0,), nothing), 0, []).value == NAN
     assert words.signed(leaf.start(RowExp(integers, (0,), nothing), 0, []).value) == -149
+
+
+def test_families_that_are_no_computation_have_nothing_to_open() -> None:
+    spec = TensorSpec(DType.F32, (2,))
+    for node in (Input(spec, 0, 0), Const(spec, Digest(bytes(32))), Output(spec, 0, 0, 0)):
+        assert leaf.head_reads(node, 0) == leaf.term_reads(node, 0, 0, ()) == ()
+        assert leaf.start(node, 0, ()) == leaf.Start(True, 0, 0)
+        assert leaf.term(node, 0, 0, (), ()) == 0
 
 
 def test_no_element_is_computed_of_a_tensor_without_elements() -> None:

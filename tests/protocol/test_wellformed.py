@@ -182,6 +182,7 @@ def test_faults_of_the_layout_are_named() -> None:
     k = sum(PROGRAM.inputs)
     assert Rule.LAYOUT in rules(with_node(PROGRAM, k, nodes[0]), k)
     assert violations(Program((), (), ())) == ()
+    assert rules(Program((nodes[k + 1],) * ((1 << 20) + 1), (), ())) == {Rule.NODE_COUNT}
 
 
 def test_constants_are_there_and_canonical() -> None:
