@@ -73,15 +73,10 @@ def keccak(data: bytes) -> Digest:
 
 
 def digest_list_hash(digests: Sequence[Digest]) -> Digest:
-    """K(abi.encode(bytes32[])): how a posted list of digests is kept between two moves."""
-    return _list_hash([bytes(d) for d in digests])
+    """keccak-256 of the digests one after another: how a posted list is kept between two moves."""
+    return keccak(b"".join(digests))
 
 
 def integer_list_hash(parts: Sequence[int]) -> Digest:
-    """K(abi.encode(int256[])): how posted parts of a reduction are kept between two moves."""
-    return _list_hash([(p % (1 << 256)).to_bytes(DIGEST_SIZE, "big") for p in parts])
-
-
-def _list_hash(words: Sequence[bytes]) -> Digest:
-    """keccak-256 of the ABI encoding of one dynamic array of 32-byte words: offset, length, words."""
-    return keccak((32).to_bytes(32, "big") + len(words).to_bytes(32, "big") + b"".join(words))
+    """keccak-256 of int256 words one after another: how posted parts of a reduction are kept between two moves."""
+    return keccak(b"".join((p % (1 << 256)).to_bytes(DIGEST_SIZE, "big") for p in parts))

@@ -183,8 +183,8 @@ def test_claim_digests_are_what_abi_encode_gives() -> None:
     kinds = ["bytes32", "uint32", "bytes32", "bytes32", "bytes32"]
     assert leaf.digest == keccak(encode(kinds, [roots[0], 3, roots[1], bytes(32), roots[2]]))
 
-    assert digests.digest_list_hash(roots) == keccak(encode(["bytes32[]"], [roots]))
-    assert digests.integer_list_hash([-3, 1 << 254]) == keccak(encode(["int256[]"], [[-3, 1 << 254]]))
+    assert digests.digest_list_hash(roots) == keccak(encode(["bytes32[]"], [roots])[64:])
+    assert digests.integer_list_hash([-3, 1 << 254]) == keccak(encode(["int256[]"], [[-3, 1 << 254]])[64:])
 
 
 def test_digests_of_different_kinds_differ_over_the_same_bytes() -> None:
