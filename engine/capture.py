@@ -1,0 +1,193 @@
+"""Capture: from an ordinary PyTorch function to a program that no longer depends on PyTorch.
+
+    program = capture(step, lists).program
+
+`step` is a pure function from lists of tensors to lists of tensors: it may call modules, losses and
+`torch.autograd.grad`. Shapes and element types of the lists count, their values do not.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+from assay.engine.dtypes import PROTOCOL, to_bytes
+from assay.engine.emit import emit
+from assay.engine.graph import Function, trace
+from assay.engine.ir import Fill, Literal, Values, number
+from assay.engine.lowering.registry import FIXED14, RULES, Context, Precision, Unsupported, program_dtype
+from assay.engine.strided import Strided, whole
+from assay.protocol.errors import InvariantError, NumericsError
+from assay.protocol.program import Program
+
+_FOLDED = 1 << 20
+"""Constants of up to this many elements are computed at capture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A program and where its nodes come from. sources: the user's line of each node, by node index."""
+
+    program: Program
+    sources: Mapping[int, str]
+    operand_values: Mapping[int, tuple[int, int]]
+    """Per dot node the value numbers of its operands, by which `raised` names them."""
+
+
+class _Lost:
+    """What an operation that cannot be lowered leaves behind, so that later ones are still looked at."""
+
+
+_LOST = _Lost()
+
+
+class CannotLowerError(NumericsError):
+    """Some operations of the function have no exact form; the message lists all of them with their lines."""
+
+    code = "CannotLower"
+    remedy = "Replace these operations by supported ones (docs/programs.md lists them), or open an issue."
+
+
+def capture(
+    function: Function,
+    lists: Sequence[Sequence[Tensor]],
+    precision: Precision = FIXED14,
+    raised: Mapping[int, int] | None = None,
+) -> Captured:
+    """The program of a pure function on lists of tensors of these shapes and types.
+
+    precision: the tier of products. raised: bits for single values above the tier (from `calibrate`).
+
+    Raises:
+        UserError: NotCapturable.
+        CannotLowerError: operations without a rule; all of them are listed.
+    """
+    graph = trace(function, lists)
+    values = Values()
+    context = Context(values, precision, dict(raised or {}))
+    for position, tensor in enumerate(t for part in lists for t in part):
+        if tensor.dtype not in PROTOCOL:
+            raise CannotLowerError(f"Input {position} has the element type {tensor.dtype}, which programs do not have.")
+        values.add("input", PROTOCOL[tensor.dtype], tuple(tensor.shape), attributes=(position,))
+    results = _lower(graph, context)
+    slots = []
+    for result, node in zip(results, _output(graph), strict=True):
+        expected = node.meta["val"]
+        if result.dtype is not program_dtype(expected.dtype) or result.shape != tuple(expected.shape):
+            raise InvariantError(f"Lowering made {result.dtype.name} {result.shape} of {node}.")
+        slots.append((result, tuple(expected.shape)))
+    sizes = _output_sizes(function, lists, len(slots))
+    parts = []
+    for size in sizes:
+        parts.append(slots[:size])
+        slots = slots[size:]
+    program, numbers = emit(values, [len(part) for part in lists], parts)
+    sources = {node: values.items[n].source for n, node in numbers.items()}
+    dots = {
+        numbers[v.number]: (v.reads[0].value.number, v.reads[1].value.number)
+        for v in values.items
+        if v.kind == "dot" and v.number in numbers
+    }
+    return Captured(program, sources, dots)
+
+
+def _output(graph: GraphModule) -> Sequence[Node]:
+    return next(node for node in graph.graph.nodes if node.op == "output").args[0]
+
+
+def _output_sizes(function: Function, lists: Sequence[Sequence[Tensor]], count: int) -> list[int]:
+    """How many tensors each list of the result has."""
+    sizes = getattr(function, "output_sizes", None)
+    if sizes is None:
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            fake = [[mode.from_tensor(t) for t in part] for part in lists]
+            sizes = [len(part) for part in function(*fake)]
+    if sum(sizes) != count:
+        raise InvariantError(f"The function returns {sizes} tensors, its graph {count}.")
+    return list(sizes)
+
+
+def _lower(graph: GraphModule, context: Context) -> list[Any]:
+    """The outputs as tensors over values."""
+    known: dict[Node, Any] = {}
+    offenders: dict[tuple[str, str, str], None] = {}
+    inputs = iter(context.values.items[:])
+    results: list[Any] = []
+    for node in graph.graph.nodes:
+        match node.op:
+            case "placeholder":
+                known[node] = whole(next(inputs))
+            case "get_attr":
+                known[node] = getattr(graph, node.target)
+            case "call_function":
+                known[node] = _call(node, known, context, offenders)
+            case "output":
+                results = [_input(context, known[n]) for n in node.args[0]]
+    if offenders:
+        lines = [f"{what}{': ' + why if why else ''} at {where}" for what, why, where in offenders]
+        raise CannotLowerError(f"Cannot lower {len(lines)} operations: {'; '.join(lines)}.", offenders=lines)
+    return results
+
+
+def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[tuple[str, str, str], None]) -> Any:
+    """The result of one operation."""
+    assert callable(node.target)
+    arguments: Any = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: known[n])
+    positional: Any = arguments[0]
+    if node.target is operator.getitem:
+        return _LOST if positional[0] is _LOST else positional[0][positional[1]]
+    flat = torch.utils._pytree.tree_leaves(arguments)
+    if any(a is _LOST for a in flat):
+        return _LOST
+    source = str(node.meta.get("stack_trace") or "unknown line")
+    if _foldable(node, flat):
+        return node.target(*positional, **arguments[1])
+    rule = RULES.get(node.target)
+    try:
+        if rule is None:
+            raise Unsupported("")
+        context.result = node.meta["val"]
+        context.values.source = source
+        args, kwargs = torch.utils._pytree.tree_map(lambda a: _input(context, a), arguments)
+        return rule(context, *args, **kwargs)
+    except Unsupported as error:
+        offenders[(str(node.target), str(error), source)] = None
+        return _LOST
+
+
+def _foldable(node: Node, flat: Sequence[Any]) -> bool:
+    """Whether an operation on constants may be computed now: integers and bools, whose bits no machine changes."""
+    if any(isinstance(a, Strided | Fill) for a in flat) or not any(isinstance(a, Tensor) for a in flat):
+        return False
+    result = node.meta["val"]
+    results = result if isinstance(result, tuple | list) else (result,)
+    moves = all(isinstance(a, Tensor) and a.dtype == r.dtype for a in flat if isinstance(a, Tensor) for r in results)
+    exact = all(not r.dtype.is_floating_point for r in results) or (moves and _is_reshaping(node))
+    return exact and all(r.numel() <= _FOLDED for r in results)
+
+
+def _is_reshaping(node: Node) -> bool:
+    from assay.engine.lowering import shapes
+
+    rule = RULES.get(node.target)
+    return rule is not None and rule.__module__ == shapes.__name__
+
+
+def _input(context: Context, a: Any) -> Any:
+    """An argument as rules take it: constant tensors become values or fills."""
+    if not isinstance(a, Tensor):
+        return a
+    dtype = program_dtype(a.dtype)
+    narrow = a.to(torch.int32) if a.dtype is torch.int64 else a
+    if a.numel() and bool((narrow == narrow.flatten()[0]).all()):
+        word: Literal = number(dtype.value_type, narrow.flatten()[0].item())
+        return Fill(dtype, tuple(a.shape), word.word)
+    return context.values.const(dtype, tuple(a.shape), to_bytes(narrow))

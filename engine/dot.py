@@ -1,0 +1,173 @@
+"""Executors of dot: the view algebra that finds the matrix product in a node, and the exact routes that compute it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from assay.engine import exponents, routes
+from assay.engine.reduce import Kernel, is_row_exponent
+from assay.engine.views import Reader, reader, sub_view
+from assay.protocol.nodes import Dot, Operand
+from assay.protocol.program import Program
+from assay.protocol.types import DType
+
+_TABLE = (exponents.E_ZERO, exponents.E_NONFINITE)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One operand of a product: over (batch, own, red), with exponents over (batch, own)."""
+
+    node: int
+    exponent_node: int
+    read: Reader
+    read_exponent: Reader
+    precision: int
+    fast: bool
+    batch: tuple[int, ...]
+    own: tuple[int, ...]
+    red: tuple[int, ...]
+
+    def quantized(self, values: list[Tensor]) -> tuple[Tensor, Tensor, Tensor | None]:
+        """q as f64 [batch, own, red], the exponents, and the finishing factors [batch, own] of a fast side."""
+        x, e = self.read(values[self.node]), self.read_exponent(values[self.exponent_node])
+        shape = (prod(self.batch), prod(self.own), prod(self.red))
+        if self.fast:
+            down, up = exponents.row_scales(e, self.precision)
+            q = exponents.quantize_row(x, down.reshape(*down.shape, *(1,) * len(self.red)), self.precision)
+            return q.reshape(shape), e, up.expand((*self.batch, *self.own)).reshape(shape[:2])
+        e = e.to(torch.int32)
+        q = exponents.quantize(x, e.reshape(*e.shape, *(1,) * len(self.red)), self.precision)
+        return q.expand((*self.batch, *self.own, *self.red)).reshape(shape), e, None
+
+
+def dot(program: Program, node: Dot, *, trusted: bool = True) -> tuple[Kernel, str]:
+    """A kernel for the node and the name of the route it takes.
+
+    trusted: values of rowexp nodes are what their definition says (not so after a hook has replaced one).
+    """
+    dims, red = node.spec.dims, node.red
+    groups = _groups(node)
+    if groups is None or 0 in dims or 0 in red:
+        return _by_element(program, node), "elementwise"
+    batch, rows, columns = groups
+    a = _side(program, node.a, node.exponent_a, node.precision_a, batch, rows, node, trusted)
+    b = _side(program, node.b, node.exponent_b, node.precision_b, batch, columns, node, trusted)
+    counts = prod(a.batch), prod(a.own), prod(b.own), prod(red)
+    route = routes.choose(node.precision_a, node.precision_b, *counts)
+    # The product comes out in the order batch, rows, columns; the node's dims may have another.
+    order = (*batch, *rows, *columns)
+    ordered = tuple(dims[d] for d in order)
+    back = tuple(order.index(d) for d in range(len(dims)))
+    straight = back == tuple(range(len(dims)))
+
+    def run(values: list[Tensor]) -> Tensor:
+        qa, ea, up_a = a.quantized(values)
+        qb, eb, up_b = b.quantized(values)
+        s = route.multiply(qa, qb)
+        if up_a is not None and up_b is not None and s.dtype is torch.float64:
+            result = s.add_(0.0).mul_(up_a[:, :, None]).mul_(up_b[:, None, :]).to(torch.float32)
+        else:
+            full_a = ea.to(torch.int64).expand((*a.batch, *a.own)).reshape(qa.shape[0], -1, 1)
+            full_b = eb.to(torch.int64).expand((*b.batch, *b.own)).reshape(qb.shape[0], 1, -1)
+            n = full_a + full_b - (a.precision - 1) - (b.precision - 1)
+            result = exponents.finish_nan(exponents.finish(s, n), full_a, full_b)
+        result = result.reshape(ordered)
+        return result if straight else result.permute(back).contiguous()
+
+    return run, route.name
+
+
+def _groups(node: Dot) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+    """The dims that both operands, only A, and only B depend on; None when an exponent depends on the other's dims."""
+    batch: list[int] = []
+    rows: list[int] = []
+    columns: list[int] = []
+    for d in range(len(node.spec.dims)):
+        in_a, in_b, in_ea, in_eb = (
+            _depends(o, d, node.spec.dims) for o in (node.a, node.b, node.exponent_a, node.exponent_b)
+        )
+        if (in_a or in_ea) and (in_b or in_eb):
+            batch.append(d)
+        elif in_b or in_eb:
+            columns.append(d)
+        else:
+            rows.append(d)
+    return (tuple(batch), tuple(rows), tuple(columns)) if _splits(node, rows, columns) else None
+
+
+def _splits(node: Dot, rows: Sequence[int], columns: Sequence[int]) -> bool:
+    """Whether each operand is free to be read at index 0 of the dims that it does not depend on."""
+    dims = node.spec.dims
+    return all(not _depends(o, d, dims) for o in (node.a, node.exponent_a) for d in columns) and all(
+        not _depends(o, d, dims) for o in (node.b, node.exponent_b) for d in rows
+    )
+
+
+def _depends(operand: Operand, d: int, dims: Sequence[int]) -> bool:
+    """Whether the value read changes along dim d of out."""
+    view = operand.view
+    return dims[d] > 1 and (view.strides[d] != 0 or view.lo[d] > 0 or view.hi[d] < dims[d])
+
+
+def _side(
+    program: Program,
+    x: Operand,
+    e: Operand,
+    p: int,
+    batch: tuple[int, ...],
+    own: tuple[int, ...],
+    node: Dot,
+    trusted: bool,
+) -> _Side:
+    dims, red = node.spec.dims, node.red
+    keep = (*batch, *own)
+    kept = tuple(dims[d] for d in keep)
+    inner = tuple(range(len(dims), len(dims) + len(red)))
+    fast = trusted and is_row_exponent(program, x, e, dims, red)
+    return _Side(
+        x.node,
+        e.node,
+        reader(sub_view(x.view, (*keep, *inner)), (*kept, *red), program.specs[x.node]),
+        reader(sub_view(e.view, keep), kept, program.specs[e.node], broadcast=True),
+        p,
+        fast,
+        tuple(dims[d] for d in batch),
+        tuple(dims[d] for d in own),
+        red,
+    )
+
+
+def _by_element(program: Program, node: Dot) -> Kernel:
+    """Any views: quantize both operands over out + red and add the products in int64, a slice of out at a time."""
+    dims, red = node.spec.dims, node.red
+    over = dims + red
+    read_a = reader(node.a.view, over, program.specs[node.a.node])
+    read_b = reader(node.b.view, over, program.specs[node.b.node])
+    read_ea = reader(node.exponent_a.view, dims, program.specs[node.exponent_a.node])
+    read_eb = reader(node.exponent_b.view, dims, program.specs[node.exponent_b.node])
+    axes = tuple(range(len(dims), len(over)))
+    inner = (1,) * len(red)
+
+    def run(values: list[Tensor]) -> Tensor:
+        ea, eb = (
+            r(values[o.node]).to(torch.int32) for r, o in ((read_ea, node.exponent_a), (read_eb, node.exponent_b))
+        )
+        qa = exponents.quantize(read_a(values[node.a.node]), ea.reshape(*dims, *inner), node.precision_a)
+        qb = exponents.quantize(read_b(values[node.b.node]), eb.reshape(*dims, *inner), node.precision_b)
+        s = qa.to(torch.int64) * qb.to(torch.int64)
+        s = s.sum(axes) if axes else s
+        n = ea.to(torch.int64) + eb.to(torch.int64) - (node.precision_a - 1) - (node.precision_b - 1)
+        return exponents.finish_nan(exponents.finish(s, n), ea, eb)
+
+    return run
+
+
+def is_float(program: Program, operand: Operand) -> bool:
+    """Whether an operand reads f32."""
+    return program.specs[operand.node].dtype is DType.F32

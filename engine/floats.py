@@ -1,0 +1,35 @@
+"""Checks that no thread flushes subnormal numbers to zero: any library can switch that on, thread by thread."""
+
+from __future__ import annotations
+
+import torch
+
+from assay.protocol.errors import InvariantError
+
+_PER_THREAD = 1 << 15
+"""Elements that make torch give work to one more thread."""
+
+
+def flushes_subnormals() -> bool:
+    """Whether some worker thread loses subnormal results (2^-126 / 2) or operands (2^-149 + 0)."""
+    threads = torch.get_num_threads()
+    count = 1 if threads == 1 else threads * _PER_THREAD
+    smallest = torch.full((count,), 1, dtype=torch.int32).view(torch.float32)
+    normal = torch.full((count,), 2.0**-126)
+    kept = (normal * 0.5 != 0.0) & ((smallest + 0.0).view(torch.int32) == 1)
+    return not bool(kept.all())
+
+
+def check_float_environment() -> None:
+    """Clear flush-to-zero and check every worker thread.
+
+    Raises:
+        InvariantError: FlushToZero, when subnormals are still lost.
+    """
+    torch.set_flush_denormal(False)
+    if flushes_subnormals():
+        raise InvariantError(
+            "A thread of this process flushes subnormal numbers to zero; its results would be refuted.",
+            code="FlushToZero",
+            remedy="Find the library that was built with -ffast-math, or run with OMP_NUM_THREADS=1.",
+        )

@@ -1,0 +1,118 @@
+"""Tracing a pure PyTorch function into a graph of core ATen operations that know their source lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+import torch.fx.traceback as fx_traceback
+from torch import Tensor
+from torch._decomp import core_aten_decompositions
+from torch._ops import OpOverload
+from torch.fx import GraphModule, Interpreter, Node
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from assay.engine import lowering  # noqa: F401 - fills the table of rules
+from assay.engine.lowering.registry import RULES
+from assay.protocol.errors import UserError
+
+Function = Callable[..., Sequence[Sequence[Tensor]]]
+"""A pure function from lists of tensors to lists of tensors."""
+
+_LIBRARIES = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+
+
+class _SourceLines(TorchDispatchMode):
+    """Notes for every operation the line of the user's code that asked for it; gradients get their forward line."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Runs the operation with its source noted."""
+        fx_traceback.current_meta["stack_trace"] = _line_of_gradient() or _line_of_caller()
+        return func(*args, **(kwargs or {}))
+
+
+def _line_of_gradient() -> str:
+    """The forward line of the operation whose gradient is being computed; empty in the forward pass."""
+    node = torch._C._current_autograd_node()
+    metadata: Any = {} if node is None else node.metadata
+    frames = metadata.get("traceback_", [])
+    for frame in reversed(frames):
+        first = frame.strip().split("\n")[0]
+        if first.startswith('File "') and not first[6:].startswith(_LIBRARIES):
+            path, _, rest = first[6:].partition('", line ')
+            return f"{_short(path)}:{rest.partition(',')[0]} (gradient)"
+    return ""
+
+
+def _line_of_caller() -> str:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_LIBRARIES):
+            return f"{_short(frame.f_code.co_filename)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "unknown line"
+
+
+def _short(path: str) -> str:
+    """A path relative to the working folder where it lies inside."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def decompositions() -> Mapping[Any, Any]:
+    """Core ATen decompositions of everything for which there is no rule."""
+    return {target: how for target, how in core_aten_decompositions().items() if target not in RULES}
+
+
+def _make_graph(function: Callable[..., Any], tensors: Sequence[Tensor]) -> GraphModule:
+    tracer = make_fx(function, decomposition_table=decompositions(), tracing_mode="fake", _allow_non_fake_inputs=True)
+    return tracer(*tensors)
+
+
+def _writes(node: Node) -> bool:
+    return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
+
+
+def trace(function: Function, lists: Sequence[Sequence[Tensor]]) -> GraphModule:
+    """The graph of one call on tensors like these (shapes and types count, values do not).
+
+    Raises:
+        UserError: NotCapturable, when the function's control flow depends on values, or it fails.
+    """
+
+    def flat(*tensors: Tensor) -> tuple[Tensor, ...]:
+        supply = iter(tensors)
+        arguments = [[next(supply) for _ in part] for part in lists]
+        with _SourceLines():
+            return tuple(t for part in function(*arguments) for t in part)
+
+    tensors = [t for part in lists for t in part]
+    try:
+        with (
+            sdpa_kernel(SDPBackend.MATH),
+            torch.autograd.detect_anomaly(check_nan=False),
+            fx_traceback.preserve_node_meta(),
+        ):
+            traced = _make_graph(flat, tensors)
+            if any(_writes(node) for node in traced.graph.nodes):
+                # Operations in place become ordinary ones; the interpreter carries each node's source line over.
+                pure = torch.func.functionalize(Interpreter(traced).run, remove="mutations_and_views")
+                traced = _make_graph(pure, tensors)
+    except UserError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(
+            f"The function cannot be captured: {reason}",
+            code="NotCapturable",
+            remedy="Make it a pure function of its tensors, with no control flow that depends on their values.",
+        ) from error
+    traced.graph.eliminate_dead_code()
+    return traced

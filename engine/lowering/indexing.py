@@ -1,0 +1,240 @@
+"""Reading and adding at indices: gathers, their gradients, one-hot writes and random words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from assay.engine import ops
+from assay.engine.dtypes import to_bytes
+from assay.engine.ir import Fill, Read, Tensorlike
+from assay.engine.lowering.registry import Context, Unsupported, axis, lowers
+from assay.engine.strided import Axis, Group, Strided, contiguous, full_axis, merge_axes
+from assay.protocol.types import DType
+
+aten = torch.ops.aten
+
+
+def _still(axes: Group) -> tuple[Axis, ...]:
+    return tuple(full_axis(a.size, 0) for a in axes)
+
+
+def _one_axis(ctx: Context, x: Strided, dim: int) -> Strided:
+    """The tensor with one full axis for a dimension, copied if need be."""
+    group = merge_axes(x.groups[dim])
+    if len(group) > 1 or not all(a.is_full for a in group):
+        x = ctx.values.copy(x)
+        group = merge_axes(x.groups[dim])
+    single = group or (full_axis(1, 0),)
+    return replace(x, groups=(*x.groups[:dim], single, *x.groups[dim + 1 :]))
+
+
+def take_rows(ctx: Context, table: Tensorlike, index: Tensorlike, dim: int = 0) -> Strided:
+    """table with one dimension replaced by the shape of an index into it."""
+    source, at = _one_axis(ctx, ctx.strided(table), dim), ctx.strided(ctx.cast(index, _index_type(index)))
+    before = tuple(a for g in source.groups[:dim] for a in g)
+    after = tuple(a for g in source.groups[dim + 1 :] for a in g)
+    picked = source.groups[dim][0]
+    axes = (picked, *before, *_still(at.axes), *after)
+    read = Read(source.value, axes, source.offset, source.fill)
+    read_index = Read(at.value, (*_still(before), *at.axes, *_still(after)), at.offset, at.fill)
+    dims = tuple(a.size for a in axes[1:])
+    value = ctx.values.add(
+        "gather", source.dtype, dims, (), (read, read_index), (picked.size,), sensitive=source.value.sensitive
+    )
+    return _grouped(value, (*source.groups[:dim], *at.groups, *source.groups[dim + 1 :]))
+
+
+def _grouped(value: Any, groups: Sequence[Group]) -> Strided:
+    axes = iter(contiguous(value.dims))
+    return Strided(value, tuple(tuple(next(axes) for _ in g) for g in groups))
+
+
+def _index_type(index: Tensorlike) -> DType:
+    """Storage types are read as i32 where they are; other types are converted."""
+    return index.dtype if index.dtype.is_storage or index.dtype is DType.I32 else DType.I32
+
+
+def _wrapped(ctx: Context, index: Tensorlike, size: int) -> Tensorlike:
+    """Negative indices counted from the end, as PyTorch's indexing does."""
+    index = ctx.cast(index, DType.I32)
+    return ctx.apply(
+        "select", ctx.apply("lt", index, 0, dtype=DType.BOOL), ctx.apply("add", index, size), index, dtype=DType.I32
+    )
+
+
+@lowers(ops.TAKE)
+def _take(ctx: Context, table: Tensorlike, index: Tensorlike) -> Tensorlike:
+    return take_rows(ctx, table, index)
+
+
+@lowers(aten.embedding.default)
+def _embedding(ctx: Context, weight: Tensorlike, indices: Tensorlike, *_: Any) -> Tensorlike:
+    return take_rows(ctx, weight, indices)
+
+
+@lowers(aten.index_select.default)
+def _index_select(ctx: Context, x: Tensorlike, dim: int, index: Tensorlike) -> Tensorlike:
+    return take_rows(ctx, x, index, axis(dim, len(x.shape)))
+
+
+def _single_index(indices: Sequence[Any]) -> tuple[int, Tensorlike]:
+    given = [(d, i) for d, i in enumerate(indices) if i is not None]
+    if len(given) != 1 or given[0][1].dtype is DType.BOOL:
+        raise Unsupported("indexing by several tensors at once, or by a mask")
+    return given[0]
+
+
+@lowers(aten.index.Tensor)
+def _index(ctx: Context, x: Tensorlike, indices: Sequence[Any]) -> Tensorlike:
+    dim, index = _single_index(indices)
+    return take_rows(ctx, x, _wrapped(ctx, index, x.shape[dim]), dim)
+
+
+@lowers(aten.gather.default)
+def _gather(ctx: Context, x: Tensorlike, dim: int, index: Tensorlike, **_: Any) -> Tensorlike:
+    dim = axis(dim, len(x.shape))
+    source = _one_axis(ctx, ctx.strided(x), dim)
+    at = ctx.strided(ctx.cast(index, _index_type(index)))
+    picked = source.groups[dim][0]
+    for d, n in enumerate(at.shape):
+        if d != dim and n != source.shape[d]:
+            cut = source.narrow(d, 0, n) or ctx.values.copy(source).narrow(d, 0, n)
+            if cut is None:
+                raise Unsupported("a gather along a part of another dimension")
+            source = cut
+    along = replace(source, groups=(*source.groups[:dim], _still(at.groups[dim]), *source.groups[dim + 1 :]))
+    (along, at), spaces = ctx.values.aligned([along, at])
+    dims = tuple(a.size for g in spaces for a in g)
+    read = Read(along.value, (picked, *along.axes), along.offset, along.fill)
+    value = ctx.values.add(
+        "gather", source.dtype, dims, (), (read, Read(at.value, at.axes, at.offset, at.fill)), (picked.size,)
+    )
+    return _grouped(value, spaces)
+
+
+def add_rows(ctx: Context, x: Tensorlike, index: Tensorlike, size: int, lead: int) -> Strided:
+    """Sum of the slices of x with the same index: [size, *rest] from x [*index.shape, *rest]; lead = index rank."""
+    source, at = ctx.strided(x), ctx.strided(ctx.cast(index, _index_type(index)))
+    joined = Strided(source.value, source.groups[:lead], source.offset, source.fill)
+    (joined, at), _ = ctx.values.aligned([joined, at])
+    if joined.value is not source.value:
+        raise Unsupported("adding at indices from this view")
+    rest = tuple(a for g in source.groups[lead:] for a in g)
+    return _scatter(ctx, replace(joined, groups=(joined.axes,)), rest, at, size, source.groups[lead:])
+
+
+def _scatter(
+    ctx: Context,
+    terms: Strided,
+    rest: Group,
+    at: Strided,
+    size: int,
+    groups: Sequence[Group],
+    at_rest: Group | None = None,
+) -> Strided:
+    """The scatter_sum node: out [size, rest], red the axes of `terms`; one exponent for the whole source."""
+    red = terms.axes
+    everything = Read(terms.value, (*rest, *red), terms.offset, terms.fill)
+    exponent = ctx.values.add("rowexp", DType.I32, (), tuple(a.size for a in (*rest, *red)), (everything,))
+    first = full_axis(size, 0)
+    still = _still(rest)
+    read = Read(terms.value, (first, *rest, *red), terms.offset, terms.fill)
+    read_index = Read(at.value, (first, *(still if at_rest is None else at_rest), *at.axes), at.offset, at.fill)
+    read_exponent = Read(exponent, (first, *still))
+    dims = (size, *(a.size for a in rest))
+    value = ctx.values.add(
+        "scatter_sum", DType.F32, dims, tuple(a.size for a in red), (read, read_index, read_exponent)
+    )
+    return _grouped(value, ((first,), *groups))
+
+
+@lowers(aten.embedding_dense_backward.default)
+def _embedding_backward(
+    ctx: Context, gradient: Tensorlike, indices: Tensorlike, count: int, padding: int, by_frequency: bool
+) -> Tensorlike:
+    if by_frequency:
+        raise Unsupported("scale_grad_by_freq")
+    if padding >= 0:
+        hit = ctx.apply("eq", ctx.cast(indices, DType.I32), padding, dtype=DType.BOOL)
+        indices = ctx.apply(
+            "select", hit, Fill(DType.I32, (), -1 & 0xFFFFFFFF), ctx.cast(indices, DType.I32), dtype=DType.I32
+        )
+    return add_rows(ctx, gradient, indices, count, len(indices.shape))
+
+
+def _onto(ctx: Context, base: Tensorlike, added: Strided) -> Tensorlike:
+    """base + added, without the addition where base is zero."""
+    if isinstance(base, Fill) and base.word == 0:
+        return added
+    return ctx.apply("add", base, added)
+
+
+@lowers(aten.index_add.default)
+def _index_add(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x: Tensorlike, **_: Any) -> Tensorlike:
+    return _add_along(ctx, base, axis(dim, len(base.shape)), index, x, 1)
+
+
+@lowers(aten.index_put.default)
+def _index_put(
+    ctx: Context, base: Tensorlike, indices: Sequence[Any], x: Tensorlike, accumulate: bool = False
+) -> Tensorlike:
+    if not accumulate:
+        raise Unsupported("writing at indices that may repeat (only adding is order-free)")
+    dim, index = _single_index(indices)
+    wrapped = _wrapped(ctx, index, base.shape[dim])
+    shape = (*base.shape[:dim], *index.shape, *base.shape[dim + 1 :])
+    return _add_along(ctx, base, dim, wrapped, ctx.values.expand(x, shape), len(index.shape))
+
+
+def _add_along(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x: Tensorlike, lead: int) -> Tensorlike:
+    source = ctx.strided(x)
+    rank = len(source.groups)
+    order = (*range(dim, dim + lead), *range(dim), *range(dim + lead, rank))
+    added = add_rows(ctx, source.permute(order), index, base.shape[dim], lead)
+    back = (*range(1, dim + 1), 0, *range(dim + 1, len(base.shape)))
+    return _onto(ctx, base, added.permute(back))
+
+
+@lowers(aten.scatter_add.default)
+def _scatter_add(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x: Tensorlike) -> Tensorlike:
+    dim = axis(dim, len(base.shape))
+    if any(n != base.shape[d] for d, n in enumerate(index.shape) if d != dim) or x.shape != index.shape:
+        raise Unsupported("a scatter_add onto a part of a dimension")
+    at = ctx.strided(ctx.cast(index, _index_type(index)))
+    (source, at), _ = ctx.values.aligned([ctx.strided(x), at])
+    others = [d for d in range(len(base.shape)) if d != dim]
+    rest = tuple(a for d in others for a in source.groups[d])
+    at_rest = tuple(a for d in others for a in at.groups[d])
+    terms = replace(source, groups=(source.groups[dim],))
+    positions = replace(at, groups=(at.groups[dim],))
+    groups = [source.groups[d] for d in others]
+    added = _scatter(ctx, terms, rest, positions, base.shape[dim], groups, at_rest)
+    back = (*range(1, dim + 1), 0, *range(dim + 1, len(base.shape)))
+    return _onto(ctx, base, added.permute(back))
+
+
+@lowers(aten.scatter.value, aten.scatter.src)
+def _scatter_write(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, value: Any) -> Tensorlike:
+    """One element written per row, as one-hot encodings and the gradient of cross-entropy do."""
+    dim = axis(dim, len(base.shape))
+    whole_rows = all(n == base.shape[d] for d, n in enumerate(index.shape) if d != dim)
+    if index.shape[dim] != 1 or not whole_rows:
+        raise Unsupported("writing at several indices of a row (they may repeat)")
+    size = base.shape[dim]
+    positions = ctx.values.const(DType.I32, (size,), to_bytes(torch.arange(size, dtype=torch.int32)))
+    shape = tuple(size if d == dim else 1 for d in range(len(base.shape)))
+    hit = ctx.apply("eq", ctx.cast(index, DType.I32), ctx.values.reshape(positions, shape), dtype=DType.BOOL)
+    return ctx.apply("select", hit, ctx.cast(value, base.dtype), base, dtype=base.dtype)
+
+
+@lowers(ops.RANDOM_WORDS)
+def _random_words(ctx: Context, key: Strided, step: Strided, stream: int, count: int) -> Tensorlike:
+    for t in (key, step):
+        if t.value.dims != (2,) or t.offset or t.axes != contiguous((2,)):
+            raise Unsupported("random words under a key or step that is no whole tensor of two words")
+    value = ctx.values.add("random", DType.I32, (count,), (), (), (stream, key.value.number, step.value.number))
+    return Strided(value, (contiguous((count,)),))

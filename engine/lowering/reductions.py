@@ -1,0 +1,98 @@
+"""Sums, means and maxima: each exact sum is preceded by the row exponents that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import torch
+
+from assay.engine.ir import Read, Tensorlike
+from assay.engine.lowering.registry import Context, Unsupported, all_axes, lowers
+from assay.engine.strided import Group, Strided, contiguous
+from assay.protocol.types import DType
+
+aten = torch.ops.aten
+
+_EXACT_COUNT = 1 << 24
+"""Sums of 0/1 up to here are exact in binary32."""
+
+
+def reduce(ctx: Context, kind: str, x: Strided, dims: Sequence[int], *, keepdim: bool) -> Strided:
+    """A rowexp, max or sum over some dimensions of x."""
+    outer = [d for d in range(len(x.groups)) if d not in dims]
+    out = tuple(a for d in outer for a in x.groups[d])
+    red = tuple(a for d in dims for a in x.groups[d])
+    reads = [Read(x.value, (*out, *red), x.offset, x.fill)]
+    out_dims, red_dims = tuple(a.size for a in out), tuple(a.size for a in red)
+    if kind == "sum":
+        exponents = ctx.values.add("rowexp", DType.I32, out_dims, red_dims, reads)
+        reads.append(Read(exponents, contiguous(out_dims)))
+    dtype = {"rowexp": DType.I32, "sum": DType.F32}.get(kind, x.dtype)
+    value = ctx.values.add(kind, dtype, out_dims, red_dims, reads)
+    axes = iter(contiguous(out_dims))
+    groups: list[Group] = []
+    for d, group in enumerate(x.groups):
+        if d in dims:
+            groups += [()] * keepdim
+        else:
+            groups.append(tuple(next(axes) for _ in group))
+    return Strided(value, tuple(groups))
+
+
+def total(ctx: Context, x: Tensorlike, dims: Sequence[int], *, keepdim: bool) -> Tensorlike:
+    """The exact sum of f32 over some dimensions."""
+    if not dims or prod(x.shape[d] for d in dims) == 1:
+        shape = [n for d, n in enumerate(x.shape) if d not in dims] if not keepdim else x.shape
+        return ctx.values.reshape(x, tuple(shape))
+    return reduce(ctx, "sum", ctx.strided(x), dims, keepdim=keepdim)
+
+
+@lowers(aten.sum.dim_IntList, aten.sum.default)
+def _sum(ctx: Context, x: Tensorlike, dims: Any = None, keepdim: bool = False, **_: Any) -> Tensorlike:
+    axes = all_axes(dims, len(x.shape))
+    if x.dtype is DType.F32:
+        return total(ctx, x, axes, keepdim=keepdim)
+    if x.dtype is not DType.BOOL or prod(x.shape) > _EXACT_COUNT:
+        raise Unsupported(f"a sum of {x.dtype.name} (convert to float32 first)")
+    return ctx.cast(total(ctx, ctx.cast(x, DType.F32), axes, keepdim=keepdim), DType.I32)
+
+
+@lowers(aten.mean.dim, aten.mean.default)
+def _mean(ctx: Context, x: Tensorlike, dims: Any = None, keepdim: bool = False, **_: Any) -> Tensorlike:
+    axes = all_axes(dims, len(x.shape))
+    count = prod(x.shape[d] for d in axes)
+    return ctx.apply("div", total(ctx, x, axes, keepdim=keepdim), float(count))
+
+
+@lowers(aten.var.correction)
+def _var(ctx: Context, x: Tensorlike, dims: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensorlike:
+    axes = all_axes(dims, len(x.shape))
+    count = prod(x.shape[d] for d in axes)
+    mean = ctx.apply("div", total(ctx, x, axes, keepdim=True), float(count))
+    centered = ctx.apply("sub", x, mean)
+    squares = total(ctx, ctx.apply("mul", centered, centered), axes, keepdim=keepdim)
+    return ctx.apply("div", squares, float(max(count - (1 if correction is None else correction), 0)))
+
+
+@lowers(aten.amax.default)
+def _amax(ctx: Context, x: Tensorlike, dims: Any = (), keepdim: bool = False) -> Tensorlike:
+    axes = all_axes(dims, len(x.shape))
+    wide = x if x.dtype is DType.F32 else ctx.cast(x, DType.I32)
+    return ctx.cast(reduce(ctx, "max", ctx.strided(wide), axes, keepdim=keepdim), ctx.dtype)
+
+
+@lowers(aten.amin.default)
+def _amin(ctx: Context, x: Tensorlike, dims: Any = (), keepdim: bool = False) -> Tensorlike:
+    axes = all_axes(dims, len(x.shape))
+    wide = x if x.dtype is DType.F32 else ctx.cast(x, DType.I32)
+    negative = reduce(ctx, "max", ctx.strided(ctx.apply("neg", wide)), axes, keepdim=keepdim)
+    return ctx.cast(ctx.apply("neg", negative), ctx.dtype)
+
+
+@lowers(aten.any.default, aten.any.dim, aten.any.dims)
+def _any(ctx: Context, x: Tensorlike, dims: Any = None, keepdim: bool = False) -> Tensorlike:
+    axes = all_axes(dims, len(x.shape))
+    flags = ctx.strided(ctx.cast(ctx.cast(x, DType.BOOL), DType.I32))
+    return ctx.cast(reduce(ctx, "max", flags, axes, keepdim=keepdim), DType.BOOL)

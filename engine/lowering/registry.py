@@ -1,0 +1,123 @@
+"""The table of lowering rules, and what a rule may ask of the graph it is called for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from assay.engine.dtypes import PROTOCOL
+from assay.engine.ir import Fill, Literal, Tensorlike, Values, number
+from assay.engine.strided import Strided
+from assay.protocol.types import DType
+
+Rule = Callable[..., Any]
+
+RULES: dict[Any, Rule] = {}
+"""ATen (or our own) operator overload to its rule (context, arguments as the operator takes them) -> tensors."""
+
+
+class Unsupported(Exception):
+    """Raised by a rule for arguments that no program expresses; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """Bits of the operands of products: a tier.
+
+    sensitive: for gradients of softmax and cross-entropy, and for softmax outputs, where 14 bits ruin a model with a
+    large vocabulary.
+    """
+
+    default: int = 14
+    sensitive: int = 22
+
+
+FIXED14 = Precision()
+FIXED22 = Precision(22, 22)
+FIXED8 = Precision(8, 22)
+
+
+@dataclass
+class Context:
+    """The graph being lowered; `result` is what PyTorch says of the present operation's output (fake tensors)."""
+
+    values: Values
+    precision: Precision = FIXED14
+    raised: dict[int, int] = field(default_factory=dict)
+    result: Any = None
+
+    @property
+    def dtype(self) -> DType:
+        """The element type of the (first) result."""
+        first = self.result[0] if isinstance(self.result, tuple | list) else self.result
+        return program_dtype(first.dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the (first) result."""
+        first = self.result[0] if isinstance(self.result, tuple | list) else self.result
+        return tuple(first.shape)
+
+    def apply(self, op: str, *args: Any, dtype: DType | None = None, parameters: tuple = ()) -> Tensorlike:
+        """An elementwise operation on tensors and Python numbers; numbers take the type of the first tensor."""
+        tensors = [a for a in args if isinstance(a, Strided | Fill)]
+        of = tensors[0].dtype if tensors else DType.F32
+        operands = [a if isinstance(a, Strided | Fill | Literal) else number(of.value_type, a) for a in args]
+        return self.values.pointwise(op, operands, of.value_type if dtype is None else dtype, parameters)
+
+    def cast(self, x: Any, dtype: DType) -> Any:
+        """A tensor or number in another element type."""
+        if not isinstance(x, Strided | Fill):
+            return number(dtype, x)
+        if x.dtype is dtype:
+            return x
+        return self.values.pointwise("cast", [x], dtype, (dtype,))
+
+    def strided(self, x: Tensorlike) -> Strided:
+        """A tensor that a value backs."""
+        return self.values.materialize(x)
+
+    def bits_of(self, x: Strided) -> int:
+        """The precision of a product's operand."""
+        chosen = self.precision.sensitive if x.value.sensitive else self.precision.default
+        return max(chosen, self.raised.get(x.value.number, 0))
+
+
+def program_dtype(dtype: torch.dtype) -> DType:
+    """The element type of a program for a torch type: int64 is computed as i32, since indices fit.
+
+    Raises:
+        Unsupported: there is none.
+    """
+    if dtype is torch.int64:
+        return DType.I32
+    if dtype not in PROTOCOL:
+        raise Unsupported(f"element type {dtype}")
+    return PROTOCOL[dtype]
+
+
+def lowers(*targets: Any) -> Callable[[Rule], Rule]:
+    """Register a rule for these operators."""
+
+    def register(rule: Rule) -> Rule:
+        for target in targets:
+            RULES[target] = rule
+        return rule
+
+    return register
+
+
+def axis(dim: int, rank: int) -> int:
+    """A dimension counted from the front."""
+    return dim + rank if dim < 0 else dim
+
+
+def all_axes(dims: Sequence[int] | int | None, rank: int) -> tuple[int, ...]:
+    """Dimensions counted from the front, ascending; none given means all."""
+    if dims is None or (not isinstance(dims, int) and not dims):
+        return tuple(range(rank))
+    given = [dims] if isinstance(dims, int) else dims
+    return tuple(sorted(axis(d, rank) for d in given))
