@@ -15,7 +15,7 @@ abstract contract Leaf is ILeaf {
     int256 internal constant E_NONFINITE = 129;
 
     /// @inheritdoc ILeaf
-    function headReads(bytes calldata node, uint64 element) external view returns (Read[] memory) {
+    function headReads(bytes calldata node, uint64 element) external pure returns (Read[] memory) {
         Descriptor.Node memory d = _decode(node);
         if (!d.valid || d.numel == 0) return new Read[](0);
         return _headReads(node, d, element);
@@ -24,7 +24,7 @@ abstract contract Leaf is ILeaf {
     /// @inheritdoc ILeaf
     function start(bytes calldata node, uint64 element, uint256[] calldata heads)
         external
-        view
+        pure
         returns (bool done, uint256 value, uint64 terms)
     {
         Descriptor.Node memory d = _decode(node);
@@ -36,7 +36,7 @@ abstract contract Leaf is ILeaf {
     /// @inheritdoc ILeaf
     function fold(bytes calldata node, uint256[] calldata heads, int256[] calldata parts)
         external
-        view
+        pure
         returns (uint256)
     {
         Descriptor.Node memory d = _decode(node);
@@ -44,7 +44,7 @@ abstract contract Leaf is ILeaf {
     }
 
     /// @inheritdoc ILeaf
-    function combine(bytes calldata node, int256[] calldata parts) external view returns (int256) {
+    function combine(bytes calldata node, int256[] calldata parts) external pure returns (int256) {
         Descriptor.Node memory d = _decode(node);
         return d.valid ? _combine(d, parts) : int256(0);
     }
@@ -52,7 +52,7 @@ abstract contract Leaf is ILeaf {
     /// @inheritdoc ILeaf
     function termReads(bytes calldata node, uint64 element, uint64 k, uint256[] calldata heads)
         external
-        view
+        pure
         returns (Read[] memory)
     {
         Descriptor.Node memory d = _decode(node);
@@ -63,7 +63,7 @@ abstract contract Leaf is ILeaf {
     /// @inheritdoc ILeaf
     function term(bytes calldata node, uint64 element, uint64 k, uint256[] calldata heads, uint256[] calldata values)
         external
-        view
+        pure
         returns (int256)
     {
         Descriptor.Node memory d = _decode(node);
