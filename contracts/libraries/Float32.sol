@@ -1,249 +1,284 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
-
-/// @title Float32: IEEE 754 binary32 on bit patterns, one rounding per operation, ties to even, subnormals kept
-/// @notice A pattern is a word below 2^32. Any NaN may come in, only 0x7fc00000 goes out. No function reverts. protocol/f32.py is the definition.
+/// @title Float32: IEEE 754 binary32 on bit patterns, equal to protocol.f32 on every bit
+/// @notice Patterns come in the low 32 bits of a word (what stands above is ignored) and go out with nothing above.
+/// Results are rounded once, ties to even, subnormals kept. There is one NaN: any NaN may come in, only that one goes out.
+/// No function reverts. Everything is unchecked, since every intermediate value is bounded where it is computed.
 library Float32 {
     uint256 internal constant NAN = 0x7fc00000;
     uint256 internal constant INF = 0x7f800000;
     uint256 internal constant SIGN = 0x80000000;
 
-    uint256 private constant MAGNITUDE = 0x7fffffff;
-    uint256 private constant MANTISSA = 0x007fffff;
-    uint256 private constant HIDDEN = 0x00800000;
-    int256 private constant LOWEST = -149; // every finite value is an integer multiple of 2^-149
-    int256 private constant NONFINITE = 129; // E of a NaN or an infinity
+    uint256 private constant _WORD = 0xffffffff;
+    uint256 private constant _ABS = 0x7fffffff;
+    uint256 private constant _MANTISSA = 0x7fffff;
+    uint256 private constant _HIDDEN = 0x800000;
 
-    /// @dev Beyond this distance a summand only says on which side of a boundary the sum lies.
-    uint256 private constant FAR = 64;
+    /// @dev Exponent of the smallest subnormal: every finite value is an integer multiple of 2^-149.
+    int256 private constant _LOWEST = -149;
 
-    function isNaN(uint256 x) internal pure returns (bool) {
-        return (x & MAGNITUDE) > INF;
+    /// @notice The pattern nearest to (-1)^sign * magnitude * 2^exponent, in one rounding.
+    /// @param sign 0 or 1
+    /// @param magnitude at most 2^255
+    /// @param exponent within +-2^254
+    function pack(uint256 sign, uint256 magnitude, int256 exponent) internal pure returns (uint256) {
+        unchecked {
+            if (magnitude == 0) return sign << 31;
+            int256 top = int256(bitLength(magnitude)) + exponent; // the value lies in [2^(top-1), 2^top)
+            if (top > 128) return sign << 31 | INF;
+            if (top < _LOWEST) return sign << 31; // below half of the smallest subnormal
+            int256 lsb = top - 24; // exponent of the last bit that the result keeps
+            if (lsb < _LOWEST) lsb = _LOWEST;
+            if (lsb <= exponent) {
+                magnitude <<= uint256(exponent - lsb);
+            } else {
+                uint256 shift = uint256(lsb - exponent);
+                uint256 odd = (magnitude >> shift) & 1;
+                magnitude = (magnitude + (1 << (shift - 1)) - 1 + odd) >> shift;
+            }
+            // A subnormal has no hidden bit and field 0; adding the fields lets a carry walk into the exponent by itself.
+            return sign << 31 | ((uint256(lsb - _LOWEST) << 23) + magnitude);
+        }
     }
 
-    function isFinite(uint256 x) internal pure returns (bool) {
-        return (x & INF) != INF;
+    /// @notice Position of the highest bit plus one; 0 for 0.
+    function bitLength(uint256 x) internal pure returns (uint256 n) {
+        unchecked {
+            if (x >> 64 != 0) {
+                if (x >> 128 != 0) (x, n) = (x >> 128, 128);
+                if (x >> 64 != 0) (x, n) = (x >> 64, n + 64);
+            }
+            if (x >> 32 != 0) (x, n) = (x >> 32, n + 32);
+            if (x >> 16 != 0) (x, n) = (x >> 16, n + 16);
+            if (x >> 8 != 0) (x, n) = (x >> 8, n + 8);
+            if (x >> 4 != 0) (x, n) = (x >> 4, n + 4);
+            if (x >> 2 != 0) (x, n) = (x >> 2, n + 2);
+            n += x >> 1 != 0 ? 2 : x;
+        }
     }
 
     /// @notice The pattern with every NaN replaced by the one NaN.
     function canonical(uint256 x) internal pure returns (uint256) {
-        return isNaN(x) ? NAN : x;
+        return x & _ABS > INF ? NAN : x & _WORD;
     }
 
-    /// @notice Magnitude m and exponent e of a finite pattern of value +-m 2^e.
-    function unpack(uint256 x) internal pure returns (uint256 m, int256 e) {
-        unchecked {
-            uint256 field = (x >> 23) & 0xff;
-            if (field == 0) return (x & MANTISSA, LOWEST);
-            return ((x & MANTISSA) | HIDDEN, int256(field) - 150);
-        }
-    }
-
-    /// @notice The binary32 nearest to (-1)^sign m 2^e, in one rounding. `sign` is 0 or 1; |e| < 2^200.
-    function roundPack(uint256 sign, uint256 m, int256 e) internal pure returns (uint256) {
-        unchecked {
-            sign <<= 31;
-            if (m == 0) return sign;
-            int256 top = int256(Math.log2(m)) + 1 + e; // the value lies in [2^(top-1), 2^top)
-            if (top > 128) return sign | INF;
-            if (top < LOWEST) return sign; // below half of the smallest subnormal
-            int256 lsb = top - 24; // exponent of the last bit kept
-            if (lsb < LOWEST) lsb = LOWEST;
-            uint256 kept = e >= lsb ? m << uint256(e - lsb) : shiftRoundEven(m, uint256(lsb - e));
-            // A subnormal has no hidden bit; adding the fields lets a carry walk into the exponent by itself.
-            uint256 bits = (uint256(lsb - LOWEST) << 23) + kept;
-            return sign | (bits > INF ? INF : bits);
-        }
-    }
-
-    /// @notice The integer nearest to m / 2^shift, ties to even; shift >= 1.
-    function shiftRoundEven(uint256 m, uint256 shift) internal pure returns (uint256 kept) {
-        unchecked {
-            kept = m >> shift;
-            uint256 rest = m - (kept << shift);
-            uint256 half = 1 << (shift - 1);
-            if (rest > half || (rest == half && kept & 1 == 1)) ++kept;
-        }
-    }
-
+    /// @notice x + y; a sum of zeros is -0 only if both are -0.
     function add(uint256 x, uint256 y) internal pure returns (uint256) {
-        if (isNaN(x) || isNaN(y)) return NAN;
-        if (!isFinite(x)) return !isFinite(y) && x != y ? NAN : x;
-        if (!isFinite(y)) return y;
-        return _addFinite(x, y);
+        unchecked {
+            (x, y) = (x & _WORD, y & _WORD);
+            if (x & _ABS < y & _ABS) (x, y) = (y, x); // from here on |x| >= |y|, and a NaN is x
+            if (x & _ABS >= INF) return x & _ABS > INF || (y & _ABS == INF && x != y) ? NAN : x;
+            (uint256 mx, uint256 ex) = _finite(x);
+            (uint256 my, uint256 ey) = _finite(y);
+            uint256 distance = ex - ey;
+            if (distance > 31) {
+                // y is below 2^-8 of the last bit of x: any non-zero value down there rounds alike
+                distance = 31;
+                if (my != 0) my = 1;
+            }
+            bool same = (x ^ y) < SIGN;
+            mx <<= distance;
+            uint256 total = same ? mx + my : mx - my;
+            if (total == 0) return same ? x : 0;
+            return pack(x >> 31, total, int256(ex) - int256(distance) - 150);
+        }
     }
 
+    /// @notice x - y.
     function sub(uint256 x, uint256 y) internal pure returns (uint256) {
         return add(x, y ^ SIGN);
     }
 
+    /// @notice x * y; zero times infinity is NaN.
     function mul(uint256 x, uint256 y) internal pure returns (uint256) {
         unchecked {
-            if (isNaN(x) || isNaN(y)) return NAN;
-            uint256 sign = (x ^ y) >> 31;
-            if (!isFinite(x) || !isFinite(y)) {
-                return x & MAGNITUDE == 0 || y & MAGNITUDE == 0 ? NAN : (sign << 31) | INF;
+            uint256 sign = (x ^ y) >> 31 & 1;
+            (x, y) = (x & _ABS, y & _ABS);
+            if (x >= INF || y >= INF) {
+                return x > INF || y > INF || x == 0 || y == 0 ? NAN : sign << 31 | INF;
             }
-            (uint256 mx, int256 ex) = unpack(x);
-            (uint256 my, int256 ey) = unpack(y);
-            return roundPack(sign, mx * my, ex + ey);
+            (uint256 mx, uint256 ex) = _finite(x);
+            (uint256 my, uint256 ey) = _finite(y);
+            return pack(sign, mx * my, int256(ex + ey) - 300);
         }
     }
 
+    /// @notice x / y; 0/0 and inf/inf are NaN, a finite non-zero over zero is infinite.
     function div(uint256 x, uint256 y) internal pure returns (uint256) {
         unchecked {
-            if (isNaN(x) || isNaN(y)) return NAN;
-            uint256 sign = (x ^ y) >> 31;
-            if (!isFinite(x)) return isFinite(y) ? (sign << 31) | INF : NAN;
-            if (!isFinite(y)) return sign << 31;
-            (uint256 mx, int256 ex) = unpack(x);
-            (uint256 my, int256 ey) = unpack(y);
-            if (my == 0) return mx == 0 ? NAN : (sign << 31) | INF;
-            // 50 extra bits leave at least 26 in the quotient even of the smallest subnormal; the remainder is sticky.
+            uint256 sign = (x ^ y) >> 31 & 1;
+            (x, y) = (x & _ABS, y & _ABS);
+            if (x >= INF || y >= INF) {
+                if (x > INF || y > INF || x == y) return NAN;
+                return x == INF ? sign << 31 | INF : sign << 31;
+            }
+            if (y == 0) return x == 0 ? NAN : sign << 31 | INF;
+            (uint256 mx, uint256 ex) = _finite(x);
+            (uint256 my, uint256 ey) = _finite(y);
+            // 50 extra bits leave at least 26 in the quotient of the smallest subnormal; the remainder is sticky
             mx <<= 50;
-            uint256 quotient = (mx / my) << 1;
-            if (mx % my != 0) ++quotient;
-            return roundPack(sign, quotient, ex - ey - 51);
+            uint256 quotient = mx / my;
+            uint256 sticky = quotient * my == mx ? 0 : 1;
+            return pack(sign, quotient << 1 | sticky, int256(ex) - int256(ey) - 51);
         }
     }
 
+    /// @notice The square root; of -0 it is -0, of anything below it is NaN.
     function sqrt(uint256 x) internal pure returns (uint256) {
         unchecked {
-            if (isNaN(x)) return NAN;
-            if (x & MAGNITUDE == 0 || x == INF) return x;
-            if (x >> 31 == 1) return NAN;
-            (uint256 m, int256 e) = unpack(x);
-            if (e & 1 == 1) (m, e) = (m << 1, e - 1);
-            m <<= 52;
-            uint256 root = Math.sqrt(m);
-            return roundPack(0, (root << 1) | (root * root == m ? 0 : 1), e / 2 - 27);
+            x &= _WORD;
+            if (x & _ABS == 0 || x == INF) return x;
+            if (x > INF) return NAN; // NaN of either sign, and everything negative
+            (uint256 m, uint256 e) = _finite(x);
+            // m in [2^49, 2^51) and an even exponent: the root has 25 or 26 bits, the remainder is sticky
+            uint256 shift = 50 - bitLength(m);
+            int256 exponent = int256(e) - 150 - int256(shift);
+            if (exponent & 1 != 0) (m, exponent) = (m << 1, exponent - 1);
+            m <<= shift;
+            // Newton from above: 2^25.5 is at most a factor 2 off, five steps leave less than one
+            uint256 root = 47453133;
+            root = (root + m / root) >> 1;
+            root = (root + m / root) >> 1;
+            root = (root + m / root) >> 1;
+            root = (root + m / root) >> 1;
+            root = (root + m / root) >> 1;
+            if (root * root > m) --root;
+            uint256 sticky = root * root == m ? 0 : 1;
+            return pack(0, root << 1 | sticky, exponent / 2 - 1);
         }
     }
 
+    /// @notice -x.
     function neg(uint256 x) internal pure returns (uint256) {
-        return isNaN(x) ? NAN : x ^ SIGN;
+        return canonical(x & _ABS > INF ? x : x ^ SIGN);
     }
 
+    /// @notice |x|.
     function abs(uint256 x) internal pure returns (uint256) {
-        return isNaN(x) ? NAN : x & MAGNITUDE;
+        x &= _ABS;
+        return x > INF ? NAN : x;
     }
 
     /// @notice The smaller; NaN if any is NaN, a zero result is +0.
     function min(uint256 x, uint256 y) internal pure returns (uint256) {
-        if (isNaN(x) || isNaN(y)) return NAN;
-        uint256 result = key(x) < key(y) ? x : y;
-        return result == SIGN ? 0 : result;
+        if (isNan(x) || isNan(y)) return NAN;
+        (int256 kx, int256 ky) = (_key(x), _key(y));
+        return _pattern(kx < ky ? kx : ky);
     }
 
     /// @notice The larger; NaN if any is NaN, a zero result is +0.
     function max(uint256 x, uint256 y) internal pure returns (uint256) {
-        if (isNaN(x) || isNaN(y)) return NAN;
-        uint256 result = key(x) < key(y) ? y : x;
-        return result == SIGN ? 0 : result;
+        if (isNan(x) || isNan(y)) return NAN;
+        (int256 kx, int256 ky) = (_key(x), _key(y));
+        return _pattern(kx < ky ? ky : kx);
     }
 
+    /// @notice x == y; false with a NaN, true for the two zeros.
     function eq(uint256 x, uint256 y) internal pure returns (bool) {
-        return !isNaN(x) && !isNaN(y) && key(x) == key(y);
+        return !isNan(x) && !isNan(y) && _key(x) == _key(y);
     }
 
+    /// @notice x < y; false with a NaN.
     function lt(uint256 x, uint256 y) internal pure returns (bool) {
-        return !isNaN(x) && !isNaN(y) && key(x) < key(y);
+        return !isNan(x) && !isNan(y) && _key(x) < _key(y);
     }
 
+    /// @notice x <= y; false with a NaN.
     function le(uint256 x, uint256 y) internal pure returns (bool) {
-        return !isNaN(x) && !isNaN(y) && key(x) <= key(y);
+        return !isNan(x) && !isNan(y) && _key(x) <= _key(y);
     }
 
-    /// @notice An integer that orders patterns other than NaN by value, both zeros as 0.
-    function key(uint256 x) internal pure returns (int256) {
-        unchecked {
-            return x >> 31 == 1 ? -int256(x & MAGNITUDE) : int256(x);
-        }
+    /// @notice Whether the pattern is a NaN.
+    function isNan(uint256 x) internal pure returns (bool) {
+        return x & _ABS > INF;
     }
 
     /// @notice The nearest integral value, ties to even, the sign of zero kept.
     function rint(uint256 x) internal pure returns (uint256) {
         unchecked {
-            if (isNaN(x)) return NAN;
-            if (!isFinite(x)) return x;
-            (uint256 m, int256 e) = unpack(x);
-            if (e >= 0) return x;
-            return roundPack(x >> 31, shiftRoundEven(m, uint256(-e)), 0);
+            (uint256 m, uint256 e) = _finite(x & _ABS);
+            if (e >= 150) return canonical(x); // integral, infinite or NaN
+            uint256 shift = 150 - e;
+            m = (m + (1 << (shift - 1)) - 1 + ((m >> shift) & 1)) >> shift;
+            return pack(x >> 31 & 1, m, 0);
         }
     }
 
     /// @notice The largest integral value not above x, the sign of zero kept.
     function floor(uint256 x) internal pure returns (uint256) {
         unchecked {
-            if (isNaN(x)) return NAN;
-            if (!isFinite(x)) return x;
-            (uint256 m, int256 e) = unpack(x);
-            if (e >= 0) return x;
-            uint256 whole = m >> uint256(-e);
-            if (x >> 31 == 1 && whole << uint256(-e) != m) ++whole;
-            return roundPack(x >> 31, whole, 0);
+            (uint256 m, uint256 e) = _finite(x & _ABS);
+            if (e >= 150) return canonical(x);
+            uint256 sign = x >> 31 & 1;
+            uint256 shift = 150 - e;
+            if (sign != 0) m += (1 << shift) - 1;
+            return pack(sign, m >> shift, 0);
         }
     }
 
-    /// @notice x 2^n, rounded once; |n| < 2^199.
+    /// @notice x * 2^n, rounded once.
+    /// @param n within +-2^253
     function scale2(uint256 x, int256 n) internal pure returns (uint256) {
         unchecked {
-            if (isNaN(x)) return NAN;
-            if (!isFinite(x)) return x;
-            (uint256 m, int256 e) = unpack(x);
-            return roundPack(x >> 31, m, e + n);
+            if (x & _ABS >= INF) return canonical(x);
+            (uint256 m, uint256 e) = _finite(x & _ABS);
+            return pack(x >> 31 & 1, m, int256(e) - 150 + n);
         }
     }
 
     /// @notice E(x): the e with |x| in [2^(e-1), 2^e); -149 for zero, 129 for NaN and infinity.
-    function exponent(uint256 x) internal pure returns (int256) {
+    function exponentOf(uint256 x) internal pure returns (int256) {
         unchecked {
-            if (!isFinite(x)) return NONFINITE;
-            (uint256 m, int256 e) = unpack(x);
-            return m == 0 ? LOWEST : int256(Math.log2(m)) + 1 + e;
+            uint256 field = (x & _ABS) >> 23;
+            if (field != 0) return int256(field) - 126; // 129 for field 255
+            return int256(bitLength(x & _MANTISSA)) + _LOWEST;
         }
     }
 
-    /// @notice The binary32 nearest to an integer; 0 gives +0.
+    /// @notice The pattern nearest to an integer, in one rounding; 0 gives +0.
     function fromInt(int256 value) internal pure returns (uint256) {
         unchecked {
-            return value < 0 ? roundPack(1, uint256(-value), 0) : roundPack(0, uint256(value), 0);
+            return value < 0 ? pack(1, uint256(-value), 0) : pack(0, uint256(value), 0);
         }
     }
 
-    /// @notice x truncated toward zero to a signed integer of `bits` bits; NaN gives 0, out of range saturates.
+    /// @notice x truncated toward zero; NaN gives 0, out of range saturates.
+    /// @param bits width of the signed result, 2 to 128
     function toInt(uint256 x, uint256 bits) internal pure returns (int256) {
         unchecked {
-            if (isNaN(x)) return 0;
-            int256 limit = int256(1 << (bits - 1));
-            bool negative = x >> 31 == 1;
-            (uint256 m, int256 e) = unpack(x);
-            // At e >= bits - 23 the magnitude is beyond the range already (infinity among them).
-            if (e >= int256(bits) - 23) return negative ? -limit : limit - 1;
-            uint256 whole = e >= 0 ? m << uint256(e) : m >> uint256(-e);
-            if (negative) return whole > uint256(limit) ? -limit : -int256(whole);
-            return whole >= uint256(limit) ? limit - 1 : int256(whole);
+            if (isNan(x)) return 0;
+            bool negative = x & SIGN != 0;
+            uint256 limit = 1 << (bits - 1); // 2^(bits-1) below, one less above
+            (uint256 m, uint256 e) = _finite(x & _ABS);
+            if (e >= 150) m = e - 150 > 128 ? limit : m << (e - 150); // infinity has field 255, one above the largest
+            else m >>= 150 - e;
+            if (negative) return -int256(m > limit ? limit : m);
+            return int256(m >= limit ? limit - 1 : m);
         }
     }
 
-    function _addFinite(uint256 x, uint256 y) private pure returns (uint256) {
+    /// @dev Magnitude m and exponent field e >= 1 of a pattern: its size is m * 2^(e - 150); the sign is ignored.
+    function _finite(uint256 x) private pure returns (uint256 m, uint256 e) {
         unchecked {
-            (uint256 mx, int256 ex) = unpack(x);
-            (uint256 my, int256 ey) = unpack(y);
-            if (ex < ey) (x, mx, ex, y, my, ey) = (y, my, ey, x, mx, ex);
-            uint256 distance = uint256(ex - ey);
-            if (distance > FAR) {
-                // x has its hidden bit; y is far below half of x's last bit and not zero only in its sign.
-                (distance, ey) = (FAR, ex - int256(FAR));
-                if (my != 0) my = 1;
-            }
-            int256 total = int256(mx << distance);
-            if (x >> 31 == 1) total = -total;
-            total = y >> 31 == 1 ? total - int256(my) : total + int256(my);
-            if (total == 0) return mx == 0 && my == 0 ? x & y & SIGN : 0;
-            return total < 0 ? roundPack(1, uint256(-total), ey) : roundPack(0, uint256(total), ey);
+            e = (x >> 23) & 0xff;
+            m = x & _MANTISSA;
+            if (e == 0) e = 1;
+            else m |= _HIDDEN;
+        }
+    }
+
+    /// @dev An integer that orders patterns by value, both zeros as 0.
+    function _key(uint256 x) private pure returns (int256) {
+        unchecked {
+            return x & SIGN == 0 ? int256(x & _ABS) : -int256(x & _ABS);
+        }
+    }
+
+    /// @dev The pattern with this key.
+    function _pattern(int256 key) private pure returns (uint256) {
+        unchecked {
+            return key < 0 ? SIGN | uint256(-key) : uint256(key);
         }
     }
 }

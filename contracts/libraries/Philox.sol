@@ -1,32 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-/// @title Philox4x32-10, the counter-based generator (Salmon et al., SC 2011)
+/// @title Philox: the counter-based generator Philox4x32-10 (Salmon et al., SC 2011), equal to protocol.philox
 library Philox {
-    uint256 private constant M0 = 0xD2511F53;
-    uint256 private constant M1 = 0xCD9E8D57;
-    uint256 private constant W0 = 0x9E3779B9;
-    uint256 private constant W1 = 0xBB67AE85;
-    uint256 private constant MASK = 0xffffffff;
+    uint256 private constant _MASK = 0xffffffff;
+    uint256 private constant _M0 = 0xd2511f53;
+    uint256 private constant _M1 = 0xcd9e8d57;
+    uint256 private constant _W0 = 0x9e3779b9;
+    uint256 private constant _W1 = 0xbb67ae85;
 
-    /// @notice Element of `random`: word (element mod 4) at counter (element div 4 mod 2^32, stream, step low, step high).
-    function randomWord(uint64 element, uint32 stream, uint32[2] memory step, uint32[2] memory key)
+    /// @notice The four output words for a counter of four words under a key of two; all words below 2^32.
+    function block4(uint256[4] memory counter, uint256 k0, uint256 k1) internal pure returns (uint256[4] memory) {
+        unchecked {
+            (uint256 c0, uint256 c1, uint256 c2, uint256 c3) = (counter[0], counter[1], counter[2], counter[3]);
+            for (uint256 i = 0; i < 10; ++i) {
+                uint256 p0 = c0 * _M0;
+                uint256 p1 = c2 * _M1;
+                (c0, c1, c2, c3) = ((p1 >> 32) ^ c1 ^ k0, p1 & _MASK, (p0 >> 32) ^ c3 ^ k1, p0 & _MASK);
+                k0 = (k0 + _W0) & _MASK;
+                k1 = (k1 + _W1) & _MASK;
+            }
+            return [c0, c1, c2, c3];
+        }
+    }
+
+    /// @notice Element i of a `random` node as an i32 word: word i mod 4 at counter (i div 4, stream, step low, step high).
+    /// @dev Words are taken mod 2^32, so sign-extended ones are welcome.
+    function element(uint256 i, uint256 stream, uint256 step0, uint256 step1, uint256 key0, uint256 key1)
         internal
         pure
-        returns (uint32)
+        returns (uint256)
     {
-        unchecked {
-            (uint256 c0, uint256 c1, uint256 c2, uint256 c3) =
-                ((uint256(element) >> 2) & MASK, uint256(stream), uint256(step[0]), uint256(step[1]));
-            (uint256 k0, uint256 k1) = (key[0], key[1]);
-            for (uint256 round = 0; round < 10; ++round) {
-                uint256 p0 = c0 * M0;
-                uint256 p1 = c2 * M1;
-                (c0, c1, c2, c3) = ((p1 >> 32) ^ c1 ^ k0, p1 & MASK, (p0 >> 32) ^ c3 ^ k1, p0 & MASK);
-                (k0, k1) = ((k0 + W0) & MASK, (k1 + W1) & MASK);
-            }
-            uint256 lane = element & 3;
-            return uint32(lane < 2 ? (lane == 0 ? c0 : c1) : (lane == 2 ? c2 : c3));
-        }
+        uint256[4] memory words =
+            block4([(i >> 2) & _MASK, stream & _MASK, step0 & _MASK, step1 & _MASK], key0 & _MASK, key1 & _MASK);
+        return uint256(int256(int32(uint32(words[i & 3]))));
     }
 }

@@ -3,142 +3,154 @@ pragma solidity ^0.8.30;
 
 import {Float32} from "./Float32.sol";
 
-/// @title The scalar machine of `map` nodes: straight-line code over words, total
-/// @notice Instruction: op u8, a u8, b u8, c u8, imm u32. Registers are the operands, then one per instruction; the value is the last. Each operation
-/// reduces what it reads: f32 the low 32 bits with one NaN, i32 and i64 the low bits sign-extended, bool not zero. An unknown opcode gives 0, a register
-/// not yet computed reads 0, malformed code has the value 0. Nothing reverts. protocol/scalar.py is the definition (docs/adr/0002-scalar-machine.md).
+/// @title ScalarMachine: the interpreter of `map` programs, equal to protocol.scalar.evaluate on every word
+/// @notice An instruction is 8 bytes: op, a, b, c, imm (4, big-endian). Registers 0..m-1 are the operands, register m+i is
+/// the result of instruction i, the value is the last register. A word holds f32 as its pattern, i32 and i64 sign-extended,
+/// bool as 0 or 1; each operation reduces what it reads to the type it expects. The machine is total: an unknown opcode
+/// gives 0, a register at or after the current one reads 0, and code that is no sequence of at most 64 instructions over at
+/// most 8 operands has the value 0. Nothing reverts (docs/adr/0002-scalar-machine.md).
 library ScalarMachine {
-    uint256 private constant MAX_OPERANDS = 8;
-    uint256 private constant MAX_BYTES = 64 * 8;
-    uint256 private constant M32 = 0xffffffff;
+    uint256 internal constant MAX_OPERANDS = 8;
+    uint256 internal constant MAX_CODE = 512;
 
-    /// @notice The word that code computes from operand words.
-    function evaluate(bytes calldata code, uint256[] calldata operands) internal pure returns (uint256) {
+    uint256 private constant _M32 = 0xffffffff;
+
+    /// @notice The word that the code computes from operand words.
+    function evaluate(bytes calldata code, uint256[] memory operands) internal pure returns (uint256) {
         unchecked {
-            if (code.length % 8 != 0 || code.length > MAX_BYTES || operands.length > MAX_OPERANDS) return 0;
-            uint256 count = operands.length;
-            uint256[] memory registers = new uint256[](count + code.length / 8);
-            for (uint256 i = 0; i < count; ++i) {
+            uint256 m = operands.length;
+            if (m > MAX_OPERANDS || code.length > MAX_CODE || code.length % 8 != 0) return 0;
+            uint256 count = m + code.length / 8;
+            if (count == 0) return 0;
+            // Registers that are not computed yet are zero, which is what reading them gives.
+            uint256[] memory registers = new uint256[](count);
+            for (uint256 i = 0; i < m; ++i) {
                 registers[i] = operands[i];
             }
-            for (uint256 at = 0; at < code.length; at += 8) {
-                registers[count] = _execute(uint64(bytes8(code[at:at + 8])), registers, count);
-                ++count;
+            for (uint256 i = 0; i < code.length; i += 8) {
+                uint256 instruction = uint64(bytes8(code[i:i + 8]));
+                registers[m++] = _execute(instruction, registers);
             }
-            return count == 0 ? 0 : registers[count - 1];
+            return registers[count - 1];
         }
     }
 
-    function _read(uint256[] memory registers, uint256 count, uint256 r) private pure returns (uint256) {
-        return r < count ? registers[r] : 0;
-    }
-
-    function _execute(uint256 instruction, uint256[] memory registers, uint256 count) private pure returns (uint256) {
-        uint256 op = instruction >> 56;
-        uint256 a = _read(registers, count, (instruction >> 48) & 0xff);
-        if (op < 0x10) return _constantOrSelect(op, a, instruction, registers, count);
-        uint256 b = _read(registers, count, (instruction >> 40) & 0xff);
-        if (op < 0x20) return _float(op, a & M32, b);
-        if (op < 0x30) return _convert(op, a);
-        if (op < 0x40) return _int32(op, a, b);
-        if (op < 0x50) return _int64(op, int64(uint64(a)), int64(uint64(b)));
-        if (op == 0x50) return _bool(a != 0 && b != 0);
-        if (op == 0x51) return _bool(a != 0 || b != 0);
-        return _bool(op == 0x52 && a == 0);
-    }
-
-    function _constantOrSelect(uint256 op, uint256 a, uint256 instruction, uint256[] memory registers, uint256 count)
-        private
-        pure
-        returns (uint256)
-    {
-        uint256 imm = instruction & M32;
-        if (op == 0x01) return Float32.canonical(imm);
-        if (op == 0x02 || op == 0x03) return _signed32(imm);
-        if (op == 0x04) return _bool(imm != 0);
-        if (op == 0x05) return _read(registers, count, (instruction >> (a != 0 ? 40 : 32)) & 0xff);
-        return 0;
-    }
-
-    function _float(uint256 op, uint256 x, uint256 b) private pure returns (uint256) {
-        uint256 y = b & M32;
-        if (op < 0x14) {
-            if (op == 0x10) return Float32.add(x, y);
-            if (op == 0x11) return Float32.sub(x, y);
-            if (op == 0x12) return Float32.mul(x, y);
-            return Float32.div(x, y);
+    /// @dev The word of one instruction: constants and select here, the rest by type.
+    function _execute(uint256 instruction, uint256[] memory registers) private pure returns (uint256) {
+        unchecked {
+            uint256 op = instruction >> 56;
+            uint256 imm = instruction & _M32;
+            if (op < 0x05) {
+                if (op == 0x01) return Float32.canonical(imm);
+                if (op == 0x02 || op == 0x03) return _i32(imm);
+                return op == 0x04 && imm != 0 ? 1 : 0;
+            }
+            uint256 a = _read(registers, (instruction >> 48) & 0xff);
+            uint256 b = _read(registers, (instruction >> 40) & 0xff);
+            if (op < 0x20) {
+                if (op >= 0x10) return _float(op, a, b);
+                if (op == 0x05) return a != 0 ? b : _read(registers, (instruction >> 32) & 0xff);
+                return 0;
+            }
+            if (op < 0x30) return _convert(op, a);
+            if (op < 0x40) return _int32(op, a, b);
+            if (op < 0x50) return _int64(op, a, b);
+            if (op == 0x50) return a != 0 && b != 0 ? 1 : 0;
+            if (op == 0x51) return a != 0 || b != 0 ? 1 : 0;
+            return op == 0x52 && a == 0 ? 1 : 0;
         }
-        if (op < 0x19) {
-            if (op == 0x14) return Float32.sqrt(x);
-            if (op == 0x15) return Float32.neg(x);
-            if (op == 0x16) return Float32.abs(x);
-            return op == 0x17 ? Float32.min(x, y) : Float32.max(x, y);
-        }
-        if (op == 0x19) return _bool(Float32.eq(x, y));
-        if (op == 0x1a) return _bool(Float32.lt(x, y));
-        if (op == 0x1b) return _bool(Float32.le(x, y));
-        if (op == 0x1c) return Float32.rint(x);
-        if (op == 0x1d) return Float32.floor(x);
-        if (op == 0x1e) return Float32.scale2(x, int256(_signed32(y)));
-        return uint256(Float32.exponent(x));
     }
 
+    /// @dev 0x10 to 0x1f: binary32.
+    function _float(uint256 op, uint256 a, uint256 b) private pure returns (uint256) {
+        unchecked {
+            if (op == 0x12) return Float32.mul(a, b);
+            if (op < 0x12) return Float32.add(a, op == 0x10 ? b : b ^ Float32.SIGN);
+            if (op < 0x19) {
+                if (op == 0x13) return Float32.div(a, b);
+                if (op == 0x14) return Float32.sqrt(a);
+                if (op == 0x15) return Float32.neg(a);
+                if (op == 0x16) return Float32.abs(a);
+                return op == 0x17 ? Float32.min(a, b) : Float32.max(a, b);
+            }
+            if (op < 0x1c) {
+                if (op == 0x19) return _bit(Float32.eq(a, b));
+                return _bit(op == 0x1a ? Float32.lt(a, b) : Float32.le(a, b));
+            }
+            if (op == 0x1e) return Float32.scale2(a, int256(_i32(b)));
+            if (op == 0x1c) return Float32.rint(a);
+            return op == 0x1d ? Float32.floor(a) : uint256(Float32.exponentOf(a));
+        }
+    }
+
+    /// @dev 0x20 to 0x2f: conversions and bit patterns.
     function _convert(uint256 op, uint256 a) private pure returns (uint256) {
-        if (op == 0x20) return Float32.fromInt(int256(_signed32(a)));
-        if (op == 0x21) return uint256(Float32.toInt(a & M32, 32));
-        if (op == 0x22) return Float32.fromInt(int64(uint64(a)));
-        if (op == 0x23) return uint256(Float32.toInt(a & M32, 64));
-        if (op == 0x24 || op == 0x25) return _signed32(a);
-        if (op == 0x26) return _bool(a != 0);
-        if (op == 0x27) return _bool(a & M32 != 0);
-        if (op == 0x28) return _signed32(Float32.canonical(a & M32));
-        if (op == 0x29) return Float32.canonical(a & M32);
-        return 0;
+        unchecked {
+            if (op == 0x20) return Float32.fromInt(int256(_i32(a)));
+            if (op == 0x21) return uint256(Float32.toInt(a, 32));
+            if (op == 0x22) return Float32.fromInt(int256(_i64(a)));
+            if (op == 0x23) return uint256(Float32.toInt(a, 64));
+            if (op == 0x24 || op == 0x25) return _i32(a);
+            if (op == 0x26) return _bit(a != 0);
+            if (op == 0x27) return _bit(a & _M32 != 0);
+            if (op == 0x28) return _i32(Float32.canonical(a));
+            return op == 0x29 ? Float32.canonical(a) : 0;
+        }
     }
 
+    /// @dev 0x30 to 0x3f: i32, wrapping; shift counts are masked to 0..31.
     function _int32(uint256 op, uint256 a, uint256 b) private pure returns (uint256) {
         unchecked {
-            (uint256 x, uint256 y) = (a & M32, b & M32);
             if (op < 0x34) {
-                if (op == 0x30) return _signed32(x + y);
-                if (op == 0x31) return _signed32(x - y);
-                if (op == 0x32) return _signed32(x * y);
-                return _signed32((x * y) >> 32);
+                if (op == 0x30) return _i32(a + b);
+                if (op == 0x31) return _i32(a - b);
+                if (op == 0x32) return _i32(a * b);
+                return _i32((a & _M32) * (b & _M32) >> 32);
             }
             if (op < 0x38) {
-                if (op == 0x34) return _signed32(x & y);
-                if (op == 0x35) return _signed32(x | y);
-                if (op == 0x36) return _signed32(x ^ y);
-                return _signed32(~x);
+                if (op == 0x34) return _i32(a & b);
+                if (op == 0x35) return _i32(a | b);
+                return op == 0x36 ? _i32(a ^ b) : _i32(~a);
             }
-            if (op == 0x38) return _signed32(x << (y & 31));
-            if (op == 0x39) return _signed32(x >> (y & 31));
-            if (op == 0x3f) return _bool(x < y);
-            (int256 sx, int256 sy) = (int256(_signed32(x)), int256(_signed32(y)));
-            if (op == 0x3a) return uint256(sx >> (y & 31));
-            if (op == 0x3b) return uint256(sx < sy ? sx : sy);
-            if (op == 0x3c) return uint256(sx > sy ? sx : sy);
-            if (op == 0x3d) return _bool(sx == sy);
-            return _bool(sx < sy);
+            if (op == 0x38) return _i32(a << (b & 31));
+            if (op == 0x39) return _i32((a & _M32) >> (b & 31));
+            (int256 x, int256 y) = (int256(_i32(a)), int256(_i32(b)));
+            if (op == 0x3a) return uint256(x >> (b & 31));
+            if (op == 0x3b) return uint256(x < y ? x : y);
+            if (op == 0x3c) return uint256(x > y ? x : y);
+            if (op == 0x3d) return _bit(x == y);
+            return op == 0x3e ? _bit(x < y) : _bit(a & _M32 < b & _M32);
         }
     }
 
-    function _int64(uint256 op, int64 x, int64 y) private pure returns (uint256) {
+    /// @dev 0x40 to 0x4f: i64, wrapping.
+    function _int64(uint256 op, uint256 a, uint256 b) private pure returns (uint256) {
         unchecked {
-            if (op == 0x40) return uint256(int256(x + y));
-            if (op == 0x41) return uint256(int256(x - y));
-            if (op == 0x42) return uint256(int256(x * y));
-            if (op == 0x43) return _bool(x == y);
-            if (op == 0x44) return _bool(x < y);
-            return 0;
+            if (op == 0x40) return _i64(a + b);
+            if (op == 0x41) return _i64(a - b);
+            if (op == 0x42) return _i64(a * b);
+            if (op == 0x43) return _bit(_i64(a) == _i64(b));
+            return op == 0x44 ? _bit(int256(_i64(a)) < int256(_i64(b))) : 0;
         }
     }
 
-    function _signed32(uint256 x) private pure returns (uint256) {
-        return uint256(int256(int32(uint32(x))));
+    /// @dev A register, 0 where there is none.
+    function _read(uint256[] memory registers, uint256 r) private pure returns (uint256) {
+        return r < registers.length ? registers[r] : 0;
     }
 
-    function _bool(bool value) private pure returns (uint256) {
+    /// @dev The low 32 bits, sign-extended.
+    function _i32(uint256 word) private pure returns (uint256) {
+        return uint256(int256(int32(uint32(word))));
+    }
+
+    /// @dev The low 64 bits, sign-extended.
+    function _i64(uint256 word) private pure returns (uint256) {
+        return uint256(int256(int64(uint64(word))));
+    }
+
+    /// @dev A truth value as a word.
+    function _bit(bool value) private pure returns (uint256) {
         return value ? 1 : 0;
     }
 }
