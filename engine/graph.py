@@ -93,7 +93,8 @@ def trace(function: Function, lists: Sequence[Sequence[Tensor]]) -> GraphModule:
         with _SourceLines():
             return tuple(t for part in function(*arguments) for t in part)
 
-    tensors = [t for part in lists for t in part]
+    # One tensor given for two slots would be traced as one input: every slot gets a tensor of its own.
+    tensors = [torch.empty(t.shape, dtype=t.dtype) for part in lists for t in part]
     try:
         with (
             sdpa_kernel(SDPBackend.MATH),
