@@ -39,8 +39,12 @@ def root(
 
 def _add_commands() -> None:
     """Each noun is a module of this package; heavy imports happen inside its verbs."""
-    from assay.cli import config, key, ledger
+    from assay.cli import actors, config, key, ledger, run
 
+    app.add_typer(run.app, name="run")
+    app.add_typer(actors.solver, name="solver")
+    app.add_typer(actors.verifier, name="verifier")
+    app.add_typer(actors.whistleblower, name="whistleblower")
     app.add_typer(key.app, name="key")
     app.add_typer(config.app, name="config")
     app.add_typer(ledger.app, name="ledger")

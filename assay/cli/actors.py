@@ -1,0 +1,183 @@
+"""`assay solver|verifier|whistleblower start|status`: the actors as processes."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import platformdirs
+import typer
+
+from assay.cli.common import (
+    DataDirOption,
+    JsonOption,
+    KeyOption,
+    KeysDirOption,
+    PasswordOption,
+    RpcUrl,
+    RunOption,
+    StoreOption,
+    open_blobs,
+    open_run,
+    parse_address,
+    print_fields,
+    print_json,
+    settings_of,
+    talk,
+    unlock_key,
+)
+from assay.protocol.errors import ExitCode, UsageError
+from assay.protocol.types import Address
+
+if TYPE_CHECKING:
+    from assay.settings import Settings
+
+solver = typer.Typer(no_args_is_help=True, help="Train, commit, defend.")
+verifier = typer.Typer(no_args_is_help=True, help="Replay drawn intervals, attest, challenge.")
+whistleblower = typer.Typer(no_args_is_help=True, help="Re-audit what verifiers attested.")
+
+DEMO_PANEL = "For demonstrations"
+EXAMPLE = "Example: assay {role} start --run 0xabc... --key {role}-1 --data-dir ./{role}-1"
+
+
+@solver.command("start", epilog=EXAMPLE.format(role="solver"))
+def start_solver(
+    rpc_url: RpcUrl = None,
+    store: StoreOption = None,
+    run: RunOption = None,
+    key: KeyOption = None,
+    keys_dir: KeysDirOption = None,
+    password_file: PasswordOption = None,
+    data_dir: DataDirOption = None,
+    cheat: Annotated[
+        str, typer.Option(help="Cheat in this way and lose the lock.", rich_help_panel=DEMO_PANEL)
+    ] = "none",
+) -> None:
+    """Take a seat, train every round, publish, commit and defend, until the run is over or you stop it."""
+    from assay.solver.agent import SolverAgent
+
+    given = _settings(locals())
+    _serve(given, "solver", lambda parts: SolverAgent(*parts, cheat=cheat))
+
+
+@verifier.command("start", epilog=EXAMPLE.format(role="verifier"))
+def start_verifier(
+    rpc_url: RpcUrl = None,
+    store: StoreOption = None,
+    run: RunOption = None,
+    key: KeyOption = None,
+    keys_dir: KeysDirOption = None,
+    password_file: PasswordOption = None,
+    data_dir: DataDirOption = None,
+    lazy: Annotated[
+        bool, typer.Option(help="Attest without replaying and lose the bond.", rich_help_panel=DEMO_PANEL)
+    ] = False,
+) -> None:
+    """Register, check that everything is published, replay drawn duties, attest, challenge what differs."""
+    from assay.verifier.agent import VerifierAgent
+
+    given = _settings(locals())
+    _serve(given, "verifier", lambda parts: VerifierAgent(*parts, lazy=lazy))
+
+
+@whistleblower.command("start", epilog=EXAMPLE.format(role="whistleblower"))
+def start_whistleblower(
+    rpc_url: RpcUrl = None,
+    store: StoreOption = None,
+    run: RunOption = None,
+    key: KeyOption = None,
+    keys_dir: KeysDirOption = None,
+    password_file: PasswordOption = None,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Register, replay a drawn share of what verifiers attested, challenge what is false."""
+    from assay.whistleblower.agent import WhistleblowerAgent
+
+    given = _settings(locals())
+    _serve(given, "whistleblower", lambda parts: WhistleblowerAgent(*parts))
+
+
+def _status(
+    rpc_url: RpcUrl = None,
+    store: StoreOption = None,
+    run: RunOption = None,
+    address: Annotated[str | None, typer.Option("--address", metavar="ADDRESS", help="One actor's only.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What the actors of this role say they are doing; needs no key."""
+    from assay.ledger.heartbeat import read_heartbeats
+
+    settings = settings_of(rpc_url=rpc_url, store=store, run=run)
+    the_run = open_run(settings)
+    wanted = None if address is None else Address(parse_address(address))
+    beats = read_heartbeats(open_blobs(settings), the_run.address)
+    role = typer_role()
+    rows = [
+        {
+            "actor": "0x" + beat.actor.hex(),
+            "role": beat.role,
+            "activity": beat.activity.value,
+            "doing": beat.doing,
+            "head": beat.head,
+            "deadline": beat.deadline,
+        }
+        for beat in beats.values()
+        if beat.role == role and wanted in (None, beat.actor)
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        talk.print(f"No {role} of this run has spoken yet.")
+    for row in rows:
+        print_fields(row)
+
+
+def typer_role() -> str:
+    """The noun under which the command was called."""
+    import click
+
+    context = click.get_current_context()
+    return str(context.parent.info_name if context.parent is not None else context.info_name)
+
+
+for _app in (solver, verifier, whistleblower):
+    _app.command(
+        "status", epilog='Example: assay verifier status --json  ->  [{"actor", "activity", "deadline", ...}]'
+    )(_status)
+
+
+def _settings(given: dict[str, Any]) -> Settings:
+    names = ("rpc_url", "store", "run", "key", "keys_dir", "password_file", "data_dir")
+    return settings_of(**{name: given[name] for name in names})
+
+
+def _serve(settings: Settings, role: str, make: Any) -> None:
+    """Runs an agent until it is done, Ctrl-C or SIGTERM; a started transaction is always finished."""
+    store, run, keys = open_blobs(settings), open_run(settings), unlock_key(settings)
+    if role != "solver" and keys.bls is None:
+        raise UsageError(
+            f"The key {keys.name} has no drawing key, which a {role} needs.",
+            code="DrawingKeyMissing",
+            remedy=f"Make one with `assay key new NAME`, and start the {role} with that key.",
+        )
+    folder = settings.data_dir or _default_data_dir(role, keys.name)
+    talk.print(f"{role} {keys.account.address} in run 0x{run.address.hex()}; journal in {folder}")
+    stop = threading.Event()
+    received: list[int] = []
+
+    def on_signal(number: int, _: object) -> None:
+        received.append(number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, on_signal)
+    make((run, keys, store, folder)).run(stop)
+    if signal.SIGINT in received:
+        raise typer.Exit(int(ExitCode.INTERRUPTED))
+
+
+def _default_data_dir(role: str, name: str) -> Path:
+    return platformdirs.user_data_path("assay") / "actors" / f"{role}-{name}"

@@ -1,0 +1,233 @@
+"""`assay run`: post a run, look at it, and see whether you can join."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from assay.cli.common import (
+    JsonOption,
+    KeyOption,
+    KeysDirOption,
+    PasswordOption,
+    RpcUrl,
+    RunOption,
+    StoreOption,
+    YesOption,
+    confirm,
+    open_blobs,
+    open_chain,
+    open_run,
+    parse_address,
+    parse_amount,
+    print_fields,
+    print_json,
+    print_table,
+    settings_of,
+    talk,
+    tokens,
+    unlock_key,
+)
+from assay.ledger.records import RunState
+from assay.ledger.run import Run
+from assay.protocol import economics
+from assay.protocol.types import Address
+
+app = typer.Typer(no_args_is_help=True, help="Training runs.")
+
+
+@app.command(
+    "post", epilog='Example: assay run post --preset demo --escrow 5000 --yes --json  ->  {"run", "store", ...}'
+)
+def post(
+    preset: Annotated[str, typer.Option(help="What is trained: demo or tiny.")] = "demo",
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="UTF-8 text; pydoc's topics unless given.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of the run.")] = 3,
+    escrow: Annotated[str, typer.Option(help="Tokens for pay and wages; the sponsor must hold them.")] = "100000",
+    pays: Annotated[bool, typer.Option("--pay", help="Pay solvers as well as crediting shares.")] = False,
+    whistle: Annotated[
+        float, typer.Option(min=0.000001, max=1.0, help="Rate q2 of whistleblowers over attested duties.")
+    ] = 0.2,
+    audit: Annotated[float, typer.Option(min=0.000001, max=5.0, help="Expected replays p per duty.")] = 2.0,
+    name: Annotated[str, typer.Option(help="Free text that names the run.")] = "assay",
+    rpc_url: RpcUrl = None,
+    store: StoreOption = None,
+    key: KeyOption = None,
+    keys_dir: KeysDirOption = None,
+    password_file: PasswordOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Capture the programs, publish them, deploy the contracts and fill the escrow (in a fresh test token)."""
+    from assay.posting import post_run, prepare
+    from assay.training import data as texts
+    from assay.training.presets import preset as preset_of
+
+    settings = settings_of(rpc_url=rpc_url, store=store, key=key, keys_dir=keys_dir, password_file=password_file)
+    blobs, chain = open_blobs(settings), open_chain(settings)
+    sponsor = unlock_key(settings).account
+    wei = parse_amount(escrow)
+    talk.print(f"capturing the programs of preset {preset}")
+    prepared = prepare(preset_of(preset), texts.pydoc_text() if data is None else texts.read_text(data))
+    confirm(f"Deploy a run of {rounds} rounds from {sponsor.address} with an escrow of {escrow} tokens?", yes=yes)
+    address = post_run(
+        chain,
+        sponsor,
+        blobs,
+        prepared,
+        name=name,
+        rounds=rounds,
+        pays=pays,
+        whistle_ppm=round(whistle * 1e6),
+        audit_ppm=round(audit * 1e6),
+        talk=talk.print,
+    )
+    run = Run(chain, address)
+    talk.print("filling the escrow")
+    for function in (
+        run.token.functions.mint(sponsor.address, wei),
+        run.token.functions.approve(run.vault.address, wei),
+        run.vault.functions.deposit(wei),
+        run.settlement.functions.fund(wei),
+    ):
+        chain.send(sponsor, function)
+    document = {"run": "0x" + address.hex(), "store": blobs.location, "token": run.token.address} | describe(run)
+    _show(document, as_json=as_json)
+
+
+@app.command(
+    "show", epilog='Example: assay run show --json  ->  {"run", "rounds", "programs", "prices", "windows", ...}'
+)
+def show(rpc_url: RpcUrl = None, run: RunOption = None, as_json: JsonOption = False) -> None:
+    """What a run promises, and how far it has come."""
+    settings = settings_of(rpc_url=rpc_url, run=run)
+    the_run = open_run(settings)
+    state = _state(the_run)
+    progress: dict[str, Any] = {
+        "opened": len(state.rounds),
+        "seated": {str(seat): "0x" + who.hex() for seat, who in sorted(state.holders.items())},
+        "attesters": {"0x" + a.who.hex(): a.role.name.lower() for a in state.attesters.values()},
+        "games": len(state.games),
+    }
+    _show({"run": "0x" + the_run.address.hex()} | describe(the_run) | progress, as_json=as_json)
+
+
+@app.command("list", epilog='Example: assay run list --json  ->  [{"run", "block"}, ...]')
+def list_(rpc_url: RpcUrl = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """The runs whose cards lie in the store and whose contracts are on the chain."""
+    from assay.posting import read_card
+    from assay.protocol.errors import AssayError
+
+    settings = settings_of(rpc_url=rpc_url, store=store)
+    blobs, chain = open_blobs(settings), open_chain(settings)
+    found: list[dict[str, Any]] = []
+    for listed, _ in blobs.list("runs"):
+        address = listed.split("/")[1]
+        try:
+            run = Run(chain, Address(parse_address(address)))
+            card = read_card(blobs, run.address)
+        except AssayError:
+            continue
+        entry = {"run": f"0x{address}", "preset": card.preset, "rounds": run.charter.rounds, "block": card.first_block}
+        if entry not in found:
+            found.append(entry)
+    if as_json:
+        print_json(found)
+    else:
+        print_table("", ["run", "preset", "rounds", "block"], [list(entry.values()) for entry in found])
+
+
+@app.command(
+    "can-join",
+    epilog='Example: assay run can-join --role solver --address 0xabc... --json  ->  {"can_join", "reasons"}',
+)
+def can_join(
+    address: Annotated[str, typer.Option("--address", metavar="ADDRESS", help="Whose case is looked at.")],
+    role: Annotated[str, typer.Option(help="solver, verifier or whistleblower.")] = "solver",
+    rpc_url: RpcUrl = None,
+    run: RunOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Whether an address can take part, with every reason why not and what each would take."""
+    settings = settings_of(rpc_url=rpc_url, run=run)
+    the_run = open_run(settings)
+    reasons = joining_reasons(the_run, _state(the_run), Address(parse_address(address)), role)
+    e = the_run.charter.economics
+    lock = e.claim_lock + e.seat_fee if role == "solver" else e.verifier_bond
+    facts = {"can_join": not reasons, "reasons": reasons, "locks": lock, "exit_seconds": the_run.charter.windows.exit}
+    if as_json:
+        print_json(facts)
+    else:
+        typer.echo("yes" if not reasons else "no: " + "; ".join(reasons))
+        typer.echo(f"Taking part locks {tokens(lock)} tokens at a time; leaving takes {facts['exit_seconds']} s.")
+
+
+def joining_reasons(run: Run, state: RunState, who: Address, role: str) -> list[str]:
+    """Why an address cannot take a role now; empty when it can."""
+    e, reasons = run.charter.economics, []
+    from eth_utils.address import to_checksum_address
+
+    free = int(run.chain.call(run.vault.functions.free(to_checksum_address(who))))
+    needed = e.claim_lock + e.seat_fee if role == "solver" else e.verifier_bond
+    if len(state.rounds) >= run.charter.rounds:
+        reasons.append("the run has opened its last round")
+    if role == "solver":
+        if who in state.holders.values():
+            reasons.append("it has a seat already")
+        elif len(state.holders) >= 8:
+            reasons.append("all 8 seats are taken")
+    elif who in state.attesters:
+        reasons.append(f"it is registered as {state.attesters[who].role.name.lower()} already")
+    if free < needed:
+        reasons.append(f"{tokens(needed - free)} tokens of stake are missing (assay ledger stake)")
+    if int(run.chain.read(lambda: run.chain.w3.eth.get_balance(to_checksum_address(who)))) == 0:
+        reasons.append("it has no coins to pay for gas")
+    return reasons
+
+
+def describe(run: Run) -> dict[str, Any]:
+    """What a charter says, for people and scripts; amounts in wei."""
+    c = run.charter
+    e, t, w = c.economics, c.training, c.windows
+    return {
+        "chain_id": run.chain.chain_id,
+        "sponsor": "0x" + c.sponsor.hex(),
+        "rounds": c.rounds,
+        "intervals": t.intervals,
+        "steps_per_interval": t.steps_per_interval,
+        "programs": {n: "0x" + getattr(c, n).root.hex() for n in ("step", "update", "outer")},
+        "genesis_parameters": "0x" + t.parameters.hex(),
+        "data": "0x" + t.data.hex(),
+        "price_per_round": e.price,
+        "pays": e.pays,
+        "claim_lock": e.claim_lock,
+        "verifier_bond": e.verifier_bond,
+        "wage": e.wage,
+        "seat_fee": e.seat_fee,
+        "audit_rate": e.audit_ppm / 1e6,
+        "whistle_rate": e.whistle_ppm / 1e6,
+        "price_of_one_false_update": economics.update_price(e),
+        "round_seconds": w.round_length,
+        "challenge_seconds": w.challenge,
+        "vesting_seconds": economics.vesting_delay(w),
+        "exit_seconds": w.exit,
+    }
+
+
+def _state(run: Run) -> RunState:
+    from assay.ledger.index import Index
+
+    return Index(run).sync()
+
+
+def _show(document: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(document)
+        return
+    money = ("price_per_round", "claim_lock", "verifier_bond", "wage", "seat_fee", "price_of_one_false_update")
+    shown = {n: f"{tokens(v)} tokens" if n in money else v for n, v in document.items()}
+    print_fields(shown)
