@@ -131,11 +131,10 @@ def open_node(state: GameState, move: OpenNode, rules: Rules) -> GameState:
     check_digest(prefix.root_from_path(ZERO, k, move.append_path), state.agreed)
     check_digest(prefix.root_from_path(value, k, move.append_path), state.disputed)
     state = replace(state, family=head.family, node_hash=keccak(move.node), value=value)
-    if head.family in _ROOT_FAMILIES:
-        return to(state, Stage.ROOT, _C)
     last = head.nbytes - (head.leaf_count - 1) * LEAF_SIZE if head.leaf_count else 0
     state = replace(state, level=below, index=first, count=head.leaf_count, last=last)
-    return to(replace(state, posted=digest_list_hash(move.digests)), Stage.TENSOR, _C)
+    state = replace(state, posted=digest_list_hash(move.digests))
+    return to(state, Stage.ROOT if head.family in _ROOT_FAMILIES else Stage.TENSOR, _C)
 
 
 def prove_root(state: GameState, move: ProveRoot, rules: Rules) -> GameState:

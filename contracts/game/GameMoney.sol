@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {ClaimKind, ClaimRef, ClaimView, IClaims} from "../interfaces/IClaims.sol";
+import {ICharter, Program, Terms} from "../interfaces/ICharter.sol";
+import {GameState, IGame, Outcome, Side, Stage} from "../interfaces/IGame.sol";
+import {IVault} from "../interfaces/IVault.sol";
+import {GameBounds} from "../libraries/GameBounds.sol";
+import {Programs} from "../libraries/Programs.sol";
+
+/// @title GameMoney: how games are opened, refunded and settled (protocol.game_book)
+/// @notice A challenger locks a bond per game, in a lock of its own: K("game", id). Every reply of the defender is paid
+/// `moveRefund` from it at once while all advances under the claim's lock stay within half of the bounty that this lock
+/// would give; later refunds wait in the bond. The first conviction takes the claim's lock: the bounty share less a
+/// reserve for what other open games have advanced goes to the winner, the rest burns. So an honest challenger never loses
+/// a bond, and a coalition of both sides loses the burnt share, whatever it plays.
+abstract contract GameMoney is IGame, ReentrancyGuardTransient {
+    uint256 internal constant PPM = 1_000_000;
+    uint256 internal constant REVEAL_BLOCKS = 2;
+    uint256 internal constant REVEAL_WINDOW = 1 hours;
+    uint8 internal constant NO_FAMILY = 255;
+
+    /// @dev Bounds of a well-formed program: 2^40 elements of 8 bytes, 2^40 terms.
+    uint256 private constant MAX_LEAVES = 1 << 33;
+    uint256 private constant MAX_TERMS = 1 << 40;
+
+    struct Bound {
+        address owner;
+        uint64 block_;
+        uint64 time;
+    }
+
+    ICharter public immutable charter;
+    IVault public immutable vault;
+    uint256 internal immutable _arity;
+    uint256 internal immutable _levels; // log2(arity)
+    uint256 internal immutable _bond;
+    uint256 internal immutable _commitDeposit;
+    uint256 internal immutable _bountyPpm;
+    uint256 public immutable moveRefund;
+    uint64 internal immutable _budget;
+    uint64 internal immutable _replay;
+    uint64 internal immutable _move;
+
+    uint256 public games;
+    mapping(uint256 gameId => GameState) internal _games;
+    mapping(bytes32 root => Programs.Info) internal _programs;
+    mapping(bytes32 commitment => Bound) public boundChallenge;
+    mapping(bytes32 account => uint256) public advancedOf;
+    mapping(bytes32 lockId => uint256) private _epochs;
+
+    constructor(ICharter charter_) {
+        Terms memory terms = charter_.terms();
+        charter = charter_;
+        vault = IVault(charter_.modules().vault);
+        uint256 arity_ = terms.clocks.arity;
+        if (arity_ < 2 || arity_ > 64 || arity_ & (arity_ - 1) != 0) revert WrongArity(arity_);
+        _arity = arity_;
+        uint256 levels_ = 1;
+        while (arity_ > (uint256(1) << levels_)) ++levels_;
+        _levels = levels_;
+        _bond = terms.economics.challengeBond;
+        _commitDeposit = terms.economics.challengeDeposit;
+        _bountyPpm = terms.economics.bountyPpm;
+        // Half of the bond survives the longest defence that the encodings admit: a lost challenge always burns something.
+        moveRefund = _bond / (2 * GameBounds.mostReplies(arity_, levels_));
+        (_budget, _replay, _move) = (terms.clocks.budget, terms.clocks.replay, terms.clocks.move);
+        uint256 allowed = terms.windows.longestDispute;
+        _admit(terms.step, terms.training.stepsPerInterval, levels_, allowed);
+        _admit(terms.update, 1, levels_, allowed);
+        _admit(terms.outer, 1, levels_, allowed);
+    }
+
+    /// @dev Registers one of the run's programs; no game on it may outlast what windows and exits are computed with.
+    function _admit(Program memory program, uint256 steps, uint256 levels_, uint256 allowed) private {
+        Programs.Info memory info = Programs.parse(program.header, program.tree);
+        if (info.nodes == 0) revert MalformedProgram(program.root);
+        _programs[program.root] = info;
+        uint256 slots;
+        for (uint256 i = 0; i < info.outputs.length; ++i) {
+            if (info.outputs[i] > slots) slots = info.outputs[i];
+        }
+        uint256 longest = GameBounds.longestGame(
+            GameBounds.Shape(steps, info.nodes, MAX_LEAVES, MAX_TERMS, slots),
+            uint256(1) << levels_,
+            levels_,
+            GameBounds.Clock(_budget, _replay, _move)
+        );
+        if (longest > allowed) revert DisputeTooLong(longest, allowed);
+    }
+
+    // --- opening
+
+    /// @inheritdoc IGame
+    function commitChallenge(bytes32 commitment) external nonReentrant {
+        if (boundChallenge[commitment].owner != address(0)) revert CommitmentExists(commitment);
+        boundChallenge[commitment] = Bound(msg.sender, uint64(block.number), uint64(block.timestamp));
+        _lock(_boundLock(commitment), msg.sender, _commitDeposit);
+        emit ChallengeBound(commitment, msg.sender);
+    }
+
+    /// @inheritdoc IGame
+    function revealChallenge(ClaimRef calldata ref, bytes32 ownRoot, bytes32 salt)
+        external
+        nonReentrant
+        returns (uint256 gameId)
+    {
+        bytes32 commitment = keccak256(abi.encode(ref, ownRoot, salt, msg.sender));
+        Bound memory bound = boundChallenge[commitment];
+        // The commitment names its sender, so nobody else's can be found here.
+        if (bound.owner == address(0)) revert CommitmentNotFound(commitment);
+        if (block.number < bound.block_ + REVEAL_BLOCKS) {
+            revert RevealTooEarly(block.number, bound.block_ + REVEAL_BLOCKS);
+        }
+        if (block.timestamp > bound.time + REVEAL_WINDOW) {
+            revert RevealTooLate(block.timestamp, bound.time + REVEAL_WINDOW);
+        }
+        ClaimView memory claim = _bookOf(ref.kind).claimOf(ref);
+        if (claim.y == ownRoot) revert WrongDigest(ownRoot, claim.y);
+        delete boundChallenge[commitment];
+        _release(_boundLock(commitment), _commitDeposit);
+        // Whoever bound in time and found the claim fallen or closed has done nothing wrong.
+        if (_isChallengeable(claim)) gameId = _open(ref, claim);
+        emit ChallengeUnbound(commitment, gameId, false);
+    }
+
+    /// @inheritdoc IGame
+    function expireChallenge(bytes32 commitment) external nonReentrant {
+        Bound memory bound = boundChallenge[commitment];
+        if (bound.owner == address(0)) revert CommitmentNotFound(commitment);
+        if (block.timestamp <= bound.time + REVEAL_WINDOW) {
+            revert RevealTooEarly(block.timestamp, bound.time + REVEAL_WINDOW);
+        }
+        delete boundChallenge[commitment];
+        _burn(_boundLock(commitment), _commitDeposit);
+        emit ChallengeUnbound(commitment, 0, true);
+    }
+
+    /// @inheritdoc IGame
+    function challenge(ClaimRef calldata ref) external nonReentrant returns (uint256 gameId) {
+        IClaims book = _bookOf(ref.kind);
+        ClaimView memory claim = book.claimOf(ref);
+        if (!_isChallengeable(claim)) revert NotChallengeable(claim.id);
+        if (!book.mayChallengeDirectly(ref, msg.sender)) revert MayNotChallenge(msg.sender);
+        return _open(ref, claim);
+    }
+
+    function _bookOf(ClaimKind kind) private view returns (IClaims) {
+        return charter.bookOf(kind);
+    }
+
+    function _isChallengeable(ClaimView memory claim) private view returns (bool) {
+        return claim.challengeableUntil != 0 && !claim.fallen && block.timestamp >= claim.challengeableFrom
+            && block.timestamp <= claim.challengeableUntil;
+    }
+
+    function _open(ClaimRef calldata ref, ClaimView memory claim) private returns (uint256 gameId) {
+        Programs.Info storage program = _programs[claim.program];
+        if (program.nodes == 0 || claim.steps == 0) revert UnknownProgram(claim.program);
+        gameId = ++games;
+        GameState storage game = _games[gameId];
+        (game.challenger, game.defender, game.family) = (msg.sender, claim.claimant, NO_FAMILY);
+        (game.defenderBudget, game.challengerBudget) = (_budget, _budget);
+        (game.claimId, game.program, game.lockId, game.ref) = (claim.id, claim.program, claim.lockId, ref);
+        game.account = _account(claim.lockId);
+        game.backing = uint128(_bounty(claim.lockAmount) / 2);
+        (game.stage, game.turn) = (claim.steps > 1 ? Stage.STEPS : Stage.NODES, Side.DEFENDER);
+        if (claim.steps > 1) (game.hi, game.agreed, game.disputed) = (claim.steps, claim.x, claim.y);
+        else _beginNodes(game, program, 1, claim.x, claim.y);
+        _lock(_bondLock(gameId), msg.sender, _bond);
+        _bookOf(ref.kind).onOpened(ref);
+        emit GameOpened(gameId, claim.id, msg.sender, claim.claimant, ref);
+        _startTurn(gameId, game);
+    }
+
+    /// @dev One disputed step: its prefix roots are bisected next, P_0 agreed, s_t disputed at n + 1.
+    function _beginNodes(
+        GameState storage game,
+        Programs.Info storage program,
+        uint32 step,
+        bytes32 before,
+        bytes32 after_
+    ) internal virtual;
+
+    // --- clocks
+
+    /// @dev The clock of the side to move starts.
+    function _startTurn(uint256 gameId, GameState storage game) internal {
+        (Stage stage, Side turn) = (game.stage, game.turn);
+        uint64 left = turn == Side.DEFENDER ? game.defenderBudget : game.challengerBudget;
+        uint64 deadline = uint64(block.timestamp) + left + _extension(stage, turn);
+        (game.turnStarted, game.deadline) = (uint64(block.timestamp), deadline);
+        emit Moved(gameId, msg.sender, stage, turn, deadline);
+    }
+
+    /// @dev Takes the time used above the extension from the mover's budget; the move was in time.
+    function _stopTurn(GameState storage game) internal {
+        uint64 used = uint64(block.timestamp) - game.turnStarted;
+        uint64 free = _extension(game.stage, game.turn);
+        if (used <= free) return;
+        if (game.turn == Side.DEFENDER) game.defenderBudget -= used - free;
+        else game.challengerBudget -= used - free;
+    }
+
+    function _extension(Stage stage, Side side) private view returns (uint64) {
+        return GameBounds.needsReplay(stage, side) ? _replay : _move;
+    }
+
+    // --- refunds and settlement
+
+    /// @dev Pays for a reply of the defender, at once if the claim's lock answers for it.
+    function _refund(uint256 gameId, GameState storage game) internal {
+        uint256 refund = moveRefund;
+        if (refund == 0) return;
+        uint256 out = advancedOf[game.account] + refund;
+        bool held = game.account != _account(game.lockId) || out > game.backing;
+        if (held) {
+            game.held += uint128(refund);
+        } else {
+            game.advanced += uint128(refund);
+            advancedOf[game.account] = out;
+            vault.seize(_bondLock(gameId), game.defender, refund);
+        }
+        emit Refunded(gameId, refund, held);
+    }
+
+    /// @dev One exit path per bond and lock. The verdict is out; `side` lost.
+    function _settle(uint256 gameId, GameState storage game, Side side) internal {
+        IClaims book = _bookOf(game.ref.kind);
+        bytes32 account = game.account;
+        uint256 advanced = game.advanced;
+        bool taken = account != _account(game.lockId);
+        advancedOf[account] -= advanced;
+        if (side == Side.DEFENDER) {
+            uint256 lockAmount = book.claimOf(game.ref).lockAmount;
+            _release(_bondLock(gameId), _bond - advanced);
+            // An earlier conviction took the lock and left what this game had advanced.
+            if (taken) _seize(account, game.challenger, advanced);
+            if (book.onClosed(game.ref, true)) _take(gameId, game, lockAmount);
+        } else {
+            uint256 rest = _bond - advanced - game.held;
+            _seize(_bondLock(gameId), game.defender, game.held + rest / 2);
+            _burn(_bondLock(gameId), rest - rest / 2);
+            if (taken) _burn(account, advanced);
+            book.onClosed(game.ref, false);
+        }
+    }
+
+    /// @dev The first conviction takes the lock: burn, reserve for other games' advances, the rest to the winner.
+    function _take(uint256 gameId, GameState storage game, uint256 amount) private {
+        bytes32 lockId = game.lockId;
+        bytes32 account = _account(lockId);
+        uint256 bounty = _bounty(amount);
+        uint256 reserve = advancedOf[account];
+        if (reserve > bounty) reserve = bounty;
+        ++_epochs[lockId];
+        _burn(lockId, amount - bounty);
+        _seize(lockId, game.challenger, bounty - reserve);
+        _seize(lockId, address(this), reserve);
+        _lock(account, address(this), reserve);
+        emit LockTaken(gameId, lockId, bounty - reserve, amount - bounty, reserve);
+    }
+
+    /// @dev The share of a lock that does not burn, rounded down.
+    function _bounty(uint256 amount) private view returns (uint256) {
+        return amount * _bountyPpm / PPM;
+    }
+
+    function _bondLock(uint256 gameId) private pure returns (bytes32) {
+        return keccak256(abi.encode(bytes32("game"), gameId));
+    }
+
+    function _boundLock(bytes32 commitment) private pure returns (bytes32) {
+        return keccak256(abi.encode(bytes32("challenge"), commitment));
+    }
+
+    /// @dev The account of advances under a lock as it stands, and the lock of their reserve. An epoch ends when a conviction
+    /// takes the lock: advances under a new lock of the same name are another account's.
+    function _account(bytes32 lockId) private view returns (bytes32) {
+        return keccak256(abi.encode(bytes32("advance"), lockId, _epochs[lockId]));
+    }
+
+    // --- the vault refuses amounts of zero
+
+    function _lock(bytes32 id, address owner, uint256 amount) private {
+        if (amount != 0) vault.lock(id, owner, amount);
+    }
+
+    function _release(bytes32 id, uint256 amount) private {
+        if (amount != 0) vault.release(id);
+    }
+
+    function _seize(bytes32 id, address to, uint256 amount) private {
+        if (amount != 0) vault.seize(id, to, amount);
+    }
+
+    function _burn(bytes32 id, uint256 amount) private {
+        if (amount != 0) vault.burn(id, amount);
+    }
+}
