@@ -109,3 +109,14 @@ def test_an_entry_covers_the_digests_that_the_text_says(count: int, data: st.Dat
 )
 def test_promoted_levels_are_left_out_of_a_path(count: int, index: int, length: int) -> None:
     assert merkle.path_length(count, index) == length
+
+
+@given(st.integers(2, 150), st.data())
+def test_an_opening_by_fewer_levels_is_refused(count: int, data: st.DataObject) -> None:
+    tree = merkle.Tree(digests(count))
+    top = merkle.height(count)
+    fewer = data.draw(st.integers(0, top - 1))
+    # It hashes to the entry, but its digests stand for other places than the game would take them for.
+    opened = tree.open_entry(top, 0, fewer)
+    assert merkle.root(opened) == tree.root
+    assert not merkle.verify_opening(tree.root, count, top, 0, opened, top)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.protocol import tensors, words
-from assay.protocol.digests import ZERO
+from assay.protocol import merkle, tensors, words
+from assay.protocol.digests import ZERO, leaf_digest
 from assay.protocol.scalar import load
 from assay.protocol.tensors import LEAF_SIZE, TensorSizeError, TensorSpec, TensorTree, tensor_root, verify_leaf
 from assay.protocol.types import DType
@@ -105,3 +105,12 @@ def test_an_element_is_found_in_its_leaf(spec: TensorSpec, data: st.DataObject) 
     assert index * LEAF_SIZE + offset == element * spec.dtype.size
     assert tensors.element_word(spec, element, tree.leaf(index)) == tree.word(element)
     assert tree.word(element) == words.from_bytes(spec.dtype, tree.data)[element]
+
+
+def test_leaves_cut_at_other_places_are_refused_though_their_tree_has_the_root() -> None:
+    spec = TensorSpec(DType.U8, (2048,))
+    leaves = [bytes(1023), bytes(1025)]
+    digests = [leaf_digest(leaf) for leaf in leaves]
+    root = spec.digest(merkle.root(digests))
+    for i, leaf in enumerate(leaves):
+        assert not verify_leaf(root, spec, i, leaf, merkle.path(digests, i))

@@ -12,7 +12,7 @@ from assay.protocol.nodes import Family, Input, Output
 from assay.protocol.tensors import TensorSpec, tensor_root
 from assay.protocol.trace import ReferenceTrace, Trace, flip_bit
 from assay.protocol.types import DType
-from tests.programs import Example, all_examples, counting, every_family
+from tests.programs import Example, all_examples, counting, every_family, unary
 
 
 def first_difference(a: Trace, b: Trace, t: int) -> int:
@@ -88,3 +88,18 @@ def test_a_trace_does_not_depend_on_what_ran_before() -> None:
     example.trace(steps=1, tamper=flip_bit(1, 12, 3))
     assert {*roots, example.trace(steps=2).state_root(2)} == {roots[0]}
     assert roots[0] != ZERO
+
+
+@pytest.mark.parametrize(
+    "end", [TensorSpec(DType.I32, (4,)), TensorSpec(DType.F32, (4, 1)), TensorSpec(DType.F32, (4,))]
+)
+def test_a_program_can_be_repeated_only_if_every_slot_keeps_its_type_and_dims(end: TensorSpec) -> None:
+    start = TensorSpec(DType.F32, (4,))
+    b = ProgramBuilder([[start]])
+    x = b.input(0, 0)
+    last = (
+        b.rowexp(x.unsqueeze(1), 1)
+        if end.dtype is DType.I32
+        else b.map(unary(DType.F32, "neg"), [x.split(0, *end.dims)], end.dims)
+    )
+    assert b.build([[last]]).is_iterable() == (end == start)
