@@ -21,7 +21,7 @@ py_stamp=".venv/.assay-$(key requirements.lock requirements-torch.in pyproject.t
 if [ ! -e "$py_stamp" ]; then
   "$PYTHON" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
     || die "Python 3.11 is needed, $PYTHON is $("$PYTHON" -V 2>&1): name another with 'make setup PYTHON=...'"
-  echo "setup: installing Python packages into .venv (about 1.2 GB on disk, once)" >&2
+  echo "setup: installing Python packages into .venv (about 1.5 GB on disk, once)" >&2
   rm -f .venv/.assay-*
   "$PYTHON" -m venv --clear .venv
   # The lock holds everything with hashes, torch's own needs too; torch comes after, so it pulls nothing that is not locked
