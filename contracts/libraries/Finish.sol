@@ -11,7 +11,7 @@ library Finish {
     /// @param n within +-2^253
     function finish(int256 total, int256 n) internal pure returns (uint256) {
         unchecked {
-            return total < 0 ? Float32.pack(1, uint256(-total), n) : Float32.pack(0, uint256(total), n);
+            return total < 0 ? Float32.roundPack(1, uint256(-total), n) : Float32.roundPack(0, uint256(total), n);
         }
     }
 }

@@ -22,7 +22,7 @@ library Float32 {
     /// @param sign 0 or 1
     /// @param magnitude at most 2^255
     /// @param exponent within +-2^254
-    function pack(uint256 sign, uint256 magnitude, int256 exponent) internal pure returns (uint256) {
+    function roundPack(uint256 sign, uint256 magnitude, int256 exponent) internal pure returns (uint256) {
         unchecked {
             if (magnitude == 0) return sign << 31;
             int256 top = int256(bitLength(magnitude)) + exponent; // the value lies in [2^(top-1), 2^top)
@@ -81,7 +81,7 @@ library Float32 {
             mx <<= distance;
             uint256 total = same ? mx + my : mx - my;
             if (total == 0) return same ? x : 0;
-            return pack(x >> 31, total, int256(ex) - int256(distance) - 150);
+            return roundPack(x >> 31, total, int256(ex) - int256(distance) - 150);
         }
     }
 
@@ -100,7 +100,7 @@ library Float32 {
             }
             (uint256 mx, uint256 ex) = _finite(x);
             (uint256 my, uint256 ey) = _finite(y);
-            return pack(sign, mx * my, int256(ex + ey) - 300);
+            return roundPack(sign, mx * my, int256(ex + ey) - 300);
         }
     }
 
@@ -120,7 +120,7 @@ library Float32 {
             mx <<= 50;
             uint256 quotient = mx / my;
             uint256 sticky = quotient * my == mx ? 0 : 1;
-            return pack(sign, quotient << 1 | sticky, int256(ex) - int256(ey) - 51);
+            return roundPack(sign, quotient << 1 | sticky, int256(ex) - int256(ey) - 51);
         }
     }
 
@@ -145,7 +145,7 @@ library Float32 {
             root = (root + m / root) >> 1;
             if (root * root > m) --root;
             uint256 sticky = root * root == m ? 0 : 1;
-            return pack(0, root << 1 | sticky, exponent / 2 - 1);
+            return roundPack(0, root << 1 | sticky, exponent / 2 - 1);
         }
     }
 
@@ -162,35 +162,35 @@ library Float32 {
 
     /// @notice The smaller; NaN if any is NaN, a zero result is +0.
     function min(uint256 x, uint256 y) internal pure returns (uint256) {
-        if (isNan(x) || isNan(y)) return NAN;
+        if (isNaN(x) || isNaN(y)) return NAN;
         (int256 kx, int256 ky) = (_key(x), _key(y));
         return _pattern(kx < ky ? kx : ky);
     }
 
     /// @notice The larger; NaN if any is NaN, a zero result is +0.
     function max(uint256 x, uint256 y) internal pure returns (uint256) {
-        if (isNan(x) || isNan(y)) return NAN;
+        if (isNaN(x) || isNaN(y)) return NAN;
         (int256 kx, int256 ky) = (_key(x), _key(y));
         return _pattern(kx < ky ? ky : kx);
     }
 
     /// @notice x == y; false with a NaN, true for the two zeros.
     function eq(uint256 x, uint256 y) internal pure returns (bool) {
-        return !isNan(x) && !isNan(y) && _key(x) == _key(y);
+        return !isNaN(x) && !isNaN(y) && _key(x) == _key(y);
     }
 
     /// @notice x < y; false with a NaN.
     function lt(uint256 x, uint256 y) internal pure returns (bool) {
-        return !isNan(x) && !isNan(y) && _key(x) < _key(y);
+        return !isNaN(x) && !isNaN(y) && _key(x) < _key(y);
     }
 
     /// @notice x <= y; false with a NaN.
     function le(uint256 x, uint256 y) internal pure returns (bool) {
-        return !isNan(x) && !isNan(y) && _key(x) <= _key(y);
+        return !isNaN(x) && !isNaN(y) && _key(x) <= _key(y);
     }
 
     /// @notice Whether the pattern is a NaN.
-    function isNan(uint256 x) internal pure returns (bool) {
+    function isNaN(uint256 x) internal pure returns (bool) {
         return x & _ABS > INF;
     }
 
@@ -201,7 +201,7 @@ library Float32 {
             if (e >= 150) return canonical(x); // integral, infinite or NaN
             uint256 shift = 150 - e;
             m = (m + (1 << (shift - 1)) - 1 + ((m >> shift) & 1)) >> shift;
-            return pack(x >> 31 & 1, m, 0);
+            return roundPack(x >> 31 & 1, m, 0);
         }
     }
 
@@ -213,7 +213,7 @@ library Float32 {
             uint256 sign = x >> 31 & 1;
             uint256 shift = 150 - e;
             if (sign != 0) m += (1 << shift) - 1;
-            return pack(sign, m >> shift, 0);
+            return roundPack(sign, m >> shift, 0);
         }
     }
 
@@ -223,7 +223,7 @@ library Float32 {
         unchecked {
             if (x & _ABS >= INF) return canonical(x);
             (uint256 m, uint256 e) = _finite(x & _ABS);
-            return pack(x >> 31 & 1, m, int256(e) - 150 + n);
+            return roundPack(x >> 31 & 1, m, int256(e) - 150 + n);
         }
     }
 
@@ -239,7 +239,7 @@ library Float32 {
     /// @notice The pattern nearest to an integer, in one rounding; 0 gives +0.
     function fromInt(int256 value) internal pure returns (uint256) {
         unchecked {
-            return value < 0 ? pack(1, uint256(-value), 0) : pack(0, uint256(value), 0);
+            return value < 0 ? roundPack(1, uint256(-value), 0) : roundPack(0, uint256(value), 0);
         }
     }
 
@@ -247,7 +247,7 @@ library Float32 {
     /// @param bits width of the signed result, 2 to 128
     function toInt(uint256 x, uint256 bits) internal pure returns (int256) {
         unchecked {
-            if (isNan(x)) return 0;
+            if (isNaN(x)) return 0;
             bool negative = x & SIGN != 0;
             uint256 limit = 1 << (bits - 1); // 2^(bits-1) below, one less above
             (uint256 m, uint256 e) = _finite(x & _ABS);

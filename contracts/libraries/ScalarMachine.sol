@@ -16,7 +16,7 @@ library ScalarMachine {
     uint256 private constant _M32 = 0xffffffff;
 
     /// @notice The word that the code computes from operand words.
-    function evaluate(bytes calldata code, uint256[] memory operands) internal pure returns (uint256) {
+    function evaluate(bytes calldata code, uint256[] calldata operands) internal pure returns (uint256) {
         unchecked {
             uint256 m = operands.length;
             if (m > MAX_OPERANDS || code.length > MAX_CODE || code.length % 8 != 0) return 0;

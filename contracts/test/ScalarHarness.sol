@@ -11,6 +11,25 @@ contract ScalarHarness {
         return ScalarMachine.evaluate(code, operands);
     }
 
+    /// @notice The word of the code for each row of operand words.
+    function evaluateRows(bytes calldata code, uint256[][] calldata rows)
+        external
+        pure
+        returns (uint256[] memory words)
+    {
+        words = new uint256[](rows.length);
+        for (uint256 i = 0; i < rows.length; ++i) {
+            words[i] = ScalarMachine.evaluate(code, rows[i]);
+        }
+    }
+
+    /// @notice The gas of one evaluation.
+    function gasOf(bytes calldata code, uint256[] calldata operands) external view returns (uint256) {
+        uint256 before = gasleft();
+        ScalarMachine.evaluate(code, operands);
+        return before - gasleft();
+    }
+
     /// @notice One operation on many pairs of words.
     function execute(uint8 op, uint256[2][] calldata pairs) external view returns (uint256[] memory results) {
         results = new uint256[](pairs.length);
@@ -34,6 +53,6 @@ contract ScalarHarness {
         pure
         returns (uint32)
     {
-        return Philox.randomWord(element, stream, step, key);
+        return uint32(Philox.element(element, stream, step[0], step[1], key[0], key[1]));
     }
 }
