@@ -1,0 +1,144 @@
+"""The stage of a demo: a chain, a store, keys, and the commands that act on them, in one private folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from assay.ledger.process import spawn
+from assay.protocol.errors import AssayError, ExitCode, InvariantError, UserError
+
+COMMAND_LIMIT_S: Final = 240.0
+PARALLEL: Final = 2
+PASSWORD: Final = "demo"
+"""The demo's keys protect nothing: test tokens on a private chain."""
+
+Environment = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """An actor of the demo: its role, the name of its key, and what it does wrong."""
+
+    role: str
+    name: str
+    cheat: str = "none"
+    lazy: bool = False
+
+
+class CommandFailed(UserError):
+    """A command of the demo ended with an error; its own words are the message."""
+
+    remedy = "Run the demo with -v to see every command; `make setup` repairs an installation."
+
+
+class Stage:
+    """Runs `assay` commands in the demo's environment, each printed first where asked for."""
+
+    def __init__(self, folder: Path, rpc_url: str, talk: Any = None) -> None:
+        self.folder = folder
+        self.keys_dir = folder / "keys"
+        self.store = folder / "store"
+        self.logs = folder / "logs"
+        for path in (self.keys_dir, self.store, self.logs):
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._password = folder / "password"
+        self._password.write_text(PASSWORD)
+        self._password.chmod(0o600)
+        self._talk = talk
+        self.environment: Environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "ETH_"))},
+            **{
+                name: os.environ[name]
+                for name in ("ASSAY_ANVIL", "ASSAY_ARTIFACTS", "ASSAY_CACHE")
+                if name in os.environ
+            },
+            "ASSAY_CONFIG": str(folder / "no-config.toml"),
+            "ETH_RPC_URL": rpc_url,
+            "ETH_PASSWORD": str(self._password),
+            "ASSAY_KEYS_DIR": str(self.keys_dir),
+            "ASSAY_STORE": str(self.store),
+            # Every process uses one thread: they share the cores, and bits do not depend on it.
+            "OMP_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+        }
+
+    def name_run(self, address: str) -> None:
+        """Later commands are about this run."""
+        self.environment["ASSAY_RUN"] = address
+
+    def run(self, *words: str) -> dict[str, Any]:
+        """The JSON that a command prints. Raises CommandFailed with what the command said."""
+        self._show(words)
+        done = subprocess.run(
+            [sys.executable, "-m", "assay", *words, "--json"],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_LIMIT_S,
+            stdin=subprocess.DEVNULL,
+            cwd=self.folder,
+        )
+        if done.returncode != 0:
+            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+            error = CommandFailed(f"`assay {shlex.join(words)}` ended with exit code {done.returncode}: {last}")
+            if done.returncode in set(ExitCode):
+                error.details["exit_code"] = done.returncode
+            raise error
+        try:
+            found: dict[str, Any] = json.loads(done.stdout)
+        except ValueError as error:
+            raise InvariantError(f"`assay {shlex.join(words)}` printed no JSON.", code="NoJson") from error
+        return found
+
+    def run_all(self, commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """Several independent commands, a few at a time; the results in their order."""
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            return list(pool.map(lambda words: self.run(*words), commands))
+
+    def start(self, player: Player) -> subprocess.Popen[bytes]:
+        """Starts an actor by the command a person would type; it ends with this process, however that ends."""
+        words = [player.role, "start", "--key", player.name, "--data-dir", str(self.folder / "actors" / player.name)]
+        if player.role == "solver" and player.cheat != "none":
+            words += ["--cheat", player.cheat]
+        if player.lazy:
+            words += ["--lazy"]
+        self._show(words)
+        log = self.logs / f"{player.name}.log"
+        return spawn([sys.executable, "-m", "assay", *words], log=log, env=self.environment, cwd=self.folder)
+
+    def log_tail(self, player: Player, lines: int = 5) -> str:
+        """The last lines that an actor said."""
+        try:
+            return "\n".join((self.logs / f"{player.name}.log").read_text(errors="replace").splitlines()[-lines:])
+        except OSError:
+            return ""
+
+    def join_commands(self) -> list[str]:
+        """What a stranger types to take part."""
+        exports = ("ETH_RPC_URL", "ASSAY_STORE", "ASSAY_RUN")
+        return [
+            "export " + " ".join(f"{name}={shlex.quote(self.environment[name])}" for name in exports),
+            "assay key new me --json",
+            f"ETH_PASSWORD={shlex.quote(str(self._password))} assay ledger faucet ADDRESS --tokens 1000 "
+            f"--key faucet --keys-dir {shlex.quote(str(self.keys_dir))}",
+            "assay ledger stake 500 --key me --yes",
+            "assay solver start --key me --data-dir ./me",
+        ]
+
+    def _show(self, words: Sequence[str]) -> None:
+        if self._talk is not None:
+            self._talk(f"$ assay {shlex.join(words)}")
+
+
+def first_error(error: BaseException) -> str:
+    """One line about an error."""
+    return error.explain() if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
