@@ -19,8 +19,6 @@ from assay.protocol.errors import AssayError, ConfigError
 from assay.protocol.types import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from eth_account.signers.local import LocalAccount
     from web3.contract import Contract
 
@@ -48,7 +46,7 @@ LEAVES: Final = {
     "rank": "RankLeaf",
     "random": "RandomLeaf",
 }
-"""Family to the contract that computes one of its elements; the other families have none."""
+"""Family to the contract that computes one of its elements, from family 2 on in the order of their codes."""
 
 
 class DeploymentFailed(ConfigError):
@@ -90,28 +88,27 @@ def deploy_seed(chain: Chain, account: LocalAccount) -> Address:
     return chain.deploy(account, "PrevrandaoSeed")[0]
 
 
-def deploy_leaves(chain: Chain, account: LocalAccount) -> dict[str, Address]:
-    """The stateless leaf contracts, which any number of runs share; by family."""
-    return {family: chain.deploy(account, name)[0] for family, name in LEAVES.items()}
+def deploy_arbiter(chain: Chain, account: LocalAccount) -> Address:
+    """The leaves and the contract that asks them; stateless, shared by any number of runs."""
+    leaves = [chain.deploy(account, name)[0] for name in LEAVES.values()]
+    return chain.deploy(account, "Arbiter", leaves)[0]
 
 
 def deploy_run(
-    chain: Chain,
-    account: LocalAccount,
-    charter: Charter,
-    *,
-    game: str = "Game",
-    game_arguments: Callable[[Address], tuple[Any, ...]] = lambda charter: (charter,),
+    chain: Chain, account: LocalAccount, charter: Charter, arbiter: Address | None = None, *, game: str = "Game"
 ) -> Run:
     """Create every contract of a run and verify how they are wired.
 
-    The account must send nothing else meanwhile. `game` and `game_arguments` (of the charter's address) name the
-    dispute game's contract and its constructor arguments.
+    `charter` names token, seed source and sponsor; `arbiter` may be one that serves other runs (None: a new one). The
+    account must send nothing else meanwhile. `game` is another contract than the dispute game, for tests, constructed
+    from the charter's address alone.
 
     Raises RejectedError under the constructors' own names (checked here first, so a bad charter costs no gas),
     DeploymentFailed, WiringWrong.
     """
     check_charter(charter, chain.head().timestamp)
+    if arbiter is None and game == "Game":
+        arbiter = deploy_arbiter(chain, account)
     sender = address_of(account)
     nonce = int(chain.read(lambda: chain.w3.eth.get_transaction_count(account.address)))
     expected = {name: create_address(sender, nonce + 1 + k) for k, name in enumerate(MODULE_CONTRACTS)}
@@ -120,7 +117,7 @@ def deploy_run(
         chain, account, "Charter", create_address(sender, nonce), charter.as_tuple(), modules_tuple(modules)
     )
     for name, contract in MODULE_CONTRACTS.items():
-        arguments = game_arguments(address) if name == "game" else (address,)
+        arguments = (address, arbiter) if name == "game" and arbiter is not None else (address,)
         _create(chain, account, game if name == "game" else contract, expected[name], *arguments)
     return verify_run(chain, Run(address, charter, modules))
 

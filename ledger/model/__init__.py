@@ -1,19 +1,13 @@
 """The executable model of a run's contracts: the same rules, names and refusals, without a chain.
 
 Chain time and randomness are arguments; nothing here does I/O. A method that refuses raises `RejectedError` whose code
-is the contract's custom error. Most check before they change anything; `Ledger.transact` gives the chain's
-all-or-nothing where a caller needs it.
+is the contract's custom error, and has changed nothing.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
-from typing import TypeVar
-
 from assay.protocol.charter import Charter
 from assay.protocol.claims import ClaimKind, ClaimRef, claim_id
-from assay.protocol.errors import AssayError
 from assay.protocol.types import Address, Digest
 
 from .audit import Audit
@@ -21,8 +15,6 @@ from .outers import Outers
 from .rounds import Rounds
 from .settlement import Settlement
 from .vault import Vault
-
-T = TypeVar("T")
 
 
 class Ledger:
@@ -59,16 +51,6 @@ class Ledger:
         if isinstance(book, Rounds):
             return book.on_closed(ref, convicted)
         return book.on_closed(ref, convicted, now)
-
-    def transact(self, action: Callable[[], T]) -> T:
-        """`action()`, or no change at all when it raises."""
-        # The charter never changes, and the books refer to this very object.
-        before = copy.deepcopy(self.__dict__, {id(self): self, id(self.charter): self.charter})
-        try:
-            return action()
-        except AssayError:
-            self.__dict__.update(before)
-            raise
 
 
 __all__ = ["Ledger"]

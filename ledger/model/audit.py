@@ -145,7 +145,7 @@ class Audit(Registry):
             recorded.append((hidden, leaf.seat, claimed))
         return recorded
 
-    def close(self, round_: Round, who: Address, now: int) -> int:
+    def check_close(self, round_: Round, who: Address, now: int) -> int:
         """Duties due a wage. Raises NotAttested, AlreadyClosed, GamesOpen, TooEarly."""
         attendance = self.attendances.get((round_, who))
         if attendance is None or not attendance.revealed:
@@ -155,11 +155,15 @@ class Audit(Registry):
         if attendance.open_games:
             raise refuse("GamesOpen", count=attendance.open_games)
         if self.attesters[who].convicted_at:
-            attendance.closed = True
             return 0
         not_before(now, self.ledger.rounds.times(round_).challenge_until + 1)
-        attendance.closed = True
         return attendance.duties
+
+    def close(self, round_: Round, who: Address, now: int) -> int:
+        """End an attester's round. Raises what `check_close` raises."""
+        duties = self.check_close(round_, who, now)
+        self.attendances[round_, who].closed = True
+        return duties
 
     def revealers(self, round_: Round) -> int:
         """Attesters who revealed leaves in a round."""

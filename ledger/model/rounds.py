@@ -211,14 +211,18 @@ class Rounds:
         )
         return optimizer, initial_state(parameters, optimizer, scalars)
 
-    def close(self, round_: Round, seat: Seat, now: int) -> tuple[Fate, Address]:
-        """Raises CommitmentNotFound, AlreadyClosed, GamesOpen, TooEarly, BaseNotFinal."""
+    def check_close(self, round_: Round, seat: Seat, now: int) -> Fate:
+        """How a commitment has ended. Raises CommitmentNotFound, AlreadyClosed, GamesOpen, TooEarly, BaseNotFinal."""
         commitment = self._existing(round_, seat)
         if commitment.closed:
             raise refuse("AlreadyClosed", round=round_, seat=seat)
         if commitment.open_games:
             raise refuse("GamesOpen", count=commitment.open_games)
-        fate = self._fate_of(round_, seat, commitment, now)
+        return self._fate_of(round_, seat, commitment, now)
+
+    def close(self, round_: Round, seat: Seat, now: int) -> tuple[Fate, Address]:
+        """End a commitment and release what is left of its lock. Raises what `check_close` raises."""
+        fate, commitment = self.check_close(round_, seat, now), self.commitments[round_, seat]
         commitment.closed = True
         if fate is not Fate.CONVICTED:
             self.ledger.vault.release(ids.commitment_lock(round_, seat))

@@ -79,20 +79,25 @@ class Settlement:
     # --- earnings
 
     def settle_work(self, round_: Round, seat: Seat, now: int) -> Fate:
-        """Raises what `Rounds.close` raises, and EscrowShort."""
+        """Raises what `Rounds.check_close` raises, and EscrowShort."""
         economics = self.ledger.charter.economics
+        final = self.ledger.rounds.check_close(round_, seat, now) is Fate.FINAL
+        # Excluded but true work is paid like any other; what is void or convicted is paid to nobody else.
+        pay = economics.price if final and economics.pays else 0
+        self._check_escrow(round_, pay)
         fate, solver = self.ledger.rounds.close(round_, seat, now)
         self.settled_work[round_] = self.settled_work.get(round_, 0) + 1
-        if fate is Fate.FINAL:
-            self._pay_out(round_, solver, economics.price if economics.pays else 0)
-            shares = Wei(economics.shares_per_unit * economics.units)
-            self._credit(ids.work_grant(round_, seat), solver, shares, round_, for_duties=False)
+        self._pay_out(round_, solver, pay)
+        shares = Wei(economics.shares_per_unit * economics.units if final else 0)
+        self._credit(ids.work_grant(round_, seat), solver, shares, round_, for_duties=False)
         return fate
 
     def settle_duties(self, round_: Round, attester: Address, now: int) -> int:
-        """Raises what `Audit.close` raises, and EscrowShort."""
+        """Raises what `Audit.check_close` raises, and EscrowShort."""
         economics = self.ledger.charter.economics
-        duties = self.ledger.audit.close(round_, attester, now)
+        duties = self.ledger.audit.check_close(round_, attester, now)
+        self._check_escrow(round_, duties * economics.wage)
+        self.ledger.audit.close(round_, attester, now)
         self.settled_attesters[round_] = self.settled_attesters.get(round_, 0) + 1
         self._pay_out(round_, attester, duties * economics.wage)
         shares = Wei(duties * economics.shares_per_duty)
@@ -130,12 +135,13 @@ class Settlement:
         if amount:
             self.grants[grant_id] = Grant(owner, amount, self.vests_at(round_), for_duties)
 
-    def _pay_out(self, round_: Round, to: Address, amount: int) -> None:
-        if not amount:
-            return
-        from_reserve = min(amount, self.reserved[round_])
-        needed = self.reserved_total - from_reserve + amount
-        if self.escrow < needed:
+    def _check_escrow(self, round_: Round, amount: int) -> None:
+        """A payment comes from the round's reserve, and beyond it from what no other round has reserved."""
+        needed = self.reserved_total - min(amount, self.reserved[round_]) + amount
+        if amount and self.escrow < needed:
             raise refuse("EscrowShort", escrow=self.escrow, needed=needed)
-        self.reserved[round_] -= from_reserve
-        self.ledger.vault.seize(ids.escrow_lock(), to, Wei(amount))
+
+    def _pay_out(self, round_: Round, to: Address, amount: int) -> None:
+        if amount:
+            self.reserved[round_] -= min(amount, self.reserved[round_])
+            self.ledger.vault.seize(ids.escrow_lock(), to, Wei(amount))

@@ -1,4 +1,4 @@
-"""A run on a node of its own, driven by unlocked accounts at exact chain times. Shared by tests of the run's contracts."""
+"""A run on a node of its own, driven by unlocked accounts at exact chain times, for tests of the run's contracts."""
 
 from __future__ import annotations
 
@@ -237,9 +237,8 @@ class World:
 def _event(entry: Mapping[str, Any], log: Mapping[str, Any]) -> SimpleNamespace:
     indexed = [i for i in entry["inputs"] if i["indexed"]]
     plain = [i for i in entry["inputs"] if not i["indexed"]]
-    values = dict(
-        zip((i["name"] for i in plain), decode([harness._type(i) for i in plain], bytes.fromhex(log["data"][2:])))
-    )
+    data = decode([harness._type(i) for i in plain], bytes.fromhex(log["data"][2:]))
+    values = dict(zip((i["name"] for i in plain), data, strict=True))
     for item, topic in zip(indexed, log["topics"][1:], strict=True):
         values[item["name"]] = decode([harness._type(item)], bytes.fromhex(topic[2:]))[0]
     return SimpleNamespace(**{name: _plain(v) for name, v in values.items()})
