@@ -23,19 +23,22 @@ library Float32 {
     /// @param magnitude at most 2^255
     /// @param exponent within +-2^254
     function roundPack(uint256 sign, uint256 magnitude, int256 exponent) internal pure returns (uint256) {
+        return magnitude == 0 ? sign << 31 : _round(sign, magnitude, bitLength(magnitude), exponent);
+    }
+
+    /// @dev roundPack of a magnitude that is not zero and whose bit length is known.
+    function _round(uint256 sign, uint256 magnitude, uint256 bits, int256 exponent) private pure returns (uint256) {
         unchecked {
-            if (magnitude == 0) return sign << 31;
-            int256 top = int256(bitLength(magnitude)) + exponent; // the value lies in [2^(top-1), 2^top)
+            int256 top = int256(bits) + exponent; // the value lies in [2^(top-1), 2^top)
             if (top > 128) return sign << 31 | INF;
             if (top < _LOWEST) return sign << 31; // below half of the smallest subnormal
             int256 lsb = top - 24; // exponent of the last bit that the result keeps
             if (lsb < _LOWEST) lsb = _LOWEST;
-            if (lsb <= exponent) {
-                magnitude <<= uint256(exponent - lsb);
-            } else {
+            if (lsb > exponent) {
                 uint256 shift = uint256(lsb - exponent);
-                uint256 odd = (magnitude >> shift) & 1;
-                magnitude = (magnitude + (1 << (shift - 1)) - 1 + odd) >> shift;
+                magnitude = (magnitude + (1 << (shift - 1)) - 1 + ((magnitude >> shift) & 1)) >> shift;
+            } else {
+                magnitude <<= uint256(exponent - lsb);
             }
             // A subnormal has no hidden bit and field 0; adding the fields lets a carry walk into the exponent by itself.
             return sign << 31 | ((uint256(lsb - _LOWEST) << 23) + magnitude);
@@ -68,20 +71,35 @@ library Float32 {
         unchecked {
             (x, y) = (x & _WORD, y & _WORD);
             if (x & _ABS < y & _ABS) (x, y) = (y, x); // from here on |x| >= |y|, and a NaN is x
-            if (x & _ABS >= INF) return x & _ABS > INF || (y & _ABS == INF && x != y) ? NAN : x;
-            (uint256 mx, uint256 ex) = _finite(x);
-            (uint256 my, uint256 ey) = _finite(y);
-            uint256 distance = ex - ey;
+            bool same = (x ^ y) < SIGN;
+            uint256 sign = x >> 31;
+            (x, y) = (x & _ABS, y & _ABS);
+            if (x >= INF) return x > INF || (y == INF && !same) ? NAN : sign << 31 | INF;
+            uint256 ex = x >> 23;
+            if (ex == 0) {
+                // two subnormals: exact, and a carry makes a normal number by itself
+                if (same) return sign << 31 | (x + y);
+                return x == y ? 0 : sign << 31 | (x - y);
+            }
+            (uint256 my, uint256 distance) = _finite(y);
+            distance = ex - distance;
             if (distance > 31) {
                 // y is below 2^-8 of the last bit of x: any non-zero value down there rounds alike
                 distance = 31;
                 if (my != 0) my = 1;
             }
-            bool same = (x ^ y) < SIGN;
-            mx <<= distance;
-            uint256 total = same ? mx + my : mx - my;
-            if (total == 0) return same ? x : 0;
-            return roundPack(x >> 31, total, int256(ex) - int256(distance) - 150);
+            uint256 total = ((x & _MANTISSA) | _HIDDEN) << distance;
+            uint256 bits = distance + 24;
+            if (same) {
+                total += my;
+                bits += total >> bits;
+            } else {
+                total -= my;
+                if (total == 0) return 0;
+                if (distance < 2) bits = bitLength(total);
+                else bits = bits - 1 + (total >> (bits - 1));
+            }
+            return _round(sign, total, bits, int256(ex) - int256(distance) - 150);
         }
     }
 
@@ -100,7 +118,10 @@ library Float32 {
             }
             (uint256 mx, uint256 ex) = _finite(x);
             (uint256 my, uint256 ey) = _finite(y);
-            return roundPack(sign, mx * my, int256(ex + ey) - 300);
+            mx *= my;
+            // of two normal numbers the product has 47 or 48 bits
+            if (mx >> 46 != 0) return _round(sign, mx, 47 + (mx >> 47), int256(ex + ey) - 300);
+            return roundPack(sign, mx, int256(ex + ey) - 300);
         }
     }
 
@@ -119,8 +140,13 @@ library Float32 {
             // 50 extra bits leave at least 26 in the quotient of the smallest subnormal; the remainder is sticky
             mx <<= 50;
             uint256 quotient = mx / my;
-            uint256 sticky = quotient * my == mx ? 0 : 1;
-            return roundPack(sign, quotient << 1 | sticky, int256(ex) - int256(ey) - 51);
+            quotient = quotient << 1 | (quotient * my == mx ? 0 : 1);
+            int256 exponent = int256(ex) - int256(ey) - 51;
+            // of two normal numbers the quotient with its sticky bit has 51 or 52 bits
+            if (quotient >> 50 != 0 && quotient >> 52 == 0) {
+                return _round(sign, quotient, 51 + (quotient >> 51), exponent);
+            }
+            return roundPack(sign, quotient, exponent);
         }
     }
 
@@ -136,16 +162,14 @@ library Float32 {
             int256 exponent = int256(e) - 150 - int256(shift);
             if (exponent & 1 != 0) (m, exponent) = (m << 1, exponent - 1);
             m <<= shift;
-            // Newton from above: 2^25.5 is at most a factor 2 off, five steps leave less than one
-            uint256 root = 47453133;
-            root = (root + m / root) >> 1;
-            root = (root + m / root) >> 1;
+            // The first guess is at most 6 % too large, and Newton's steps stay above the root: three leave less than one.
+            uint256 root = (m >> 26) + (1 << 24);
             root = (root + m / root) >> 1;
             root = (root + m / root) >> 1;
             root = (root + m / root) >> 1;
             if (root * root > m) --root;
-            uint256 sticky = root * root == m ? 0 : 1;
-            return roundPack(0, root << 1 | sticky, exponent / 2 - 1);
+            root = root << 1 | (root * root == m ? 0 : 1);
+            return _round(0, root, 26 + (root >> 26), exponent / 2 - 1);
         }
     }
 
@@ -223,7 +247,8 @@ library Float32 {
         unchecked {
             if (x & _ABS >= INF) return canonical(x);
             (uint256 m, uint256 e) = _finite(x & _ABS);
-            return roundPack(x >> 31 & 1, m, int256(e) - 150 + n);
+            uint256 bits = m < _HIDDEN ? bitLength(m) : 24;
+            return m == 0 ? x & SIGN : _round(x >> 31 & 1, m, bits, int256(e) - 150 + n);
         }
     }
 

@@ -23,20 +23,24 @@ library ScalarMachine {
             uint256 count = m + code.length / 8;
             if (count == 0) return 0;
             // Registers that are not computed yet are zero, which is what reading them gives.
-            uint256[] memory registers = new uint256[](count);
+            uint256[72] memory registers;
             for (uint256 i = 0; i < m; ++i) {
                 registers[i] = operands[i];
             }
-            for (uint256 i = 0; i < code.length; i += 8) {
-                uint256 instruction = uint64(bytes8(code[i:i + 8]));
-                registers[m++] = _execute(instruction, registers);
+            for (uint256 at = 0; at < code.length; at += 32) {
+                // four instructions, the last slice filled with zeros
+                uint256 four = uint256(bytes32(code[at:]));
+                for (uint256 i = 0; i < 4 && m < count; ++i) {
+                    registers[m++] = _execute(four >> 192, registers);
+                    four <<= 64;
+                }
             }
             return registers[count - 1];
         }
     }
 
     /// @dev The word of one instruction: constants and select here, the rest by type.
-    function _execute(uint256 instruction, uint256[] memory registers) private pure returns (uint256) {
+    function _execute(uint256 instruction, uint256[72] memory registers) private pure returns (uint256) {
         unchecked {
             uint256 op = instruction >> 56;
             uint256 imm = instruction & _M32;
@@ -135,8 +139,8 @@ library ScalarMachine {
     }
 
     /// @dev A register, 0 where there is none.
-    function _read(uint256[] memory registers, uint256 r) private pure returns (uint256) {
-        return r < registers.length ? registers[r] : 0;
+    function _read(uint256[72] memory registers, uint256 r) private pure returns (uint256) {
+        return r < 72 ? registers[r] : 0;
     }
 
     /// @dev The low 32 bits, sign-extended.
