@@ -17,19 +17,27 @@ fi
 PYTHON="${PYTHON:-$(command -v python3.11 || command -v python3 || true)}"
 [ -n "$PYTHON" ] || die "Python 3.11 is missing: install it, or name it with 'make setup PYTHON=/path/to/python3.11'"
 
-py_stamp=".venv/.assay-$(key requirements.lock requirements-torch.in pyproject.toml)"
+py_stamp=".venv/.assay-$(key requirements.lock requirements-torch.in)"
+own_stamp=".venv/.own-$(key pyproject.toml)"
 if [ ! -e "$py_stamp" ]; then
   "$PYTHON" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
     || die "Python 3.11 is needed, $PYTHON is $("$PYTHON" -V 2>&1): name another with 'make setup PYTHON=...'"
   echo "setup: installing Python packages into .venv (about 1.5 GB on disk, once)" >&2
-  rm -f .venv/.assay-*
-  "$PYTHON" -m venv --clear .venv
+  # An environment knows its own path; in a moved clone it is made anew, otherwise it is brought up to date in place.
+  moved=--clear
+  [ -x .venv/bin/pip ] && head -3 .venv/bin/pip | grep -qF "$PWD/.venv/bin/" && moved=
+  rm -f .venv/.assay-* .venv/.own-*
+  "$PYTHON" -m venv $moved .venv
   # The lock holds everything with hashes, torch's own needs too; torch comes after, so it pulls nothing that is not locked
   # except, for a CUDA build, the CUDA libraries that go with it.
-  .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements.lock
-  .venv/bin/pip install --quiet --disable-pip-version-check --only-binary :all: -r requirements-torch.in
-  .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements.lock
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -r requirements-torch.in
   touch "$py_stamp"
+fi
+if [ ! -e "$own_stamp" ]; then
+  rm -f .venv/.own-*
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+  touch "$own_stamp"
 fi
 
 js_stamp="node_modules/.assay-$(key package-lock.json)"
