@@ -1,4 +1,4 @@
-"""Deploys the contracts of a run, and finds those of a run that exists.
+"""Deploys the contracts of a run.
 
 The contracts take the charter's address alone and hold each other's addresses for ever, so all addresses are computed
 before the first is created (CREATE: deployer and nonce), written into the charter, and verified after the last.
@@ -6,13 +6,15 @@ before the first is created (CREATE: deployer and nonce), written into the chart
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from eth_utils.crypto import keccak
+from web3.exceptions import BadFunctionCallOutput
 
 from assay.ledger.artifacts import load_artifact
 from assay.ledger.chain import Chain, address_of
+from assay.ledger.run import Run
 from assay.protocol.charter import Charter, Modules, modules_tuple
 from assay.protocol.economics import check_charter
 from assay.protocol.errors import AssayError, ConfigError
@@ -20,7 +22,6 @@ from assay.protocol.types import Address
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
-    from web3.contract import Contract
 
 MODULE_CONTRACTS: Final = {
     "vault": "Vault",
@@ -59,15 +60,6 @@ class WiringWrong(ConfigError):
     """A contract at the run's address is missing or belongs to another run."""
 
     remedy = "Check the address of the run (its charter) and the RPC URL."
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run that exists: its charter's address, its terms, and where its contracts are."""
-
-    address: Address
-    charter: Charter
-    modules: Modules
 
 
 def create_address(deployer: Address, nonce: int) -> Address:
@@ -109,6 +101,7 @@ def deploy_run(
     check_charter(charter, chain.head().timestamp)
     if arbiter is None and game == "Game":
         arbiter = deploy_arbiter(chain, account)
+    first_block = chain.head().number
     sender = address_of(account)
     nonce = int(chain.read(lambda: chain.w3.eth.get_transaction_count(account.address)))
     expected = {name: create_address(sender, nonce + 1 + k) for k, name in enumerate(MODULE_CONTRACTS)}
@@ -119,54 +112,24 @@ def deploy_run(
     for name, contract in MODULE_CONTRACTS.items():
         arguments = (address, arbiter) if name == "game" and arbiter is not None else (address,)
         _create(chain, account, game if name == "game" else contract, expected[name], *arguments)
-    return verify_run(chain, Run(address, charter, modules))
+    return verify_wiring(Run(chain, address, first_block))
 
 
-def load_run(chain: Chain, address: Address) -> Run:
-    """The run whose charter is at this address, with its wiring verified.
-
-    Raises WiringWrong.
-    """
-    contract = chain.contract("Charter", address)
-    if not chain.read(lambda: chain.w3.eth.get_code(contract.address)):
-        raise WiringWrong(f"There is no contract at 0x{address.hex()}.", address=address)
-    charter = Charter.from_tuple(_values(chain.call(contract.functions.terms())))
-    modules = Modules(*(_address(a) for a in _values(chain.call(contract.functions.modules()))))
-    return verify_run(chain, Run(address, charter, modules))
-
-
-def verify_run(chain: Chain, run: Run) -> Run:
+def verify_wiring(run: Run) -> Run:
     """The run itself, once every contract of it is found to exist and to name this charter.
 
     Raises WiringWrong.
     """
-    charter = chain.contract("Charter", run.address)
-    identity = bytes(chain.call(charter.functions.run()))
-    if identity != run.charter.run:
-        raise WiringWrong("The terms on chain are not those of the charter.", found=identity, wanted=run.charter.run)
     for field in fields(Modules):
-        address = getattr(run.modules, field.name)
-        contract = chain.contract("Vault", address)  # every module has charter()
+        address: Address = getattr(run.modules, field.name)
+        contract = run.chain.contract("Vault", address)  # every module has charter()
         try:
-            named = _address(chain.call(contract.functions.charter()))
-        except (AssayError, ValueError) as error:
+            named = run.chain.call(contract.functions.charter())
+        except (AssayError, BadFunctionCallOutput) as error:
             raise WiringWrong(f"The {field.name} contract at 0x{address.hex()} does not answer.") from error
-        if named != run.address:
-            raise WiringWrong(f"The {field.name} contract belongs to another run.", found=named, wanted=run.address)
+        if bytes.fromhex(named[2:]) != run.address:
+            raise WiringWrong(f"The {field.name} contract belongs to another run.", found=named)
     return run
-
-
-def contracts_of(chain: Chain, run: Run) -> dict[str, Contract]:
-    """The run's contracts by the names of `Modules`, and `charter`, `token`."""
-    named = {
-        field.name: chain.contract(MODULE_CONTRACTS[field.name], getattr(run.modules, field.name))
-        for field in fields(Modules)
-    }
-    return {
-        **named,
-        "charter": chain.contract("Charter", run.address),
-        "token": chain.contract("TestToken", run.charter.token),
-    }
 
 
 def _create(chain: Chain, account: LocalAccount, name: str, wanted: Address, *arguments: Any) -> Address:
@@ -178,14 +141,3 @@ def _create(chain: Chain, account: LocalAccount, name: str, wanted: Address, *ar
     if address != wanted:
         raise DeploymentFailed(f"{name} was created at another address: the account sent something else meanwhile.")
     return address
-
-
-def _values(value: Any) -> Any:
-    """A decoded struct as plain nested tuples."""
-    if isinstance(value, dict):
-        value = tuple(value.values())
-    return tuple(_values(v) for v in value) if isinstance(value, list | tuple) else value
-
-
-def _address(value: Any) -> Address:
-    return Address(bytes.fromhex(value.removeprefix("0x")) if isinstance(value, str) else bytes(value))

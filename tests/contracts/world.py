@@ -18,7 +18,7 @@ from eth_hash.auto import keccak
 
 from assay.ledger import artifacts
 from assay.ledger.chain import Chain
-from assay.ledger.deploy import MODULE_CONTRACTS, Run, deploy_run
+from assay.ledger.deploy import MODULE_CONTRACTS, deploy_run
 from assay.ledger.node import Node
 from assay.protocol.charter import Charter, Clocks, Economics, ProgramRef, Training, Windows
 from assay.protocol.digests import program_digest
@@ -117,9 +117,9 @@ def charter(**changes: Any) -> Charter:
 
 
 @contextmanager
-def fresh_artifacts(folder: Path) -> Iterator[None]:
+def fresh_artifacts(folder: Path, names: Sequence[str]) -> Iterator[None]:
     """The contracts as the sources stand now, where `load_artifact` finds them."""
-    for name in NAMES:
+    for name in names:
         built = harness.artifact(name)
         (folder / f"{name}.sol").mkdir(parents=True, exist_ok=True)
         document = {"abi": built.abi, "bytecode": {"object": "0x" + built.bytecode.hex()}}
@@ -148,24 +148,39 @@ class Rejected(Exception):
 class World:
     """One node, one run, `accounts` unlocked people with tokens and an allowance to the vault."""
 
-    def __init__(self, folder: Path, terms: Charter | None = None, accounts: int = 12, tokens: int = 100_000) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        terms: Charter | None = None,
+        *,
+        accounts: int = 12,
+        tokens: int = 100_000,
+        token: str = "TestToken",
+    ) -> None:
         self.node = Node(accounts=accounts, genesis_time=START)
         self._connection = http.client.HTTPConnection("127.0.0.1", self.node.port, timeout=60)
         self.people = [Address(bytes.fromhex(Account.from_key(k).address[2:])) for k in self.node.dev_keys]
         self.now = START
         self._ids = 0
-        with fresh_artifacts(folder):
+        with fresh_artifacts(folder, [*NAMES, token]):
             chain = Chain(self.node.url)
             self.chain_id = chain.chain_id
             deployer = Account.from_key(self.node.dev_keys[0])
-            token, _ = chain.deploy(deployer, "TestToken")
+            token_address, _ = chain.deploy(deployer, token)
             seed, _ = chain.deploy(deployer, "FixedSeed")
             terms = terms or charter()
-            terms = replace(terms, token=token, seed=seed, sponsor=self.people[0], revenue_tokens=(token,))
-            self.run: Run = deploy_run(chain, deployer, terms, game="PuppetGame")
+            terms = replace(
+                terms, token=token_address, seed=seed, sponsor=self.people[0], revenue_tokens=(token_address,)
+            )
+            self.run = deploy_run(chain, deployer, terms, game="PuppetGame")
         self.charter = terms
         addresses = {name: getattr(self.run.modules, name) for name in MODULE_CONTRACTS}
-        self.addresses: dict[str, Address] = {**addresses, "charter": self.run.address, "token": token, "seed": seed}
+        self.addresses: dict[str, Address] = {
+            **addresses,
+            "charter": self.run.address,
+            "token": token_address,
+            "seed": seed,
+        }
         contract_names = {**MODULE_CONTRACTS, "game": "PuppetGame", "charter": "Charter", "token": "TestToken"}
         self.artifacts = {key: harness.artifact(name) for key, name in contract_names.items()}
         self.now = int(self.rpc("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
