@@ -257,6 +257,7 @@ class Index:
     def on_lock_taken(self, args: Args, _: LogReceipt) -> None:
         game = self.state.games[int(args["gameId"])]
         game.bounty, game.burned = Wei(args["bounty"]), Wei(args["burned"])
+        game.taken = Wei(args["bounty"] + args["burned"] + args["reserved"])
 
 
 _HANDLERS: Final[dict[tuple[str, str], Callable[[Index, Args, LogReceipt], None]]] = {

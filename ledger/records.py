@@ -151,6 +151,7 @@ class GameRecord:
     verdict_tx: bytes | None = None
     bounty: Wei = Wei(0)  # noqa: RUF009 - an immutable amount
     burned: Wei = Wei(0)  # noqa: RUF009 - an immutable amount
+    taken: Wei = Wei(0)  # noqa: RUF009 - an immutable amount
 
     @property
     def is_over(self) -> bool:

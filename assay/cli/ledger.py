@@ -229,7 +229,7 @@ def faucet(
 def fund(chain: Chain, run: Run, faucet_account: LocalAccount, who: Address, wei: int, gas_wei: int) -> Any:
     """Mints test tokens and sends gas; returns the last receipt."""
     chain.transfer(faucet_account, who, gas_wei)
-    return chain.send(faucet_account, run.token.functions.mint("0x" + who.hex(), wei))
+    return chain.send(faucet_account, run.token.functions.mint(bytes(who), wei))
 
 
 def shares_of(run: Run, who: Address) -> dict[str, Any]:

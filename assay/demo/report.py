@@ -1,0 +1,198 @@
+"""What a demo ended in: one document for scripts, from chain and store, and what was measured on the way."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from eth_utils.address import to_checksum_address
+
+from assay.demo.play import Scene
+from assay.ledger.objects import Objects
+from assay.ledger.records import CommitmentRecord, GameRecord, RunState
+from assay.posting import read_card, read_corpus
+from assay.protocol.claims import ClaimKind
+from assay.protocol.nodes import Family
+from assay.protocol.types import Address, Digest
+
+SAMPLE_CHARACTERS = 200
+EAGER_STEPS = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How good the model was before and after, in nats per character, with a text that each generates."""
+
+    parameters: int
+    loss_before: float
+    loss_after: float
+    letter_entropy: float
+    sample_before: str
+    sample_after: str
+    eager_step_cpu: float
+    """CPU seconds of one step in stock eager f32 PyTorch, one thread."""
+
+
+def report(scene: Scene, quality: Quality) -> dict[str, Any]:
+    """The document that `assay demo --json` prints."""
+    state, run = scene.index.state, scene.run
+    players = {p.name: scene.addresses[p.name] for p in scene.cast.players}
+    cpu = {kind: round(seconds, 3) for kind, seconds in scene.meter.seconds.items()}
+    eager = quality.eager_step_cpu * trained_steps(state) * run.charter.training.steps_per_round
+    return {
+        "run": "0x" + run.address.hex(),
+        "rpc_url": scene.node.url,
+        "store": str(scene.stage.store),
+        "parameters": quality.parameters,
+        "rounds": len(state.rounds),
+        "val_loss_before": quality.loss_before,
+        "val_loss_after": quality.loss_after,
+        "letter_entropy": quality.letter_entropy,
+        "cheats": [str(c) for c in scene.options.cheats],
+        "slashed": [slashed_entry(g) for g in ordered(state) if g.convicted and g.bounty + g.burned],
+        "disputes": [dispute_entry(scene, g) for g in ordered(state) if g.is_over],
+        "shares": {
+            to_checksum_address(a): _ask(scene, run.shares.functions.balanceOf(to_checksum_address(a)))
+            for a in players.values()
+        },
+        "revenue": scene.revenue_paid,
+        "claimed": {to_checksum_address(a): _claimed(scene, a) for a in players.values()},
+        "conservation_difference": conservation_difference(scene),
+        "cpu_seconds": cpu,
+        "wall_seconds": round(time.monotonic() - scene.started, 1),
+        "decentralization_multiplier": round(sum(cpu.values()) / eager, 2) if eager else None,
+        "peak_pss_bytes": scene.meter.peak_pss,
+    }
+
+
+def ordered(state: RunState) -> list[GameRecord]:
+    """Games by number."""
+    return [state.games[game_id] for game_id in sorted(state.games)]
+
+
+def slashed_entry(game: GameRecord) -> dict[str, Any]:
+    """A lock that a conviction took; amounts in wei."""
+    assert game.verdict_tx is not None
+    return {
+        "address": to_checksum_address(game.defender),
+        "amount": game.taken,
+        "role": "verifier" if game.ref.kind is ClaimKind.ATTESTATION else "solver",
+        "claim": "0x" + game.claim_id.hex(),
+        "kind": game.outcome.name,
+        "leaf_tx": "0x" + game.verdict_tx.hex(),
+    }
+
+
+def dispute_entry(scene: Scene, game: GameRecord) -> dict[str, Any]:
+    """One game: its path in figures. `levels` counts the challenger's pointings."""
+    assert game.verdict is not None and game.verdict_tx is not None
+    hashes = list(dict.fromkeys([game.opened_tx, *(m.tx_hash for m in game.moves), game.verdict_tx]))
+    gas = {tx: _gas(scene, tx) for tx in hashes}
+    family = game.verdict.family
+    return {
+        "claim": "0x" + game.claim_id.hex(),
+        "kind": game.ref.kind.name,
+        "loser": to_checksum_address(game.verdict.loser),
+        "levels": sum(m.mover == game.challenger for m in game.moves),
+        "leaf_family": Family(family).name.lower() if family in set(Family) else None,
+        "transactions": len(hashes),
+        "gas_total": sum(gas.values()),
+        "gas_leaf": gas[game.verdict_tx],
+        "ended_by": game.outcome.name,
+        "verdict_tx": "0x" + game.verdict_tx.hex(),
+    }
+
+
+def trained_steps(state: RunState) -> int:
+    """How many commitments entered the model: in the outer root that the next round, or the run, went on from."""
+    count = 0
+    for number, record in enumerate(state.rounds):
+        root = model_root(state, number)
+        if root is not None and (outer := record.outers.get(root)) is not None:
+            mask, _ = record.inclusions.get(outer.base, (0, Digest(bytes(32))))
+            count += mask.bit_count()
+    return count
+
+
+def model_root(state: RunState, round_: int) -> Digest | None:
+    """The outer root of a round that was built upon: the base of a later commitment, else one that stands."""
+    record = state.rounds[round_]
+    later: list[CommitmentRecord] = []
+    if round_ + 1 < len(state.rounds):
+        later = [
+            c for c in state.rounds[round_ + 1].commitments.values() if c.base in record.outers and not c.convicted
+        ]
+    if later:
+        return later[0].base
+    return next((root for root, outer in record.outers.items() if not outer.fallen), None)
+
+
+def judge_model(scene: Scene) -> Quality:
+    """Loads the weights that the chain names into the stock PyTorch module and evaluates them."""
+    import torch
+
+    from assay.engine.state_io import tensor_from_bytes
+    from assay.training.evaluate import generate, validation_loss
+    from assay.training.model import build_model
+    from assay.training.state import Scalars
+    from assay.training.step import blank_state, preset_step
+
+    run, state = scene.run, scene.index.state
+    preset, corpus = read_corpus(scene.store, read_card(scene.store, run.address), run.charter.training.data)
+    model = build_model(preset, len(corpus.vocabulary))
+    objects = Objects(scene.store)
+    program = objects.program(run.charter.step.root)
+    specs = [program.specs[k] for k in program.input_nodes[0]]
+    last = model_root(state, len(state.rounds) - 1)
+    final = run.charter.training.parameters if last is None else state.rounds[-1].outers[last].parameters
+
+    def weights(root: Digest) -> list[torch.Tensor]:
+        return [tensor_from_bytes(s, data) for s, data in zip(specs, objects.list(root, specs), strict=True)]
+
+    before, after = weights(run.charter.training.parameters), weights(final)
+    step = preset_step(preset, len(corpus.vocabulary))
+    lists = blank_state(step, before, Scalars.of(corpus.train, learning_rate=preset.learning_rate))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    step(*lists)
+    begin = time.process_time()
+    for _ in range(EAGER_STEPS):
+        lists = step(*lists)
+    eager = (time.process_time() - begin) / EAGER_STEPS
+    torch.set_num_threads(threads)
+    return Quality(
+        parameters=sum(t.numel() for t in before),
+        loss_before=validation_loss(model, before, corpus),
+        loss_after=validation_loss(model, after, corpus),
+        letter_entropy=corpus.letter_entropy(),
+        sample_before=generate(model, before, corpus, length=SAMPLE_CHARACTERS),
+        sample_after=generate(model, after, corpus, length=SAMPLE_CHARACTERS),
+        eager_step_cpu=eager,
+    )
+
+
+def conservation_difference(scene: Scene) -> int:
+    """Wei that vault and revenue hold beyond what their books say; 0 unless money was made or lost."""
+    run = scene.run
+    books = sum(int(v) for v in run.chain.call(run.vault.functions.totals()))
+    vault = _ask(scene, run.token.functions.balanceOf(run.vault.address)) - books
+    held = _ask(scene, run.token.functions.balanceOf(run.revenue.address))
+    claimed = sum(_claimed(scene, a) for a in scene.addresses.values())
+    return vault + held - (scene.revenue_paid - claimed)
+
+
+def _claimed(scene: Scene, who: Address) -> int:
+    run = scene.run
+    events = run.chain.read(
+        lambda: run.revenue.events.Claimed.get_logs(from_block=0, argument_filters={"owner": to_checksum_address(who)})
+    )
+    return sum(int(e["args"]["amount"]) for e in events)
+
+
+def _ask(scene: Scene, function: Any) -> int:
+    return int(scene.chain.call(function))
+
+
+def _gas(scene: Scene, tx: bytes) -> int:
+    return int(scene.chain.read(lambda: scene.chain.w3.eth.get_transaction_receipt(tx))["gasUsed"])  # type: ignore[arg-type]
