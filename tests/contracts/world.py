@@ -161,6 +161,7 @@ class World:
         self._connection = http.client.HTTPConnection("127.0.0.1", self.node.port, timeout=60)
         self.people = [Address(bytes.fromhex(Account.from_key(k).address[2:])) for k in self.node.dev_keys]
         self.now = START
+        self.first_state = ""
         self._ids = 0
         with fresh_artifacts(folder, [*NAMES, token]):
             chain = Chain(self.node.url)

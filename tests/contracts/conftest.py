@@ -1,0 +1,37 @@
+"""A node with one run per worker; every test that asks for `strangers` gets it in its first state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contracts.world import World
+from tests.ledger.strangers import Strangers
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A node and a run on it; its state is whatever the last test left."""
+    made = World(tmp_path_factory.mktemp("artifacts"), accounts=14)
+    made.first_state = made.rpc("evm_snapshot")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def clean_world(world: World) -> World:
+    """The node back in its first state: people have tokens and nothing else has happened."""
+    world.rpc("evm_revert", world.first_state)
+    world.first_state = world.rpc("evm_snapshot")
+    world.now = int(world.rpc("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
+    return world
+
+
+@pytest.fixture
+def strangers(world: World) -> Strangers:
+    """People on model and contracts at once: every call must end alike on both."""
+    made: Strangers = type("OnChain", (Strangers,), {"world": world, "snapshot": world.first_state})()
+    made.set_up()
+    world.first_state = type(made).snapshot
+    return made
