@@ -152,7 +152,8 @@ def draw_rows(b: ProgramBuilder, rows: int, context: int) -> Ref:
 def every_family() -> Example:
     """All twelve families: a lookup table trained on bytes; tensors of one to four leaves, reductions of 5 to 300."""
     rows, vocabulary, width, out = 5, 16, 60, 7
-    data = bytes(random.Random(7).randrange(vocabulary) for _ in range(200))
+    rng = random.Random(7)
+    data = bytes(rng.randrange(vocabulary) for _ in range(200))
     b = training_inputs(
         [TensorSpec(F32, (vocabulary, width)), TensorSpec(F32, (out, width))],
         [TensorSpec(I32, (rows, out))],
