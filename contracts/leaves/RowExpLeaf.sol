@@ -30,6 +30,6 @@ contract RowExpLeaf is Leaf {
         override
         returns (int256)
     {
-        return Float32.exponentOf(Elements.canonical(Elements.F32, _word(values, 0)));
+        return Float32.exponentOf(_word(values, 0));
     }
 }

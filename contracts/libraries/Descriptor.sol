@@ -96,8 +96,9 @@ library Descriptor {
 
     /// @notice A big-endian unsigned integer of 1 to 32 bytes; bytes after the end are zero.
     function take(bytes calldata data, uint256 at, uint256 size) internal pure returns (uint256) {
-        if (at >= data.length) return 0;
-        return uint256(bytes32(data[at:])) >> (256 - 8 * size);
+        unchecked {
+            return at < data.length ? uint256(bytes32(data[at:])) >> (256 - 8 * size) : 0;
+        }
     }
 
     /// @notice Product of sizes; 2^64-1 where it would be larger.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
+import {Float32} from "./Float32.sol";
+
 /// @title Elements: tensor elements as words (docs/protocol.md, section 1)
 /// @notice A word holds f32 as its 32 bits, i32, i64 and i8 sign-extended to 256 bits, u8, u16 and bool zero-extended.
 /// An unknown type code reads as u8, so that every function here is total.
@@ -14,7 +16,7 @@ library Elements {
     uint8 internal constant U16 = 6;
 
     /// @dev The one NaN.
-    uint256 internal constant NAN = 0x7fc00000;
+    uint256 internal constant NAN = Float32.NAN;
 
     /// @dev Bytes of a full tensor leaf.
     uint256 internal constant LEAF_BYTES = 1024;
@@ -42,7 +44,7 @@ library Elements {
 
     /// @notice What a node computes from a raw word: one NaN, a bool is 0 or 1.
     function canonical(uint256 dtype, uint256 word) internal pure returns (uint256) {
-        if (dtype == F32) return (word & 0x7fffffff) > 0x7f800000 ? NAN : word & 0xffffffff;
+        if (dtype == F32) return Float32.canonical(word);
         if (dtype == BOOL) return word == 0 ? 0 : 1;
         return word;
     }

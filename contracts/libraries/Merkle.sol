@@ -65,30 +65,36 @@ library Merkle {
         uint256 wanted = pathLength(index, count);
         if (path.length != wanted) revert WrongCount(path.length, wanted);
         uint256 used = 0;
-        while (count > 1) {
-            if (index % 2 == 1) digest = Digests.node(path[used++], digest);
-            else if (index + 1 < count) digest = Digests.node(digest, path[used++]);
-            index >>= 1;
-            count = (count + 1) >> 1;
+        unchecked {
+            while (count > 1) {
+                if (index & 1 == 1) digest = Digests.node(path[used++], digest);
+                else if (index + 1 < count) digest = Digests.node(digest, path[used++]);
+                index >>= 1;
+                count = (count + 1) >> 1;
+            }
         }
         return digest;
     }
 
     /// @notice The exact number of siblings of digest `index` of `count`.
     function pathLength(uint256 index, uint256 count) internal pure returns (uint256 length) {
-        while (count > 1) {
-            if (index ^ 1 < count) ++length;
-            index >>= 1;
-            count = (count + 1) >> 1;
+        unchecked {
+            while (count > 1) {
+                if (index ^ 1 < count) ++length;
+                index >>= 1;
+                count = (count + 1) >> 1;
+            }
         }
     }
 
     /// @notice The prefix root with `digest` at leaf `index` (index < 2^20).
     function prefixRoot(bytes32 digest, uint256 index, bytes32[] calldata path) internal pure returns (bytes32) {
         if (path.length != PREFIX_DEPTH) revert WrongCount(path.length, PREFIX_DEPTH);
-        for (uint256 level = 0; level < PREFIX_DEPTH; ++level) {
-            digest = index % 2 == 0 ? Digests.prefix(digest, path[level]) : Digests.prefix(path[level], digest);
-            index >>= 1;
+        unchecked {
+            for (uint256 level = 0; level < PREFIX_DEPTH; ++level) {
+                digest = index & 1 == 0 ? Digests.prefix(digest, path[level]) : Digests.prefix(path[level], digest);
+                index >>= 1;
+            }
         }
         return digest;
     }

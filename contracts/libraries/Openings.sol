@@ -70,12 +70,20 @@ library Openings {
     /// @dev What a tensor root binds besides the leaves, and the number of elements.
     function _header(uint8 dtype, uint64[] calldata dims) private pure returns (bytes memory header, uint256 numel) {
         if (dims.length > Descriptor.MAX_RANK) revert IGame.WrongCount(dims.length, Descriptor.MAX_RANK);
-        uint256[] memory sizes = new uint256[](dims.length);
-        header = abi.encodePacked(dtype, uint8(dims.length));
-        for (uint256 d = 0; d < dims.length; ++d) {
-            sizes[d] = dims[d];
-            header = abi.encodePacked(header, dims[d]);
+        uint256[2] memory packed; // four sizes each, from the left
+        numel = 1;
+        unchecked {
+            for (uint256 d = 0; d < dims.length; ++d) {
+                uint256 size = dims[d];
+                packed[d >> 2] |= size << (192 - 64 * (d & 3));
+                numel *= size;
+                if (numel > type(uint64).max) numel = type(uint64).max; // as Descriptor.volume
+            }
         }
-        numel = Descriptor.volume(sizes);
+        header = abi.encodePacked(dtype, uint8(dims.length), packed);
+        uint256 length = 2 + 8 * dims.length;
+        assembly ("memory-safe") {
+            mstore(header, length) // cut the unused sizes off
+        }
     }
 }

@@ -20,13 +20,15 @@ library Views {
         int256 address_ = _signed(Descriptor.take(node, at + 5, 8));
         bool inside = true;
         at += PREFIX;
-        for (uint256 d = 0; d < index.length; ++d) {
-            uint256 dim = Descriptor.take(node, at, DIM);
-            int256 i = int256(index[d]);
+        unchecked {
             // 16 products of a 64-bit stride and a 64-bit index stay far inside 256 bits.
-            address_ += i * _signed(dim >> 128);
-            if (i < _signed(dim >> 64) || i >= _signed(dim)) inside = false;
-            at += DIM;
+            for (uint256 d = 0; d < index.length; ++d) {
+                uint256 dim = Descriptor.take(node, at, DIM);
+                int256 i = int256(index[d]);
+                address_ += i * _signed(dim >> 128);
+                if (i < _signed(dim >> 64) || i >= _signed(dim)) inside = false;
+                at += DIM;
+            }
         }
         if (!inside) {
             result.isFill = true;

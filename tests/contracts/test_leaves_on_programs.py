@@ -1,7 +1,7 @@
 """Whole programs against the leaves: elements of every computed node of the example programs, from openings of a trace.
 
-This is what the contract does at the end of a game: reads from the descriptor, words from openings under P_k, the element
-from heads and terms. It must give the bytes that the reference executor wrote.
+This is what the contract does at the end of a game: reads from the descriptor, words from openings under P_k, the
+element from heads and terms. It must give the bytes that the reference executor wrote.
 """
 
 from __future__ import annotations

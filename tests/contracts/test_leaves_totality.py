@@ -33,9 +33,8 @@ def _hostile(family: Family, rng: Random) -> bytes:
     if kind == 3:
         return bytes(good) + rng.randbytes(rng.choice((1, 40, 9000)))
     if kind == 4:
-        return bytes([family, rng.randrange(256), rng.choice((0, 1, 8, 9, 255))]) + b"\xff" * rng.choice(
-            (0, 8, 64, 4000)
-        )
+        head = bytes([family, rng.randrange(256), rng.choice((0, 1, 8, 9, 255))])
+        return head + b"\xff" * rng.choice((0, 8, 64, 4000))
     for _ in range(rng.randint(1, 6)):
         good[rng.randrange(len(good))] = rng.choice((0, 1, 8, 0x7F, 0x80, 0xFF, rng.getrandbits(8)))
     return bytes(good)
