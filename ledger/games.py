@@ -8,7 +8,7 @@ Source: docs/protocol.md, section 5; docs/adr/0007-actors.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -218,7 +218,7 @@ def ref_to_chain(ref: ClaimRef) -> tuple[int, int, int, int, bytes, bytes]:
 
 def ref_from_chain(raw: Any) -> ClaimRef:
     """A claim reference as the contracts give it."""
-    kind, round_, seat, duty, party, outer_root = raw.values() if isinstance(raw, dict) else raw
+    kind, round_, seat, duty, party, outer_root = raw.values() if isinstance(raw, Mapping) else raw
     return ClaimRef(ClaimKind(kind), Round(round_), Seat(seat), duty, _address(party), Digest(bytes(outer_root)))
 
 
