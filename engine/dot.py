@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 
 from assay.engine import exponents, routes
+from assay.engine.dtypes import from_bytes
 from assay.engine.reduce import Kernel, is_row_exponent
 from assay.engine.views import Reader, reader, sub_view
-from assay.protocol.nodes import Dot, Operand
+from assay.protocol.nodes import Const, Dot, Operand
 from assay.protocol.program import Program
 from assay.protocol.types import DType
-
-_TABLE = (exponents.E_ZERO, exponents.E_NONFINITE)
 
 
 @dataclass(frozen=True)
@@ -29,21 +28,25 @@ class _Side:
     read_exponent: Reader
     precision: int
     fast: bool
+    bounded: bool
     batch: tuple[int, ...]
     own: tuple[int, ...]
     red: tuple[int, ...]
 
     def quantized(self, values: list[Tensor]) -> tuple[Tensor, Tensor, Tensor | None]:
-        """q as f64 [batch, own, red], the exponents, and the finishing factors [batch, own] of a fast side."""
+        """q [batch, own, red] in floats, the exponents, and the finishing factors [batch, own] where e is in range."""
         x, e = self.read(values[self.node]), self.read_exponent(values[self.exponent_node])
         shape = (prod(self.batch), prod(self.own), prod(self.red))
         if self.fast:
-            down, up = exponents.row_scales(e, self.precision)
-            q = exponents.quantize_row(x, down.reshape(*down.shape, *(1,) * len(self.red)), self.precision)
-            return q.reshape(shape), e, up.expand((*self.batch, *self.own)).reshape(shape[:2])
+            scales = exponents.row_scales(e, self.precision)
+            q = exponents.quantize_row(x, scales, self.precision, len(self.red))
+            return q.reshape(shape), e, scales.up.expand((*self.batch, *self.own)).reshape(shape[:2])
         e = e.to(torch.int32)
-        q = exponents.quantize(x, e.reshape(*e.shape, *(1,) * len(self.red)), self.precision)
-        return q.expand((*self.batch, *self.own, *self.red)).reshape(shape), e, None
+        up = None
+        if self.bounded:
+            up = exponents.row_scales(e, self.precision).up.expand((*self.batch, *self.own)).reshape(shape[:2])
+        q = exponents.quantize(x, e.reshape((*e.shape, *(1,) * len(self.red))), self.precision)
+        return q.expand((*self.batch, *self.own, *self.red)).reshape(shape), e, up
 
 
 def dot(program: Program, node: Dot, *, trusted: bool = True) -> tuple[Kernel, str]:
@@ -112,7 +115,7 @@ def _splits(node: Dot, rows: Sequence[int], columns: Sequence[int]) -> bool:
 def _depends(operand: Operand, d: int, dims: Sequence[int]) -> bool:
     """Whether the value read changes along dim d of out."""
     view = operand.view
-    return dims[d] > 1 and (view.strides[d] != 0 or view.lo[d] > 0 or view.hi[d] < dims[d])
+    return (dims[d] > 1 and view.strides[d] != 0) or view.lo[d] > 0 or view.hi[d] < dims[d]
 
 
 def _side(
@@ -137,6 +140,7 @@ def _side(
         reader(sub_view(e.view, keep), kept, program.specs[e.node], broadcast=True),
         p,
         fast,
+        _is_bounded(program, e),
         tuple(dims[d] for d in batch),
         tuple(dims[d] for d in own),
         red,
@@ -158,8 +162,8 @@ def _by_element(program: Program, node: Dot) -> Kernel:
         ea, eb = (
             r(values[o.node]).to(torch.int32) for r, o in ((read_ea, node.exponent_a), (read_eb, node.exponent_b))
         )
-        qa = exponents.quantize(read_a(values[node.a.node]), ea.reshape(*dims, *inner), node.precision_a)
-        qb = exponents.quantize(read_b(values[node.b.node]), eb.reshape(*dims, *inner), node.precision_b)
+        qa = exponents.quantize(read_a(values[node.a.node]), ea.reshape((*dims, *inner)), node.precision_a)
+        qb = exponents.quantize(read_b(values[node.b.node]), eb.reshape((*dims, *inner)), node.precision_b)
         s = qa.to(torch.int64) * qb.to(torch.int64)
         s = s.sum(axes) if axes else s
         n = ea.to(torch.int64) + eb.to(torch.int64) - (node.precision_a - 1) - (node.precision_b - 1)
@@ -168,6 +172,10 @@ def _by_element(program: Program, node: Dot) -> Kernel:
     return run
 
 
-def is_float(program: Program, operand: Operand) -> bool:
-    """Whether an operand reads f32."""
-    return program.specs[operand.node].dtype is DType.F32
+def _is_bounded(program: Program, e: Operand) -> bool:
+    """Whether a constant exponent lies where the tables of finishing factors reach."""
+    node = program.nodes[e.node]
+    if not isinstance(node, Const) or node.spec.dtype is not DType.I32:
+        return False
+    values = from_bytes(node.spec.dtype, node.spec.dims, program.consts[node.root])
+    return bool(((values >= exponents.E_ZERO) & (values < exponents.E_NONFINITE)).all())

@@ -65,4 +65,4 @@ def from_bytes(dtype: DType, dims: tuple[int, ...], data: bytes) -> Tensor:
 
 def to_bytes(t: Tensor) -> bytes:
     """The canonical little-endian elements of a tensor, row-major."""
-    return canonical(t).contiguous().flatten().view(torch.uint8).numpy().tobytes() if t.numel() else b""
+    return canonical(t).numpy().tobytes()

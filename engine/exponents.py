@@ -6,6 +6,8 @@ whose largest element is below 2^-113 (docs/protocol.md, section 1).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -18,8 +20,14 @@ _EXACT = 53
 
 def exponent_of_magnitude(magnitude: Tensor) -> Tensor:
     """E of f32 values whose sign does not matter: i32, -149 for zero, 129 for NaN and infinity."""
-    biased = (magnitude.double().view(torch.int64) >> 52) & 0x7FF
-    return (biased - 1022).clamp_(E_ZERO, E_NONFINITE).to(torch.int32)
+    bits = magnitude.view(torch.int32).bitwise_and(0x7FFFFFFF)
+    return exponent_of_bits(bits)
+
+
+def exponent_of_bits(bits: Tensor) -> Tensor:
+    """E of the f32 values with these i32 patterns, none with a sign; in binary64 every one of them is normal."""
+    biased = bits.view(torch.float32).to(torch.float64).view(torch.int64) >> 52
+    return biased.sub_(1022).clamp_(E_ZERO, E_NONFINITE).to(torch.int32)
 
 
 def power_of_two(n: Tensor) -> Tensor:
@@ -31,33 +39,52 @@ def _tables() -> tuple[Tensor, Tensor]:
     e = torch.arange(E_ZERO, E_NONFINITE + 1)
     down = power_of_two(-e)
     up = power_of_two(e)
-    down[-1], up[-1] = 0.0, float("nan")
+    # A row of zeros is quantized by any factor, a non-finite one is NaN whatever its terms are.
+    down[0], down[-1], up[-1] = 0.0, 0.0, float("nan")
     return down, up
 
 
 _DOWN, _UP = _tables()
 
 
-def row_scales(e: Tensor, p: int) -> tuple[Tensor, Tensor]:
-    """For exponents in [-149, 129]: the factors 2^(p-1-e) for quantizing and 2^(e-(p-1)) for finishing, f64.
+@dataclass(frozen=True, slots=True)
+class RowScales:
+    """Powers of two for rows with some exponents: `down` is 2^(p-1-e) in f32, `up` is 2^(e-(p-1)) in f64.
 
-    A non-finite row (129) is quantized by 0 and finished by NaN.
+    down is infinite where f32 has no such power; then `halves` are two factors that it has.
     """
+
+    down: Tensor
+    up: Tensor
+    halves: tuple[Tensor, Tensor] | None
+
+
+def row_scales(e: Tensor, p: int) -> RowScales:
+    """The factors for quantizing and finishing rows with exponents in [-149, 129]."""
     at = (e - E_ZERO).flatten()
-    shape = e.shape
-    quantum = 2.0 ** (p - 1)
-    return _DOWN.index_select(0, at).mul_(quantum).view(shape), _UP.index_select(0, at).mul_(1 / quantum).view(shape)
+    wide = _DOWN.index_select(0, at).mul_(2.0 ** (p - 1)).view(e.shape)
+    up = _UP.index_select(0, at).mul_(2.0 ** (1 - p)).view(e.shape)
+    down = wide.to(torch.float32)
+    halves = None
+    if down.numel() and float(down.amax()) == float("inf"):
+        first = wide.clamp_max(2.0**64)
+        halves = first.to(torch.float32), torch.where(wide > 0, wide / first, 1.0).to(torch.float32)
+    return RowScales(down, up, halves)
 
 
-def quantize_row(x: Tensor, scale: Tensor, p: int) -> Tensor:
-    """q_p as f64 where e is at least E(x) for every element, so that only p = 8 needs a clamp.
+def quantize_row(x: Tensor, scales: RowScales, p: int, inner: int) -> Tensor:
+    """q_p as f32 for rows whose exponent is at least E(x) of every element, so that only p = 8 needs a clamp.
 
-    Elements of non-finite rows come out as anything: their results are NaN whatever they are.
+    x: f32 [*rows, *red], red of `inner` dimensions. f32 is wide enough: x has 24 bits, a power of two moves them, and
+    what falls below the normal range rounds to zero. Elements of non-finite rows come out as anything.
     """
-    q = x.to(torch.float64)
-    if q is x:
-        q = x.clone()
-    q.mul_(scale).round_()
+    ones = (1,) * inner
+    if scales.halves is None:
+        q = x * scales.down.reshape(scales.down.shape + ones)
+    else:
+        first, second = scales.halves
+        q = (x * first.reshape(first.shape + ones)).mul_(second.reshape(second.shape + ones))
+    q.round_()
     return q.clamp_(-127.0, 127.0) if p == 8 else q
 
 
@@ -67,8 +94,7 @@ def quantize(x: Tensor, e: Tensor, p: int) -> Tensor:
     # Beyond 2^+-500 every f32 is clamped or rounded to zero alike.
     scale = power_of_two((p - 1 - e.to(torch.int64)).clamp(-500, 500))
     wide = x.to(torch.float64)
-    q = (wide * scale).round_().clamp_(-limit, limit)
-    return torch.where(wide.isfinite(), q, 0.0)
+    return wide.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).mul(scale).round_().clamp_(-limit, limit)
 
 
 def finish(total: Tensor, n: Tensor) -> Tensor:

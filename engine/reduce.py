@@ -28,12 +28,16 @@ def terms_fit_f64(bits: int, terms: int) -> bool:
 
 
 def rowexp(program: Program, node: RowExp) -> Kernel:
-    """The largest exponent over red; magnitudes order as exponents do, so one maximum of |x| is enough."""
+    """The largest exponent over red; patterns without sign order as exponents do, so one maximum of them is enough."""
     read, axes = _reduced(program, node.x, node.spec.dims, node.red)
     j = node.x.node
     if not axes:
         return lambda values: exponents.exponent_of_magnitude(read(values[j]))
-    return lambda values: exponents.exponent_of_magnitude(read(values[j]).abs().amax(axes))
+
+    def run(values: list[Tensor]) -> Tensor:
+        return exponents.exponent_of_bits(read(values[j]).view(torch.int32).bitwise_and(0x7FFFFFFF).amax(axes))
+
+    return run
 
 
 def maximum(program: Program, node: Max) -> Kernel:
@@ -71,9 +75,9 @@ def total(program: Program, node: Sum, *, trusted: bool = True) -> Kernel:
     if trusted and wide and is_row_exponent(program, x, e, dims, node.red):
 
         def fast(values: list[Tensor]) -> Tensor:
-            down, up = exponents.row_scales(read_e(values[k]), _SUM_P)
-            q = exponents.quantize_row(read(values[j]), down.reshape(_ones(down, keep)), _SUM_P)
-            return (add(q).add_(0.0)).mul_(up).to(torch.float32)
+            scales = exponents.row_scales(read_e(values[k]), _SUM_P)
+            q = exponents.quantize_row(read(values[j]), scales, _SUM_P, len(axes)).to(torch.float64)
+            return (add(q).add_(0.0)).mul_(scales.up).to(torch.float32)
 
         return fast
 
@@ -104,7 +108,7 @@ def scatter_sum(program: Program, node: ScatterSum) -> Kernel:
 
     def run(values: list[Tensor]) -> Tensor:
         exponent = read_e(values[e.node]).to(torch.int32)
-        q = exponents.quantize(read_x(values[x.node]), exponent.reshape(*dims[1:], *(1,) * len(red)), _SUM_P)
+        q = exponents.quantize(read_x(values[x.node]), exponent.reshape((*dims[1:], *(1,) * len(red))), _SUM_P)
         at = read_i(values[index.node]).to(torch.int64)
         at = torch.where((at >= 0) & (at < rows), at, rows)  # what is out of range goes to a row that is dropped
         s = torch.zeros(rows + 1, rest, dtype=number)
@@ -128,7 +132,7 @@ def _scatter_by_comparison(program: Program, node: ScatterSum) -> Kernel:
 
     def run(values: list[Tensor]) -> Tensor:
         exponent = read_e(values[e.node]).to(torch.int32)
-        q = exponents.quantize(read_x(values[x.node]), exponent.reshape(*dims, *(1,) * len(node.red)), _SUM_P)
+        q = exponents.quantize(read_x(values[x.node]), exponent.reshape((*dims, *(1,) * len(node.red))), _SUM_P)
         q = torch.where(read_i(values[index.node]).to(torch.int64) == own, q, 0.0).to(torch.int64)
         s = q.sum(axes) if axes else q
         return exponents.finish_nan(exponents.finish(s, exponent.to(torch.int64) - (_SUM_P - 1)), exponent)

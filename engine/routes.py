@@ -18,11 +18,15 @@ INT8_CHUNK = 65_536
 """Terms that one int8 product may add in int32."""
 
 
+_SMALL = 2048
+"""Terms up to which the two higher digits of a Karatsuba product fit 32 bits."""
+
+
 @dataclass(frozen=True)
 class Route:
     """One way to compute sum_k qa[b, m, k] qb[b, n, k] exactly.
 
-    multiply: f64 [B, M, K] and [B, N, K] holding integers to [B, M, N], f64 when below 2^53, else int64.
+    multiply: [B, M, K] and [B, N, K], f32 or f64, holding integers, to [B, M, N]: f64 when below 2^53, else int64.
     """
 
     name: str
@@ -30,6 +34,7 @@ class Route:
 
 
 def _f64(qa: Tensor, qb: Tensor) -> Tensor:
+    qa, qb = qa.to(torch.float64), qb.to(torch.float64)
     if qa.shape[0] == 1:
         return torch.mm(qa[0], qb[0].t())[None]
     return torch.bmm(qa, qb.transpose(1, 2))
@@ -38,6 +43,7 @@ def _f64(qa: Tensor, qb: Tensor) -> Tensor:
 def _split_f64(low_bits: int, qa: Tensor, qb: Tensor) -> Tensor:
     """A in two digits of base 2^low_bits, each times B in f64, joined in int64."""
     base = 2.0**low_bits
+    qa = qa.to(torch.float64)
     high = (qa * (1 / base)).floor_()
     low = qa - high * base
     return (_f64(high, qb).to(torch.int64) << low_bits) + _f64(low, qb).to(torch.int64)
@@ -49,9 +55,9 @@ def _int64(qa: Tensor, qb: Tensor) -> Tensor:
 
 def digits(q: Tensor) -> tuple[Tensor, Tensor]:
     """q = 128 h + l with h in [-64, 64], l in [-64, 63], both i8, for |q| <= 2^13."""
-    whole = q.to(torch.int16)
-    high = (whole + 64) >> 7
-    return high.to(torch.int8), (whole - (high << 7)).to(torch.int8)
+    shifted = q.to(torch.int16).add_(64)
+    low = shifted.to(torch.int8).bitwise_and_(127).sub_(64)
+    return shifted.bitwise_right_shift_(7).to(torch.int8), low
 
 
 def _karatsuba(qa: Tensor, qb: Tensor) -> Tensor:
@@ -60,6 +66,10 @@ def _karatsuba(qa: Tensor, qb: Tensor) -> Tensor:
     b_high, b_low = digits(qb[0])
     pairs = ((a_high, b_high), (a_high + a_low, b_high + b_low), (a_low, b_low))
     high, both, low = (int8_product(a, b) for a, b in pairs)
+    if qa.shape[2] <= _SMALL:
+        # 128 (127 hh' + (h+l)(h'+l') - ll') + ll' is the same sum, and the bracket still fits 32 bits.
+        rest = high.mul_(127).add_(both).sub_(low).to(torch.float64)
+        return rest.mul_(128.0).add_(low.to(torch.float64))[None]
     middle = both.sub_(high).sub_(low)
     return high.to(torch.float64).mul_(16384.0).add_(middle.to(torch.float64).mul_(128.0)).add_(low)[None]
 
@@ -79,7 +89,7 @@ def int8_product(a: Tensor, b: Tensor) -> Tensor:
         a = torch.nn.functional.pad(a, (0, pad_k, 0, pad_m))
     if pad_n or pad_k:
         b = torch.nn.functional.pad(b, (0, pad_k, 0, pad_n))
-    return torch._int_mm(a.contiguous(), b.t())[:m, :n]
+    return torch._int_mm(a, b.t())[:m, :n]
 
 
 F64 = Route("fp64", _f64)

@@ -39,12 +39,15 @@ def compile_scalar(program: ScalarProgram) -> Evaluator:
     types = infer_types(program.operands, program.instructions)
     result_type = _TORCH[types[-1]]
     last_use = _last_uses(program)
+    known: dict[torch.device, dict[int, Tensor]] = {}
 
     def evaluate(operands: Sequence[Tensor]) -> Tensor:
         loaded = [t if t.dtype is _TORCH[d] else t.to(_TORCH[d]) for t, d in zip(operands, types, strict=False)]
         shape = torch.broadcast_shapes(*(t.shape for t in loaded))
         device = loaded[0].device if loaded else torch.device("cpu")
-        constants = _constants(program.instructions, device)
+        if device not in known:
+            known[device] = _constants(program.instructions, device)
+        constants = known[device]
         chunk = CHUNK * torch.get_num_threads() if device.type == "cpu" else shape.numel()
         if shape.numel() <= chunk:
             return _run(program.instructions, loaded, constants, last_use)
