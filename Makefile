@@ -31,8 +31,8 @@ test: setup ## every test not marked `long`, Python and forge
 	$(FORGE) test
 
 test-long: setup ## the tests marked `long`, all vectors, deeper fuzzing
-	$(PYTEST) -m long --fail-on-skip
-	ASSAY_VECTORS=20000 $(PYTEST) -m "vectors and not long" --fail-on-skip
+	$(PYTEST) -m long --fail-on-skip -o timeout=1800
+	ASSAY_VECTORS=20000 $(PYTEST) -m "vectors and not long" --fail-on-skip -o timeout=1800
 	FOUNDRY_PROFILE=long $(FORGE) test
 
 check: setup lint types fmt-sol docs-check leak-check cover ## the gate: lint, types, docs, tests, coverage floor
@@ -69,7 +69,7 @@ lock: ## write requirements.lock from requirements*.in (needs a network)
 	$(PYTHON) tools/lock.py
 
 vectors: setup ## compare every implementation of the arithmetic on 20,000 cases per operator
-	ASSAY_VECTORS=20000 $(PYTEST) -m vectors --fail-on-skip
+	ASSAY_VECTORS=20000 $(PYTEST) -m vectors --fail-on-skip -o timeout=1800
 
 mutants: setup ## apply each checked-in fault and see its named test turn red
 	$(BIN)/python tools/mutants.py $(ARGS)

@@ -3,6 +3,11 @@
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A loaded machine must not turn a test red: no time limits inside, pytest's own catches what hangs.
+settings.register_profile("assay", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("assay")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
