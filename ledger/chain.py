@@ -36,7 +36,8 @@ CALLDATA_CAP: Final = 128 * 1024
 """What common transaction pools accept, in bytes."""
 
 RETRY_FOR_S: Final = 30.0
-GAS_MARGIN: Final = 1.15
+GAS_MARGIN: Final = 1.5
+"""Over the estimate, which is made for another block's time than the one the call will run in; unused gas is free."""
 
 T = TypeVar("T")
 
@@ -86,7 +87,7 @@ class Chain:
             for attempt in Retrying(
                 retry=retry_if_exception_type((requests.RequestException, OSError)),
                 stop=stop_after_delay(self._retry_for_s),
-                wait=wait_exponential_jitter(initial=0.1, max=2.0),
+                wait=wait_exponential_jitter(multiplier=0.1, max=2.0),
                 reraise=True,
             ):
                 with attempt:
@@ -124,7 +125,7 @@ class Chain:
         params: TxParams = {"from": account.address, "value": 0}  # type: ignore[typeddict-item]
         if gas is None:
             estimate = self.read(lambda: function.estimate_gas(params))
-            gas = min(int(estimate * GAS_MARGIN) + 10_000, TRANSACTION_GAS_CAP)
+            gas = min(int(estimate * GAS_MARGIN) + 50_000, TRANSACTION_GAS_CAP)
         wanted = gas
         call = self.read(lambda: function.build_transaction({**params, "gas": wanted, "gasPrice": 0, "nonce": 0}))
         return self._submit(account, {"to": call["to"], "data": call["data"], "gas": wanted})
@@ -137,7 +138,7 @@ class Chain:
         params: TxParams = {"from": account.address, "data": data}
         estimate = self.read(lambda: self.w3.eth.estimate_gas(params))
         receipt = self._submit(
-            account, {"data": data, "gas": min(int(estimate * GAS_MARGIN) + 10_000, TRANSACTION_GAS_CAP)}
+            account, {"data": data, "gas": min(int(estimate * GAS_MARGIN) + 50_000, TRANSACTION_GAS_CAP)}
         )
         return Address(bytes.fromhex(str(receipt["contractAddress"])[2:])), receipt
 

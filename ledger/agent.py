@@ -1,0 +1,255 @@
+"""The loop of every actor: read the head, see the run, ask the strategy, carry out one action, start again.
+
+Nothing else moves: no timers, no callbacks, no state that cannot be rebuilt from chain, store and journal.
+Source: docs/adr/0007-actors.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from web3.types import TxReceipt
+
+from assay.ledger.actions import Action, describe
+from assay.ledger.archive import Archive, Compute
+from assay.ledger.chain import Head
+from assay.ledger.heartbeat import Activity, Heart
+from assay.ledger.index import Index
+from assay.ledger.journal import Journal
+from assay.ledger.keystore import ActorKeys
+from assay.ledger.memory import Recorder
+from assay.ledger.objects import Objects
+from assay.ledger.records import RunState
+from assay.ledger.run import Run
+from assay.ledger.store import ArtifactStore, SlotStore
+from assay.ledger.view import Facts, Memory, View
+from assay.protocol.errors import AssayError, InvariantError, UnavailableError
+
+POLL_S: Final = 0.05
+PATIENCE: Final = 6
+"""How often something unavailable is asked for again before the actor counts as idle."""
+
+_LOG = logging.getLogger("assay.agent")
+
+
+class RunStore(ArtifactStore, SlotStore, Protocol):
+    """A run's store: objects and heartbeats."""
+
+
+@dataclass(slots=True)
+class _Parked:
+    """An action that did not work: when to try it again. `time` is chain time, `clock` this machine's, in seconds."""
+
+    times: int
+    head: int | None = None
+    time: int | None = None
+    clock: float | None = None
+
+    def is_due(self, head: Head, clock: float) -> bool:
+        """Is it time to try again?"""
+        if self.time is not None:
+            return head.timestamp >= self.time
+        due_by_head = self.head is not None and head.number >= self.head
+        return due_by_head or (self.clock is not None and clock >= self.clock)
+
+
+class Agent(ABC):
+    """One actor of one run, with its key, its store and its data folder.
+
+    `compute` runs programs; `on_progress(doing, done, total)` is told of long work; `clock` gives seconds that never
+    run back. Raises JournalInUse.
+    """
+
+    role: str
+
+    def __init__(
+        self,
+        run: Run,
+        keys: ActorKeys,
+        store: RunStore,
+        data_dir: Path,
+        compute: Compute,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        on_progress: Callable[[str, int, int], None] | None = None,
+    ) -> None:
+        self.target = run
+        self.chain = run.chain
+        self.account = keys.account
+        self.keys = keys
+        self.me = keys.address
+        self.compute = compute
+        self.facts = Facts(run.chain.chain_id, run.address, run.run_id, run.charter)
+        self.archive = Archive(self.facts, Objects(store))
+        self.recorder = Recorder(Journal(data_dir))
+        self.heart = Heart(store, keys.account, run.address, self.role, clock)
+        self.deadline: int | None = None
+        """The next chain time that this actor waits for, as of its last idle step."""
+        self.leaving = False
+        """Take on nothing new; finish what was begun."""
+        self._index = Index(run)
+        self._clock = clock
+        self._on_progress = on_progress
+        self._parked: dict[Action, _Parked] = {}
+        self._idle_at: Head | None = None
+        self._doing = ""
+
+    # --- what a role adds
+
+    @abstractmethod
+    def candidates(self, view: View) -> Iterator[Action]:
+        """What could be done now, most urgent first."""
+
+    @abstractmethod
+    def times(self, view: View) -> Iterator[int]:
+        """Chain times at which something may become due."""
+
+    def refresh(self, view: View) -> None:  # noqa: B027 - most roles add to it, none must
+        """Recompute what the view needs and no event says, before the strategy is asked."""
+
+    def is_finished(self, view: View) -> bool:
+        """Will there never be anything to do again?"""
+        return False
+
+    # --- the loop
+
+    @property
+    def memory(self) -> Memory:
+        """What this actor knows."""
+        return self.recorder.memory
+
+    @property
+    def state(self) -> RunState:
+        """The records as of the last step."""
+        return self._index.state
+
+    def step(self) -> bool:
+        """Does one thing; False when there is nothing to do at this head.
+
+        Raises UnavailableError when the chain does not answer, InvariantError for a defect of ours.
+        """
+        head = self.chain.head()
+        if head == self._idle_at and not self._is_anything_due(head):
+            self.heart.say(head.number, Activity.IDLE, self.deadline, self._doing)
+            return False
+        view = self._view()
+        self.refresh(view)
+        candidates = list(self.candidates(view))
+        self._parked = {action: parked for action, parked in self._parked.items() if action in candidates}
+        for action in candidates:
+            parked = self._parked.get(action)
+            if parked is not None and not parked.is_due(view.state.head, self._clock()):
+                continue
+            self._doing = describe(action)
+            self.heart.say(view.block, Activity.BUSY, None, self._doing)
+            self._idle_at = None
+            self._try(action, view)
+            return True
+        self._rest(view)
+        return False
+
+    def run(self, stop: threading.Event) -> None:
+        """Steps until told to stop; heartbeats go on while a step takes long."""
+        ended = threading.Event()
+        pulse = threading.Thread(target=self._keep_beating, args=(ended,), daemon=True)
+        pulse.start()
+        try:
+            while not stop.is_set():
+                try:
+                    acted = self.step()
+                except UnavailableError as error:
+                    _LOG.warning("%s", error.explain())
+                    acted = False
+                if not acted:
+                    stop.wait(POLL_S)
+        finally:
+            ended.set()
+            pulse.join()
+            self.heart.say(self._index.state.head.number, Activity.DONE, None, "stopped")
+            self.close()
+
+    def close(self) -> None:
+        """Lets go of the data folder."""
+        self.recorder.journal.close()
+
+    def perform(self, action: Action, view: View) -> None:
+        """Carries an action out, by the method named after it."""
+        name = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(action).__name__)
+        method: Callable[[Action, View], None] | None = getattr(self, f"do{name}", None)
+        if method is None:
+            raise InvariantError(f"A {self.role} does not {describe(action)}.", code="NoSuchAction")
+        method(action, view)
+
+    # --- for actions
+
+    def send(self, function: Any, *, gas: int | None = None) -> TxReceipt:
+        """Signs, sends and waits for a contract call."""
+        return self.chain.send(self.account, function, gas=gas)
+
+    def progress(self, doing: str, done: int, total: int) -> None:
+        """Says how far a long piece of work is."""
+        self.heart.say(self._index.state.head.number, Activity.BUSY, None, f"{doing} {done}/{total}")
+        if self._on_progress is not None:
+            self._on_progress(doing, done, total)
+
+    # --- inside
+
+    def _view(self) -> View:
+        state = self._index.sync()
+        return View(self.facts, self.me, state.head.timestamp, state.head.number, state, self.memory)
+
+    def _try(self, action: Action, view: View) -> None:
+        try:
+            self.perform(action, view)
+        except InvariantError:
+            raise
+        except AssayError as error:
+            self._park(action, view.state.head, error)
+        else:
+            self._parked.pop(action, None)
+
+    def _park(self, action: Action, head: Head, error: AssayError) -> None:
+        """An action that is refused is not an error: somebody was faster, or its time has not come."""
+        times = self._parked[action].times + 1 if action in self._parked else 1
+        _LOG.info("%s: %s: %s", self.role, describe(action), error.message)
+        wait = min(2**times, 64)
+        parked = _Parked(times, head=head.number + wait // 2)
+        # Several contracts have a TooEarly of two times; the later one is when it is no longer so.
+        named = [v for v in error.details.values() if isinstance(v, int)] if error.code == "TooEarly" else []
+        not_before = max(named, default=0)
+        if isinstance(error, UnavailableError):
+            parked.clock = self._clock() + wait / 8
+            parked.head = head.number + 1
+        elif not_before > head.timestamp:
+            parked.time, parked.head = not_before, None
+        self._parked[action] = parked
+
+    def _is_anything_due(self, head: Head) -> bool:
+        now = self._clock()
+        return any(p.is_due(head, now) for p in self._parked.values() if p.clock is not None)
+
+    def _rest(self, view: View) -> None:
+        """Nothing to do at this head: say so, and until when."""
+        head = view.state.head
+        times = [t for t in self.times(view) if t > head.timestamp]
+        times += [p.time for p in self._parked.values() if p.time is not None and p.time > head.timestamp]
+        self.deadline = min(times, default=None)
+        self._idle_at = head
+        if any(p.clock is not None and p.times < PATIENCE for p in self._parked.values()):
+            self._doing = "waiting for the store"
+            self.heart.say(head.number, Activity.BUSY, None, self._doing)
+            return
+        done = self.is_finished(view)
+        self._doing = "finished" if done else "waiting"
+        self.heart.say(head.number, Activity.DONE if done else Activity.IDLE, self.deadline, self._doing)
+
+    def _keep_beating(self, ended: threading.Event) -> None:
+        while not ended.wait(POLL_S * 10):
+            self.heart.beat()

@@ -1,0 +1,238 @@
+"""The actions that every role carries out: games, seeds, outer steps, rounds, settlement.
+
+What is decided is in `ledger.chores`; here are the transactions and calculations behind it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+from assay.ledger.actions import (
+    BindChallenge,
+    Challenge,
+    ComputeOuter,
+    DrawSeed,
+    DrawWhistleSeed,
+    EndOverdue,
+    FinalizeOuter,
+    OpenRound,
+    Play,
+    PostOuter,
+    ReleaseDuties,
+    ReleaseWork,
+    RevealChallenge,
+    SettleDuties,
+    SettleRound,
+    SettleWork,
+    VoidOuter,
+)
+from assay.ledger.agent import Agent
+from assay.ledger.archive import Job
+from assay.ledger.chain import address_of
+from assay.ledger.games import Game, GamePlayer, ref_to_chain
+from assay.ledger.view import Duty, OuterStep, View
+from assay.protocol.claims import ClaimKind, ClaimRef, challenge_commitment
+from assay.protocol.errors import MismatchError
+from assay.protocol.trace import SlotTamper, Tamper, Trace
+from assay.protocol.types import Digest, Round, Seat
+
+
+class SecondThoughts(MismatchError):
+    """A second calculation does not confirm what somebody was about to be accused of."""
+
+    remedy = "This machine's arithmetic or memory is at fault: stop the actor and test the hardware."
+
+
+class Member(Agent):
+    """An actor that plays games and does its share of the chores."""
+
+    _seen: View
+
+    def refresh(self, view: View) -> None:
+        """See Agent: bound challenges as the chain has them."""
+        self._seen = view
+        for ref, bound in sorted(self.memory.bound.items(), key=lambda item: item[0].encode()):
+            commitment = challenge_commitment(ref, bound.own_root, bound.salt, self.me)
+            _, block, when = self.chain.call(self.target.game.functions.boundChallenge(commitment))
+            self.memory.bound[ref] = replace(bound, block=block or None, time=when)
+
+    # --- lies that a dishonest actor tells; an honest one has none
+
+    def tamper(self, round_: Round, seat: Seat, number: int, job: Job) -> Tamper | None:
+        """How the run behind one's own claim on a duty is altered."""
+        return None
+
+    def slot_tamper(self, duty: Duty, job: Job) -> SlotTamper | None:
+        """How the end states behind one's own claim are altered."""
+        return None
+
+    # --- games
+
+    def do_play(self, action: Play, view: View) -> None:
+        """Makes the move that is due."""
+        self._player().move(self.target.games.game(action.game_id))
+
+    def do_end_overdue(self, action: EndOverdue, view: View) -> None:
+        """Ends a game that the other side lets run out."""
+        self._player().end_overdue(self.target.games.game(action.game_id), view.now)
+
+    def do_challenge(self, action: Challenge, view: View) -> None:
+        """Opens a game as a party to the claim, after a second calculation."""
+        self.confirm(action.ref, view)
+        self.send(self.target.game.functions.challenge(ref_to_chain(action.ref)))
+
+    def do_bind_challenge(self, action: BindChallenge, view: View) -> None:
+        """Binds a free-lance challenge; its salt is on disk first."""
+        if action.ref not in self.memory.bound:
+            self.confirm(action.ref, view)
+            self.recorder.bound(action.ref, action.own_root, Digest(secrets.token_bytes(32)))
+        bound = self.memory.bound[action.ref]
+        commitment = challenge_commitment(action.ref, bound.own_root, bound.salt, self.me)
+        self.send(self.target.game.functions.commitChallenge(commitment))
+
+    def do_reveal_challenge(self, action: RevealChallenge, view: View) -> None:
+        """Opens the game of a bound challenge."""
+        function = self.target.game.functions.revealChallenge
+        self.send(function(ref_to_chain(action.ref), action.own_root, action.salt))
+        self.recorder.unbound(action.ref)
+
+    def confirm(self, ref: ClaimRef, view: View) -> None:
+        """Recomputes a claim on another route. Raises SecondThoughts unless it is false as the first calculation said.
+
+        An accusation costs its bond if it is wrong, so a fault of this machine must not become one.
+        """
+        job, expected, claimed = self._disputed(ref, view)
+        lists = self.compute.recheck(job.program, job.lists, job.steps)
+        if ref.kind is ClaimKind.OUTER:
+            again = OuterStep(*(self.archive.root_of_parameters(tensors) for tensors in lists)).root
+        else:
+            again = self.archive.end_root(self.duty_of(ref, view), lists)
+        if again != expected or again == claimed:
+            where = f"duty {ref.duty} of seat {ref.seat} in round {ref.round}"
+            raise SecondThoughts(
+                f"A second calculation of {where} does not confirm the first.",
+                first=expected,
+                second=again,
+                claimed=claimed,
+            )
+
+    def _disputed(self, ref: ClaimRef, view: View) -> tuple[Job, Digest | None, Digest]:
+        """A claim's job, the end that this actor computed, and the end that is claimed."""
+        if ref.kind is ClaimKind.OUTER:
+            base = view.state.rounds[ref.round].outers[ref.outer_root].base
+            mask, x = view.state.rounds[ref.round].inclusions[base]
+            job = self.archive.outer_job(view, ref.round, base, mask, x)
+            return job, view.memory.outers[x].root, ref.outer_root
+        duty = self.duty_of(ref, view)
+        claimed = duty.y
+        if ref.kind is ClaimKind.ATTESTATION:
+            claimed = view.state.rounds[ref.round].attendance[ref.party].leaves[ref.seat, ref.duty]
+        expected = duty.y if duty.claimant == self.me else view.result(duty)
+        return self.archive.job(view, duty), expected, claimed
+
+    @staticmethod
+    def duty_of(ref: ClaimRef, view: View) -> Duty:
+        """The work that an interval, update or attestation claim is about."""
+        record = view.state.rounds[ref.round]
+        return view.duty(record, record.commitments[ref.seat], ref.duty)
+
+    def _player(self) -> GamePlayer:
+        if not hasattr(self, "_game_player"):
+            arity = self.facts.charter.clocks.arity
+            self._game_player = GamePlayer(self.target.games, self.account, arity, self._trace_of)
+        return self._game_player
+
+    def _trace_of(self, game: Game) -> Trace:
+        """The run behind a disputed claim, executed again; as claimed where the claim is one's own."""
+        view, ref = self._seen, game.ref
+        defends = game.state.defender == address_of(self.account)
+        if ref.kind is ClaimKind.OUTER:
+            job, _, _ = self._disputed(ref, view)
+            return self.compute.trace(job.program, job.lists, job.steps)
+        duty = self.duty_of(ref, view)
+        job = self.archive.job(view, duty)
+        tamper = self.tamper(ref.round, ref.seat, ref.duty, job) if defends else None
+        slot_tamper = self.slot_tamper(duty, job) if defends else None
+        return self.compute.trace(job.program, job.lists, job.steps, tamper, slot_tamper)
+
+    # --- seeds and rounds
+
+    def do_draw_seed(self, action: DrawSeed, view: View) -> None:
+        """Draws the audit seed."""
+        self.send(self.target.audit.functions.drawSeed(action.round))
+
+    def do_draw_whistle_seed(self, action: DrawWhistleSeed, view: View) -> None:
+        """Draws the whistle seed."""
+        self.send(self.target.audit.functions.drawWhistleSeed(action.round))
+
+    def do_open_round(self, action: OpenRound, view: View) -> None:
+        """Opens the next round."""
+        self.send(self.target.rounds.functions.openRound())
+
+    # --- outer steps
+
+    def do_compute_outer(self, action: ComputeOuter, view: View) -> None:
+        """Computes the outer step whose inclusion is fixed."""
+        mask, x = view.state.rounds[action.round].inclusions[action.base]
+        self._compute_outer(view, action.round, action.base, mask, x)
+
+    def do_post_outer(self, action: PostOuter, view: View) -> None:
+        """Posts the outer step; everything it names is published first."""
+        asked = self.target.outers.functions.inclusionOf(action.round, action.base)
+        mask, x, _ = self.chain.call(asked)
+        step = self._compute_outer(view, action.round, action.base, mask, Digest(bytes(x)))
+        # The first post fixes the inclusion: if it changed while this was computed, the step would be another claim's.
+        if bytes(self.chain.call(asked)[1]) != bytes(x):
+            return
+        post = self.target.outers.functions.postOuter
+        self.send(post(action.round, action.base, step.parameters, step.momentum))
+
+    def _compute_outer(self, view: View, round_: Round, base: Digest, mask: int, x: Digest) -> OuterStep:
+        known = self.memory.outers.get(x)
+        if known is not None:
+            return known
+        job = self.archive.outer_job(view, round_, base, mask, x)
+        step = self.archive.publish_outer(self.compute.run(job.program, job.lists, job.steps))
+        self.recorder.outer(x, step)
+        return step
+
+    def do_finalize_outer(self, action: FinalizeOuter, view: View) -> None:
+        """Makes an outer root final."""
+        self.send(self.target.outers.functions.finalizeOuter(action.round, action.root, action.poster))
+
+    def do_void_outer(self, action: VoidOuter, view: View) -> None:
+        """Ends an outer claim without a base."""
+        self.send(self.target.outers.functions.voidOuter(action.round, action.root, action.poster))
+
+    # --- settlement
+
+    def do_settle_work(self, action: SettleWork, view: View) -> None:
+        """Settles a commitment."""
+        self.send(self.target.settlement.functions.settleWork(action.round, action.seat))
+
+    def do_settle_duties(self, action: SettleDuties, view: View) -> None:
+        """Settles an attester's duties."""
+        self.send(self.target.settlement.functions.settleDuties(action.round, action.attester))
+
+    def do_settle_round(self, action: SettleRound, view: View) -> None:
+        """Settles what is left of a round."""
+        self.send(self.target.settlement.functions.settleRound(action.round))
+
+    def do_release_work(self, action: ReleaseWork, view: View) -> None:
+        """Turns a commitment's credit into shares."""
+        workId = self.target.vesting.functions.workId(action.round, action.seat)
+        self._release("work", action.round, bytes(self.chain.call(workId)))
+
+    def do_release_duties(self, action: ReleaseDuties, view: View) -> None:
+        """Turns a round's credit for duties into shares."""
+        dutiesId = self.target.vesting.functions.dutiesId(action.round, self.me)
+        self._release("duties", action.round, bytes(self.chain.call(dutiesId)))
+
+    def _release(self, what: str, round_: Round, grant_id: bytes) -> None:
+        grant = self.chain.call(self.target.vesting.functions.grantOf(grant_id))
+        owner, *_, done = grant.values() if isinstance(grant, dict) else grant
+        # Anybody may release a grant; nothing was credited where nothing was earned.
+        if int(owner, 16) and not done:
+            self.send(self.target.vesting.functions.release(grant_id))
+        self.recorder.released(what, round_)

@@ -1,0 +1,89 @@
+"""What a solver does next: pure, from what it sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from assay.ledger import attesting, chores
+from assay.ledger.actions import Action, Commit, Join, LeaveSeat, Train
+from assay.ledger.records import RoundRecord
+from assay.ledger.view import View
+from assay.protocol.charter import SEATS
+
+
+@dataclass(frozen=True, slots=True)
+class SolverPlan:
+    """How a solver takes part.
+
+    `is_silent` makes no move in games on its own claims, `is_honest` accuses, `waits` holds its training back until
+    another seat has committed: what dishonest ones need.
+    """
+
+    leaving: bool = False
+    is_honest: bool = True
+    is_silent: bool = False
+    waits: bool = False
+    first_seats: int = 1
+    first_verifiers: int = 1
+
+
+def candidates(view: View, plan: SolverPlan) -> Iterator[Action]:
+    """Actions, most urgent first: clocks of games, then the commitment, then what trails behind."""
+    yield from chores.play(view, plan.is_silent)
+    yield from _seat(view, plan.leaving)
+    yield from _commit(view, plan.waits)
+    yield from chores.draw_seeds(view)
+    if plan.is_honest:
+        yield from attesting.defend_own_work(view)
+    yield from chores.outer_steps(view)
+    if not plan.leaving:
+        yield from chores.open_round(view, plan.first_seats, plan.first_verifiers)
+    yield from chores.settle(view)
+
+
+def times(view: View, waits: bool) -> Iterator[int]:
+    """Chain times at which something may become due."""
+    yield from chores.times(view)
+    if waits and view.state.round is not None:
+        yield last_moment(view.state.round)
+
+
+def last_moment(record: RoundRecord) -> int:
+    """When whoever waits for another seat's commitment stops waiting."""
+    t = record.times
+    return t.t1 - (t.t1 - t.t0) // 4
+
+
+def _seat(view: View, leaving: bool) -> Iterator[Action]:
+    seated = view.me in view.state.holders.values()
+    over = len(view.state.rounds) >= view.charter.rounds or view.now > view.charter.expiry
+    if leaving and seated:
+        if not _owes(view):
+            yield LeaveSeat()
+    elif not leaving and not seated and not over and len(view.state.holders) < SEATS:
+        yield Join()
+
+
+def _owes(view: View) -> bool:
+    """Is this solver's commitment for the round under way still to come?"""
+    record = view.state.round
+    seat = None if record is None else record.seat_of(view.me)
+    return record is not None and seat is not None and seat not in record.commitments and view.now <= record.times.t1
+
+
+def _commit(view: View, waits: bool) -> Iterator[Action]:
+    """Train from the outer root that this solver verified itself, and commit."""
+    record = view.state.round
+    seat = None if record is None else record.seat_of(view.me)
+    if record is None or seat is None or seat in record.commitments or view.now >= record.times.t1:
+        return
+    if waits and not record.commitments and view.now < last_moment(record):
+        return
+    base = view.verified_base(record.number)
+    if base is None or not view.is_standing(record.number, base):
+        return
+    if (record.number, base) in view.memory.trained:
+        yield Commit(record.number, seat, base)
+    else:
+        yield Train(record.number, seat, base)

@@ -1,0 +1,77 @@
+"""The verifier: fetches, replays what it is drawn for, attests, accuses what is false."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from assay.ledger.actions import Action, Receipt
+from assay.ledger.agent import RunStore
+from assay.ledger.archive import Compute, Job
+from assay.ledger.attester import AttesterAgent
+from assay.ledger.keystore import ActorKeys
+from assay.ledger.records import Role
+from assay.ledger.run import Run
+from assay.ledger.view import Duty, View
+from assay.protocol.draws import Purpose
+from assay.protocol.trace import SlotTamper
+from assay.protocol.types import Digest
+from assay.training.rounds import TorchCompute
+from assay.verifier import strategy
+
+
+class VerifierAgent(AttesterAgent):
+    """A verifier of one run. A `lazy` one signs for what it never fetched and attests what is claimed."""
+
+    role = "verifier"
+    attester_role = Role.VERIFIER
+    purpose = Purpose.AUDIT
+
+    def __init__(
+        self,
+        run: Run,
+        keys: ActorKeys,
+        store: RunStore,
+        data_dir: Path,
+        *,
+        lazy: bool = False,
+        compute: Compute | None = None,
+        first_seats: int = 1,
+        first_verifiers: int = 1,
+        **options: Any,
+    ) -> None:
+        super().__init__(run, keys, store, data_dir, compute or TorchCompute(), **options)
+        self.lazy = lazy
+        self._first = first_seats, first_verifiers
+
+    def candidates(self, view: View) -> Iterator[Action]:
+        """See Agent."""
+        plan = strategy.VerifierPlan(self.stake, self.leaving, self.lazy, *self._first)
+        return strategy.candidates(view, plan)
+
+    def times(self, view: View) -> Iterator[int]:
+        """See Agent."""
+        return strategy.times(view)
+
+    def do_receipt(self, action: Receipt, view: View) -> None:
+        """Signs for a commitment once every object of it was fetched and hashed."""
+        record = view.state.rounds[action.round]
+        if not self.lazy:
+            self.archive.check_commitment(view, record, record.commitments[action.seat])
+        self.send(self.target.rounds.functions.receipt(action.round, action.seat, action.digest))
+
+    def replay(self, duty: Duty, view: View) -> Digest:
+        """See AttesterAgent; the lazy one copies."""
+        return duty.y if self.lazy else super().replay(duty, view)
+
+    def slot_tamper(self, duty: Duty, job: Job) -> SlotTamper | None:
+        """What a lazy verifier must stand by: an honest run that jumps to the claimed end at its last step."""
+        if not self.lazy:
+            return None
+        claimed = self.archive.claimed_end(self._seen, duty)
+
+        def jump(t: int, number: int, index: int, data: bytes) -> bytes:
+            return claimed[number][index] if t == job.steps and number < len(claimed) else data
+
+        return jump
