@@ -22,16 +22,19 @@ from assay.cli.common import (
     open_blobs,
     open_run,
     parse_address,
+    parse_amount,
     print_fields,
     print_json,
     settings_of,
     talk,
+    tokens,
     unlock_key,
 )
 from assay.protocol.errors import ExitCode, UsageError
-from assay.protocol.types import Address
+from assay.protocol.types import Address, Wei
 
 if TYPE_CHECKING:
+    from assay.ledger.run import Run
     from assay.settings import Settings
 
 solver = typer.Typer(no_args_is_help=True, help="Train, commit, defend.")
@@ -39,6 +42,18 @@ verifier = typer.Typer(no_args_is_help=True, help="Replay drawn intervals, attes
 whistleblower = typer.Typer(no_args_is_help=True, help="Re-audit what verifiers attested.")
 
 DEMO_PANEL = "For demonstrations"
+StakeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--stake", metavar="AMOUNT", help="Tokens to register with, at least the run's bond; the bond unless given."
+    ),
+]
+FirstSeats = Annotated[
+    int, typer.Option("--first-seats", min=1, max=8, help="Open the first round only with so many seats taken.")
+]
+FirstVerifiers = Annotated[
+    int, typer.Option("--first-verifiers", min=1, help="Open the first round only with so many verifiers registered.")
+]
 EXAMPLE = "Example: assay {role} start --run 0xabc... --key {role}-1 --data-dir ./{role}-1"
 
 
@@ -51,6 +66,8 @@ def start_solver(
     keys_dir: KeysDirOption = None,
     password_file: PasswordOption = None,
     data_dir: DataDirOption = None,
+    first_seats: FirstSeats = 1,
+    first_verifiers: FirstVerifiers = 1,
     cheat: Annotated[
         str, typer.Option(help="Cheat in this way and lose the lock.", rich_help_panel=DEMO_PANEL)
     ] = "none",
@@ -59,7 +76,17 @@ def start_solver(
     from assay.solver.agent import SolverAgent
 
     given = _settings(locals())
-    _serve(given, "solver", lambda parts: SolverAgent(*parts, cheat=cheat))
+    _serve(
+        given,
+        "solver",
+        lambda run, parts: SolverAgent(
+            run,
+            *parts,
+            cheat=None if cheat == "none" else cheat,
+            first_seats=first_seats,
+            first_verifiers=first_verifiers,
+        ),
+    )
 
 
 @verifier.command("start", epilog=EXAMPLE.format(role="verifier"))
@@ -71,6 +98,9 @@ def start_verifier(
     keys_dir: KeysDirOption = None,
     password_file: PasswordOption = None,
     data_dir: DataDirOption = None,
+    stake: StakeOption = None,
+    first_seats: FirstSeats = 1,
+    first_verifiers: FirstVerifiers = 1,
     lazy: Annotated[
         bool, typer.Option(help="Attest without replaying and lose the bond.", rich_help_panel=DEMO_PANEL)
     ] = False,
@@ -79,7 +109,18 @@ def start_verifier(
     from assay.verifier.agent import VerifierAgent
 
     given = _settings(locals())
-    _serve(given, "verifier", lambda parts: VerifierAgent(*parts, lazy=lazy))
+    _serve(
+        given,
+        "verifier",
+        lambda run, parts: VerifierAgent(
+            run,
+            *parts,
+            lazy=lazy,
+            stake=_stake(run, stake),
+            first_seats=first_seats,
+            first_verifiers=first_verifiers,
+        ),
+    )
 
 
 @whistleblower.command("start", epilog=EXAMPLE.format(role="whistleblower"))
@@ -91,12 +132,13 @@ def start_whistleblower(
     keys_dir: KeysDirOption = None,
     password_file: PasswordOption = None,
     data_dir: DataDirOption = None,
+    stake: StakeOption = None,
 ) -> None:
     """Register, replay a drawn share of what verifiers attested, challenge what is false."""
     from assay.whistleblower.agent import WhistleblowerAgent
 
     given = _settings(locals())
-    _serve(given, "whistleblower", lambda parts: WhistleblowerAgent(*parts))
+    _serve(given, "whistleblower", lambda run, parts: WhistleblowerAgent(run, *parts, stake=_stake(run, stake)))
 
 
 def _status(
@@ -174,9 +216,24 @@ def _serve(settings: Settings, role: str, make: Any) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
-    make((run, keys, store, folder)).run(stop)
+    make(run, (keys, store, folder)).run(stop)
     if signal.SIGINT in received:
         raise typer.Exit(int(ExitCode.INTERRUPTED))
+
+
+def _stake(run: Run, amount: str | None) -> Wei:
+    """What to register with. Raises UsageError (StakeBelowBond)."""
+    bond = run.charter.economics.verifier_bond
+    if amount is None:
+        return bond
+    wei = Wei(parse_amount(amount))
+    if wei < bond:
+        raise UsageError(
+            f"{amount} tokens are below the run's bond of {tokens(bond)}.",
+            code="StakeBelowBond",
+            remedy="Give a larger --stake, or leave it out.",
+        )
+    return wei
 
 
 def _default_data_dir(role: str, name: str) -> Path:

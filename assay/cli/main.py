@@ -39,7 +39,7 @@ def root(
 
 def _add_commands() -> None:
     """Each noun is a module of this package; heavy imports happen inside its verbs."""
-    from assay.cli import actors, config, key, ledger, run
+    from assay.cli import actors, bundle, config, key, ledger, run
 
     app.add_typer(run.app, name="run")
     app.add_typer(actors.solver, name="solver")
@@ -48,6 +48,7 @@ def _add_commands() -> None:
     app.add_typer(key.app, name="key")
     app.add_typer(config.app, name="config")
     app.add_typer(ledger.app, name="ledger")
+    app.add_typer(bundle.app, name="bundle")
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ from assay.training.presets import preset as preset_of
 POLL_S: Final = 0.05
 LOOK_EVERY_S: Final = 0.25
 WEIGH_EVERY_S: Final = 1.0
-STUCK_AFTER_S: Final = 300.0
+STUCK_AFTER_S: Final = 60.0
 """Nothing on chain and nobody busy for so long: something is wrong, and waiting longer will not mend it."""
 
 REVENUE: Final = 1000 * TOKEN
@@ -172,8 +172,6 @@ def join(scene: Scene) -> None:
     price = scene.run.charter.economics.price
     needed = {player.name: _stake(scene, player) for player in cast.players}
     scene.talk("funding and staking")
-    faucet: LocalAccount = Account.from_key(scene.node.dev_keys[0])
-    del faucet
     for player in cast.players:
         # One account pays for all: its transactions come one after another.
         words = ["ledger", "faucet", "0x" + scene.addresses[player.name].hex()]
@@ -182,7 +180,8 @@ def join(scene: Scene) -> None:
     stage.run_all([["ledger", "stake", tokens(needed[p.name]), "--key", p.name, "--yes"] for p in cast.players])
     scene.talk("starting the actors")
     for player in cast.players:
-        scene.processes[player.name] = stage.start(player)
+        first = ["--first-seats", str(len(cast.solvers)), "--first-verifiers", str(len(cast.verifiers))]
+        scene.processes[player.name] = stage.start(player, *([] if player.role == "whistleblower" else first))
 
 
 def watch(scene: Scene) -> None:
@@ -221,9 +220,18 @@ def watch(scene: Scene) -> None:
 
 
 def is_over(scene: Scene, beats: dict[Address, Heartbeat]) -> bool:
-    """Whether every actor of the demo is done."""
-    own = {scene.addresses[p.name] for p in scene.cast.players}
-    return own <= beats.keys() and all(beats[a].activity is Activity.DONE for a in own)
+    """Whether every round was opened and no actor of the demo does, or waits for, anything."""
+    state = scene.index.state
+    if len(state.rounds) < scene.run.charter.rounds:
+        return False
+    own = [beats.get(scene.addresses[p.name]) for p in scene.cast.players]
+    return all(beat is not None and _is_at_rest(beat, state.head.number) for beat in own)
+
+
+def _is_at_rest(beat: Heartbeat, head: int) -> bool:
+    if beat.activity is Activity.DONE:
+        return True
+    return beat.activity is Activity.IDLE and beat.head >= head and beat.deadline is None
 
 
 def settle(scene: Scene) -> None:

@@ -104,9 +104,10 @@ class Stage:
         with ThreadPoolExecutor(PARALLEL) as pool:
             return list(pool.map(lambda words: self.run(*words), commands))
 
-    def start(self, player: Player) -> subprocess.Popen[bytes]:
+    def start(self, player: Player, *options: str) -> subprocess.Popen[bytes]:
         """Starts an actor by the command a person would type; it ends with this process, however that ends."""
         words = [player.role, "start", "--key", player.name, "--data-dir", str(self.folder / "actors" / player.name)]
+        words += options
         if player.role == "solver" and player.cheat != "none":
             words += ["--cheat", player.cheat]
         if player.lazy:
