@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contracts.world import World
-from tests.ledger.strangers import Strangers
+from tests.ledger.strangers import PEOPLE, Strangers
 
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A node and a run on it; its state is whatever the last test left."""
-    made = World(tmp_path_factory.mktemp("artifacts"), accounts=14)
+    made = World(tmp_path_factory.mktemp("artifacts"), accounts=PEOPLE)
     made.first_state = made.rpc("evm_snapshot")
     yield made
     made.close()

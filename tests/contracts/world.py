@@ -202,6 +202,9 @@ class World:
         self._connection.request("POST", "/", body, {"Content-Type": "application/json"})
         answer = json.loads(self._connection.getresponse().read())
         if "error" in answer:
+            data = str(answer["error"].get("data", ""))
+            if data.startswith("0x"):
+                raise self._rejected(bytes.fromhex(data[2:]))
             raise RuntimeError(f"{method}: {answer['error']}")
         return answer["result"]
 
@@ -222,7 +225,7 @@ class World:
         return receipt
 
     def call(self, contract: str, function: str, *args: Any) -> Any:
-        """The result of a view function; structs as tuples, addresses as bytes."""
+        """The result of a view function; structs as tuples, addresses as bytes. Raises Rejected."""
         data = self.calldata(contract, function, *args)
         output = self.rpc("eth_call", {"to": _hex(self.addresses[contract]), "data": _hex(data)}, "latest")
         entry = self.artifacts[contract].entry("function", function, len(args))
