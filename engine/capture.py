@@ -40,6 +40,9 @@ class Captured:
     """Per dot node the value numbers of its operands, by which `raised` names them."""
 
 
+_CREATION = frozenset({torch.ops.aten.arange.default, torch.ops.aten.arange.start, torch.ops.aten.arange.start_step})
+
+
 class _Lost:
     """What an operation that cannot be lowered leaves behind, so that later ones are still looked at."""
 
@@ -165,7 +168,9 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
 
 def _foldable(node: Node, flat: Sequence[Any]) -> bool:
     """Whether an operation on constants may be computed now: integers and bools, whose bits no machine changes."""
-    if any(isinstance(a, Strided | Fill) for a in flat) or not any(isinstance(a, Tensor) for a in flat):
+    if any(isinstance(a, Strided | Fill) for a in flat):
+        return False
+    if not any(isinstance(a, Tensor) for a in flat) and node.target not in _CREATION:
         return False
     result = node.meta["val"]
     results = result if isinstance(result, tuple | list) else (result,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -97,14 +98,17 @@ def trace(function: Function, lists: Sequence[Sequence[Tensor]]) -> GraphModule:
     tensors = [torch.empty(t.shape, dtype=t.dtype) for part in lists for t in part]
     try:
         with (
+            warnings.catch_warnings(),
             sdpa_kernel(SDPBackend.MATH),
             torch.autograd.detect_anomaly(check_nan=False),
             fx_traceback.preserve_node_meta(),
         ):
+            # Anomaly mode is what remembers forward lines; it says at every use that it is for debugging.
+            warnings.simplefilter("ignore")
             traced = _make_graph(flat, tensors)
             if any(_writes(node) for node in traced.graph.nodes):
                 # Operations in place become ordinary ones; the interpreter carries each node's source line over.
-                pure = torch.func.functionalize(Interpreter(traced).run, remove="mutations_and_views")
+                pure = torch.func.functionalize(Interpreter(traced).run, remove="mutations")
                 traced = _make_graph(pure, tensors)
     except UserError:
         raise

@@ -79,6 +79,16 @@ def _gelu_tanh_gradient(b: ScalarBuilder, r: list[Reg]) -> Reg:
     return b.mul(gradient, b.mul(s, b.add(one, b.mul(b.mul(x, slope), b.sub(one, s)))))
 
 
+def _log1p(b: ScalarBuilder, x: Reg) -> Reg:
+    """log(1 + x) by the rounded sum u: log(u) x / (u - 1) corrects for what u lost; x itself where u is 1."""
+    one = b.f32(1.0)
+    u = b.add(x, one)
+    rest = b.sub(u, one)
+    corrected = b.mul(functions.log(b, u), b.div(x, rest))
+    usual = b.lt(b.abs(rest), b.f32(math.inf))
+    return b.select(b.eq(rest, b.f32(0.0)), x, b.select(usual, corrected, functions.log(b, u)))
+
+
 def _power(b: ScalarBuilder, r: list[Reg], exponent: int) -> Reg:
     """x to a small non-negative integer, by squaring."""
     result: Reg | None = None
@@ -121,6 +131,7 @@ EMIT: dict[str, Emit] = {
     "reciprocal": lambda b, r: b.div(b.f32(1.0), r[0]),
     "exp": _one(functions.exp),
     "log": _one(functions.log),
+    "log1p": _one(_log1p),
     "tanh": _one(functions.tanh),
     "sigmoid": _one(functions.sigmoid),
     "erf": _one(functions.erf),

@@ -16,6 +16,10 @@ from assay.engine.strided import Strided
 aten = torch.ops.aten
 
 
+LONE = frozenset({-1})
+"""The mark of a softmax over one element, whose dimension has no axis."""
+
+
 def _sensitive(x: Tensorlike) -> Tensorlike:
     """Mark a tensor: products that read it take the high precision."""
     if isinstance(x, Strided):
@@ -36,7 +40,7 @@ def _softmax(ctx: Context, x: Tensorlike, dim: int, _: bool) -> Tensorlike:
     result = ctx.strided(ctx.apply("div", powers, total(ctx, powers, (dim,), keepdim=True)))
     first = sum(len(g) for g in result.groups[:dim])
     result.value.sensitive = True
-    result.value.normalized = frozenset(range(first, first + len(result.groups[dim])))
+    result.value.normalized = frozenset(range(first, first + len(result.groups[dim]))) or LONE
     return result
 
 

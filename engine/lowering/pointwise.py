@@ -75,7 +75,7 @@ def _unary(op: str, *, floating: bool = True) -> Any:
     return rule
 
 
-for _name in ("sqrt", "rsqrt", "exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "reciprocal", "silu"):
+for _name in ("sqrt", "rsqrt", "exp", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "reciprocal", "silu"):
     lowers(getattr(aten, _name).default)(_unary(_name))
 for _name in ("neg", "abs"):
     lowers(getattr(aten, _name).default)(_unary(_name, floating=False))
@@ -171,6 +171,22 @@ def _clamp(ctx: Context, x: Tensorlike, low: Any = None, high: Any = None) -> Te
     return x
 
 
+@lowers(aten.leaky_relu.default)
+def _leaky_relu(ctx: Context, x: Tensorlike, slope: float = 0.01) -> Tensorlike:
+    above = ctx.apply("lt", Literal(DType.F32, 0), x, dtype=DType.BOOL)
+    return ctx.apply("select", above, x, ctx.apply("mul", x, slope), dtype=DType.F32)
+
+
+@lowers(aten.hardtanh.default)
+def _hardtanh(ctx: Context, x: Tensorlike, low: float = -1.0, high: float = 1.0) -> Tensorlike:
+    return _clamp(ctx, x, low, high)
+
+
+@lowers(aten.copy.default)
+def _copy(ctx: Context, _: Tensorlike, source: Tensorlike, *__: Any) -> Tensorlike:
+    return ctx.values.expand(ctx.cast(source, ctx.dtype), ctx.shape)
+
+
 @lowers(torch.ops.prims.convert_element_type.default)
 def _convert(ctx: Context, x: Tensorlike, dtype: torch.dtype) -> Tensorlike:
     return ctx.cast(x, program_dtype(dtype))
@@ -186,7 +202,15 @@ def _full(ctx: Context, *args: Any, **_: Any) -> Tensorlike:
     return Fill(ctx.dtype, ctx.shape, number(ctx.dtype.value_type, args[-1]).word)
 
 
-@lowers(aten.zeros.default, aten.zeros_like.default, aten.new_zeros.default)
+@lowers(
+    aten.zeros.default,
+    aten.zeros_like.default,
+    aten.new_zeros.default,
+    aten.empty.memory_format,
+    aten.empty_like.default,
+    aten.empty_permuted.default,
+    aten.empty_strided.default,
+)
 def _zeros(ctx: Context, *_args: Any, **_: Any) -> Tensorlike:
     return Fill(ctx.dtype, ctx.shape, 0)
 

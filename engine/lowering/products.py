@@ -104,6 +104,8 @@ def _sums_over_softmax(a: Strided) -> bool:
     value = a.value
     if not value.normalized:
         return False
+    if prod(x.size for x in a.groups[-1]) == 1:
+        return -1 in value.normalized
     strides = {stride.stride: d for d, stride in enumerate(contiguous(value.dims)) if value.dims[d] > 1}
     return any(
         x.is_full and strides.get(x.stride) in value.normalized and value.dims[strides[x.stride]] == x.size

@@ -76,6 +76,19 @@ def _var(ctx: Context, x: Tensorlike, dims: Any = None, *, correction: Any = 1, 
     return ctx.apply("div", squares, float(max(count - (1 if correction is None else correction), 0)))
 
 
+@lowers(aten.linalg_vector_norm.default)
+def _norm(ctx: Context, x: Tensorlike, order: Any = 2, dims: Any = None, keepdim: bool = False, **_: Any) -> Tensorlike:
+    axes = all_axes(dims, len(x.shape))
+    if order == 2:
+        return ctx.apply("sqrt", total(ctx, ctx.apply("mul", x, x), axes, keepdim=keepdim))
+    magnitudes = ctx.apply("abs", x)
+    if order == 1:
+        return total(ctx, magnitudes, axes, keepdim=keepdim)
+    if order == float("inf"):
+        return reduce(ctx, "max", ctx.strided(magnitudes), axes, keepdim=keepdim)
+    raise Unsupported(f"a norm of order {order} (1, 2 and infinity are supported)")
+
+
 @lowers(aten.amax.default)
 def _amax(ctx: Context, x: Tensorlike, dims: Any = (), keepdim: bool = False) -> Tensorlike:
     axes = all_axes(dims, len(x.shape))

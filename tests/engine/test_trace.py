@@ -1,0 +1,125 @@
+"""The trace by re-execution answers as the reference trace does, honest or lying, and keeps little."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+
+from assay.engine.executor import Executor
+from assay.engine.trace import TorchTrace
+from assay.protocol.errors import InvariantError
+from assay.protocol.nodes import Family
+from assay.protocol.trace import ReferenceTrace, flip_bit
+from tests.engine.helpers import tensors_of
+from tests.programs import Example, all_examples, every_family, mlp_step
+
+STEPS = 3
+
+
+def assert_same(ours: TorchTrace, theirs: ReferenceTrace) -> None:
+    """Every question of a game has the same answer."""
+    count = len(ours.program.nodes)
+    for t in range(theirs.steps + 1):
+        assert ours.state_root(t) == theirs.state_root(t)
+        assert ours.list_roots(t) == theirs.list_roots(t)
+        for number, _ in enumerate(theirs.list_roots(t)):
+            assert ours.slot_roots(t, number) == theirs.slot_roots(t, number)
+    for t in range(theirs.steps, 0, -1):
+        assert [ours.prefix_root(t, k) for k in range(count + 1)] == [
+            theirs.prefix_root(t, k) for k in range(count + 1)
+        ]
+        assert ours.prefix_path(t, count, count // 2) == theirs.prefix_path(t, count, count // 2)
+        assert ours.prefix_path(t, count // 2, count // 2) == theirs.prefix_path(t, count // 2, count // 2)
+        for k in range(count):
+            assert ours.node_root(t, k) == theirs.node_root(t, k)
+            assert ours.node_bytes(t, k) == theirs.node_bytes(t, k)
+
+
+@pytest.mark.parametrize("example", all_examples(), ids=lambda e: e.name)
+def test_an_honest_trace_answers_as_the_reference_does(example: Example):
+    assert_same(TorchTrace(example.program, example.state, STEPS), example.trace(STEPS))
+
+
+@pytest.mark.parametrize("example", [every_family(), mlp_step()], ids=lambda e: e.name)
+def test_a_lie_begins_in_exactly_the_node_that_is_tampered_with(example: Example):
+    rng = random.Random(1)
+    for k, node in enumerate(example.program.nodes):
+        if not node.spec.nbytes:
+            continue
+        tamper = flip_bit(2, k, rng.randrange(min(8 * node.spec.nbytes, 300)))
+        ours, theirs = TorchTrace(example.program, example.state, 2, tamper), example.trace(2, tamper)
+        assert ours.state_root(1) == theirs.state_root(1)
+        assert ours.state_root(2) == theirs.state_root(2)
+        assert ours.prefix_root(2, k) == example.trace(2).prefix_root(2, k)
+        assert [ours.node_root(2, j) for j in range(len(example.program.nodes))] == [
+            theirs.node_root(2, j) for j in range(len(example.program.nodes))
+        ]
+        assert ours.node_bytes(2, k) == theirs.node_bytes(2, k)
+
+
+def test_a_tampered_exponent_is_used_as_it_is_claimed():
+    example = every_family()
+    rowexps = example.nodes_of(Family.ROWEXP)
+    for k in rowexps:
+        for bit in (0, 2, 6, 8, 31):
+            tamper = flip_bit(1, k, bit)
+            ours, theirs = TorchTrace(example.program, example.state, 1, tamper), example.trace(1, tamper)
+            assert ours.state_root(1) == theirs.state_root(1)
+
+
+def test_a_slot_can_be_altered_behind_its_output_node():
+    example = mlp_step()
+
+    def tamper(step: int, number: int, index: int, data: bytes) -> bytes:
+        return bytes([data[0] ^ 1]) + data[1:] if (step, number, index) == (2, 0, 1) else data
+
+    ours = TorchTrace(example.program, example.state, 3, tamper_slot=tamper)
+    theirs = example.trace(3, tamper_slot=tamper)
+    assert [ours.state_root(t) for t in range(4)] == [theirs.state_root(t) for t in range(4)]
+    assert ours.prefix_root(2, len(example.program.nodes)) == theirs.prefix_root(2, len(example.program.nodes))
+
+
+def test_states_that_do_not_fit_are_computed_again(monkeypatch: pytest.MonkeyPatch):
+    example = mlp_step()
+    monkeypatch.setattr("assay.engine.trace.MAX_STATE_BYTES", 0)
+    monkeypatch.setattr("assay.engine.trace.MAX_NODE_BYTES", 0)
+    trace = TorchTrace(example.program, example.state, STEPS)
+    assert_same(trace, example.trace(STEPS))
+    assert list(trace._states) == [0]
+
+
+def test_a_trace_keeps_the_prefix_of_one_step_only():
+    example = mlp_step()
+    trace = TorchTrace(example.program, example.state, STEPS)
+    trace.prefix_root(1, 3)
+    first = trace._prefix
+    trace.prefix_root(3, 3)
+    assert first is not None
+    assert trace._prefix is not None
+    assert trace._prefix[0] == 3
+
+
+def test_tensors_and_bytes_start_the_same_trace():
+    example = mlp_step()
+    state = tensors_of(example.program, example.state)
+    a = TorchTrace(Executor(example.program), state, 1)
+    assert a.state_root(1) == TorchTrace(example.program, example.state, 1).state_root(1)
+
+
+def test_bits_of_a_start_that_nobody_stores_are_hashed_as_they_came():
+    example = mlp_step()
+    raw = [[bytearray(b) for b in part] for part in example.state]
+    raw[0][0][:4] = (0x7FC00001).to_bytes(4, "little")
+    state = tuple(tuple(bytes(b) for b in part) for part in raw)
+    assert_same(TorchTrace(example.program, state, 2), ReferenceTrace(example.program, state, 2))
+
+
+def test_several_steps_need_a_program_whose_end_is_a_start():
+    from assay.engine.capture import capture
+
+    program = capture(lambda a: (a, a), [[torch.zeros(2)]]).program
+    with pytest.raises(InvariantError) as caught:
+        TorchTrace(program, [[torch.zeros(2)]], 2)
+    assert caught.value.code == "NotIterable"
