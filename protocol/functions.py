@@ -59,6 +59,29 @@ _RATIO_NUMERATOR = (0.5, 0.33004990220069885, 0.10211483389139175, 0.01312349736
 _RATIO_DENOMINATOR = (1.0, 1.457982063293457, 0.8675562739372253, 0.255327969789505, 0.03292076289653778)
 """P(N > t) e^(t^2 / 2) for 0 <= t <= 5.5; beyond, where the tail is under 2^-25, the error may grow."""
 
+_PHI_0 = 0.3989422917366028
+"""The normal density at 0, as binary32 has it."""
+
+_GELU_NEAR = (
+    0.3989422917366028,
+    -0.06649058312177658,
+    0.009974339976906776,
+    -0.0011865738779306412,
+    0.00010770437074825168,
+)
+"""(P(N < t) - 1/2) / t over z = t^2, for |t| <= 0.7."""
+
+_GELU_FAR_NUMERATOR = (0.137364000082016, 0.04455028846859932, 0.005908518563956022)
+_GELU_FAR_DENOMINATOR = (
+    1.0,
+    1.2285939455032349,
+    0.6061305999755859,
+    0.14451955258846283,
+    0.014491964131593704,
+    1.4912983715476003e-05,
+)
+"""phi(0) - t P(N > t) e^(t^2 / 2) over t - 1, for 0.7 <= t <= 5.6; beyond, where the tail is under 2^-26, the error may grow."""
+
 _SIN = (-0.16666650772094727, 0.008331980556249619, -0.00019495567539706826)
 """(sin r - r) / r^3 over z = r^2, for |r| <= pi/4 and a hair."""
 
@@ -82,23 +105,26 @@ def clamp(b: ScalarBuilder, x: Reg, low: float, high: float) -> Reg:
     return b.minimum(b.maximum(x, b.f32(low)), b.f32(high))
 
 
-def _reduce_exp(b: ScalarBuilder, x: Reg) -> tuple[Reg, Reg]:
-    """n (i32) and r with x = n ln 2 + r, |r| <= ln(2)/2 and a hair, for |x| < 350."""
+def _exp_parts(b: ScalarBuilder, x: Reg, rest: Reg | None = None) -> tuple[Reg, Reg]:
+    """n (i32) and p with e^(x + rest) = 2^n (1 + p), for |x| < 350 and |rest| < 2^-5; p lies in (-0.32, 0.46).
+
+    x - n ln 2 stays in two parts until the end, so that only its square feels the rounding of their sum.
+    """
     n = b.apply(Op.F32_RINT, b.mul(x, b.f32(_LOG2_E)))
-    r = b.sub(b.sub(x, b.mul(n, b.f32(_LN2_HIGH))), b.mul(n, b.f32(_LN2_LOW)))
-    return b.cast(n, DType.I32), r
-
-
-def _expm1_small(b: ScalarBuilder, r: Reg) -> Reg:
-    """e^r - 1 for |r| <= ln(2)/2, with small relative error."""
-    return b.add(r, b.mul(b.mul(r, r), horner(b, r, _EXPM1)))
+    high = b.sub(x, b.mul(n, b.f32(_LN2_HIGH)))  # exact
+    low = b.mul(n, b.f32(-_LN2_LOW))
+    if rest is not None:
+        low = b.add(low, rest)
+    r = b.add(high, low)
+    p = b.add(high, b.add(low, b.mul(b.mul(r, r), horner(b, r, _EXPM1))))
+    return b.cast(n, DType.I32), p
 
 
 def exp(b: ScalarBuilder, x: Reg) -> Reg:
     """e^x; subnormal results are rounded once."""
     # e^-104 rounds to zero and e^89 to infinity: the clamp changes no value and keeps n * ln 2 exact
-    n, r = _reduce_exp(b, clamp(b, x, -104.0, 89.0))
-    return b.scale2(b.add(b.f32(1.0), _expm1_small(b, r)), n)
+    n, p = _exp_parts(b, clamp(b, x, -104.0, 89.0))
+    return b.scale2(b.add(b.f32(1.0), p), n)
 
 
 def log(b: ScalarBuilder, x: Reg) -> Reg:
@@ -125,8 +151,7 @@ def log(b: ScalarBuilder, x: Reg) -> Reg:
 
 def sigmoid(b: ScalarBuilder, x: Reg) -> Reg:
     """1 / (1 + e^-x), with e^-x = 2^n (1 + p) kept apart so that the denominator is rounded once."""
-    n, r = _reduce_exp(b, clamp(b, b.neg(x), -104.0, 104.0))
-    p = _expm1_small(b, r)
+    n, p = _exp_parts(b, clamp(b, b.neg(x), -104.0, 104.0))
     zero, one = b.i32(0), b.f32(1.0)
     minus_n = b.sub(zero, n)
     # The denominator over 2^max(n, 0) is 1 + 2^-|n| + p 2^min(n, 0); the sum of the first two is kept in two parts.
@@ -145,8 +170,8 @@ def tanh(b: ScalarBuilder, x: Reg) -> Reg:
     ratio = b.div(b.add(b.mul(z, b.f32(p1)), b.f32(p0)), b.add(b.mul(z, b.f32(q1)), one))
     near = b.add(x, b.mul(b.mul(x, z), ratio))
     magnitude = b.minimum(b.abs(x), b.f32(10.0))  # tanh is 1 from 9.02 on
-    n, r = _reduce_exp(b, b.add(magnitude, magnitude))
-    denominator = b.add(b.add(b.scale2(one, n), one), b.scale2(_expm1_small(b, r), n))
+    n, p = _exp_parts(b, b.add(magnitude, magnitude))
+    denominator = b.add(b.add(b.scale2(one, n), one), b.scale2(p, n))
     far = b.sub(one, b.div(b.f32(2.0), denominator))
     signed = b.select(b.lt(x, b.f32(0.0)), b.neg(far), far)
     return b.select(b.lt(magnitude, b.f32(0.5625)), near, signed)
@@ -180,8 +205,8 @@ def gauss(b: ScalarBuilder, x: Reg) -> Reg:
     high = b.sub(b.add(t, shift), shift)
     minus_half = b.f32(-0.5)
     low = b.mul(b.mul(b.sub(t, high), b.add(t, high)), minus_half)
-    n, r = _reduce_exp(b, b.mul(b.mul(high, high), minus_half))
-    return b.scale2(b.add(b.f32(1.0), _expm1_small(b, b.add(r, low))), n)
+    n, p = _exp_parts(b, b.mul(b.mul(high, high), minus_half), low)
+    return b.scale2(b.add(b.f32(1.0), p), n)
 
 
 def _normal_ratio(b: ScalarBuilder, t: Reg) -> Reg:
@@ -190,20 +215,25 @@ def _normal_ratio(b: ScalarBuilder, t: Reg) -> Reg:
 
 
 def gelu(b: ScalarBuilder, x: Reg, gauss_x: Reg | None = None) -> Reg:
-    """x P(N < x), as max(x, 0) - |x| P(N > |x|); 2 maps: e^(-x^2/2) by `gauss` is the other one.
+    """x P(N < x): x (1/2 + x G(x^2)) below 0.7, max(x, 0) - S(|x|) e^(-x^2/2) above, S = t P(N > t) e^(t^2/2).
 
-    gauss_x: the value of `gauss(x)`; computed here when left out (then the two together exceed one map).
+    gauss_x: the value of `gauss(x)`, from a map of its own; computed here when left out, which exceeds one map.
     """
     e = gauss(b, x) if gauss_x is None else gauss_x
     t = b.minimum(b.abs(x), b.f32(14.5))
-    return b.sub(b.maximum(x, b.f32(0.0)), b.mul(b.mul(t, e), _normal_ratio(b, t)))
+    near = b.mul(x, b.add(b.f32(0.5), b.mul(x, horner(b, b.mul(x, x), _GELU_NEAR))))
+    # S climbs to phi(0); what it lacks is small where the exponential asks for relative precision
+    v = b.sub(t, b.f32(1.0))
+    lack = b.div(horner(b, v, _GELU_FAR_NUMERATOR), horner(b, v, _GELU_FAR_DENOMINATOR))
+    far = b.sub(b.maximum(x, b.f32(0.0)), b.mul(b.sub(b.f32(_PHI_0), lack), e))
+    return b.select(b.lt(t, b.f32(0.7)), near, far)
 
 
 def gelu_grad(b: ScalarBuilder, x: Reg, gauss_x: Reg | None = None) -> Reg:
     """The derivative of gelu, P(N < x) + x phi(x), from `gauss(x)` as in `gelu`."""
     e = gauss(b, x) if gauss_x is None else gauss_x
     t = b.minimum(b.abs(x), b.f32(14.5))
-    tail = b.mul(e, b.sub(_normal_ratio(b, t), b.mul(t, b.f32(0.3989422804014327))))
+    tail = b.mul(e, b.sub(_normal_ratio(b, t), b.mul(t, b.f32(_PHI_0))))
     return b.select(b.lt(x, b.f32(0.0)), tail, b.sub(b.f32(1.0), tail))
 
 
