@@ -80,7 +80,8 @@ _GELU_FAR_DENOMINATOR = (
     0.014491964131593704,
     1.4912983715476003e-05,
 )
-"""phi(0) - t P(N > t) e^(t^2 / 2) over t - 1, for 0.7 <= t <= 5.6; beyond, where the tail is under 2^-26, the error may grow."""
+"""phi(0) - t P(N > t) e^(t^2 / 2) over t - 1, for 0.7 <= t <= 5.6; beyond, the tail is under 2^-26 and the error may
+grow."""
 
 _SIN = (-0.16666650772094727, 0.008331980556249619, -0.00019495567539706826)
 """(sin r - r) / r^3 over z = r^2, for |r| <= pi/4 and a hair."""
@@ -163,7 +164,7 @@ def sigmoid(b: ScalarBuilder, x: Reg) -> Reg:
 
 
 def tanh(b: ScalarBuilder, x: Reg) -> Reg:
-    """The hyperbolic tangent: x + x^3 R(x^2) below 9/16, 1 - 2 / (e^(2|x|) + 1) above; odd, -0 gives -0."""
+    """The hyperbolic tangent: x + x^3 R(x^2) below 9/16, 1 - 2 / (e^(2|x|) + 1) above; odd."""
     one = b.f32(1.0)
     z = b.mul(x, x)
     (p0, p1), q1 = _TANH_NUMERATOR, _TANH_DENOMINATOR
@@ -183,7 +184,7 @@ def rsqrt(b: ScalarBuilder, x: Reg) -> Reg:
 
 
 def erf(b: ScalarBuilder, x: Reg) -> Reg:
-    """The error function: x + x P(x^2) below 9/8, 1 - 1/Q(|x| - 1)^4 above; odd, -0 gives -0."""
+    """The error function: x + x P(x^2) below 9/8, 1 - 1/Q(|x| - 1)^4 above; odd."""
     one = b.f32(1.0)
     near = b.add(x, b.mul(x, horner(b, b.mul(x, x), _ERF_NEAR)))
     magnitude = b.minimum(b.abs(x), b.f32(3.953125))  # erf rounds to 1 from 3.92 on
