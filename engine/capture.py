@@ -43,6 +43,10 @@ class Captured:
 _CREATION = frozenset({torch.ops.aten.arange.default, torch.ops.aten.arange.start, torch.ops.aten.arange.start_step})
 
 
+_SHAPE_ONLY = frozenset({torch.ops.aten.ones_like.default, torch.ops.aten.zeros_like.default})
+"""What reads no value, so that a gradient is looked at even where its loss is lost."""
+
+
 class _Lost:
     """What an operation that cannot be lowered leaves behind, so that later ones are still looked at."""
 
@@ -148,7 +152,7 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
     if node.target is operator.getitem:
         return _LOST if positional[0] is _LOST else positional[0][positional[1]]
     flat = torch.utils._pytree.tree_leaves(arguments)
-    if any(a is _LOST for a in flat):
+    if any(a is _LOST for a in flat) and node.target not in _SHAPE_ONLY:
         return _LOST
     source = str(node.meta.get("stack_trace") or "unknown line")
     if _foldable(node, flat):

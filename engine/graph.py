@@ -18,6 +18,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.engine import lowering  # noqa: F401 - fills the table of rules
@@ -27,29 +28,31 @@ from assay.protocol.errors import UserError
 Function = Callable[..., Sequence[Sequence[Tensor]]]
 """A pure function from lists of tensors to lists of tensors."""
 
+_GRADIENT = " (gradient)"
 _LIBRARIES = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
 
 
-class _SourceLines(TorchDispatchMode):
-    """Notes for every operation the line of the user's code that asked for it; gradients get their forward line."""
+class _ForwardLines(TorchFunctionMode):
+    """Notes for every call the line of the user's code that makes it, before autograd records the call."""
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Runs the operation with its source noted."""
-        fx_traceback.current_meta["stack_trace"] = _line_of_gradient() or _line_of_caller()
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Makes the call with its line noted."""
+        fx_traceback.current_meta["stack_trace"] = _line_of_caller()
         return func(*args, **(kwargs or {}))
 
 
-def _line_of_gradient() -> str:
-    """The forward line of the operation whose gradient is being computed; empty in the forward pass."""
-    node = torch._C._current_autograd_node()
-    metadata: Any = {} if node is None else node.metadata
-    frames = metadata.get("traceback_", [])
-    for frame in reversed(frames):
-        first = frame.strip().split("\n")[0]
-        if first.startswith('File "') and not first[6:].startswith(_LIBRARIES):
-            path, _, rest = first[6:].partition('", line ')
-            return f"{_short(path)}:{rest.partition(',')[0]} (gradient)"
-    return ""
+class _GradientLines(TorchDispatchMode):
+    """Notes for every operation of a backward pass the forward line whose gradient it computes."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Runs the operation with its line noted."""
+        node = torch._C._current_autograd_node()
+        metadata: Any = {} if node is None else node.metadata
+        # Anomaly mode keeps here what `current_meta` said when autograd recorded the forward call.
+        lines = [str(line) for line in metadata.get("traceback_", []) if line]
+        if lines:
+            fx_traceback.current_meta["stack_trace"] = lines[-1].removesuffix(_GRADIENT) + _GRADIENT
+        return func(*args, **(kwargs or {}))
 
 
 def _line_of_caller() -> str:
@@ -91,7 +94,7 @@ def trace(function: Function, lists: Sequence[Sequence[Tensor]]) -> GraphModule:
     def flat(*tensors: Tensor) -> tuple[Tensor, ...]:
         supply = iter(tensors)
         arguments = [[next(supply) for _ in part] for part in lists]
-        with _SourceLines():
+        with _ForwardLines(), _GradientLines():
             return tuple(t for part in function(*arguments) for t in part)
 
     # One tensor given for two slots would be traced as one input: every slot gets a tensor of its own.

@@ -315,12 +315,14 @@ def test_what_cannot_be_lowered_is_refused_with_every_offender_and_its_line():
 def test_the_gradient_of_an_unknown_operation_names_its_forward_line():
     def f(x: Tensor) -> tuple[Tensor, ...]:
         w = x.detach().requires_grad_()
-        y = torch.cumprod(w, 0)
-        return torch.autograd.grad(y.sum(), (w,))
+        a = w * 2.0
+        y = torch.cumsum(a, 0)
+        z = y + 1.0
+        return torch.autograd.grad(z.sum(), (w,))
 
     with pytest.raises(CannotLowerError) as caught:
         captured(f, X)
-    assert f"test_capture.py:{f.__code__.co_firstlineno + 2}" in caught.value.message
+    assert f"test_capture.py:{f.__code__.co_firstlineno + 3} (gradient)" in caught.value.message
 
 
 @pytest.mark.parametrize(
