@@ -207,7 +207,9 @@ def pay(
 
 @app.command("faucet", epilog='Example: assay ledger faucet 0xabc... --tokens 1000 --json  ->  {"tokens", "gas", "tx"}')
 def faucet(
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Who gets tokens and gas.")],
+    addresses: Annotated[
+        list[str], typer.Argument(metavar="ADDRESS...", help="Who gets tokens and gas, each as much.")
+    ],
     amount: Annotated[str, typer.Option("--tokens", help="Test tokens to mint.")] = "1000",
     gas: Annotated[str, typer.Option("--gas", help="Coins for gas, from the faucet's account.")] = "1",
     rpc_url: RpcUrl = None,
@@ -217,12 +219,14 @@ def faucet(
     password_file: PasswordOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Demo only: mint test tokens for somebody and send gas from the faucet's key."""
+    """Demo only: mint test tokens for strangers and send gas from the faucet's key."""
     settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file)
-    who = Address(parse_address(address))
+    everybody = [Address(parse_address(address)) for address in addresses]
     the_run = open_run(settings, open_chain(settings))
     account = unlock_key(settings).account
-    receipt = fund(the_run.chain, the_run, account, who, parse_amount(amount), parse_amount(gas))
+    receipt = None
+    for who in everybody:
+        receipt = fund(the_run.chain, the_run, account, who, parse_amount(amount), parse_amount(gas))
     _done({"tokens": parse_amount(amount), "gas": parse_amount(gas)}, receipt, as_json=as_json)
 
 

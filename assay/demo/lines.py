@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.cli.common import tokens
+from assay.ledger.games import ref_from_chain
 from assay.ledger.records import Fate, Role
 from assay.protocol.claims import ClaimKind
 from assay.protocol.game_state import Outcome
@@ -25,16 +26,13 @@ Who = Callable[[Any], str]
 
 
 def _claim(args: Mapping[str, Any]) -> str:
-    ref = args["ref"]
-    kind, round_, seat, duty, party, _ = ref.values() if isinstance(ref, dict) else ref
-    del party
-    name = ClaimKind(kind)
-    if name is ClaimKind.OUTER:
-        return f"the outer step of round {round_}"
-    if name is ClaimKind.UPDATE:
-        return f"the update of seat {seat} in round {round_}"
-    about = f"interval {duty} of seat {seat} in round {round_}"
-    return f"an attestation of {about}" if name is ClaimKind.ATTESTATION else about
+    ref = ref_from_chain(args["ref"])
+    if ref.kind is ClaimKind.OUTER:
+        return f"the outer step of round {ref.round}"
+    if ref.kind is ClaimKind.UPDATE:
+        return f"the update of seat {ref.seat} in round {ref.round}"
+    about = f"interval {ref.duty} of seat {ref.seat} in round {ref.round}"
+    return f"an attestation of {about}" if ref.kind is ClaimKind.ATTESTATION else about
 
 
 def _verdict(a: Mapping[str, Any], who: Who) -> str:

@@ -169,14 +169,12 @@ def post(scene: Scene) -> None:
 def join(scene: Scene) -> None:
     """Tokens, stake and a process for every actor."""
     stage, cast = scene.stage, scene.cast
-    price = scene.run.charter.economics.price
     needed = {player.name: _stake(scene, player) for player in cast.players}
     scene.talk("funding and staking")
-    for player in cast.players:
-        # One account pays for all: its transactions come one after another.
-        words = ["ledger", "faucet", "0x" + scene.addresses[player.name].hex()]
-        amount = tokens(needed[player.name] + price)
-        stage.run(*words, "--tokens", amount, "--gas", GAS_EACH, "--key", "faucet")
+    # One account pays for all: its transactions come one after another, so one command sends them.
+    everybody = ["0x" + scene.addresses[player.name].hex() for player in cast.players]
+    most = tokens(max(needed.values()))
+    stage.run("ledger", "faucet", *everybody, "--tokens", most, "--gas", GAS_EACH, "--key", "faucet")
     stage.run_all([["ledger", "stake", tokens(needed[p.name]), "--key", p.name, "--yes"] for p in cast.players])
     scene.talk("starting the actors")
     for player in cast.players:
