@@ -39,8 +39,9 @@ def root(
 
 def _add_commands() -> None:
     """Each noun is a module of this package; heavy imports happen inside its verbs."""
-    from assay.cli import actors, bundle, config, key, ledger, run
+    from assay.cli import actors, bundle, config, demo, key, ledger, run
 
+    app.command("demo", epilog=demo.EPILOG)(demo.demo)
     app.add_typer(run.app, name="run")
     app.add_typer(actors.solver, name="solver")
     app.add_typer(actors.verifier, name="verifier")

@@ -1,0 +1,35 @@
+"""What can be wrong with a bundle: it cannot be read, or it contradicts itself."""
+
+from __future__ import annotations
+
+from assay.protocol.errors import ConfigError, FraudError, UserError
+
+
+class BundleMalformed(ConfigError):
+    """The bytes are no bundle of this version; nothing follows from them about anybody."""
+
+    remedy = "Export it again (`assay bundle export`), or ask for the file once more."
+
+
+class BundleContradiction(FraudError):
+    """A bundle says what its own transactions refute."""
+
+    remedy = "Do not rely on this file: whoever made it, or the contract that it describes, is wrong."
+
+
+class GameNotOver(UserError):
+    """A game without a verdict is no evidence yet."""
+
+    remedy = "Wait for the verdict; `assay dispute watch` shows whose clock runs."
+
+
+class GameUnknown(UserError):
+    """The run has no game of this number."""
+
+    remedy = "`assay dispute list` shows the games of the run."
+
+
+class MoveNotDirect(UserError):
+    """A party plays through a contract, so its moves are no transactions of its own to the game."""
+
+    remedy = "Nothing can be done: such a game is judged on chain as any other, but not exported yet."

@@ -1,0 +1,224 @@
+"""Replays a dispute from its bundle: no chain, no torch, nothing taken on trust but order and time of transactions.
+
+Every sender is recovered from a signature, every digest recomputed, every move judged by the rules of `protocol.game`,
+and the element in dispute computed with the reference arithmetic. Source: docs/protocol.md, section 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Final
+
+from eth_abi.abi import decode
+from eth_abi.exceptions import DecodingError
+
+from assay.bundle.calls import Call, decode_call, move_of, ref_of
+from assay.bundle.claim import DerivedClaim, Origination, derive_claim
+from assay.bundle.document import Bundle, Sent
+from assay.bundle.errors import BundleContradiction, BundleMalformed
+from assay.bundle.signed import SignedCall, read_signed
+from assay.protocol.charter import TERMS_TYPE, Charter, ProgramRef
+from assay.protocol.claims import ClaimRef
+from assay.protocol.digests import ZERO, keccak
+from assay.protocol.encoding import MalformedError, decode_header, decode_node
+from assay.protocol.errors import AssayError, InvariantError
+from assay.protocol.game import open_game, process_move, process_timeout
+from assay.protocol.game_clock import Clocks
+from assay.protocol.game_errors import GameError
+from assay.protocol.game_moves import AnyMove, OpenNode
+from assay.protocol.game_state import DisputedClaim, GameConfig, GameState, Outcome, ProgramHeader, Rules, Verdict
+from assay.protocol.game_table import Side, Stage
+from assay.protocol.nodes import Node
+from assay.protocol.types import Digest
+
+TIMEOUT: Final = "timeout"
+
+
+class Values(Enum):
+    """What the two values of a verdict are: nothing after a timeout, tensor roots, words of an element, or parts."""
+
+    NONE = "none"
+    DIGESTS = "digests"
+    WORDS = "words"
+    PARTS = "parts"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One transaction of a game: what it did, and the game before and after. `move` is None for a timeout."""
+
+    sent: Sent
+    name: str
+    side: Side
+    move: AnyMove | None
+    before: GameState
+    after: GameState
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A dispute replayed. `own_root` is the end root that a free-lance challenger had bound, else None."""
+
+    charter: Charter
+    ref: ClaimRef
+    claim: DerivedClaim
+    opened: Sent
+    own_root: Digest | None
+    begin: GameState
+    steps: tuple[Step, ...]
+
+    @property
+    def state(self) -> GameState:
+        """The game after its last transaction."""
+        return self.steps[-1].after if self.steps else self.begin
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict that follows from the transactions."""
+        return self.state.verdict
+
+    @property
+    def node(self) -> Node | None:
+        """The node in dispute; None when none was opened, or its descriptor is malformed."""
+        opened = next((s.move for s in self.steps if isinstance(s.move, OpenNode)), None)
+        if opened is None:
+            return None
+        try:
+            return decode_node(opened.node)
+        except MalformedError:
+            return None
+
+    @property
+    def values(self) -> Values:
+        """What `expected` and `claimed` of the verdict are."""
+        last = self.steps[-1].before if self.steps else self.begin
+        if self.verdict is None or self.verdict.outcome is not Outcome.LEAF:
+            return Values.NONE
+        if last.stage in (Stage.ROOT, Stage.SLOT):
+            return Values.DIGESTS
+        return Values.WORDS if last.stage is Stage.LEAF or last.whole else Values.PARTS
+
+
+def verify(bundle: Bundle) -> Replay:
+    """Replays a bundle and compares the verdict field by field with the one that it records.
+
+    Raises BundleMalformed when it cannot be read, BundleContradiction when it contradicts itself.
+    """
+    found = replay(bundle)
+    if found.verdict is None:
+        raise BundleContradiction("After the last transaction the game has no verdict.")
+    if bundle.verdict is None:
+        raise BundleMalformed("The bundle records no verdict.")
+    wrong = [f.name for f in fields(Verdict) if getattr(found.verdict, f.name) != getattr(bundle.verdict, f.name)]
+    if wrong:
+        raise BundleContradiction(
+            f"The transactions give another verdict than the one recorded: {', '.join(wrong)} differ.",
+            recorded=str(bundle.verdict),
+            replayed=str(found.verdict),
+        )
+    return found
+
+
+def replay(bundle: Bundle) -> Replay:
+    """The dispute as its transactions make it, over or not. Raises BundleMalformed, BundleContradiction."""
+    charter = _charter(bundle)
+    claim = derive_claim(bundle, charter, [_origination(bundle, sent) for sent in bundle.origin.transactions])
+    rules = _rules(charter, claim.program)
+    if not bundle.transactions:
+        raise BundleMalformed("The bundle has no transaction that opens the game.")
+    opening, *rest = bundle.transactions
+    state, own_root = _open(bundle, opening, claim, rules)
+    begin, steps = state, []
+    for number, sent in enumerate(rest, 1):
+        step = _step(bundle, number, sent, state, rules)
+        steps.append(step)
+        state = step.after
+    return Replay(charter, bundle.ref, claim, opening, own_root, begin, tuple(steps))
+
+
+def _charter(bundle: Bundle) -> Charter:
+    if keccak(bundle.terms) != bundle.run:
+        raise BundleContradiction("The terms do not hash to the run that the bundle names.")
+    try:
+        (values,) = decode([TERMS_TYPE], bundle.terms, strict=False)
+        return Charter.from_tuple(values)
+    except (DecodingError, OverflowError, ValueError, TypeError) as error:
+        raise BundleMalformed(f"The terms cannot be decoded ({type(error).__name__}).") from error
+
+
+def _rules(charter: Charter, program: ProgramRef) -> Rules:
+    clocks, economics = charter.clocks, charter.economics
+    if not program.is_consistent:
+        raise BundleContradiction("Header and tree of the disputed program do not hash to its root.")
+    try:
+        config = GameConfig(
+            clocks.arity,
+            Clocks(clocks.budget, clocks.replay, clocks.move),
+            economics.challenge_bond,
+            economics.challenge_deposit,
+            economics.bounty_ppm,
+        )
+        header = ProgramHeader(program.root, program.tree, *decode_header(program.header))
+    except (MalformedError, InvariantError) as error:
+        raise BundleMalformed(f"No game has such terms: {error.message}") from error
+    return Rules(config, header)
+
+
+def _open(bundle: Bundle, sent: Sent, claim: DerivedClaim, rules: Rules) -> tuple[GameState, Digest | None]:
+    signed, call = _read(bundle, sent)
+    if signed.to != bundle.contracts.game or call.name not in ("challenge", "revealChallenge"):
+        raise BundleContradiction("The first transaction of the game does not open it.")
+    if ref_of(call.arguments[0]) != bundle.ref:
+        raise BundleContradiction("The game was opened on another claim than the bundle names.")
+    own_root = Digest(bytes(call.arguments[1])) if call.name == "revealChallenge" else None
+    disputed = DisputedClaim(claim.id, claim.claimant, claim.x, claim.y, claim.program.root, claim.steps, ZERO)
+    try:
+        return open_game(bundle.game_id, disputed, signed.sender, sent.time, rules), own_root
+    except AssayError as error:
+        raise BundleContradiction(f"No such game can be opened: {error.message}") from error
+
+
+def _step(bundle: Bundle, number: int, sent: Sent, state: GameState, rules: Rules) -> Step:
+    signed, call = _read(bundle, sent)
+    if signed.to != bundle.contracts.game:
+        raise BundleContradiction(f"Transaction {number} is not addressed to the game.")
+    side = state.turn
+    try:
+        if call.name == TIMEOUT:
+            _check_game(call.arguments[0], bundle)
+            return Step(sent, TIMEOUT, side, None, state, process_timeout(state, sent.time))
+        found = move_of(call)
+        if found is None:
+            raise BundleContradiction(f"Transaction {number} calls {call.name}, which is no move.")
+        _check_game(found[0], bundle)
+        after = process_move(state, signed.sender, found[1], sent.time, rules)
+    except GameError as error:
+        raise BundleContradiction(
+            f"The rules refuse transaction {number} ({call.name}): {error.code}. {error.message}",
+            transaction="0x" + sent.hash.hex(),
+        ) from error
+    return Step(sent, call.name, side, found[1], state, after)
+
+
+def _check_game(game_id: int, bundle: Bundle) -> None:
+    if game_id != bundle.game_id:
+        raise BundleContradiction(f"A transaction is a move in game {game_id}, not in game {bundle.game_id}.")
+
+
+def _origination(bundle: Bundle, sent: Sent) -> Origination:
+    signed, call = _read(bundle, sent)
+    return Origination(signed.sender, signed.to, call)
+
+
+def _read(bundle: Bundle, sent: Sent) -> tuple[SignedCall, Call]:
+    """A transaction's call, once its bytes are found to be what the bundle says of them."""
+    signed = read_signed(sent.raw)
+    if signed.hash != sent.hash:
+        raise BundleContradiction("A transaction has another hash than its bytes.", transaction="0x" + sent.hash.hex())
+    # Without this anybody could put words into a party's mouth.
+    if signed.sender != sent.sender:
+        raise BundleContradiction("A transaction was not signed by its sender.", transaction="0x" + sent.hash.hex())
+    if signed.chain_id not in (None, bundle.chain_id):
+        raise BundleContradiction(f"A transaction was signed for chain {signed.chain_id}.")
+    return signed, decode_call(signed.data)

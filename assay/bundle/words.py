@@ -1,0 +1,55 @@
+"""Verdicts and claims in words, alike in the command line and the explorer."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from assay.bundle.replay import Replay, Values
+from assay.protocol.claims import ClaimKind, ClaimRef
+from assay.protocol.nodes import Family
+from assay.protocol.types import DType
+
+WORD: Final = 1 << 256
+
+
+def family_text(family: int) -> str:
+    """The name of a family code; a slot of the end state has none of its own."""
+    return Family(family).name.lower() if family in Family._value2member_map_ else "none"
+
+
+def ref_text(ref: ClaimRef, intervals: int) -> str:
+    """What a claim is about."""
+    if ref.kind is ClaimKind.OUTER:
+        return f"the outer step after round {ref.round}"
+    what = "the update" if ref.duty == intervals else f"interval {ref.duty}"
+    work = f"{what} of seat {ref.seat} in round {ref.round}"
+    return f"an attestation of {work}" if ref.kind is ClaimKind.ATTESTATION else work
+
+
+def claim_text(found: Replay) -> str:
+    """What the claim of a replayed dispute is about."""
+    return ref_text(found.ref, found.charter.training.intervals)
+
+
+def value_texts(found: Replay) -> tuple[str, str]:
+    """`expected` and `claimed` in full: 32 bytes, and for an element the number that they stand for."""
+    verdict = found.verdict
+    assert verdict is not None
+    return _text(found, verdict.expected), _text(found, verdict.claimed)
+
+
+def _text(found: Replay, value: int) -> str:
+    full = f"0x{value % WORD:064x}"
+    node = found.node
+    if found.values is Values.WORDS and node is not None:
+        return f"{full} ({number_text(node.spec.dtype, value)})"
+    return f"{full} ({value}, a partial result)" if found.values is Values.PARTS else full
+
+
+def number_text(dtype: DType, word: int) -> str:
+    """The number that an element word stands for."""
+    if dtype is DType.F32:
+        (value,) = struct.unpack("<f", struct.pack("<I", word & 0xFFFFFFFF))
+        return f"f32 {value!r}"
+    return f"{dtype.name.lower()} {word}"
