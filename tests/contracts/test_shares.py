@@ -159,7 +159,7 @@ action = st.tuples(
     st.sampled_from(["deposit", "deposit", "transfer", "mint", "claim"]),
     st.sampled_from(HOLDERS),
     st.sampled_from(HOLDERS),
-    st.integers(1_000_000, 10**24),
+    st.integers(1_000_000, 10**21),
     st.one_of(st.integers(1, 3 * WEEK), st.sampled_from([WEEK, STREAM, 10 * WEEK, 60 * WEEK])),
 )
 
