@@ -1,0 +1,107 @@
+"""A run that was really played, in process: cheats of several kinds, every kind of claim disputed, all settled.
+
+One game each: an interval lost at an element, an interval lost by silence, an update, a false attestation, an outer
+step that nobody can defend, and a true interval that somebody challenges and then says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from eth_account import Account
+
+from assay.ledger.archive import Job
+from assay.ledger.chain import address_of
+from assay.ledger.games import ref_to_chain
+from assay.ledger.records import GameRecord, RunState
+from assay.ledger.run import Run
+from assay.protocol.claims import ClaimKind, ClaimRef, challenge_commitment
+from assay.protocol.digests import keccak
+from assay.protocol.trace import Tamper
+from assay.protocol.types import Digest, Round
+from assay.solver.cheats import Cheat, Lie, Scene, output_source
+from tests.actors.world import Stage, World, fresh_artifacts, new_world, small_work, with_economics
+
+
+class BentUpdate(Cheat):
+    """An update that its own intervals do not give: one bit of one element."""
+
+    name = "bent-update"
+
+    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+        if number != scene.intervals:
+            return None
+        return Lie({(1, output_source(job.program, 0)): lambda data: bytes((data[0] ^ 1,)) + data[1:]})
+
+
+SOLVERS: dict[str, str | Cheat | None] = {
+    "ada": None,
+    "bob": None,
+    "flip": "bit-flip",
+    "mute": "silent",
+    "bent": BentUpdate(Round(1)),
+}
+
+
+@dataclass(frozen=True)
+class Played:
+    """The world after its last game, and its records."""
+
+    world: World
+    state: RunState
+
+    @property
+    def run(self) -> Run:
+        return self.world.run
+
+    def games(self, kind: ClaimKind) -> list[GameRecord]:
+        return [g for _, g in sorted(self.state.games.items()) if g.ref.kind is kind]
+
+
+@contextmanager
+def play(folder: Path) -> Iterator[Played]:
+    """Plays the run on a node of its own, which lives as long as the block."""
+    with fresh_artifacts(folder / "artifacts"):
+        stage = Stage()
+        try:
+            # Every duty is drawn by every verifier: what is found does not hang on chance.
+            drawn = with_economics(audit_ppm=3_000_000)
+            world = new_world(stage, folder, small_work(), rounds=2, change=drawn)
+            seats = {"first_seats": len(SOLVERS), "first_verifiers": 3}
+            for name, cheat in SOLVERS.items():
+                world.solver(name, cheat, **seats)
+            world.verifier("vera", **seats)
+            world.verifier("viktor", **seats)
+            world.verifier("lazy", lazy=True, **seats)
+            world.whistleblower("wilma")
+            world.settle(lambda state: len(state.rounds) == 2)
+            post_false_outer(world, "bob")
+            challenge_falsely(world, "ada")
+            yield Played(world, world.settle())
+        finally:
+            stage.close()
+
+
+def post_false_outer(world: World, name: str) -> None:
+    """Posts an outer step after round 0 that ends nowhere, from the account of somebody who cannot defend it."""
+    agent = world.players[name].agent
+    record = world.state.rounds[0]
+    nowhere = Digest(keccak(b"nowhere"))
+    base = next(iter(record.inclusions))
+    world.stage.chain.send(agent.account, world.run.outers.functions.postOuter(0, base, nowhere, nowhere))
+
+
+def challenge_falsely(world: World, name: str) -> None:
+    """A stranger binds and reveals a challenge to an interval of round 0 that is true."""
+    stranger, chain, game = Account.create(), world.stage.chain, world.run.game.functions
+    world.stage.rich(stranger, world.run)
+    seat = world.state.rounds[0].seat_of(world.address(name))
+    assert seat is not None
+    ref = ClaimRef(ClaimKind.INTERVAL, Round(0), seat, 1)
+    own, salt = Digest(keccak(b"own")), Digest(keccak(b"salt"))
+    chain.send(stranger, game.commitChallenge(challenge_commitment(ref, own, salt, address_of(stranger))))
+    chain.rpc("anvil_mine", hex(2))
+    chain.send(stranger, game.revealChallenge(ref_to_chain(ref), own, salt))
