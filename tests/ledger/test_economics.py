@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -127,3 +128,9 @@ def test_a_round_sets_aside_pay_and_wages_for_those_who_can_be_drawn() -> None:
 
 def test_the_charter_of_these_tests_is_admitted() -> None:
     rules.check_charter(charter(), now=0)
+
+
+def test_the_document_shows_the_table_that_is_computed() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "economics.md").read_text()
+    for n, row in rules.claim_lock_table().items():
+        assert f"| {n} | " + " | ".join(f"{s:.1f}" for s in row) + " |" in text
