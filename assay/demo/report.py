@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from eth_utils.address import to_checksum_address
@@ -13,6 +14,7 @@ from assay.ledger.objects import Objects
 from assay.ledger.records import CommitmentRecord, GameRecord, RunState
 from assay.posting import read_card, read_corpus
 from assay.protocol.claims import ClaimKind
+from assay.protocol.game_state import Outcome
 from assay.protocol.nodes import Family
 from assay.protocol.types import Address, Digest
 
@@ -56,6 +58,7 @@ def report(scene: Scene, quality: Quality) -> dict[str, Any]:
             to_checksum_address(a): _ask(scene, run.shares.functions.balanceOf(to_checksum_address(a)))
             for a in players.values()
         },
+        "earned": earned(scene),
         "revenue": scene.revenue_paid,
         "claimed": {to_checksum_address(a): _claimed(scene, a) for a in players.values()},
         "conservation_difference": conservation_difference(scene),
@@ -64,6 +67,17 @@ def report(scene: Scene, quality: Quality) -> dict[str, Any]:
         "decentralization_multiplier": round(sum(cpu.values()) / eager, 2) if eager else None,
         "peak_pss_bytes": scene.meter.peak_pss,
     }
+
+
+def earned(scene: Scene) -> dict[str, int]:
+    """Wei of tokens that settlement paid to each address: pay and wages."""
+    run, paid = scene.run, dict[str, int]()
+    settled = (("WorkSettled", "solver", "pay"), ("DutiesSettled", "attester", "wages"))
+    for name, who, amount in settled:
+        event = run.settlement.events[name]
+        for log in run.chain.read(partial(event.get_logs, from_block=0)):
+            paid[log["args"][who]] = paid.get(log["args"][who], 0) + int(log["args"][amount])
+    return paid
 
 
 def ordered(state: RunState) -> list[GameRecord]:
@@ -90,11 +104,13 @@ def dispute_entry(scene: Scene, game: GameRecord) -> dict[str, Any]:
     hashes = list(dict.fromkeys([game.opened_tx, *(m.tx_hash for m in game.moves), game.verdict_tx]))
     gas = {tx: _gas(scene, tx) for tx in hashes}
     family = game.verdict.family
+    ends = {game.opened_tx} | ({game.verdict_tx} if game.outcome is Outcome.DEFAULT else set())
+    pointings = set(hashes) - ends
     return {
         "claim": "0x" + game.claim_id.hex(),
         "kind": game.ref.kind.name,
         "loser": to_checksum_address(game.verdict.loser),
-        "levels": sum(m.mover == game.challenger for m in game.moves),
+        "levels": sum(m.mover == game.challenger and m.tx_hash in pointings for m in game.moves),
         "leaf_family": Family(family).name.lower() if family in set(Family) else None,
         "transactions": len(hashes),
         "gas_total": sum(gas.values()),
