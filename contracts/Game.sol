@@ -20,7 +20,7 @@ contract Game is GameDescent {
         bytes calldata leaf,
         bytes calldata node,
         Opening[] calldata heads
-    ) external nonReentrant {
+    ) external {
         GameState storage game = _due(gameId, Side.CHALLENGER, _bit(Stage.LEAF));
         _checkNode(game, node);
         _checkDigest(Digests.leaf(leaf), game.disputed);
@@ -32,7 +32,7 @@ contract Game is GameDescent {
     }
 
     /// @inheritdoc IGame
-    function postParts(uint256 gameId, bytes calldata node, int256[] calldata parts) external nonReentrant {
+    function postParts(uint256 gameId, bytes calldata node, int256[] calldata parts) external {
         GameState storage game = _due(gameId, Side.DEFENDER, _bit(Stage.PARTS));
         _checkNode(game, node);
         uint256 terms = game.hi - game.lo;
@@ -47,7 +47,7 @@ contract Game is GameDescent {
     }
 
     /// @inheritdoc IGame
-    function pointPart(uint256 gameId, uint256 index, int256[] calldata parts) external nonReentrant {
+    function pointPart(uint256 gameId, uint256 index, int256[] calldata parts) external {
         GameState storage game = _due(gameId, Side.CHALLENGER, _bit(Stage.PARTS));
         _checkPosted(_hash(parts), game.posted);
         _checkIndex(index, parts.length);
@@ -60,7 +60,7 @@ contract Game is GameDescent {
     }
 
     /// @inheritdoc IGame
-    function proveTerm(uint256 gameId, bytes calldata node, Opening[] calldata reads) external nonReentrant {
+    function proveTerm(uint256 gameId, bytes calldata node, Opening[] calldata reads) external {
         GameState storage game = _due(gameId, Side.CHALLENGER, _bit(Stage.TERM));
         _checkNode(game, node);
         int256 expected =

@@ -277,6 +277,8 @@ class GameBook:
     def _take(self, state: GameState, amount: Wei) -> None:
         """The first conviction takes the lock: burn, reserve for other games' advances, the rest to the winner."""
         lock_id = state.claim.lock_id
+        # A lock with less in it than its book says must not keep a game from ending.
+        amount = min(amount, self.vault.lock_amount(lock_id))
         account, bounty = self._account(lock_id), self._bounty(amount)
         reserve = min(self.advanced.get(account, 0), bounty)
         self.epochs[lock_id] = self.epochs.get(lock_id, 0) + 1

@@ -6,7 +6,7 @@ Shared by the tests of the pure state machine and those that play the same games
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 
@@ -15,7 +15,7 @@ from assay.protocol.digests import keccak
 from assay.protocol.game_book import Claims, ClaimView, GameBook
 from assay.protocol.game_clock import Clocks, Shape, longest_game
 from assay.protocol.game_errors import GameError
-from assay.protocol.game_moves import AnyMove
+from assay.protocol.game_moves import AnyMove, PointElement
 from assay.protocol.game_state import DisputedClaim, GameConfig, GameState, ProgramHeader
 from assay.protocol.game_table import Side
 from assay.protocol.openings import Opening
@@ -231,7 +231,7 @@ def _damaged(value: object, rng: random.Random) -> object:
         case int():
             return value ^ (1 << rng.randrange(8))
         case bytes():
-            if not value or rng.random() < 0.2:
+            if not value or (rng.random() < 0.2 and len(value) != 32):
                 return value + b"\x01"
             at = rng.randrange(8 * len(value))
             return flip(value, at)
@@ -247,6 +247,35 @@ def _damaged(value: object, rng: random.Random) -> object:
             return (*value[:at], _damaged(value[at], rng), *value[at + 1 :])
         case _:
             raise TypeError(type(value))
+
+
+def flipped(move: AnyMove) -> Iterator[AnyMove]:
+    """The move with one bit of one field flipped, for every field; pointing elsewhere is no flip of a proof."""
+    rng = random.Random(1)
+
+    def flips(value: object) -> Iterator[object]:
+        match value:
+            case bytes():
+                if value:
+                    at = rng.randrange(8 * len(value))
+                    yield value[: at // 8] + bytes((value[at // 8] ^ 1 << at % 8,)) + value[at // 8 + 1 :]
+            case int():
+                yield value ^ 1
+            case tuple():
+                for i, entry in enumerate(value):
+                    for other in flips(entry):
+                        yield (*value[:i], other, *value[i + 1 :])
+            case _:
+                # An opening that stands at a fill is not looked at, so its fields are no part of the proof.
+                if value.prefix_path:
+                    for name in (f.name for f in fields(value)):
+                        for other in flips(getattr(value, name)):
+                            yield replace(value, **{name: other})
+
+    for name in (f.name for f in fields(move)):
+        if (name, type(move)) != ("offset", PointElement):
+            for other in flips(getattr(move, name)):
+                yield replace(move, **{name: other})
 
 
 def flip(data: bytes, bit: int) -> bytes:

@@ -24,7 +24,7 @@ abstract contract GameDescent is GameTurns {
     // --- bisection: STEPS, NODES
 
     /// @inheritdoc IGame
-    function postDigests(uint256 gameId, bytes32[] calldata digests) external nonReentrant {
+    function postDigests(uint256 gameId, bytes32[] calldata digests) external {
         GameState storage game = _due(gameId, Side.DEFENDER, _bit(Stage.STEPS) | _bit(Stage.NODES));
         uint256 width = game.hi - game.lo;
         _checkCount(digests.length, width < _arity ? width : _arity);
@@ -34,7 +34,7 @@ abstract contract GameDescent is GameTurns {
     }
 
     /// @inheritdoc IGame
-    function pointDigest(uint256 gameId, uint256 index, bytes32[] calldata digests) external nonReentrant {
+    function pointDigest(uint256 gameId, uint256 index, bytes32[] calldata digests) external {
         GameState storage game = _due(gameId, Side.CHALLENGER, _bit(Stage.STEPS) | _bit(Stage.NODES));
         _checkPosted(_hash(digests), game.posted);
         _checkIndex(index, digests.length);
@@ -87,7 +87,7 @@ abstract contract GameDescent is GameTurns {
         bytes32[] calldata programPath,
         bytes32[] calldata appendPath,
         bytes32[] calldata digests
-    ) external nonReentrant {
+    ) external {
         GameState storage game = _due(gameId, Side.DEFENDER, _bit(Stage.NODE));
         Programs.Info storage program = _programOf(game);
         NodeOpened memory opened = arbiter.openNode(
@@ -104,10 +104,7 @@ abstract contract GameDescent is GameTurns {
     }
 
     /// @inheritdoc IGame
-    function proveRoot(uint256 gameId, bytes calldata node, bytes32[] calldata path, bytes calldata opening)
-        external
-        nonReentrant
-    {
+    function proveRoot(uint256 gameId, bytes calldata node, bytes32[] calldata path, bytes calldata opening) external {
         GameState storage game = _due(gameId, Side.CHALLENGER, _bit(Stage.ROOT) | _bit(Stage.SLOT));
         bytes32 wanted;
         bytes32 claimed = game.value;
@@ -137,7 +134,7 @@ abstract contract GameDescent is GameTurns {
     // --- trees: TENSOR, LIST, LEAF
 
     /// @inheritdoc IGame
-    function openSubtree(uint256 gameId, bytes32[] calldata digests) external nonReentrant {
+    function openSubtree(uint256 gameId, bytes32[] calldata digests) external {
         GameState storage game = _due(gameId, Side.DEFENDER, _bit(Stage.TENSOR) | _bit(Stage.LIST));
         (uint256 below, uint256 first, uint256 number) = Merkle.opening(game.count, game.level, game.index, _levels);
         _checkCount(digests.length, number);
@@ -149,7 +146,7 @@ abstract contract GameDescent is GameTurns {
     }
 
     /// @inheritdoc IGame
-    function pointSubtree(uint256 gameId, uint256 index, bytes32[] calldata digests) external nonReentrant {
+    function pointSubtree(uint256 gameId, uint256 index, bytes32[] calldata digests) external {
         GameState storage game = _due(gameId, Side.CHALLENGER, _bit(Stage.TENSOR) | _bit(Stage.LIST));
         _checkPosted(_hash(digests), game.posted);
         _checkIndex(index, digests.length);
@@ -161,7 +158,7 @@ abstract contract GameDescent is GameTurns {
     }
 
     /// @inheritdoc IGame
-    function openLeaf(uint256 gameId, bytes calldata leaf) external nonReentrant {
+    function openLeaf(uint256 gameId, bytes calldata leaf) external {
         GameState storage game = _due(gameId, Side.DEFENDER, _bit(Stage.LEAF));
         // The exact length of the shape: padding would belong to no element and could not be pointed at.
         _checkCount(leaf.length, game.index + 1 == game.count ? game.last : Elements.LEAF_BYTES);
@@ -173,7 +170,7 @@ abstract contract GameDescent is GameTurns {
     // --- the end of a step: STATE
 
     /// @inheritdoc IGame
-    function openState(uint256 gameId, bytes32[] calldata listRoots) external nonReentrant {
+    function openState(uint256 gameId, bytes32[] calldata listRoots) external {
         GameState storage game = _due(gameId, Side.DEFENDER, _bit(Stage.STATE));
         _checkCount(listRoots.length, _programOf(game).outputs.length);
         _checkDigest(Digests.state(listRoots), game.disputed);
@@ -182,7 +179,7 @@ abstract contract GameDescent is GameTurns {
     }
 
     /// @inheritdoc IGame
-    function pointList(uint256 gameId, uint256 index, bytes32[] calldata listRoots) external nonReentrant {
+    function pointList(uint256 gameId, uint256 index, bytes32[] calldata listRoots) external {
         GameState storage game = _due(gameId, Side.CHALLENGER, _bit(Stage.STATE));
         _checkPosted(_hash(listRoots), game.posted);
         _checkIndex(index, listRoots.length);

@@ -14,7 +14,8 @@ import {Programs} from "../libraries/Programs.sol";
 /// `moveRefund` from it at once while all advances under the claim's lock stay within half of the bounty that this lock
 /// would give; later refunds wait in the bond. The first conviction takes the claim's lock: the bounty share less a
 /// reserve for what other open games have advanced goes to the winner, the rest burns. So an honest challenger never loses
-/// a bond, and a coalition of both sides loses the burnt share, whatever it plays.
+/// a bond, and a coalition of both sides loses the burnt share, whatever it plays. Calls go out only to the run's own
+/// vault and books, after the game's state is final, and whatever moves money is guarded besides.
 abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     uint256 internal constant PPM = 1_000_000;
     uint256 internal constant REVEAL_BLOCKS = 2;
@@ -47,7 +48,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     mapping(uint256 gameId => GameState) internal _games;
     mapping(bytes32 root => Programs.Info) internal _programs;
     mapping(bytes32 commitment => Bound) public boundChallenge;
-    mapping(bytes32 account => uint256) public advancedOf;
+    mapping(bytes32 account => uint256) private _advanced;
     mapping(bytes32 lockId => uint256) private _epochs;
 
     constructor(ICharter charter_) {
@@ -101,11 +102,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IGame
-    function revealChallenge(ClaimRef calldata ref, bytes32 ownRoot, bytes32 salt)
-        external
-        nonReentrant
-        returns (uint256 gameId)
-    {
+    function revealChallenge(ClaimRef calldata ref, bytes32 ownRoot, bytes32 salt) external returns (uint256 gameId) {
         bytes32 commitment = keccak256(abi.encode(ref, ownRoot, salt, msg.sender));
         Bound memory bound = boundChallenge[commitment];
         // The commitment names its sender, so nobody else's can be found here.
@@ -138,7 +135,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IGame
-    function challenge(ClaimRef calldata ref) external nonReentrant returns (uint256 gameId) {
+    function challenge(ClaimRef calldata ref) external returns (uint256 gameId) {
         IClaims book = _bookOf(ref.kind);
         ClaimView memory claim = book.claimOf(ref);
         if (!_isChallengeable(claim)) revert NotChallengeable(claim.id);
@@ -155,7 +152,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
             && block.timestamp <= claim.challengeableUntil;
     }
 
-    function _open(ClaimRef calldata ref, ClaimView memory claim) private returns (uint256 gameId) {
+    function _open(ClaimRef calldata ref, ClaimView memory claim) private nonReentrant returns (uint256 gameId) {
         Programs.Info storage program = _programs[claim.program];
         if (program.nodes == 0 || claim.steps == 0) revert UnknownProgram(claim.program);
         gameId = ++games;
@@ -210,28 +207,26 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     // --- refunds and settlement
 
     /// @dev Pays for a reply of the defender, at once if the claim's lock answers for it.
-    function _refund(uint256 gameId, GameState storage game) internal {
+    function _refund(uint256 gameId, GameState storage game) internal nonReentrant {
         uint256 refund = moveRefund;
         if (refund == 0) return;
-        uint256 out = advancedOf[game.account] + refund;
-        bool held = game.account != _account(game.lockId) || out > game.backing;
-        if (held) {
+        uint256 out = _advanced[game.account] + refund;
+        if (game.account != _account(game.lockId) || out > game.backing) {
             game.held += uint128(refund);
         } else {
             game.advanced += uint128(refund);
-            advancedOf[game.account] = out;
+            _advanced[game.account] = out;
             vault.seize(_bondLock(gameId), game.defender, refund);
         }
-        emit Refunded(gameId, refund, held);
     }
 
     /// @dev One exit path per bond and lock. The verdict is out; `side` lost.
-    function _settle(uint256 gameId, GameState storage game, Side side) internal {
+    function _settle(uint256 gameId, GameState storage game, Side side) internal nonReentrant {
         IClaims book = _bookOf(game.ref.kind);
         bytes32 account = game.account;
         uint256 advanced = game.advanced;
         bool taken = account != _account(game.lockId);
-        advancedOf[account] -= advanced;
+        _advanced[account] -= advanced;
         if (side == Side.DEFENDER) {
             uint256 lockAmount = book.claimOf(game.ref).lockAmount;
             _release(_bondLock(gameId), _bond - advanced);
@@ -251,8 +246,11 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     function _take(uint256 gameId, GameState storage game, uint256 amount) private {
         bytes32 lockId = game.lockId;
         bytes32 account = _account(lockId);
+        // A lock with less in it than its book says must not keep a game from ending.
+        (, uint256 held) = vault.lockOf(lockId);
+        if (amount > held) amount = held;
         uint256 bounty = _bounty(amount);
-        uint256 reserve = advancedOf[account];
+        uint256 reserve = _advanced[account];
         if (reserve > bounty) reserve = bounty;
         ++_epochs[lockId];
         _burn(lockId, amount - bounty);

@@ -20,14 +20,12 @@ abstract contract GameTurns is GameMoney {
     /// the challenger, having pointed down to one term or slot, goes on to prove it.
     function _next(uint256 gameId, GameState storage game, Stage stage) internal {
         _stopTurn(game);
-        if (game.turn == Side.DEFENDER) {
-            _refund(gameId, game);
-            game.turn = Side.CHALLENGER;
-        } else if (stage != Stage.TERM && stage != Stage.SLOT) {
-            game.turn = Side.DEFENDER;
-        }
+        bool reply = game.turn == Side.DEFENDER;
+        if (reply) game.turn = Side.CHALLENGER;
+        else if (stage != Stage.TERM && stage != Stage.SLOT) game.turn = Side.DEFENDER;
         game.stage = stage;
         _startTurn(gameId, game);
+        if (reply) _refund(gameId, game);
     }
 
     /// @dev The verdict of the contract's own value: the defender lost if its claim differs, else the challenger did.
@@ -44,7 +42,7 @@ abstract contract GameTurns is GameMoney {
     }
 
     /// @inheritdoc IGame
-    function timeout(uint256 gameId) external nonReentrant {
+    function timeout(uint256 gameId) external {
         GameState storage game = _games[gameId];
         if (game.stage == Stage.NONE || game.stage == Stage.OVER) revert WrongStage(gameId, game.stage);
         if (block.timestamp <= game.deadline) revert TooEarly(gameId, game.deadline);

@@ -122,8 +122,6 @@ interface IGame {
     event DigestsPosted(uint256 indexed gameId, bytes32[] digests);
     event LeafPosted(uint256 indexed gameId, bytes leaf);
     event PartsPosted(uint256 indexed gameId, int256[] parts);
-    /// @notice A refund was paid at once, or waits in the bond until the game is over.
-    event Refunded(uint256 indexed gameId, uint256 amount, bool held);
     event Verdict(
         uint256 indexed gameId,
         bytes32 indexed claimId,
@@ -216,9 +214,6 @@ interface IGame {
 
     /// @notice What a reply of the defender is paid from the challenger's bond, in wei.
     function moveRefund() external view returns (uint256);
-
-    /// @notice Wei advanced as refunds in games that are not over, per account K("advance", lock id, epoch).
-    function advancedOf(bytes32 account) external view returns (uint256);
 
     /// @notice Bound challenges: by whom, in which block and at what chain time; zero when there is none.
     function boundChallenge(bytes32 commitment) external view returns (address owner, uint64 block_, uint64 time);

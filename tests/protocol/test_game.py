@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
@@ -40,6 +39,7 @@ from tests.games import (
     address,
     bound_of,
     config,
+    flipped,
     honest_trace,
     lie_at,
     lie_in_slot,
@@ -236,35 +236,6 @@ def test_every_field_of_the_final_proof_with_one_bit_flipped_is_refused(
             process_move(state, state.party(state.turn), damaged, state.turn_started, rules)
         count += 1
     assert count > 0, name
-
-
-def flipped(move: AnyMove):
-    """The move with one bit of one field flipped, for every field; pointing elsewhere is no flip of a proof."""
-    rng = random.Random(1)
-
-    def flips(value):
-        match value:
-            case bytes():
-                if value:
-                    at = rng.randrange(8 * len(value))
-                    yield value[: at // 8] + bytes((value[at // 8] ^ 1 << at % 8,)) + value[at // 8 + 1 :]
-            case int():
-                yield value ^ 1
-            case tuple():
-                for i, entry in enumerate(value):
-                    for other in flips(entry):
-                        yield (*value[:i], other, *value[i + 1 :])
-            case _:
-                # An opening that stands at a fill is not looked at, so its fields are no part of the proof.
-                if value.prefix_path:
-                    for field in (f.name for f in fields(value)):
-                        for other in flips(getattr(value, field)):
-                            yield replace(value, **{field: other})
-
-    for field in (f.name for f in fields(move)):
-        if (field, type(move)) != ("offset", PointElement):
-            for other in flips(getattr(move, field)):
-                yield replace(move, **{field: other})
 
 
 # --- details of moves
