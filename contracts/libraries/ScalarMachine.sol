@@ -27,9 +27,9 @@ library ScalarMachine {
             for (uint256 i = 0; i < m; ++i) {
                 registers[i] = operands[i];
             }
-            for (uint256 at = 0; at < code.length; at += 32) {
+            for (uint256 cursor = 0; cursor < code.length; cursor += 32) {
                 // four instructions, the last slice filled with zeros
-                uint256 four = uint256(bytes32(code[at:]));
+                uint256 four = uint256(bytes32(code[cursor:]));
                 for (uint256 i = 0; i < 4 && m < count; ++i) {
                     registers[m++] = _execute(four >> 192, registers);
                     four <<= 64;
