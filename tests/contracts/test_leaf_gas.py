@@ -1,4 +1,4 @@
-"""What leaves cost: the dearest call of each family, a map's whole move by its number of operands, and deployed sizes.
+"""What leaves cost: the dearest call of each family, and a map's whole move by its number of operands.
 
 `pytest -s` prints the tables that docs/adr/0005-leaves.md keeps.
 """
@@ -21,8 +21,8 @@ from assay.protocol.scalar import Instruction, Op
 from assay.protocol.tensors import TensorSpec, TensorTree
 from assay.protocol.types import DType
 from assay.protocol.views import View, contiguous_strides
-from tests.contracts.harness import MAX_DEPLOYED, MAX_MOVE_GAS, Chain, Contract, artifact, transaction_gas
-from tests.contracts.leaf_cases import CONTRACTS, deploy_leaves
+from tests.contracts.harness import MAX_MOVE_GAS, Chain, Contract, transaction_gas
+from tests.contracts.leaf_cases import deploy_leaves
 
 DIMS, RED = (2,) * 8, (2,) * 8
 """The largest ranks; views over out+red have 16 dimensions."""
@@ -161,11 +161,3 @@ def test_the_move_that_decides_a_map_element_stays_below_a_million_gas(
         gas, floor, size = _element_move(chain, leaves[Family.MAP], m, dims, op)
         print(f"{m:8} {len(dims):4} {prod(dims):10,} {op.name:9} {gas:9,} {floor:9,} {size:7,}")
         assert gas < MAX_MOVE_GAS
-
-
-def test_every_leaf_fits_with_a_tenth_to_spare() -> None:
-    print()
-    for name in CONTRACTS.values():
-        size = len(artifact(name).deployed)
-        print(f"{name:16} {size:6,} bytes")
-        assert 0 < size <= MAX_DEPLOYED, name
