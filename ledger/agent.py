@@ -100,6 +100,7 @@ class Agent(ABC):
         self._parked: dict[Action, _Parked] = {}
         self._idle_at: Head | None = None
         self._doing = ""
+        self._resting = Activity.IDLE
 
     # --- what a role adds
 
@@ -135,11 +136,11 @@ class Agent(ABC):
 
         Raises UnavailableError when the chain does not answer, InvariantError for a defect of ours.
         """
-        head = self.chain.head()
-        if head == self._idle_at and not self._is_anything_due(head):
-            self.heart.say(head.number, Activity.IDLE, self.deadline, self._doing)
-            return False
         view = self._view()
+        head = view.state.head
+        if head == self._idle_at and not self._is_anything_due(head):
+            self.heart.say(head.number, self._resting, self.deadline, self._doing)
+            return False
         self.refresh(view)
         candidates = list(self.candidates(view))
         self._parked = {action: parked for action, parked in self._parked.items() if action in candidates}
@@ -242,13 +243,14 @@ class Agent(ABC):
         times += [p.time for p in self._parked.values() if p.time is not None and p.time > head.timestamp]
         self.deadline = min(times, default=None)
         self._idle_at = head
-        if any(p.clock is not None and p.times < PATIENCE for p in self._parked.values()):
-            self._doing = "waiting for the store"
-            self.heart.say(head.number, Activity.BUSY, None, self._doing)
-            return
-        done = self.is_finished(view)
-        self._doing = "finished" if done else "waiting"
-        self.heart.say(head.number, Activity.DONE if done else Activity.IDLE, self.deadline, self._doing)
+        waits = any(p.clock is not None and p.times < PATIENCE for p in self._parked.values())
+        if waits:
+            self._resting, self._doing = Activity.BUSY, "waiting for the store"
+        elif self.is_finished(view):
+            self._resting, self._doing = Activity.DONE, "finished"
+        else:
+            self._resting, self._doing = Activity.IDLE, "waiting"
+        self.heart.say(head.number, self._resting, self.deadline, self._doing)
 
     def _keep_beating(self, ended: threading.Event) -> None:
         while not ended.wait(POLL_S * 10):

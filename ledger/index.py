@@ -63,28 +63,29 @@ class Index:
         self.state = RunState(Head(0, 0))
 
     def sync(self) -> RunState:
-        """The records at the newest head."""
+        """The records at the newest head: one request while that is the last one read, two after each new block."""
         chain = self.run.chain
-        if self._next > self.run.first_block and self._was_replaced():
-            self._next, self._last_hash, self.state = self.run.first_block, None, RunState(Head(0, 0))
-        head = chain.head()
-        while self._next <= head.number:
-            high = min(head.number, self._next + BLOCKS_PER_QUERY - 1)
+        block = chain.read(lambda: chain.w3.eth.get_block("latest"))
+        number, hash_ = int(block["number"]), bytes(block["hash"])
+        if hash_ == self._last_hash:
+            return self.state
+        if self._last_hash is not None and not self._continues(number, bytes(block["parentHash"])):
+            self._next, self.state = self.run.first_block, RunState(Head(0, 0))
+        while self._next <= number:
+            high = min(number, self._next + BLOCKS_PER_QUERY - 1)
             for log in self._logs(self._next, high):
                 self._apply(log)
             self._next = high + 1
-        self.state.head = head
-        block = chain.read(lambda: chain.w3.eth.get_block(head.number))
-        self._last_hash = bytes(block["hash"])
+        self.state.head, self._last_hash = Head(number, int(block["timestamp"])), hash_
         return self.state
 
-    def _was_replaced(self) -> bool:
-        """Whether the last block read is no longer part of the chain."""
-        number = self._next - 1
-        if number > self.run.chain.head().number:
-            return True
-        block = self.run.chain.read(lambda: self.run.chain.w3.eth.get_block(number))
-        return self._last_hash is not None and bytes(block["hash"]) != self._last_hash
+    def _continues(self, number: int, parent: bytes) -> bool:
+        """Whether the last block read is still part of the chain that ends in block `number`."""
+        last = self.state.head.number
+        if number == last + 1:
+            return parent == self._last_hash
+        block = self.run.chain.read(lambda: self.run.chain.w3.eth.get_block(min(last, number)))
+        return bytes(block["hash"]) == self._last_hash
 
     def _logs(self, low: int, high: int) -> list[LogReceipt]:
         addresses = [contract.address for contract in self._contracts.values()]

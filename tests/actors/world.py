@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from eth_account import Account
 
 from assay.charters import Genesis, make_charter
+from assay.engine.state_io import to_lists_of_bytes
 from assay.ledger import artifacts
 from assay.ledger.agent import Agent
 from assay.ledger.bls import BlsKey
@@ -29,13 +31,16 @@ from assay.ledger.objects import Objects, root_of_list
 from assay.ledger.records import GameRecord, RunState
 from assay.ledger.run import Run
 from assay.ledger.store import BlobStore, open_store
+from assay.posting import prepare
 from assay.protocol.charter import Charter, ProgramRef
 from assay.protocol.program import Program
 from assay.protocol.tensors import TensorSpec, tensor_root
 from assay.protocol.types import Address, Digest, Wei
 from assay.solver.agent import SolverAgent
 from assay.solver.cheats import Cheat
+from assay.training.presets import TINY
 from assay.training.rounds import TorchCompute
+from assay.training.step import preset_step
 from assay.verifier.agent import VerifierAgent
 from assay.whistleblower.agent import WhistleblowerAgent
 from tests.actors.programs import outer_program, update_program
@@ -74,14 +79,25 @@ def small_work() -> Work:
     parameters, optimizer, scalars = example.state
     specs = [example.program.specs[k] for k in example.program.input_nodes[0]]
     rate = int.from_bytes(scalars[1], "little")
-    return Work(
-        example.program, update_program(specs), outer_program(specs), parameters, optimizer, scalars[-1], 10, rate
-    )
+    # Bytes that differ from place to place, so that other data gives another update.
+    data = sha256(b"data").digest() + b"".join(sha256(bytes([k])).digest() for k in range(len(scalars[-1]) // 32 - 1))
+    return Work(example.program, update_program(specs), outer_program(specs), parameters, optimizer, data, 10, rate)
+
+
+@cache
+def tiny_work() -> Work:
+    """The captured step of the `tiny` preset, a character GPT with AdamW, on a page of text."""
+    text = "\n".join(f"{n} times {n} is {n * n}, and half of it is {n * n / 2}." for n in range(120))
+    prepared = prepare(TINY, text)
+    optimizer = preset_step(TINY, len(prepared.corpus.vocabulary)).optimizer.blank(list(prepared.parameters))
+    lists = to_lists_of_bytes([list(prepared.parameters), optimizer, [prepared.corpus.train]])
+    rate = prepared.genesis.learning_rate
+    return Work(*prepared.programs, lists[0], lists[1], lists[2][0], TINY.inner_steps, rate)
 
 
 @contextmanager
 def fresh_artifacts(folder: Path) -> Iterator[None]:
-    """The contracts as the sources stand now, where `load_artifact` finds them; those of ASSAY_ARTIFACTS if it is set."""
+    """The contracts as the sources stand now, where `load_artifact` finds them; ASSAY_ARTIFACTS goes before."""
     if "ASSAY_ARTIFACTS" in os.environ:
         yield
         return
