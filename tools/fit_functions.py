@@ -2,8 +2,8 @@
 
 A fit minimizes the largest weighted error on Chebyshev nodes by Lawson's reweighted least squares. Coefficients are
 then rounded from the lowest order up, and after each the remaining ones are fitted again, which loses far less than
-rounding all at once. Rationals: the denominator is rounded first, then the numerator is fitted to it. Errors are printed
-in units of 2^-24 of the function's value. The coefficients in use are the outcome of one run: another numerical library
+rounding all at once. Rationals: the denominator is rounded first, then the numerator is fitted to it. Errors are in
+units of 2^-24 of the function's value. The coefficients in use are the outcome of one run: another numerical library
 may print other last digits in the higher orders, with the same error. Takes about a minute.
 """
 
