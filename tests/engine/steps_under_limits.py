@@ -1,0 +1,56 @@
+"""Run as a script by `test_reproducibility`: trains some steps and prints roots, routes and the machine's capability.
+
+python -m tests.engine.steps_under_limits exact|eager STEPS THREADS
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+
+import torch
+
+from assay.engine import state_io
+from assay.engine.executor import Executor
+from assay.training.data import corpus_from_text, pydoc_text
+from assay.training.initialize import initialize
+from assay.training.presets import Preset
+from assay.training.programs import training_program
+from assay.training.state import Scalars
+from assay.training.step import blank_state, preset_step
+
+PRESET = Preset("limits", layers=2, width=48, heads=4, context=24, batch=6, inner_steps=1)
+
+
+def main() -> None:
+    """Train and report as JSON."""
+    how, steps, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    torch.set_num_threads(threads)
+    corpus = corpus_from_text(pydoc_text()[:50_000])
+    step = preset_step(PRESET, len(corpus.vocabulary))
+    state = blank_state(step, initialize(step.module, 1), Scalars.of(corpus.train, learning_rate=3e-3, key=(3, 4)))
+    routes: Counter[str] = Counter()
+    if how == "exact":
+        executor = Executor(training_program(PRESET, corpus))
+        routes = Counter(executor.routes.values())
+        for _ in range(steps):
+            state = executor.run(state)
+    else:
+        for _ in range(steps):
+            state = step(*state)
+    with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):  # says which instructions oneDNN takes
+        ones = torch.ones(32, 32, dtype=torch.int8)
+        torch._int_mm(ones, ones)
+    report = {
+        "how": how,
+        "threads": torch.get_num_threads(),
+        "torch": torch.backends.cpu.get_cpu_capability(),
+        "routes": dict(routes),
+        "root": state_io.state_root(state).hex(),
+    }
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()
