@@ -113,7 +113,7 @@ class BitFlip(Cheat):
     default_round = 2
 
     def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
-        """The lowest bit of a moment's first element, in the output of the node that writes it."""
+        """A bit of a moment's first element, in the output of the node that writes it."""
         if number != scene.intervals // 2:
             return None
         node = output_source(job.program, TrainingList.OPTIMIZER)
@@ -255,8 +255,12 @@ def _rolled(spec: TensorSpec, data: bytes) -> bytes:
 
 
 def _flipped(spec: TensorSpec, data: bytes) -> bytes:
-    """The first element with its lowest bit flipped, and zero where that would be no number."""
+    """The first element with one bit flipped, and zero where that would be no number.
+
+    In an f32 a middle bit of the mantissa: the lowest is often rounded away by the next step, and a lie that leaves no
+    trace in the claimed end is none.
+    """
     size = spec.dtype.size
     (word,) = from_bytes(spec.dtype, data[:size])
-    bent = canonical(spec.dtype, word ^ 1)
+    bent = canonical(spec.dtype, word ^ (1 << 12 if spec.dtype.is_float else 1))
     return to_bytes(spec.dtype, [bent if bent != word else 0]) + data[size:]
