@@ -46,7 +46,9 @@ class Gas:
 class ChainGames:
     """One run with the real charter, vault, arbiter, leaves and game, and a book in which tests write claims."""
 
-    def __init__(self, program: Program, settings: GameConfig, on: Chain | NodeChain | None = None) -> None:
+    def __init__(
+        self, program: Program, settings: GameConfig, on: Chain | NodeChain | None = None, steps: int = 64
+    ) -> None:
         self.chain = chain = on or Chain(timestamp=START)
         self.block, self.now = 1, 0
         leaves = [chain.deploy(name).address for name in CONTRACTS.values()]
@@ -68,7 +70,7 @@ class ChainGames:
             base,
             update=ProgramRef.of(program),
             outer=ProgramRef.of(program),
-            training=replace(base.training, steps_per_interval=64),
+            training=replace(base.training, steps_per_interval=steps),
             windows=replace(base.windows, longest_dispute=10**6, exit=2 * 10**6),
             clocks=Clocks(clocks.budget, clocks.replay, clocks.move, settings.arity),
         )
