@@ -9,7 +9,7 @@ import {EconomicsBounds} from "./libraries/Economics.sol";
 /// @title Charter: the terms of one run, checked once and fixed
 contract Charter is ICharter {
     uint256 internal constant SEATS = 8;
-    uint256 internal constant MAX_INTERVALS = 64; // what one commitment may store
+    uint256 internal constant MAX_INTERVALS = 40; // so that eight seats' leaves fit into one transaction
     uint256 internal constant MAX_REVENUE_TOKENS = 4;
 
     bytes32 public immutable run;
@@ -70,6 +70,8 @@ contract Charter is ICharter {
         if (t.stepsPerInterval == 0) revert ValueZero("steps per interval");
         if (t.shardLength == 0) revert ValueZero("shard length");
         if (rounds == 0) revert ValueZero("rounds");
+        // A NaN has many patterns, of which tensors know one: the start would be nobody's.
+        if (t.learningRate & 0x7f800000 == 0x7f800000) revert NotFinite("learning rate", t.learningRate);
         if (t.shards < SEATS) revert ShardsFewerThanSeats(t.shards, SEATS);
         _checkAtMost("intervals", t.intervals, MAX_INTERVALS);
         _checkAtMost("rounds", rounds, type(uint24).max);

@@ -113,7 +113,7 @@ def round_reserve(e: Economics, training: Training, seats: int, verifiers: int, 
 def check_charter(charter: Charter, now: int) -> None:
     """Refuse what the constructor of the charter refuses at chain time `now`, by the same name.
 
-    Raises RejectedError: ValueZero, ShardsFewerThanSeats, ScheduleTooLong, ReferencePriceZero, RateTooHigh,
+    Raises RejectedError: ValueZero, NotFinite, ShardsFewerThanSeats, ScheduleTooLong, ReferencePriceZero, RateTooHigh,
     SeatFeeTooHigh, ClaimLockTooSmall, BondTooSmall, WindowTooShort, ExitDelayTooShort, ProgramMismatch,
     TooManyRevenueTokens.
     """
@@ -171,6 +171,8 @@ def _check_training(t: Training, rounds: int) -> None:
     _check_nonzero("steps per interval", t.steps_per_interval)
     _check_nonzero("shard length", t.shard_length)
     _check_nonzero("rounds", rounds)
+    if t.learning_rate & 0x7F800000 == 0x7F800000:
+        raise _refusal("NotFinite", "The learning rate must be a finite binary32.", bits=t.learning_rate)
     if t.shards < SEATS:
         raise _refusal("ShardsFewerThanSeats", f"{t.shards} shards for {SEATS} seats.", shards=t.shards)
     _check_most("intervals", t.intervals, MAX_INTERVALS)

@@ -113,6 +113,7 @@ interface ICharter {
     error RateTooHigh(bytes32 what, uint256 ppm, uint256 maximum);
     error ShardsFewerThanSeats(uint256 shards, uint256 seats);
     error ScheduleTooLong(bytes32 what, uint256 value, uint256 maximum);
+    error NotFinite(bytes32 what, uint32 bits);
     error ProgramMismatch(bytes32 root, bytes32 computed);
     error TooManyRevenueTokens(uint256 count, uint256 maximum);
     error ProgramNotFound(bytes32 root);

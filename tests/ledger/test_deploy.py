@@ -137,6 +137,7 @@ REFUSED = {
     "ExitDelayTooShort": _with("windows", exit=min_exit(BASE.windows)),
     "ShardsFewerThanSeats": _with("training", shards=7),
     "ScheduleTooLong": _with("training", intervals=65),
+    "NotFinite": _with("training", learning_rate=0xFF800000),
     "ProgramMismatch": _with("outer", header=b"another"),
     "TooManyRevenueTokens": replace(BASE, revenue_tokens=(world.NOBODY,) * 5),
 }
