@@ -31,7 +31,12 @@ def clean_world(world: World) -> World:
 @pytest.fixture
 def strangers(world: World) -> Strangers:
     """People on model and contracts at once: every call must end alike on both."""
-    made: Strangers = type("OnChain", (Strangers,), {"world": world, "snapshot": world.first_state})()
+    return strangers_on(world)
+
+
+def strangers_on(world: World, **attributes: object) -> Strangers:
+    """People at the node's first state, `attributes` of their class changed."""
+    made: Strangers = type("OnChain", (Strangers,), {"world": world, "snapshot": world.first_state, **attributes})()
     made.set_up()
     world.first_state = type(made).snapshot
     return made

@@ -10,7 +10,8 @@ from assay.ledger.model import ids
 from assay.ledger.model.types import Fate
 from assay.protocol.digests import state_digest
 from assay.protocol.types import Digest, Round, Seat
-from tests.contracts.world import ETHER
+from tests.contracts.conftest import strangers_on
+from tests.contracts.world import ETHER, World
 from tests.ledger.play import Work, do_work, mark
 from tests.ledger.strangers import (
     CHEATING_SOLVERS,
@@ -112,8 +113,8 @@ def test_a_round_opens_at_t7_with_an_outer_root_standing_and_no_sooner(strangers
     assert s.play.open_round(s.people[STRANGER]) is None
 
 
-def test_no_round_opens_without_solvers_or_without_money_for_it(strangers: Strangers) -> None:
-    s = strangers
+def test_no_round_opens_without_solvers_or_without_money_for_it(world: World) -> None:
+    s = strangers_on(world, endowment=5_000 * ETHER)
     for k in HONEST_SOLVERS:
         assert s.play.leave_seat(s.people[k]) is None
     assert s.play.open_round(s.people[STRANGER]) == "NoSeats"

@@ -36,6 +36,8 @@ class Strangers:
 
     world: ClassVar[World | None] = None
     snapshot: ClassVar[str] = ""
+    endowment: ClassVar[int] = 9 * STAKE
+    """What the sponsor puts into the escrow, in wei."""
 
     def set_up(self) -> None:
         """People with stakes, a funded escrow, three honest seats, two verifiers, one whistleblower."""
@@ -65,8 +67,8 @@ class Strangers:
         self.escrow_in = 0
         for k in range(PEOPLE):
             self.deposit(k, STAKE if k != SPONSOR else 10 * STAKE)
-        assert self.play.fund(people[SPONSOR], 9 * STAKE) is None
-        self.escrow_in = 9 * STAKE
+        assert self.play.fund(people[SPONSOR], self.endowment) is None
+        self.escrow_in = self.endowment
         for k in HONEST_VERIFIERS:
             assert self.play.register(people[k], Role.VERIFIER, 250 * ETHER) is None
         assert self.play.register(people[HONEST_WHISTLEBLOWER], Role.WHISTLEBLOWER, 200 * ETHER) is None
