@@ -2,8 +2,9 @@
 
 Checked: links and anchors in every Markdown file resolve; a block between `<!-- help: COMMAND -->` and `<!-- /help -->`
 equals what the command prints (`--write` rewrites the blocks); the table between `<!-- exit-codes -->` marks equals
-protocol/errors.py; every `make` target that a document names exists; the glossary is sorted and explains no word twice;
-every ADR starts with its number and states a status.
+protocol/errors.py, the diagram between `<!-- game-diagram -->` marks protocol/game_table.py; every `make` target that a
+document names exists; the glossary is sorted and explains no word twice; every ADR starts with its number and states a
+status.
 """
 
 import os
@@ -13,11 +14,13 @@ import sys
 from pathlib import Path
 
 from assay.protocol.errors import ExitCode
+from assay.protocol.game_table import to_mermaid
 
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 HELP = re.compile(r"(<!-- help: (.+?) -->\n)(.*?)(<!-- /help -->)", re.DOTALL)
+DIAGRAM = re.compile(r"(<!-- game-diagram -->\n)(.*?)(<!-- /game-diagram -->)", re.DOTALL)
 CODES = re.compile(r"(<!-- exit-codes -->\n)(.*?)(<!-- /exit-codes -->)", re.DOTALL)
 MAKE = re.compile(r"`make ([a-z][a-z-]*)")
 
@@ -71,6 +74,7 @@ def exit_code_table() -> str:
 def renew(text: str) -> str:
     """`text` with every generated block as it should be."""
     text = HELP.sub(lambda m: m[1] + help_text(m[2]) + m[4], text)
+    text = DIAGRAM.sub(lambda m: m[1] + "```mermaid\n" + to_mermaid() + "```\n" + m[3], text)
     return CODES.sub(lambda m: m[1] + exit_code_table() + m[3], text)
 
 

@@ -19,7 +19,7 @@ from assay.protocol import merkle, prefix
 from assay.protocol.claims import challenge_commitment
 from assay.protocol.game_book import advance_account, game_lock
 from assay.protocol.game_clock import LARGEST, Clocks, Shape, longest_game, most_moves
-from assay.protocol.game_moves import AnyMove, OpenLeaf
+from assay.protocol.game_moves import AnyMove, OpenLeaf, OpenNode, PointDigest, PostDigests
 from assay.protocol.game_state import GameState, Outcome
 from assay.protocol.game_table import TABLE, Move, Side, Turn
 from assay.protocol.nodes import Family
@@ -179,6 +179,44 @@ def test_every_illegal_move_in_every_turn_is_refused_by_the_same_name() -> None:
     battle(steps, lie_at(counting(), 1, 2, 3), honest_trace(counting(), 3), 1, pester)
     assert seen == set(TABLE)
     assert set(moves) == set(Move)
+
+
+def disputed_map(twin: Twin, digests: tuple[Digest, ...]) -> GameState:
+    """A game on the counting program whose claimant posted these digests and in which node 1, the map, is disputed."""
+    game_id = twin.challenge(twin.claim(lie_at(counting(), 0), LIAR, 1000 * ETHER), HONEST)
+    twin.book.move(game_id, LIAR, PostDigests(digests), 1)
+    return twin.book.move(game_id, HONEST, PointDigest(1, digests), 2)
+
+
+def test_an_earlier_value_cannot_be_exchanged_between_two_prefixes() -> None:
+    """Binding (a): P_1 is the true one, P_2 the liar's, whose input was another from the start."""
+    twin, lie, truth = fresh(counting()), lie_at(counting(), 0), honest_trace(counting())
+    digests = (truth.prefix_root(1, 1), lie.prefix_root(1, 2), lie.prefix_root(1, 3), lie.state_root(1))
+    state = disputed_map(twin, digests)
+    opening = player(Side.DEFENDER, lie)(state, Posted())
+    assert isinstance(opening, OpenNode)
+    with pytest.raises(errors.WrongDigest):
+        twin.book.move(state.game_id, LIAR, opening, 3)
+
+
+def test_a_node_cannot_be_opened_as_another_of_the_same_shape() -> None:
+    """Binding (b): the output has type and dims of the map, and would make its value right whatever it is."""
+    twin, lie, truth = fresh(counting()), lie_at(counting(), 1), honest_trace(counting())
+    game_id = twin.challenge(twin.claim(lie, LIAR, 1000 * ETHER), HONEST)
+    digests = (*(lie.prefix_root(1, k) for k in (1, 2, 3)), lie.state_root(1))
+    twin.book.move(game_id, LIAR, PostDigests(digests), 1)
+    state = twin.book.move(game_id, HONEST, PointDigest(1, digests), 2)
+    assert state.node == 1
+    opening = player(Side.DEFENDER, lie)(state, Posted())
+    assert isinstance(opening, OpenNode)
+    program = truth.program
+    for other in (0, 2):
+        swapped = replace(opening, node=program.descriptors[other], program_path=program.tree.path(other))
+        with pytest.raises(errors.GameError):
+            twin.book.move(game_id, LIAR, swapped, 3)
+        with pytest.raises(errors.WrongDigest):
+            twin.book.move(game_id, LIAR, replace(opening, node=program.descriptors[other]), 3)
+    assert twin.book.move(game_id, LIAR, opening, 3).family == Family.MAP
 
 
 def test_a_finished_game_and_one_that_never_was_take_no_moves() -> None:
