@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from web3.exceptions import Web3Exception
 from web3.types import TxReceipt
 
 from assay.ledger.actions import Action, describe
@@ -157,7 +158,7 @@ class Agent(ABC):
         return False
 
     def run(self, stop: threading.Event) -> None:
-        """Steps until told to stop; heartbeats go on while a step takes long."""
+        """Steps until told to stop or nothing is left to do; heartbeats go on while a step takes long."""
         ended = threading.Event()
         pulse = threading.Thread(target=self._keep_beating, args=(ended,), daemon=True)
         pulse.start()
@@ -168,6 +169,8 @@ class Agent(ABC):
                 except UnavailableError as error:
                     _LOG.warning("%s", error.explain())
                     acted = False
+                if self._resting is Activity.DONE:
+                    return
                 if not acted:
                     stop.wait(POLL_S)
         finally:
@@ -213,6 +216,9 @@ class Agent(ABC):
             raise
         except AssayError as error:
             self._park(action, view.state.head, error)
+        except Web3Exception as error:
+            lost = UnavailableError(f"The node did not answer as expected: {error}", code="RpcError")
+            self._park(action, view.state.head, lost)
         else:
             self._parked.pop(action, None)
 

@@ -17,16 +17,20 @@ from web3.contract import Contract
 from web3.types import EventData, TxReceipt
 
 from assay.ledger.chain import Chain, address_of
+from assay.protocol import leaf
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.digests import ZERO
-from assay.protocol.errors import InvariantError
-from assay.protocol.game_moves import AnyMove
+from assay.protocol.errors import InvariantError, MismatchError
+from assay.protocol.game_moves import AnyMove, PointElement
 from assay.protocol.game_state import DisputedClaim, GameState, Outcome, Verdict
 from assay.protocol.game_table import Side, Stage
 from assay.protocol.openings import Opening
 from assay.protocol.play import Challenger, Defender, Posted
+from assay.protocol.play_values import Position
+from assay.protocol.tensors import LEAF_SIZE
 from assay.protocol.trace import Trace
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.words import canonical
 
 BLOCKS_PER_QUERY: Final = 5_000
 """Most nodes refuse to search more blocks at once."""
@@ -175,7 +179,8 @@ class GamePlayer:
     def move(self, game: Game) -> TxReceipt | None:
         """Makes this account's move; None when it has none to make.
 
-        Raises RejectedError where the contract refuses the move.
+        Raises RejectedError where the contract refuses the move, MismatchError before an element is pointed at that
+        the reference does not compute as the trace has it.
         """
         state, me = game.state, address_of(self._account)
         side = game.side_of(me)
@@ -188,6 +193,7 @@ class GamePlayer:
             move = Challenger(trace, self._arity).next_move(state, self._games.posted(game.game_id))
         if move is None:
             raise InvariantError(f"No move for stage {state.stage.name}.", code="NoMove")
+        check_element(trace, state, move)
         return self._games.chain.send(self._account, encode_move(self._games.contract, game.game_id, move))
 
     def end_overdue(self, game: Game, now: int) -> TxReceipt | None:
@@ -203,6 +209,26 @@ class GamePlayer:
             # A trace holds a step's values: one game's at a time bounds the memory.
             self._traces = {game.game_id: self._trace_of(game)}
         return self._traces[game.game_id]
+
+
+def check_element(trace: Trace, state: GameState, move: AnyMove) -> None:
+    """Computes the element that a challenger is about to point at once more, by the reference.
+
+    A fault of this machine's executor would lose the game at the contract. Raises MismatchError (ElementMismatch).
+    """
+    if not isinstance(move, PointElement):
+        return
+    place = Position(trace, state.step, state.node)
+    dtype = place.value.spec.dtype
+    element = state.index * (LEAF_SIZE // dtype.size) + move.offset
+    own = canonical(dtype, place.value.word(element))
+    expected = leaf.element(place.node, element, place.load)
+    if own != expected:
+        raise MismatchError(
+            f"Element {element} of node {state.node} is {expected:#x} by the reference and {own:#x} in this run.",
+            code="ElementMismatch",
+            remedy="This machine's arithmetic or memory is at fault: stop the actor and test the hardware.",
+        )
 
 
 def encode_move(contract: Contract, game_id: int, move: AnyMove) -> Any:

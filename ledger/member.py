@@ -31,6 +31,7 @@ from assay.ledger.agent import Agent
 from assay.ledger.archive import Job
 from assay.ledger.chain import address_of
 from assay.ledger.games import Game, GamePlayer, ref_to_chain
+from assay.ledger.records import Fate
 from assay.ledger.view import Duty, OuterStep, View
 from assay.protocol.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.errors import MismatchError
@@ -56,6 +57,28 @@ class Member(Agent):
             commitment = challenge_commitment(ref, bound.own_root, bound.salt, self.me)
             _, block, when = self.chain.call(self.target.game.functions.boundChallenge(commitment))
             self.memory.bound[ref] = replace(bound, block=block or None, time=when)
+
+    def is_finished(self, view: View) -> bool:
+        """See Agent: the run is over, all of it is settled, and no credit is still to vest."""
+        if self.leaving and self._has_left(view):
+            return True
+        over = len(view.state.rounds) >= view.charter.rounds or view.now > view.charter.expiry
+        return over and self.deadline is None and all(record.settled for record in view.state.rounds)
+
+    def _has_left(self, view: View) -> bool:
+        """Is nothing that this actor began still open?"""
+        registered = view.state.attesters.get(self.me)
+        last = len(view.state.rounds) - 1
+        serves = registered is not None and (registered.retires_with is None or registered.retires_with <= last)
+        if serves or self.me in view.state.holders.values() or view.state.open_games_of(self.me):
+            return False
+        for record in view.state.rounds:
+            mine = record.attendance.get(self.me)
+            if mine is not None and mine.leaves and not mine.settled:
+                return False
+            if any(c.solver == self.me and c.fate is Fate.OPEN for c in record.commitments.values()):
+                return False
+        return True
 
     # --- lies that a dishonest actor tells; an honest one has none
 

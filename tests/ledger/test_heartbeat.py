@@ -1,0 +1,124 @@
+"""Heartbeats: signed, renewed, and believed only as advice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from eth_account import Account
+
+from assay.ledger.heartbeat import (
+    DEAD_AFTER_S,
+    EVERY_S,
+    Activity,
+    Heart,
+    Heartbeat,
+    Pulse,
+    decode,
+    earliest_deadline,
+    is_quiet,
+    read_heartbeats,
+)
+from assay.ledger.store import BlobStore, open_store
+from assay.protocol.types import Address
+
+RUN = Address(b"r" * 20)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BlobStore:
+    return open_store(tmp_path)
+
+
+def beat(account: object, **changes: object) -> Heartbeat:
+    values = {
+        "run": RUN,
+        "actor": Address(bytes.fromhex(account.address[2:])),  # type: ignore[attr-defined]
+        "role": "solver",
+        "head": 7,
+        "activity": Activity.IDLE,
+        "deadline": 1000,
+        "doing": "waiting",
+        "counter": 3,
+    }
+    return Heartbeat(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_a_heartbeat_is_read_back_as_it_was_written() -> None:
+    account = Account.create()
+    said = beat(account)
+    assert decode(said.encode(account)) == said
+    assert decode(beat(account, deadline=None).encode(account)) == beat(account, deadline=None)
+
+
+def test_another_key_does_not_speak_for_an_actor() -> None:
+    account, stranger = Account.create(), Account.create()
+    assert decode(beat(account).encode(stranger)) is None
+
+
+def test_every_altered_byte_of_the_body_is_noticed() -> None:
+    account = Account.create()
+    document = json.loads(beat(account).encode(account))
+    for i in range(len(document["body"])):
+        altered = document["body"][:i] + chr(ord(document["body"][i]) ^ 1) + document["body"][i + 1 :]
+        assert decode(json.dumps({**document, "body": altered}).encode()) is None
+
+
+@pytest.mark.parametrize("junk", [b"", b"{}", b"[1]", b'{"body": 1, "signature": 2}', b"[" * 100_000, b"\xff"])
+def test_junk_is_nobodys_heartbeat(junk: bytes) -> None:
+    assert decode(junk) is None
+
+
+def test_a_heart_writes_what_is_new_and_renews_what_is_old(store: BlobStore) -> None:
+    clock, account = Clock(), Account.create()
+    heart = Heart(store, account, RUN, "verifier", clock)
+    me = Address(bytes.fromhex(account.address[2:]))
+    heart.say(5, Activity.BUSY, None, "replaying")
+    first = read_heartbeats(store, RUN)[me]
+    assert (first.head, first.activity, first.doing, first.role) == (5, Activity.BUSY, "replaying", "verifier")
+    heart.say(5, Activity.BUSY, None, "replaying")
+    assert read_heartbeats(store, RUN)[me] == first
+    clock.now += EVERY_S
+    heart.say(5, Activity.BUSY, None, "replaying")
+    assert read_heartbeats(store, RUN)[me].counter == first.counter + 1
+    # A later life of the same actor goes on counting.
+    Heart(store, account, RUN, "verifier", clock).say(9, Activity.IDLE, 50)
+    assert read_heartbeats(store, RUN)[me].counter == first.counter + 2
+
+
+def test_a_heartbeat_under_another_name_or_of_another_run_is_passed_over(store: BlobStore) -> None:
+    account = Account.create()
+    store.write_slot("actors/" + "00" * 20, beat(account).encode(account))
+    store.write_slot("actors/" + account.address[2:].lower(), beat(account, run=Address(b"x" * 20)).encode(account))
+    assert read_heartbeats(store, RUN) == {}
+
+
+def test_an_actor_lives_while_its_counter_grows() -> None:
+    clock, account = Clock(), Account.create()
+    pulse, said = Pulse(clock), beat(account)
+    assert pulse.alive({said.actor: said})
+    clock.now += DEAD_AFTER_S
+    assert pulse.alive({said.actor: said})
+    clock.now += 0.1
+    assert not pulse.alive({said.actor: said})
+    assert pulse.alive({said.actor: beat(account, counter=4)})
+
+
+def test_time_moves_to_the_earliest_deadline_once_everybody_is_idle_at_the_head() -> None:
+    account = Account.create()
+    idle = [beat(account, deadline=900), beat(account, deadline=None), beat(account, deadline=1200)]
+    assert is_quiet(idle, head=7) and earliest_deadline(idle, now=500) == 900
+    assert earliest_deadline(idle, now=900) == 1200
+    assert not is_quiet([*idle, beat(account, activity=Activity.BUSY)], head=7)
+    assert not is_quiet(idle, head=8)
+    gone = beat(account, activity=Activity.DONE, head=1, deadline=600)
+    assert is_quiet([*idle, gone], head=7) and earliest_deadline([*idle, gone], now=500) == 900
