@@ -146,7 +146,8 @@ class Member(Agent):
             base = view.state.rounds[ref.round].outers[ref.outer_root].base
             mask, x = view.state.rounds[ref.round].inclusions[base]
             job = self.archive.outer_job(view, ref.round, base, mask, x)
-            return job, view.memory.outers[x].root, ref.outer_root
+            known = view.memory.outers.get(x)
+            return job, None if known is None else known.root, ref.outer_root
         duty = self.duty_of(ref, view)
         claimed = duty.y
         if ref.kind is ClaimKind.ATTESTATION:
