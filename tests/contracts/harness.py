@@ -152,20 +152,25 @@ def _find(name: str) -> Path:
     return found[0]
 
 
+def _absolute(path: Path) -> Path:
+    """A path without `..`; links are kept, since node_modules may be one."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
 def _unit(path: Path) -> str:
     """The name of a source as the compiler sees it: its path in the repository."""
-    return path.resolve().relative_to(ROOT).as_posix()
+    return _absolute(path).relative_to(ROOT).as_posix()
 
 
 def _resolve(target: str, importer: Path) -> Path:
     """The file that an import names."""
-    return (importer.parent / target).resolve() if target.startswith(".") else ROOT / "node_modules" / target
+    return _absolute(importer.parent / target) if target.startswith(".") else ROOT / "node_modules" / target
 
 
 def _closure(path: Path) -> dict[str, str]:
     """The text of a source and of all that it imports, by unit name."""
     texts: dict[str, str] = {}
-    pending = [path.resolve()]
+    pending = [_absolute(path)]
     while pending:
         file = pending.pop()
         if _unit(file) in texts:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.protocol import game_errors as errors
+from assay.protocol.builder import ProgramBuilder
 from assay.protocol.errors import InvariantError
 from assay.protocol.game import process_move, process_timeout
 from assay.protocol.game_clock import (
@@ -30,7 +31,10 @@ from assay.protocol.game_state import NO_FAMILY, GameState, Outcome, ProgramHead
 from assay.protocol.game_table import TABLE, Move, Side, Stage, Turn, stages_of, to_mermaid
 from assay.protocol.merkle import Tree
 from assay.protocol.nodes import Family
-from assay.protocol.types import Digest
+from assay.protocol.scalar_builder import ScalarBuilder
+from assay.protocol.tensors import TensorSpec
+from assay.protocol.trace import flip_bit
+from assay.protocol.types import Digest, DType
 from tests.games import (
     CLOCKS,
     ETHER,
@@ -47,7 +51,7 @@ from tests.games import (
     player,
     silent_after,
 )
-from tests.programs import Example, counting, every_family, mlp_step
+from tests.programs import Example, counting, every_family, f32_bytes, mlp_step
 
 LIAR, HONEST = address("liar"), address("honest")
 
@@ -238,6 +242,24 @@ def test_every_field_of_the_final_proof_with_one_bit_flipped_is_refused(
     assert count > 0, name
 
 
+@pytest.mark.parametrize("dtype", (DType.F32, DType.BOOL))
+def test_a_nan_with_a_payload_and_a_bool_of_two_are_wrong_elements(dtype: DType) -> None:
+    """Every bit of a leaf belongs to an element, and a store writes one NaN and bools of 0 and 1 only."""
+    b = ProgramBuilder([[TensorSpec(DType.F32, (3,))]])
+    s = ScalarBuilder([DType.F32])
+    x = s.operand(0)
+    value = s.sub(x, x) if dtype is DType.F32 else s.lt(x, x)
+    program = b.build([[b.map(s.build(value), [b.input(0, 0)], (3,))]])
+    example = Example("specials", program, ((f32_bytes(1.0, float("inf"), float("nan")),),))
+    # Infinity less infinity is NaN; its lowest bit, or the second of a bool, is the lie.
+    bit = 32 if dtype is DType.F32 else 9
+    lie = example.trace(1, flip_bit(1, 1, bit))
+    end, _ = whole_game(example, lie, honest_trace(example))
+    assert end.verdict is not None
+    assert (end.verdict.side, end.verdict.outcome, end.verdict.element) == (Side.DEFENDER, Outcome.LEAF, 1)
+    assert end.verdict.claimed == end.verdict.expected ^ (1 if dtype is DType.F32 else 2)
+
+
 # --- details of moves
 
 
@@ -274,7 +296,8 @@ def test_a_pointing_gives_the_posted_list_again_and_names_an_entry_of_it(stage: 
 def test_each_binding_of_an_opened_node_is_checked() -> None:
     state, move, rules = at(Stage.NODE, Side.DEFENDER)
     program = every_family().program
-    other = next(k for k in range(len(program.nodes)) if k != state.node)
+    same_shape = [k for k, spec in enumerate(program.specs) if spec == program.specs[state.node] and k != state.node]
+    other = same_shape[0]
     zero, other_path = Digest(bytes(32)), (Digest(bytes(31) + b"\1"), *move.append_path[1:])
     # (a) append path, (b) descriptor, (d) header; (c) and (e) are the ROOT and SLOT stages.
     refuse(errors.WrongDigest, state, replace(move, append_path=other_path), rules)
