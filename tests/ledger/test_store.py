@@ -1,37 +1,19 @@
-"""The artifact store and its manifests, over a folder, memory, and an object store that lies."""
+"""The artifact store, over a folder, memory, and an object store that lies."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlparse
 from xml.sax.saxutils import escape
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from assay.ledger.manifest import (
-    MAX_MANIFEST_BYTES,
-    MAX_OBJECTS,
-    Manifest,
-    ManifestInvalid,
-    ObjectRef,
-    decode_manifest,
-    encode_manifest,
-    find_manifests,
-    get_manifest,
-    manifest_name,
-    publish,
-)
 from assay.ledger.store import (
-    MAX_CANDIDATES,
     ArtifactStore,
     BlobStore,
     ObjectMismatch,
@@ -45,8 +27,8 @@ from assay.ledger.store import (
     get_named,
     open_store,
 )
-from assay.protocol.errors import AssayError, FraudError, UnavailableError
-from assay.protocol.types import Digest, Round, Seat
+from assay.protocol.errors import FraudError, UnavailableError
+from assay.protocol.types import Digest
 
 RUN = Digest(b"\x07" * 32)
 
@@ -372,116 +354,8 @@ def test_a_store_that_is_down_is_unreachable(bucket: Bucket) -> None:
 
 def test_every_error_of_the_store_has_its_own_code_and_a_remedy_and_none_is_fraud() -> None:
     kinds = [ObjectMissing, ObjectTooLarge, ObjectTruncated, ObjectMismatch, StoreDenied, StoreUnreachable]
-    kinds.append(ManifestInvalid)
     assert len({kind.code for kind in kinds}) == len(kinds)
     for kind in kinds:
         assert issubclass(kind, UnavailableError)
         assert not issubclass(kind, FraudError)
         assert kind.remedy
-
-
-# --- manifests
-
-
-def test_what_a_seat_publishes_is_found_and_fetched_by_name(store: ArtifactStore) -> None:
-    objects = {"state-0": b"zero", "end": b"the end", "update": os.urandom(1000)}
-    digest = publish(store, RUN, Round(3), Seat(1), objects)
-    (found,) = find_manifests(store, RUN, Round(3), Seat(1))
-    assert found == get_manifest(store, digest)
-    assert {name: found.fetch(store, name, 1000) for name in found.objects} == objects
-    assert find_manifests(store, RUN, Round(3), Seat(11)) == ()
-    with pytest.raises(ManifestInvalid):
-        found.fetch(store, "update", 999)
-    with pytest.raises(ManifestInvalid):
-        found.fetch(store, "weights", 1000)
-
-
-def test_a_strangers_manifest_stands_beside_the_seats_own_and_hides_nothing(store: ArtifactStore) -> None:
-    own = publish(store, RUN, Round(0), Seat(0), {"update": b"honest"})
-    name = manifest_name(RUN, Round(0), Seat(0))
-    store.put(b"not a manifest", name)
-    store.put(encode_manifest(Manifest(RUN, Round(0), Seat(5), {})), name)
-    forged = publish(store, RUN, Round(0), Seat(0), {"update": b"forged"})
-    found = find_manifests(store, RUN, Round(0), Seat(0))
-    assert {digest_of(encode_manifest(manifest)) for manifest in found} == {own, forged}
-    assert {manifest.fetch(store, "update", 10) for manifest in found} == {b"honest", b"forged"}
-
-
-def test_a_flood_of_manifests_costs_a_bounded_number_of_reads(folder: Path) -> None:
-    store = open_store(folder)
-    for i in range(MAX_CANDIDATES + 10):
-        store.put(str(i).encode(), manifest_name(RUN, Round(0), Seat(0)))
-    assert find_manifests(store, RUN, Round(0), Seat(0)) == ()
-    assert len(store.list("runs", MAX_CANDIDATES)) == MAX_CANDIDATES
-
-
-def test_a_manifest_that_announces_another_size_is_refused(store: ArtifactStore) -> None:
-    digest = store.put(b"12345")
-    for size in (4, 6):
-        manifest = Manifest(RUN, Round(0), Seat(0), {"x": ObjectRef(digest, size)})
-        with pytest.raises((ManifestInvalid, ObjectTooLarge)):
-            manifest.fetch(store, "x", 100)
-
-
-def good() -> dict[str, Any]:
-    entry = {"digest": "ab" * 32, "size": 5}
-    return {"version": 1, "run": "07" * 32, "round": 3, "seat": 1, "objects": {"end": entry}}
-
-
-def raw(**changes: object) -> bytes:
-    return json.dumps({**good(), **changes}).encode()
-
-
-def test_a_manifest_survives_a_round_trip() -> None:
-    manifest = decode_manifest(raw())
-    assert manifest == Manifest(RUN, Round(3), Seat(1), {"end": ObjectRef(Digest(b"\xab" * 32), 5)})
-    assert decode_manifest(encode_manifest(manifest)) == manifest
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"{}",
-        b"[]",
-        b"\xff",
-        b"[" * 100_000,
-        b" " * (MAX_MANIFEST_BYTES + 1),
-        raw(version=2),
-        raw(version=True),
-        raw(extra=1),
-        raw(round=-1),
-        raw(round=1 << 64),
-        raw(round=1.0),
-        raw(round="3"),
-        raw(seat=True),
-        raw(seat=None),
-        raw(run="07" * 31),
-        raw(run="AB" * 32),
-        raw(run=7),
-        raw(objects=[]),
-        raw(objects={"../end": good()["objects"]["end"]}),
-        raw(objects={"": good()["objects"]["end"]}),
-        raw(objects={"end": {"digest": "ab" * 32}}),
-        raw(objects={"end": {"digest": "ab" * 32, "size": 5, "more": 1}}),
-        raw(objects={"end": {"digest": "ab" * 32, "size": -1}}),
-        raw(objects={"end": {"digest": "ab" * 32, "size": 1 << 41}}),
-        raw(objects={"end": {"digest": "ab" * 32, "size": 5.0}}),
-        raw(objects={"end": "ab" * 32}),
-        raw(objects={f"o{i}": good()["objects"]["end"] for i in range(MAX_OBJECTS + 1)}),
-        raw().replace(b'"seat": 1', b'"seat": 1, "seat": 2'),
-        raw().replace(b'"round": 3', b'"round": NaN'),
-        raw().replace(b'"round": 3', b'"round": ' + b"9" * 5000),
-    ],
-)
-def test_malformed_manifests_are_refused(data: bytes) -> None:
-    with pytest.raises(ManifestInvalid):
-        decode_manifest(data)
-
-
-@given(st.binary(max_size=200) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
-def test_arbitrary_bytes_are_a_manifest_error_or_a_manifest(data: bytes | str) -> None:
-    try:
-        decode_manifest(data.encode() if isinstance(data, str) else data)
-    except AssayError as error:
-        assert isinstance(error, ManifestInvalid)
