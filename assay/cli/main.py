@@ -39,7 +39,22 @@ def root(
 
 def _add_commands() -> None:
     """Each noun is a module of this package; heavy imports happen inside its verbs."""
-    from assay.cli import actors, bundle, config, demo, key, ledger, run
+    from assay.cli import (
+        actors,
+        bundle,
+        config,
+        conformance,
+        demo,
+        dispute,
+        doctor,
+        economics,
+        explain,
+        key,
+        ledger,
+        model,
+        run,
+        service,
+    )
 
     app.command("demo", epilog=demo.EPILOG)(demo.demo)
     app.add_typer(run.app, name="run")
@@ -50,6 +65,13 @@ def _add_commands() -> None:
     app.add_typer(config.app, name="config")
     app.add_typer(ledger.app, name="ledger")
     app.add_typer(bundle.app, name="bundle")
+    app.add_typer(dispute.app, name="dispute")
+    app.add_typer(model.app, name="model")
+    app.add_typer(economics.app, name="economics")
+    app.add_typer(service.app, name="service")
+    app.command("explain", epilog=explain.EPILOG)(explain.explain)
+    app.command("doctor", epilog=doctor.EPILOG)(doctor.doctor)
+    app.command("conformance", epilog=conformance.EPILOG)(conformance.conformance)
 
 
 def main() -> None:

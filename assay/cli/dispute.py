@@ -1,0 +1,163 @@
+"""`assay dispute`: games as they are and as they go on; needs no key."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from assay.cli.common import (
+    JsonOption,
+    RpcUrl,
+    RunOption,
+    open_run,
+    print_fields,
+    print_json,
+    print_table,
+    settings_of,
+    talk,
+    tokens,
+)
+
+if TYPE_CHECKING:
+    from assay.explorer.lookout import Lookout
+
+app = typer.Typer(no_args_is_help=True, help="Disputes: challenge, descent, verdict.")
+
+GameArgument = Annotated[int, typer.Argument(metavar="GAME", min=1, help="Number of the game.")]
+EVERY_S: Final = 1.0
+
+
+@app.command("list", epilog='Example: assay dispute list --json  ->  [{"game", "what", "stage", "verdict", ...}]')
+def list_(
+    open_only: Annotated[bool, typer.Option("--open", help="Only games without a verdict.")] = False,
+    rpc_url: RpcUrl = None,
+    run: RunOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Every dispute of the run: who challenged what, where it stands, who lost."""
+    from assay.explorer.documents import game_document
+
+    with _look(rpc_url, run).reading() as look:
+        games = [game_document(look, g) for _, g in sorted(look.state.games.items()) if not (open_only and g.is_over)]
+    if as_json:
+        print_json(games)
+        return
+    if not games:
+        talk.print("Nobody has challenged anything." if not open_only else "No game is open.")
+        return
+    rows = [
+        [g["game"], g["what"], g["defender"], g["challenger"], _stand(g), g["transactions"], g["gas"]] for g in games
+    ]
+    print_table("", ["game", "about", "defender", "challenger", "stands", "transactions", "gas"], rows)
+
+
+@app.command("show", epilog='Example: assay dispute show 1 --json  ->  {"game", "steps": [...], "verdict", "replay"}')
+def show(game: GameArgument, rpc_url: RpcUrl = None, run: RunOption = None, as_json: JsonOption = False) -> None:
+    """One dispute step by step, with our own replay of its signed transactions."""
+    from assay.explorer.games import descent_document
+
+    with _look(rpc_url, run).reading() as look:
+        document = descent_document(look, _record(look, game))
+    if as_json:
+        print_json(document)
+        return
+    _print_head(document)
+    for number, step in enumerate(document["steps"], 1):
+        typer.echo(_line(number, step))
+    _print_end(document)
+
+
+@app.command(
+    "watch", epilog="Example: assay dispute watch 1   (ends with the verdict; --json prints one step per line)"
+)
+def watch(
+    game: GameArgument,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the chain.")] = EVERY_S,
+    rpc_url: RpcUrl = None,
+    run: RunOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Follow a dispute move by move until its verdict."""
+    from assay.explorer.games import descent_document
+
+    look, seen = _look(rpc_url, run), -1
+    while True:
+        with look.reading():
+            document = descent_document(look, _record(look, game))
+        if seen < 0 and not as_json:
+            _print_head(document)
+        steps = document["steps"]
+        for number, step in enumerate(steps, 1):
+            if number > seen:
+                print_json(step) if as_json else typer.echo(_line(number, step))
+        if document["verdict"] is not None:
+            if as_json:
+                print_json({"verdict": document["verdict"], "replay": document["replay"]})
+            else:
+                _print_end(document)
+            return
+        if len(steps) != seen and not as_json:
+            talk.print(_clock(document))
+        seen = max(seen, len(steps))
+        time.sleep(every)
+
+
+def _look(rpc_url: str | None, run: str | None) -> Lookout:
+    from assay.explorer.lookout import Lookout
+
+    return Lookout(open_run(settings_of(rpc_url=rpc_url, run=run)))
+
+
+def _record(look: Lookout, game: int) -> Any:
+    from assay.bundle.errors import GameUnknown
+
+    if game not in look.state.games:
+        raise GameUnknown(f"The run has {len(look.state.games)} games; there is no game {game}.")
+    return look.state.games[game]
+
+
+def _stand(document: dict[str, Any]) -> str:
+    verdict = document["verdict"]
+    if verdict is None:
+        return f"{document['stage']}, {document['turn']} to move"
+    return f"{verdict['side']} lost ({verdict['outcome']})"
+
+
+def _clock(document: dict[str, Any]) -> str:
+    return f"     {document['stage']}: the {document['turn']} is to move until chain time {document['deadline']}"
+
+
+def _line(number: int, step: dict[str, Any]) -> str:
+    return f"{number:3}  {step['stage']:<6}  {step['side']:<10}  {step['says']}  ({step['used']} s, {step['gas']} gas)"
+
+
+def _print_head(document: dict[str, Any]) -> None:
+    print_fields(
+        {
+            "game": document["game"],
+            "about": document["what"],
+            "claim": document["claim"],
+            "defender": document["defender"],
+            "challenger": document["challenger"],
+            "bond": f"{tokens(int(document['bond']))} tokens",
+        }
+    )
+    typer.echo("")
+
+
+def _print_end(document: dict[str, Any]) -> None:
+    verdict, replay = document["verdict"], document["replay"]
+    if verdict is None:
+        talk.print(_clock(document))
+        return
+    typer.echo("")
+    fields: dict[str, object] = {"verdict": f"the {verdict['side']} {verdict['loser']} lost ({verdict['outcome']})"}
+    if verdict["outcome"] == "LEAF":
+        fields["node"] = (
+            f"{verdict['node']} ({verdict['family']}), element {verdict['element']}, term {verdict['term']}"
+        )
+    fields |= {name: replay[name] for name in ("expected", "claimed") if name in replay}
+    fields["replayed here"] = "the same verdict" if replay["agrees"] else f"NOT this verdict: {replay['reason']}"
+    print_fields(fields)

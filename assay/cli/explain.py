@@ -1,0 +1,67 @@
+"""`assay explain`: what a code means; whether a thing is known, counted, paid, and if not, why and until when."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from assay.cli.common import JsonOption, RpcUrl, RunOption, open_run, print_json, settings_of
+from assay.protocol.errors import UserError
+
+EPILOG = 'Examples: assay explain StartMismatch; assay explain 0xabc... --json  ->  {"kind", "known", "answers": [...]}'
+
+
+class NameUnknown(UserError):
+    """No error code and nothing in the run has this name."""
+
+    remedy = "Check the spelling, and that --run and --rpc-url name the run that you mean."
+
+
+def explain(
+    name: Annotated[
+        str, typer.Argument(metavar="ID", help="An error code, an address, a digest, a transaction, `game 1`.")
+    ],
+    rpc_url: RpcUrl = None,
+    run: RunOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Known? Counted? Paid? If not: the code, the remedy, the deadline."""
+    from assay.explorer.explain import explain_code
+
+    document = explain_code(name)
+    if document is None:
+        document = _in_run(name, rpc_url, run)
+    if not document["known"]:
+        raise NameUnknown(f"Nothing is called {name!r} here.")
+    if as_json:
+        print_json(document)
+        return
+    if document["kind"] == "code":
+        typer.echo(f"{document['name']}: {document['meaning']}")
+        if document["remedy"]:
+            typer.echo(f"What to do: {document['remedy']}")
+        return
+    for answer in document["answers"]:
+        _print(answer)
+    if "see" in document:
+        typer.echo(f"It belongs to {document['kind']}; the explorer shows it at {document['see']}.")
+
+
+def _in_run(name: str, rpc_url: str | None, run: str | None) -> dict[str, Any]:
+    from assay.explorer.explain import explain as explain_in
+    from assay.explorer.lookout import Lookout
+
+    settings = settings_of(rpc_url=rpc_url, run=run)
+    with Lookout(open_run(settings)).reading() as look:
+        return explain_in(look, name)
+
+
+def _print(answer: dict[str, Any]) -> None:
+    about = f"{answer['about']}: " if "about" in answer else ""
+    verdict = {True: "yes", False: "no", None: "not yet"}[answer["yes"]]
+    typer.echo(f"{about}{answer['question']}: {verdict}. {answer['text']}")
+    if answer["code"] is not None:
+        typer.echo(f"    {answer['code']}: {answer['remedy']}")
+    if answer["deadline"] is not None:
+        typer.echo(f"    until chain time {answer['deadline']}")

@@ -1,0 +1,286 @@
+"""Known answers, checked here and now: does this machine compute what the protocol says?
+
+The files of tests/vectors: arithmetic.json (operations, functions, roundings, Philox), digests.json and draws.json.
+Whoever writes another implementation runs the same files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from assay.ledger.json_input import JsonRefused, parse_json
+from assay.protocol import digests, merkle, philox, prefix, rounding, state
+from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef, challenge_commitment, claim_id
+from assay.protocol.errors import ConfigError
+from assay.protocol.program import verify_descriptor
+from assay.protocol.scalar import SIGNATURES, Op, ScalarProgram, evaluate
+from assay.protocol.tensors import TensorSpec, tensor_root
+from assay.protocol.types import Address, Digest, DType, Round, Seat
+
+MAX_BYTES: Final = 16 << 20
+MASK: Final = (1 << 64) - 1
+
+Case = tuple[str, object, object]
+"""Name, what came out, what is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How an implementation did in one group of cases; `first` names the first that differs."""
+
+    implementation: str
+    group: str
+    cases: int
+    wrong: int
+    first: str | None
+
+
+class VectorsMissing(ConfigError):
+    """The files of known answers are not where they were looked for."""
+
+    remedy = "Run it in a checkout, or name the folder with --vectors (tests/vectors of the sources)."
+
+
+def default_vectors() -> Path:
+    """The folder of known answers of this checkout."""
+    return Path(__file__).resolve().parents[1] / "tests" / "vectors"
+
+
+def check_all(folder: Path) -> list[Tally]:
+    """Every group against every implementation that is installed. Raises VectorsMissing."""
+    arithmetic, hashes, draws = (_read(folder / f"{name}.json") for name in ("arithmetic", "digests", "draws"))
+    groups: list[tuple[str, str, Iterator[Case]]] = [
+        ("reference", "operations", _operations(arithmetic["operations"], _by_reference)),
+        ("reference", "functions", _functions(arithmetic["functions"], _by_reference)),
+        ("reference", "roundings", _roundings(arithmetic)),
+        ("reference", "random", _random(arithmetic["random"])),
+        ("reference", "digests", _digests(hashes)),
+    ]
+    if find_spec("torch") is not None:
+        groups.append(("torch", "operations", _operations(arithmetic["operations"], _by_torch)))
+        groups.append(("torch", "functions", _functions(arithmetic["functions"], _by_torch)))
+    groups += [(name, "draws", cases) for name, cases in _draws(draws)]
+    return [_tally(implementation, group, cases) for implementation, group, cases in groups]
+
+
+def _read(path: Path) -> Any:
+    try:
+        return parse_json(path.read_bytes(), max_bytes=MAX_BYTES)
+    except OSError:
+        raise VectorsMissing(f"{path} cannot be read.") from None
+    except JsonRefused as refused:
+        raise VectorsMissing(f"{path} is damaged: {refused}.", code="VectorsDamaged") from None
+
+
+def _tally(implementation: str, group: str, cases: Iterator[Case]) -> Tally:
+    count, wrong, first = 0, 0, None
+    for name, got, known in cases:
+        count += 1
+        if got != known:
+            wrong += 1
+            first = first or f"{name}: {got} instead of {known}"
+    return Tally(implementation, group, count, wrong, first)
+
+
+# --- arithmetic
+
+Run = Callable[[ScalarProgram, list[list[int]]], list[int]]
+"""A program on columns of operand words: the result word of every row."""
+
+
+def _by_reference(program: ScalarProgram, columns: list[list[int]]) -> list[int]:
+    code = program.encode()
+    rows = zip(*columns, strict=True) if columns else [()]
+    return [evaluate(code, row) & MASK for row in rows]
+
+
+def _by_torch(program: ScalarProgram, columns: list[list[int]]) -> list[int]:
+    import torch
+
+    from assay.engine.dtypes import TORCH, canonical
+    from assay.engine.scalar_torch import compile_scalar
+
+    def column(dtype: DType, words: list[int]) -> Any:
+        if dtype is DType.F32:
+            low = torch.tensor([w & 0xFFFFFFFF for w in words], dtype=torch.int64)
+            return low.to(torch.int32).view(torch.float32)
+        signed = [w - (1 << 64) if w >> 63 else w for w in words]
+        return torch.tensor(signed, dtype=torch.int64).to(TORCH[dtype])
+
+    tensors = [column(d, words) for d, words in zip(program.operands, columns, strict=True)]
+    out = canonical(compile_scalar(program)(tensors)).reshape(-1)
+    if out.dtype is torch.float32:
+        return [w & 0xFFFFFFFF for w in out.view(torch.int32).tolist()]
+    return [int(w) & MASK for w in out.tolist()]
+
+
+def _operations(document: dict[str, Any], run: Run) -> Iterator[Case]:
+    for name, entry in sorted(document.items()):
+        operands = (DType.BOOL, DType.I64, DType.I64) if name == "SELECT" else SIGNATURES[Op[name]][0]
+        if "codes" in entry:
+            for code, known in zip(entry["codes"], entry["results"], strict=True):
+                # A constant that no well-formed program holds has no other reader than the reference.
+                program = _program(code, ())
+                if run is _by_reference or _is_canonical(name, code):
+                    yield f"{name} {code}", run(program, [])[0], _word(known)
+            continue
+        *columns, results = _columns(entry["words"], entry["operands"] + 1)
+        found = run(_program(entry["code"], operands), columns)
+        for k, (got, known) in enumerate(zip(found, results, strict=True)):
+            yield f"{name} row {k}", got, known
+
+
+def _is_canonical(name: str, code: str) -> bool:
+    from assay.protocol import f32
+
+    immediate = int(code[-8:], 16)
+    if name == "CONST_F32":
+        return f32.canonical(immediate) == immediate
+    return name != "CONST_BOOL" or immediate <= 1
+
+
+def _functions(document: dict[str, Any], run: Run) -> Iterator[Case]:
+    for name, entry in sorted(document.items()):
+        operand, results = _columns(entry["words"], 2)
+        columns = [operand]
+        for code in entry["codes"]:
+            columns.append(run(_program(code, (DType.F32,) * len(columns)), columns))
+        for k, (got, known) in enumerate(zip(columns[-1], results, strict=True)):
+            yield f"{name} of 0x{operand[k]:08x}", got, known
+
+
+def _roundings(document: dict[str, Any]) -> Iterator[Case]:
+    for total, n, known in _rows(document["finish"], 3):
+        yield f"finish({_signed(total)}, {_signed(n)})", rounding.finish(_signed(total), _signed(n)), known
+    for x, p, e, known in _rows(document["quantize"], 4):
+        yield f"quantize(0x{x:08x}, {p}, {_signed(e)})", rounding.quantize(x, p, _signed(e)) & MASK, known
+
+
+def _random(words: Sequence[str]) -> Iterator[Case]:
+    for element, stream, low, high, k0, k1, known in _rows(words, 7):
+        yield f"element {element}", philox.random_word(element, stream, (low, high), (k0, k1)), known
+
+
+def _program(code: str, operands: Sequence[DType]) -> ScalarProgram:
+    return ScalarProgram.decode(bytes.fromhex(code[2:]), operands)
+
+
+def _rows(words: Sequence[str], width: int) -> Iterator[list[int]]:
+    values = [_word(w) for w in words]
+    for start in range(0, len(values), width):
+        yield values[start : start + width]
+
+
+def _columns(words: Sequence[str], width: int) -> list[list[int]]:
+    return [list(column) for column in zip(*_rows(words, width), strict=True)]
+
+
+def _word(text: str) -> int:
+    return int(text, 16)
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
+
+
+# --- digests
+
+
+def _digests(document: dict[str, Any]) -> Iterator[Case]:
+    for entry in document["leaf"]:
+        yield "leaf", digests.leaf_digest(bytes.fromhex(entry["data"])).hex(), entry["digest"]
+    for entry in document["tree"]:
+        yield "tree", merkle.root(_list(entry["digests"])).hex(), entry["root"]
+    for entry in document["tensor"]:
+        spec = TensorSpec(DType[entry["dtype"]], tuple(entry["dims"]))
+        yield "tensor", tensor_root(spec, bytes.fromhex(entry["bytes"])).hex(), entry["root"]
+    for entry in document["list"]:
+        yield "list", state.list_root(_list(entry["roots"])).hex(), entry["root"]
+    for entry in document["state"]:
+        yield "state", state.state_root([_list(each) for each in entry["lists"]]).hex(), entry["root"]
+    for entry in document["prefix"]:
+        yield "prefix", prefix.PrefixTree(_list(entry["roots"])).roots[-1].hex(), entry["root"]
+    for entry in document["program"]:
+        yield from _program_cases(entry)
+    for entry in document["kept_list"]:
+        yield "kept list", digests.digest_list_hash(_list(entry["digests"])).hex(), entry["hash"]
+    for entry in document["kept_parts"]:
+        yield "kept parts", digests.integer_list_hash(entry["parts"]).hex(), entry["hash"]
+    yield from _claim_cases(document)
+
+
+def _program_cases(entry: dict[str, Any]) -> Iterator[Case]:
+    tree = merkle.Tree([digests.leaf_digest(bytes.fromhex(d)) for d in entry["descriptors"]])
+    header, root = bytes.fromhex(entry["header"]), _digest(entry["root"])
+    yield f"program {entry['name']}", digests.program_digest(header, tree.root).hex(), entry["root"]
+    for k, descriptor in enumerate(entry["descriptors"]):
+        count = len(entry["descriptors"])
+        fits = verify_descriptor(root, header, count, k, bytes.fromhex(descriptor), tree.path(k))
+        yield f"node {k} of {entry['name']}", fits, True
+
+
+def _claim_cases(document: dict[str, Any]) -> Iterator[Case]:
+    c = document["claim"]
+    name = claim_id(
+        c["chain_id"],
+        _address(c["contract"]),
+        _digest(c["run"]),
+        ClaimKind(c["kind"]),
+        _address(c["claimant"]),
+        _digest(c["x"]),
+        _digest(c["y"]),
+    )
+    yield "claim id", name.hex(), c["id"]
+    b = document["challenge"]
+    ref = ClaimRef(
+        ClaimKind(b["kind"]),
+        Round(b["round"]),
+        Seat(b["seat"]),
+        b["duty"],
+        _address(b["party"]),
+        _digest(b["outer_root"]),
+    )
+    bound = challenge_commitment(ref, _digest(b["own_root"]), _digest(b["salt"]), _address(b["sender"]))
+    yield "challenge", bound.hex(), b["commitment"]
+    a = document["attestation"]
+    leaf = AttestationLeaf(_digest(a["claim_id"]), a["duty"], _digest(a["end_root"]), _digest(a["salt"]))
+    yield "attestation leaf", leaf.digest.hex(), a["leaf"]
+
+
+def _digest(text: str) -> Digest:
+    return Digest(bytes.fromhex(text))
+
+
+def _address(text: str) -> Address:
+    return Address(bytes.fromhex(text))
+
+
+def _list(texts: Sequence[str]) -> list[Digest]:
+    return [_digest(t) for t in texts]
+
+
+# --- draws
+
+
+def _draws(document: dict[str, str]) -> Iterator[tuple[str, Iterator[Case]]]:
+    from assay.ledger.bls import ARKWORKS, PY_ECC
+
+    for curve in (ARKWORKS, PY_ECC):
+        if curve is ARKWORKS and find_spec("py_arkworks_bls12381") is None:
+            continue
+        yield curve.name, _draw_cases(document, curve)
+
+
+def _draw_cases(document: dict[str, str], curve: Any) -> Iterator[Case]:
+    from assay.protocol.draws import DRAW_TAG
+
+    point = curve.hash_to_g2(b"", document["rfc9380_tag"].encode())
+    yield "RFC 9380", "0x" + point.hex(), document["rfc9380_empty_message"]
+    key, message, signature = (bytes.fromhex(document[n][2:]) for n in ("public_key", "message", "signature"))
+    yield "a true signature", curve.verify(key, signature, message, DRAW_TAG), True
+    altered = message[:-1] + bytes((message[-1] ^ 1,))
+    yield "another message", curve.verify(key, signature, altered, DRAW_TAG), False

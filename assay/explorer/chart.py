@@ -1,0 +1,109 @@
+"""The loss curve as inline SVG: readable without scripts, coloured by the page's own style, light or dark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from assay.explorer.losses import Point
+
+WIDTH: Final = 720
+HEIGHT: Final = 320
+LEFT, RIGHT, TOP, BOTTOM = 52, 14, 14, 36
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Linear, from values to pixels."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """The pixel of a value."""
+        span = self.high - self.low or 1.0
+        return self.start + (value - self.low) / span * (self.end - self.start)
+
+
+def loss_chart(points: Sequence[Point], letter_entropy: float | None, steps_per_round: int) -> str | None:
+    """The curve of every loss known so far; None while there is none."""
+    known = [(p.wanted, p.loss) for p in points if p.loss is not None and math.isfinite(p.loss)]
+    if not known:
+        return None
+    last = max(w.step for w, _ in known) or steps_per_round
+    values = [loss for _, loss in known] + ([letter_entropy] if letter_entropy is not None else [])
+    margin = (max(values) - min(values)) * 0.06 or 0.1
+    x = Scale(0, last, LEFT, WIDTH - RIGHT)
+    y = Scale(min(values) - margin, max(values) + margin, HEIGHT - BOTTOM, TOP)
+    parts = [_axes(x, y, last, steps_per_round)]
+    if letter_entropy is not None:
+        at = y(letter_entropy)
+        parts.append(f'<line class="limit" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(
+            f'<text class="limit" x="{WIDTH - RIGHT}" y="{at - 5:.1f}" text-anchor="end">'
+            f"letter frequencies alone {letter_entropy:.3f}</text>"
+        )
+    outer = sorted((w.step, loss, w.label) for w, loss in known if w.seat is None)
+    starts = {step: loss for step, loss, _ in outer}
+    for seat in sorted({w.seat for w, _ in known if w.seat is not None}):
+        for first in range(0, last, steps_per_round):
+            line = sorted(
+                (w.step, loss) for w, loss in known if w.seat == seat and first < w.step <= first + steps_per_round
+            )
+            if line and first in starts:
+                line = [(first, starts[first]), *line]
+            if len(line) > 1:
+                parts.append(f'<polyline class="seat seat-{seat}" points="{_points(line, x, y)}"/>')
+    parts.append(f'<polyline class="outer" points="{_points([(s, v) for s, v, _ in outer], x, y)}"/>')
+    for step, loss, label in outer:
+        parts.append(
+            f'<circle class="outer" cx="{x(step):.1f}" cy="{y(loss):.1f}" r="4.5">'
+            f"<title>{escape(label)}: {loss:.4f} nats</title></circle>"
+        )
+        parts.append(
+            f'<text class="value" x="{x(step):.1f}" y="{y(loss) - 9:.1f}" {_anchor(step, last)}>{loss:.3f}</text>'
+        )
+    body = "".join(parts)
+    first_loss, last_loss = outer[0][1] if outer else values[0], outer[-1][1] if outer else values[-1]
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Validation loss from {first_loss:.3f} to '
+        f'{last_loss:.3f} nats per character">{body}</svg>'
+    )
+
+
+def _axes(x: Scale, y: Scale, last: int, steps_per_round: int) -> str:
+    parts = []
+    for value in _ticks(y.low, y.high):
+        at = y(value)
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(f'<text x="{LEFT - 7}" y="{at + 4:.1f}" text-anchor="end">{value:g}</text>')
+    every = max(1, last // steps_per_round // 12) * steps_per_round
+    for step in range(0, last + 1, every):
+        at = x(step)
+        parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
+        parts.append(f'<text x="{at:.1f}" y="{HEIGHT - BOTTOM + 16}" {_anchor(step, last)}>{step}</text>')
+    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 4}" text-anchor="middle">inner steps</text>')
+    return "".join(parts)
+
+
+def _anchor(step: int, last: int) -> str:
+    """Labels at the edges stay inside."""
+    return 'text-anchor="start"' if step == 0 else 'text-anchor="end"' if step == last else 'text-anchor="middle"'
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round values between two limits, about five of them."""
+    raw = (high - low) / 5
+    power = 10 ** math.floor(math.log10(raw))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= raw)
+    first = math.ceil(low / step)
+    return [round(k * step, 10) for k in range(first, math.floor(high / step) + 1)]
+
+
+def _points(line: Sequence[tuple[int, float]], x: Scale, y: Scale) -> str:
+    return " ".join(f"{x(step):.1f},{y(loss):.1f}" for step, loss in line)

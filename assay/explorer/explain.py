@@ -1,0 +1,212 @@
+"""Known? Counted? Paid? And if not: the code, the remedy, the deadline. For whatever has a name in a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.explorer.codes import all_codes, find_code
+from assay.explorer.documents import (
+    Document,
+    actor_document,
+    claims,
+    commitment_document,
+    game_document,
+    hexed,
+    included,
+)
+from assay.explorer.lookout import EventRow, Lookout
+from assay.explorer.search import search
+from assay.ledger.records import CommitmentRecord, Fate, GameRecord, Role, RoundRecord
+from assay.protocol.types import Address, Digest, Seat
+
+
+def explain(look: Lookout, name: str) -> Document:
+    """Everything that can be said about a code, address, digest, transaction, `game N` or `round N`."""
+    code = explain_code(name)
+    if code is not None:
+        return code
+    for url in (hit.url for hit in search(look, name)):
+        kind, *rest = url.strip("/").split("/")
+        if kind == "actors":
+            return explain_actor(look, Address(bytes.fromhex(rest[0][2:])))
+        if kind == "commitments":
+            return explain_commitment(look, int(rest[0]), Seat(int(rest[1])))
+        if kind == "claims":
+            return explain_claim(look, rest[0])
+        if kind == "games":
+            return explain_game(look, look.state.games[int(rest[0])])
+        return {"name": name, "kind": kind, "known": True, "see": url, "answers": []}
+    remedy = "Check the run (--run) and the spelling; a thing of another run is not known in this one."
+    return {
+        "name": name,
+        "kind": "unknown",
+        "known": False,
+        "answers": [_no("known", "Nothing in this run has that name.", "Unknown", remedy)],
+    }
+
+
+def explain_code(name: str) -> Document | None:
+    """An error code; None when there is none of this name."""
+    code = find_code(name.strip())
+    if code is None:
+        return None
+    return {
+        "name": code.name,
+        "kind": "code",
+        "known": True,
+        "source": code.source,
+        "meaning": code.meaning,
+        "remedy": code.remedy,
+        "answers": [],
+    }
+
+
+def explain_commitment(look: Lookout, round_: int, seat: Seat) -> Document:
+    """A commitment: is it complete, in the model, beyond challenge, paid?"""
+    record = look.state.rounds[round_]
+    c = record.commitments[seat]
+    answers = [_yes("known", f"Seat {seat} committed to round {round_} in transaction {hexed(c.tx_hash)}.")]
+    answers += [_counted(look, record, c), _paid(look, record, c)]
+    document = commitment_document(look, record, c)
+    return {"name": hexed(c.digest), "kind": "commitment", "known": True, "answers": answers, "commitment": document}
+
+
+def _counted(look: Lookout, record: RoundRecord, c: CommitmentRecord) -> Document:
+    now, times = look.state.head.timestamp, record.times
+    if not c.complete:
+        view = look.view
+        signed = sum(view.stake_at(look.state.attesters[who], record.number) for who in c.receipts)
+        total = view.total_at(Role.VERIFIER, record.number)
+        text = (
+            f"Receipts stand behind it for {_share(signed, total)} of the verifiers' stake; more than half are needed."
+        )
+        if now <= times.receipts_until:
+            return _open("counted", text, times.receipts_until)
+        return _standing("counted", text, "Incomplete")
+    if c.convicted:
+        lost = [g.game_id for g in look.state.games.values() if _is_on(g, record, c) and g.convicted]
+        return _standing("counted", f"It was convicted in game {', '.join(map(str, lost))}.", "Convicted")
+    if c.excluded:
+        accusers = [row.arguments["accuser"] for row in _rows(look, "rounds", "Excluded", record, c.seat)]
+        text = f"It was left out of the outer step: {', '.join(accusers)} revealed another result."
+        return _standing("counted", text, "Excluded", times.challenge_until)
+    is_in = included(record, c)
+    if is_in is None:
+        return _open("counted", "It is complete; the outer step of the round has not been posted.", times.t7)
+    if is_in:
+        return _yes("counted", "It is complete and part of the outer step.")
+    return _standing("counted", "It is not part of the outer step from its base.", "BaseFell")
+
+
+def _paid(look: Lookout, record: RoundRecord, c: CommitmentRecord) -> Document:
+    match c.fate:
+        case Fate.FINAL:
+            (row,) = _rows(look, "settlement", "WorkSettled", record, c.seat)
+            text = f"It is final: {row.arguments['pay']} wei of pay and {row.arguments['shares']} wei of shares."
+            return _yes("paid", text) | {"pay": str(row.arguments["pay"]), "shares": str(row.arguments["shares"])}
+        case Fate.CONVICTED:
+            return _standing("paid", "It was convicted: nothing is paid, and the lock is gone.", "Convicted")
+        case Fate.VOID:
+            return _standing(
+                "paid", "It is void: unpaid, and nothing was slashed.", "BaseFell" if c.complete else "Incomplete"
+            )
+        case Fate.OPEN:
+            until = record.times.challenge_until
+            if c.convicted:
+                return _standing("paid", "It was convicted: nothing will be paid.", "Convicted")
+            return _standing("paid", "It is not settled yet.", "NotSettledYet", until) | {"yes": None}
+
+
+def explain_claim(look: Lookout, name: str) -> Document:
+    """A claim: does it stand, which games are about it, and what follows for the work behind it?"""
+    claim = next(c for c in claims(look) if c["id"] == name)
+    answers = [_yes("known", f"It is the claim of {claim['what']}, and it {_verb(claim['status'])}.")]
+    if claim["kind"] in ("INTERVAL", "UPDATE"):
+        answers += explain_commitment(look, claim["round"], Seat(claim["seat"]))["answers"][1:]
+    elif claim["status"] == "fallen":
+        answers.append(_standing("counted", f"It fell in game {claim['games'][-1]}.", "Convicted"))
+    else:
+        until = look.state.rounds[claim["round"]].times.challenge_until
+        is_over = look.state.head.timestamp > until
+        answers.append(
+            _yes("counted", "It stands beyond challenge.") if is_over else _open("counted", "It stands.", until)
+        )
+    return {"name": name, "kind": "claim", "known": True, "answers": answers, "claim": claim}
+
+
+def explain_game(look: Lookout, game: GameRecord) -> Document:
+    """A game: whose clock runs until when, or who lost and how."""
+    document = game_document(look, game)
+    if game.verdict is None:
+        whose = hexed(game.defender if document["turn"] == "defender" else game.challenger)
+        text = f"Game {game.game_id} on {document['what']} stands at {game.stage.name}; {whose} is to move."
+        answer = _open("known", text, game.deadline)
+    else:
+        how = "an opening or pointing was refuted" if game.verdict.outcome.name == "LEAF" else "a clock ran out"
+        text = f"Game {game.game_id} on {document['what']} is over: {hexed(game.verdict.loser)} lost, because {how}."
+        answer = _yes("known", text)
+    return {"name": f"game {game.game_id}", "kind": "game", "known": True, "answers": [answer], "game": document}
+
+
+def explain_actor(look: Lookout, who: Address) -> Document:
+    """An address: role, what it did, and what stands between it and pay."""
+    actor = actor_document(look, who)
+    answers = [_yes("known", f"It is a {actor['role']} of this run." if actor["role"] != "-" else "It took part.")]
+    for record in look.state.rounds:
+        for seat, c in sorted(record.commitments.items()):
+            if c.solver == who:
+                for answer in explain_commitment(look, int(record.number), seat)["answers"][1:]:
+                    answers.append(answer | {"about": f"round {record.number}, seat {seat}"})
+        attendance = record.attendance.get(who)
+        if attendance is None:
+            continue
+        about = {"about": f"audit of round {record.number}"}
+        if attendance.settled:
+            answers.append(_yes("paid", f"{len(attendance.leaves)} duties were revealed and settled.") | about)
+        elif attendance.leaves:
+            answers.append(
+                _standing("paid", "Duties are not settled yet.", "NotSettledYet", record.times.challenge_until) | about
+            )
+        elif look.state.head.timestamp > record.times.t7 and attendance.root != Digest(bytes(32)):
+            answers.append(_standing("paid", "Its results were never revealed.", "Unrevealed") | about)
+    return {"name": hexed(who), "kind": "actor", "known": True, "answers": answers, "actor": actor}
+
+
+# --- answers
+
+
+def _answer(question: str, yes: bool | None, text: str, **more: Any) -> Document:
+    return {"question": question, "yes": yes, "text": text, "code": None, "remedy": None, "deadline": None, **more}
+
+
+def _yes(question: str, text: str) -> Document:
+    return _answer(question, True, text)
+
+
+def _open(question: str, text: str, deadline: int) -> Document:
+    return _answer(question, None, text, deadline=deadline)
+
+
+def _no(question: str, text: str, code: str, remedy: str, deadline: int | None = None) -> Document:
+    return _answer(question, False, text, code=code, remedy=remedy, deadline=deadline)
+
+
+def _standing(question: str, text: str, code: str, deadline: int | None = None) -> Document:
+    return _no(question, text, code, all_codes()[code].remedy, deadline)
+
+
+def _rows(look: Lookout, contract: str, name: str, record: RoundRecord, seat: Seat) -> list[EventRow]:
+    wanted = (contract, name, int(record.number), int(seat))
+    return [r for r in look.events if (r.contract, r.name, r.arguments.get("round"), r.arguments.get("seat")) == wanted]
+
+
+def _is_on(game: GameRecord, record: RoundRecord, c: CommitmentRecord) -> bool:
+    return (game.ref.round, game.ref.seat, game.defender) == (record.number, c.seat, c.solver)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else "none"
+
+
+def _verb(status: str) -> str:
+    return {"stands": "stands", "fallen": "has fallen", "disputed": "is disputed"}[status]

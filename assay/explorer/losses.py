@@ -1,0 +1,168 @@
+"""Validation losses of the weights that the chain names, by the stock PyTorch module, one by one in the background.
+
+Weights are fetched by root and so verified; a loss belongs to a root for ever and is computed once. Nothing here is
+needed for any other page: without the weights, the text or torch there is no curve, and the page says why.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from assay.explorer.lookout import Lookout
+from assay.ledger.objects import Objects
+from assay.ledger.store import ArtifactStore
+from assay.protocol.errors import AssayError
+from assay.protocol.types import Digest
+
+if TYPE_CHECKING:
+    from assay.protocol.charter import Charter
+    from assay.protocol.types import Address
+
+MAX_POINTS: Final = 400
+"""Beyond this many weights only outer steps are evaluated."""
+
+GENTLE: Final = 10
+"""Added to the priority number of the thread that computes, so that pages and actors go first."""
+
+Weigh = Callable[[Digest], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Weights by their list root (or, with `is_state`, the state that holds them) and where they stand on the curve.
+
+    `step` counts inner steps from genesis; `seat` is None for what all seats start from.
+    """
+
+    root: Digest
+    is_state: bool
+    step: int
+    seat: int | None
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A wanted point with its loss in nats per character, None while it is not computed."""
+
+    wanted: Wanted
+    loss: float | None
+
+
+def wanted_points(look: Lookout) -> list[Wanted]:
+    """Everything on the curve: genesis, the outer steps, then the ends of intervals of every seat."""
+    training, state = look.run.charter.training, look.state
+    steps = training.steps_per_round
+    outers = [Wanted(training.parameters, False, 0, None, "genesis")]
+    work: list[Wanted] = []
+    for record in state.rounds:
+        for _, outer in sorted(record.outers.items()):
+            if not outer.fallen:
+                after = steps * (record.number + 1)
+                outers.append(Wanted(outer.parameters, False, after, None, f"after round {record.number}"))
+        for seat, commitment in sorted(record.commitments.items()):
+            for j, root in enumerate(commitment.roots[1:], 1):
+                step = steps * record.number + training.steps_per_interval * j
+                work.append(Wanted(root, True, step, int(seat), f"seat {seat}, round {record.number}, interval {j}"))
+    return outers + work if len(outers) + len(work) <= MAX_POINTS else outers
+
+
+class Losses:
+    """Losses by root, computed by a thread that first loads text and module."""
+
+    def __init__(self, make_weigh: Callable[[], tuple[Weigh, float]], lists_of: Callable[[Digest], Digest]) -> None:
+        """`make_weigh` gives a function from list root to loss; `lists_of` the parameters' list root of a state."""
+        self._make = make_weigh
+        self._parameters_of = lists_of
+        self._known: dict[tuple[Digest, bool], float] = {}
+        self._missing: set[tuple[Digest, bool]] = set()
+        self._queue: list[Wanted] = []
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.reason: str | None = None
+        """Why there is no curve; None while nothing is wrong."""
+        self.letter_entropy: float | None = None
+        """What letter frequencies alone come to, once known."""
+
+    def points(self, wanted: list[Wanted]) -> list[Point]:
+        """The losses known by now; the others are computed from here on."""
+        with self._lock:
+            self._queue = [w for w in wanted if (w.root, w.is_state) not in self._known.keys() | self._missing]
+            if self._queue and self.reason is None and (self._thread is None or not self._thread.is_alive()):
+                self._thread = threading.Thread(target=self._work, name="explorer-losses", daemon=True)
+                self._thread.start()
+            return [Point(w, self._known.get((w.root, w.is_state))) for w in wanted]
+
+    def wait(self) -> None:
+        """Returns when everything asked for so far is computed."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _work(self) -> None:
+        _be_gentle()
+        try:
+            weigh, self.letter_entropy = self._make()
+        except (AssayError, ImportError) as error:
+            self.reason = error.explain() if isinstance(error, AssayError) else "torch is not installed."
+            return
+        while True:
+            with self._lock:
+                if not self._queue:
+                    self._thread = None
+                    return
+                wanted = self._queue.pop(0)
+            key = wanted.root, wanted.is_state
+            try:
+                loss = weigh(self._parameters_of(wanted.root) if wanted.is_state else wanted.root)
+            except AssayError:
+                with self._lock:
+                    self._missing.add(key)
+            else:
+                with self._lock:
+                    self._known[key] = loss
+
+
+def losses_of(look: Lookout) -> Losses:
+    """The losses of a run with a store."""
+    store = look.store
+    assert store is not None
+    objects = Objects(store)
+    return Losses(
+        lambda: stock_evaluation(store, look.run.charter, look.run.address), lambda root: objects.state(root)[0]
+    )
+
+
+def stock_evaluation(store: ArtifactStore, charter: Charter, run: Address) -> tuple[Weigh, float]:
+    """A function from list root to validation loss, and the letter entropy of the same text.
+
+    Raises UnavailableError, UserError where text or program are missing; ImportError without torch.
+    """
+    from assay.engine.state_io import tensor_from_bytes
+    from assay.posting import read_card, read_corpus
+    from assay.training.evaluate import validation_loss
+    from assay.training.model import build_model
+
+    preset, corpus = read_corpus(store, read_card(store, run), charter.training.data)
+    model = build_model(preset, len(corpus.vocabulary))
+    objects = Objects(store)
+    program = objects.program(charter.step.root)
+    specs = [program.specs[k] for k in program.input_nodes[0]]
+
+    def weigh(root: Digest) -> float:
+        tensors = [tensor_from_bytes(s, data) for s, data in zip(specs, objects.list(root, specs), strict=True)]
+        return validation_loss(model, tensors, corpus)
+
+    return weigh, corpus.letter_entropy()
+
+
+def _be_gentle() -> None:
+    """Linux gives priorities to threads."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), GENTLE)
+    except (OSError, AttributeError):
+        return

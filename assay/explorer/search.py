@@ -1,0 +1,99 @@
+"""Finds what somebody pasted: an address, a digest, a transaction, the number of a game, or the beginning of one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from assay.explorer.documents import claims, hexed
+from assay.explorer.lookout import Lookout
+
+LEAST_DIGITS: Final = 6
+MAX_HITS: Final = 50
+MAX_QUERY: Final = 200
+
+_WORDS = re.compile(r"(game|dispute|round)?\s*#?\s*(\d{1,9})", re.IGNORECASE)
+_HEX = re.compile(r"(?:0x)?([0-9a-f]{6,128})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Where something is shown, and what it is."""
+
+    url: str
+    what: str
+
+
+def search(look: Lookout, query: str) -> list[Hit]:
+    """Where the thing that a query names is shown; empty when nothing has that name."""
+    query = query.strip()[:MAX_QUERY]
+    if match := _WORDS.fullmatch(query):
+        return _numbered(look, (match[1] or "").lower(), int(match[2]))
+    if match := _HEX.fullmatch(query):
+        wanted = match[1].lower()
+        found = _directory(look)
+        if wanted in found:
+            return found[wanted]
+        near = [hit for name in sorted(found) if name.startswith(wanted) for hit in found[name]]
+        return near[:MAX_HITS]
+    who = [who for who, name in look.names.items() if name == query]
+    return [Hit(f"/actors/{hexed(w)}", query) for w in who]
+
+
+def _numbered(look: Lookout, noun: str, number: int) -> list[Hit]:
+    hits = []
+    if noun != "round" and number in look.state.games:
+        hits.append(Hit(f"/games/{number}", f"game {number}"))
+    if noun in ("", "round") and number < len(look.state.rounds):
+        hits.append(Hit(f"/rounds/{number}", f"round {number}"))
+    return hits
+
+
+def _directory(look: Lookout) -> dict[str, list[Hit]]:
+    """Everything that has a name in hex; the most telling place of each first."""
+    found: dict[str, list[Hit]] = {}
+
+    def add(name: bytes | str, url: str, what: str) -> None:
+        hits = found.setdefault((name.hex() if isinstance(name, bytes) else name.removeprefix("0x")).lower(), [])
+        if len(hits) < MAX_HITS and url not in {h.url for h in hits}:
+            hits.append(Hit(url, what))
+
+    charter, training = look.run.charter, look.run.charter.training
+    for who in look.money.people:
+        add(who, f"/actors/{hexed(who)}", look.names.get(who, "an account"))
+    for name, contract in look.run.contracts().items():
+        add(contract.address, "/run", f"the run's {name} contract")
+    add(look.run.address, "/run", "the run's charter")
+    add(look.run.run_id, "/run", "the run's identity")
+    for name in ("step", "update", "outer"):
+        add(getattr(charter, name).root, "/run", f"the {name} program")
+    for name in ("data", "parameters", "momentum", "blank_optimizer", "zero_update"):
+        add(getattr(training, name), "/run", f"{name.replace('_', ' ')} at genesis")
+    add(look.facts.genesis, "/run", "the outer root at genesis")
+    for claim in claims(look):
+        add(claim["id"], f"/claims/{claim['id']}", f"the claim of {claim['what']}")
+    for record in look.state.rounds:
+        for seat, c in sorted(record.commitments.items()):
+            url, where = f"/commitments/{record.number}/{seat}", f"seat {seat} in round {record.number}"
+            add(c.digest, url, f"the commitment of {where}")
+            add(c.tx_hash, url, f"the commitment of {where}")
+            add(c.update, url, f"the update of {where}")
+            for j, root in enumerate(c.roots):
+                add(root, url, f"state {j} of {where}")
+            for root in c.end_lists:
+                add(root, url, f"a list of the last state of {where}")
+        for root, outer in sorted(record.outers.items()):
+            url = f"/outers/{record.number}/{hexed(root)}"
+            add(root, url, f"an outer root after round {record.number}")
+            add(outer.parameters, url, f"the parameters after round {record.number}")
+            add(outer.momentum, url, f"the outer momentum after round {record.number}")
+        for seed in (record.seed, record.whistle_seed):
+            if seed is not None:
+                add(seed, f"/rounds/{record.number}", f"a seed of round {record.number}")
+    for game_id, game in sorted(look.state.games.items()):
+        for move in game.moves:
+            add(move.tx_hash, f"/games/{game_id}", f"a transaction of game {game_id}")
+    for row in look.events:
+        add(row.tx, f"/events?tx={row.tx}", f"a transaction of block {row.block}")
+    return found

@@ -1,0 +1,85 @@
+"""Serves the explorer from a thread of this process, so that `assay demo --keep` and tests can start and stop it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, Self
+
+import uvicorn
+
+from assay.explorer.app import make_app
+from assay.explorer.lookout import Lookout
+from assay.ledger.run import Run
+from assay.ledger.store import ArtifactStore
+from assay.protocol.errors import ConfigError, UnavailableError
+from assay.protocol.types import Address
+
+START_LIMIT_S: Final = 20.0
+
+
+class Server:
+    """A running explorer; `url` is its first page. Ends with `close`, or with the process."""
+
+    def __init__(self, server: uvicorn.Server, listener: socket.socket, host: str) -> None:
+        self.port: int = listener.getsockname()[1]
+        self.url = f"http://{host}:{self.port}/"
+        self._server = server
+        self._thread = threading.Thread(target=server.run, args=([listener],), name="explorer", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Blocks until the server ends."""
+        self._thread.join()
+
+    def close(self) -> None:
+        """Ends the server within a few seconds; open streams are cut."""
+        self._server.should_exit = True
+        self._thread.join(timeout=2.0)
+        self._server.force_exit = True
+        self._thread.join(timeout=3.0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def serve(
+    run: Run,
+    store: ArtifactStore | None = None,
+    port: int = 0,
+    *,
+    host: str = "127.0.0.1",
+    names: Mapping[Address, str] | None = None,
+) -> Server:
+    """Starts the explorer of a run; port 0 lets the operating system choose.
+
+    Raises ConfigError (PortInUse), UnavailableError (ServiceFailed).
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"The explorer cannot listen on {host}:{port} ({error.strerror}).",
+            code="PortInUse",
+            remedy="Name another port, or 0 for a free one.",
+        ) from None
+    app = make_app(Lookout(run, store, names))
+    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+    started = Server(uvicorn.Server(config), listener, host)
+    ready = threading.Event()
+    for _ in range(int(START_LIMIT_S / 0.05)):
+        if started._server.started or not started._thread.is_alive():
+            break
+        ready.wait(0.05)
+    if not started._server.started:
+        started.close()
+        raise UnavailableError("The explorer did not start.", code="ServiceFailed", remedy="Start it again.")
+    return started
