@@ -210,14 +210,18 @@ class Pages:
                 more=len(mine) > ROWS,
             )
 
-    def events(self, request: Request, tx: str | None = None, cursor: int | None = None) -> HTMLResponse:
-        """Events of the run's contracts, newest first, or those of one transaction."""
+    def events(
+        self, request: Request, tx: str | None = None, about: str | None = None, cursor: int | None = None
+    ) -> HTMLResponse:
+        """Events of the run's contracts, newest first: all, those of one transaction, or those that name something."""
         with self._look.reading() as look:
             rows = [row for row in look.events if tx is None or row.tx == tx.lower()]
+            if about is not None:
+                rows = [row for row in rows if about.lower() in row.arguments.values()]
             end = len(rows) if cursor is None else max(0, min(cursor, len(rows)))
             start = max(0, end - ROWS)
             shown = [(row, look.time_of(row.block)) for row in rows[start:end][::-1]]
-            return self._page(request, "events.html", events=shown, tx=tx, older=start or None)
+            return self._page(request, "events.html", events=shown, tx=tx, about=about, older=start or None)
 
     def search(self, request: Request, q: str = Query("", max_length=200)) -> Response:
         """The page of what was asked for, or a list of what it may be."""

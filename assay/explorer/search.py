@@ -96,4 +96,13 @@ def _directory(look: Lookout) -> dict[str, list[Hit]]:
             add(move.tx_hash, f"/games/{game_id}", f"a transaction of game {game_id}")
     for row in look.events:
         add(row.tx, f"/events?tx={row.tx}", f"a transaction of block {row.block}")
+    # Whatever else an event names (a lock, a root, an account of a contract) is found where it is named.
+    for value in {v for row in look.events for v in row.arguments.values() if is_name(v)}:
+        if value.removeprefix("0x") not in found:
+            add(value, f"/events?about={value}", "named in events")
     return found
+
+
+def is_name(value: object) -> bool:
+    """Is an event's argument a digest or an address?"""
+    return isinstance(value, str) and value.startswith("0x") and len(value) in (42, 66)
