@@ -48,14 +48,32 @@ class Position:
         """Its descriptor."""
         return self.program.descriptors[self.k]
 
-    @cached_property
+    @property
     def value(self) -> TensorTree:
         """Its value with the tree over its leaves."""
         return self.tensor(self.k)
 
+    @cached_property
+    def _sources(self) -> dict[int, bytes]:
+        """Bytes of the nodes that this one reads (at most 8), fetched once: a trace may have to compute them."""
+        return {}
+
+    @cached_property
+    def _trees(self) -> dict[int, TensorTree]:
+        """The same with their trees, as openings need them."""
+        return {}
+
+    def bytes_of(self, j: int) -> bytes:
+        """The bytes of node j's value in this step."""
+        if j not in self._sources:
+            self._sources[j] = self.trace.node_bytes(self.t, j)
+        return self._sources[j]
+
     def tensor(self, j: int) -> TensorTree:
-        """The value of node j in this step."""
-        return TensorTree(self.program.specs[j], self.trace.node_bytes(self.t, j))
+        """The value of node j in this step with its tree."""
+        if j not in self._trees:
+            self._trees[j] = TensorTree(self.program.specs[j], self.bytes_of(j))
+        return self._trees[j]
 
     def load(self, read: Read) -> Word:
         """The word that a read gives."""
@@ -67,7 +85,7 @@ class Position:
         if read.address >= spec.numel:
             return 0
         size = spec.dtype.size
-        data = self.trace.node_bytes(self.t, read.node)[read.address * size : (read.address + 1) * size]
+        data = self.bytes_of(read.node)[read.address * size : (read.address + 1) * size]
         return canonical(spec.dtype, from_bytes(spec.dtype, data)[0])
 
     def open(self, read: Read) -> Opening:

@@ -105,7 +105,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     function revealChallenge(ClaimRef calldata ref, bytes32 ownRoot, bytes32 salt) external returns (uint256 gameId) {
         bytes32 commitment = keccak256(abi.encode(ref, ownRoot, salt, msg.sender));
         Bound memory bound = boundChallenge[commitment];
-        // The commitment names its sender, so nobody else's can be found here.
+        // The commitment names its sender: whoever else's deposit stands behind it, nobody else can reveal it.
         if (bound.owner == address(0)) revert CommitmentNotFound(commitment);
         if (block.number < bound.block_ + REVEAL_BLOCKS) {
             revert RevealTooEarly(block.number, bound.block_ + REVEAL_BLOCKS);

@@ -283,6 +283,21 @@ def test_a_free_lance_challenge_is_bound_and_revealed_two_blocks_later() -> None
     twin.check_money()
 
 
+def test_who_binds_anothers_challenge_first_only_pays_its_deposit_for_it() -> None:
+    twin, salt, copycat = fresh(counting()), Digest(bytes(32)), address("copycat")
+    ref, root = twin.claim(lie_at(counting(), 1), LIAR, 1000 * ETHER), honest_trace(counting()).state_root(1)
+    funded(twin)
+    funded(twin, copycat)
+    commitment = challenge_commitment(ref, root, salt, HONEST)
+    twin.book.commit_challenge(copycat, commitment, 0, 1)
+    with pytest.raises(errors.CommitmentNotFound):
+        twin.book.reveal_challenge(copycat, ref, root, salt, 5, 3)
+    game_id = twin.book.reveal_challenge(HONEST, ref, root, salt, 5, 3)
+    assert twin.state(game_id).challenger == HONEST
+    assert twin.vault.free[copycat] == 2000 * ETHER
+    twin.check_money()
+
+
 def test_a_challenge_not_revealed_in_time_loses_its_deposit_and_nothing_else() -> None:
     twin = fresh(counting())
     ref, root = twin.claim(lie_at(counting(), 1), LIAR, ETHER), honest_trace(counting()).state_root(1)
