@@ -58,7 +58,7 @@ class CannotLowerError(NumericsError):
     """Some operations of the function have no exact form; the message lists all of them with their lines."""
 
     code = "CannotLower"
-    remedy = "Replace these operations by supported ones (docs/programs.md lists them), or open an issue."
+    remedy = "Replace these operations by supported ones: docs/adr/0006-capture.md lists them."
 
 
 def capture(
@@ -79,8 +79,11 @@ def capture(
     values = Values()
     context = Context(values, precision, dict(raised or {}))
     for position, tensor in enumerate(t for part in lists for t in part):
-        if tensor.dtype not in PROTOCOL:
-            raise CannotLowerError(f"Input {position} has the element type {tensor.dtype}, which programs do not have.")
+        if tensor.dtype not in PROTOCOL or tensor.dtype is torch.int64:
+            raise CannotLowerError(
+                f"Input {position} has the element type {tensor.dtype}, which no state holds.",
+                remedy="Use float32, int32, bool, uint8, int8 or uint16 (indices may be int64 inside the function).",
+            )
         values.add("input", PROTOCOL[tensor.dtype], tuple(tensor.shape), attributes=(position,))
     results = _lower(graph, context)
     slots = []
@@ -140,7 +143,8 @@ def _lower(graph: GraphModule, context: Context) -> list[Any]:
                 results = [_input(context, known[n]) for n in node.args[0]]
     if offenders:
         lines = [f"{what}{': ' + why if why else ''} at {where}" for what, why, where in offenders]
-        raise CannotLowerError(f"Cannot lower {len(lines)} operations: {'; '.join(lines)}.", offenders=lines)
+        count = "1 operation" if len(lines) == 1 else f"{len(lines)} operations"
+        raise CannotLowerError(f"Cannot lower {count}: {'; '.join(lines)}.", offenders=lines)
     return results
 
 

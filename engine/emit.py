@@ -21,6 +21,7 @@ from assay.protocol.nodes import (
     Operand,
     Output,
     Random,
+    Rank,
     RowExp,
     ScatterSum,
     Sum,
@@ -95,7 +96,7 @@ def slot_value(values: Values, tensor: Tensorlike, shape: tuple[int, ...]) -> Va
 
 def _redimension(value: Value, shape: tuple[int, ...]) -> bool:
     """Give a value other dims of the same row-major elements; its readers read linear addresses and do not notice."""
-    if value.kind in ("input", "const", "gather", "scatter_sum"):
+    if value.kind in ("input", "const", "gather", "scatter_sum", "rank", "random"):
         return False
     rank = len(value.dims)
     reads = []
@@ -161,10 +162,11 @@ def _node(
             return _map(value, program, used, numbers, keep=keep)
     dims, red = value.dims, value.red
     reads: Sequence[Read] = value.reads
-    if not keep and value.kind != "gather":
+    if not keep and value.kind not in ("gather", "rank"):
         first = 1 if value.kind == "scatter_sum" else 0
         dims, reads = _merged(dims, 0, reads, first)
-    red, reads = _merged(red, len(dims), reads, 0)
+    if value.kind != "rank":
+        red, reads = _merged(red, len(dims), reads, 0)
     operands = [_operand(read, numbers) for read in reads]
     spec = TensorSpec(value.dtype, dims)
     match value.kind:
@@ -178,6 +180,8 @@ def _node(
             return Dot(spec, red, *value.attributes, *operands)
         case "gather":
             return Gather(spec, *value.attributes, *operands)
+        case "rank":
+            return Rank(spec, red, *operands)
         case "scatter_sum":
             return ScatterSum(spec, red, *operands)
     raise InvariantError(f"Values of kind {value.kind} have no node.")

@@ -42,9 +42,9 @@ class Literal:
 class Value:
     """One tensor that the program computes, by identity.
 
-    kind: input, const, pointwise, rowexp, max, dot, sum, gather, scatter_sum, random. attributes: what else the node
-    holds. sensitive: operands of products take the high precision (gradients of softmax and cross-entropy, softmax
-    outputs). normalized: dims along which a softmax made the elements sum to 1.
+    kind: input, const, pointwise, rowexp, max, dot, sum, gather, scatter_sum, rank, random. attributes: what else the
+    node holds. sensitive: operands of products take the high precision (gradients of softmax and cross-entropy,
+    softmax outputs). normalized: dims along which a softmax made the elements sum to 1.
     """
 
     number: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from assay.engine.dtypes import TORCH
@@ -19,10 +20,11 @@ def scalar_map(program: Program, node: Map) -> Kernel:
     specs = [program.specs[o.node] for o in node.operands]
     reads = [reader(o.view, dims, s, broadcast=True) for o, s in zip(node.operands, specs, strict=True)]
     sources = [o.node for o in node.operands]
+    shape = torch.Size(dims)
     evaluate = compile_scalar(ScalarProgram.decode(node.code, [s.dtype for s in specs]))
 
     def run(values: list[Tensor]) -> Tensor:
-        result = evaluate([read(values[j]) for read, j in zip(reads, sources, strict=True)]).to(dtype)
+        result = evaluate([read(values[j]) for read, j in zip(reads, sources, strict=True)], shape).to(dtype)
         if result.shape != dims:
             result = result.expand(dims).contiguous()
         return result

@@ -55,6 +55,28 @@ def _(table: Tensor, index: Tensor) -> Tensor:
     return table.new_empty(index.shape + table.shape[1:])
 
 
+@torch.library.custom_op("assay::rank", mutates_args=())
+def rank(x: Tensor) -> Tensor:
+    """Per element how many of the last dimension are ahead of it, i32: larger, or equal and earlier.
+
+    x: f32 [..., N], N >= 1. NaN is above +inf, the zeros are equal. `rank(x) < k` marks the k largest.
+    """
+    order = torch.argsort(_order_key(x), dim=-1, descending=True, stable=True)
+    return torch.argsort(order, dim=-1).to(torch.int32)
+
+
+def _order_key(x: Tensor) -> Tensor:
+    """f32 values as i32 that order alike."""
+    bits = torch.where(x.isnan(), float("nan"), x).view(torch.int32)
+    return torch.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+
+
+@rank.register_fake
+def _(x: Tensor) -> Tensor:
+    return x.new_empty(x.shape, dtype=torch.int32)
+
+
+RANK = torch.ops.assay.rank.default
 RANDOM_WORDS = torch.ops.assay.random_words.default
 MULHI_U32 = torch.ops.assay.mulhi_u32.default
 TAKE = torch.ops.assay.take.default

@@ -21,8 +21,11 @@ NAN_BITS = 0x7FC00000
 _MASK32 = 0xFFFFFFFF
 _INT_MIN = -(1 << 31)
 
-Evaluator = Callable[[Sequence[Tensor]], Tensor]
-"""Takes the operand tensors (broadcast against each other) and returns the value in the program's result type."""
+Evaluator = Callable[..., Tensor]
+"""Takes the operand tensors (broadcast against each other) and returns the value in the program's result type.
+
+The shape they broadcast to, or a larger one that the caller expands to, may be given as well: it takes long to find.
+"""
 
 _TORCH = {DType.F32: torch.float32, DType.I32: torch.int32, DType.I64: torch.int64, DType.BOOL: torch.bool}
 
@@ -41,9 +44,10 @@ def compile_scalar(program: ScalarProgram) -> Evaluator:
     last_use = _last_uses(program)
     known: dict[torch.device, dict[int, Tensor]] = {}
 
-    def evaluate(operands: Sequence[Tensor]) -> Tensor:
+    def evaluate(operands: Sequence[Tensor], shape: torch.Size | None = None) -> Tensor:
         loaded = [t if t.dtype is _TORCH[d] else t.to(_TORCH[d]) for t, d in zip(operands, types, strict=False)]
-        shape = torch.broadcast_shapes(*(t.shape for t in loaded))
+        if shape is None:
+            shape = torch.broadcast_shapes(*(t.shape for t in loaded))
         device = loaded[0].device if loaded else torch.device("cpu")
         if device not in known:
             known[device] = _constants(program.instructions, device)
@@ -123,13 +127,22 @@ def _run(
             registers.append(constants[k])
             continue
         a, b, c = (registers[r] if r < len(registers) else None for r in (i.a, i.b, i.c))
-        registers.append(torch.where(a, b, c) if i.op == Op.SELECT else _FUNCTIONS[i.op](a, b))  # type: ignore[arg-type]
+        registers.append(_select(a, b, c) if i.op == Op.SELECT else _FUNCTIONS[i.op](a, b))  # type: ignore[arg-type]
         a = b = c = None
         for r in dead.get(k, ()):
             registers[r] = None
     result = registers[-1]
     assert result is not None
     return result
+
+
+def _select(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """x where the condition holds, else y, by masks of bits: `where` waits for a branch per element."""
+    if condition.ndim == 0 or x.element_size() != 4 or x.device.type != "cpu":
+        return torch.where(condition, x, y)
+    mask = condition.to(torch.int32).neg_()
+    other = y.view(torch.int32)
+    return ((x.view(torch.int32) ^ other) & mask).bitwise_xor(other).view(x.dtype)
 
 
 def _sqrt(x: Tensor, _: Tensor) -> Tensor:
@@ -141,6 +154,15 @@ def _scale2(x: Tensor, n: Tensor) -> Tensor:
     """x * 2^n, exact in f64 and rounded by the conversion; beyond +-400 every finite result is 0 or infinite anyway."""
     power = ((n.clamp(-400, 400).long() + 1023) << 52).view(torch.float64)
     return (x.double() * power).float()
+
+
+def _scale(x: Tensor, n: Tensor) -> Tensor:
+    """x * 2^n: one binary32 product where every power is a normal binary32 number, which it nearly always is."""
+    if n.device.type == "cpu" and n.numel():
+        low, high = torch.aminmax(n)
+        if int(low) >= -126 and int(high) <= 127:
+            return x * ((n + 127) << 23).view(torch.float32)
+    return _scale2(x, n)
 
 
 def _exponent(x: Tensor, _: Tensor) -> Tensor:
@@ -158,6 +180,12 @@ def _to_int(dtype: torch.dtype, low: int, largest: float) -> Callable[[Tensor, T
         return torch.where(x > largest, high, finite)
 
     return convert
+
+
+def _to_i32(x: Tensor, _: Tensor) -> Tensor:
+    """Saturating conversion toward zero; binary64 holds both limits."""
+    low, high = float(_INT_MIN), float(-_INT_MIN - 1)
+    return x.double().nan_to_num(nan=0.0, posinf=high, neginf=low).clamp_(low, high).to(torch.int32)
 
 
 def _bits(x: Tensor, _: Tensor) -> Tensor:
@@ -186,10 +214,10 @@ _FUNCTIONS: dict[int, Callable[[Tensor, Tensor], Tensor]] = {
     Op.F32_LE: torch.le,
     Op.F32_RINT: lambda a, _: a.round(),
     Op.F32_FLOOR: lambda a, _: a.floor(),
-    Op.F32_SCALE2: _scale2,
+    Op.F32_SCALE2: _scale,
     Op.F32_EXPONENT: _exponent,
     Op.I32_TO_F32: lambda a, _: a.float(),
-    Op.F32_TO_I32: _to_int(torch.int32, -(1 << 31), 2147483520.0),
+    Op.F32_TO_I32: _to_i32,
     Op.I64_TO_F32: lambda a, _: a.float(),  # one rounding; by way of f64 there would be two
     Op.F32_TO_I64: _to_int(torch.int64, -(1 << 63), 9223371487098961920.0),
     Op.I64_TO_I32: lambda a, _: a.int(),

@@ -231,6 +231,17 @@ def _scatter_write(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, 
     return ctx.apply("select", hit, ctx.cast(value, base.dtype), base, dtype=base.dtype)
 
 
+@lowers(ops.RANK)
+def _rank(ctx: Context, x: Tensorlike) -> Tensorlike:
+    source = _one_axis(ctx, ctx.strided(x), len(x.shape) - 1)
+    rows = tuple(a for g in source.groups[:-1] for a in g)
+    candidates = source.groups[-1]
+    read = Read(source.value, (*rows, *_still(candidates), *candidates), source.offset, source.fill)
+    dims = tuple(a.size for a in (*rows, *candidates))
+    value = ctx.values.add("rank", DType.I32, dims, (candidates[0].size,), (read,))
+    return _grouped(value, source.groups)
+
+
 @lowers(ops.RANDOM_WORDS)
 def _random_words(ctx: Context, key: Strided, step: Strided, stream: int, count: int) -> Tensorlike:
     for t in (key, step):

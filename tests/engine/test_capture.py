@@ -13,7 +13,7 @@ from assay.engine.executor import Executor
 from assay.engine.fusion import MAX_FUSED_OPERANDS
 from assay.engine.lowering.registry import FIXED8, FIXED22
 from assay.protocol.errors import UserError
-from assay.protocol.nodes import Const, Dot, Gather, Map, Output, Random
+from assay.protocol.nodes import Const, Dot, Gather, Map, Output, Random, Rank
 from assay.protocol.wellformed import violations
 from tests.engine.helpers import captured, differing_nodes, relative, run_captured
 
@@ -344,9 +344,30 @@ def test_unsupported_functions_are_refused_in_one_sentence(function, words: str)
     assert caught.value.remedy
 
 
-def test_an_input_type_that_programs_do_not_have_is_refused():
-    with pytest.raises(UserError, match="float64"):
-        captured(lambda x: (x,), X.double())
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64, torch.float16])
+def test_an_input_type_that_no_state_holds_is_refused(dtype: torch.dtype):
+    with pytest.raises(UserError, match=str(dtype)):
+        captured(lambda x: (x,), X.to(dtype))
+
+
+@pytest.mark.parametrize("shape", [(7,), (2, 5), (2, 3, 4)])
+def test_ranks_are_those_of_a_stable_descending_sort(shape: tuple[int, ...]):
+    x = _x(*shape)
+    x.view(-1)[[0, 3]] = 0.0
+    x.view(-1)[1] = -0.0
+    x.view(-1)[2] = float("nan")
+    program = captured(lambda t: (ops.rank(t), ops.rank(t.transpose(0, -1))), x).program
+    assert any(isinstance(n, Rank) for n in program.nodes)
+    assert differing_nodes(program, [[x]]) == []
+    for ours, theirs in zip(Executor(program).run([[x]])[0], (ops.rank(x), ops.rank(x.transpose(0, -1))), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_the_largest_elements_can_be_kept_by_their_rank():
+    program = captured(lambda x: (torch.where(ops.rank(x) < 2, x, 0.0),), X).program
+    (ours,) = Executor(program).run([[X]])[0]
+    assert torch.equal(ours.ne(0).sum(1), torch.full((4,), 2))
+    assert torch.equal(ours.amax(1), X.amax(1))
 
 
 def test_several_lists_keep_their_layout():

@@ -127,7 +127,7 @@ def test_bits_are_read_after_the_one_nan_is_put_in() -> None:
 
 ALLOWED_FLOAT = {
     "add", "sub", "mul", "div", "neg", "abs", "where", "round", "floor", "eq", "ne", "lt", "le", "gt", "minimum",
-    "maximum", "clamp", "isnan", "sqrt", "masked_fill", "copy_", "empty",
+    "maximum", "clamp", "clamp_", "nan_to_num", "isnan", "sqrt", "masked_fill", "copy_", "empty",
 }  # fmt: skip
 MOVES = {
     "_to_copy",
