@@ -65,7 +65,8 @@ def attest(view: View, until: int) -> Iterator[Action]:
         return
     drawn = view.memory.duties[record.number]
     me = view.state.attesters[view.me]
-    if me.role is Role.WHISTLEBLOWER and not drawn:
+    seed = record.seed if me.role is Role.VERIFIER else record.whistle_seed
+    if seed is None or (me.role is Role.WHISTLEBLOWER and not drawn):
         return
     missing = [duty for duty in drawn if view.result(duty) is None]
     if record.number not in view.memory.leaves:

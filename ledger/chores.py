@@ -150,7 +150,7 @@ def open_round(view: View, seats: int = 1, verifiers: int = 1) -> Iterator[Actio
         return
     if number == 0:
         enough = len(view.state.holders) >= seats and len(view.attesters(Role.VERIFIER, number)) >= verifiers
-        if enough and turn_of(_openers(view), view.me, number) == 0:
+        if enough:
             yield OpenRound(number)
         return
     base = view.verified_base(number)
@@ -168,8 +168,10 @@ def _openers(view: View) -> list[Address]:
 def settle(view: View) -> Iterator[Action]:
     """End what is beyond challenge: one's own at once, other people's after GRACE_S."""
     for record in view.state.rounds:
-        over = record.times.challenge_until
         yield from _finalize(view, record)
+        if record.settled:
+            continue
+        over = record.times.challenge_until
         for seat, commitment in sorted(record.commitments.items()):
             late = 0 if commitment.solver == view.me else GRACE_S
             refs = commitment_refs(view, record, seat)
@@ -191,7 +193,7 @@ def settle(view: View) -> Iterator[Action]:
                 if not any(g.ref.kind is ClaimKind.ATTESTATION and g.ref.round == record.number for g in refs_of):
                     yield SettleDuties(record.number, who)
         turn = over + STAGGER_S * turn_of(view.members, view.me, record.number)
-        if _is_settled(record) and not record.settled and view.now > turn:
+        if _is_settled(record) and view.now > turn:
             yield SettleRound(record.number)
     yield from _release(view)
 
@@ -258,7 +260,7 @@ def times(view: View) -> Iterator[int]:
         late = STAGGER_S * turn_of(view.members, view.me, record.number)
         if record is view.state.round or not record.outers:
             yield from (t.t7, t.t7 + late, t.t7 + STAGGER_S * turn_of(_openers(view), view.me, record.number))
-        if not record.settled:
+        if not record.settled or any(Fate.OPEN in o.posters.values() for o in record.outers.values() if not o.fallen):
             over = t.challenge_until
             yield from (t.t7 + 1, over + 1, over + GRACE_S + 1, over + window.repost + 1, over + late + 1)
             if any(not g.is_over for g in view.state.games.values() if g.ref.round == record.number):

@@ -13,7 +13,7 @@ from assay.ledger.records import AttesterRecord, CommitmentRecord, Fate, OuterRe
 from assay.protocol.charter import Charter
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef, claim_id
 from assay.protocol.digests import state_digest
-from assay.protocol.draws import compute_duties
+from assay.protocol.draws import is_drawn
 from assay.protocol.economics import vesting_delay
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 
@@ -203,11 +203,7 @@ class View:
         """The duties that a ticket draws, in the order of the leaves' tree."""
         rate = self.charter.economics.audit_ppm if who.role is Role.VERIFIER else self.charter.economics.whistle_ppm
         stake, total = self.stake_at(who, record.number), self.total_at(who.role, record.number)
-        found = [
-            duty
-            for duty in self.duties_of(record)
-            if duty.number in compute_duties(y, duty.id, self.charter.training.duties, rate, stake, total)
-        ]
+        found = [d for d in self.duties_of(record) if is_drawn(y, d.id, d.number, rate, stake, total)]
         return tuple(sorted(found, key=lambda duty: (duty.id, duty.number)))
 
     def program_of(self, duty: Duty) -> Digest:
