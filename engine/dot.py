@@ -49,10 +49,11 @@ class _Side:
         return q.expand((*self.batch, *self.own, *self.red)).reshape(shape), e, up
 
 
-def dot(program: Program, node: Dot, *, trusted: bool = True) -> tuple[Kernel, str]:
+def dot(program: Program, node: Dot, *, trusted: bool = True, other: bool = False) -> tuple[Kernel, str]:
     """A kernel for the node and the name of the route it takes.
 
-    trusted: values of rowexp nodes are what their definition says (not so after a hook has replaced one).
+    trusted: values of rowexp nodes are what their definition says (not so after a hook has replaced one). other: take
+    another route than usual.
     """
     dims, red = node.spec.dims, node.red
     groups = _groups(node)
@@ -62,7 +63,7 @@ def dot(program: Program, node: Dot, *, trusted: bool = True) -> tuple[Kernel, s
     a = _side(program, node.a, node.exponent_a, node.precision_a, batch, rows, node, trusted)
     b = _side(program, node.b, node.exponent_b, node.precision_b, batch, columns, node, trusted)
     counts = prod(a.batch), prod(a.own), prod(b.own), prod(red)
-    route = routes.choose(node.precision_a, node.precision_b, *counts)
+    route = routes.choose(node.precision_a, node.precision_b, *counts, other=other)
     # The product comes out in the order batch, rows, columns; the node's dims may have another.
     order = (*batch, *rows, *columns)
     ordered = tuple(dims[d] for d in order)

@@ -55,13 +55,15 @@ class _Step:
 class Executor:
     """Runs one program, as often as wanted; holds its constants and a plan, no state between runs.
 
-    `routes` says per dot node which exact product is used.
+    `routes` says per dot node which exact product is used. careful: products by other routes than usual and sums by the
+    general kernels, for whoever is about to accuse: the bits are the same, the instructions are not.
 
     Raises:
         UserError: IllFormedProgram.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, careful: bool = False) -> None:
+        self._is_careful = careful
         found = violations(program)
         if found:
             raise UserError(
@@ -171,13 +173,14 @@ class Executor:
             case Max():
                 return reduce.maximum(self.program, node)
             case Sum():
-                return reduce.total(self.program, node)
+                return reduce.total(self.program, node, trusted=not self._is_careful)
             case ScatterSum():
                 return reduce.scatter_sum(self.program, node)
             case Rank():
                 return reduce.rank(self.program, node)
             case Dot():
-                kernel, self.routes[k] = dot(self.program, node)
+                careful = self._is_careful
+                kernel, self.routes[k] = dot(self.program, node, trusted=not careful, other=careful)
                 return kernel
             case Gather():
                 return gather.gather(self.program, node)

@@ -102,11 +102,15 @@ def f64_is_exact(pa: int, pb: int, terms: int) -> bool:
     return terms << (pa + pb - 2) <= 1 << 53
 
 
-def choose(pa: int, pb: int, batch: int, m: int, n: int, k: int) -> Route:
-    """The fastest route that is exact for these precisions and sizes and passed its self-test."""
+def choose(pa: int, pb: int, batch: int, m: int, n: int, k: int, *, other: bool = False) -> Route:
+    """The fastest route that is exact for these precisions and sizes and passed its self-test.
+
+    other: one that shares no product with it, for whoever must not trust one machine's arithmetic alone.
+    """
     # Beside the products, int8 digits cost passes over the operands and over the result (measured with AVX-512).
     saves = batch == 1 and m * n * k > 64 * (m + n) * k + 140 * m * n
-    return _choose(pa, pb, saves, k)
+    usual = _choose(pa, pb, saves, k)
+    return _another(usual, pa, pb, batch, k) if other else usual
 
 
 @cache
@@ -119,6 +123,18 @@ def _choose(pa: int, pb: int, saves: bool, k: int) -> Route:
     if low > 0 and f64_is_exact(pa - low + 1, pb, k):
         return Route("fp64x2", lambda qa, qb: _split_f64(low, qa, qb))
     return INT64
+
+
+@cache
+def _another(usual: Route, pa: int, pb: int, batch: int, k: int) -> Route:
+    if usual is KARATSUBA:
+        return F64
+    if batch == 1 and pa == pb == 14 and not failure(KARATSUBA):
+        return KARATSUBA
+    if usual is not F64:
+        return INT64
+    half = pa // 2
+    return Route("fp64x2", lambda qa, qb: _split_f64(half, qa, qb))
 
 
 @cache

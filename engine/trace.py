@@ -40,8 +40,9 @@ MAX_NODE_BYTES = 1 << 26
 class TorchTrace:
     """`protocol.trace.Trace` by the stock-torch executor; with `tamper`, the consistent trace of a liar.
 
-    `tamper` alters a node's value and everything after it is computed from the altered one; `tamper_slot` alters a slot
-    of a state behind the output node that it must equal.
+    `tamper` alters a node's value and everything after it is computed from the altered one; one that has a method
+    `touches(step, node)` is asked for the nodes that it names only. `tamper_slot` alters a slot of a state behind the
+    output node that it must equal.
     """
 
     def __init__(
@@ -191,6 +192,7 @@ class TorchTrace:
         flat = [data for part in state for data in part]
         altered: dict[int, bytes] = {}
         tamper = self._tamper
+        touches = getattr(tamper, "touches", lambda _t, _k: True)
 
         def claimed(k: int, value: Tensor) -> bytes:
             node = self._program.nodes[k]
@@ -201,7 +203,7 @@ class TorchTrace:
             return flat[source] if source < len(flat) else to_bytes(value)
 
         def hook(k: int, value: Tensor) -> Tensor:
-            if tamper is not None:
+            if tamper is not None and touches(t, k):
                 honest = claimed(k, value)
                 lie = tamper(t, k, honest)
                 if lie != honest:

@@ -47,14 +47,14 @@ class TorchCompute:
         return _run(self._executor(program), lists, steps, tamper, on_step)
 
     def recheck(self, program: Program, lists: Lists, steps: int = 1) -> Lists:
-        """The same from the beginning on another route: a fresh plan and another number of threads.
+        """The same from the beginning on other routes and another number of threads.
 
         For whoever is about to accuse: a defect of this machine must not look like somebody's fraud.
         """
         threads = torch.get_num_threads()
         torch.set_num_threads(2 if threads == 1 else 1)
         try:
-            return _run(Executor(program), lists, steps)
+            return _run(Executor(program, careful=True), lists, steps)
         finally:
             torch.set_num_threads(threads)
 

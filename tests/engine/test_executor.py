@@ -22,7 +22,7 @@ from assay.protocol.tensors import TensorSpec
 from assay.protocol.types import DType
 from assay.protocol.words import from_ints
 from assay.protocol.words import to_bytes as words_to_bytes
-from tests.engine.helpers import differing_nodes, tensors_of
+from tests.engine.helpers import differing_nodes, same_lists, tensors_of
 from tests.programs import Example, all_examples
 
 F32, I32, U8, BOOL = DType.F32, DType.I32, DType.U8, DType.BOOL
@@ -258,6 +258,23 @@ def test_a_hook_sees_every_node_and_what_it_returns_is_read_afterwards():
         to_bytes(t) for p in Executor(example.program).run(zeros) for t in p
     ]
     assert [to_bytes(t) for p in altered for t in p] != [to_bytes(t) for p in honest for t in p]
+
+
+@pytest.mark.parametrize("example", all_examples(), ids=lambda e: e.name)
+def test_a_careful_executor_takes_other_routes_to_the_same_bits(example: Example):
+    inputs = tensors_of(example.program, example.state)
+    usual, careful = Executor(example.program), Executor(example.program, careful=True)
+    assert same_lists(usual.run(inputs), careful.run(inputs))
+    assert all(usual.routes[k] != careful.routes[k] for k in usual.routes)
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=60, deadline=None)
+def test_a_careful_executor_agrees_on_random_programs(seed: int):
+    draw = _Draw(seed)
+    program = draw.program()
+    inputs = tensors_of(program, draw.state)
+    assert same_lists(Executor(program).run(inputs), Executor(program, careful=True).run(inputs))
 
 
 def test_inputs_of_another_shape_or_type_are_refused():
