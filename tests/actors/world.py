@@ -179,11 +179,12 @@ class World:
         self.players[name] = player
         return player.agent
 
-    def solver(self, name: str, cheat: str | Cheat | None = None, **options: Any) -> Agent:
-        """A solver."""
-        return self.add(
-            name, lambda k, d: SolverAgent(self.run, k, self.store, d, cheat=cheat, compute=COMPUTE, **options)
-        )
+    def solver(
+        self, name: str, cheat: str | Cheat | None = None, store: BlobStore | None = None, **options: Any
+    ) -> Agent:
+        """A solver; with a store of its own nobody finds what it publishes."""
+        where = self.store if store is None else store
+        return self.add(name, lambda k, d: SolverAgent(self.run, k, where, d, cheat=cheat, compute=COMPUTE, **options))
 
     def verifier(self, name: str, lazy: bool = False, **options: Any) -> Agent:
         """A verifier that registers itself."""
