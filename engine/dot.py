@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -16,6 +16,8 @@ from assay.engine.views import Reader, reader, sub_view
 from assay.protocol.nodes import Const, Dot, Operand
 from assay.protocol.program import Program
 from assay.protocol.types import DType
+
+Check = Callable[[Tensor, Tensor, Tensor], None]
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,18 @@ class _Side:
         return q.expand((*self.batch, *self.own, *self.red)).reshape(shape), e, up
 
 
-def dot(program: Program, node: Dot, *, trusted: bool = True, other: bool = False) -> tuple[Kernel, str]:
+def dot(
+    program: Program,
+    node: Dot,
+    *,
+    trusted: bool = True,
+    other: bool = False,
+    check: Check | None = None,
+) -> tuple[Kernel, str]:
     """A kernel for the node and the name of the route it takes.
 
     trusted: values of rowexp nodes are what their definition says (not so after a hook has replaced one). other: take
-    another route than usual.
+    another route than usual. check: sees operands and product of a run, and may raise.
     """
     dims, red = node.spec.dims, node.red
     groups = _groups(node)
@@ -74,6 +83,8 @@ def dot(program: Program, node: Dot, *, trusted: bool = True, other: bool = Fals
         qa, ea, up_a = a.quantized(values)
         qb, eb, up_b = b.quantized(values)
         s = route.multiply(qa, qb)
+        if check is not None:
+            check(qa, qb, s)
         if up_a is not None and up_b is not None and s.dtype is torch.float64:
             result = s.add_(0.0).mul_(up_a[:, :, None]).mul_(up_b[:, None, :]).to(torch.float32)
         else:

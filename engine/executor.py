@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from assay.engine import gather, reduce
 from assay.engine.dot import dot
 from assay.engine.dtypes import PROTOCOL, TORCH, from_bytes
 from assay.engine.floats import check_float_environment
+from assay.engine.freivalds import ProductWatch
 from assay.engine.maps import scalar_map
 from assay.engine.reduce import Kernel
 from assay.protocol.errors import InvariantError, UserError
@@ -64,6 +66,7 @@ class Executor:
 
     def __init__(self, program: Program, *, careful: bool = False) -> None:
         self._is_careful = careful
+        self._watch = ProductWatch()
         found = violations(program)
         if found:
             raise UserError(
@@ -96,10 +99,12 @@ class Executor:
 
         Raises:
             UserError: the inputs do not fit the program.
-            InvariantError: a thread flushes subnormal numbers to zero, before or after.
+            InvariantError: FlushToZero, a thread flushes subnormal numbers, before or after; HardwareFault, the product
+                that this run checks is wrong.
         """
         self._check_inputs(inputs)
         check_float_environment()
+        self._watch.begin()
         values: list[Tensor | None] = [None] * len(self._steps)
         flat = [t for part in inputs for t in part]
         for k, tensor in enumerate(flat):
@@ -151,6 +156,10 @@ class Executor:
                     code="InputLayout",
                 )
 
+    def _check_product(self, k: int, qa: Tensor, qb: Tensor, s: Tensor) -> None:
+        if self._watch.is_due(k):
+            self._watch.check(k, qa, qb, s)
+
     @staticmethod
     def _checked(k: int, step: _Step, value: Tensor) -> Tensor:
         if value.dtype is not step.dtype or tuple(value.shape) != step.dims:
@@ -180,7 +189,11 @@ class Executor:
                 return reduce.rank(self.program, node)
             case Dot():
                 careful = self._is_careful
-                kernel, self.routes[k] = dot(self.program, node, trusted=not careful, other=careful)
+                kernel, self.routes[k] = dot(
+                    self.program, node, trusted=not careful, other=careful, check=partial(self._check_product, k)
+                )
+                if self.routes[k] != "elementwise":
+                    self._watch.products.append(k)
                 return kernel
             case Gather():
                 return gather.gather(self.program, node)

@@ -1,0 +1,53 @@
+"""Rotating checks of products at run time (Freivalds, 1977): silent hardware errors, caught exactly and cheaply.
+
+A self-test at start sees neither a bit that flips at step 70 nor a library that picks another kernel for another shape.
+S r = A (B r) is tested in wrapping 64-bit integers, so there is no tolerance: a wrong S fails it for at least half of all
+r, and for nearly all of them when r has many bits. One product per run is checked, each in its turn.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from assay.engine import philox
+from assay.protocol.errors import InvariantError
+
+
+class ProductWatch:
+    """Says which product of a run is checked, and checks it."""
+
+    def __init__(self) -> None:
+        self.products: list[int] = []
+        self.runs = 0
+
+    def begin(self) -> None:
+        """A run begins; the next product in turn is due."""
+        self.runs += 1
+
+    def is_due(self, node: int) -> bool:
+        """Whether this node's product is checked in this run."""
+        return bool(self.products) and self.products[self.runs % len(self.products)] == node
+
+    def check(self, node: int, qa: Tensor, qb: Tensor, s: Tensor) -> None:
+        """Check s [B, M, N] against qa [B, M, K] and qb [B, N, K], all holding integers.
+
+        Rows and columns that are not finite are left out: their results are NaN whatever the product says.
+
+        Raises:
+            InvariantError: HardwareFault, the product is wrong.
+        """
+        rows, columns = (q.isfinite().all(2) for q in (qa, qb))
+        a, b = (torch.where(keep[:, :, None], q, 0.0).to(torch.int64) for q, keep in ((qa, rows), (qb, columns)))
+        exact = torch.where(rows[:, :, None] & columns[:, None, :], s, 0).to(torch.int64)
+        key = torch.tensor([self.runs & 0xFFFFFFFF, node], dtype=torch.int64)
+        r = philox.words(key, torch.zeros(2, dtype=torch.int64), 0, b.shape[1]).to(torch.int64)
+        # Products and sums wrap mod 2^64 on both sides alike.
+        left = (exact * r).sum(2)
+        right = (a * (b * r[None, :, None]).sum(1)[:, None, :]).sum(2)
+        if not torch.equal(left, right):
+            raise InvariantError(
+                f"The product of node {node} is not what its operands give: this machine or a library miscalculates.",
+                code="HardwareFault",
+                remedy="Stop using this machine; run `assay doctor` and a memory test before you stake on it again.",
+            )
