@@ -1,8 +1,8 @@
 """Rotating checks of products at run time (Freivalds, 1977): silent hardware errors, caught exactly and cheaply.
 
 A self-test at start sees neither a bit that flips at step 70 nor a library that picks another kernel for another shape.
-S r = A (B r) is tested in wrapping 64-bit integers, so there is no tolerance: a wrong S fails it for at least half of all
-r, and for nearly all of them when r has many bits. One product per run is checked, each in its turn.
+S r = A (B r) is tested in wrapping 64-bit integers, so there is no tolerance: a wrong S fails it for at least half of
+all r, and for nearly all of them when r has many bits. One product per run is checked, each in its turn.
 """
 
 from __future__ import annotations
