@@ -74,15 +74,25 @@ contract VaultTest is Test {
         uint256 amount = (draw >> 16) % 400;
         uint256 what = (draw >> 32) % 9;
         if (what < 4) vm.prank(who);
-        if (what == 0) try _vault.deposit(amount) {} catch {} else if (what == 1) try _vault.requestExit(amount) {}
-            catch {} else if (what == 2) try _vault.withdraw() {} catch {} else if (what == 3) try _vault.flush() {}
-            catch {} else if (what == 4) try _vault.lock(id, who, amount) {} catch {} else if (what == 5) try _vault.release(
-            id
-        ) {}
-            catch {} else if (what == 6) try _vault.seize(id, who, amount) {} catch {} else if (what == 7) try _vault.burn(
-            id, amount
-        ) {}
-            catch {} else vm.warp(block.timestamp + (draw >> 40) % 2000);
+        if (what == 0) {
+            try _vault.deposit(amount) {} catch {}
+        } else if (what == 1) {
+            try _vault.requestExit(amount) {} catch {}
+        } else if (what == 2) {
+            try _vault.withdraw() {} catch {}
+        } else if (what == 3) {
+            try _vault.flush() {} catch {}
+        } else if (what == 4) {
+            try _vault.lock(id, who, amount) {} catch {}
+        } else if (what == 5) {
+            try _vault.release(id) {} catch {}
+        } else if (what == 6) {
+            try _vault.seize(id, who, amount) {} catch {}
+        } else if (what == 7) {
+            try _vault.burn(id, amount) {} catch {}
+        } else {
+            vm.warp(block.timestamp + (draw >> 40) % 2000);
+        }
     }
 
     function _checkBooks() private view {

@@ -1,4 +1,4 @@
-"""No bytes make a leaf revert or cost more than a move may: malformed nodes have the value 0, hostile words are reduced."""
+"""No bytes make a leaf revert or cost more than a move may: malformed nodes are 0, hostile words are reduced."""
 
 from __future__ import annotations
 
