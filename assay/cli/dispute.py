@@ -38,6 +38,7 @@ def list_(
 ) -> None:
     """Every dispute of the run: who challenged what, where it stands, who lost."""
     from assay.explorer.documents import game_document
+    from assay.explorer.words import short
 
     with _look(rpc_url, run).reading() as look:
         games = [game_document(look, g) for _, g in sorted(look.state.games.items()) if not (open_only and g.is_over)]
@@ -47,8 +48,10 @@ def list_(
     if not games:
         talk.print("Nobody has challenged anything." if not open_only else "No game is open.")
         return
+    # Tables show the ends of addresses; `show` and --json all of them.
     rows = [
-        [g["game"], g["what"], g["defender"], g["challenger"], _stand(g), g["transactions"], g["gas"]] for g in games
+        [g["game"], g["what"], short(g["defender"]), short(g["challenger"]), _stand(g), g["transactions"], g["gas"]]
+        for g in games
     ]
     print_table("", ["game", "about", "defender", "challenger", "stands", "transactions", "gas"], rows)
 

@@ -67,7 +67,7 @@ def bounds_of(charter: Charter) -> dict[str, Any]:
         "price W": {"is": e.price},
         "claim lock S": {"is": e.claim_lock, "at_least": economics.min_claim_lock(e, n)},
         "verifier bond B": {"is": e.verifier_bond, "at_least": economics.min_bond(e)},
-        "wage w": {"is": e.wage, "at_least": economics.duty_wage(e.price, n)},
+        "wage w": {"is": e.wage, "by_formula": economics.duty_wage(e.price, n)},
         "seat fee": {"is": e.seat_fee, "at_most": e.price},
         "price of one false update": {"is": economics.update_price(e)},
         "exit delay (s)": {"is": charter.windows.exit, "more_than": economics.min_exit(charter.windows)},
@@ -76,7 +76,7 @@ def bounds_of(charter: Charter) -> dict[str, Any]:
 
 
 def _shown(value: dict[str, int]) -> str:
-    words = {"at_least": "at least", "at_most": "at most", "more_than": "more than"}
+    words = {"at_least": "at least", "at_most": "at most", "more_than": "more than", "by_formula": "1.3 W / n is"}
     unit = tokens if max(value.values()) > 10**12 else str
     limits = [f"{words[name]} {unit(limit)}" for name, limit in value.items() if name in words]
     return unit(value["is"]) + (f"  ({', '.join(limits)})" if limits else "")

@@ -66,7 +66,7 @@ def loss_chart(points: Sequence[Point], letter_entropy: float | None, steps_per_
             f"<title>{escape(label)}: {loss:.4f} nats</title></circle>"
         )
         parts.append(
-            f'<text class="value" x="{x(step):.1f}" y="{y(loss) - 9:.1f}" {_anchor(step, last)}>{loss:.3f}</text>'
+            f'<text class="value" x="{x(step):.1f}" y="{y(loss) + 19:.1f}" {_anchor(step, last)}>{loss:.3f}</text>'
         )
     body = "".join(parts)
     first_loss, last_loss = outer[0][1] if outer else values[0], outer[-1][1] if outer else values[-1]

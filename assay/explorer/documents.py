@@ -284,6 +284,7 @@ def game_document(look: Lookout, game: GameRecord) -> Document:
             "tx": None if game.verdict_tx is None else hexed(game.verdict_tx),
             "bounty": wei(game.bounty),
             "burned": wei(game.burned),
+            "reserved": wei(game.taken - game.bounty - game.burned),
         },
     }
 

@@ -16,6 +16,7 @@ from assay.explorer.documents import (
 )
 from assay.explorer.lookout import EventRow, Lookout
 from assay.explorer.search import search
+from assay.explorer.words import exact
 from assay.ledger.records import CommitmentRecord, Fate, GameRecord, Role, RoundRecord
 from assay.protocol.types import Address, Digest, Seat
 
@@ -102,7 +103,8 @@ def _paid(look: Lookout, record: RoundRecord, c: CommitmentRecord) -> Document:
     match c.fate:
         case Fate.FINAL:
             (row,) = _rows(look, "settlement", "WorkSettled", record, c.seat)
-            text = f"It is final: {row.arguments['pay']} wei of pay and {row.arguments['shares']} wei of shares."
+            pay, shares = exact(row.arguments["pay"]), exact(row.arguments["shares"])
+            text = f"It is final: {pay} tokens of pay and {shares} shares."
             return _yes("paid", text) | {"pay": str(row.arguments["pay"]), "shares": str(row.arguments["shares"])}
         case Fate.CONVICTED:
             return _standing("paid", "It was convicted: nothing is paid, and the lock is gone.", "Convicted")

@@ -25,6 +25,9 @@ from assay.protocol.types import Digest, Round
 from assay.solver.cheats import Cheat, Lie, Scene, output_source
 from tests.actors.world import Stage, World, fresh_artifacts, new_world, small_work, with_economics
 
+REVENUE = 1000 * 10**18
+DAY = 86_400
+
 
 class BentUpdate(Cheat):
     """An update that its own intervals do not give: one bit of one element."""
@@ -80,6 +83,8 @@ def play(folder: Path) -> Iterator[Played]:
             world.settle(lambda state: len(state.rounds) == 2)
             post_false_outer(world, "bob")
             challenge_falsely(world, "ada")
+            world.settle()
+            pay_revenue(world)
             yield Played(world, world.settle())
         finally:
             stage.close()
@@ -105,3 +110,15 @@ def challenge_falsely(world: World, name: str) -> None:
     chain.send(stranger, game.commitChallenge(challenge_commitment(ref, own, salt, address_of(stranger))))
     chain.rpc("anvil_mine", hex(2))
     chain.send(stranger, game.revealChallenge(ref_to_chain(ref), own, salt))
+
+
+def pay_revenue(world: World) -> None:
+    """The sponsor pays revenue, four weeks pass, and two owners claim."""
+    chain, sponsor, run = world.stage.chain, world.stage.sponsor, world.run
+    token = chain.contract("TestToken", world.stage.token)
+    chain.send(sponsor, token.functions.mint(sponsor.address, REVENUE))
+    chain.send(sponsor, token.functions.approve(run.revenue.address, REVENUE))
+    chain.send(sponsor, run.revenue.functions.deposit(world.stage.token, REVENUE))
+    chain.rpc("evm_mine", hex(chain.head().timestamp + 36 * DAY))
+    for name in ("ada", "vera"):
+        chain.send(world.players[name].agent.account, run.revenue.functions.claim(world.stage.token))
