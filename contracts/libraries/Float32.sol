@@ -83,11 +83,8 @@ library Float32 {
             }
             (uint256 my, uint256 distance) = _finite(y);
             distance = ex - distance;
-            if (distance > 31) {
-                // y is below 2^-8 of the last bit of x: any non-zero value down there rounds alike
-                distance = 31;
-                if (my != 0) my = 1;
-            }
+            // y is below a quarter of the last bit of x, and below half of the finer one under a power of two
+            if (distance > 25) return sign << 31 | x;
             uint256 total = ((x & _MANTISSA) | _HIDDEN) << distance;
             uint256 bits = distance + 24;
             if (same) {
