@@ -1,8 +1,8 @@
 """Transcendental functions as straight lines of correctly rounded binary32 operations (DESIGN section 3, ADR 2).
 
 Every function takes a builder and an f32 value and returns the f32 value of the function, the same on every machine
-because each operation is. No FMA, no table. NaN gives NaN. Errors below are the largest over all 2^32 inputs, found by
-`tools/ulp_sweep.py`, in units of the last place of the true value (ulp).
+because each operation is. No FMA, no table. NaN gives NaN. `tools/ulp_sweep.py` finds the largest errors, which
+ADR 2 states in units of the last place of the true value (ulp).
 
 Coefficients are our own minimax fits (`tools/fit_functions.py`), rounded one after the other with the rest refitted.
 """

@@ -126,7 +126,7 @@ def emit_c(program: ScalarProgram, name: str) -> str:
     return f"static inline float {name}({arguments}) {{\n" + "\n".join(lines) + f"\n    return x{len(types) - 1};\n}}\n"
 
 
-def sweep(name: str, limit: float, jobs: int, every: int) -> tuple[int, float, int, int, int]:
+def sweep(name: str, limit: float, jobs: int, every: int, low: int, high: int) -> tuple[int, float, int, int, int]:
     """Instructions, largest error, where, and the number and an instance of wrong special results."""
     b = ScalarBuilder([DType.F32])
     function: Callable[..., Reg] = getattr(functions, name)
@@ -149,7 +149,7 @@ def sweep(name: str, limit: float, jobs: int, every: int) -> tuple[int, float, i
         source.write_text(_PRELUDE + body + main)
         flags = ["-O2", "-ffp-contract=off", "-march=native", "-w"]
         subprocess.run(["gcc", *flags, str(source), "-o", str(binary), "-lm"], check=True)
-        cuts = [(k << 32) // jobs for k in range(jobs + 1)]
+        cuts = [low + (high - low) * k // jobs for k in range(jobs + 1)]
         children = [
             subprocess.Popen([binary, str(lo), str(hi), str(every)], stdout=subprocess.PIPE, text=True)
             for lo, hi in pairwise(cuts)
@@ -167,10 +167,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[[], *ORACLES], default=[])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--every", type=int, default=1, help="only every n-th pattern")
+    parser.add_argument("--low", type=lambda s: int(s, 0), default=0, help="first pattern")
+    parser.add_argument("--high", type=lambda s: int(s, 0), default=1 << 32, help="pattern behind the last")
     arguments = parser.parse_args()
     for name in arguments.names or ORACLES:
         limit = 32768.0 if name in ("sin", "cos") else 0.0
-        size, worst, at, wrong, example = sweep(name, limit, arguments.jobs, arguments.every)
+        size, worst, at, wrong, example = sweep(
+            name, limit, arguments.jobs, arguments.every, arguments.low, arguments.high
+        )
         unit = "absolute" if name in ABSOLUTE else "ulp"
         print(f"{name:10} {size:3} instructions, error {worst:.4g} {unit} at 0x{at:08x}", flush=True)
         if wrong:
