@@ -10,9 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from eth_account import Account
+from starlette.testclient import TestClient
 
+from assay.explorer.app import make_app
+from assay.explorer.lookout import Lookout
 from assay.ledger.archive import Job
 from assay.ledger.chain import address_of
 from assay.ledger.games import ref_to_chain
@@ -51,10 +55,11 @@ SOLVERS: dict[str, str | Cheat | None] = {
 
 @dataclass(frozen=True)
 class Played:
-    """The world after its last game, and its records."""
+    """The world after its last game, and its records. `glimpse` is a game's page and document while it was open."""
 
     world: World
     state: RunState
+    glimpse: tuple[str, dict[str, Any]]
 
     @property
     def run(self) -> Run:
@@ -83,9 +88,10 @@ def play(folder: Path) -> Iterator[Played]:
             world.settle(lambda state: len(state.rounds) == 2)
             post_false_outer(world, "bob")
             challenge_falsely(world, "ada")
+            glimpse = look_at_open_game(world)
             world.settle()
             pay_revenue(world)
-            yield Played(world, world.settle())
+            yield Played(world, world.settle(), glimpse)
         finally:
             stage.close()
 
@@ -122,3 +128,9 @@ def pay_revenue(world: World) -> None:
     chain.rpc("evm_mine", hex(chain.head().timestamp + 36 * DAY))
     for name in ("ada", "vera"):
         chain.send(world.players[name].agent.account, run.revenue.functions.claim(world.stage.token))
+
+
+def look_at_open_game(world: World) -> tuple[str, dict[str, Any]]:
+    """What the explorer shows of the first game before anybody has answered."""
+    client = TestClient(make_app(Lookout(world.run)))
+    return client.get("/games/1").text, client.get("/api/v1/games/1").json()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
 import re
+import urllib.request
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -18,6 +20,7 @@ from typer.testing import CliRunner
 
 from assay.bundle.document import decode_bundle
 from assay.bundle.replay import verify
+from assay.explorer.api import _stream
 from assay.explorer.app import make_app
 from assay.explorer.documents import claims
 from assay.explorer.lookout import Lookout
@@ -25,6 +28,7 @@ from assay.explorer.search import search
 from assay.explorer.tables import TABLES
 from assay.ledger.records import Fate
 from assay.protocol.claims import ClaimKind
+from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address
 from tests.assay.played import SOLVERS, Played
 
@@ -97,6 +101,66 @@ def test_a_dispute_s_page_shows_the_descent_and_what_our_own_replay_says(client:
         for step in document["steps"]:
             assert f"{step['agreed']}" in text
         assert document["gas"] == sum(s["gas"] for s in document["steps"]) + document["opened"]["gas"]
+
+
+def test_a_dispute_that_is_open_shows_whose_clock_runs(played: Played) -> None:
+    text, document = played.glimpse
+    assert "The defender is to move" in text
+    assert document["verdict"] is None
+    assert document["replay"]["agrees"] is None
+    assert (document["stage"], document["turn"], document["steps"]) == ("STEPS", "defender", [])
+    assert document["deadline"] > document["opened"]["time"]
+
+
+def test_a_chain_that_does_not_answer_is_a_sentence_and_not_a_trace(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = Lookout(played.run)
+
+    def fail() -> None:
+        raise UnavailableError("The chain does not answer.", code="NodeUnreachable", remedy="Check the node.")
+
+    monkeypatch.setattr(look._index, "sync", fail)
+    client = TestClient(make_app(look), raise_server_exceptions=False)
+    page, data = client.get("/"), client.get("/api/v1/run")
+    assert (page.status_code, data.status_code) == (503, 503)
+    assert "Check the node." in page.text
+    assert data.json()["error"]["code"] == "NodeUnreachable"
+
+
+def test_new_events_are_streamed_from_where_a_reader_left_off(look: Lookout) -> None:
+    class Reader:
+        """Hangs up after the first look."""
+
+        looks = 0
+
+        async def is_disconnected(self) -> bool:
+            self.looks += 1
+            return self.looks > 1
+
+    with look.reading():
+        last = look.events[-3].number
+    reader: Any = Reader()
+
+    async def read() -> list[str]:
+        return [message async for message in _stream(look, reader, last)]
+
+    messages = asyncio.run(read())
+    assert [m.splitlines()[0] for m in messages] == [f"id: {last + 1}", f"id: {last + 2}"]
+    assert all(json.loads(m.split("data: ")[1])["contract"] for m in messages)
+
+
+def test_it_is_served_on_a_free_port_and_gone_when_closed(played: Played) -> None:
+    from assay.explorer import serve
+
+    names = {played.world.address("ada"): "ada"}
+    with (
+        serve(played.run, played.world.store, 0, names=names) as server,
+        urllib.request.urlopen(server.url, timeout=30) as answer,
+    ):
+        assert b">ada</a>" in answer.read()
+    with pytest.raises(OSError):
+        urllib.request.urlopen(server.url, timeout=5)
 
 
 def test_what_strangers_wrote_is_escaped(client: TestClient) -> None:
