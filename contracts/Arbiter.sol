@@ -36,7 +36,7 @@ contract Arbiter is IArbiter {
         bytes32[] calldata programPath,
         bytes32[] calldata appendPath,
         bytes32[] calldata digests
-    ) external pure returns (NodeOpened memory opened) {
+    ) external view returns (NodeOpened memory opened) {
         // Another node's descriptor: a false value could be justified by another computation.
         _check(Merkle.rootFromPath(Digests.leaf(node), place.k, place.nodes, programPath), place.tree);
         Descriptor.Head memory head = Descriptor.parse(node);
@@ -59,7 +59,7 @@ contract Arbiter is IArbiter {
         uint32[] calldata inputs,
         bytes32 before,
         bytes32 agreed
-    ) external pure returns (bytes32) {
+    ) external view returns (bytes32) {
         Descriptor.Head memory head = Descriptor.parse(node);
         uint256 body = head.body;
         if (head.family == Descriptor.OUTPUT) {
@@ -85,7 +85,7 @@ contract Arbiter is IArbiter {
     /// @inheritdoc IArbiter
     function sourceRoot(uint32 source, bytes32[] calldata path, bytes calldata opening, bytes32 agreed)
         external
-        pure
+        view
         returns (bytes32)
     {
         return _sourceRoot(source, path, opening, agreed);
@@ -158,7 +158,7 @@ contract Arbiter is IArbiter {
     /// @dev A node of 2^20 or more, which only an ill-formed program names, is taken modulo 2^20.
     function _sourceRoot(uint256 source, bytes32[] calldata path, bytes calldata opening, bytes32 agreed)
         private
-        pure
+        view
         returns (bytes32 root)
     {
         if (opening.length != 32) revert IGame.WrongCount(opening.length, 32);

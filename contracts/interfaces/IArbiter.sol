@@ -54,7 +54,7 @@ interface IArbiter {
         bytes32[] calldata programPath,
         bytes32[] calldata appendPath,
         bytes32[] calldata digests
-    ) external pure returns (NodeOpened memory);
+    ) external view returns (NodeOpened memory);
 
     /// @notice The tensor root that the value of an input, const or output node must have.
     /// @param path input: of the slot in its list; output: the source's 20 siblings; const: empty
@@ -69,12 +69,12 @@ interface IArbiter {
         uint32[] calldata inputs,
         bytes32 before,
         bytes32 agreed
-    ) external pure returns (bytes32);
+    ) external view returns (bytes32);
 
     /// @notice The tensor root of an earlier node under an agreed prefix root: its 20 siblings and the root itself.
     function sourceRoot(uint32 source, bytes32[] calldata path, bytes calldata opening, bytes32 agreed)
         external
-        pure
+        view
         returns (bytes32);
 
     /// @notice Starts the computation of the element that stands at `offset` (in elements) of leaf `index` of node k.

@@ -18,7 +18,7 @@ library Openings {
     /// @return values what the node loads: f32 with one NaN, bool 0 or 1, integers extended
     function load(Read[] memory reads, Opening[] calldata openings, bytes32 prefix, uint256 k)
         internal
-        pure
+        view
         returns (uint256[] memory values)
     {
         if (openings.length != reads.length) revert IGame.WrongCount(openings.length, reads.length);
@@ -33,7 +33,7 @@ library Openings {
     /// root of the tree over the source's leaves as its only path entry, which still proves the source's size.
     function loadOne(Read memory read, Opening calldata opening, bytes32 prefix, uint256 k)
         internal
-        pure
+        view
         returns (uint256)
     {
         if (read.isFill) return read.fill;
@@ -49,7 +49,7 @@ library Openings {
     }
 
     /// @dev The root of the tree over a tensor's leaves, from the leaf that holds an element.
-    function _tree(Opening calldata opening, uint256 element, uint256 numel) private pure returns (bytes32) {
+    function _tree(Opening calldata opening, uint256 element, uint256 numel) private view returns (bytes32) {
         uint256 width = Elements.size(opening.dtype);
         uint256 size = numel * width;
         uint256 index = element * width / Elements.LEAF_BYTES;

@@ -31,13 +31,13 @@ contract GameHarness {
         return Programs.outputNode(_info, list, index);
     }
 
-    function root(bytes32[] calldata digests) external pure returns (bytes32) {
+    function root(bytes32[] calldata digests) external view returns (bytes32) {
         return Merkle.root(digests);
     }
 
     function rootFromPath(bytes32 digest, uint256 index, uint256 count, bytes32[] calldata path)
         external
-        pure
+        view
         returns (bytes32)
     {
         return Merkle.rootFromPath(digest, index, count, path);
@@ -51,7 +51,7 @@ contract GameHarness {
         return Merkle.opening(count, level, index, levels);
     }
 
-    function prefixRoot(bytes32 digest, uint256 index, bytes32[] calldata path) external pure returns (bytes32) {
+    function prefixRoot(bytes32 digest, uint256 index, bytes32[] calldata path) external view returns (bytes32) {
         return Merkle.prefixRoot(digest, index, path);
     }
 

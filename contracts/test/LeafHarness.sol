@@ -59,7 +59,7 @@ contract LeafHarness {
 
     function load(Read[] memory reads, Opening[] calldata openings, bytes32 prefix, uint256 k)
         external
-        pure
+        view
         returns (uint256[] memory)
     {
         return Openings.load(reads, openings, prefix, k);
