@@ -154,7 +154,8 @@ def post(scene: Scene) -> None:
     chain.transfer(faucet, scene.addresses["sponsor"], 100 * TOKEN)
     scene.talk("posting the run")
     words = ["run", "post", "--preset", options.preset, "--rounds", str(options.rounds), "--escrow", ESCROW]
-    words += ["--whistle", str(cast.whistle_rate), "--key", "sponsor", "--yes"]
+    # Every duty is drawn by every verifier: p is their number.
+    words += ["--whistle", str(cast.whistle_rate), "--audit", str(len(cast.verifiers)), "--key", "sponsor", "--yes"]
     if options.data is not None:
         words += ["--data", str(options.data.resolve())]
     if options.pays:

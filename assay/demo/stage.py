@@ -14,7 +14,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from assay.ledger.process import spawn
-from assay.protocol.errors import AssayError, ExitCode, InvariantError, UserError
+from assay.protocol.errors import (
+    AssayError,
+    CancelledError,
+    ConfigError,
+    DeadlineError,
+    FundsError,
+    InvariantError,
+    NumericsError,
+    RejectedError,
+    UnavailableError,
+    UsageError,
+    UserError,
+)
 
 COMMAND_LIMIT_S: Final = 240.0
 PARALLEL: Final = 2
@@ -35,9 +47,26 @@ class Player:
 
 
 class CommandFailed(UserError):
-    """A command of the demo ended with an error; its own words are the message."""
+    """A command of the demo ended without saying why."""
 
     remedy = "Run the demo with -v to see every command; `make setup` repairs an installation."
+
+
+_FAMILIES: Final[tuple[type[AssayError], ...]] = (
+    *(UserError, UsageError, ConfigError, FundsError, RejectedError, NumericsError, CancelledError),
+    *(UnavailableError, DeadlineError),
+)
+
+
+def _error_of(words: Sequence[str], done: subprocess.CompletedProcess[str]) -> AssayError:
+    """The error that a command ended with, as it said it: same code, words, remedy and exit code."""
+    kinds = [kind for kind in _FAMILIES if int(kind.exit_code) == done.returncode]
+    try:
+        said = json.loads(done.stdout.strip().splitlines()[-1])["error"]
+        return (kinds or [UserError])[0](said["message"], code=said["code"], remedy=said["remedy"])
+    except (IndexError, KeyError, TypeError, ValueError):
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        return CommandFailed(f"`assay {shlex.join(words)}` ended with exit code {done.returncode}: {last}")
 
 
 class Stage:
@@ -88,11 +117,7 @@ class Stage:
             cwd=self.folder,
         )
         if done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-            error = CommandFailed(f"`assay {shlex.join(words)}` ended with exit code {done.returncode}: {last}")
-            if done.returncode in set(ExitCode):
-                error.details["exit_code"] = done.returncode
-            raise error
+            raise _error_of(words, done)
         try:
             found: dict[str, Any] = json.loads(done.stdout)
         except ValueError as error:
@@ -138,8 +163,3 @@ class Stage:
     def _show(self, words: Sequence[str]) -> None:
         if self._talk is not None:
             self._talk(f"$ assay {shlex.join(words)}")
-
-
-def first_error(error: BaseException) -> str:
-    """One line about an error."""
-    return error.explain() if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"

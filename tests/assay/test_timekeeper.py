@@ -1,0 +1,100 @@
+"""Chain time moves only while nobody has anything to do, and then to the earliest deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from eth_account import Account
+
+from assay.ledger.chain import Chain, address_of
+from assay.ledger.heartbeat import Activity, Heart
+from assay.ledger.node import Node
+from assay.ledger.store import BlobStore, open_store
+from assay.protocol.types import Address
+from assay.timekeeper import STRANGER_LIMIT_S, Timekeeper
+
+RUN = Address(b"\x07" * 20)
+OWN, STRANGER = (Account.from_key(bytes([n]) * 32) for n in (1, 2))
+
+
+@dataclass
+class Clock:
+    """Seconds that a test moves."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class World:
+    chain: Chain
+    store: BlobStore
+    clock: Clock = field(default_factory=Clock)
+
+    def heart(self, account: object) -> Heart:
+        return Heart(self.store, account, RUN, "solver", self.clock)  # type: ignore[arg-type]
+
+    def keeper(self) -> Timekeeper:
+        return Timekeeper(self.chain, self.store, RUN, frozenset({address_of(OWN)}), self.clock)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with Node() as node:
+        yield World(Chain(node.url), open_store(tmp_path))
+
+
+def test_time_waits_for_a_child_that_has_not_spoken_or_is_busy_or_is_behind(world: World) -> None:
+    keeper, heart = world.keeper(), world.heart(OWN)
+    assert keeper.tick() is None
+    head = world.chain.head()
+    heart.say(head.number, Activity.BUSY, None, "train")
+    assert keeper.tick() is None
+    world.chain.rpc("evm_mine")
+    heart.say(head.number, Activity.IDLE, head.timestamp + 500)
+    assert keeper.tick() is None
+    heart.say(head.number + 1, Activity.IDLE, head.timestamp + 500)
+    assert keeper.tick() == head.timestamp + 500
+    assert world.chain.head().timestamp == head.timestamp + 500
+
+
+def test_time_moves_to_the_earliest_deadline_of_anybody_and_not_without_one(world: World) -> None:
+    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    head = world.chain.head()
+    heart.say(head.number, Activity.IDLE)
+    other.say(head.number, Activity.IDLE)
+    assert keeper.tick() is None
+    heart.say(head.number, Activity.IDLE, head.timestamp + 900)
+    other.say(head.number, Activity.IDLE, head.timestamp + 700)
+    assert keeper.tick() == head.timestamp + 700
+
+
+def test_a_stranger_that_stays_busy_is_waited_for_and_then_given_up(world: World) -> None:
+    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    head = world.chain.head()
+    for second in range(0, int(STRANGER_LIMIT_S) + 1, 2):
+        world.clock.now = float(second)
+        heart.say(head.number, Activity.IDLE, head.timestamp + 900)
+        other.say(head.number, Activity.BUSY, None, f"train {second}")
+        assert keeper.tick() is None
+    world.clock.now = STRANGER_LIMIT_S + 2
+    heart.say(head.number, Activity.IDLE, head.timestamp + 900)
+    other.say(head.number, Activity.BUSY, None, "train on")
+    assert keeper.tick() == head.timestamp + 900
+
+
+def test_a_silent_stranger_holds_nobody_up_but_a_silent_child_does(world: World) -> None:
+    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    head = world.chain.head()
+    heart.say(head.number, Activity.IDLE, head.timestamp + 900)
+    other.say(head.number, Activity.BUSY, None, "train")
+    assert keeper.tick() is None
+    world.clock.now = 7.0
+    assert keeper.tick() is None  # the child is silent as well
+    heart.say(head.number, Activity.IDLE, head.timestamp + 900)
+    assert keeper.tick() == head.timestamp + 900
