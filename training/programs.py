@@ -43,9 +43,7 @@ def outer_program(preset: Preset, corpus: Corpus) -> Program:
     """(parameters, outer momentum, update of slot 0..7, mask) to (parameters, outer momentum)."""
     blank = _blank_parameters(preset_step(preset, len(corpus.vocabulary)))
     lists = [blank, blank_momentum(blank), *[blank] * SLOTS, [torch.zeros(SLOTS)]]
-    return cached_program(
-        _description("outer", preset, corpus, FIXED14), lambda: capture(outer_step, lists).program
-    )
+    return cached_program(_description("outer", preset, corpus, FIXED14), lambda: capture(outer_step, lists).program)
 
 
 def example_state(step: TrainingStep, preset: Preset, data: Tensor) -> Lists:
