@@ -79,7 +79,7 @@ def _serve(scene: Scene) -> None:
     """The explorer over what was kept, until Ctrl-C."""
     from assay.explorer import serve
 
-    server = serve(scene.run, scene.store, port=0)
+    server = serve(scene.run, scene.store, port=0, names={a: name for name, a in scene.addresses.items()})
     talk.print(f"explorer at {server.url}; Ctrl-C ends it. Look closer with:")
     for name in ("ETH_RPC_URL", "ASSAY_STORE", "ASSAY_RUN"):
         talk.print(f"  export {name}={scene.stage.environment[name]}", markup=False)

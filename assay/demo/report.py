@@ -52,7 +52,7 @@ def report(scene: Scene, quality: Quality) -> dict[str, Any]:
         "val_loss_after": quality.loss_after,
         "letter_entropy": quality.letter_entropy,
         "cheats": [str(c) for c in scene.options.cheats],
-        "slashed": [slashed_entry(g) for g in ordered(state) if g.convicted and g.bounty + g.burned],
+        "slashed": [slashed_entry(state, g) for g in ordered(state) if g.convicted and g.bounty + g.burned],
         "disputes": [dispute_entry(scene, g) for g in ordered(state) if g.is_over],
         "shares": {
             to_checksum_address(a): _ask(scene, run.shares.functions.balanceOf(to_checksum_address(a)))
@@ -85,17 +85,23 @@ def ordered(state: RunState) -> list[GameRecord]:
     return [state.games[game_id] for game_id in sorted(state.games)]
 
 
-def slashed_entry(game: GameRecord) -> dict[str, Any]:
+def slashed_entry(state: RunState, game: GameRecord) -> dict[str, Any]:
     """A lock that a conviction took; amounts in wei."""
     assert game.verdict_tx is not None
     return {
         "address": to_checksum_address(game.defender),
         "amount": game.taken,
-        "role": "verifier" if game.ref.kind is ClaimKind.ATTESTATION else "solver",
+        "role": _role(state, game),
         "claim": "0x" + game.claim_id.hex(),
         "kind": game.outcome.name,
         "leaf_tx": "0x" + game.verdict_tx.hex(),
     }
+
+
+def _role(state: RunState, game: GameRecord) -> str:
+    """The role in which a defender was convicted."""
+    attester = state.attesters.get(game.defender)
+    return attester.role.name.lower() if attester and game.ref.kind is ClaimKind.ATTESTATION else "solver"
 
 
 def dispute_entry(scene: Scene, game: GameRecord) -> dict[str, Any]:
@@ -144,6 +150,15 @@ def model_root(state: RunState, round_: int) -> Digest | None:
     return next((root for root, outer in record.outers.items() if not outer.fallen), None)
 
 
+def final_parameters(state: RunState, genesis: Digest) -> Digest:
+    """The parameters of the latest outer root that stands; those of genesis where none does."""
+    for number in range(len(state.rounds) - 1, -1, -1):
+        root = model_root(state, number)
+        if root is not None:
+            return state.rounds[number].outers[root].parameters
+    return genesis
+
+
 def judge_model(scene: Scene) -> Quality:
     """Loads the weights that the chain names into the stock PyTorch module and evaluates them."""
     import torch
@@ -160,8 +175,7 @@ def judge_model(scene: Scene) -> Quality:
     objects = Objects(scene.store)
     program = objects.program(run.charter.step.root)
     specs = [program.specs[k] for k in program.input_nodes[0]]
-    last = model_root(state, len(state.rounds) - 1)
-    final = run.charter.training.parameters if last is None else state.rounds[-1].outers[last].parameters
+    final = final_parameters(state, run.charter.training.parameters)
 
     def weights(root: Digest) -> list[torch.Tensor]:
         return [tensor_from_bytes(s, data) for s, data in zip(specs, objects.list(root, specs), strict=True)]
