@@ -41,7 +41,7 @@ from tests.games import (
     silent_after,
 )
 from tests.programs import Example, counting, every_family
-from tests.tournaments import check, tournament
+from tests.tournaments import Seat, Tournament, check, tournament
 
 LIAR, HONEST = address("liar"), address("honest")
 
@@ -372,10 +372,14 @@ def test_three_honest_winners_are_all_made_whole_on_chain() -> None:
     ref = twin.claim(lie, LIAR, 3000 * ETHER)
     names = [address(f"honest {i}") for i in range(3)]
     games = [twin.challenge(ref, who) for who in names]
-    for game_id in games:
-        play_out(twin, game_id, player(Side.DEFENDER, lie), player(Side.CHALLENGER, truth))
-    wealth = [twin.vault.wealth(who) for who in names]
-    assert wealth[1:] == [twin.settings.bond] * 2
+    players = {Side.DEFENDER: player(Side.DEFENDER, lie), Side.CHALLENGER: player(Side.CHALLENGER, truth)}
+    # Side by side, so that all three have advanced refunds when the first conviction takes the lock.
+    t = Tournament(twin, random.Random(1), 1, [Seat(g, ref, False, True, players) for g in games])
+    t.run()
+    advanced = [twin.state(g).advanced for g in games]
+    assert all(advanced)
+    wealth = sorted(twin.vault.wealth(who) for who in names)
+    assert wealth == [twin.settings.bond] * 2 + [twin.settings.bond + 1500 * ETHER - sum(advanced)]
     assert twin.vault.burned == 1500 * ETHER
     twin.check_money()
 
