@@ -63,7 +63,7 @@ contract Outers is IOuters {
     // ------------------------------------------------------------------------------------------------ posting
 
     /// @inheritdoc IOuters
-    function postOuter(uint64 round, bytes32 base, bytes32 parameters, bytes32 momentum) external {
+    function postOuter(uint64 round, bytes32 base, bytes32 x, bytes32 parameters, bytes32 momentum) external {
         uint64 t7 = _rounds.timesOf(round).t7;
         if (block.timestamp < t7) revert TooEarly(block.timestamp, t7);
         if (!_isMember(msg.sender)) revert NotAMember(msg.sender);
@@ -75,7 +75,7 @@ contract Outers is IOuters {
         OuterClaim storage claim = _claims[round][root][msg.sender];
         if (claim.postedAt != 0) revert AlreadyPosted(round, root, msg.sender);
 
-        _fixInclusion(round, base);
+        _fixInclusion(round, base, x);
         claim.base = base;
         claim.postedAt = uint64(block.timestamp);
         OuterRoot storage entry = _roots[round + 1][root];
@@ -202,8 +202,10 @@ contract Outers is IOuters {
 
     // ------------------------------------------------------------------------------------------------ inside
 
-    function _fixInclusion(uint64 round, bytes32 base) private {
+    /// @dev A conviction or a mismatch that is mined just before an honest post would make its step another claim's, and cost its poster the lock.
+    function _fixInclusion(uint64 round, bytes32 base, bytes32 wanted) private {
         (uint8 mask, bytes32 x, bool isFixed) = inclusionOf(round, base);
+        if (x != wanted) revert InclusionMoved(x, wanted);
         if (isFixed) return;
         _inclusions[round][base] = Inclusion(x, mask);
         emit InclusionFixed(round, base, mask, x);

@@ -206,11 +206,8 @@ class Member(Agent):
         asked = self.target.outers.functions.inclusionOf(action.round, action.base)
         mask, x, _ = self.chain.call(asked)
         step = self._compute_outer(view, action.round, action.base, mask, Digest(bytes(x)))
-        # The first post fixes the inclusion: if it changed while this was computed, the step would be another claim's.
-        if bytes(self.chain.call(asked)[1]) != bytes(x):
-            return
         post = self.target.outers.functions.postOuter
-        self.send(post(action.round, action.base, step.parameters, step.momentum))
+        self.send(post(action.round, action.base, x, step.parameters, step.momentum))
 
     def _compute_outer(self, view: View, round_: Round, base: Digest, mask: int, x: Digest) -> OuterStep:
         known = self.memory.outers.get(x)

@@ -49,7 +49,7 @@ OTHERS: Final[dict[str, tuple[str, ...]]] = {
     "challenge": (REF,),
     "revealChallenge": (REF, "bytes32", "bytes32"),
     "commit": ("uint64", "uint32", _DIGESTS, "bytes32[3]", "bytes32", "bytes32"),
-    "postOuter": ("uint64", "bytes32", "bytes32", "bytes32"),
+    "postOuter": ("uint64", "bytes32", "bytes32", "bytes32", "bytes32"),
     "revealLeaves": ("uint64", "(uint32,uint32,bytes32,bytes32)[]", "bytes"),
 }
 

@@ -55,7 +55,7 @@ def derive_claim(bundle: Bundle, charter: Charter, originations: Sequence[Origin
     base = outer_state(origin.base_parameters, origin.base_momentum)
     if ref.kind is ClaimKind.OUTER:
         posted = _one(originations, "postOuter", bundle.contracts.outers)
-        round_, named_base, parameters, momentum = posted.call.arguments
+        round_, named_base, named_x, parameters, momentum = posted.call.arguments
         _same("the round of the outer step", round_, ref.round)
         _same("its poster", posted.sender, ref.party)
         _same("the outer root that it starts from", base, bytes(named_base))
@@ -63,6 +63,7 @@ def derive_claim(bundle: Bundle, charter: Charter, originations: Sequence[Origin
         _same("the outer root that it ends in", y, ref.outer_root)
         updates = _slots(origin, training.zero_update)
         x = outer_input(origin.base_parameters, origin.base_momentum, updates, training.zero_update, origin.mask)
+        _same("the X that its poster named", x, bytes(named_x))
         return _derived(bundle, posted.sender, x, y, charter.outer, 1)
 
     _same("the inclusion", (origin.mask, origin.updates), (0, ()))

@@ -31,6 +31,7 @@ interface IOuters is IClaims {
     error BaseNotStanding(uint64 round, bytes32 base);
     error BaseNotFinal(uint64 round, bytes32 base);
     error BaseNotVoid(uint64 round, bytes32 base);
+    error InclusionMoved(bytes32 got, bytes32 wanted);
     error RootIsDead(uint64 round, bytes32 root);
     error AlreadyPosted(uint64 round, bytes32 root, address poster);
     error GamesOpen(uint256 count);
@@ -50,7 +51,8 @@ interface IOuters is IClaims {
 
     /// @notice Claims that the outer step of `round` from `base` ends in these lists; from T7 on, by a solver or verifier; locks W.
     /// @dev The first post for (round, base) fixes the inclusion mask and X for all later ones.
-    function postOuter(uint64 round, bytes32 base, bytes32 parameters, bytes32 momentum) external;
+    /// @param x the X root that the poster computed from; reverts if the inclusion is another by now, so that nobody claims what it did not compute
+    function postOuter(uint64 round, bytes32 base, bytes32 x, bytes32 parameters, bytes32 momentum) external;
 
     /// @notice Ends a claim whose window and games are over and whose base is final: the root is final, the lock returns. Anyone may call.
     function finalizeOuter(uint64 round, bytes32 root, address poster) external;

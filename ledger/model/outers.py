@@ -48,10 +48,10 @@ class Outers:
         self.inclusions: dict[tuple[Round, Digest], Inclusion] = {}
 
     def post_outer(
-        self, who: Address, round_: Round, base: Digest, parameters: Digest, momentum: Digest, now: int
+        self, who: Address, round_: Round, base: Digest, x: Digest, parameters: Digest, momentum: Digest, now: int
     ) -> Digest:
         """Raises RoundNotOpen, TooEarly, NotAMember, RoundPassed, BaseNotStanding, RootIsDead, AlreadyPosted,
-        InsufficientFree."""
+        InclusionMoved, InsufficientFree."""
         rounds = self.ledger.rounds
         not_before(now, rounds.times(round_).t7)
         if not self._is_member(who):
@@ -66,9 +66,13 @@ class Outers:
             raise refuse("RootIsDead", round=round_, root=root)
         if (round_, root, who) in self.claims:
             raise refuse("AlreadyPosted", round=round_, root=root, poster=who)
+        inclusion = self.inclusion_of(round_, base)
+        # A conviction mined just before an honest post would make its step another claim's.
+        if inclusion.x != x:
+            raise refuse("InclusionMoved", got=inclusion.x, wanted=x)
         self.ledger.vault.lock(ids.outer_lock(round_, root, who), who, self.ledger.charter.economics.price)
         # The first post for (round, base) fixes mask and X, so that all honest posters claim the same step.
-        self.inclusions.setdefault((round_, base), self.inclusion_of(round_, base))
+        self.inclusions.setdefault((round_, base), inclusion)
         self.claims[round_, root, who] = OuterClaim(base, now)
         self.roots.setdefault((after, root), OuterRoot(parameters, momentum)).standing += 1
         return root

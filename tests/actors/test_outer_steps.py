@@ -27,7 +27,9 @@ def post_false_root(world: World) -> None:
     """Mallory is first at T7, with lists that no outer step ends in."""
     mallory = world.players["mallory"].agent
     post = world.run.outers.functions.postOuter
-    mallory.send(post(0, mallory.facts.genesis, b"\x01" * 32, b"\x02" * 32))
+    genesis = mallory.facts.genesis
+    _, x, _ = mallory.chain.call(world.run.outers.functions.inclusionOf(0, genesis))
+    mallory.send(post(0, genesis, x, b"\x01" * 32, b"\x02" * 32))
 
 
 def until_t7(world: World) -> None:

@@ -101,8 +101,8 @@ def post_false_outer(world: World, name: str) -> None:
     agent = world.players[name].agent
     record = world.state.rounds[0]
     nowhere = Digest(keccak(b"nowhere"))
-    base = next(iter(record.inclusions))
-    world.stage.chain.send(agent.account, world.run.outers.functions.postOuter(0, base, nowhere, nowhere))
+    base, (_, x) = next(iter(record.inclusions.items()))
+    world.stage.chain.send(agent.account, world.run.outers.functions.postOuter(0, base, x, nowhere, nowhere))
 
 
 def challenge_falsely(world: World, name: str) -> None:

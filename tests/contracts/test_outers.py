@@ -121,6 +121,18 @@ def test_members_post_from_t7_on_against_a_lock_of_one_price(strangers: Stranger
     assert post(s, poster, 0, s.truth[0])[0] == "AlreadyPosted"
 
 
+def test_a_post_for_an_inclusion_that_has_moved_is_refused_and_locks_nothing(strangers: Strangers) -> None:
+    # A mismatch or a conviction mined just before an honest post would make its step another claim's.
+    s = strangers
+    cheating_run(s, lie=1)
+    me, base = s.people[HONEST_SOLVERS[0]], s.truth[0]
+    lists = s.true_outer_of(Round(0), base)
+    free = s.world.call("vault", "free", me)
+    assert s.play.post_outer(me, Round(0), base, *lists, x=mark("the inclusion before")) == "InclusionMoved"
+    assert s.world.call("vault", "free", me) == free
+    assert s.play.post_outer(me, Round(0), base, *lists) is None
+
+
 def test_a_step_from_a_root_that_does_not_stand_is_refused(strangers: Strangers) -> None:
     s = strangers
     open_round(s)

@@ -18,7 +18,7 @@ from assay.ledger.bls import BlsKey, verify_draw, verify_possession
 from assay.ledger.model import Ledger, ids
 from assay.ledger.model.types import Leaf, Role
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef, attestation_root
-from assay.protocol.digests import keccak, state_digest
+from assay.protocol.digests import ZERO, keccak, state_digest
 from assay.protocol.draws import Purpose
 from assay.protocol.errors import AssayError
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
@@ -213,8 +213,20 @@ class Play:
 
     # --- outer steps
 
-    def post_outer(self, who: Address, round_: Round, base: Digest, parameters: Digest, momentum: Digest) -> str | None:
-        post, args = self.ledger.outers.post_outer, (round_, base, parameters, momentum)
+    def post_outer(
+        self,
+        who: Address,
+        round_: Round,
+        base: Digest,
+        parameters: Digest,
+        momentum: Digest,
+        x: Digest | None = None,
+    ) -> str | None:
+        """Posts for the inclusion as it is now, or for `x`."""
+        outers = self.ledger.outers
+        if x is None:
+            x = outers.inclusion_of(round_, base).x if (round_, base) in outers.roots else ZERO
+        post, args = outers.post_outer, (round_, base, x, parameters, momentum)
         refusal = self.do(who, "outers", "postOuter", *args, model=lambda: post(who, *args, self.now))
         if refusal is None and self.world is not None:
             fixed = self.ledger.outers.inclusions[round_, base]
