@@ -56,6 +56,10 @@ CONTRACT_CODES: Final[dict[str, tuple[str, str]]] = {
     "GasTooLow": ("The transaction has too little gas for the call.", "Send it again with more gas."),
     "GrantExists": ("These shares were credited already.", "Nothing."),
     "GrantNotFound": ("No shares were credited under this name, or they are gone.", "Check round and account."),
+    "InclusionMoved": (
+        "Another set of seats is included in this outer step by now; nothing was locked.",
+        "Compute the step from the present inclusion and post that.",
+    ),
     "IndexOutOfRange": ("A pointing names something that is not there.", "Name an entry of the list posted."),
     "InsufficientFree": ("The free stake does not cover the lock.", "Stake more (`assay ledger stake`)."),
     "KeyTaken": ("Another account registered this drawing key.", "Make a key of your own (`assay key new`)."),
