@@ -91,7 +91,8 @@ def _sentences(scene: Scene, document: dict[str, Any]) -> list[str]:
     families = sorted({entry["leaf_family"] for entry in document["disputes"] if entry["leaf_family"]})
     caught = (
         f"{', '.join(losers)} lost {tokens(sum(e['amount'] for e in slashed))} tokens in "
-        f"{len(document['disputes'])} disputes" + (f" that ended in {', '.join(families)}" if families else "")
+        f"{len(document['disputes'])} dispute{'' if len(document['disputes']) == 1 else 's'}"
+        + (f" that ended in {', '.join(families)}" if families else "")
         if slashed
         else "Nobody was slashed"
     )
