@@ -22,7 +22,7 @@ from hexbytes import HexBytes
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 from web3 import HTTPProvider, Web3
 from web3.contract import Contract
-from web3.exceptions import ContractCustomError, ContractLogicError, ContractPanicError, Web3RPCError
+from web3.exceptions import ContractCustomError, ContractLogicError, ContractPanicError, TimeExhausted, Web3RPCError
 from web3.types import RPCEndpoint, TxParams, TxReceipt
 
 from assay.ledger.artifacts import load_artifact
@@ -36,6 +36,7 @@ CALLDATA_CAP: Final = 128 * 1024
 """What common transaction pools accept, in bytes."""
 
 RETRY_FOR_S: Final = 30.0
+RECEIPT_FOR_S: Final = 120.0
 GAS_MARGIN: Final = 1.5
 """Over the estimate, which is made for another block's time than the one the call will run in; unused gas is free."""
 
@@ -71,9 +72,17 @@ class Chain:
     Raises UnavailableError (NodeUnreachable), RejectedError (code = custom error), FundsError (GasShort).
     """
 
-    def __init__(self, url: str, *, retry_for_s: float = RETRY_FOR_S, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        retry_for_s: float = RETRY_FOR_S,
+        timeout_s: float = 30.0,
+        receipt_for_s: float = RECEIPT_FOR_S,
+    ) -> None:
         self.url = url
         self._retry_for_s = retry_for_s
+        self._receipt_for_s = receipt_for_s
         session = requests.Session()
         # Proxies named in the environment are for the world outside; an RPC URL is taken as it is written.
         session.trust_env = False
@@ -175,7 +184,18 @@ class Chain:
                 tx_hash = HexBytes(self.w3.keccak(raw))
             except Web3RPCError as error:
                 raise _rejection(error) from error
-        receipt = self.read(lambda: self.w3.eth.wait_for_transaction_receipt(tx_hash, timeout=120, poll_latency=0.01))
+        limit = self._receipt_for_s
+        try:
+            receipt = self.read(
+                lambda: self.w3.eth.wait_for_transaction_receipt(tx_hash, timeout=limit, poll_latency=0.01)
+            )
+        except TimeExhausted as error:
+            # It may still be mined: whoever asks again looks at the chain first. An actor must outlive a slow chain.
+            raise UnavailableError(
+                f"The transaction {tx_hash.to_0x_hex()} was not mined within {limit:g} s.",
+                code="TransactionPending",
+                remedy="Wait for the chain; the transaction may still be mined.",
+            ) from error
         if receipt["status"] != 1:
             raise self._why(fields, account, receipt)
         return receipt
