@@ -7,6 +7,7 @@ Each cheat lies in one round and is honest otherwise.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -63,7 +64,7 @@ class Scene:
         return self.archive.facts.charter.training.intervals
 
 
-class Cheat:
+class Cheat(ABC):
     """One way to cheat, in one round."""
 
     name: str
@@ -76,9 +77,9 @@ class Cheat:
     def __init__(self, round_: Round) -> None:
         self.round = round_
 
+    @abstractmethod
     def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
         """The lie in the run behind a duty, if there is one."""
-        raise NotImplementedError
 
 
 class SkipSteps(Cheat):
