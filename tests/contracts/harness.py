@@ -244,7 +244,7 @@ def _compiled(path: Path, files: dict[str, str]) -> dict[str, dict[str, Any]]:
     output = json.loads(run.stdout)
     errors = [e["formattedMessage"] for e in output.get("errors", []) if e["severity"] == "error"]
     if errors:
-        raise RuntimeError("\n".join(errors))
+        raise RuntimeError("\n".join([f"{_unit(path)} does not compile", *errors]))
     contracts = {
         name: {
             "abi": c["abi"],
