@@ -103,7 +103,7 @@ def judge(path: Path) -> tuple[Mutant, str]:
         try:
             red = run(mutant.command(), tree)
             if red.returncode == 0 and "+++ b/contracts/" in path.read_text(encoding="utf-8"):
-                # The tests' own compiler takes one contract in seconds; what is deployed as a whole needs forge's minute.
+                # The tests' own compiler takes one contract in seconds; deployed as a whole it needs forge's minute.
                 run([sys.executable, "tools/forge.py", "build", "--quiet"], tree)
                 red = run(mutant.command(), tree)
         except subprocess.TimeoutExpired:
