@@ -1,13 +1,12 @@
 """Run as a script by `test_reproducibility`: trains some steps and prints roots, routes and the machine's capability.
 
-python -m tests.engine.steps_under_limits exact|eager STEPS THREADS
+python -m tests.engine.steps_under_limits exact|careful|eager STEPS THREADS
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 
 import torch
 
@@ -15,12 +14,12 @@ from assay.engine import state_io
 from assay.engine.executor import Executor
 from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.initialize import initialize
-from assay.training.presets import Preset
+from assay.training.presets import preset
 from assay.training.programs import training_program
 from assay.training.state import Scalars
 from assay.training.step import blank_state, preset_step
 
-PRESET = Preset("limits", layers=2, width=48, heads=4, context=24, batch=6, inner_steps=1)
+PRESET = preset("demo")
 
 
 def main() -> None:
@@ -30,15 +29,14 @@ def main() -> None:
     corpus = corpus_from_text(pydoc_text()[:50_000])
     step = preset_step(PRESET, len(corpus.vocabulary))
     state = blank_state(step, initialize(step.module, 1), Scalars.of(corpus.train, learning_rate=3e-3, key=(3, 4)))
-    routes: Counter[str] = Counter()
-    if how == "exact":
-        executor = Executor(training_program(PRESET, corpus))
-        routes = Counter(executor.routes.values())
-        for _ in range(steps):
-            state = executor.run(state)
-    else:
+    per_dot: dict[int, str] = {}
+    if how == "eager":
         for _ in range(steps):
             state = step(*state)
+    else:
+        executor = Executor(training_program(PRESET, corpus), careful=how == "careful")
+        per_dot = executor.routes
+        state = executor.repeat(state, steps)
     with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):  # says which instructions oneDNN takes
         ones = torch.ones(32, 32, dtype=torch.int8)
         torch._int_mm(ones, ones)
@@ -46,7 +44,7 @@ def main() -> None:
         "how": how,
         "threads": torch.get_num_threads(),
         "torch": torch.backends.cpu.get_cpu_capability(),
-        "routes": dict(routes),
+        "routes": per_dot,
         "root": state_io.state_root(state).hex(),
     }
     print(json.dumps(report))
