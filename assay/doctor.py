@@ -124,6 +124,17 @@ def _floats() -> str:
     return f"subnormals are kept; exact routes {', '.join(passed)}"
 
 
+def _native() -> str:
+    from assay.engine.native.build import units
+    from assay.engine.native.library import native
+
+    found = {unit: native(unit) for unit in units()}
+    missing = next((n.reason for n in found.values() if n.handle is None), "" if found else "no C files are installed")
+    if missing:
+        raise _Skip(f"programs run by stock torch: {missing}")
+    return ", ".join(f"{unit} ({n.level})" for unit, n in found.items())
+
+
 def _node() -> str:
     binary = shutil.which("node")
     if binary is None:
@@ -257,6 +268,7 @@ _MACHINE: Final[tuple[tuple[str, Callable[[], str]], ...]] = (
     ("packages", _packages),
     ("torch", _torch),
     ("floating point", _floats),
+    ("native kernels", _native),
     ("node.js", _node),
     ("anvil", _anvil),
     ("contracts", _contracts),

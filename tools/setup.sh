@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the locked dependencies into .venv and node_modules and compiles the contracts.
+# Installs the locked dependencies into .venv and node_modules, compiles the native kernels and the contracts.
 # A stamp names the content of the locks and this folder, so a second run installs nothing and a moved
 # or updated clone installs again. One set-up at a time per clone; clones share nothing but pip's and npm's caches.
 set -euo pipefail
@@ -39,6 +39,9 @@ if [ ! -e "$own_stamp" ]; then
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
   touch "$own_stamp"
 fi
+
+# Kernels for this machine's instruction sets; without a C compiler programs run by stock torch, and it says so.
+.venv/bin/python -m assay.engine.native.build
 
 js_stamp="node_modules/.assay-$(key package-lock.json)"
 if [ ! -e "$js_stamp" ]; then

@@ -1,0 +1,10 @@
+/* What all units share. Exported functions are called by Python through ctypes, the rest is static. */
+#ifndef ASSAY_COMMON_H
+#define ASSAY_COMMON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+#endif
