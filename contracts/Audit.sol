@@ -145,9 +145,7 @@ contract Audit is Registry {
         if (id < cursor.id || (id == cursor.id && leaf.duty < cursor.next)) revert NotSorted(leaf.seat, leaf.duty);
         (cursor.id, cursor.next) = (id, uint256(leaf.duty) + 1);
         // Whoever answers for duties that it did not draw answers where it likes.
-        if (uint128(uint256(Draws.ticket(y, id, leaf.duty))) >= cursor.threshold) {
-            revert NotDrawn(leaf.seat, leaf.duty);
-        }
+        if (!Draws.isDrawn(y, id, leaf.duty, cursor.threshold)) revert NotDrawn(leaf.seat, leaf.duty);
         if (leaf.endRoot == 0) revert EndRootZero(leaf.seat, leaf.duty);
         _endRoots[_key(round, leaf.seat, leaf.duty, msg.sender)] = leaf.endRoot;
         if (leaf.endRoot != claimed) _rounds.onMismatch(round, leaf.seat, leaf.duty, msg.sender);

@@ -63,12 +63,9 @@ library Draws {
 
     /// @notice Is the holder of ticket `y` on duty for duty `j` of a claim?
     /// @dev The ticket itself is not checked here. A low half of the hash below a threshold of at most 2^128.
-    function isDrawn(bytes memory y, bytes32 claimId, uint256 j, uint32 ppm, uint256 stake, uint256 total)
-        internal
-        pure
-        returns (bool)
-    {
-        return uint128(uint256(ticket(y, claimId, j))) < threshold(ppm, stake, total);
+    /// @param bound what `threshold` gives for the holder's stake
+    function isDrawn(bytes memory y, bytes32 claimId, uint256 j, uint256 bound) internal pure returns (bool) {
+        return uint128(uint256(ticket(y, claimId, j))) < bound;
     }
 
     /// @notice The hash whose low 128 bits are compared with the threshold.

@@ -27,7 +27,7 @@ contract DrawsHarness {
         pure
         returns (bool)
     {
-        return Draws.isDrawn(y, claimId, j, ppm, stake, total);
+        return Draws.isDrawn(y, claimId, j, Draws.threshold(ppm, stake, total));
     }
 
     function ticket(bytes calldata y, bytes32 claimId, uint256 j) external pure returns (bytes32) {
