@@ -169,7 +169,7 @@ class GamePlayer:
         self._account = account
         self._arity = arity
         self._trace_of = trace_of
-        self._traces: dict[int, Trace] = {}
+        self._traces: dict[tuple[int, ClaimRef], Trace] = {}
 
     def is_due(self, game: Game) -> bool:
         """Is this account to move, or may it end the game because the opponent's clock ran out?"""
@@ -179,11 +179,18 @@ class GamePlayer:
     def move(self, game: Game) -> TxReceipt | None:
         """Makes this account's move; None when it has none to make.
 
-        Raises RejectedError where the contract refuses the move, MismatchError before an element is pointed at that
-        the reference does not compute as the trace has it.
+        Raises RejectedError where the contract refuses the move, and what `confirm` raises.
         """
-        state, me = game.state, address_of(self._account)
-        side = game.side_of(me)
+        move = self.next_move(game)
+        if move is None:
+            return None
+        self.confirm(game, move)
+        return self._games.chain.send(self._account, encode_move(self._games.contract, game.game_id, move))
+
+    def next_move(self, game: Game) -> AnyMove | None:
+        """The move that this account would make now, from its trace; None when it has none to make."""
+        state = game.state
+        side = game.side_of(address_of(self._account))
         if state.is_over or state.turn is not side:
             return None
         trace = self._trace(game)
@@ -193,8 +200,11 @@ class GamePlayer:
             move = Challenger(trace, self._arity).next_move(state, self._games.posted(game.game_id))
         if move is None:
             raise InvariantError(f"No move for stage {state.stage.name}.", code="NoMove")
-        check_element(trace, state, move)
-        return self._games.chain.send(self._account, encode_move(self._games.contract, game.game_id, move))
+        return move
+
+    def confirm(self, game: Game, move: AnyMove) -> None:
+        """A last look before a move is sent: see `check_element`, whose MismatchError stops it."""
+        check_element(self._trace(game), game.state, move)
 
     def end_overdue(self, game: Game, now: int) -> TxReceipt | None:
         """Calls `timeout` when the opponent's clock has run out."""
@@ -205,10 +215,12 @@ class GamePlayer:
         return self._games.chain.send(self._account, self._games.contract.functions.timeout(game.game_id))
 
     def _trace(self, game: Game) -> Trace:
-        if game.game_id not in self._traces:
+        # After a reorganization of the chain the same number can be a game on another claim.
+        key = game.game_id, game.ref
+        if key not in self._traces:
             # A trace holds a step's values: one game's at a time bounds the memory.
-            self._traces = {game.game_id: self._trace_of(game)}
-        return self._traces[game.game_id]
+            self._traces = {key: self._trace_of(game)}
+        return self._traces[key]
 
 
 def check_element(trace: Trace, state: GameState, move: AnyMove) -> None:

@@ -1,0 +1,165 @@
+"""A whole game in every family, from the challenge to the verdict, by the agents' own code on the demo's contracts.
+
+Once with a defender whose lie begins in exactly one node of that family, once with a challenger that lies in such a
+node about a true claim: the true side wins. The programs are captured: the demo's at its small size, and one that
+ranks its gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from assay.ledger.games import Game, encode_move
+from assay.protocol import game_errors
+from assay.protocol.errors import RejectedError
+from assay.protocol.game_moves import AnyMove
+from assay.protocol.game_state import Outcome, Verdict
+from assay.protocol.game_table import Move, Side
+from assay.protocol.nodes import Family
+from tests.actors.claims import Claims, aside, open_claims
+from tests.actors.families import NodeLie, foretell, lie_in, slot_of
+from tests.actors.sparse import sparse_work
+from tests.actors.verdicts import digest_of
+from tests.actors.world import Stage, tiny_work
+from tests.games import flipped
+
+IN_THE_GPT = tuple(f for f in Family if f is not Family.RANK)
+PROOFS = (Move.POINT_ELEMENT, Move.PROVE_TERM, Move.PROVE_ROOT)
+ONE_MOVE = (Family.MAP, Family.RANDOM)
+"""Families whose element is computed as soon as it is pointed at."""
+
+REFUSALS = {e.__name__ for e in vars(game_errors).values() if isinstance(e, type)}
+
+
+@pytest.fixture(scope="module")
+def claims_of(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Family], Claims]:
+    """The claims with a lie in this family; each run is brought there once."""
+
+    @cache
+    def gpt() -> Claims:
+        liars = {"mallory": IN_THE_GPT[:5], "oscar": IN_THE_GPT[5:10], "trudy": IN_THE_GPT[10:]}
+        return open_claims(stage, tmp_path_factory.mktemp("gpt"), tiny_work(), liars)
+
+    @cache
+    def sparse() -> Claims:
+        return open_claims(stage, tmp_path_factory.mktemp("sparse"), sparse_work(), {"mallory": [Family.RANK]})
+
+    return lambda family: sparse() if family is Family.RANK else gpt()
+
+
+def check_refused(claims: Claims, game: Game, move: AnyMove, sender: str) -> None:
+    """The contract takes no such move, and says why."""
+    with pytest.raises(RejectedError) as refused:
+        claims.world.stage.chain.call(encode_move(claims.world.run.game, game.game_id, move), sender=sender)
+    assert refused.value.code in REFUSALS, refused.value
+
+
+def check_verdict(verdict: Verdict, loser: bytes, family: Family, lie: NodeLie) -> None:
+    """Who lost, how, and where."""
+    assert (verdict.loser, verdict.outcome, verdict.family) == (loser, Outcome.LEAF, family)
+    assert verdict.node == lie.node
+
+
+def check_money(claims: Claims, before: dict[bytes, int], verdict: Verdict, other: bytes, replies: int) -> None:
+    """The loser pays what the terms say, and nobody else's wealth changed."""
+    run, terms = claims.world.run, claims.world.run.charter.economics
+    refunds = replies * int(claims.world.stage.chain.call(run.game.functions.moveRefund()))
+    assert 0 < refunds < terms.challenge_bond
+    after = claims.wealth()
+    gains = {who: after[who] - before[who] for who in before if after[who] != before[who]}
+    if verdict.side is Side.DEFENDER:
+        bounty = terms.claim_lock * terms.bounty_ppm // 1_000_000
+        assert gains == {verdict.loser: refunds - terms.claim_lock, other: bounty - refunds}
+    else:
+        won = refunds + (terms.challenge_bond - refunds) // 2
+        assert gains == {verdict.loser: -terms.challenge_bond, other: won}
+
+
+@pytest.mark.parametrize("family", Family, ids=lambda f: f.name)
+def test_a_defender_whose_lie_begins_in_this_family_is_convicted_and_every_field_of_the_proof_counts(
+    claims_of: Callable[[Family], Claims], family: Family
+) -> None:
+    claims = claims_of(family)
+    name, ref, lie = claims.lie_of(family)
+    vera, liar, chain = claims.member("vera"), claims.member(name), claims.world.stage.chain
+    refused: dict[Move, int] = {}
+
+    def damage(game: Game, move: AnyMove) -> None:
+        for damaged in flipped(move) if move.kind in PROOFS else ():
+            check_refused(claims, game, damaged, vera.account.address)
+            refused[move.kind] = refused.get(move.kind, 0) + 1
+
+    with aside(claims):
+        before, first = claims.wealth(), chain.head().number + 1
+        game_id = claims.accuse(ref)
+        verdict, replies = claims.play(game_id, claims.player(liar), claims.player(vera), damage)
+        assert refused.keys() & {Move.PROVE_TERM, Move.PROVE_ROOT} or family in ONE_MOVE
+        check_verdict(verdict, liar.me, family, lie)
+        truth = claims.truth(ref, lie.step)
+        words = foretell(truth, lie, lie.data, truth.node_bytes(lie.step, lie.node), claims.arity)
+        assert (verdict.element, verdict.term, verdict.expected, verdict.claimed) == words
+        assert verdict.expected != verdict.claimed
+        check_money(claims, before, verdict, vera.me, replies)
+        assert claims.check_transactions(first, chain.head().number) > 2 * replies
+
+
+@pytest.mark.parametrize("family", Family, ids=lambda f: f.name)
+def test_a_challenger_that_lies_in_this_family_about_a_true_claim_loses(
+    claims_of: Callable[[Family], Claims], family: Family
+) -> None:
+    claims = claims_of(family)
+    ada, chain, ref = claims.member("ada"), claims.world.stage.chain, claims.ref("ada", 0)
+    job = claims.job(ref)
+    lie = lie_in(ada.compute, job, family, 1 + family % job.steps)
+    false = ada.compute.trace(job.program, job.lists, job.steps, lie.tamper)
+    with aside(claims):
+        before, first = claims.wealth(), chain.head().number + 1
+        game_id = claims.challenge_freelance(ref, false.state_root(job.steps))
+        verdict, replies = claims.play(game_id, claims.player(ada), claims.liar(claims.stranger, false))
+        check_verdict(verdict, claims.stranger.address, family, lie)
+        truth = claims.truth(ref, job.steps)
+        words = foretell(truth, lie, truth.node_bytes(lie.step, lie.node), lie.data, claims.arity)
+        assert (verdict.element, verdict.term, verdict.expected, verdict.claimed) == words
+        assert verdict.expected == verdict.claimed
+        check_money(claims, before, verdict, ada.me, replies)
+        assert claims.check_transactions(first, chain.head().number) > 2 * replies
+
+
+def test_a_slot_that_is_not_its_output_node_convicts_the_defender(claims_of: Callable[[Family], Claims]) -> None:
+    claims = claims_of(Family.OUTPUT)
+    name, ref, lie = claims.lie_of(Family.OUTPUT)
+    vera, liar, job = claims.member("vera"), claims.member(name), claims.job(ref)
+    false = liar.compute.trace(job.program, job.lists, job.steps, tamper_slot=lie.in_slot(job.program))
+    with aside(claims):
+        before = claims.wealth()
+        game_id = claims.accuse(ref)
+        verdict, replies = claims.play(game_id, claims.liar(liar.keys, false), claims.player(vera))
+        check_verdict(verdict, liar.me, Family.OUTPUT, lie)
+        check_slot(claims, verdict, lie, claims.truth(ref, lie.step).node_root(lie.step, lie.node))
+        assert verdict.expected != verdict.claimed
+        check_money(claims, before, verdict, vera.me, replies)
+
+
+def test_a_challenger_that_lies_about_a_slot_of_a_true_claim_loses(claims_of: Callable[[Family], Claims]) -> None:
+    claims = claims_of(Family.OUTPUT)
+    ada, ref = claims.member("ada"), claims.ref("ada", 0)
+    job = claims.job(ref)
+    lie = lie_in(ada.compute, job, Family.OUTPUT, job.steps)
+    false = ada.compute.trace(job.program, job.lists, job.steps, tamper_slot=lie.in_slot(job.program))
+    with aside(claims):
+        before = claims.wealth()
+        game_id = claims.challenge_freelance(ref, false.state_root(job.steps))
+        verdict, replies = claims.play(game_id, claims.player(ada), claims.liar(claims.stranger, false))
+        check_verdict(verdict, claims.stranger.address, Family.OUTPUT, lie)
+        check_slot(claims, verdict, lie, claims.truth(ref, job.steps).node_root(lie.step, lie.node))
+        assert verdict.expected == verdict.claimed
+        check_money(claims, before, verdict, ada.me, replies)
+
+
+def check_slot(claims: Claims, verdict: Verdict, lie: NodeLie, root: bytes) -> None:
+    """The verdict names the slot and the root that the reference computes for it."""
+    assert (verdict.term, verdict.element) == slot_of(claims.world.work.step, lie.node)
+    assert digest_of(verdict.expected) == root
