@@ -156,12 +156,14 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
     if node.target is operator.getitem:
         return _LOST if positional[0] is _LOST else positional[0][positional[1]]
     flat = torch.utils._pytree.tree_leaves(arguments)
-    if any(a is _LOST for a in flat) and node.target not in _SHAPE_ONLY:
-        return _LOST
     source = str(node.meta.get("stack_trace") or "unknown line")
+    rule = RULES.get(node.target)
+    if any(a is _LOST for a in flat) and node.target not in _SHAPE_ONLY:
+        if rule is None:
+            offenders[(str(node.target), "", source)] = None
+        return _LOST
     if _foldable(node, flat):
         return node.target(*positional, **arguments[1])
-    rule = RULES.get(node.target)
     try:
         if rule is None:
             raise Unsupported("")

@@ -103,10 +103,10 @@ def trace(function: Function, lists: Sequence[Sequence[Tensor]]) -> GraphModule:
         with (
             warnings.catch_warnings(),
             sdpa_kernel(SDPBackend.MATH),
-            torch.autograd.detect_anomaly(check_nan=False),
+            torch.autograd.set_detect_anomaly(True, check_nan=False),
             fx_traceback.preserve_node_meta(),
         ):
-            # Anomaly mode is what remembers forward lines; it says at every use that it is for debugging.
+            # Anomaly mode is what remembers forward lines; `detect_anomaly` would warn that it is for debugging.
             warnings.simplefilter("ignore")
             traced = _make_graph(flat, tensors)
             if any(_writes(node) for node in traced.graph.nodes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -20,6 +20,8 @@ app = typer.Typer(
     help="Train models on computers that nobody trusts, and prove what was computed.",
     epilog="Exit codes: " + ", ".join(f"{int(code)} {code.meaning}" for code in ExitCode) + ".",
 )
+
+INTERRUPTED: Final = "Interrupted; everything that this command started has ended."
 
 
 def _show_version(wanted: bool) -> None:
@@ -52,6 +54,7 @@ def _add_commands() -> None:
         key,
         ledger,
         model,
+        program,
         run,
         service,
     )
@@ -67,6 +70,7 @@ def _add_commands() -> None:
     app.add_typer(bundle.app, name="bundle")
     app.add_typer(dispute.app, name="dispute")
     app.add_typer(model.app, name="model")
+    app.add_typer(program.app, name="program")
     app.add_typer(economics.app, name="economics")
     app.add_typer(service.app, name="service")
     app.command("explain", epilog=explain.EPILOG)(explain.explain)
@@ -76,15 +80,20 @@ def _add_commands() -> None:
 
 def main() -> None:
     """Entry point: runs a command and turns errors into a sentence and an exit code."""
-    _add_commands()
     try:
+        _add_commands()
         app()
     except AssayError as error:
         _report(error)
         sys.exit(int(error.exit_code))
     except KeyboardInterrupt:
-        typer.echo("Interrupted.", err=True)
+        typer.echo(INTERRUPTED, err=True)
         sys.exit(int(ExitCode.INTERRUPTED))
+    except SystemExit as end:
+        # typer makes this of a Ctrl-C inside a command, without a word.
+        if end.code == int(ExitCode.INTERRUPTED):
+            typer.echo(INTERRUPTED, err=True)
+        raise
 
 
 def _report(error: AssayError) -> None:

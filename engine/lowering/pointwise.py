@@ -139,6 +139,21 @@ lowers(aten.bitwise_or.Tensor, aten.bitwise_or.Scalar)(_logical("logical_or", "b
 lowers(aten.bitwise_not.default)(_logical("logical_not", "bit_not"))
 
 
+def _shift(op: str) -> Any:
+    def rule(ctx: Context, x: Any, count: Any) -> Tensorlike:
+        if not isinstance(x, Strided | Fill) or x.dtype.value_type is not DType.I32:
+            raise Unsupported("a shift of anything but i32")
+        if not isinstance(count, int) or not 0 <= count < 32:
+            raise Unsupported("a shift by anything but a number from 0 to 31")
+        return ctx.apply(op, ctx.cast(x, DType.I32), count)
+
+    return rule
+
+
+lowers(aten.bitwise_left_shift.Tensor_Scalar, aten.__lshift__.Scalar)(_shift("shift_left"))
+lowers(aten.bitwise_right_shift.Tensor_Scalar, aten.__rshift__.Scalar)(_shift("shift_right"))
+
+
 @lowers(aten.bitwise_xor.Tensor, aten.bitwise_xor.Scalar)
 def _xor(ctx: Context, x: Any, y: Any) -> Tensorlike:
     if _computed(x, y) is DType.BOOL:

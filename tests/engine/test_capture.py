@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -387,3 +389,14 @@ def test_modules_with_buffers_and_ordinary_layers_are_captured():
 
     (ours,) = run_captured(f, X, *parameters)
     assert relative(ours, module(X).detach()) < 1e-3
+
+
+def test_capture_gives_no_warning():
+    def f(x: Tensor) -> tuple[Tensor, ...]:
+        w = x.detach().requires_grad_()
+        return torch.autograd.grad((w * w).sum(), (w,))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        captured(f, X)
+    assert not torch.is_anomaly_enabled()

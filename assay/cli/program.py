@@ -1,0 +1,209 @@
+"""`assay program`: a model of one's own as a program: capture it, read it, check it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from assay.cli.common import JsonOption, print_fields, print_json, print_table, talk
+
+app = typer.Typer(no_args_is_help=True, help="Programs captured from PyTorch modules of one's own.")
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A program file.")]
+SHOWN_LOSSES = 8
+
+
+@app.command(
+    "capture",
+    epilog="Example: assay program capture examples.own_model:factory --out own.program --json"
+    '  ->  {"files": [...], "root", "families": [...], "rounding": [...], "first_loss", ...}',
+)
+def capture(
+    factory: Annotated[
+        str,
+        typer.Argument(metavar="PACKAGE.MODULE:FACTORY", help="A function without arguments that returns a Recipe."),
+    ],
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="File to write; MODULE.program.")] = None,
+    tier: Annotated[str, typer.Option("--tier", metavar="TIER", help="fixed8, fixed14 or fixed22.")] = "fixed14",
+    calibrate: Annotated[
+        bool, typer.Option(help="Give operands that lose more than 1 % of a row on the first batch more bits.")
+    ] = True,
+    state: Annotated[
+        bool, typer.Option(help="Write the first state too, as the batch for `assay program check`.")
+    ] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn a module, loss and optimizer into a program: one whole training step with one meaning on every machine."""
+    from assay.programs.capture import capture_recipe, tier_of
+    from assay.programs.describe import program_document
+    from assay.programs.factory import load_recipe
+    from assay.programs.files import write_capture
+
+    tier_of(tier)
+    recipe = load_recipe(factory)
+    captured = capture_recipe(recipe, tier, calibrate=calibrate)
+    file = out or Path(factory.partition(":")[0].rsplit(".", 1)[-1] + ".program")
+    written = write_capture(captured, file, with_state=state)
+    document = program_document(captured.program, captured.report(), with_nodes=False)
+    document |= {"files": [str(path) for path in written], "first_loss": captured.first_loss}
+    document["state_root_after_one_step"] = "0x" + captured.after.hex()
+    if as_json:
+        print_json(document)
+        return
+    _print_head(document)
+    _print_rounding(document["rounding"])
+    talk.print(f"Read it: assay program show {file}. Check it: assay program check {file}.")
+
+
+@app.command(
+    "show",
+    epilog='Example: assay program show own.program --json  ->  {"root", "families": [...], "nodes": [...], ...}',
+)
+def show(
+    file: FileArgument,
+    nodes: Annotated[bool, typer.Option(help="List every node.")] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a program: slots, nodes with shapes and source lines, cost by family, what rounding costs."""
+    from assay.programs.describe import program_document
+    from assay.programs.files import read_program, read_report
+
+    program = read_program(file)
+    report = read_report(file, program)
+    document = program_document(program, report, with_nodes=nodes)
+    if as_json:
+        print_json(document)
+        return
+    _print_head(document)
+    _print_slots(document["slots"])
+    if nodes:
+        for row in _node_rows(document["nodes"]):
+            typer.echo(row)
+        typer.echo()
+    if document["rounding"] is None:
+        talk.print(f"No report of this program lies beside {file}: names, lines and rounding are unknown.")
+    else:
+        _print_rounding(document["rounding"])
+
+
+@app.command(
+    "check",
+    epilog='Example: assay program check own.program --json  ->  {"root", "well_formed": true, "rounding": [...], ...}',
+)
+def check(
+    file: FileArgument,
+    factory: Annotated[
+        str | None,
+        typer.Option(
+            "--factory", metavar="PACKAGE.MODULE:FACTORY", help="Where the batch comes from, if no file has it."
+        ),
+    ] = None,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Also compute every node by the slow reference (small programs).")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that a program is well formed, run it on the calibration batch, and report what rounding costs.
+
+    Exit code 6: ill-formed. 7: the state after the batch is another than at capture, or not finite.
+    """
+    from assay.programs.capture import rounding_document
+    from assay.programs.check import above_limit, check_on_batch, check_well_formed
+    from assay.programs.files import read_program, read_report, read_state
+    from assay.protocol.errors import NumericsError
+
+    program = read_program(file)
+    check_well_formed(program)
+    state = read_state(file, program) if factory is None else _state_of(factory)
+    found = check_on_batch(program, state, read_report(file, program), reference=reference)
+    rounding = [rounding_document(loss) for loss in found.rounding]
+    document: dict[str, Any] = {
+        "root": "0x" + program.root.hex(),
+        "well_formed": True,
+        "nodes": len(program.nodes),
+        "state_root_after_one_step": "0x" + found.after.hex(),
+        "seconds": round(found.seconds, 3),
+        "nodes_equal_to_reference": found.reference_nodes if reference else None,
+        "not_finite": found.not_finite,
+        "rounding": rounding,
+    }
+    if as_json:
+        print_json(document)
+    else:
+        print_fields({n: v for n, v in document.items() if n not in ("rounding", "not_finite") and v is not None})
+        _print_rounding(rounding)
+    if found.not_finite:
+        names = ", ".join(found.not_finite[:5])
+        raise NumericsError(
+            f"After one step {len(found.not_finite)} tensors hold NaN or infinity: {names}.",
+            code="NotFinite",
+            remedy="Look at the loss, the data and the learning rate in plain PyTorch first.",
+        )
+    for loss in above_limit(found.rounding)[:1]:
+        talk.print(
+            f"Operand {loss.side} of node {loss.node} loses {loss.share:.1%} of a row at {loss.bits} bits"
+            f" ({loss.source or 'unknown line'}): capture with calibration, or normalize it."
+        )
+
+
+def _state_of(factory: str) -> Any:
+    from assay.programs.factory import load_recipe
+    from assay.training.recipe import RecipeStep
+
+    return RecipeStep(load_recipe(factory)).state()
+
+
+def _print_head(document: dict[str, Any]) -> None:
+    nodes = sum(f["nodes"] for f in document["families"])
+    fields = {
+        "root": document["root"],
+        "nodes": nodes,
+        "inputs": " + ".join(map(str, document["inputs"])),
+        "outputs": " + ".join(map(str, document["outputs"])),
+        "iterable": "yes" if document["iterable"] else "no",
+        "tier": document["tier"] or "unknown",
+        "file": ", ".join(document.get("files", [])),
+        "first loss": document.get("first_loss", ""),
+    }
+    print_fields({n: v for n, v in fields.items() if v != ""})
+    rows = [
+        [f["family"], f["nodes"], f"{f['elements']:,}", f"{f['bytes']:,}", f"{f['work']:,}"]
+        for f in document["families"]
+    ]
+    print_table("", ["family", "nodes", "elements", "bytes", "operations"], rows)
+
+
+def _print_slots(slots: list[dict[str, Any]]) -> None:
+    rows = [[f"{s['list']}.{s['slot']}", s["name"], s["dtype"], s["dims"]] for s in slots]
+    print_table("", ["slot", "name", "type", "dims"], rows)
+
+
+def _node_rows(nodes: list[dict[str, Any]]) -> list[str]:
+    """One line per node, in columns."""
+    rows = []
+    for n in nodes:
+        dims = str(n["dims"]) + (f" over {n['reduced']}" if n["reduced"] else "")
+        reads = ", ".join(map(str, n["reads"]))
+        rows.append([str(n["node"]), n["family"], n["dtype"], dims, reads, n["what"], n["source"]])
+    widths = [min(max((len(row[c]) for row in rows), default=0), 60) for c in range(7)]
+    return ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _print_rounding(rounding: list[dict[str, Any]]) -> None:
+    """The operands that lose most."""
+    above = sum(bool(r.get("above_limit")) for r in rounding)
+    rows = [
+        [
+            r.get("node"),
+            r.get("side"),
+            r.get("bits"),
+            f"{r['worst_row']:.2e}",
+            f"{r.get('mean_row', 0):.2e}",
+            r.get("source"),
+        ]
+        for r in rounding[:SHOWN_LOSSES]
+    ]
+    title = f"Share of a row rounded to zero: {len(rounding)} operands, {above} above 1 %"
+    print_table(title, ["node", "side", "bits", "worst row", "mean row", "source"], rows)

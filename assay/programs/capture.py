@@ -1,0 +1,101 @@
+"""From a recipe to a program with names, source lines and a rounding report.
+
+captured = capture_recipe(recipe)
+Executor(captured.program).repeat(captured.state, 100)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from assay.engine import state_io
+from assay.engine.calibrate import LIMIT, Loss, calibrated, losses
+from assay.engine.capture import Captured, capture
+from assay.engine.executor import Executor
+from assay.engine.lowering.registry import FIXED8, FIXED14, FIXED22, Precision
+from assay.protocol.errors import UsageError
+from assay.protocol.program import Program
+from assay.training.recipe import Recipe, RecipeStep
+from assay.training.state import Lists
+
+TIERS: Final = {"fixed8": FIXED8, "fixed14": FIXED14, "fixed22": FIXED22}
+
+
+@dataclass(frozen=True)
+class CapturedRecipe:
+    """A program, the state that it starts from, and what is known of its nodes.
+
+    slots: names of the tensors of X and Y, per list. sources: the user's line per node. rounding: what each product's
+    operands lose on the first batch, the largest share first. after: root of the state one step later.
+    """
+
+    program: Program
+    state: Lists
+    slots: tuple[list[str], list[str], list[str]]
+    sources: dict[int, str]
+    rounding: list[Loss]
+    first_loss: float
+    after: bytes
+    tier: str
+
+    def report(self) -> dict[str, Any]:
+        """What is written beside the program file, as plain JSON."""
+        return {
+            "program": "0x" + self.program.root.hex(),
+            "tier": self.tier,
+            "slots": [list(part) for part in self.slots],
+            "sources": {str(k): line for k, line in sorted(self.sources.items()) if line},
+            "rounding": [rounding_document(loss) for loss in self.rounding],
+            "first_loss": self.first_loss,
+            "state_root": "0x" + state_io.state_root(self.state).hex(),
+            "state_root_after_one_step": "0x" + self.after.hex(),
+        }
+
+
+def capture_recipe(recipe: Recipe, tier: str = "fixed14", *, calibrate: bool = True) -> CapturedRecipe:
+    """The program of one step of a recipe.
+
+    tier: fixed8, fixed14 or fixed22. calibrate: operands that lose more than 1 % of a row on the first batch get more
+    bits.
+
+    Raises:
+        UsageError: UnknownTier.
+        CannotLowerError, UserError: the recipe has no exact form; all offenders are named with their lines.
+    """
+    step = RecipeStep(recipe)
+    state = step.state()
+    precision = tier_of(tier)
+    if calibrate:
+        captured, report = calibrated(step, state, precision)
+    else:
+        captured = capture(step, state, precision)
+        report = losses(captured, state)
+    return _finished(step, state, captured, report, tier)
+
+
+def tier_of(name: str) -> Precision:
+    """The precision of a tier's name. Raises UsageError (UnknownTier)."""
+    if name not in TIERS:
+        raise UsageError(f"There is no tier {name!r}.", code="UnknownTier", remedy=f"Choose one of {', '.join(TIERS)}.")
+    return TIERS[name]
+
+
+def _finished(step: RecipeStep, state: Lists, captured: Captured, report: list[Loss], tier: str) -> CapturedRecipe:
+    after = state_io.state_root(Executor(captured.program).run(state))
+    return CapturedRecipe(
+        captured.program, state, step.slot_names, dict(captured.sources), report, step.first_loss, after, tier
+    )
+
+
+def rounding_document(loss: Loss) -> dict[str, Any]:
+    """One operand's loss as plain JSON."""
+    return {
+        "node": loss.node,
+        "side": loss.side,
+        "bits": loss.bits,
+        "worst_row": loss.share,
+        "mean_row": loss.mean,
+        "above_limit": loss.share > LIMIT,
+        "source": loss.source,
+    }

@@ -1,0 +1,133 @@
+"""Files of a captured recipe: the program, and beside it what people want to know and the state that it starts from.
+
+    FILE                     the program, as stores and runs know it
+    FILE.json                names, source lines, rounding report
+    FILE.state.safetensors   the calibration batch: the first state, `list.slot` for each tensor
+
+The two beside it are conveniences: whoever reads them checks that they belong to the program.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from assay.engine import state_io
+from assay.engine.dtypes import TORCH
+from assay.programs.capture import CapturedRecipe
+from assay.protocol.errors import ConfigError, UsageError
+from assay.protocol.program import Program
+from assay.protocol.programfile import decode_program, encode_program
+
+MAX_REPORT: Final = 1 << 28
+
+
+def report_path(file: Path) -> Path:
+    """Where the report of a program file lies."""
+    return file.with_name(file.name + ".json")
+
+
+def state_path(file: Path) -> Path:
+    """Where the first state of a program file lies."""
+    return file.with_name(file.name + ".state.safetensors")
+
+
+def write_capture(captured: CapturedRecipe, file: Path, *, with_state: bool = True) -> list[Path]:
+    """Write program, report and state; returns what was written. Raises ConfigError (FileNotWritable)."""
+    from safetensors.torch import save_file
+
+    paths = [file, report_path(file)]
+    try:
+        file.write_bytes(encode_program(captured.program))
+        paths[1].write_text(json.dumps(captured.report(), indent=1), encoding="utf-8")
+        if with_state:
+            paths.append(state_path(file))
+            named = {f"{i}.{k}": t.clone() for i, part in enumerate(captured.state) for k, t in enumerate(part)}
+            save_file(named, paths[2], {"assay_root": state_io.state_root(captured.state).hex()})
+        else:
+            # The state of an earlier capture does not belong to this program.
+            state_path(file).unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{file} cannot be written ({error.strerror}).", code="FileNotWritable", remedy="Name another file."
+        ) from None
+    return paths
+
+
+def read_program(file: Path) -> Program:
+    """The program in a file. Raises ConfigError (FileUnreadable), MalformedError."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{file} cannot be read ({error.strerror}).",
+            code="FileUnreadable",
+            remedy="Name a file that `assay program capture` wrote.",
+        ) from None
+    return decode_program(data)
+
+
+def read_report(file: Path, program: Program) -> dict[str, Any] | None:
+    """The report beside a program file, if there is one and it is of this program."""
+    try:
+        path = report_path(file)
+        if path.stat().st_size > MAX_REPORT:
+            return None
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    is_ours = isinstance(document, dict) and document.get("program") == "0x" + program.root.hex()
+    return document if is_ours and _has_shape(document, program) else None
+
+
+def _has_shape(document: dict[str, Any], program: Program) -> bool:
+    """Whether the parts that commands read are what they expect."""
+    slots, sources, rounding = (document.get(name) for name in ("slots", "sources", "rounding"))
+    return (
+        isinstance(slots, list)
+        and [len(part) if isinstance(part, list) else -1 for part in slots] == list(program.inputs)
+        and isinstance(sources, dict)
+        and isinstance(rounding, list)
+        and all(isinstance(r, dict) and isinstance(r.get("worst_row"), int | float) for r in rounding)
+    )
+
+
+def read_state(file: Path, program: Program) -> list[list[Tensor]]:
+    """The calibration batch beside a program file.
+
+    Raises:
+        UsageError: BatchMissing. ConfigError: BatchUnreadable, when it is damaged or of another program.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = state_path(file)
+    if not path.exists():
+        raise UsageError(
+            f"There is no calibration batch beside {file}.",
+            code="BatchMissing",
+            remedy="Give --factory package.module:factory, or capture without --no-state.",
+        )
+    try:
+        named = load_file(path)
+        return [
+            [_slot(named[f"{i}.{k}"], program, node) for k, node in enumerate(nodes)]
+            for i, nodes in enumerate(program.input_nodes)
+        ]
+    except (OSError, KeyError, ValueError, SafetensorError) as error:
+        raise ConfigError(
+            f"{path} holds no state of this program ({type(error).__name__}).",
+            code="BatchUnreadable",
+            remedy="Capture the program again.",
+        ) from None
+
+
+def _slot(t: Tensor, program: Program, node: int) -> Tensor:
+    spec = program.specs[node]
+    if t.dtype is not TORCH[spec.dtype] or tuple(t.shape) != spec.dims or t.device != torch.device("cpu"):
+        raise ValueError(node)
+    return t

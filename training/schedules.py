@@ -1,0 +1,44 @@
+"""Learning-rate schedules inside the program: functions of the step that multiply the state's learning rate.
+
+A schedule is any function from the step (f32 [], counted from 0, exact up to 2^24) to a factor (f32 []) in PyTorch
+operations; those here are the usual ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+Schedule = Callable[[Tensor], Tensor]
+
+
+def warmup_cosine(warmup: int, total: int, floor: float = 0.0) -> Schedule:
+    """Linear from 1 / warmup to 1 over `warmup` steps, then half a cosine down to `floor` at step `total`."""
+
+    def factor(step: Tensor) -> Tensor:
+        curve = (torch.cos(_progress(step, warmup, total) * math.pi) + 1.0) * (0.5 * (1.0 - floor)) + floor
+        return torch.where(step < warmup, _rise(step, warmup), curve)
+
+    return factor
+
+
+def warmup_linear(warmup: int, total: int, floor: float = 0.0) -> Schedule:
+    """Linear from 1 / warmup to 1 over `warmup` steps, then linear down to `floor` at step `total`."""
+
+    def factor(step: Tensor) -> Tensor:
+        line = 1.0 - _progress(step, warmup, total) * (1.0 - floor)
+        return torch.where(step < warmup, _rise(step, warmup), line)
+
+    return factor
+
+
+def _rise(step: Tensor, warmup: int) -> Tensor:
+    return (step + 1.0) / float(max(warmup, 1))
+
+
+def _progress(step: Tensor, warmup: int, total: int) -> Tensor:
+    """0 at the end of the warm-up, 1 from step `total` on."""
+    return ((step - float(warmup)) / float(max(total - warmup, 1))).clamp(0.0, 1.0)
