@@ -1,13 +1,15 @@
-"""The stock-torch executor: runs a program on tensors, every bit as `protocol.reference` defines it.
+"""The executor: runs a program on tensors, every bit as `protocol.reference` defines it.
 
-Only operations that round once or are exact are used: add, sub, mul, div by a tensor, comparisons, integer operations,
-binary64 conversions. Sums are exact integers, so the number of threads and the order of additions do not matter.
+Nodes run by fused native kernels where these are built (`engine/fused`), else by stock torch. Only operations that
+round once or are exact are used: add, sub, mul, div by a tensor, comparisons, integer operations, binary64 conversions.
+Sums are exact integers, so the number of threads and the order of additions do not matter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 
 import torch
@@ -18,6 +20,8 @@ from assay.engine.dot import dot
 from assay.engine.dtypes import PROTOCOL, TORCH, from_bytes
 from assay.engine.floats import check_float_environment
 from assay.engine.freivalds import ProductWatch
+from assay.engine.fused.layout import kernels
+from assay.engine.fused.plan import Plan, own_memory
 from assay.engine.maps import scalar_map
 from assay.engine.reduce import Kernel
 from assay.protocol.errors import InvariantError, UserError
@@ -45,6 +49,13 @@ Hook = Callable[[int, Tensor], Tensor]
 """Given a node's index and value, returns the value that later nodes shall read."""
 
 
+class Kind(StrEnum):
+    """How nodes are run: all by stock torch, or by native kernels where there are any."""
+
+    STOCK = "stock"
+    FUSED = "fused"
+
+
 @dataclass(frozen=True)
 class _Step:
     kernel: Kernel
@@ -57,15 +68,28 @@ class _Step:
 class Executor:
     """Runs one program, as often as wanted; holds its constants and a plan, no state between runs.
 
-    `routes` says per dot node which exact product is used. careful: products by other routes than usual and sums by the
-    general kernels, for whoever is about to accuse: the bits are the same, the instructions are not.
+    kind: fused where the kernels are there, unless another is asked for; `reason` says why it is stock, `fallbacks`
+    which nodes stock torch computes all the same, and why. `routes` says per dot node which exact product is used.
+    careful: stock, products by other routes than usual and sums by the general kernels, for whoever is about to accuse:
+    the bits are the same, the instructions are not.
 
     Raises:
-        UserError: IllFormedProgram.
+        UserError: IllFormedProgram; NoNativeKernels, when fused is asked for and not there.
     """
 
-    def __init__(self, program: Program, *, careful: bool = False) -> None:
+    def __init__(self, program: Program, *, careful: bool = False, kind: Kind | None = None) -> None:
         self._is_careful = careful
+        native, self.reason = kernels()
+        if kind is Kind.FUSED and native is None:
+            raise UserError(
+                f"There are no native kernels here: {self.reason}.",
+                code="NoNativeKernels",
+                remedy="Run `make setup` where a C compiler is, or leave the kind open.",
+            )
+        if kind is Kind.STOCK or careful:
+            native, self.reason = None, "a careful run" if careful else "asked for"
+        self.kind = Kind.STOCK if native is None else Kind.FUSED
+        self._kernels: dict[int, Kernel] = {}
         self._watch = ProductWatch()
         found = violations(program)
         if found:
@@ -85,9 +109,17 @@ class Executor:
         for j in sorted(kept):
             if not isinstance(program.nodes[j], Const | Output):
                 dead.setdefault(max(last_use.get(j, j), j), []).append(j)
+        self._plan = None if native is None else Plan(program, native, self._kernel)
+        compiled = self._plan.compiled if self._plan else {}
+        self.fallbacks = dict(self._plan.reasons) if self._plan else {}
+        single = self._plan.single if self._plan else self._kernel
         self._steps = [
             _Step(
-                self._kernel(k, node), _exponents(node), node.spec.dims, TORCH[node.spec.dtype], tuple(dead.get(k, ()))
+                single(k) if k in compiled else self._kernel(k),
+                _exponents(node),
+                node.spec.dims,
+                TORCH[node.spec.dtype],
+                tuple(dead.get(k, ())),
             )
             for k, node in enumerate(program.nodes)
         ]
@@ -105,26 +137,30 @@ class Executor:
         self._check_inputs(inputs)
         check_float_environment()
         self._watch.begin()
+        flat = [own_memory(t) for part in inputs for t in part]
+        ends = self._watched(flat, hook) if hook is not None or self._plan is None else self._plan.run(flat)
+        check_float_environment()
+        found = iter(ends)
+        return [[next(found) for _ in range(size)] for size in self.program.outputs]
+
+    def _watched(self, flat: list[Tensor], hook: Hook | None) -> list[Tensor]:
+        """The outputs, node by node; every value is a tensor of its own that the hook may keep."""
         values: list[Tensor | None] = [None] * len(self._steps)
-        flat = [t for part in inputs for t in part]
-        for k, tensor in enumerate(flat):
-            values[k] = _own_memory(tensor)
+        values[: len(flat)] = flat
         altered: set[int] = set()
         first_output = len(self._steps) - sum(self.program.outputs)
         for k, step in enumerate(self._steps):
             if k >= len(flat):
                 kernel = self._careful(k) if altered and altered.intersection(step.exponents) else step.kernel
-                values[k] = _own_memory(kernel(values))  # type: ignore[arg-type]
+                values[k] = own_memory(kernel(values))  # type: ignore[arg-type]
             if hook is not None:
                 seen = hook(k, values[k])  # type: ignore[arg-type]
                 if seen is not values[k]:
                     altered.add(k)
-                    values[k] = _own_memory(self._checked(k, step, seen))
+                    values[k] = own_memory(self._checked(k, step, seen))
             for j in step.dead:
                 values[j] = None
-        check_float_environment()
-        ends = iter(values[first_output:])
-        return [[next(ends) for _ in range(size)] for size in self.program.outputs]  # type: ignore[misc]
+        return values[first_output:]  # type: ignore[return-value]
 
     def repeat(self, inputs: Lists, steps: int) -> list[list[Tensor]]:
         """The state after several steps of a program whose Y is its X."""
@@ -166,7 +202,13 @@ class Executor:
             raise InvariantError(f"A hook returned {value.dtype} {list(value.shape)} for node {k}.")
         return value
 
-    def _kernel(self, k: int, node: Node) -> Kernel:
+    def _kernel(self, k: int) -> Kernel:
+        """How stock torch computes a node; the same function whenever it is asked for."""
+        if k not in self._kernels:
+            self._kernels[k] = self._made(k, self.program.nodes[k])
+        return self._kernels[k]
+
+    def _made(self, k: int, node: Node) -> Kernel:
         match node:
             case Input():
                 return lambda values: values[k]
@@ -210,8 +252,3 @@ def _exponents(node: Node) -> tuple[int, ...]:
             return (node.exponent.node,)
         case _:
             return ()
-
-
-def _own_memory(t: Tensor) -> Tensor:
-    """The tensor, contiguous and at the start of its memory, as readers of strided views need it."""
-    return t if t.is_contiguous() and t.storage_offset() == 0 else t.clone(memory_format=torch.contiguous_format)
