@@ -13,7 +13,15 @@ from collections.abc import Callable
 from typing import Final
 
 from assay.ledger.chain import Chain
-from assay.ledger.heartbeat import Heartbeat, Pulse, earliest_deadline, is_quiet, read_heartbeats
+from assay.ledger.heartbeat import (
+    Activity,
+    Heartbeat,
+    Pulse,
+    earliest_deadline,
+    is_at_rest,
+    is_quiet,
+    read_heartbeats,
+)
 from assay.ledger.store import SlotStore
 from assay.protocol.types import Address
 
@@ -35,14 +43,19 @@ class Timekeeper:
         self._chain, self._slots, self._run, self._own, self._clock = chain, slots, run, own, clock
         self._pulse = Pulse(clock)
         self._busy_since: dict[Address, float] = {}
+        self.strangers_work = False
+        """Whether, at the last tick, a living stranger did or waited for anything."""
 
     def tick(self) -> int | None:
         """Moves time if that is due; returns the new chain time."""
         head = self._chain.head()
-        living = self._pulse.alive(read_heartbeats(self._slots, self._run))
-        if not self._own <= living.keys():
-            return None  # a child that has not spoken yet, or is silent: its process decides, not the clock
+        beats = read_heartbeats(self._slots, self._run)
+        living = self._pulse.alive(beats)
         waited = [beat for beat in living.values() if not self._given_up(beat, head.number)]
+        self.strangers_work = any(b.actor not in self._own and not is_at_rest(b, head.number) for b in waited)
+        done = {actor for actor, beat in beats.items() if beat.activity is Activity.DONE}
+        if not self._own <= living.keys() | done:
+            return None  # a child that has not spoken yet, or is silent: its process decides, not the clock
         if not waited or not is_quiet(waited, head.number) or self._pending():
             return None
         target = earliest_deadline(waited, head.timestamp)

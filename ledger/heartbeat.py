@@ -193,6 +193,13 @@ def is_quiet(beats: Iterable[Heartbeat], head: int) -> bool:
     return all(beat.activity is Activity.IDLE and beat.head >= head for beat in waiting)
 
 
+def is_at_rest(beat: Heartbeat, head: int) -> bool:
+    """Whether an actor does nothing at this head and waits for nothing."""
+    if beat.activity is Activity.DONE:
+        return True
+    return beat.activity is Activity.IDLE and beat.head >= head and beat.deadline is None
+
+
 def earliest_deadline(beats: Iterable[Heartbeat], now: int) -> int | None:
     """The earliest chain time after `now` that somebody waits for; None when nobody waits for anything."""
     times = [b.deadline for b in beats if b.activity is not Activity.DONE and b.deadline is not None]

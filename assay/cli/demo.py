@@ -76,7 +76,7 @@ def demo(
 
 
 def _serve(scene: Scene) -> None:
-    """The explorer over what was kept, until Ctrl-C."""
+    """The explorer over what was kept, until Ctrl-C, which is the good end of it."""
     from assay.explorer import serve
 
     server = serve(scene.run, scene.store, port=0, names={a: name for name, a in scene.addresses.items()})
@@ -86,5 +86,7 @@ def _serve(scene: Scene) -> None:
     try:
         while scene.node.is_running:
             time.sleep(0.2)
+    except KeyboardInterrupt:
+        talk.print(f"kept in {scene.stage.folder}")
     finally:
         server.close()

@@ -20,7 +20,7 @@ from assay.demo.lines import line
 from assay.demo.meter import Meter
 from assay.demo.stage import Player, Stage
 from assay.ledger.chain import Chain
-from assay.ledger.heartbeat import Activity, Heartbeat, read_heartbeats
+from assay.ledger.heartbeat import Activity, Heartbeat, is_at_rest, read_heartbeats
 from assay.ledger.index import Index
 from assay.ledger.node import Node
 from assay.ledger.process import stop
@@ -29,14 +29,17 @@ from assay.ledger.scratch import ScratchDir
 from assay.ledger.store import BlobStore, open_store
 from assay.protocol.errors import DeadlineError, UnavailableError
 from assay.protocol.types import Address
-from assay.timekeeper import Timekeeper
+from assay.timekeeper import STRANGER_LIMIT_S, Timekeeper
 from assay.training.presets import preset as preset_of
 
 POLL_S: Final = 0.05
 LOOK_EVERY_S: Final = 0.25
 WEIGH_EVERY_S: Final = 1.0
-STUCK_AFTER_S: Final = 60.0
+STUCK_AFTER_S: Final = 1.5 * STRANGER_LIMIT_S
 """Nothing on chain and nobody busy for so long: something is wrong, and waiting longer will not mend it."""
+
+ACTOR_GRACE_S: Final = 2.0
+"""An actor that is told to end finishes what it sends; whatever takes longer is safe to kill."""
 
 REVENUE: Final = 1000 * TOKEN
 GAS_EACH: Final = "10"
@@ -127,7 +130,7 @@ def open_scene(options: Options, talk: Callable[[str], None]) -> Iterator[Scene]
             try:
                 yield scene
             finally:
-                stop(list(processes.values()))
+                stop(list(processes.values()), grace_s=ACTOR_GRACE_S)
     finally:
         if scratch is not None:
             scratch.remove()
@@ -162,9 +165,9 @@ def post(scene: Scene) -> None:
         words += ["--pay"]
     posted = stage.run(*words)
     scene.attach(str(posted["run"]))
-    if options.verbose:
-        for command in stage.join_commands():
-            scene.talk(f"to join: {command}")
+    scene.talk("a stranger joins with these commands, and is seated when the next round opens:")
+    for command in stage.join_commands(tokens(_stake(scene, Player("solver", "me")))):
+        scene.talk(f"  {command}")
 
 
 def join(scene: Scene) -> None:
@@ -184,12 +187,16 @@ def join(scene: Scene) -> None:
 
 
 def watch(scene: Scene) -> None:
-    """Moves time until every actor has nothing left to do. Raises UnavailableError (ActorDied), DeadlineError."""
+    """Moves time until no actor of the demo has anything left to do, nor any stranger that took part.
+
+    Raises UnavailableError (ActorDied), DeadlineError (DemoStuck).
+    """
     keeper = Timekeeper(
         scene.chain, scene.store, scene.run.address, frozenset(scene.addresses[p.name] for p in scene.cast.players)
     )
     last_head, last_change = -1, time.monotonic()
     looked = weighed = 0.0
+    rested: float | None = None
     beats: dict[Address, Heartbeat] = {}
     while True:
         now = time.monotonic()
@@ -203,7 +210,9 @@ def watch(scene: Scene) -> None:
             _check_alive(scene)
             if any(beat.activity is Activity.BUSY for beat in beats.values()):
                 last_change = now
-            if is_over(scene, beats):
+            rested = (rested or now) if is_over(scene, beats) else None
+            # Strangers end what they began, if they do not take forever over it.
+            if rested is not None and (not keeper.strangers_work or now - rested > STRANGER_LIMIT_S):
                 return
         if now - weighed >= WEIGH_EVERY_S:
             weighed = now
@@ -224,13 +233,7 @@ def is_over(scene: Scene, beats: dict[Address, Heartbeat]) -> bool:
     if len(state.rounds) < scene.run.charter.rounds:
         return False
     own = [beats.get(scene.addresses[p.name]) for p in scene.cast.players]
-    return all(beat is not None and _is_at_rest(beat, state.head.number) for beat in own)
-
-
-def _is_at_rest(beat: Heartbeat, head: int) -> bool:
-    if beat.activity is Activity.DONE:
-        return True
-    return beat.activity is Activity.IDLE and beat.head >= head and beat.deadline is None
+    return all(beat is not None and is_at_rest(beat, state.head.number) for beat in own)
 
 
 def settle(scene: Scene) -> None:

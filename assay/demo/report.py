@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 from eth_utils.address import to_checksum_address
 
 from assay.demo.play import Scene
+from assay.demo.stage import TORCH_CACHE
 from assay.ledger.objects import Objects
 from assay.ledger.records import CommitmentRecord, GameRecord, RunState
 from assay.posting import read_card, read_corpus
@@ -39,7 +42,7 @@ class Quality:
 def report(scene: Scene, quality: Quality) -> dict[str, Any]:
     """The document that `assay demo --json` prints."""
     state, run = scene.index.state, scene.run
-    players = {p.name: scene.addresses[p.name] for p in scene.cast.players}
+    owners = [scene.addresses[p.name] for p in scene.cast.players] + strangers(scene)
     cpu = {kind: round(seconds, 3) for kind, seconds in scene.meter.seconds.items()}
     eager = quality.eager_step_cpu * trained_steps(state) * run.charter.training.steps_per_round
     return {
@@ -55,12 +58,11 @@ def report(scene: Scene, quality: Quality) -> dict[str, Any]:
         "slashed": [slashed_entry(state, g) for g in ordered(state) if g.convicted and g.bounty + g.burned],
         "disputes": [dispute_entry(scene, g) for g in ordered(state) if g.is_over],
         "shares": {
-            to_checksum_address(a): _ask(scene, run.shares.functions.balanceOf(to_checksum_address(a)))
-            for a in players.values()
+            to_checksum_address(a): _ask(scene, run.shares.functions.balanceOf(to_checksum_address(a))) for a in owners
         },
         "earned": earned(scene),
         "revenue": scene.revenue_paid,
-        "claimed": {to_checksum_address(a): _claimed(scene, a) for a in players.values()},
+        "claimed": claimed(scene, owners),
         "conservation_difference": conservation_difference(scene),
         "cpu_seconds": cpu,
         "wall_seconds": round(time.monotonic() - scene.started, 1),
@@ -77,6 +79,24 @@ def earned(scene: Scene) -> dict[str, int]:
         event = run.settlement.events[name]
         for log in run.chain.read(partial(event.get_logs, from_block=0)):
             paid[log["args"][who]] = paid.get(log["args"][who], 0) + int(log["args"][amount])
+    return paid
+
+
+def strangers(scene: Scene) -> list[Address]:
+    """Whoever held a seat or registered beside the demo's own actors, sorted."""
+    state = scene.index.state
+    seated = {holder for record in state.rounds for holder in record.roster if holder is not None}
+    everybody = seated | state.attesters.keys() | set(state.holders.values())
+    return sorted(everybody - set(scene.addresses.values()))
+
+
+def claimed(scene: Scene, owners: Iterable[Address] = ()) -> dict[str, int]:
+    """Wei of revenue paid out, to these owners and to whoever else claimed."""
+    run = scene.run
+    paid: dict[str, int] = {to_checksum_address(a): 0 for a in owners}
+    for event in run.chain.read(lambda: run.revenue.events.Claimed.get_logs(from_block=0)):
+        owner = event["args"]["owner"]
+        paid[owner] = paid.get(owner, 0) + int(event["args"]["amount"])
     return paid
 
 
@@ -161,6 +181,17 @@ def final_parameters(state: RunState, genesis: Digest) -> Digest:
 
 def judge_model(scene: Scene) -> Quality:
     """Loads the weights that the chain names into the stock PyTorch module and evaluates them."""
+    before = os.environ.get(TORCH_CACHE)
+    os.environ[TORCH_CACHE] = scene.stage.environment[TORCH_CACHE]
+    try:
+        return _judge_model(scene)
+    finally:
+        del os.environ[TORCH_CACHE]
+        if before is not None:
+            os.environ[TORCH_CACHE] = before
+
+
+def _judge_model(scene: Scene) -> Quality:
     import torch
 
     from assay.engine.state_io import tensor_from_bytes
@@ -208,16 +239,7 @@ def conservation_difference(scene: Scene) -> int:
     books = sum(int(v) for v in run.chain.call(run.vault.functions.totals()))
     vault = _ask(scene, run.token.functions.balanceOf(run.vault.address)) - books
     held = _ask(scene, run.token.functions.balanceOf(run.revenue.address))
-    claimed = sum(_claimed(scene, a) for a in scene.addresses.values())
-    return vault + held - (scene.revenue_paid - claimed)
-
-
-def _claimed(scene: Scene, who: Address) -> int:
-    run = scene.run
-    events = run.chain.read(
-        lambda: run.revenue.events.Claimed.get_logs(from_block=0, argument_filters={"owner": to_checksum_address(who)})
-    )
-    return sum(int(e["args"]["amount"]) for e in events)
+    return vault + held - (scene.revenue_paid - sum(claimed(scene).values()))
 
 
 def _ask(scene: Scene, function: Any) -> int:

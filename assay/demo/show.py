@@ -12,7 +12,7 @@ from rich.text import Text
 
 from assay.cli.common import tokens
 from assay.demo.play import Scene
-from assay.demo.report import Quality
+from assay.demo.report import Quality, strangers
 
 Print = Callable[[str | ConsoleRenderable], None]
 
@@ -39,17 +39,17 @@ def _ledger(scene: Scene, document: dict[str, Any]) -> Table:
     for column in ("stake", "earned", "slashed", "shares", "claimed"):
         table.add_column(column, justify="right")
     run = scene.run
-    for player in scene.cast.players:
-        who = to_checksum_address(scene.addresses[player.name])
+    people = [(p.name, scene.addresses[p.name]) for p in scene.cast.players]
+    people += [(f"0x{address.hex()[:8]}…", address) for address in strangers(scene)]
+    for name, address in people:
+        who = to_checksum_address(address)
         slashed = sum(entry["amount"] for entry in document["slashed"] if entry["address"] == who)
         free = int(run.chain.call(run.vault.functions.free(who)))
-        bond = 0
-        if player.role != "solver":
-            attester = run.chain.call(run.audit.functions.attesterOf(who))
-            bond = int(attester["stake"] if isinstance(attester, dict) else attester[1])
+        attester = run.chain.call(run.audit.functions.attesterOf(who))
+        bond = int(attester["stake"] if isinstance(attester, dict) else attester[1])
         earned, shares, claimed = (document[name].get(who, 0) for name in ("earned", "shares", "claimed"))
         cells = (_rounded(amount) for amount in (free + bond, earned, slashed, shares, claimed))
-        table.add_row(player.name, *cells, style="red" if slashed else "")
+        table.add_row(name, *cells, style="red" if slashed else "")
     return table
 
 

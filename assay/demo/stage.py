@@ -10,10 +10,11 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from assay.ledger.process import spawn
+from assay.ledger.process import spawn, stop
 from assay.protocol.errors import (
     AssayError,
     CancelledError,
@@ -30,6 +31,9 @@ from assay.protocol.errors import (
 
 COMMAND_LIMIT_S: Final = 240.0
 PARALLEL: Final = 2
+TORCH_CACHE: Final = "TORCHINDUCTOR_CACHE_DIR"
+"""Where torch makes a folder for its compiler, used or not: in the common place for temporary files unless told."""
+
 PASSWORD: Final = "demo"
 """The demo's keys protect nothing: test tokens on a private chain."""
 
@@ -83,6 +87,9 @@ class Stage:
         self._password.write_text(PASSWORD)
         self._password.chmod(0o600)
         self._talk = talk
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._is_halted = False
+        self._numbers = count(1)
         self.environment: Environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "ETH_"))},
             **{
@@ -98,6 +105,7 @@ class Stage:
             # Every process uses one thread: they share the cores, and bits do not depend on it.
             "OMP_NUM_THREADS": "1",
             "MKL_NUM_THREADS": "1",
+            TORCH_CACHE: str(folder / "torch"),
         }
 
     def name_run(self, address: str) -> None:
@@ -105,17 +113,9 @@ class Stage:
         self.environment["ASSAY_RUN"] = address
 
     def run(self, *words: str) -> dict[str, Any]:
-        """The JSON that a command prints. Raises CommandFailed with what the command said."""
+        """The JSON that a command prints. Raises the error that the command ended with, or CommandFailed."""
         self._show(words)
-        done = subprocess.run(
-            [sys.executable, "-m", "assay", *words, "--json"],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_LIMIT_S,
-            stdin=subprocess.DEVNULL,
-            cwd=self.folder,
-        )
+        done = self._complete(words)
         if done.returncode != 0:
             raise _error_of(words, done)
         try:
@@ -127,7 +127,33 @@ class Stage:
     def run_all(self, commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         """Several independent commands, a few at a time; the results in their order."""
         with ThreadPoolExecutor(PARALLEL) as pool:
-            return list(pool.map(lambda words: self.run(*words), commands))
+            try:
+                return list(pool.map(lambda words: self.run(*words), commands))
+            except BaseException:
+                # Leaving the pool waits for its threads, and they for their commands.
+                self._is_halted = True
+                stop(list(self._running))
+                raise
+
+    def _complete(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Runs a command to its end; it ends at once where this is interrupted, and with this process."""
+        log = self.logs / f"{next(self._numbers):02}-{words[0]}-{words[1]}.log"
+        start = log.stat().st_size if log.exists() else 0
+        argv = [sys.executable, "-m", "assay", *words, "--json"]
+        child = spawn(argv, log=log, env=self.environment, cwd=self.folder, pipe_stdout=True)
+        self._running.add(child)
+        try:
+            if self._is_halted:
+                raise CancelledError("The demo was interrupted.", code="Halted")
+            said, _ = child.communicate(timeout=COMMAND_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            limit = f"{COMMAND_LIMIT_S:g} s"
+            raise DeadlineError(f"`assay {shlex.join(words)}` took longer than {limit}.", code="CommandSlow") from None
+        finally:
+            stop([child])
+            self._running.discard(child)
+        errors = log.read_bytes()[start:].decode(errors="replace")
+        return subprocess.CompletedProcess(argv, child.returncode, said.decode(errors="replace"), errors)
 
     def start(self, player: Player, *options: str) -> subprocess.Popen[bytes]:
         """Starts an actor by the command a person would type; it ends with this process, however that ends."""
@@ -148,15 +174,15 @@ class Stage:
         except OSError:
             return ""
 
-    def join_commands(self) -> list[str]:
-        """What a stranger types to take part."""
+    def join_commands(self, stake: str) -> list[str]:
+        """What a stranger types to take part as a solver; `stake` is an amount of tokens that lasts for the run."""
         exports = ("ETH_RPC_URL", "ASSAY_STORE", "ASSAY_RUN")
         return [
             "export " + " ".join(f"{name}={shlex.quote(self.environment[name])}" for name in exports),
-            "assay key new me --json",
-            f"ETH_PASSWORD={shlex.quote(str(self._password))} assay ledger faucet ADDRESS --tokens 1000 "
+            "assay key new me --kdf pbkdf2 --json",
+            f"ETH_PASSWORD={shlex.quote(str(self._password))} assay ledger faucet ADDRESS --tokens {stake} "
             f"--key faucet --keys-dir {shlex.quote(str(self.keys_dir))}",
-            "assay ledger stake 500 --key me --yes",
+            f"assay ledger stake {stake} --key me --yes",
             "assay solver start --key me --data-dir ./me",
         ]
 

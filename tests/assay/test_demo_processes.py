@@ -8,12 +8,10 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from eth_utils.address import to_checksum_address
 
@@ -21,6 +19,7 @@ from assay.demo import play
 from assay.demo.cast import Cheat
 from assay.demo.report import Quality, judge_model, report
 from assay.ledger.chain import CALLDATA_CAP, TRANSACTION_GAS_CAP
+from tests.assay.demos import Demo, running, wait_for_nothing
 
 MOVE_GAS_CAP = 1_000_000
 SEED = int(os.environ.get("ASSAY_TEST_SEED", "20261120"))
@@ -139,23 +138,6 @@ def test_when_nobody_cheats_nobody_is_slashed_and_two_busy_loops_make_nobody_lat
             loop.wait()
 
 
-def _demo(folder: Path) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"TMPDIR": str(folder)}
-    command = [sys.executable, "-m", "assay", "demo", "--preset", "tiny", "--quiet"]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def _remains(folder: Path) -> list[str]:
-    """Processes that work in a folder, and what lies in it."""
-    mark = str(folder)
-    found = [name.name for name in folder.iterdir()]
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if process.status() != psutil.STATUS_ZOMBIE and mark in process.environ().get("TMPDIR", ""):
-                found.append(" ".join(process.cmdline()))
-    return found
-
-
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("ending", [signal.SIGKILL] * 10 + [signal.SIGINT])
@@ -163,14 +145,12 @@ def test_a_demo_that_is_killed_at_a_random_moment_leaves_no_process_port_or_fold
     tmp_path: Path, ending: signal.Signals, request: pytest.FixtureRequest
 ) -> None:
     moment = random.Random(f"{SEED} {request.node.name}").uniform(0.5, 30.0)
-    demo = _demo(tmp_path)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        demo.wait(timeout=moment)
-    demo.send_signal(ending)
-    demo.wait(timeout=20)
-    end = time.monotonic() + 5.0
-    while (left := _remains(tmp_path)) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert left == [], f"seed {SEED}, killed after {moment:.1f} s"
+    demo = Demo(tmp_path, "--quiet")
+    with running(demo):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            demo.process.wait(timeout=moment)
+        demo.process.send_signal(ending)
+        demo.process.wait(timeout=20)
+        assert wait_for_nothing(tmp_path) == [], f"seed {SEED}, killed after {moment:.1f} s"
     if ending is signal.SIGINT:
-        assert demo.returncode in (130, 0)
+        assert demo.process.returncode in (130, 0)

@@ -10,7 +10,7 @@ import pytest
 from eth_account import Account
 
 from assay.ledger.chain import Chain, address_of
-from assay.ledger.heartbeat import Activity, Heart
+from assay.ledger.heartbeat import DEAD_AFTER_S, Activity, Heart
 from assay.ledger.node import Node
 from assay.ledger.store import BlobStore, open_store
 from assay.protocol.types import Address
@@ -98,3 +98,48 @@ def test_a_silent_stranger_holds_nobody_up_but_a_silent_child_does(world: World)
     assert keeper.tick() is None  # the child is silent as well
     heart.say(head.number, Activity.IDLE, head.timestamp + 900)
     assert keeper.tick() == head.timestamp + 900
+
+
+def test_time_goes_on_for_a_stranger_when_the_runners_own_actors_have_ended(world: World) -> None:
+    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    head = world.chain.head()
+    heart.say(head.number, Activity.DONE, None, "stopped")
+    other.say(head.number, Activity.IDLE, head.timestamp + 900)
+    assert keeper.tick() == head.timestamp + 900
+    # Its process is gone, so no message is new any more; that is no silence to wait for.
+    world.clock.now = DEAD_AFTER_S + 1
+    other.say(world.chain.head().number, Activity.IDLE, head.timestamp + 1800)
+    assert keeper.tick() == head.timestamp + 1800
+
+
+@pytest.mark.parametrize(
+    ("activity", "waits_s", "works"),
+    [
+        (Activity.BUSY, None, True),
+        (Activity.IDLE, 900, True),
+        (Activity.IDLE, None, False),
+        (Activity.DONE, None, False),
+    ],
+)
+def test_a_stranger_works_while_it_does_or_waits_for_something(
+    world: World, activity: Activity, waits_s: int | None, works: bool
+) -> None:
+    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    head = world.chain.head()
+    heart.say(head.number, Activity.IDLE)
+    other.say(head.number, activity, None if waits_s is None else head.timestamp + waits_s)
+    keeper.tick()
+    assert keeper.strangers_work is works
+
+
+def test_a_stranger_that_is_behind_works_and_one_that_died_does_not(world: World) -> None:
+    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    head = world.chain.head()
+    other.say(head.number, Activity.IDLE)
+    world.chain.rpc("evm_mine")
+    keeper.tick()
+    assert keeper.strangers_work
+    world.clock.now = DEAD_AFTER_S + 1
+    heart.say(head.number + 1, Activity.IDLE)
+    keeper.tick()
+    assert not keeper.strangers_work
