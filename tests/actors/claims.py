@@ -18,6 +18,9 @@ from assay.ledger.chain import CALLDATA_CAP, TRANSACTION_GAS_CAP
 from assay.ledger.games import Game, GamePlayer, ref_to_chain
 from assay.ledger.keystore import ActorKeys
 from assay.ledger.member import Member
+from assay.ledger.run import Run
+from assay.ledger.store import open_store
+from assay.posting import post_run
 from assay.protocol.claims import ClaimRef, challenge_commitment
 from assay.protocol.digests import ZERO
 from assay.protocol.game_moves import AnyMove
@@ -28,7 +31,7 @@ from assay.protocol.trace import ReferenceTrace, Trace
 from assay.protocol.types import Address, Digest
 from assay.solver.agent import SolverAgent
 from tests.actors.families import LiesInNodes, NodeLie
-from tests.actors.world import Stage, Work, World, new_world
+from tests.actors.world import Stage, World, fill_escrow, tiny_prepared, tiny_work
 
 MOVE_GAS = 1_000_000
 """No move of a game may need more."""
@@ -158,9 +161,17 @@ class Claims:
         return count
 
 
-def open_claims(stage: Stage, folder: Path, work: Work, liars: Mapping[str, Sequence[Family]]) -> Claims:
+def posted_world(stage: Stage, folder: Path) -> World:
+    """A run of the `tiny` preset, published and deployed by the very code behind `assay run post`, as in the demo."""
+    store = open_store(folder / "store")
+    address = post_run(stage.chain, stage.sponsor, store, tiny_prepared(), name="families", rounds=1, token=stage.token)
+    run = Run(stage.chain, address)
+    fill_escrow(stage, run)
+    return World(stage, folder, tiny_work(), run, store)
+
+
+def open_claims(world: World, liars: Mapping[str, Sequence[Family]]) -> Claims:
     """A round that everybody took part in, up to where its claims can be challenged and nobody has done so."""
-    world = new_world(stage, folder, work, rounds=1)
     founders = {"first_seats": 1 + len(liars), "first_verifiers": 1}
     # The verifier steps first, so that everybody after it sees what it revealed before it accuses anybody.
     vera = world.verifier("vera", **founders)

@@ -31,7 +31,7 @@ from assay.ledger.objects import Objects, root_of_list
 from assay.ledger.records import GameRecord, RunState
 from assay.ledger.run import Run
 from assay.ledger.store import BlobStore, open_store
-from assay.posting import prepare
+from assay.posting import Prepared, prepare
 from assay.protocol.charter import Charter, ProgramRef
 from assay.protocol.program import Program
 from assay.protocol.tensors import TensorSpec, tensor_root
@@ -85,10 +85,16 @@ def small_work() -> Work:
 
 
 @cache
-def tiny_work() -> Work:
-    """The captured step of the `tiny` preset, a character GPT with AdamW, on a page of text."""
+def tiny_prepared() -> Prepared:
+    """What a run of the `tiny` preset starts from, a character GPT with AdamW, on a page of text."""
     text = "\n".join(f"{n} times {n} is {n * n}, and half of it is {n * n / 2}." for n in range(120))
-    prepared = prepare(TINY, text)
+    return prepare(TINY, text)
+
+
+@cache
+def tiny_work() -> Work:
+    """The same as work: its captured programs and the bytes that they start from."""
+    prepared = tiny_prepared()
     optimizer = preset_step(TINY, len(prepared.corpus.vocabulary)).optimizer.blank(list(prepared.parameters))
     lists = to_lists_of_bytes([list(prepared.parameters), optimizer, [prepared.corpus.train]])
     rate = prepared.genesis.learning_rate
@@ -299,13 +305,18 @@ def new_world(
     charter = change(make_test_charter(stage, work, rounds))
     publish(Objects(store), work)
     run = deploy_run(stage.chain, stage.sponsor, charter, stage.arbiter)
+    fill_escrow(stage, run)
+    return World(stage, folder, work, run, store)
+
+
+def fill_escrow(stage: Stage, run: Run) -> None:
+    """The sponsor pays for work and wages."""
     escrow = 100 * STAKE
     token = stage.chain.contract("TestToken", stage.token)
     stage.chain.send(stage.sponsor, token.functions.mint(stage.sponsor.address, escrow))
     stage.chain.send(stage.sponsor, token.functions.approve(run.vault.address, escrow))
     stage.chain.send(stage.sponsor, run.vault.functions.deposit(escrow))
     stage.chain.send(stage.sponsor, run.settlement.functions.fund(escrow))
-    return World(stage, folder, work, run, store)
 
 
 def make_test_charter(stage: Stage, work: Work, rounds: int) -> Charter:
