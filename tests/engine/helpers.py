@@ -9,7 +9,7 @@ from torch import Tensor
 
 from assay.engine.capture import Captured, capture
 from assay.engine.dtypes import from_bytes, to_bytes
-from assay.engine.executor import Executor
+from assay.engine.executor import Executor, Kind
 from assay.engine.lowering.registry import FIXED14, Precision
 from assay.protocol.nodes import Input, Output
 from assay.protocol.program import Program
@@ -26,21 +26,21 @@ def tensors_of(program: Program, state: Sequence[Sequence[bytes]]) -> list[list[
     ]
 
 
-def all_values(program: Program, inputs: Lists) -> list[bytes]:
-    """The canonical bytes of every node's value by the stock-torch executor; inputs as they are."""
+def all_values(program: Program, inputs: Lists, kind: Kind | None = None) -> list[bytes]:
+    """The canonical bytes of every node's value by an executor; inputs as they are."""
     found: dict[int, bytes] = {}
 
     def see(k: int, value: Tensor) -> Tensor:
         found[k] = to_bytes(value)
         return value
 
-    Executor(program).run(inputs, see)
+    Executor(program, kind=kind).run(inputs, see)
     return [found[k] for k in range(len(program.nodes))]
 
 
-def differing_nodes(program: Program, inputs: Lists) -> list[str]:
-    """The nodes on which stock torch and the reference disagree, with their families; inputs and outputs left out."""
-    ours = all_values(program, inputs)
+def differing_nodes(program: Program, inputs: Lists, kind: Kind | None = None) -> list[str]:
+    """The nodes on which an executor and the reference disagree, with their families; inputs and outputs left out."""
+    ours = all_values(program, inputs, kind)
     reference = ReferenceExecutor(program).run([[to_bytes(t) for t in part] for part in inputs])
     return [
         f"{k} {node.family.name} {node.spec.dims}"
