@@ -20,7 +20,7 @@ from torch.fx import GraphModule, Node
 from assay.engine.dtypes import PROTOCOL, to_bytes
 from assay.engine.emit import emit
 from assay.engine.graph import Function, trace
-from assay.engine.ir import Fill, Literal, Values, number
+from assay.engine.ir import MAX_RANK, Fill, Literal, Values, number
 from assay.engine.lowering.registry import FIXED14, RULES, Context, Precision, Unsupported, program_dtype
 from assay.engine.strided import Strided, whole
 from assay.protocol.errors import InvariantError, NumericsError
@@ -173,6 +173,12 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
         return rule(context, *args, **kwargs)
     except Unsupported as error:
         offenders[(str(node.target), str(error), source)] = None
+        return _LOST
+    except InvariantError as error:
+        if error.code != "RankTooHigh":
+            raise
+        reason = f"it takes more than {MAX_RANK} dimensions (merge or unroll some)"
+        offenders[(str(node.target), reason, source)] = None
         return _LOST
 
 

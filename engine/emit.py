@@ -45,7 +45,8 @@ def emit(
     Raises:
         InvariantError: the result is ill-formed (a defect of lowering).
     """
-    ends = [[slot_value(values, tensor, shape) for tensor, shape in part] for part in outputs]
+    fixed: set[int] = set()
+    ends = [[slot_value(values, tensor, shape, fixed) for tensor, shape in part] for part in outputs]
     flat = [value for part in ends for value in part]
     live = _live(values, flat, sum(inputs))
     maps = fuse(values, live, flat)
@@ -53,7 +54,6 @@ def emit(
     numbers: dict[int, int] = {}
     consts: dict[Digest, bytes] = {}
     slots = [(number, index) for number, size in enumerate(inputs) for index in range(size)]
-    fixed = {value.number for value in flat}
     for value in live:
         if value.kind == "pointwise" and value.number not in maps:
             continue
@@ -71,8 +71,17 @@ def emit(
     return program, numbers
 
 
-def slot_value(values: Values, tensor: Tensorlike, shape: tuple[int, ...]) -> Value:
-    """A value with exactly these dims that holds the tensor; the tensor's own value where its dims can be changed."""
+def slot_value(values: Values, tensor: Tensorlike, shape: tuple[int, ...], fixed: set[int]) -> Value:
+    """A value with exactly these dims that holds the tensor; the tensor's own value where its dims can be changed.
+
+    fixed: numbers of the values that are output slots already; the result's is added.
+    """
+    value = _slot_value(values, tensor, shape, fixed)
+    fixed.add(value.number)
+    return value
+
+
+def _slot_value(values: Values, tensor: Tensorlike, shape: tuple[int, ...], fixed: set[int]) -> Value:
     if isinstance(tensor, Fill):
         return values.add(
             "pointwise", tensor.dtype, shape, (), (), ("constant", (), (Literal(tensor.dtype, tensor.word),))
@@ -85,11 +94,11 @@ def slot_value(values: Values, tensor: Tensorlike, shape: tuple[int, ...]) -> Va
         and tensor.is_full
         and (len(merged) == 0 or (len(merged) == 1 and merged[0].stride == 1))
     )
-    if is_whole and (value.dims == shape or _redimension(value, shape)):
+    if is_whole and (value.dims == shape or (value.number not in fixed and _redimension(value, shape))):
         return value
     axes = _onto(tensor.axes, shape)
     if axes is None:
-        return slot_value(values, values.copy(tensor), shape)
+        return _slot_value(values, values.copy(tensor), shape, fixed)
     read = Read(value, axes, tensor.offset, tensor.fill)
     return values.add("pointwise", tensor.dtype, shape, (), (read,), ("copy", (), (0,)))
 

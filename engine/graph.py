@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -13,7 +14,6 @@ from typing import Any
 import torch
 import torch.fx.traceback as fx_traceback
 from torch import Tensor
-from torch._decomp import core_aten_decompositions
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.engine import lowering  # noqa: F401 - fills the table of rules
-from assay.engine.lowering.registry import RULES
+from assay.engine.decompositions import decompositions
 from assay.protocol.errors import UserError
 
 Function = Callable[..., Sequence[Sequence[Tensor]]]
@@ -70,9 +70,15 @@ def _short(path: str) -> str:
     return path if relative.startswith("..") else relative
 
 
-def decompositions() -> Mapping[Any, Any]:
-    """Core ATen decompositions of everything for which there is no rule."""
-    return {target: how for target, how in core_aten_decompositions().items() if target not in RULES}
+@contextmanager
+def _without_onednn() -> Iterator[None]:
+    """oneDNN's recurrent layers are one opaque operation each; without it they are products and gates."""
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
 
 
 def _make_graph(function: Callable[..., Any], tensors: Sequence[Tensor]) -> GraphModule:
@@ -103,6 +109,7 @@ def trace(function: Function, lists: Sequence[Sequence[Tensor]]) -> GraphModule:
         with (
             warnings.catch_warnings(),
             sdpa_kernel(SDPBackend.MATH),
+            _without_onednn(),
             torch.autograd.set_detect_anomaly(True, check_nan=False),
             fx_traceback.preserve_node_meta(),
         ):

@@ -1,5 +1,25 @@
 """Rules that turn core ATen operations into values, one file per concern; `registry.RULES` holds them all."""
 
-from assay.engine.lowering import indexing, normalization, pointwise, products, reductions, shapes
+from assay.engine.lowering import (
+    convolution,
+    indexing,
+    normalization,
+    pointwise,
+    pooling,
+    products,
+    reductions,
+    selection,
+    shapes,
+)
 
-__all__ = ["indexing", "normalization", "pointwise", "products", "reductions", "shapes"]
+__all__ = [
+    "convolution",
+    "indexing",
+    "normalization",
+    "pointwise",
+    "pooling",
+    "products",
+    "reductions",
+    "selection",
+    "shapes",
+]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import torch
 
 from assay.engine import ops
 from assay.engine.dtypes import to_bytes
-from assay.engine.ir import Fill, Read, Tensorlike
+from assay.engine.ir import Fill, Read, Tensorlike, number
 from assay.engine.lowering.registry import Context, Unsupported, axis, lowers
-from assay.engine.strided import Axis, Group, Strided, contiguous, full_axis, merge_axes
+from assay.engine.strided import Axis, Group, Strided, contiguous, full_axis, merge_axes, whole
 from assay.protocol.types import DType
 
 aten = torch.ops.aten
@@ -81,22 +82,45 @@ def _index_select(ctx: Context, x: Tensorlike, dim: int, index: Tensorlike) -> T
     return take_rows(ctx, x, index, axis(dim, len(x.shape)))
 
 
-def _single_index(indices: Sequence[Any]) -> tuple[int, Tensorlike]:
+def _joined_index(ctx: Context, shape: Sequence[int], indices: Sequence[Any]) -> tuple[int, int, Tensorlike]:
+    """The first of the indexed dimensions, how many they are, and one index into them joined.
+
+    Raises:
+        Unsupported: a mask, or tensors that index dimensions that are not neighbours.
+    """
     given = [(d, i) for d, i in enumerate(indices) if i is not None]
-    if len(given) != 1 or given[0][1].dtype is DType.BOOL:
-        raise Unsupported("indexing by several tensors at once, or by a mask")
-    return given[0]
+    if any(i.dtype is DType.BOOL for _, i in given):
+        raise Unsupported("indexing by a mask (its result has no fixed size; use torch.where)")
+    first = given[0][0]
+    if [d for d, _ in given] != list(range(first, first + len(given))):
+        raise Unsupported("indexing dimensions that are not neighbours by several tensors at once")
+    if prod(shape[d] for d, _ in given) >= 1 << 31:
+        raise Unsupported("indexing more than 2^31 rows")
+    joined: Tensorlike | None = None
+    for d, index in given:
+        wrapped = _wrapped(ctx, index, shape[d])
+        joined = wrapped if joined is None else ctx.apply("add", ctx.apply("mul", joined, shape[d]), wrapped)
+    assert joined is not None
+    return first, len(given), joined
 
 
-@lowers(aten.index.Tensor)
+def _with_joined(x: Tensorlike, first: int, count: int) -> tuple[int, ...]:
+    return (*x.shape[:first], prod(x.shape[first : first + count]), *x.shape[first + count :])
+
+
+@lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
 def _index(ctx: Context, x: Tensorlike, indices: Sequence[Any]) -> Tensorlike:
-    dim, index = _single_index(indices)
-    return take_rows(ctx, x, _wrapped(ctx, index, x.shape[dim]), dim)
+    first, count, index = _joined_index(ctx, x.shape, indices)
+    return take_rows(ctx, ctx.values.reshape(x, _with_joined(x, first, count)), index, first)
 
 
 @lowers(aten.gather.default)
 def _gather(ctx: Context, x: Tensorlike, dim: int, index: Tensorlike, **_: Any) -> Tensorlike:
-    dim = axis(dim, len(x.shape))
+    return gathered(ctx, x, axis(dim, len(x.shape)), index)
+
+
+def gathered(ctx: Context, x: Tensorlike, dim: int, index: Tensorlike) -> Tensorlike:
+    """x at indices along one dimension, of the index's shape; other dimensions are read at their own positions."""
     source = _one_axis(ctx, ctx.strided(x), dim)
     at = ctx.strided(ctx.cast(index, _index_type(index)))
     picked = source.groups[dim][0]
@@ -178,16 +202,17 @@ def _index_add(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x: T
     return _add_along(ctx, base, axis(dim, len(base.shape)), index, x, 1)
 
 
-@lowers(aten.index_put.default)
+@lowers(aten.index_put.default, aten._unsafe_index_put.default)
 def _index_put(
     ctx: Context, base: Tensorlike, indices: Sequence[Any], x: Tensorlike, accumulate: bool = False
 ) -> Tensorlike:
     if not accumulate:
         raise Unsupported("writing at indices that may repeat (only adding is order-free)")
-    dim, index = _single_index(indices)
-    wrapped = _wrapped(ctx, index, base.shape[dim])
-    shape = (*base.shape[:dim], *index.shape, *base.shape[dim + 1 :])
-    return _add_along(ctx, base, dim, wrapped, ctx.values.expand(x, shape), len(index.shape))
+    first, count, index = _joined_index(ctx, base.shape, indices)
+    flat = ctx.values.reshape(base, _with_joined(base, first, count))
+    shape = (*base.shape[:first], *index.shape, *base.shape[first + count :])
+    added = _add_along(ctx, flat, first, index, ctx.values.expand(x, shape), len(index.shape))
+    return ctx.values.reshape(added, base.shape)
 
 
 def _add_along(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x: Tensorlike, lead: int) -> Tensorlike:
@@ -222,6 +247,8 @@ def _scatter_write(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, 
     """One element written per row, as one-hot encodings and the gradient of cross-entropy do."""
     dim = axis(dim, len(base.shape))
     whole_rows = all(n == base.shape[d] for d, n in enumerate(index.shape) if d != dim)
+    if index.shape[dim] != 1 and whole_rows and _is_distinct(ctx, index, dim):
+        return _write_distinct(ctx, base, dim, index, value)
     if index.shape[dim] != 1 or not whole_rows:
         raise Unsupported("writing at several indices of a row (they may repeat)")
     size = base.shape[dim]
@@ -229,6 +256,31 @@ def _scatter_write(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, 
     shape = tuple(size if d == dim else 1 for d in range(len(base.shape)))
     hit = ctx.apply("eq", ctx.cast(index, DType.I32), ctx.values.reshape(positions, shape), dtype=DType.BOOL)
     return ctx.apply("select", hit, ctx.cast(value, base.dtype), base, dtype=base.dtype)
+
+
+def _is_distinct(ctx: Context, index: Tensorlike, dim: int) -> bool:
+    """Whether an index is known not to repeat along a dimension: positions that a sort or topk returned."""
+    if not isinstance(index, Strided) or ctx.distinct.get(index.value.number) != dim:
+        return False
+    return index.shape == whole(index.value).shape and merge_axes(index.axes) == merge_axes(whole(index.value).axes)
+
+
+def _write_distinct(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, value: Any) -> Tensorlike:
+    """Elements written where nothing else is: added to zeros, and chosen where the index points."""
+    source = (
+        ctx.cast(value, base.dtype)
+        if isinstance(value, Strided | Fill)
+        else Fill(base.dtype, index.shape, ctx.cast(value, base.dtype).word)
+    )
+    if source.dtype is not DType.F32:
+        raise Unsupported(f"writing {source.dtype.name} at several indices of a row")
+    zeros = Fill(DType.F32, base.shape, 0)
+    written = _scatter_add(ctx, zeros, dim, index, source)
+    if isinstance(base, Fill) and base.word == 0:
+        return written
+    ones = Fill(DType.F32, index.shape, number(DType.F32, 1.0).word)
+    hit = ctx.cast(_scatter_add(ctx, zeros, dim, index, ones), DType.BOOL)
+    return ctx.apply("select", hit, written, base, dtype=DType.F32)
 
 
 @lowers(ops.RANK)

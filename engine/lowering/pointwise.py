@@ -110,6 +110,19 @@ def _pow(ctx: Context, x: Tensorlike, exponent: float) -> Tensorlike:
     return ctx.apply("reciprocal", power) if exponent < 0 else power
 
 
+@lowers(aten.expm1.default)
+def _expm1(ctx: Context, x: Tensorlike) -> Tensorlike:
+    """tanh(x / 2) (exp(x) + 1), which keeps small results."""
+    x = ctx.cast(x, DType.F32)
+    half = ctx.apply("tanh", ctx.apply("mul", x, 0.5))
+    return ctx.apply("mul", half, ctx.apply("add", ctx.apply("exp", x), 1.0))
+
+
+@lowers(aten.isnan.default)
+def _isnan(ctx: Context, x: Tensorlike) -> Tensorlike:
+    return ctx.apply("ne", x, x, dtype=DType.BOOL)
+
+
 def _comparison(op: str) -> Any:
     def rule(ctx: Context, x: Any, y: Any) -> Tensorlike:
         x, y = _operands(ctx, x, y)

@@ -36,6 +36,12 @@ def contract(ctx: Context, a: Tensorlike, b: Tensorlike, *, bits_b: int | None =
     return _dot(ctx, left, right, ctx.bits_of(left), ctx.bits_of(right) if bits_b is None else bits_b, plain=plain)
 
 
+def product(ctx: Context, a: Tensorlike, b: Tensorlike) -> Strided:
+    """As `contract`, never folded: for sums over space and channels."""
+    left, right = _aligned(ctx, ctx.strided(a), ctx.strided(b))
+    return _dot(ctx, left, right, ctx.bits_of(left), ctx.bits_of(right), plain=False)
+
+
 def _contract_folded(ctx: Context, p: Strided, v: Strided) -> Strided:
     """Softmax weights p [..., M, K] times v [..., K, N], exponents per row of v folded into p."""
     rank = len(v.groups)

@@ -48,6 +48,8 @@ class Context:
     precision: Precision = FIXED14
     raised: dict[int, int] = field(default_factory=dict)
     result: Any = None
+    distinct: dict[int, int] = field(default_factory=dict)
+    """Indices that do not repeat along a dimension: the number of their value, and the dimension."""
 
     @property
     def dtype(self) -> DType:
