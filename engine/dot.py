@@ -11,6 +11,7 @@ from torch import Tensor
 
 from assay.engine import exponents, routes
 from assay.engine.dtypes import from_bytes
+from assay.engine.native_dot import NativeDot, native_dot
 from assay.engine.reduce import Kernel, is_row_exponent
 from assay.engine.views import Reader, reader, sub_view
 from assay.protocol.nodes import Const, Dot, Operand
@@ -18,6 +19,10 @@ from assay.protocol.program import Program
 from assay.protocol.types import DType
 
 Check = Callable[[Tensor, Tensor, Tensor], None]
+"""Sees operands [B, M, K], [B, N, K] and product [B, M, N] of a run, and may raise."""
+
+Due = Callable[[], bool]
+"""Whether the product of this run is to be checked."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +62,15 @@ def dot(
     *,
     trusted: bool = True,
     other: bool = False,
+    native: bool = False,
     check: Check | None = None,
+    due: Due = lambda: True,
 ) -> tuple[Kernel, str]:
     """A kernel for the node and the name of the route it takes.
 
     trusted: values of rowexp nodes are what their definition says (not so after a hook has replaced one). other: take
-    another route than usual. check: sees operands and product of a run, and may raise.
+    another route than usual. native: by the native kernels where they are there and fit. check: sees operands and
+    product of the runs that are due.
     """
     dims, red = node.spec.dims, node.red
     groups = _groups(node)
@@ -71,31 +79,62 @@ def dot(
     batch, rows, columns = groups
     a = _side(program, node.a, node.exponent_a, node.precision_a, batch, rows, node, trusted)
     b = _side(program, node.b, node.exponent_b, node.precision_b, batch, columns, node, trusted)
-    counts = prod(a.batch), prod(a.own), prod(b.own), prod(red)
-    route = routes.choose(node.precision_a, node.precision_b, *counts, other=other)
-    # The product comes out in the order batch, rows, columns; the node's dims may have another.
+    # A product comes out in the order batch, rows, columns; the node's dims may have another.
     order = (*batch, *rows, *columns)
     ordered = tuple(dims[d] for d in order)
     back = tuple(order.index(d) for d in range(len(dims)))
     straight = back == tuple(range(len(dims)))
 
+    def arranged(result: Tensor) -> Tensor:
+        result = result.reshape(ordered)
+        return result if straight else result.permute(back).contiguous()
+
+    own = native_dot(program, node, groups) if native and not other else None
+    if own is not None:
+        return _native(own, a, b, arranged, check, due), own.name
+    counts = prod(a.batch), prod(a.own), prod(b.own), prod(red)
+    route = routes.choose(node.precision_a, node.precision_b, *counts, other=other)
+
     def run(values: list[Tensor]) -> Tensor:
         qa, ea, up_a = a.quantized(values)
         qb, eb, up_b = b.quantized(values)
         s = route.multiply(qa, qb)
-        if check is not None:
+        if check is not None and due():
             check(qa, qb, s)
         if up_a is not None and up_b is not None and s.dtype is torch.float64:
             result = s.add_(0.0).mul_(up_a[:, :, None]).mul_(up_b[:, None, :]).to(torch.float32)
         else:
-            full_a = ea.to(torch.int64).expand((*a.batch, *a.own)).reshape(qa.shape[0], -1, 1)
-            full_b = eb.to(torch.int64).expand((*b.batch, *b.own)).reshape(qb.shape[0], 1, -1)
-            n = full_a + full_b - (a.precision - 1) - (b.precision - 1)
-            result = exponents.finish_nan(exponents.finish(s, n), full_a, full_b)
-        result = result.reshape(ordered)
-        return result if straight else result.permute(back).contiguous()
+            result = _finished(a, b, ea, eb, s)
+        return arranged(result)
 
     return run, route.name
+
+
+def _finished(a: _Side, b: _Side, ea: Tensor, eb: Tensor, s: Tensor) -> Tensor:
+    """The results [B, M, N] of exact sums, for any exponents."""
+    full_a = ea.to(torch.int64).expand((*a.batch, *a.own)).reshape(s.shape[0], -1, 1)
+    full_b = eb.to(torch.int64).expand((*b.batch, *b.own)).reshape(s.shape[0], 1, -1)
+    n = full_a + full_b - (a.precision - 1) - (b.precision - 1)
+    return exponents.finish_nan(exponents.finish(s, n), full_a, full_b)
+
+
+def _native(
+    own: NativeDot, a: _Side, b: _Side, arranged: Callable[[Tensor], Tensor], check: Check | None, due: Due
+) -> Kernel:
+    """The native kernel. When a check is due, it sees the native sums, and this run's results are rounded from them.
+
+    Operands are then quantized and results rounded by stock torch: the same bits.
+    """
+
+    def run(values: list[Tensor]) -> Tensor:
+        if check is None or not due():
+            return own.run(values)
+        s = own.sums(values)
+        (qa, ea, _), (qb, eb, _) = a.quantized(values), b.quantized(values)
+        check(qa, qb, s)
+        return arranged(_finished(a, b, ea, eb, s))
+
+    return run
 
 
 def _groups(node: Dot) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:

@@ -1,0 +1,349 @@
+/* The product of two quantized operands, from f32 views to f32 results: quantize, pack, multiply, round once.
+
+   B is packed whole, A a few panels at a time by whoever multiplies them; a tile of exact sums is finished while it is
+   still in cache. Which thread computes which tile changes nothing: every sum is an exact integer. */
+#include <immintrin.h>
+#include <string.h>
+
+#include "dot.h"
+#include "dot_amx.h"
+#include "dot_kernel.h"
+#include "dot_pack.h"
+#include "team.h"
+
+#define BLOCK_PAIRS 256      /* pairs of a tile's rows that stay in the first cache beside those of its columns */
+#define BLOCK_BYTES (1 << 18) /* of packed A per thread */
+
+typedef struct {
+  const int32_t *value;
+  double weight;
+} term; /* S = sum weight value, all exact in binary64 */
+
+typedef struct {
+  const dot_plan *plan;
+  const float *a, *b;
+  const int32_t *ea, *eb;
+  float *out;
+  double *raw;
+  dot_digits da, db;
+  int64_t run[2][2];
+  int64_t panels_m, panels_n, bytes_a, bytes_b; /* packed bytes per panel */
+  int64_t panels_block, blocks;                 /* panels of A per block, blocks per batch */
+  char *packed_b;                               /* of all batches, or NULL: every thread packs its own */
+  double *up_b;
+  int failed;
+} job;
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static dot_digits pair_digits(int64_t precision) {
+  int m = (int)precision - 1, shift = (m + 2) / 2;
+  if (precision <= 15) return (dot_digits){1, 0, {1LL << m, 0, 0}};
+  return (dot_digits){2, shift, {1LL << (shift - 1), 1LL << (m - shift), 0}};
+}
+
+static int byte_digits(int64_t precision) { return precision <= 8 ? 1 : precision <= 15 ? 2 : 3; }
+
+/* Why these sizes cannot be computed here; 0 when they can. */
+EXPORT int64_t assay_dot_refuses(int64_t pa, int64_t pb, int64_t k) {
+  if (pa < 2 || pb < 2 || pa > 24 || pb > 24 || k < 1) return 1;
+  if (k > (1 << 20)) return 2;                                /* |hi| stays below 2^31 */
+  if (((__int128)k << (pa + pb - 2)) > ((__int128)1 << 52)) return 3; /* S and its parts are exact in binary64 */
+  return 0;
+}
+
+/* Whether these sizes can run on matrix tiles (AMX), and the machine has them. */
+EXPORT int64_t assay_dot_fits_tiles(int64_t pa, int64_t pb, int64_t k) {
+  if (!amx_available() || k > AMX_TERMS || pa > 23 || pb > 23) return 0;
+  int a = byte_digits(pa), b = byte_digits(pb);
+  return a + b <= 5 && (a == 1) == (b == 1);
+}
+
+static uint8_t kind_of(const int64_t *t, int64_t count) {
+  uint8_t kind = UNIT;
+  for (int64_t i = 0; i < count; i++) {
+    if (t[i] == OUTSIDE) return GENERAL;
+    if (i && t[i] != t[i - 1] + 1) kind = INSIDE;
+  }
+  return kind;
+}
+
+static void kinds(const int64_t *t, int64_t count, int64_t block, uint8_t *out) {
+  for (int64_t i = 0; i < count; i += block) out[i / block] = kind_of(t + i, count - i < block ? count - i : block);
+}
+
+/* Fill in what follows from the tables; once per plan. */
+EXPORT void assay_dot_prepare(dot_plan *p) {
+  kinds(p->a.own, p->m, PANEL, p->a.own_kind);
+  kinds(p->b.own, p->n, PANEL, p->b.own_kind);
+  kinds(p->a.red, p->k, RED_BLOCK, p->a.red_kind);
+  kinds(p->b.red, p->k, RED_BLOCK, p->b.red_kind);
+  kinds(p->c_column, p->n, PANEL, p->c_kind);
+}
+
+#if defined(__AVX512F__)
+#define LANES 8
+typedef __m512d doubles;
+#define ALL(x) _mm512_set1_pd(x)
+#define INTEGERS(p) _mm512_cvtepi32_pd(_mm256_loadu_si256((const __m256i *)(p)))
+#define LOAD(p) _mm512_loadu_pd(p)
+#define KEEP(p, v) _mm512_storeu_pd(p, v)
+#define ROUNDED(p, v) _mm256_storeu_ps(p, _mm512_cvtpd_ps(v))
+#elif defined(__AVX2__)
+#define LANES 4
+typedef __m256d doubles;
+#define ALL(x) _mm256_set1_pd(x)
+#define INTEGERS(p) _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)(p)))
+#define LOAD(p) _mm256_loadu_pd(p)
+#define KEEP(p, v) _mm256_storeu_pd(p, v)
+#define ROUNDED(p, v) _mm_storeu_ps(p, _mm256_cvtpd_ps(v))
+#else
+#define LANES 2
+typedef __m128d doubles;
+#define ALL(x) _mm_set1_pd(x)
+#define INTEGERS(p) _mm_cvtepi32_pd(_mm_loadl_epi64((const __m128i *)(p)))
+#define LOAD(p) _mm_loadu_pd(p)
+#define KEEP(p, v) _mm_storeu_pd(p, v)
+#define ROUNDED(p, v) _mm_storel_pi((__m64 *)(p), _mm_cvtpd_ps(v))
+#endif
+
+/* f32(S up_a up_b) of a row of 16 sums, NaN where a factor is. Weights and factors are powers of two: all products and
+   sums are exact in binary64, their exponents above -900, and the conversion rounds once. */
+static inline __attribute__((always_inline)) void round_row(const term *t, const int terms, int64_t at, double up_a,
+                                                            const double *up_b, float *to) {
+  doubles s[PANEL / LANES], weight = ALL(t[0].weight * up_a);
+#pragma GCC unroll 8
+  for (int c = 0; c < PANEL / LANES; c++) s[c] = INTEGERS(t[0].value + at + c * LANES) * weight;
+#pragma GCC unroll 8
+  for (int i = 1; i < terms; i++) {
+    weight = ALL(t[i].weight * up_a);
+#pragma GCC unroll 8
+    for (int c = 0; c < PANEL / LANES; c++) s[c] += INTEGERS(t[i].value + at + c * LANES) * weight;
+  }
+#pragma GCC unroll 8
+  for (int c = 0; c < PANEL / LANES; c++) ROUNDED(to + c * LANES, s[c] * LOAD(up_b + c * LANES));
+}
+
+static inline __attribute__((always_inline)) void finish_rows(const job *j, int64_t batch, int64_t row, int64_t rows,
+                                                              int64_t column, int64_t columns, const term *t,
+                                                              const int terms, int stride, const double *up_a,
+                                                              const double *up_b) {
+  const dot_plan *p = j->plan;
+  for (int64_t c = 0; c < columns; c += PANEL) {
+    int64_t at = column + c, count = columns - c < PANEL ? columns - c : PANEL;
+    float *to = j->out + p->c_batch[batch];
+    const int64_t *place = p->c_row + row;
+    if (p->c_kind[at / PANEL] == UNIT && count == PANEL) {
+      to += p->c_column[at];
+      for (int64_t r = 0; r < rows; r++) round_row(t, terms, r * stride + c, up_a[r], up_b + c, to + place[r]);
+      continue;
+    }
+    for (int64_t r = 0; r < rows; r++) {
+      float one[PANEL];
+      round_row(t, terms, r * stride + c, up_a[r], up_b + c, one);
+      for (int64_t i = 0; i < count; i++) to[place[r] + p->c_column[at + i]] = one[i];
+    }
+  }
+}
+
+static void keep_sums(const job *j, int64_t batch, int64_t row, int64_t rows, int64_t column, int64_t columns, const term *t,
+                      int terms, int stride) {
+  const dot_plan *p = j->plan;
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < columns; c++) {
+      double s = 0.0;
+      for (int i = 0; i < terms; i++) s += (double)t[i].value[r * stride + c] * t[i].weight;
+      j->raw[(batch * p->m + row + r) * p->n + column + c] = s;
+    }
+}
+
+static void finish_tile(const job *j, int64_t batch, int64_t row, int64_t rows, int64_t column, int64_t columns, const term *t,
+                        int terms, int stride, const double *up_a, const double *up_b) {
+  if (j->raw)
+    keep_sums(j, batch, row, rows, column, columns, t, terms, stride);
+  else if (terms == 2)
+    finish_rows(j, batch, row, rows, column, columns, t, 2, stride, up_a, up_b);
+  else if (terms == 4)
+    finish_rows(j, batch, row, rows, column, columns, t, 4, stride, up_a, up_b);
+  else
+    finish_rows(j, batch, row, rows, column, columns, t, terms, stride, up_a, up_b);
+}
+
+static void pack_b(const job *j, int64_t batch, int64_t panel, char *out, double *up) {
+  const dot_plan *p = j->plan;
+  int64_t first = panel * PANEL, rows = p->n - first < PANEL ? p->n - first : PANEL;
+  if (p->tiles)
+    pack_tiles(&p->b, j->db.count, 1, j->b, j->eb, batch, first, rows, p->k, (int8_t *)out, up);
+  else
+    pack_pairs(&p->b, j->db, j->b, j->eb, batch, first, rows, p->k, (int16_t *)out, up);
+}
+
+static void pack_a(const job *j, int64_t batch, int64_t panel, char *out, double *up) {
+  const dot_plan *p = j->plan;
+  int64_t first = panel * PANEL, rows = p->m - first < PANEL ? p->m - first : PANEL;
+  if (p->tiles)
+    pack_tiles(&p->a, j->da.count, 0, j->a, j->ea, batch, first, rows, p->k, (int8_t *)out, up);
+  else
+    pack_pairs(&p->a, j->da, j->a, j->ea, batch, first, rows, p->k, (int16_t *)out, up);
+}
+
+static const int AMX_PLACES[4][4][AMX_SUMS] = {
+    [1] = {[1] = {0, 0}},
+    [2] = {[2] = {0, 1, 1, 2}, [3] = {0, 1, 1, 2, 2, 3}},
+    [3] = {[2] = {0, 1, 2, 1, 2, 3}},
+};
+
+/* One block of rows of one batch against all columns, on matrix tiles. */
+static void multiply_tiles(const job *j, int64_t batch, int64_t panel, int64_t panels, const char *a, const double *up_a,
+                           const char *b, const double *up_b) {
+  const dot_plan *p = j->plan;
+  int32_t sums[AMX_SUMS * 256] __attribute__((aligned(64)));
+  term t[AMX_SUMS];
+  for (int i = 0; i < AMX_SUMS; i++)
+    t[i] = (term){sums + 256 * i, (double)(1 << 8 * AMX_PLACES[j->da.count][j->db.count][i])};
+  int64_t tiles = ceil_div(p->k, 64);
+  for (int64_t n = 0; n < j->panels_n; n++)
+    for (int64_t m = 0; m < panels; m++) {
+      int terms = amx_multiply((const int8_t *)(a + m * j->bytes_a), (const int8_t *)(b + n * j->bytes_b), tiles,
+                                 j->da.count, j->db.count, sums);
+      int64_t row = (panel + m) * PANEL, column = n * PANEL;
+      int64_t rows = p->m - row < PANEL ? p->m - row : PANEL, columns = p->n - column < PANEL ? p->n - column : PANEL;
+      finish_tile(j, batch, row, rows, column, columns, t, terms, PANEL, up_a + m * PANEL, up_b + column);
+    }
+}
+
+/* The same by pairs of i16: tiles of 8 rows and 32 columns, K in blocks, for every pair of digits. */
+static void multiply_pairs(const job *j, int64_t batch, int64_t panel, int64_t panels, const char *a, const double *up_a,
+                           const char *b, const double *up_b, int32_t *sums) {
+  const dot_plan *p = j->plan;
+  int64_t plane = padded_pairs(p->k) * 2 * PANEL, pairs = ceil_div(p->k, 2), halves = 2 * panels;
+  int products = j->da.count * j->db.count;
+  for (int64_t n = 0; n < j->panels_n; n += 2) {
+    int64_t column = n * PANEL, columns = p->n - column < TILE_COLUMNS ? p->n - column : TILE_COLUMNS;
+    const int16_t *pb = (const int16_t *)(b + n * j->bytes_b);
+    memset(sums, 0, (size_t)(halves * products * 2 * TILE) * sizeof(int32_t));
+    for (int64_t done = 0; done < pairs; done += BLOCK_PAIRS) {
+      int64_t count = pairs - done < BLOCK_PAIRS ? pairs - done : BLOCK_PAIRS;
+      for (int64_t h = 0; h < halves; h++) {
+        if ((panel * 2 + h) * TILE_ROWS >= p->m) break;
+        const int16_t *pa = (const int16_t *)(a + h / 2 * j->bytes_a) + h % 2 * 2 * TILE_ROWS + done * 2 * PANEL;
+        int32_t *s = sums + h * products * 2 * TILE;
+        for (int x = 0; x < j->da.count; x++)
+          for (int y = 0; y < j->db.count; y++, s += 2 * TILE)
+            multiply_tile(pa + x * plane, pb + y * plane + done * 2 * PANEL, j->bytes_b / 2, count, j->run[x][y],
+                       columns > PANEL ? 2 * PANEL : PANEL, s, s + TILE);
+      }
+    }
+    for (int64_t h = 0; h < halves; h++) {
+      int64_t row = (panel * 2 + h) * TILE_ROWS, rows = p->m - row < TILE_ROWS ? p->m - row : TILE_ROWS;
+      if (rows <= 0) break;
+      term t[8];
+      int terms = 0;
+      const int32_t *s = sums + h * products * 2 * TILE;
+      for (int x = 0; x < j->da.count; x++)
+        for (int y = 0; y < j->db.count; y++, s += 2 * TILE) {
+          double weight = (double)(1LL << (x * j->da.shift + y * j->db.shift));
+          t[terms++] = (term){s, weight}, t[terms++] = (term){s + TILE, weight * 65536.0};
+        }
+      finish_tile(j, batch, row, rows, column, columns, t, terms, TILE_COLUMNS, up_a + h * TILE_ROWS, up_b + column);
+    }
+  }
+}
+
+static void multiply_block(job *j, int64_t batch, int64_t block, const char *b, const double *up_b) {
+  int64_t panel = block * j->panels_block;
+  int64_t panels = j->panels_m - panel < j->panels_block ? j->panels_m - panel : j->panels_block;
+  int64_t tile_sums = j->panels_block * 2 * 4 * 2 * TILE * (int64_t)sizeof(int32_t);
+  int64_t ups = j->panels_block * PANEL * (int64_t)sizeof(double);
+  char *memory = scratch(0, j->panels_block * j->bytes_a + tile_sums + ups);
+  if (!memory) {
+    j->failed = 1;
+    return;
+  }
+  char *a = memory;
+  int32_t *sums = (int32_t *)(memory + j->panels_block * j->bytes_a);
+  double *up_a = (double *)((char *)sums + tile_sums);
+  for (int64_t m = 0; m < panels; m++) pack_a(j, batch, panel + m, a + m * j->bytes_a, up_a + m * PANEL);
+  if (j->plan->tiles)
+    multiply_tiles(j, batch, panel, panels, a, up_a, b, up_b);
+  else
+    multiply_pairs(j, batch, panel, panels, a, up_a, b, up_b, sums);
+}
+
+/* Rounding to nearest and no flushing of subnormals, whatever some library has set on this thread. */
+#define CLEAN 0x1F80
+
+static unsigned begin(const job *j) {
+  unsigned before = _mm_getcsr();
+  _mm_setcsr(CLEAN);
+  if (j->plan->tiles) amx_begin();
+  return before;
+}
+
+static void end(const job *j, unsigned before) {
+  if (j->plan->tiles) amx_end();
+  _mm_setcsr(before);
+}
+
+static void one_batch(void *arg, int64_t batch) {
+  job *j = arg;
+  unsigned before = begin(j);
+  char *memory = scratch(1, j->panels_n * (j->bytes_b + PANEL * (int64_t)sizeof(double)));
+  if (memory) {
+    double *up = (double *)(memory + j->panels_n * j->bytes_b);
+    for (int64_t n = 0; n < j->panels_n; n++) pack_b(j, batch, n, memory + n * j->bytes_b, up + n * PANEL);
+    for (int64_t block = 0; block < j->blocks; block++) multiply_block(j, batch, block, memory, up);
+  } else {
+    j->failed = 1;
+  }
+  end(j, before);
+}
+
+static void one_panel(void *arg, int64_t at) {
+  job *j = arg;
+  unsigned before = _mm_getcsr();
+  _mm_setcsr(CLEAN);
+  pack_b(j, at / j->panels_n, at % j->panels_n, j->packed_b + at * j->bytes_b, j->up_b + at * PANEL);
+  _mm_setcsr(before);
+}
+
+static void one_block(void *arg, int64_t at) {
+  job *j = arg;
+  unsigned before = begin(j);
+  int64_t batch = at / j->blocks, first = batch * j->panels_n;
+  multiply_block(j, batch, at % j->blocks, j->packed_b + first * j->bytes_b, j->up_b + first * PANEL);
+  end(j, before);
+}
+
+static int64_t run_of(int64_t x, int64_t y) { return (INT32_MAX - 65535) / (2 * x * y); }
+
+/* out f32 by the plan's places, or raw f64 [batches][m][n] when given: the exact sums. 0 when done, 1 without memory. */
+EXPORT int64_t assay_dot(const dot_plan *p, const float *a, const int32_t *ea, const float *b, const int32_t *eb, float *out,
+                         double *raw, int64_t threads) {
+  job j = {.plan = p, .a = a, .b = b, .ea = ea, .eb = eb, .out = out, .raw = raw};
+  if (p->tiles) {
+    j.da.count = byte_digits(p->a.precision), j.db.count = byte_digits(p->b.precision);
+    j.bytes_a = ceil_div(p->k, 64) * 1024 * j.da.count, j.bytes_b = ceil_div(p->k, 64) * 1024 * j.db.count;
+  } else {
+    j.da = pair_digits(p->a.precision), j.db = pair_digits(p->b.precision);
+    for (int x = 0; x < j.da.count; x++)
+      for (int y = 0; y < j.db.count; y++) j.run[x][y] = run_of(j.da.largest[x], j.db.largest[y]);
+    j.bytes_a = padded_pairs(p->k) * 64 * j.da.count, j.bytes_b = padded_pairs(p->k) * 64 * j.db.count;
+  }
+  j.panels_m = ceil_div(p->m, PANEL), j.panels_n = ceil_div(p->n, PANEL);
+  int64_t most = BLOCK_BYTES / j.bytes_a, share = ceil_div(j.panels_m * p->batches, 4 * threads);
+  j.panels_block = most < 1 ? 1 : most > 4 ? 4 : most;
+  if (threads > 1 && share < j.panels_block) j.panels_block = share;
+  j.blocks = ceil_div(j.panels_m, j.panels_block);
+  if (threads == 1 || p->batches >= 2 * threads) {
+    share_work(one_batch, &j, p->batches, threads);
+  } else {
+    int64_t panels = p->batches * j.panels_n;
+    char *memory = scratch(1, panels * (j.bytes_b + PANEL * (int64_t)sizeof(double)));
+    if (!memory) return 1;
+    j.packed_b = memory, j.up_b = (double *)(memory + panels * j.bytes_b);
+    share_work(one_panel, &j, panels, threads);
+    share_work(one_block, &j, p->batches * j.blocks, threads);
+  }
+  return j.failed;
+}

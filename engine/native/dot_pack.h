@@ -1,0 +1,394 @@
+/* Quantizing an operand and packing its digits, in one pass over the f32 values.
+
+   q = clamp(rint(x 2^(p-1-e)), +-limit), 0 for what is not finite. The power is applied as two f32 factors, each of
+   them normal: scaling up is exact, and scaling down loses bits only of what rounds to zero. */
+#ifndef ASSAY_DOT_PACK_H
+#define ASSAY_DOT_PACK_H
+
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#include "dot.h"
+
+typedef struct {
+  float first[PANEL], second[PANEL];
+  int two;     /* whether some second factor is not 1 */
+  float limit; /* of |q| */
+} scales;
+
+static float power_f32(int64_t n) {
+  uint32_t bits = (uint32_t)(n + 127) << 23;
+  float f;
+  memcpy(&f, &bits, 4);
+  return f;
+}
+
+static double power_f64(int64_t n) {
+  uint64_t bits = (uint64_t)(n + 1023) << 52;
+  double f;
+  memcpy(&f, &bits, 8);
+  return f;
+}
+
+static int64_t clamp(int64_t n, int64_t low, int64_t high) { return n < low ? low : n > high ? high : n; }
+
+/* The factors of some rows, and up = 2^(e-(p-1)), NaN for e >= 129. Rows beyond the last one get zeros. */
+static void make_scales(const dot_side *s, const int32_t *e, int64_t batch, int64_t first, int64_t rows, scales *f,
+                        double *up) {
+  f->two = 0;
+  f->limit = s->precision == 8 ? 127.0f : power_f32(s->precision - 1);
+  int64_t at = s->e_batch[batch];
+  for (int64_t r = 0; r < PANEL; r++) {
+    f->first[r] = 0.0f, f->second[r] = 1.0f, up[r] = 0.0;
+    if (r >= rows) continue;
+    int64_t own = s->e_own[first + r];
+    int64_t exponent = at == OUTSIDE || own == OUTSIDE ? (int32_t)s->e_fill : e[at + own];
+    int64_t kept = clamp(exponent, E_LOWEST, E_NONFINITE) - (s->precision - 1);
+    /* Beyond 2^+-250 every f32 is clamped or rounded to zero alike. */
+    int64_t n = clamp(s->precision - 1 - exponent, -250, 250), one = clamp(n, -126, 127);
+    f->first[r] = power_f32(one), f->second[r] = power_f32(n - one), f->two |= n != one;
+    up[r] = exponent >= E_NONFINITE ? NAN : power_f64(kept);
+  }
+}
+
+/* A block of up to 16 rows and `width` k, read one by one into buf [16][width]. */
+static void collect(const dot_side *s, const float *x, int64_t batch, int64_t first, int64_t rows, int64_t k0, int64_t count,
+                    int64_t width, float *buf) {
+  float fill;
+  uint32_t bits = (uint32_t)s->fill;
+  memcpy(&fill, &bits, 4);
+  int64_t at = s->batch[batch];
+  for (int64_t r = 0; r < rows; r++) {
+    int64_t own = s->own[first + r];
+    for (int64_t k = 0; k < count; k++) {
+      int64_t red = s->red[k0 + k];
+      buf[r * width + k] = at == OUTSIDE || own == OUTSIDE || red == OUTSIDE ? fill : x[at + own + red];
+    }
+  }
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+#if defined(__AVX512BW__)
+
+typedef struct {
+  __m512 first, second, limit;
+  int two;
+} factors;
+
+static inline __m512i quantize(__m512 x, factors f) {
+  __mmask16 finite = (__mmask16)~_mm512_fpclass_ps_mask(x, 0x99);
+  x = _mm512_mul_ps(x, f.first);
+  if (f.two) x = _mm512_mul_ps(x, f.second);
+  x = _mm512_max_ps(_mm512_min_ps(x, f.limit), _mm512_sub_ps(_mm512_setzero_ps(), f.limit));
+  return _mm512_maskz_cvtps_epi32(finite, x);
+}
+
+static inline __mmask16 first_lanes(int64_t n) { return n >= 16 ? 0xFFFF : n <= 0 ? 0 : (__mmask16)((1u << n) - 1); }
+
+static inline void transpose16(__m512i r[16]) {
+  __m512i t[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; i++) {
+    t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+    t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) {
+    r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+    r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) {
+    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
+    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) {
+    r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+    r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xDD);
+    r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
+    r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xDD);
+  }
+}
+
+/* The digits of q for i16 pairs: low in [-2^(s-1), 2^(s-1)), high the rest. */
+static inline __m512i low_digit(__m512i q, int shift) {
+  __m512i half = _mm512_set1_epi32(1 << (shift - 1));
+  __m512i masked = _mm512_and_si512(_mm512_add_epi32(q, half), _mm512_set1_epi32((1 << shift) - 1));
+  return _mm512_sub_epi32(masked, half);
+}
+static inline __m512i high_digit(__m512i q, int shift) {
+  return _mm512_srai_epi32(_mm512_add_epi32(q, _mm512_set1_epi32(1 << (shift - 1))), (unsigned)shift);
+}
+
+/* After packing two vectors lane by lane, dword j of the result holds the pair PAIR_OF[j]. */
+static const uint8_t PAIR_OF[16] = {0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15};
+
+/* 16 rows of 32 consecutive k at p + r * stride (or at + own[r]). */
+static inline void rows_to_pairs(const float *const *row, int64_t rows, int64_t count, const scales *f, const dot_digits d,
+                                 int16_t *out, int64_t plane) {
+  __m512i low[16], high[16];
+  __mmask16 m0 = first_lanes(count), m1 = first_lanes(count - 16);
+  __m512 limit = _mm512_set1_ps(f->limit);
+#pragma GCC unroll 16
+  for (int r = 0; r < 16; r++) {
+    if (r >= rows) {
+      low[r] = high[r] = _mm512_setzero_si512();
+      continue;
+    }
+    factors by = {_mm512_set1_ps(f->first[r]), _mm512_set1_ps(f->second[r]), limit, f->two};
+    __m512i q0 = quantize(_mm512_maskz_loadu_ps(m0, row[r]), by);
+    __m512i q1 = quantize(_mm512_maskz_loadu_ps(m1, row[r] + 16), by);
+    if (d.count == 1) {
+      low[r] = _mm512_packs_epi32(q0, q1), high[r] = _mm512_setzero_si512();
+    } else {
+      low[r] = _mm512_packs_epi32(low_digit(q0, d.shift), low_digit(q1, d.shift));
+      high[r] = _mm512_packs_epi32(high_digit(q0, d.shift), high_digit(q1, d.shift));
+    }
+  }
+  transpose16(low);
+#pragma GCC unroll 16
+  for (int j = 0; j < 16; j++) _mm512_store_si512(out + PAIR_OF[j] * 32, low[j]);
+  if (d.count == 1) return;
+  transpose16(high);
+#pragma GCC unroll 16
+  for (int j = 0; j < 16; j++) _mm512_store_si512(out + plane + PAIR_OF[j] * 32, high[j]);
+}
+
+/* 16 consecutive rows at p + red[k]. */
+static inline void columns_to_pairs(const float *p, const int64_t *red, int64_t rows, int64_t count, const scales *f,
+                                    dot_digits d, int16_t *out, int64_t plane) {
+  __mmask16 m = first_lanes(rows);
+  factors by = {_mm512_loadu_ps(f->first), _mm512_loadu_ps(f->second), _mm512_set1_ps(f->limit), f->two};
+  for (int64_t t = 0; t < 16; t++) {
+    __m512i q0 = _mm512_setzero_si512(), q1 = q0;
+    if (2 * t < count) q0 = quantize(_mm512_maskz_loadu_ps(m, p + red[2 * t]), by);
+    if (2 * t + 1 < count) q1 = quantize(_mm512_maskz_loadu_ps(m, p + red[2 * t + 1]), by);
+    if (d.count == 1) {
+      _mm512_store_si512(out + 32 * t, _mm512_mask_blend_epi16(0xAAAAAAAA, q0, _mm512_slli_epi32(q1, 16)));
+      continue;
+    }
+    __m512i l = _mm512_slli_epi32(low_digit(q1, d.shift), 16), h = _mm512_slli_epi32(high_digit(q1, d.shift), 16);
+    _mm512_store_si512(out + 32 * t, _mm512_mask_blend_epi16(0xAAAAAAAA, low_digit(q0, d.shift), l));
+    _mm512_store_si512(out + plane + 32 * t, _mm512_mask_blend_epi16(0xAAAAAAAA, high_digit(q0, d.shift), h));
+  }
+}
+
+#else
+
+typedef struct {
+  __m128 first, second, limit;
+  int two;
+} factors;
+
+static inline __m128i quantize(__m128 x, factors f) {
+  __m128i infinity = _mm_set1_epi32(0x7F800000);
+  __m128i bad = _mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(x), infinity), infinity);
+  x = _mm_mul_ps(x, f.first);
+  if (f.two) x = _mm_mul_ps(x, f.second);
+  x = _mm_max_ps(_mm_min_ps(x, f.limit), _mm_sub_ps(_mm_setzero_ps(), f.limit));
+  return _mm_andnot_si128(bad, _mm_cvtps_epi32(x));
+}
+
+static inline __m128i low_digit(__m128i q, int shift) {
+  __m128i half = _mm_set1_epi32(1 << (shift - 1));
+  return _mm_sub_epi32(_mm_and_si128(_mm_add_epi32(q, half), _mm_set1_epi32((1 << shift) - 1)), half);
+}
+static inline __m128i high_digit(__m128i q, int shift) {
+  return _mm_srai_epi32(_mm_add_epi32(q, _mm_set1_epi32(1 << (shift - 1))), shift);
+}
+
+/* 4 rows of 8 k to 4 pairs of 4 rows. */
+static inline void store_pairs(const __m128i row[4], int16_t *out) {
+  __m128i a = _mm_unpacklo_epi32(row[0], row[1]), b = _mm_unpackhi_epi32(row[0], row[1]);
+  __m128i c = _mm_unpacklo_epi32(row[2], row[3]), d = _mm_unpackhi_epi32(row[2], row[3]);
+  _mm_store_si128((__m128i *)out, _mm_unpacklo_epi64(a, c));
+  _mm_store_si128((__m128i *)(out + 32), _mm_unpackhi_epi64(a, c));
+  _mm_store_si128((__m128i *)(out + 64), _mm_unpacklo_epi64(b, d));
+  _mm_store_si128((__m128i *)(out + 96), _mm_unpackhi_epi64(b, d));
+}
+
+static void rows_to_pairs(const float *const *row, int64_t rows, int64_t count, const scales *f, dot_digits d, int16_t *out,
+                          int64_t plane) {
+  float tail[8];
+  for (int64_t r0 = 0; r0 < 16; r0 += 4) {
+    for (int64_t k = 0; k < 32; k += 8) {
+      __m128i low[4], high[4];
+      for (int64_t r = r0; r < r0 + 4; r++) {
+        low[r - r0] = high[r - r0] = _mm_setzero_si128();
+        if (r >= rows || k >= count) continue;
+        const float *p = row[r] + k;
+        if (count - k < 8) {
+          memset(tail, 0, sizeof tail);
+          memcpy(tail, p, (size_t)(count - k) * 4);
+          p = tail;
+        }
+        factors by = {_mm_set1_ps(f->first[r]), _mm_set1_ps(f->second[r]), _mm_set1_ps(f->limit), f->two};
+        __m128i q0 = quantize(_mm_loadu_ps(p), by), q1 = quantize(_mm_loadu_ps(p + 4), by);
+        if (d.count == 1) {
+          low[r - r0] = _mm_packs_epi32(q0, q1);
+        } else {
+          low[r - r0] = _mm_packs_epi32(low_digit(q0, d.shift), low_digit(q1, d.shift));
+          high[r - r0] = _mm_packs_epi32(high_digit(q0, d.shift), high_digit(q1, d.shift));
+        }
+      }
+      store_pairs(low, out + k * 16 + r0 * 2);
+      if (d.count > 1) store_pairs(high, out + plane + k * 16 + r0 * 2);
+    }
+  }
+}
+
+static inline __m128i joined(__m128i q0, __m128i q1) { return _mm_blend_epi16(q0, _mm_slli_epi32(q1, 16), 0xAA); }
+
+static void columns_to_pairs(const float *p, const int64_t *red, int64_t rows, int64_t count, const scales *f, dot_digits d,
+                             int16_t *out, int64_t plane) {
+  float tail[2][4];
+  for (int64_t t = 0; t < 16; t++) {
+    for (int64_t r = 0; r < 16; r += 4) {
+      __m128i q[2] = {_mm_setzero_si128(), _mm_setzero_si128()};
+      factors by = {_mm_loadu_ps(f->first + r), _mm_loadu_ps(f->second + r), _mm_set1_ps(f->limit), f->two};
+      for (int i = 0; i < 2; i++) {
+        if (2 * t + i >= count || r >= rows) continue;
+        const float *x = p + red[2 * t + i] + r;
+        if (rows - r < 4) {
+          memset(tail[i], 0, sizeof tail[i]);
+          memcpy(tail[i], x, (size_t)(rows - r) * 4);
+          x = tail[i];
+        }
+        q[i] = quantize(_mm_loadu_ps(x), by);
+      }
+      int16_t *to = out + 32 * t + 2 * r;
+      if (d.count == 1) {
+        _mm_store_si128((__m128i *)to, joined(q[0], q[1]));
+        continue;
+      }
+      _mm_store_si128((__m128i *)to, joined(low_digit(q[0], d.shift), low_digit(q[1], d.shift)));
+      _mm_store_si128((__m128i *)(to + plane), joined(high_digit(q[0], d.shift), high_digit(q[1], d.shift)));
+    }
+  }
+}
+
+#endif
+
+/* Digits of i16 by pairs of terms: per digit [pairs][PANEL][2], zeros beyond K and beyond the last row; up: 2^(e-(p-1)). */
+static void pack_pairs(const dot_side *s, dot_digits d, const float *x, const int32_t *e, int64_t batch, int64_t first,
+                    int64_t rows, int64_t k, int16_t *out, double *up) {
+  scales f;
+  float buf[PANEL * 32] __attribute__((aligned(64)));
+  const float *row[PANEL];
+  make_scales(s, e, batch, first, rows, &f, up);
+  int64_t at = s->batch[batch], plane = padded_pairs(k) * 32;
+  int own_kind = at == OUTSIDE ? GENERAL : s->own_kind[first / PANEL];
+  for (int64_t k0 = 0; k0 < k; k0 += 32) {
+    int64_t count = least(32, k - k0);
+    int red_kind = s->red_kind[k0 / RED_BLOCK];
+    int16_t *to = out + k0 * PANEL;
+    int by_column = own_kind == UNIT && red_kind >= INSIDE;
+    if (red_kind == UNIT && own_kind >= INSIDE && !(by_column && rows > count)) {
+      for (int64_t r = 0; r < rows; r++) row[r] = x + at + s->own[first + r] + s->red[k0];
+      rows_to_pairs(row, rows, count, &f, d, to, plane);
+    } else if (by_column) {
+      columns_to_pairs(x + at + s->own[first], s->red + k0, rows, count, &f, d, to, plane);
+    } else {
+      collect(s, x, batch, first, rows, k0, count, 32, buf);
+      for (int64_t r = 0; r < rows; r++) row[r] = buf + r * 32;
+      rows_to_pairs(row, rows, count, &f, d, to, plane);
+    }
+  }
+}
+
+#if defined(__AVX512VNNI__)
+
+/* Digit i of q in base 256: the low byte, as a signed number, of (q + the halves of all lower places) >> 8 i. */
+static inline __m512i place(__m512i q, int i) {
+  return i == 0 ? q : _mm512_srai_epi32(_mm512_add_epi32(q, _mm512_set1_epi32(i == 1 ? 128 : 32896)), (unsigned)(8 * i));
+}
+
+static inline void store_tile(__m512i *t, int turned, int8_t *to) {
+  if (turned) transpose16(t);
+#pragma GCC unroll 16
+  for (int r = 0; r < 16; r++) _mm512_store_si512(to + 64 * r, t[r]);
+}
+
+/* Digits of i8 in base 256 by tiles of 64 terms: per digit [ceil(k/64)] tiles of [row][64 k], or [16][row][4 k] (across). */
+static void pack_tiles(const dot_side *s, int digits, int across, const float *x, const int32_t *e, int64_t batch,
+                    int64_t first, int64_t rows, int64_t k, int8_t *out, double *up) {
+  scales f;
+  float buf[PANEL * 64] __attribute__((aligned(64)));
+  const float *row[PANEL];
+  make_scales(s, e, batch, first, rows, &f, up);
+  int64_t at = s->batch[batch], plane = (k + 63) / 64 * 1024;
+  int own_kind = at == OUTSIDE ? GENERAL : s->own_kind[first / PANEL];
+  __m512 limit = _mm512_set1_ps(f.limit);
+  for (int64_t k0 = 0; k0 < k; k0 += 64) {
+    int64_t count = least(64, k - k0);
+    int red_kind = s->red_kind[k0 / RED_BLOCK];
+    int8_t *to = out + k0 * PANEL;
+    __m512i tile[3][16];
+    int by_column = own_kind == UNIT && red_kind >= INSIDE;
+    if (by_column && !(red_kind == UNIT && rows <= count)) {
+      const float *p = x + at + s->own[first];
+      const int64_t *red = s->red + k0;
+      __mmask16 m = first_lanes(rows);
+      factors by = {_mm512_loadu_ps(f.first), _mm512_loadu_ps(f.second), limit, f.two};
+      __m512i byte = _mm512_set1_epi32(255);
+      for (int t = 0; t < 16; t++) {
+        __m512i q[4];
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++)
+          q[i] = 4 * t + i < count ? quantize(_mm512_maskz_loadu_ps(m, p + red[4 * t + i]), by) : _mm512_setzero_si512();
+#pragma GCC unroll 3
+        for (int d = 0; d < 3; d++) {
+          if (d >= digits) break;
+          __m512i even = _mm512_or_si512(_mm512_and_si512(place(q[0], d), byte),
+                                         _mm512_slli_epi32(_mm512_and_si512(place(q[2], d), byte), 16));
+          __m512i odd = _mm512_or_si512(_mm512_slli_epi32(_mm512_and_si512(place(q[1], d), byte), 8),
+                                        _mm512_slli_epi32(place(q[3], d), 24));
+          tile[d][t] = _mm512_or_si512(even, odd);
+        }
+      }
+      for (int d = 0; d < digits; d++) store_tile(tile[d], !across, to + d * plane);
+      continue;
+    }
+    if (red_kind == UNIT && own_kind >= INSIDE) {
+      for (int64_t r = 0; r < rows; r++) row[r] = x + at + s->own[first + r] + s->red[k0];
+    } else {
+      collect(s, x, batch, first, rows, k0, count, 64, buf);
+      for (int64_t r = 0; r < rows; r++) row[r] = buf + r * 64;
+    }
+    for (int r = 0; r < 16; r++) {
+      for (int d = 0; d < digits; d++) tile[d][r] = _mm512_setzero_si512();
+      if (r >= rows) continue;
+      factors by = {_mm512_set1_ps(f.first[r]), _mm512_set1_ps(f.second[r]), limit, f.two};
+      __m512i q[4];
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) q[i] = quantize(_mm512_maskz_loadu_ps(first_lanes(count - 16 * i), row[r] + 16 * i), by);
+#pragma GCC unroll 3
+      for (int d = 0; d < 3; d++) {
+        if (d >= digits) break;
+        __m512i wide = _mm512_castsi128_si512(_mm512_cvtepi32_epi8(place(q[0], d)));
+        wide = _mm512_inserti32x4(wide, _mm512_cvtepi32_epi8(place(q[1], d)), 1);
+        wide = _mm512_inserti32x4(wide, _mm512_cvtepi32_epi8(place(q[2], d)), 2);
+        tile[d][r] = _mm512_inserti32x4(wide, _mm512_cvtepi32_epi8(place(q[3], d)), 3);
+      }
+    }
+    for (int d = 0; d < digits; d++) store_tile(tile[d], across, to + d * plane);
+  }
+}
+
+#else
+
+static void pack_tiles(const dot_side *s, int digits, int across, const float *x, const int32_t *e, int64_t batch,
+                       int64_t first, int64_t rows, int64_t k, int8_t *out, double *up) {
+  (void)s, (void)digits, (void)across, (void)x, (void)e, (void)batch, (void)first, (void)rows, (void)k, (void)out, (void)up;
+}
+
+#endif
+
+#endif

@@ -1,0 +1,256 @@
+"""The dot nodes on the native kernels: quantize, pack, multiply and round once in one call, on torch's own threads.
+
+A node becomes a plan: tables of element offsets per batch, row, column and term. Every view turns into such tables: its
+bounds belong to single dimensions, so an index outside one is outside whatever the others are. The kernels read f32
+values through the tables and write f32 results in the node's own order.
+
+Exact by inequalities that the C files carry: digits of i16 are multiplied in pairs and moved out of 32 bits before
+2^16 + 2 |a| |b| r reaches 2^31; digits of i8 add at most 65,536 products of 2^14; the whole sum stays below 2^52, so
+that binary64 holds it and one conversion rounds it. Each kind of product is run on its extremes before it is used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from functools import cache
+from math import prod
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from assay.engine import native_selftest
+from assay.engine.dtypes import fill_tensor
+from assay.engine.native.library import load, native
+from assay.protocol.nodes import Dot, Operand
+from assay.protocol.program import Program
+from assay.protocol.types import DType
+from assay.protocol.views import View, contiguous_strides
+
+UNIT = "dot"
+
+OUTSIDE = -(1 << 63)
+"""In a table: the index lies outside the bounds and reads the fill."""
+
+_PANEL, _RED_BLOCK = 16, 64
+"""Rows, and terms, that the kernels look at together; equal to `dot.h`."""
+
+_ONE_THREAD = 1 << 19
+"""Products of fewer multiplications (about 10 us) are not worth a second thread."""
+
+_integer, _pointer = ctypes.c_int64, ctypes.c_void_p
+
+
+class _Side(ctypes.Structure):
+    """Equal to `dot_side` in `dot.h`."""
+
+    _fields_ = (
+        ("batch", _pointer),
+        ("own", _pointer),
+        ("red", _pointer),
+        ("e_batch", _pointer),
+        ("e_own", _pointer),
+        ("own_kind", _pointer),
+        ("red_kind", _pointer),
+        ("fill", _integer),
+        ("e_fill", _integer),
+        ("precision", _integer),
+    )
+
+
+class _Plan(ctypes.Structure):
+    """Equal to `dot_plan` in `dot.h`."""
+
+    _fields_ = (
+        ("batches", _integer),
+        ("m", _integer),
+        ("n", _integer),
+        ("k", _integer),
+        ("a", _Side),
+        ("b", _Side),
+        ("c_batch", _pointer),
+        ("c_row", _pointer),
+        ("c_column", _pointer),
+        ("c_kind", _pointer),
+        ("tiles", _integer),
+    )
+
+
+class Kernels:
+    """The kernels for one instruction set. tiles: whether AMX is used where it is there and fits."""
+
+    def __init__(self, handle: ctypes.CDLL, level: str, *, tiles: bool) -> None:
+        self.level = level
+        self.tiles = tiles
+        self.run = handle.assay_dot
+        self.run.argtypes, self.run.restype = [_pointer] * 7 + [_integer], _integer
+        self.prepare = handle.assay_dot_prepare
+        self.prepare.argtypes, self.prepare.restype = [_pointer], None
+        self.refuses, self.fits_tiles = handle.assay_dot_refuses, handle.assay_dot_fits_tiles
+        for function in (self.refuses, self.fits_tiles):
+            function.argtypes, function.restype = [_integer] * 3, _integer
+        runtime = Path(torch.__file__).parent / "lib" / "libgomp.so.1"
+        if runtime.exists():
+            handle.assay_set_team.argtypes, handle.assay_set_team.restype = [_pointer], None
+            handle.assay_set_team(ctypes.cast(ctypes.CDLL(str(runtime)).GOMP_parallel, _pointer))
+
+    def route(self, pa: int, pb: int, terms: int) -> str:
+        """The name of the product for these precisions: how many products of digits, and what instructions."""
+        if self._on_tiles(pa, pb, terms):
+            return f"int8x{_bytes(pa) * _bytes(pb)}/amx"
+        return f"int16x{_words(pa) * _words(pb)}/{self.level}"
+
+    def _on_tiles(self, pa: int, pb: int, terms: int) -> bool:
+        return self.tiles and bool(self.fits_tiles(pa, pb, terms))
+
+
+def _bytes(p: int) -> int:
+    return 1 if p <= 8 else 2 if p <= 15 else 3
+
+
+def _words(p: int) -> int:
+    return 1 if p <= 15 else 2
+
+
+@cache
+def kernels() -> Kernels | None:
+    """The kernels for this machine; None where they are not built (`native("dot").reason`). `ASSAY_AMX=off`: no AMX."""
+    found = native(UNIT)
+    if found.handle is None:
+        return None
+    return Kernels(found.handle, found.level, tiles=os.environ.get("ASSAY_AMX", "").lower() not in ("off", "0", "no"))
+
+
+def kernels_of(level: str, *, tiles: bool = False) -> Kernels:
+    """The kernels for a named instruction set, for tests and conformance. Raises OSError when they are not built."""
+    return Kernels(load(UNIT, level), level, tiles=tiles)
+
+
+class NativeDot:
+    """One dot node as a plan of the kernels; `name` is its route.
+
+    groups: the dims that both operands, only A, and only B depend on.
+    """
+
+    def __init__(self, found: Kernels, program: Program, node: Dot, groups: Sequence[Sequence[int]]) -> None:
+        dims, red = node.spec.dims, node.red
+        batch, rows, columns = (tuple(g) for g in groups)
+        a, ea, pa = node.a, node.exponent_a, node.precision_a
+        b, eb, pb = node.b, node.exponent_b, node.precision_b
+        # The kernels store runs of columns: a result whose rows lie closer together is computed the other way round.
+        self._flipped = bool(rows) and (not columns or rows[-1] > columns[-1])
+        if self._flipped:
+            rows, columns, a, ea, pa, b, eb, pb = columns, rows, b, eb, pb, a, ea, pa
+        self.name = found.route(node.precision_a, node.precision_b, prod(red))
+        self._kernels, self._dims = found, dims
+        self._sizes = tuple(prod(dims[d] for d in g) for g in (batch, rows, columns))
+        self._sources = a.node, ea.node, b.node, eb.node
+        self._threaded = prod(self._sizes) * prod(red) >= _ONE_THREAD
+        self._kept: list[Tensor] = []
+        out = View(0, contiguous_strides(dims), (0,) * len(dims), dims)
+        self._plan = _Plan(
+            *self._sizes,
+            prod(red),
+            self._side(program, a, ea, pa, (batch, rows), node),
+            self._side(program, b, eb, pb, (batch, columns), node),
+            *(self._keep(_table(out, dims, g)) for g in (batch, rows, columns)),
+            self._keep(torch.zeros(-(-self._sizes[2] // _PANEL), dtype=torch.uint8)),
+            found._on_tiles(pa, pb, prod(red)),
+        )
+        self._address = ctypes.addressof(self._plan)
+        found.prepare(self._address)
+
+    def run(self, values: list[Tensor]) -> Tensor:
+        """The node's value."""
+        out = torch.empty(self._dims)
+        self._call(values, out.data_ptr(), 0)
+        return out
+
+    def sums(self, values: list[Tensor]) -> Tensor:
+        """The exact sums of the same products, f64 [batch, rows, columns]; anything where a row is not finite."""
+        raw = torch.empty(self._sizes, dtype=torch.float64)
+        self._call(values, 0, raw.data_ptr())
+        return raw.transpose(1, 2) if self._flipped else raw
+
+    def _call(self, values: list[Tensor], out: int, raw: int) -> None:
+        a, ea, b, eb = (values[j] for j in self._sources)
+        ea, eb = ea.to(torch.int32), eb.to(torch.int32)
+        threads = torch.get_num_threads() if self._threaded else 1
+        failed = self._kernels.run(
+            self._address, a.data_ptr(), ea.data_ptr(), b.data_ptr(), eb.data_ptr(), out, raw, threads
+        )
+        if failed:
+            raise MemoryError("There is no memory for the packed operands of a product.")
+
+    def _side(
+        self, program: Program, x: Operand, e: Operand, p: int, groups: tuple[tuple[int, ...], ...], node: Dot
+    ) -> _Side:
+        batch, own = groups
+        dims, over = node.spec.dims, node.spec.dims + node.red
+        terms = tuple(range(len(dims), len(over)))
+        exponent_type = program.specs[e.node].dtype
+        return _Side(
+            self._keep(_table(x.view, over, batch, x.view.offset)),
+            self._keep(_table(x.view, over, own)),
+            self._keep(_table(x.view, over, terms)),
+            self._keep(_table(e.view, dims, batch, e.view.offset)),
+            self._keep(_table(e.view, dims, own)),
+            self._keep(torch.zeros(-(-prod(dims[d] for d in own) // _PANEL), dtype=torch.uint8)),
+            self._keep(torch.zeros(-(-prod(node.red) // _RED_BLOCK), dtype=torch.uint8)),
+            int(fill_tensor(DType.F32, x.view.fill).view(torch.int32)),
+            int(fill_tensor(exponent_type, e.view.fill).to(torch.int32)),
+            p,
+        )
+
+    def _keep(self, t: Tensor) -> int:
+        """The address of a table, which lives as long as the plan."""
+        self._kept.append(t)
+        return t.data_ptr()
+
+
+def _table(view: View, dims: Sequence[int], which: Sequence[int], start: int = 0) -> Tensor:
+    """The offsets of all indices of some dimensions, row-major, i64; OUTSIDE where an index is outside the bounds."""
+    offsets = torch.full((1,), start, dtype=torch.int64)
+    for d in which:
+        index = torch.arange(dims[d])
+        inside = (index >= view.lo[d]) & (index < view.hi[d]) & (offsets != OUTSIDE)[:, None]
+        offsets = torch.where(inside, offsets[:, None] + index * view.strides[d], OUTSIDE).flatten()
+    return offsets
+
+
+def native_dot(program: Program, node: Dot, groups: Sequence[Sequence[int]]) -> NativeDot | None:
+    """The node on the kernels; None where they are not there, do not fit or failed their self-test."""
+    found = kernels()
+    if found is None or not _is_readable(program, node):
+        return None
+    pa, pb, terms = node.precision_a, node.precision_b, prod(node.red)
+    if found.refuses(pa, pb, terms) or failure(found, pa, pb, found.route(pa, pb, terms)):
+        return None
+    return NativeDot(found, program, node, groups)
+
+
+@cache
+def failure(found: Kernels, pa: int, pb: int, route: str) -> str:
+    """What this product gets wrong on this machine; empty when it passes its self-test."""
+    limit = (1 << 52) >> (pa + pb - 2)
+    for name, operands in native_selftest.cases(pa, pb, limit):
+        shape = (*operands[0].shape[:2], operands[2].shape[1], operands[0].shape[2])
+        program, node = native_selftest.matrix_program(shape, pa, pb)
+        product = NativeDot(found, program, node, ((0,), (1,), (2,)))
+        sums, result = native_selftest.expected(operands, pa, pb)
+        values = list(operands)
+        if not torch.equal(product.sums(values).to(torch.int64), sums):
+            return f"product {route} is wrong for {name}"
+        if not torch.equal(product.run(values).view(torch.int32), result.view(torch.int32)):
+            return f"the rounding of {route} is wrong for {name}"
+    return ""
+
+
+def _is_readable(program: Program, node: Dot) -> bool:
+    """Whether operands and exponents have the types that the kernels read."""
+    return all(program.specs[o.node].dtype is DType.F32 for o in (node.a, node.b)) and all(
+        program.specs[o.node].dtype not in (DType.F32, DType.I64, DType.BOOL)
+        for o in (node.exponent_a, node.exponent_b)
+    )
