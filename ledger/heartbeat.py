@@ -8,7 +8,9 @@ Source: design, section 10; docs/adr/0007-actors.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -132,6 +134,24 @@ class Heart:
         if said != self._said or self._clock() - self._last >= EVERY_S:
             self._said = said
             self._write()
+
+    @contextmanager
+    def kept_up(self) -> Iterator[None]:
+        """Says that the actor is starting, and goes on saying so from a thread while the block takes long."""
+        ended = threading.Event()
+
+        def keep_beating() -> None:
+            while not ended.wait(EVERY_S / 4):
+                self.beat()
+
+        self._write()
+        pulse = threading.Thread(target=keep_beating, daemon=True)
+        pulse.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            pulse.join()
 
     def beat(self) -> None:
         """Says the same again if the last message is old; safe to call from another thread."""

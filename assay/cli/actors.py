@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +37,7 @@ from assay.protocol.errors import ExitCode, UsageError
 from assay.protocol.types import Address, Wei
 
 if TYPE_CHECKING:
+    from assay.ledger.agent import Agent
     from assay.ledger.run import Run
     from assay.settings import Settings
 
@@ -73,13 +77,11 @@ def start_solver(
     ] = "none",
 ) -> None:
     """Take a seat, train every round, publish, commit and defend, until the run is over or you stop it."""
-    from assay.solver.agent import SolverAgent
-
     given = _settings(locals())
     _serve(
         given,
         "solver",
-        lambda run, parts: SolverAgent(
+        lambda agent, run, parts: agent(
             run,
             *parts,
             cheat=None if cheat == "none" else cheat,
@@ -106,13 +108,11 @@ def start_verifier(
     ] = False,
 ) -> None:
     """Register, check that everything is published, replay drawn duties, attest, challenge what differs."""
-    from assay.verifier.agent import VerifierAgent
-
     given = _settings(locals())
     _serve(
         given,
         "verifier",
-        lambda run, parts: VerifierAgent(
+        lambda agent, run, parts: agent(
             run,
             *parts,
             lazy=lazy,
@@ -135,10 +135,8 @@ def start_whistleblower(
     stake: StakeOption = None,
 ) -> None:
     """Register, replay a drawn share of what verifiers attested, challenge what is false."""
-    from assay.whistleblower.agent import WhistleblowerAgent
-
     given = _settings(locals())
-    _serve(given, "whistleblower", lambda run, parts: WhistleblowerAgent(run, *parts, stake=_stake(run, stake)))
+    _serve(given, "whistleblower", lambda agent, run, parts: agent(run, *parts, stake=_stake(run, stake)))
 
 
 def _status(
@@ -196,8 +194,13 @@ def _settings(given: dict[str, Any]) -> Settings:
     return settings_of(**{name: given[name] for name in names})
 
 
-def _serve(settings: Settings, role: str, make: Any) -> None:
-    """Runs an agent until it is done, Ctrl-C or SIGTERM; a started transaction is always finished."""
+def _serve(settings: Settings, role: str, make: Callable[[type[Any], Run, tuple[Any, ...]], Agent]) -> None:
+    """Runs an agent until it is done, Ctrl-C or SIGTERM; a started transaction is always finished.
+
+    `make` gets the role's class, the run, and (keys, store, data folder).
+    """
+    from assay.ledger.heartbeat import Heart
+
     store, run, keys = open_blobs(settings), open_run(settings), unlock_key(settings)
     if role != "solver" and keys.bls is None:
         raise UsageError(
@@ -216,7 +219,10 @@ def _serve(settings: Settings, role: str, make: Any) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
-    make(run, (keys, store, folder)).run(stop)
+    # The training framework takes seconds to load; whoever moves chain time waits for those that it knows of.
+    with Heart(store, keys.account, run.address, role, time.monotonic).kept_up():
+        agent_class = getattr(import_module(f"assay.{role}.agent"), f"{role.capitalize()}Agent")
+    make(agent_class, run, (keys, store, folder)).run(stop)
     if signal.SIGINT in received:
         raise typer.Exit(int(ExitCode.INTERRUPTED))
 

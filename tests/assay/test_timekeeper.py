@@ -143,3 +143,14 @@ def test_a_stranger_that_is_behind_works_and_one_that_died_does_not(world: World
     heart.say(head.number + 1, Activity.IDLE)
     keeper.tick()
     assert not keeper.strangers_work
+
+
+def test_time_waits_for_a_stranger_that_is_still_starting(world: World) -> None:
+    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    head = world.chain.head()
+    heart.say(head.number, Activity.IDLE, head.timestamp + 900)
+    with other.kept_up():
+        assert keeper.tick() is None
+        assert keeper.strangers_work
+    world.heart(STRANGER).say(head.number, Activity.IDLE)
+    assert keeper.tick() == head.timestamp + 900
