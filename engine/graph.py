@@ -90,6 +90,18 @@ def _writes(node: Node) -> bool:
     return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
 
 
+def _check_writes(nodes: Sequence[Node]) -> None:
+    """What a function changes in place must be made in it or given to it. Raises UserError (NotCapturable)."""
+    for node in nodes:
+        target = node.args[0] if node.args else None
+        if isinstance(target, Node) and target.op == "get_attr":
+            raise UserError(
+                f"A tensor that is neither input nor result is changed at {node.meta.get('stack_trace')}.",
+                code="NotCapturable",
+                remedy="Make it an input and a result of the function; a module's tensor must be a registered buffer.",
+            )
+
+
 def trace(function: Function, lists: Sequence[Sequence[Tensor]]) -> GraphModule:
     """The graph of one call on tensors like these (shapes and types count, values do not).
 
@@ -116,7 +128,9 @@ def trace(function: Function, lists: Sequence[Sequence[Tensor]]) -> GraphModule:
             # Anomaly mode is what remembers forward lines; `detect_anomaly` would warn that it is for debugging.
             warnings.simplefilter("ignore")
             traced = _make_graph(flat, tensors)
-            if any(_writes(node) for node in traced.graph.nodes):
+            writing = [node for node in traced.graph.nodes if _writes(node)]
+            _check_writes(writing)
+            if writing:
                 # Operations in place become ordinary ones; the interpreter carries each node's source line over.
                 pure = torch.func.functionalize(Interpreter(traced).run, remove="mutations")
                 traced = _make_graph(pure, tensors)

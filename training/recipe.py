@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from assay.engine import ops
-from assay.engine.dtypes import PROTOCOL
+from assay.engine.dtypes import PROTOCOL, to_bytes
 from assay.engine.randomness import Randomness
 from assay.protocol.errors import UserError
 from assay.training.optimizer import Group, Grouped, Optimizer, clip_by_global_norm
@@ -265,7 +265,12 @@ class RecipeStep:
             raise UserError(
                 f"The loss is {found}.", code="LossFails", remedy="Return one float32 number, such as a mean."
             )
-        changed = [n for n, b in copies.items() if given[f"module.{n}"] is not b or b._version != versions[n]]
+        # Not every write is counted by `_version`: batch norm's are not.
+        changed = [
+            n
+            for n, b in copies.items()
+            if given[f"module.{n}"] is not b or b._version != versions[n] or to_bytes(b) != to_bytes(named[n])
+        ]
         self._types = {n: named[n].dtype for n in changed}
         return changed, float(loss)
 

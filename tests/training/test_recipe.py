@@ -169,7 +169,9 @@ class _Noisy(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = F.alpha_dropout(F.dropout1d(x[..., None], 0.2).squeeze(-1), 0.1, training=True)
         x = x + torch.randn_like(x) * 0.1 + torch.rand(x.shape) * torch.bernoulli(torch.full_like(x, 0.5))
-        return x * torch.empty(x.shape[0], 1).bernoulli_(0.9) + torch.empty_like(x).uniform_(-0.1, 0.1)
+        x = x * torch.empty(x.shape[0], 1).bernoulli_(0.9) + torch.empty_like(x).uniform_(-0.1, 0.1)
+        x = x[torch.randperm(x.shape[0])] + F.gumbel_softmax(x, dim=-1) * 0.1
+        return x + torch.randint(-1, 2, x.shape) * 0.1 + torch.empty_like(x).normal_(0.0, 0.1)
 
 
 def test_other_random_functions_draw_from_the_state_too():
@@ -273,7 +275,9 @@ def test_windows_of_a_stream_are_drawn_whole():
         ({"loss": lambda m, x, y: m(x)}, r"The loss is torch.float32 \[8, 2\]"),
         ({"loss": lambda m, x, y: m(y)}, "The loss fails on the recipe's own data: RuntimeError"),
         ({"loss": lambda m, x: m(x).sum()}, "The loss fails on the recipe's own data: TypeError"),
-        ({"loss": lambda m, x, y: m(x).sum() * torch.randint(0, 2, ())}, "no state determines"),
+        ({"loss": lambda m, x, y: m(x).sum() * torch.poisson(x).sum()}, "no state determines"),
+        ({"loss": lambda m, x, y: m(x).sum() * torch.rand((), generator=torch.Generator())}, "no state determines"),
+        ({"loss": lambda m, x, y: x.bernoulli_(0.5, generator=torch.Generator()).sum()}, "A generator of its own"),
     ],
 )
 def test_what_is_wrong_with_a_recipe_is_said_in_one_sentence(options: dict, words: str):
