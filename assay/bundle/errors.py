@@ -20,7 +20,7 @@ class BundleContradiction(FraudError):
 class GameNotOver(UserError):
     """A game without a verdict is no evidence yet."""
 
-    remedy = "Wait for the verdict; `assay dispute watch` shows whose clock runs."
+    remedy = "Wait for the verdict; `assay dispute follow` shows whose clock runs."
 
 
 class GameUnknown(UserError):

@@ -11,7 +11,10 @@ from assay.cli.common import (
     JsonOption,
     RpcUrl,
     RunOption,
+    StoreOption,
+    open_blobs,
     open_run,
+    parse_address,
     print_fields,
     print_json,
     print_table,
@@ -19,9 +22,12 @@ from assay.cli.common import (
     talk,
     tokens,
 )
+from assay.watchdog.alarms import Alarm, Standing, changes, exit_code_of
 
 if TYPE_CHECKING:
     from assay.explorer.lookout import Lookout
+    from assay.settings import Settings
+    from assay.watchdog.watch import Watchdog
 
 app = typer.Typer(no_args_is_help=True, help="Disputes: challenge, descent, verdict.")
 
@@ -73,9 +79,9 @@ def show(game: GameArgument, rpc_url: RpcUrl = None, run: RunOption = None, as_j
 
 
 @app.command(
-    "watch", epilog="Example: assay dispute watch 1   (ends with the verdict; --json prints one step per line)"
+    "follow", epilog="Example: assay dispute follow 1   (ends with the verdict; --json prints one step per line)"
 )
-def watch(
+def follow(
     game: GameArgument,
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the chain.")] = EVERY_S,
     rpc_url: RpcUrl = None,
@@ -105,6 +111,84 @@ def watch(
             talk.print(_clock(document))
         seen = max(seen, len(steps))
         time.sleep(every)
+
+
+@app.command(
+    "watch",
+    epilog="Exit codes with --once, the gravest alarm's: 0 nothing wrong (or notes only), 8 an honest party is losing "
+    "or has lost, 9 a deadline is near or missed, 5 a bond, lock or purse is short, 4 chain or store does not answer. "
+    "Example: assay dispute watch --run 0xabc... --store ./store --once --json",
+)
+def watch(
+    rpc_url: RpcUrl = None,
+    store: StoreOption = None,
+    run: RunOption = None,
+    party: Annotated[
+        list[str] | None, typer.Option("--party", metavar="ADDRESS", help="Watch for this party; may be repeated.")
+    ] = None,
+    near: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Share of a clock below which its deadline is near.")
+    ] = 0.25,
+    stale_after: Annotated[float, typer.Option(min=1.0, help="Seconds that the head may stand still.")] = 300.0,
+    max_age: Annotated[
+        float | None, typer.Option(min=1.0, help="Seconds that the newest block may be old by this machine's clock.")
+    ] = None,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the chain.")] = EVERY_S,
+    once: Annotated[bool, typer.Option("--once", help="Look once; the exit code says what was found.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document per line.")] = False,
+) -> None:
+    """Watch every dispute of a run and say when an honest party is losing; needs no key and changes nothing.
+
+    With a store, disputed claims are recomputed here and whoever says the same is honest; a --party is taken to be
+    honest without asking. One line per change: raised, or cleared. Without --once it goes on until you stop it.
+    """
+    settings = settings_of(rpc_url=rpc_url, store=store, run=run)
+    dog = _watchdog(settings, party or [], near, stale_after, max_age)
+    before: Standing = {}
+    while True:
+        after = dict(dog.look())
+        for raised, alarm in changes(before, after):
+            _say(dog.head, raised, alarm, as_json)
+        if once:
+            raise typer.Exit(int(exit_code_of(after.values())))
+        before = after
+        time.sleep(every)
+
+
+def _watchdog(
+    settings: Settings, parties: list[str], near: float, stale_after: float, max_age: float | None
+) -> Watchdog:
+    from assay.protocol.types import Address
+    from assay.watchdog.watch import Options, Watchdog
+
+    named = frozenset(Address(parse_address(p)) for p in parties)
+    options = Options(named, near, stale_after, max_age)
+    target = open_run(settings)
+    if settings.store is None:
+        if not named:
+            talk.print("No store is named: nothing is recomputed, and whoever is right is not known.")
+        return Watchdog(target, options=options)
+    from assay.training.rounds import TorchCompute
+
+    return Watchdog(target, open_blobs(settings), TorchCompute(), options)
+
+
+def _say(head: tuple[int, int], raised: bool, alarm: Alarm, as_json: bool) -> None:
+    if as_json:
+        line = {
+            "block": head[0],
+            "time": head[1],
+            "state": "raised" if raised else "cleared",
+            "level": "note" if alarm.is_note else "alarm",
+            "kind": str(alarm.kind),
+            "about": alarm.about,
+            "text": alarm.text,
+            **dict(alarm.figures),
+        }
+        print_json(line)
+        return
+    word = ("note" if alarm.is_note else "ALARM") if raised else "clear"
+    typer.echo(f"{head[1]}  {word:<5}  {alarm.kind:<17}  {alarm.about}: {alarm.text}")
 
 
 def _look(rpc_url: str | None, run: str | None) -> Lookout:

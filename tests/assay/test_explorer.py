@@ -331,7 +331,7 @@ def run_cli(played: Played, *words: str) -> Any:
     return CliRunner().invoke(main.app, list(words), env=environment)
 
 
-def test_disputes_are_listed_shown_and_watched_without_a_key(played: Played) -> None:
+def test_disputes_are_listed_shown_and_followed_without_a_key(played: Played) -> None:
     listed = json.loads(run_cli(played, "dispute", "list", "--json").stdout)
     assert [g["game"] for g in listed] == sorted(played.state.games)
     assert json.loads(run_cli(played, "dispute", "list", "--open", "--json").stdout) == []
@@ -340,7 +340,7 @@ def test_disputes_are_listed_shown_and_watched_without_a_key(played: Played) -> 
     assert shown["replay"]["agrees"] is True
     text = run_cli(played, "dispute", "show", str(interval.game_id)).stdout
     assert "the same verdict" in text
-    watched = run_cli(played, "dispute", "watch", str(interval.game_id), "--json").stdout.splitlines()
+    watched = run_cli(played, "dispute", "follow", str(interval.game_id), "--json").stdout.splitlines()
     assert len(watched) == len(interval.moves) - 1 + 1
     assert json.loads(watched[-1])["verdict"]["outcome"] == "LEAF"
     missing = run_cli(played, "dispute", "show", "999")

@@ -1,0 +1,272 @@
+"""The watchdog itself: reads chain and store, recomputes what is disputed, and keeps the alarms in force.
+
+It holds no key and writes nothing, neither to the chain nor to the store. What it cannot fetch it says it cannot check.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from eth_utils.address import to_checksum_address
+from web3.types import LogReceipt
+
+from assay.ledger.archive import Archive, Compute, Job
+from assay.ledger.games import ref_to_chain
+from assay.ledger.index import Index, address
+from assay.ledger.objects import Objects
+from assay.ledger.records import GameRecord
+from assay.ledger.run import Run
+from assay.ledger.store import ArtifactStore
+from assay.ledger.view import Facts, Memory, View
+from assay.protocol.claims import NO_ADDRESS, ClaimKind, ClaimRef
+from assay.protocol.errors import AssayError, UnavailableError
+from assay.protocol.game_book import game_lock
+from assay.protocol.game_clock import LARGEST, most_moves
+from assay.protocol.game_state import GameState
+from assay.protocol.game_table import Side
+from assay.protocol.trace import Trace
+from assay.protocol.types import Address, Digest, Wei
+from assay.shapes import shape_of
+from assay.watchdog.alarms import Alarm, BoundFacts, GameFacts, Kind, Terms, judge_bound, judge_game
+from assay.watchdog.standing import favoured
+
+MAX_TRACES: Final = 2
+"""Claims whose runs are kept; a trace holds states between steps and the values of a few nodes."""
+
+GAS_PER_MOVE: Final = 1_000_000
+"""No move of a game may need more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to watch. `parties` are taken to be honest. Seconds are this machine's except where they say chain.
+
+    near: share of a clock, of chain time, at which a deadline is near. stale_after: how long the head may stand still.
+    max_age: how old the newest block may be by this machine's clock; None on chains that keep a time of their own.
+    """
+
+    parties: frozenset[Address] = frozenset()
+    near: float = 0.25
+    stale_after: float = 300.0
+    max_age: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A claim as we computed it: the true run, and whether it ends where it is claimed to."""
+
+    trace: Trace
+    holds: bool
+
+
+class Watchdog:
+    """Follows one run. Without a store (or without `compute`) nothing is recomputed and only `parties` are honest."""
+
+    def __init__(
+        self,
+        run: Run,
+        store: ArtifactStore | None = None,
+        compute: Compute | None = None,
+        options: Options = Options(),
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.run = run
+        self.options = options
+        self.alarms: dict[tuple[Kind, str], Alarm] = {}
+        self._compute = compute
+        self._facts = Facts(run.chain.chain_id, run.address, run.run_id, run.charter)
+        self._archive = None if store is None or compute is None else Archive(self._facts, Objects(store))
+        self._clock, self._wall = clock, wall
+        self._terms = Terms(run.charter.economics.challenge_bond, options.near, GAS_PER_MOVE)
+        self._index = Index(run, [self._on_event])
+        self._head: tuple[int, float] | None = None
+        self._bound: dict[bytes, Address] = {}
+        self._honest: dict[int, Side] = {}
+        self._truths: OrderedDict[ClaimRef, Truth] = OrderedDict()
+        self._standing: dict[int, tuple[GameState, Side]] = {}
+
+    @property
+    def head(self) -> tuple[int, int]:
+        """Number and chain time of the last block read."""
+        return self._index.state.head.number, self._index.state.head.timestamp
+
+    def look(self) -> dict[tuple[Kind, str], Alarm]:
+        """One look; returns the alarms in force, which `alarms` keeps.
+
+        While the chain does not answer, what was known before stays in force: nothing new is known of anybody.
+        """
+        try:
+            self._index.sync()
+            found = list(self._found())
+        except UnavailableError as error:
+            alarm = Alarm(Kind.CHAIN_UNREACHABLE, "chain", f"{error.explain()} Nothing is known of anybody meanwhile.")
+            self.alarms = self.alarms | {alarm.key: alarm}
+        else:
+            self.alarms = {alarm.key: alarm for alarm in found}
+        return self.alarms
+
+    def _found(self) -> Iterator[Alarm]:
+        now = self.head[1]
+        yield from self._freshness()
+        for _, record in sorted(self._index.state.games.items()):
+            if record.is_over:
+                yield from self._lost(record)
+            else:
+                yield from self._open(record, now)
+        for commitment, owner in sorted(self._bound.items()):
+            if not self.options.parties or owner in self.options.parties:
+                yield from self._pending(commitment, owner, now)
+
+    # --- the chain
+
+    def _freshness(self) -> Iterator[Alarm]:
+        """The head moves, or we say that it does not: a standing chain is nobody's fault in a game."""
+        number, timestamp = self.head
+        now = self._clock()
+        if self._head is None or self._head[0] != number:
+            self._head = number, now
+        still = now - self._head[1]
+        if still > self.options.stale_after:
+            text = f"the head has stood at block {number} for {still:.0f} s: chain or node may be down"
+            yield Alarm(Kind.HEAD_STALE, "chain", text, (("block", number), ("seconds", round(still))))
+        age = self._wall() - timestamp
+        if self.options.max_age is not None and age > self.options.max_age:
+            text = f"the newest block, {number}, is {age:.0f} s old: chain or node may be down"
+            yield Alarm(Kind.HEAD_STALE, "chain time", text, (("block", number), ("seconds", round(age))))
+
+    def _on_event(self, contract: str, name: str, arguments: dict[str, Any], _: LogReceipt) -> None:
+        if contract == "game" and name == "ChallengeBound":
+            self._bound[bytes(arguments["commitment"])] = address(arguments["challenger"])
+        elif contract == "game" and name == "ChallengeUnbound":
+            self._bound.pop(bytes(arguments["commitment"]), None)
+
+    def _pending(self, commitment: bytes, owner: Address, now: int) -> Iterator[Alarm]:
+        call, run = self.run.chain.call, self.run
+        _, _, bound_at = call(run.game.functions.boundChallenge(commitment))
+        free = Wei(int(call(run.vault.functions.free(bytes(owner)))))
+        if int(bound_at):
+            yield from judge_bound(BoundFacts(commitment, owner, int(bound_at), free), now, self._terms)
+
+    # --- games
+
+    def _lost(self, record: GameRecord) -> Iterator[Alarm]:
+        """A verdict against somebody honest: a party named, or the side that our own run had found right."""
+        verdict = record.verdict
+        assert verdict is not None
+        honest = self._honest.get(record.game_id, Side.NONE)
+        if verdict.loser in self.options.parties or (honest is not Side.NONE and honest is verdict.side):
+            name = verdict.side.name.lower()
+            text = f"the honest {name} has lost ({verdict.outcome.name})"
+            figures = (("side", name), ("party", "0x" + verdict.loser.hex()), ("outcome", verdict.outcome.name))
+            yield Alarm(Kind.HONEST_LOST, f"game {record.game_id}", text, figures)
+
+    def _open(self, record: GameRecord, now: int) -> Iterator[Alarm]:
+        parties = self.options.parties
+        if parties and not parties & {record.defender, record.challenger}:
+            return
+        run, call = self.run, self.run.chain.call
+        state = run.games.game(record.game_id).state
+        if state.is_over:
+            # Ended since the index was read; the next look has its verdict.
+            return
+        about = f"game {record.game_id}"
+        try:
+            truth = self._truth(record)
+        except AssayError as error:
+            truth = None
+            yield Alarm(Kind.CANNOT_CHECK, about, f"its claim cannot be recomputed here: {error.explain()}")
+        honest = self._honest_side(record, truth)
+        self._honest[record.game_id] = honest
+        view = _fields(
+            call(run.chain.contract("Rounds", self._book(record.ref)).functions.claimOf(ref_to_chain(record.ref)))
+        )
+        _, claim_lock = call(run.vault.functions.lockOf(bytes(state.claim.lock_id)))
+        _, bond_locked = call(run.vault.functions.lockOf(bytes(game_lock(record.game_id))))
+        eth, mover = run.chain.w3.eth, state.party(state.turn)
+        facts = GameFacts(
+            state=state,
+            honest=honest,
+            favoured=Side.NONE if truth is None else self._favoured(record, state, truth),
+            standing_known=truth is not None,
+            bond_locked=Wei(int(bond_locked)),
+            claim_lock=Wei(int(claim_lock)),
+            claim_lock_promised=None if view[-1] else Wei(int(view[-2])),
+            coin=Wei(run.chain.read(lambda: eth.get_balance(to_checksum_address(mover)))),
+            gas_price=Wei(run.chain.read(lambda: eth.gas_price)),
+            moves_left=self._moves_left(record, state.turn, truth),
+        )
+        yield from judge_game(facts, now, self._terms)
+
+    def _honest_side(self, record: GameRecord, truth: Truth | None) -> Side:
+        """A party that we watch for is honest; else whoever says what our own run says."""
+        named = [s for s in (Side.DEFENDER, Side.CHALLENGER) if _party(record, s) in self.options.parties]
+        if len(named) == 1:
+            return named[0]
+        if truth is None:
+            return Side.NONE
+        return Side.DEFENDER if truth.holds else Side.CHALLENGER
+
+    def _favoured(self, record: GameRecord, state: GameState, truth: Truth) -> Side:
+        known = self._standing.get(record.game_id)
+        if known is None or known[0] != state:
+            posted = self.run.games.posted(record.game_id)
+            side = favoured(state, posted, truth.trace, self.run.charter.clocks.arity)
+            self._standing[record.game_id] = known = state, side
+        return known[1]
+
+    def _moves_left(self, record: GameRecord, side: Side, truth: Truth | None) -> int:
+        """The most moves that a side can still have to make; by the encodings' limits where the program is unknown."""
+        shape = LARGEST if truth is None else shape_of(truth.trace.program, truth.trace.steps)
+        most = most_moves(shape, self.run.charter.clocks.arity)[side - 1]
+        # The first event of a game is its opening.
+        made = sum(m.mover == _party(record, side) for m in record.moves[1:])
+        return max(most - made, 1)
+
+    def _book(self, ref: ClaimRef) -> Address:
+        modules = self.run.modules
+        books = {ClaimKind.OUTER: modules.outers, ClaimKind.ATTESTATION: modules.audit}
+        return books.get(ref.kind, modules.rounds)
+
+    # --- what is true
+
+    def _truth(self, record: GameRecord) -> Truth | None:
+        """Our own run of a disputed claim; None without a store. Raises what fetching raises."""
+        archive, compute = self._archive, self._compute
+        if archive is None or compute is None:
+            return None
+        if record.ref not in self._truths:
+            job, claimed = self._job(archive, record.ref)
+            trace = compute.trace(job.program, job.lists, job.steps)
+            self._truths[record.ref] = Truth(trace, trace.state_root(job.steps) == claimed)
+            while len(self._truths) > MAX_TRACES:
+                self._truths.popitem(last=False)
+        self._truths.move_to_end(record.ref)
+        return self._truths[record.ref]
+
+    def _job(self, archive: Archive, ref: ClaimRef) -> tuple[Job, Digest]:
+        """Program, X and steps of a claim, and the end that is claimed."""
+        state = self._index.state
+        view = View(self._facts, NO_ADDRESS, state.head.timestamp, state.head.number, state, Memory())
+        record = state.rounds[ref.round]
+        if ref.kind is ClaimKind.OUTER:
+            base = record.outers[ref.outer_root].base
+            mask, x = record.inclusions[base]
+            return archive.outer_job(view, ref.round, base, mask, x), ref.outer_root
+        duty = view.duty(record, record.commitments[ref.seat], ref.duty)
+        attested = ref.kind is ClaimKind.ATTESTATION
+        claimed = record.attendance[ref.party].leaves[ref.seat, ref.duty] if attested else duty.y
+        return archive.job(view, duty), claimed
+
+
+def _party(record: GameRecord, side: Side) -> Address:
+    return record.defender if side is Side.DEFENDER else record.challenger
+
+
+def _fields(raw: Any) -> Sequence[Any]:
+    """The fields of a struct, however web3 was told to return it."""
+    return tuple(raw.values()) if isinstance(raw, dict) else tuple(raw)
