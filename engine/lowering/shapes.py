@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from assay.engine.fusion import MAX_FUSED_OPERANDS
 from assay.engine.ir import Fill, Tensorlike
 from assay.engine.lowering.registry import Context, Unsupported, axis, lowers
 from assay.engine.strided import Strided
@@ -117,18 +118,29 @@ def neutral(dtype: DType) -> tuple[str, int]:
 @lowers(aten.cat.default)
 def _cat(ctx: Context, tensors: Sequence[Tensorlike], dim: int = 0) -> Tensorlike:
     dim = axis(dim, len(ctx.shape))
-    op, fill = neutral(ctx.dtype)
-    total, at = ctx.shape[dim], 0
-    result: Tensorlike | None = None
-    for tensor in tensors:
-        if tensor.shape == (0,):
-            continue
-        size = tensor.shape[dim]
-        part = pad(ctx, ctx.cast(tensor, ctx.dtype), dim, at, total - at - size, fill)
-        result = part if result is None else ctx.apply(op, result, part, dtype=ctx.dtype)
-        at += size
-    if result is None:
+    parts = [ctx.cast(t, ctx.dtype) for t in tensors if t.shape != (0,)]
+    if not parts:
         raise Unsupported("joining no tensors")
+    # One map joins as many as it may read; more are joined in several rounds, each of which moves everything once.
+    while len(parts) > MAX_FUSED_OPERANDS:
+        starts = range(0, len(parts), MAX_FUSED_OPERANDS)
+        parts = [_joined(ctx, parts[k : k + MAX_FUSED_OPERANDS], dim) for k in starts]
+    return _joined(ctx, parts, dim)
+
+
+def _joined(ctx: Context, parts: Sequence[Tensorlike], dim: int) -> Tensorlike:
+    """Tensors of one type side by side along a dimension."""
+    if len(parts) == 1:
+        return parts[0]
+    op, fill = neutral(ctx.dtype)
+    total, at = sum(p.shape[dim] for p in parts), 0
+    result: Tensorlike | None = None
+    for part in parts:
+        size = part.shape[dim]
+        wide = pad(ctx, part, dim, at, total - at - size, fill)
+        result = wide if result is None else ctx.apply(op, result, wide, dtype=ctx.dtype)
+        at += size
+    assert result is not None
     return result
 
 

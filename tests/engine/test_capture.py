@@ -411,3 +411,12 @@ def test_one_value_can_be_an_output_in_two_shapes():
     assert differing_nodes(program, [[X]]) == []
     for ours, theirs in zip(Executor(program).run([[X]])[0], f(X), strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_joining_many_tensors_moves_everything_twice_not_once_per_tensor():
+    tensors = [_x(1, 6, seed=k) for k in range(16)]
+    program = captured(lambda *xs: (torch.cat(xs).sum(0),), *tensors).program
+    moved = sum(n.spec.numel for n in program.nodes if isinstance(n, Map))
+    assert moved <= 2 * 16 * 6
+    assert differing_nodes(program, [tensors]) == []
+    torch.testing.assert_close(Executor(program).run([tensors])[0][0], torch.cat(tensors).sum(0))
