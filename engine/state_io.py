@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from assay.engine.dtypes import PROTOCOL, from_bytes, to_bytes
+from assay.engine.native_sha256 import root_at
 from assay.protocol import state
 from assay.protocol.errors import UserError
 from assay.protocol.program import Program
 from assay.protocol.state import SlotLists
-from assay.protocol.tensors import TensorSizeError, TensorSpec, tensor_root
+from assay.protocol.tensors import LEAF_SIZE, TensorSizeError, TensorSpec, tensor_root
 from assay.protocol.types import Digest
 
 Lists = Sequence[Sequence[Tensor]]
@@ -77,7 +78,9 @@ def output_specs(program: Program) -> list[list[TensorSpec]]:
 
 def root_of(t: Tensor) -> Digest:
     """The tensor root."""
-    return tensor_root(spec_of(t), to_bytes(t))
+    spec = spec_of(t)
+    found = root_at(spec, t.data_ptr()) if t.is_contiguous() and spec.nbytes > LEAF_SIZE else None
+    return found or tensor_root(spec, to_bytes(t))
 
 
 def slot_roots(lists: Lists) -> SlotLists:

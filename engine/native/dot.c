@@ -9,6 +9,7 @@
 #include "dot_amx.h"
 #include "dot_kernel.h"
 #include "dot_pack.h"
+#include "scratch.h"
 #include "team.h"
 
 #define BLOCK_PAIRS 256      /* pairs of a tile's rows that stay in the first cache beside those of its columns */

@@ -1,13 +1,11 @@
-/* Work shared between threads, and memory that a thread keeps for its next call.
+/* Work shared between threads.
 
    The threads are those of torch's OpenMP runtime: they wait for work for a while without sleeping, so a second pool
    would find its cores taken. */
 #ifndef ASSAY_TEAM_H
 #define ASSAY_TEAM_H
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "common.h"
 
@@ -43,43 +41,6 @@ static void share_work(void (*work)(void *, int64_t), void *arg, int64_t count, 
     team(member, &s, (unsigned)(threads < count ? threads : count), 0);
   else
     member(&s);
-}
-
-#define SCRATCH_SLOTS 2
-
-typedef struct {
-  char *memory[SCRATCH_SLOTS];
-  int64_t bytes[SCRATCH_SLOTS];
-} own_memory;
-
-static pthread_key_t key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void drop(void *arg) {
-  own_memory *s = arg;
-  for (int i = 0; i < SCRATCH_SLOTS; i++) free(s->memory[i]);
-  free(s);
-}
-
-static void make_key(void) { pthread_key_create(&key, drop); }
-
-/* Memory of this thread, aligned to 64 bytes, kept until it asks for more in the same slot; NULL when there is none. */
-static char *scratch(int slot, int64_t bytes) {
-  pthread_once(&once, make_key);
-  own_memory *s = pthread_getspecific(key);
-  if (!s) {
-    s = calloc(1, sizeof *s);
-    if (!s) return NULL;
-    pthread_setspecific(key, s);
-  }
-  if (s->bytes[slot] < bytes) {
-    free(s->memory[slot]);
-    s->bytes[slot] = 0;
-    bytes = (bytes + bytes / 4 + 4095) / 4096 * 4096;
-    s->memory[slot] = aligned_alloc(64, (size_t)bytes);
-    if (s->memory[slot]) s->bytes[slot] = bytes;
-  }
-  return s->memory[slot];
 }
 
 #endif
