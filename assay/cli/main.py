@@ -43,6 +43,7 @@ def _add_commands() -> None:
     """Each noun is a module of this package; heavy imports happen inside its verbs."""
     from assay.cli import (
         actors,
+        bench,
         bundle,
         config,
         conformance,
@@ -71,6 +72,7 @@ def _add_commands() -> None:
     app.add_typer(dispute.app, name="dispute")
     app.add_typer(model.app, name="model")
     app.add_typer(program.app, name="program")
+    app.add_typer(bench.app, name="bench")
     app.add_typer(economics.app, name="economics")
     app.add_typer(service.app, name="service")
     app.command("explain", epilog=explain.EPILOG)(explain.explain)
