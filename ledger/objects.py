@@ -14,13 +14,14 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from assay.engine.native_sha256 import tensor_root
 from assay.ledger.store import ArtifactStore, get_named
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import AssayError
 from assay.protocol.program import Program
 from assay.protocol.programfile import decode_program, encode_program
 from assay.protocol.state import list_root
-from assay.protocol.tensors import TensorSpec, tensor_root
+from assay.protocol.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 
 MAX_PROGRAM_BYTES: Final = 1 << 28
