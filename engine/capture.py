@@ -24,7 +24,7 @@ from assay.engine.ir import MAX_RANK, Fill, Literal, Values, number
 from assay.engine.lowering.registry import FIXED14, RULES, Context, Precision, Unsupported, program_dtype
 from assay.engine.strided import Strided, whole
 from assay.protocol.errors import InvariantError, NumericsError
-from assay.protocol.program import Program
+from assay.protocol.program import MAX_NODES, Program
 
 _FOLDED = 1 << 20
 """Constants of up to this many elements are computed at capture."""
@@ -92,6 +92,11 @@ def capture(
         if result.dtype is not program_dtype(expected.dtype) or result.shape != tuple(expected.shape):
             raise InvariantError(f"Lowering made {result.dtype.name} {result.shape} of {node}.")
         slots.append((result, tuple(expected.shape)))
+    if len(values.items) > MAX_NODES:
+        raise CannotLowerError(
+            f"The function takes {len(values.items)} values, a program has at most 2^20 nodes.",
+            remedy="Use larger tensors and fewer operations: write loops over positions or layers as batched products.",
+        )
     sizes = _output_sizes(function, lists, len(slots))
     parts = []
     for size in sizes:

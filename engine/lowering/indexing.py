@@ -12,6 +12,7 @@ import torch
 from assay.engine import ops
 from assay.engine.dtypes import to_bytes
 from assay.engine.ir import Fill, Read, Tensorlike, number
+from assay.engine.lowering.reductions import check_terms
 from assay.engine.lowering.registry import Context, Unsupported, axis, lowers
 from assay.engine.strided import Axis, Group, Strided, contiguous, full_axis, merge_axes, whole
 from assay.protocol.types import DType
@@ -162,6 +163,7 @@ def _scatter(
 ) -> Strided:
     """The scatter_sum node: out [size, rest], red the axes of `terms`; one exponent for the whole source."""
     red = terms.axes
+    check_terms(prod(a.size for a in red))
     everything = Read(terms.value, (*rest, *red), terms.offset, terms.fill)
     exponent = ctx.values.add("rowexp", DType.I32, (), tuple(a.size for a in (*rest, *red)), (everything,))
     first = full_axis(size, 0)

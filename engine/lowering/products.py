@@ -58,8 +58,18 @@ def _dot(ctx: Context, a: Strided, b: Strided, bits_a: int, bits_b: int, *, plai
     rows, columns = a.groups[-2], b.groups[-1]
     inner_a, inner_b = a.groups[-1], b.groups[-2]
     terms = prod(x.size for x in inner_a)
-    if bits_a + bits_b - 2 + max(terms - 1, 0).bit_length() > _MAX_BITS:
-        raise Unsupported(f"a product over {terms} terms at {bits_a} and {bits_b} bits (at most 62 bits are exact)")
+    room = _MAX_BITS + 2 - max(terms - 1, 0).bit_length() - bits_a - bits_b
+    if room < 0:
+        # Bits that calibration added are given back first: what an operand then loses stays in the report.
+        back = min(-room, max(bits_a - ctx.tier_bits(a), 0))
+        bits_a, room = bits_a - back, room + back
+        back = min(-room, max(bits_b - ctx.tier_bits(b), 0))
+        bits_b, room = bits_b - back, room + back
+    if room < 0:
+        raise Unsupported(
+            f"a product over {terms} terms at {bits_a} and {bits_b} bits, of which 62 are exact "
+            "(divide the batch into micro-batches, or take a lower tier)"
+        )
     still_rows, still_columns = _still(rows), _still(columns)
     dims = tuple(x.size for x in (*batch, *rows, *columns))
     red = tuple(x.size for x in inner_a)

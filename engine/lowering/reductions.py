@@ -41,8 +41,15 @@ def reduce(ctx: Context, kind: str, x: Strided, dims: Sequence[int], *, keepdim:
     return Strided(value, tuple(groups))
 
 
+def check_terms(count: int) -> None:
+    """Raises Unsupported for a sum of more than 2^32 terms, of 30 bits each, of which 62 are exact."""
+    if count > 1 << 32:
+        raise Unsupported(f"a sum of {count} terms (at most 2^32; sum over fewer dimensions at a time)")
+
+
 def total(ctx: Context, x: Tensorlike, dims: Sequence[int], *, keepdim: bool) -> Tensorlike:
     """The exact sum of f32 over some dimensions."""
+    check_terms(prod(x.shape[d] for d in dims))
     if not dims or prod(x.shape[d] for d in dims) == 1:
         shape = [n for d, n in enumerate(x.shape) if d not in dims] if not keepdim else x.shape
         return ctx.values.reshape(x, tuple(shape))

@@ -84,8 +84,11 @@ class Context:
 
     def bits_of(self, x: Strided) -> int:
         """The precision of a product's operand."""
-        chosen = self.precision.sensitive if x.value.sensitive else self.precision.default
-        return max(chosen, self.raised.get(x.value.number, 0))
+        return max(self.tier_bits(x), self.raised.get(x.value.number, 0))
+
+    def tier_bits(self, x: Strided) -> int:
+        """The precision that the tier alone gives to a product's operand."""
+        return self.precision.sensitive if x.value.sensitive else self.precision.default
 
 
 def program_dtype(dtype: torch.dtype) -> DType:

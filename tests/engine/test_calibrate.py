@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor
 
 from assay.engine.calibrate import LIMIT, calibrated, losses
+from assay.engine.capture import CannotLowerError
 from assay.engine.executor import Executor
-from assay.engine.lowering.registry import FIXED8
+from assay.engine.lowering.registry import FIXED8, FIXED22
 from assay.protocol.nodes import Dot
 from tests.engine.helpers import captured, relative
 
@@ -60,3 +62,22 @@ def test_what_stays_above_the_limit_is_reported():
 def test_rows_that_are_not_finite_lose_nothing():
     tensors = [torch.tensor([[float("inf"), 1.0], [0.0, 0.0]]), torch.ones(2, 1)]
     assert all(loss.share == 0.0 for loss in losses(captured(product, *tensors), [tensors]))
+
+
+def test_bits_that_a_long_sum_has_no_room_for_are_not_added():
+    a = torch.zeros(2, 1 << 20)
+    a[:, :2] = torch.tensor([1.0, 1e-12])
+    tensors = [a, torch.rand(1 << 20, 1) + 1.0]
+    tensors[1][0] = 1e12
+    better, report = calibrated(lambda part: [list(product(*part))], [tensors], FIXED22, limit=0.0)
+    (dot,) = (n for n in better.program.nodes if isinstance(n, Dot))
+    assert dot.precision_a + dot.precision_b - 2 + 20 <= 62
+    assert report[0].share > 0.0
+
+
+def test_a_sum_that_is_too_long_for_its_tier_is_refused_with_a_remedy():
+    tensors = [torch.zeros(1, 1 << 21), torch.zeros(1 << 21, 1)]
+    with pytest.raises(
+        CannotLowerError, match=r"2097152 terms at 22 and 22 bits, of which 62 are exact .*micro-batches"
+    ):
+        captured(product, *tensors, precision=FIXED22)
