@@ -91,7 +91,7 @@ def dot(
 
     own = native_dot(program, node, groups) if native and not other else None
     if own is not None:
-        return _native(own, a, b, arranged, check, due), own.name
+        return NativeProduct(own, a, b, arranged, check, due), own.name
     counts = prod(a.batch), prod(a.own), prod(b.own), prod(red)
     route = routes.choose(node.precision_a, node.precision_b, *counts, other=other)
 
@@ -118,23 +118,27 @@ def _finished(a: _Side, b: _Side, ea: Tensor, eb: Tensor, s: Tensor) -> Tensor:
     return exponents.finish_nan(exponents.finish(s, n), full_a, full_b)
 
 
-def _native(
-    own: NativeDot, a: _Side, b: _Side, arranged: Callable[[Tensor], Tensor], check: Check | None, due: Due
-) -> Kernel:
+class NativeProduct:
     """The native kernel. When a check is due, it sees the native sums, and this run's results are rounded from them.
 
     Operands are then quantized and results rounded by stock torch: the same bits.
+    `own` may be run without it otherwise.
     """
 
-    def run(values: list[Tensor]) -> Tensor:
-        if check is None or not due():
-            return own.run(values)
-        s = own.sums(values)
-        (qa, ea, _), (qb, eb, _) = a.quantized(values), b.quantized(values)
-        check(qa, qb, s)
-        return arranged(_finished(a, b, ea, eb, s))
+    def __init__(
+        self, own: NativeDot, a: _Side, b: _Side, arranged: Callable[[Tensor], Tensor], check: Check | None, due: Due
+    ) -> None:
+        self.own = own
+        self._a, self._b, self._arranged, self._check, self._due = a, b, arranged, check, due
 
-    return run
+    def __call__(self, values: list[Tensor]) -> Tensor:
+        """The node's value."""
+        if self._check is None or not self._due():
+            return self.own.run(values)
+        s = self.own.sums(values)
+        (qa, ea, _), (qb, eb, _) = self._a.quantized(values), self._b.quantized(values)
+        self._check(qa, qb, s)
+        return self._arranged(_finished(self._a, self._b, ea, eb, s))
 
 
 def _groups(node: Dot) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:

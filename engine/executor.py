@@ -138,7 +138,11 @@ class Executor:
         check_float_environment()
         self._watch.begin()
         flat = [own_memory(t) for part in inputs for t in part]
-        ends = self._watched(flat, hook) if hook is not None or self._plan is None else self._plan.run(flat)
+        ends = (
+            self._watched(flat, hook)
+            if hook is not None or self._plan is None
+            else self._plan.run(flat, self._watch.due)
+        )
         check_float_environment()
         found = iter(ends)
         return [[next(found) for _ in range(size)] for size in self.program.outputs]
@@ -193,8 +197,7 @@ class Executor:
                 )
 
     def _check_product(self, k: int, qa: Tensor, qb: Tensor, s: Tensor) -> None:
-        if self._watch.is_due(k):
-            self._watch.check(k, qa, qb, s)
+        self._watch.check(k, qa, qb, s)
 
     @staticmethod
     def _checked(k: int, step: _Step, value: Tensor) -> Tensor:
@@ -232,7 +235,13 @@ class Executor:
             case Dot():
                 careful = self._is_careful
                 kernel, self.routes[k] = dot(
-                    self.program, node, trusted=not careful, other=careful, check=partial(self._check_product, k)
+                    self.program,
+                    node,
+                    trusted=not careful,
+                    other=careful,
+                    native=self.kind is Kind.FUSED,
+                    check=partial(self._check_product, k),
+                    due=partial(self._watch.is_due, k),
                 )
                 if self.routes[k] != "elementwise":
                     self._watch.products.append(k)

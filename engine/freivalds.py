@@ -25,9 +25,14 @@ class ProductWatch:
         """A run begins; the next product in turn is due."""
         self.runs += 1
 
+    @property
+    def due(self) -> int | None:
+        """The node whose product is checked in this run."""
+        return self.products[self.runs % len(self.products)] if self.products else None
+
     def is_due(self, node: int) -> bool:
         """Whether this node's product is checked in this run."""
-        return bool(self.products) and self.products[self.runs % len(self.products)] == node
+        return self.due == node
 
     def check(self, node: int, qa: Tensor, qb: Tensor, s: Tensor) -> None:
         """Check s [B, M, N] against qa [B, M, K] and qb [B, N, K], all holding integers.

@@ -162,6 +162,12 @@ class NativeDot:
         self._address = ctypes.addressof(self._plan)
         found.prepare(self._address)
 
+    def for_c(self) -> tuple[int, int, tuple[int, ...], bool]:
+        """What a caller in C needs: function, plan, the nodes of a, eA, b, eB, and whether threads are worth it."""
+        function = ctypes.cast(self._kernels.run, _pointer).value
+        assert function is not None
+        return function, self._address, self._sources, self._threaded
+
     def run(self, values: list[Tensor]) -> Tensor:
         """The node's value."""
         out = torch.empty(self._dims)

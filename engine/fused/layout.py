@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from ctypes import Structure, c_int32, c_int64, c_void_p
 from enum import IntEnum
 from functools import cache
+from pathlib import Path
+
+import torch
 
 from assay.engine.native.library import Native, native
 
@@ -24,6 +27,7 @@ class Kind(IntEnum):
     GATHER = 4
     SCATTER_SUM = 5
     RANDOM = 6
+    DOT = 7
 
 
 class Mode(IntEnum):
@@ -132,6 +136,11 @@ class Kernels:
         run.restype = ctypes.c_int
         run.argtypes = [c_void_p, c_int64, c_int64, c_void_p, c_int64, c_int64]
         self.run_groups = run
+        runtime = Path(torch.__file__).parent / "lib" / "libgomp.so.1"
+        if runtime.exists():
+            # Torch's own threads: they spin for a while after each piece of work, so others would find no core.
+            handle.assay_set_team.argtypes, handle.assay_set_team.restype = [c_void_p], None
+            handle.assay_set_team(ctypes.cast(ctypes.CDLL(str(runtime)).GOMP_parallel, c_void_p))
         names = handle.assay_tile_functions().decode().split()
         self.functions = {name: number for number, name in enumerate(names)}
         sizes = [ctypes.sizeof(s) for s in (CView, CSpace, CCode, COp, CGroup)]

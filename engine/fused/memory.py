@@ -1,9 +1,16 @@
-"""Where values that live for a part of a run lie in one piece of memory: no two that live at once overlap."""
+"""Where values lie: those of one run in one piece, where no two that live at once overlap; outputs on used memory."""
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
+from threading import Lock
+
+import torch
+from torch import Tensor
 
 ALIGNMENT = 64
 
@@ -37,3 +44,44 @@ def placed(lives: Sequence[Life]) -> tuple[dict[int, int], int]:
         done.sort(key=lambda x: x[:2])
         total = max(total, start + size)
     return offsets, total
+
+
+_RECYCLED_BYTES = 1 << 16
+"""Bytes from which on memory is kept: below, asking the system for it costs little."""
+
+_MOST_KEPT = 3
+"""Pieces of memory that are kept per value: what a caller reads from, what it gets, and one that it keeps."""
+
+
+class Recycled:
+    """New tensors of one shape, on memory that an earlier one of them has left when nothing refers to it any more.
+
+    Memory that the system hands out anew costs a fault per page, a tenth of a step.
+    """
+
+    def __init__(self, dtype: torch.dtype, dims: Sequence[int]) -> None:
+        self._dtype, self._dims = dtype, tuple(dims)
+        self._bytes = dtype.itemsize * prod(dims)
+        self._kept: list[ctypes.Array[ctypes.c_char]] = []
+        self._lock = Lock()
+
+    def take(self) -> Tensor:
+        """A tensor of any content that shares no memory with any other that is still in use."""
+        if self._bytes < _RECYCLED_BYTES:
+            return torch.empty(self._dims, dtype=self._dtype)
+        with self._lock:
+            for n in range(len(self._kept)):
+                if sys.getrefcount(self._kept[n]) == _UNUSED:
+                    return self._over(self._kept[n])
+            if len(self._kept) == _MOST_KEPT:
+                return torch.empty(self._dims, dtype=self._dtype)
+            self._kept.append((ctypes.c_char * self._bytes)())
+            return self._over(self._kept[-1])
+
+    def _over(self, raw: ctypes.Array[ctypes.c_char]) -> Tensor:
+        """A tensor over this memory; its storage refers to `raw` as long as it lives."""
+        return torch.frombuffer(raw, dtype=self._dtype).view(self._dims)
+
+
+_UNUSED = 2
+"""References to memory of which only a list, and the question, know."""

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from assay.engine.dot import NativeProduct
 from assay.engine.fused.layout import CCode, COp, CView, Kernels, Kind, Mode, Strategy
 from assay.engine.fused.scalars import Extent, assemble
 from assay.engine.fused.spaces import Reading, Space, fits, joined
-from assay.protocol.nodes import Gather, Map, Max, Node, Operand, Random, RowExp, ScatterSum, Sum
+from assay.protocol.nodes import Dot, Gather, Map, Max, Node, Operand, Random, RowExp, ScatterSum, Sum
 from assay.protocol.program import Program
 from assay.protocol.scalar import ScalarProgram
 from assay.protocol.types import DType
@@ -57,6 +58,29 @@ def compile_node(program: Program, k: int, node: Node, kernels: Kernels) -> Comp
             )
         case _:
             return f"no kernel for {node.family.name.lower()}"
+
+
+def compile_product(program: Program, k: int, node: Dot, kernel: object) -> Compiled | str:
+    """A dot node whose kernel in Python is a native one, to be called without Python; or why not."""
+    if not isinstance(kernel, NativeProduct):
+        return "no native product for these precisions and views"
+    if any(program.specs[o.node].dtype is not DType.I32 for o in (node.exponent_a, node.exponent_b)):
+        return "exponents that are not i32"
+    function, plan, sources, threaded = kernel.own.for_c()
+    space = Space((node.spec.numel,), 1, ())
+    return _op(
+        Kind.DOT,
+        k,
+        node,
+        space,
+        [],
+        extra=sources,
+        unit=node.spec.numel,
+        keep=(kernel,),
+        by_runs=int(threaded),
+        code=function,
+        constants=plan,
+    )
 
 
 def _reading(program: Program, operand: Operand, view: View | None = None) -> Reading:

@@ -47,8 +47,8 @@ static void run_map(const Op *op, int64_t lo, int64_t hi, void **table, char *wo
     /* Slots: operands, then constants and single elements in cells of one vector, then tiles. */
     for (int64_t s = 0, used = 0; s < op->n_slots; s++) {
         int64_t at = op->constants[s];
-        if (at == -1) slot[s] = cells + s * VBYTES;
-        else if (at == -2) slot[s] = tiles + op->slot_bytes * used++;
+        if (at == CELL) slot[s] = cells + s * VBYTES;
+        else if (at == TILE_SLOT) slot[s] = tiles + op->slot_bytes * used++;
         else slot[s] = (void *)at;
     }
     for (int64_t k = 0; k < op->n_views; k++) {

@@ -3,7 +3,11 @@
  * A table holds one pointer per node of the program, to its value in row-major order. Nothing here owns a value. */
 #include "map.h"
 #include "moves.h"
-#include "pool.h"
+#include "scratch.h"
+#include "team.h"
+
+typedef int64_t (*Dot)(const void *plan, const void *a, const void *ea, const void *b, const void *eb, void *out, void *raw,
+                       int64_t threads);
 
 static int run_op(const Op *op, int64_t lo, int64_t hi, void **table, char *work)
 {
@@ -19,54 +23,65 @@ static int run_op(const Op *op, int64_t lo, int64_t hi, void **table, char *work
 typedef struct {
     const Group *group;
     void **table;
-    int64_t nodes, threads;
-    int failed;
+    int64_t nodes, parts;
+    atomic_int failed;
 } Job;
 
-/* The blocks of one of the threads. Values that live in a block only are placed so that their rows have the usual
- * addresses, in a table of this thread's own. */
-static void run_blocks(void *context, int64_t thread)
+/* One part of a group's blocks. Values that live in a block only are placed so that their rows have the usual addresses,
+ * in a table of this thread's own. */
+static void run_part(void *context, int64_t part)
 {
     Job *job = context;
     const Group *g = job->group;
-    int64_t share = (g->rows + job->threads - 1) / job->threads;
-    int64_t from = thread * share, to = from + share < g->rows ? from + share : g->rows;
-    if (from >= to) return;
-    unsigned control = __builtin_ia32_stmxcsr();
-    __builtin_ia32_ldmxcsr(0x1f80);
-    size_t table_bytes = g->n_scratch ? (size_t)job->nodes * 8 : 0;
-    char *memory = thread_memory(WORK_BYTES + table_bytes + (size_t)g->scratch_bytes + 256);
+    int64_t blocks = (g->rows + g->block - 1) / g->block;
+    int64_t from = blocks * part / job->parts * g->block, to = blocks * (part + 1) / job->parts * g->block;
+    if (to > g->rows) to = g->rows;
+    int64_t table_bytes = g->n_scratch ? (job->nodes * 8 + 63) / 64 * 64 : 0;
+    char *memory = scratch(0, WORK_BYTES + table_bytes + g->scratch_bytes);
     if (!memory) {
         job->failed = 1;
         return;
     }
+    /* Another library may have changed how this thread rounds. */
+    unsigned control = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(0x1f80);
     void **table = job->table;
-    char *scratch = memory + WORK_BYTES + ((table_bytes + 63) & ~(size_t)63);
+    char *own = memory + WORK_BYTES + table_bytes;
     if (g->n_scratch) {
         table = (void **)(memory + WORK_BYTES);
-        memcpy(table, job->table, table_bytes);
+        memcpy(table, job->table, (size_t)job->nodes * 8);
     }
     for (int64_t lo = from; lo < to; lo += g->block) {
         int64_t hi = lo + g->block < to ? lo + g->block : to;
         for (int64_t s = 0; s < g->n_scratch; s++)
-            table[g->scratch_node[s]] = scratch + g->scratch_offset[s] - lo * g->scratch_row_bytes[s];
+            table[g->scratch_node[s]] = own + g->scratch_offset[s] - lo * g->scratch_row_bytes[s];
         for (int64_t k = 0; k < g->n_ops; k++)
             if (!run_op(g->ops[k], lo * g->per_row[k], hi * g->per_row[k], table, memory)) job->failed = 1;
     }
     __builtin_ia32_ldmxcsr(control);
 }
 
+static int run_group(const Group *g, void **table, int64_t nodes, int64_t threads)
+{
+    const Op *op = g->ops[0];
+    if (op->kind == DOT) {
+        const int64_t *n = op->extra;
+        return ((Dot)(intptr_t)op->code)(op->constants, table[n[0]], table[n[1]], table[n[2]], table[n[3]], table[op->node], 0,
+                                         op->by_runs ? threads : 1) == 0;
+    }
+    Job job = {g, table, nodes, 1, 0};
+    int64_t blocks = (g->rows + g->block - 1) / g->block;
+    if (threads > 1) job.parts = blocks < 4 * threads ? blocks : 4 * threads;
+    if (job.parts < 1) job.parts = 1;
+    share_work(run_part, &job, job.parts, threads);
+    return !job.failed;
+}
+
 /* Run groups first .. last - 1 on a table of `nodes` pointers; 0, or -1 when memory is out. */
 EXPORT int assay_run_groups(const Group *const *groups, int64_t first, int64_t last, void **table, int64_t nodes, int64_t threads)
 {
-    for (int64_t g = first; g < last; g++) {
-        Job job = {groups[g], table, nodes, threads, 0};
-        int64_t blocks = (groups[g]->rows + groups[g]->block - 1) / groups[g]->block;
-        if (job.threads > blocks) job.threads = blocks > 0 ? blocks : 1;
-        if (job.threads <= 1) run_blocks(&job, 0);
-        else run_parallel(run_blocks, &job, job.threads);
-        if (job.failed) return -1;
-    }
+    for (int64_t g = first; g < last; g++)
+        if (!run_group(groups[g], table, nodes, threads)) return -1;
     return 0;
 }
 

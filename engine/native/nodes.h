@@ -4,7 +4,7 @@
 
 #include "tile.h"
 
-enum { MAP, ROWEXP, MAX, SUM, GATHER, SCATTER_SUM, RANDOM };
+enum { MAP, ROWEXP, MAX, SUM, GATHER, SCATTER_SUM, RANDOM, DOT };
 
 /* How a reduction finds its terms. BY_ROWS: the innermost reduced dimension has stride 1. BY_COLUMNS: the innermost
  * dimension of out has stride 1. BY_TILES: any view, copied into a tile first. */
@@ -16,6 +16,8 @@ typedef struct {
 } Code;
 
 #define DESTINATION (-1)
+#define CELL (-1)
+#define TILE_SLOT (-2)
 
 typedef struct {
     int64_t kind, node, dtype, numel;
@@ -27,9 +29,10 @@ typedef struct {
     int64_t terms;
     /* map */
     int64_t tile, by_runs, n_code, n_first, n_slots, slot_bytes;
-    const Code *code;
-    const int64_t *constants; /* per slot: 0, or the address of its one element */
-    /* gather: entries of the table; random: stream, key and step nodes; scatter_sum: rank of the terms' dimensions */
+    const Code *code;         /* dot: the function of the unit `dot` */
+    const int64_t *constants; /* per slot: CELL, TILE_SLOT, or the address of its one element; dot: its plan */
+    /* gather: entries of the table, stride of one, whether the index is the same along the last dimension; random:
+     * stream, key and step nodes; scatter_sum: dimensions of rest, rows; dot: the nodes of a, eA, b, eB */
     int64_t extra[4];
 } Op;
 
