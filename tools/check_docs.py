@@ -3,8 +3,8 @@
 Checked: links and anchors in every Markdown file resolve; a block between `<!-- help: COMMAND -->` and `<!-- /help -->`
 equals what the command prints (`--write` rewrites the blocks); the table between `<!-- exit-codes -->` marks equals
 protocol/errors.py, the diagram between `<!-- game-diagram -->` marks protocol/game_table.py; every `make` target that a
-document names exists; the glossary is sorted and explains no word twice; every ADR starts with its number and states a
-status.
+document names exists, and every test that one names as `path::name`; the glossary is sorted and explains no word twice;
+every ADR starts with its number and states a status.
 """
 
 import os
@@ -23,6 +23,7 @@ HELP = re.compile(r"(<!-- help: (.+?) -->\n)(.*?)(<!-- /help -->)", re.DOTALL)
 DIAGRAM = re.compile(r"(<!-- game-diagram -->\n)(.*?)(<!-- /game-diagram -->)", re.DOTALL)
 CODES = re.compile(r"(<!-- exit-codes -->\n)(.*?)(<!-- /exit-codes -->)", re.DOTALL)
 MAKE = re.compile(r"`make ([a-z][a-z-]*)")
+TEST = re.compile(r"`([\w./-]+\.(?:py|sol))::(\w+)`")
 
 
 def documents() -> list[Path]:
@@ -83,6 +84,18 @@ def check_targets(text: str, targets: set[str]) -> list[str]:
     return [f"names `make {name}`, which does not exist" for name in MAKE.findall(text) if name not in targets]
 
 
+def check_tests(text: str) -> list[str]:
+    """A test that a document names as `path::name` must be in that file."""
+    wrong = []
+    for name, test in TEST.findall(text):
+        path = ROOT / name
+        if not path.is_file():
+            wrong.append(f"names a test in {name}, which does not exist")
+        elif not re.search(rf"^\s*(?:def|function) {test}\(", path.read_text(encoding="utf-8"), re.MULTILINE):
+            wrong.append(f"names {name}::{test}, which does not exist")
+    return wrong
+
+
 def check_glossary(text: str) -> list[str]:
     """Words are unique and sorted, so that one idea has one word and it can be found."""
     words = re.findall(r"^\| \*\*(.+?)\*\* \|", text, re.MULTILINE)
@@ -103,7 +116,7 @@ def main(argv: list[str]) -> int:
     count = 0
     for path in documents():
         text = path.read_text(encoding="utf-8")
-        wrong = check_links(path, text) + check_targets(text, targets)
+        wrong = check_links(path, text) + check_targets(text, targets) + check_tests(text)
         try:
             fresh = renew(text)
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:

@@ -58,6 +58,16 @@ def test_a_stale_block_is_found_and_renewed() -> None:
     assert docs.renew(fresh) == fresh
 
 
+def test_a_named_test_that_does_not_exist_is_found() -> None:
+    docs = tool("check_docs")
+    here = "tests/tools/test_checks.py::"
+    assert (
+        docs.check_tests(f"see `{here}test_a_leak_is_found`, `contracts/test/Test.t.sol::test_bound_stays_inside`")
+        == []
+    )
+    assert len(docs.check_tests(f"see `{here}test_a_leak` and `tests/none.py::test_a_leak_is_found`")) == 2
+
+
 def test_an_unsorted_or_doubled_glossary_word_is_found() -> None:
     docs = tool("check_docs")
     assert docs.check_glossary("| **a** | x |\n| **b** | y |\n") == []
