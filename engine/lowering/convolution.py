@@ -69,9 +69,12 @@ def scattered(ctx: Context, g: Tensorlike, w: Tensorlike, windows: Sequence[Wind
     shape = (groups, w.shape[0] // groups, channels, *(x for r in readers for x in (r.count, r.parts)))
     split = ctx.strided(ctx.values.reshape(weights, shape))
     counts, parts = range(3, 3 + 2 * k, 2), range(4, 4 + 2 * k, 2)
-    columns = _matrix(split.permute((0, 1, *counts, 2, *parts)), 1 + k)
-    if any(r.parts > 1 for r in readers):
-        columns = ctx.values.copy(columns)
+    for d in counts:
+        flipped = split.flip(d) or ctx.values.copy(split).flip(d)
+        assert flipped is not None
+        split = flipped
+    # Weights are small: in memory of their own in the order in which they are read.
+    columns = ctx.values.copy(_matrix(split.permute((0, 1, *counts, 2, *parts)), 1 + k))
     made = product(ctx, _matrix(seen, 1 + k), columns)
     quotients, sizes = [r.quotients for r in readers], [r.parts for r in readers]
     whole = ctx.strided(ctx.values.reshape(made, (groups, n, *quotients, channels, *sizes)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -13,6 +14,7 @@ from assay.engine.dtypes import to_bytes
 from assay.engine.ir import Fill, Tensorlike
 from assay.engine.lowering.reductions import reduce, total
 from assay.engine.lowering.registry import Context, Unsupported, lowers
+from assay.engine.lowering.shapes import narrow
 from assay.engine.lowering.windows import (
     Readers,
     Window,
@@ -22,11 +24,15 @@ from assay.engine.lowering.windows import (
     windows_of,
     with_parts,
 )
+from assay.engine.strided import Strided
 from assay.protocol.types import DType
 
 aten = torch.ops.aten
 
 _MINUS_INFINITY = 0xFF800000
+_FEW = 4
+"""Windows of so many elements are read by one map; larger ones are reduced."""
+
 _NOWHERE = 0xFFFFFFFF
 """-1 as an i32 word: the index of no position."""
 
@@ -57,20 +63,47 @@ def _max_pool(
     lead = len(x.shape) - k
     windows = windows_of(x.shape[lead:], ctx.shape[lead:], kernel, stride, padding, dilation)
     seen = patches(ctx, x, windows, _MINUS_INFINITY)
-    inner = tuple(range(lead + k, lead + 2 * k))
-    top = reduce(ctx, "max", seen, inner, keepdim=True)
-    result = ctx.values.reshape(top, ctx.shape)
     steps = _plane_strides(x.shape[lead:])
     away = _outer_sum([torch.arange(w.kernel) * w.dilation * s for w, s in zip(windows, steps, strict=True)])
     corner = _outer_sum([(torch.arange(w.out) * w.stride - w.padding) * s for w, s in zip(windows, steps, strict=True)])
-    same = ctx.apply("eq", seen, top, dtype=DType.BOOL)
-    odd = ctx.apply("ne", seen, seen, dtype=DType.BOOL)
-    is_top = ctx.apply("logical_or", same, odd, dtype=DType.BOOL)
-    # The smallest offset among the maxima, as the largest negative one.
-    far = Fill(DType.I32, (), 0x80000001)
-    negative = ctx.apply("select", is_top, _const(ctx, -away), far, dtype=DType.I32)
-    first = ctx.apply("neg", reduce(ctx, "max", ctx.strided(negative), inner, keepdim=False))
+    narrow_windows = away.numel() <= _FEW
+    result, first = (_top_of_few if narrow_windows else _top)(ctx, seen, away, lead + k)
     return result, ctx.apply("add", first, _const(ctx, corner))
+
+
+def _is_top(ctx: Context, x: Tensorlike, top: Tensorlike) -> Tensorlike:
+    """Whether an element is the maximum, or a NaN."""
+    odd = ctx.apply("ne", x, x, dtype=DType.BOOL)
+    return ctx.apply("logical_or", ctx.apply("eq", x, top, dtype=DType.BOOL), odd, dtype=DType.BOOL)
+
+
+def _top(ctx: Context, seen: Strided, away: Tensor, outer: int) -> tuple[Tensorlike, Tensorlike]:
+    """Maxima over all dimensions from `outer` on, and the smallest `away` where one stands."""
+    inner = tuple(range(outer, len(seen.groups)))
+    top = reduce(ctx, "max", seen, inner, keepdim=True)
+    far = Fill(DType.I32, (), 0x80000001)
+    negative = ctx.apply("select", _is_top(ctx, seen, top), _const(ctx, -away), far, dtype=DType.I32)
+    first = ctx.apply("neg", reduce(ctx, "max", ctx.strided(negative), inner, keepdim=False))
+    return ctx.values.reshape(top, seen.shape[:outer]), first
+
+
+def _top_of_few(ctx: Context, seen: Strided, away: Tensor, outer: int) -> tuple[Tensorlike, Tensorlike]:
+    """The same for windows of a few elements, as maps that read each of them."""
+    parts: list[Tensorlike] = []
+    for index in product(*(range(n) for n in seen.shape[outer:])):
+        part: Tensorlike = seen
+        for d, i in enumerate(index, outer):
+            part = narrow(ctx, part, d, i, 1)
+        parts.append(ctx.values.reshape(part, seen.shape[:outer]))
+    top = parts[0]
+    for part in parts[1:]:
+        top = ctx.apply("maximum", top, part)
+    offsets = away.flatten().tolist()
+    first: Tensorlike = Fill(DType.I32, seen.shape[:outer], offsets[-1])
+    for part, offset in reversed(list(zip(parts[:-1], offsets[:-1], strict=True))):
+        chosen = Fill(DType.I32, (), offset)
+        first = ctx.apply("select", _is_top(ctx, part, top), chosen, first, dtype=DType.I32)
+    return top, first
 
 
 def _rank(kernel: Any) -> int:
@@ -173,7 +206,7 @@ def spread_evenly(ctx: Context, g: Tensorlike, windows: Sequence[Window]) -> Ten
     first = lead + 2 * k
     for d, r in enumerate(readers):
         if r.parts * r.count != r.window.kernel:
-            at = torch.arange(r.parts)[:, None] + r.parts * torch.arange(r.count)
+            at = torch.arange(r.parts)[:, None] + r.parts * torch.arange(r.count).flip(0)
             shape = [1] * (first + k)
             shape[lead + 2 * d + 1], shape[first + d] = r.parts, r.count
             exists = ctx.values.reshape(_const(ctx, at < r.window.kernel), tuple(shape))

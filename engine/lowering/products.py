@@ -7,7 +7,7 @@ from math import prod
 
 import torch
 
-from assay.engine.ir import Read, Tensorlike, Value
+from assay.engine.ir import MAX_RANK, Read, Tensorlike, Value
 from assay.engine.lowering.reductions import reduce
 from assay.engine.lowering.registry import Context, Unsupported, lowers
 from assay.engine.strided import Axis, Group, Strided, common_axes, contiguous, full_axis, merge_axes
@@ -107,12 +107,19 @@ def _aligned(ctx: Context, a: Strided, b: Strided) -> tuple[Strided, Strided]:
             return _aligned(ctx, ctx.values.copy(a), ctx.values.copy(b))
         groups_a[d], groups_b[e] = common
     groups_a[-2], groups_b[-1] = merge_axes(groups_a[-2]), merge_axes(groups_b[-1])
-    if sum(map(len, groups_a)) + len(groups_b[-1]) > 8:
-        copied = ctx.values.copy(a), ctx.values.copy(b)
-        if copied == (a, b):
-            raise Unsupported("a product over more than 8 dimensions")
-        return _aligned(ctx, *copied)
+    if sum(map(len, groups_a)) + len(groups_b[-1]) > MAX_RANK:
+        return _aligned(ctx, *_with_fewer_axes(ctx, a, b))
     return replace(a, groups=tuple(groups_a)), replace(b, groups=tuple(groups_b))
+
+
+def _with_fewer_axes(ctx: Context, a: Strided, b: Strided) -> tuple[Strided, Strided]:
+    """One operand in memory of its own, the smaller one if that helps (patches of a convolution are the larger one)."""
+    by_size = sorted((a, b), key=lambda x: prod(x.shape))
+    for x in by_size:
+        if any(len(merge_axes(g)) > 1 for g in x.groups):
+            copied = ctx.values.copy(x)
+            return (copied, b) if x is a else (a, copied)
+    raise Unsupported(f"a product over more than {MAX_RANK} dimensions")
 
 
 def _sums_over_softmax(a: Strided) -> bool:

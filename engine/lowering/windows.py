@@ -81,8 +81,9 @@ def _plain(ctx: Context, x: Strided, lead: int) -> Strided:
 class Readers:
     """Which windows read which positions along one dimension: position + padding = quotient * parts + part.
 
-    Position (quotient, part) is read by window quotient - step * j at kernel position part + parts * j, for j below
-    `count`, where both exist. Quotients run from `first` over `quotients`; the first `skip` positions are cut off.
+    Position (quotient, part) is read by window quotient - step * back at kernel position part + parts * back, where
+    both exist, for back = count - 1 - j and j below `count`: windows ascend with j, kernel positions descend. Quotients
+    run from `first` over `quotients`; the first `skip` positions are cut off.
     """
 
     window: Window
@@ -128,9 +129,9 @@ def reading_windows(ctx: Context, g: Tensorlike, readers: Sequence[Readers], fil
     quotients, counts = [], []
     for d, r in enumerate(readers, lead):
         stride = tensor.groups[d][0].stride if tensor.groups[d] else 0
-        offset += (r.first + r.before) * stride
+        offset += (r.first + r.before - r.step * (r.count - 1)) * stride
         quotients.append((full_axis(r.quotients, stride),))
-        counts.append((full_axis(r.count, -stride * r.step),))
+        counts.append((full_axis(r.count, stride * r.step),))
     return replace(tensor, groups=(*tensor.groups[:lead], *quotients, *counts), offset=offset)
 
 

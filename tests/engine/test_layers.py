@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -243,3 +245,47 @@ def test_shifts_of_integers():
 def test_what_has_no_form_is_refused_with_a_reason(function, words: str):
     with pytest.raises(CannotLowerError, match=words):
         captured(function, X)
+
+
+@given(
+    size=st.integers(1, 9),
+    kernel=st.integers(1, 4),
+    stride=st.integers(1, 4),
+    padding=st.integers(0, 3),
+    dilation=st.integers(1, 3),
+    groups=st.sampled_from([1, 2]),
+)
+@settings(max_examples=12, deadline=None, derandomize=True)
+def test_convolutions_of_drawn_geometry(size: int, kernel: int, stride: int, padding: int, dilation: int, groups: int):
+    assume(size + 2 * padding >= dilation * (kernel - 1) + 1)
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    x, w = drawn(2, 2, size, 3), drawn(4, 2 // groups, kernel, 1, seed=1)
+    options = {n: v if n == "groups" else (v, 0 if n == "padding" else 1) for n, v in options.items()}
+    function = with_gradients(lambda x, w: F.conv2d(x, w, **options))
+    program = captured(function, x, w, precision=FIXED22).program
+    for ours, theirs in zip(Executor(program).run([[x, w]])[0], function(x, w), strict=True):
+        torch.testing.assert_close(ours, theirs.detach(), rtol=1e-4, atol=1e-4)
+
+
+@given(
+    size=st.integers(1, 9),
+    kernel=st.integers(1, 4),
+    stride=st.integers(1, 4),
+    padding=st.integers(0, 2),
+    ceil_mode=st.booleans(),
+    kind=st.sampled_from(["max", "average", "bare average"]),
+)
+@settings(max_examples=12, deadline=None, derandomize=True)
+def test_pools_of_drawn_geometry(size: int, kernel: int, stride: int, padding: int, ceil_mode: bool, kind: str):
+    assume(2 * padding <= kernel <= size + 2 * padding)
+    x = drawn(2, 1, size, 2)
+    window = ((kernel, 1), (stride, 1), (padding, 0))
+    pool = {
+        "max": lambda x: F.max_pool2d(x, *window, ceil_mode=ceil_mode),
+        "average": lambda x: F.avg_pool2d(x, *window, ceil_mode),
+        "bare average": lambda x: F.avg_pool2d(x, *window, ceil_mode, count_include_pad=False),
+    }[kind]
+    function = with_gradients(pool)
+    program = captured(function, x, precision=FIXED22).program
+    for ours, theirs in zip(Executor(program).run([[x]])[0], function(x), strict=True):
+        torch.testing.assert_close(ours, theirs.detach(), rtol=1e-5, atol=1e-6)
