@@ -23,7 +23,7 @@ from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.initialize import initialize
 from assay.training.presets import preset
 from assay.training.programs import example_state
-from assay.training.state import Scalars
+from assay.training.state import Lists, Scalars
 from assay.training.step import blank_state, preset_step
 
 
@@ -71,10 +71,10 @@ def main() -> None:
     program = capture(step, example_state(step, chosen, corpus.train)).program
     captured = time.process_time() - start
     scalars = Scalars.of(corpus.train, learning_rate=chosen.learning_rate, key=(1, 2))
-    state = blank_state(step, initialize(step.module, 1), scalars)
+    state: Lists = blank_state(step, initialize(step.module, 1), scalars)
     executor = Executor(program)
     for _ in range(3):
-        state = executor.run(state)
+        state = tuple(executor.run(state))
     exact, eager = (best(f, options.seconds) for f in (lambda: executor.run(state), lambda: step(*state)))
     report = {
         "preset": chosen.name,

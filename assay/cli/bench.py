@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
+
+from assay.cli.common import JsonOption, print_json, print_table, talk
 
 app = typer.Typer(no_args_is_help=True, help="Measurements on this machine: speed, quality of training, disputes.")
 
@@ -10,3 +15,66 @@ app = typer.Typer(no_args_is_help=True, help="Measurements on this machine: spee
 @app.callback()
 def bench() -> None:
     """Each verb measures one thing; heavy imports happen inside."""
+
+
+@app.command(
+    "quality",
+    epilog="Example: assay bench quality --seeds 1 --steps 200 --json"
+    '  ->  {"summary": [{"task", "tier", "seeds", "loss", "difference", "bar", "met", ...}], "runs": [...], ...}',
+)
+def quality(
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="A text (UTF-8); this Python's documentation.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Finished runs, one JSON line each.")] = Path(
+        "quality.jsonl"
+    ),
+    task: Annotated[list[str] | None, typer.Option("--task", help="characters, bytepairs or outliers; all.")] = None,
+    tier: Annotated[
+        list[str] | None,
+        typer.Option("--tier", help="f32, fixed8, fixed14, fixed22, uniform8 or uniform14; f32, fixed14, fixed8."),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Seeds 1 to this.")] = 3,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Optimizer steps of each run.")] = 2000,
+    minutes: Annotated[
+        float | None, typer.Option("--minutes", min=0.0, help="Stop after so long; run again to go on.")
+    ] = None,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of torch.")] = 1,
+    plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="Write curves there as PNG.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train nanoGPT's CPU configuration in eager f32 and in each tier, same seeds, and compare validation losses.
+
+    Takes minutes per run; what the file holds already is not run again.
+    """
+    import torch
+
+    from assay.bench.quality import ALL_TIERS, EAGER, TASKS, Job, known, pictures, read_records, run_jobs, summary
+    from assay.training.data import pydoc_text, read_text
+
+    torch.set_num_threads(threads)
+    tasks, tiers = known("task", task, TASKS), known("tier", tier or [EAGER, "fixed14", "fixed8"], ALL_TIERS)
+    jobs = [Job(a, b, seed, steps) for a in tasks for seed in range(1, seeds + 1) for b in tiers]
+    text = pydoc_text() if data is None else read_text(data)
+    for record in run_jobs(jobs, text, out, seconds=None if minutes is None else minutes * 60, say=talk.print):
+        talk.print(
+            f"{record['task']} {record['tier']} seed {record['seed']}: loss {record['loss']:.4f} after"
+            f" {record['steps']} steps, {record['training_cpu_s']:.0f} CPU s"
+        )
+    records = read_records(out)
+    if plots is not None and records:
+        plots.mkdir(parents=True, exist_ok=True)
+        for name, picture in pictures(records).items():
+            (plots / name).write_bytes(picture)
+    rows = summary(records)
+    if as_json:
+        print_json({"summary": rows, "runs": records, "file": str(out)})
+        return
+    cells = [
+        [r["task"], r["steps"], r["tier"], r["seeds"], f"{r['loss']:.4f}"]
+        + ["" if r[name] is None else f"{r[name]:+.4f}" for name in ("difference", "worst")]
+        + [r["bar"] or "", {None: "", True: "met", False: "missed"}[r["met"]], r["training_cpu_s"]]
+        for r in rows
+    ]
+    columns = ["task", "steps", "tier", "seeds", "loss", "above f32", "worst", "bar", "", "CPU s"]
+    print_table("Validation loss in nats per token", columns, cells)
