@@ -1,103 +1,230 @@
-"""What exactness costs: one captured step against the same step in stock eager PyTorch, with hashing and tracing.
+"""What exactness costs: whole training steps by exact programs against stock eager f32 PyTorch, in one alternating run.
 
-    python -m bench.step [--preset demo] [--threads 1] [--seconds 10] [--json]
-
-Times are the least processor time over repeated runs, so that other work on the machine disturbs them little.
+The stock side is the same module with `backward()` and its own `torch.optim` optimizer. Ratios are medians over rounds
+in which each side runs once, of processor time: other work on the machine disturbs both sides alike.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+import multiprocessing
+import re
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
 
 import torch
 
+from assay.bench.models import recipe_of
 from assay.engine import state_io
+from assay.engine.cache import cached_program
 from assay.engine.capture import capture
-from assay.engine.executor import Executor
-from assay.engine.trace import TorchTrace
-from assay.training.data import corpus_from_text, pydoc_text
-from assay.training.initialize import initialize
-from assay.training.presets import preset
-from assay.training.programs import example_state
-from assay.training.state import Lists, Scalars
-from assay.training.step import blank_state, preset_step
+from assay.engine.executor import Executor, Kind
+from assay.programs.capture import tier_of
+from assay.protocol.program import Program
+from assay.training.recipe import RecipeStep
+from assay.training.state import Lists
+
+EAGER: Final = "eager"
+DETERMINISTIC: Final = "deterministic"
+"""Eager with `torch.use_deterministic_algorithms`."""
+
+INTERVAL: Final = 25
+"""Steps between commitments (J)."""
+
+WARM = 3
 
 
-def best(function: Callable[[], object], seconds: float) -> float:
-    """The least processor time of one call in milliseconds, over calls that take about this long together."""
-    function()
-    times: list[float] = []
-    while sum(times) < seconds or len(times) < 3:
-        start = time.process_time()
-        function()
-        times.append(time.process_time() - start)
-    return min(times) * 1e3
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What is measured: a tier by an executor (fused or stock), or eager f32."""
+
+    tier: str
+    executor: str
 
 
-def per_family(executor: Executor, state: object) -> dict[str, float]:
-    """Milliseconds per family of nodes in one run."""
-    spent: dict[str, float] = defaultdict(float)
-    nodes = executor.program.nodes
-    last = time.thread_time()
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One model, one tier, one executor, over eager f32.
 
-    def lap(k: int, value: torch.Tensor) -> torch.Tensor:
-        nonlocal last
-        now = time.thread_time()
-        spent[nodes[k].family.name.lower()] += (now - last) * 1e3
-        last = time.thread_time()
-        return value
+    time_ratio: median of rounds. memory_ratio: growth of a process from its size after imports to the peak of a step.
+    hash_share: one state root per INTERVAL steps, as a share of their time. Times in milliseconds of processor time.
+    """
 
-    executor.run(state, lap)  # type: ignore[arg-type]
-    return dict(sorted(spent.items(), key=lambda item: -item[1]))
+    model: str
+    tier: str
+    executor: str
+    time_ratio: float
+    memory_ratio: float | None
+    hash_share: float | None
+    step_ms: float
+    eager_ms: float
+    rounds: int
+    threads: int
+    nodes: int | None
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--preset", default="demo")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=3.0, help="about how long each figure is measured")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    chosen = preset(options.preset)
-    corpus = corpus_from_text(pydoc_text(), min_tokens=chosen.context + 1)
-    step = preset_step(chosen, len(corpus.vocabulary))
-    start = time.process_time()
-    program = capture(step, example_state(step, chosen, corpus.train)).program
-    captured = time.process_time() - start
-    scalars = Scalars.of(corpus.train, learning_rate=chosen.learning_rate, key=(1, 2))
-    state: Lists = blank_state(step, initialize(step.module, 1), scalars)
-    executor = Executor(program)
-    for _ in range(3):
-        state = tuple(executor.run(state))
-    exact, eager = (best(f, options.seconds) for f in (lambda: executor.run(state), lambda: step(*state)))
-    report = {
-        "preset": chosen.name,
-        "threads": options.threads,
+def program_of(model: str, tier: str) -> Program:
+    """The program of one step, captured without calibration, from the cache where it has been captured before."""
+    step = RecipeStep(recipe_of(model))
+    described = {"kind": "bench step", "model": model, "tier": tier, "shapes": _shapes(step.state())}
+    return cached_program(described, lambda: capture(step, step.state(), tier_of(tier)).program)
+
+
+def _shapes(state: Lists) -> list[list[str]]:
+    return [[f"{t.dtype} {list(t.shape)}" for t in part] for part in state]
+
+
+class Exact:
+    """A side that runs a program, state after state."""
+
+    def __init__(self, model: str, tier: str, kind: str) -> None:
+        self.program = program_of(model, tier)
+        self.executor = Executor(self.program, kind=Kind(kind))
+        self.state: Lists = RecipeStep(recipe_of(model)).state(key=(1, 2))
+
+    def __call__(self) -> None:
+        """One step."""
+        self.state = tuple(self.executor.run(self.state))
+
+
+class Eager:
+    """A side that trains the recipe's module as a PyTorch user would."""
+
+    def __init__(self, model: str, *, is_deterministic: bool = False) -> None:
+        self._recipe = recipe_of(model)
+        self._is_deterministic = is_deterministic
+
+    def __call__(self) -> None:
+        """One step: batch, forward, backward, optimizer."""
+        torch.use_deterministic_algorithms(self._is_deterministic)
+        try:
+            self._step()
+        finally:
+            torch.use_deterministic_algorithms(False)
+
+    def _step(self) -> None:
+        recipe, optimizer = self._recipe, self._recipe.optimizer
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        width = recipe.window or 1
+        rows = torch.randint(recipe.data[0].shape[0] - width + 1, (recipe.batch_size,))
+        if recipe.window is not None:
+            rows = rows[:, None] + torch.arange(width)
+        optimizer.zero_grad(set_to_none=True)
+        loss: Any = recipe.loss(recipe.module, *(t[rows] for t in recipe.data))
+        loss.backward()
+        optimizer.step()
+
+
+def side_of(model: str, side: Side) -> Callable[[], None]:
+    """The step of a side, ready to be called again and again."""
+    if side.executor in (EAGER, DETERMINISTIC):
+        return Eager(model, is_deterministic=side.executor == DETERMINISTIC)
+    return Exact(model, side.tier, side.executor)
+
+
+def alternate(sides: Sequence[Callable[[], object]], seconds: float, least: int = 5) -> list[list[float]]:
+    """Milliseconds of processor time per round and side; every round runs every side once, first warm."""
+    for side in sides:
+        for _ in range(WARM):
+            side()
+    rounds: list[list[float]] = []
+    while len(rounds) < least or sum(map(sum, rounds)) < seconds * 1e3:
+        times = []
+        for side in sides:
+            start = time.process_time()
+            side()
+            times.append((time.process_time() - start) * 1e3)
+        rounds.append(times)
+    return rounds
+
+
+def measure(model: str, sides: Sequence[Side], *, seconds: float, threads: int, with_memory: bool = True) -> list[Row]:
+    """One row per side, all of one alternating run.
+
+    Raises:
+        UsageError: UnknownModel, UnknownTier. UserError: NoNativeKernels.
+    """
+    torch.set_num_threads(threads)
+    built = [side_of(model, Side("f32", EAGER)), *(side_of(model, side) for side in sides)]
+    rounds = alternate(built, seconds)
+    floor = growth(model, Side("f32", EAGER), threads) if with_memory else None
+    rows = []
+    for k, side in enumerate(sides, 1):
+        call = built[k]
+        step_ms = median(r[k] for r in rounds)
+        root_ms, nodes = None, None
+        if isinstance(call, Exact):
+            state = call.state
+            root_ms = median(r[0] for r in alternate([lambda s=state: state_io.state_root(s)], 0.0))  # type: ignore[misc]
+            nodes = len(call.program.nodes)
+        grown = growth(model, side, threads) if floor else None
+        rows.append(
+            Row(
+                model,
+                side.tier,
+                side.executor,
+                time_ratio=round(median(r[k] / r[0] for r in rounds), 3),
+                memory_ratio=round(grown / floor, 3) if grown and floor else None,
+                hash_share=None if root_ms is None else round(root_ms / (INTERVAL * step_ms), 4),
+                step_ms=round(step_ms, 2),
+                eager_ms=round(median(r[0] for r in rounds), 2),
+                rounds=len(rounds),
+                threads=threads,
+                nodes=nodes,
+            )
+        )
+    return rows
+
+
+def growth(model: str, side: Side, threads: int) -> int | None:
+    """Bytes by which a process of its own grows until the peak of a warm step; None where Linux does not say."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_growth_here, (model, side, threads))
+
+
+def _growth_here(model: str, side: Side, threads: int) -> int | None:
+    torch.set_num_threads(threads)
+    before = _kilobytes("VmRSS")
+    step = side_of(model, side)
+    for _ in range(WARM):
+        step()
+    try:
+        # 5 resets the peak (proc(5)): what building and capturing took is not a step's.
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return None
+    for _ in range(WARM):
+        step()
+    after = _kilobytes("VmHWM")
+    return None if before is None or after is None else (after - before) * 1024
+
+
+def _kilobytes(name: str) -> int | None:
+    """A line of this process's status, in KiB."""
+    try:
+        found = re.search(rf"^{name}:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) if found else None
+
+
+def default_kind() -> str:
+    """How programs run here unless asked otherwise."""
+    from assay.engine.fused.layout import kernels
+
+    return Kind.STOCK.value if kernels()[0] is None else Kind.FUSED.value
+
+
+def document(rows: Sequence[Row]) -> dict[str, Any]:
+    """Rows and the machine they were measured on, as plain JSON."""
+    from assay.engine.fused.layout import kernels
+
+    return {
+        "rows": [asdict(row) for row in rows],
         "capability": torch.backends.cpu.get_cpu_capability(),
-        "parameters": sum(p.numel() for p in state[0]),
-        "nodes": len(program.nodes),
-        "node_megabytes": round(sum(n.spec.nbytes for n in program.nodes) / 1e6, 1),
-        "capture_s": round(captured, 2),
-        "exact_ms": round(exact, 2),
-        "eager_ms": round(eager, 2),
-        "ratio": round(exact / eager, 2),
-        "state_root_ms": round(best(lambda: state_io.state_root(state), 1.0), 2),
-        "trace_step_ms": round(best(lambda: TorchTrace(executor, state).prefix_root(1, 1), options.seconds), 2),
-        "routes": dict(Counter(executor.routes.values())),
-        "family_ms": {name: round(ms, 2) for name, ms in per_family(executor, state).items()},
+        "torch": torch.__version__,
+        "without_kernels": kernels()[1],
     }
-    if options.json:
-        print(json.dumps(report))
-        return
-    for name, value in report.items():
-        print(f"{name:>16}  {value}")
-
-
-if __name__ == "__main__":
-    main()

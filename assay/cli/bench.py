@@ -78,3 +78,54 @@ def quality(
     ]
     columns = ["task", "steps", "tier", "seeds", "loss", "above f32", "worst", "bar", "", "CPU s"]
     print_table("Validation loss in nats per token", columns, cells)
+
+
+@app.command(
+    "step",
+    epilog="Example: assay bench step --model gpt-4x128 --json  ->  "
+    '{"rows": [{"model", "tier", "executor", "time_ratio", "memory_ratio", "hash_share", ...}], "capability", ...}',
+)
+def step(
+    model: Annotated[
+        list[str] | None, typer.Option("--model", help="gpt-4x384, gpt-4x128, llama-4x256, cnn-28x28, gpt-2x96; all.")
+    ] = None,
+    tier: Annotated[list[str] | None, typer.Option("--tier", help="fixed8, fixed14, fixed22; fixed8, fixed14.")] = None,
+    executor: Annotated[
+        list[str] | None, typer.Option("--executor", help="fused or stock; the fastest that is there.")
+    ] = None,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Also eager with torch.use_deterministic_algorithms.")
+    ] = False,
+    memory: Annotated[bool, typer.Option(help="Measure memory too, in processes of their own.")] = True,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="Processor time per model.")] = 20.0,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of each side.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Time whole training steps by exact programs over stock eager f32 PyTorch, in one alternating run per model."""
+    from assay.bench.models import MODELS
+    from assay.bench.quality import known
+    from assay.bench.step import DETERMINISTIC, Side, default_kind, document, measure
+    from assay.engine.executor import Kind
+    from assay.programs.capture import TIERS
+
+    kinds = known("executor", executor or [default_kind()], [k.value for k in Kind])
+    sides = [Side(t, k) for t in known("tier", tier or ["fixed8", "fixed14"], list(TIERS)) for k in kinds]
+    sides += [Side("f32", DETERMINISTIC)] if deterministic else []
+    rows = []
+    for name in known("model", model, list(MODELS)):
+        talk.print(f"{name}: {len(sides)} against eager f32 ...")
+        rows += measure(name, sides, seconds=seconds, threads=threads, with_memory=memory)
+    if as_json:
+        print_json(document(rows))
+        return
+    columns = ["model", "tier", "executor", "time", "memory", "hashing", "ms", "eager ms", "rounds"]
+    cells = [
+        [
+            *(r.model, r.tier, r.executor, f"{r.time_ratio:.2f}"),
+            "" if r.memory_ratio is None else f"{r.memory_ratio:.2f}",
+            "" if r.hash_share is None else f"{r.hash_share:.2%}",
+            *(r.step_ms, r.eager_ms, r.rounds),
+        ]
+        for r in rows
+    ]
+    print_table("Over stock eager f32: time and memory of a step, share of a state root every 25 steps", columns, cells)
