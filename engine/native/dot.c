@@ -3,6 +3,7 @@
    B is packed whole, A a few panels at a time by whoever multiplies them; a tile of exact sums is finished while it is
    still in cache. Which thread computes which tile changes nothing: every sum is an exact integer. */
 #include <immintrin.h>
+#include <math.h>
 #include <string.h>
 
 #include "dot.h"
@@ -21,6 +22,12 @@ typedef struct {
 } term; /* S = sum weight value, all exact in binary64 */
 
 typedef struct {
+  char *data;    /* bytes per panel as the job says */
+  double *up;    /* PANEL per panel: 2^(e-(p-1)) */
+  float *square; /* per panel: see pack_pairs */
+} packed;
+
+typedef struct {
   const dot_plan *plan;
   const float *a, *b;
   const int32_t *ea, *eb;
@@ -28,10 +35,10 @@ typedef struct {
   double *raw;
   dot_digits da, db;
   int64_t run[2][2];
+  int by_norm; /* whether norms can allow longer runs */
   int64_t panels_m, panels_n, bytes_a, bytes_b; /* packed bytes per panel */
   int64_t panels_block, blocks;                 /* panels of A per block, blocks per batch */
-  char *packed_b;                               /* of all batches, or NULL: every thread packs its own */
-  double *up_b;
+  packed b_panels; /* of all batches, unless every thread packs its own */
   int failed;
 } job;
 
@@ -162,6 +169,8 @@ static void finish_tile(const job *j, int64_t batch, int64_t row, int64_t rows, 
                         int terms, int stride, const double *up_a, const double *up_b) {
   if (j->raw)
     keep_sums(j, batch, row, rows, column, columns, t, terms, stride);
+  else if (terms == 1)
+    finish_rows(j, batch, row, rows, column, columns, t, 1, stride, up_a, up_b);
   else if (terms == 2)
     finish_rows(j, batch, row, rows, column, columns, t, 2, stride, up_a, up_b);
   else if (terms == 4)
@@ -170,22 +179,32 @@ static void finish_tile(const job *j, int64_t batch, int64_t row, int64_t rows, 
     finish_rows(j, batch, row, rows, column, columns, t, terms, stride, up_a, up_b);
 }
 
-static void pack_b(const job *j, int64_t batch, int64_t panel, char *out, double *up) {
-  const dot_plan *p = j->plan;
-  int64_t first = panel * PANEL, rows = p->n - first < PANEL ? p->n - first : PANEL;
-  if (p->tiles)
-    pack_tiles(&p->b, j->db.count, 1, j->b, j->eb, batch, first, rows, p->k, (int8_t *)out, up);
-  else
-    pack_pairs(&p->b, j->db, j->b, j->eb, batch, first, rows, p->k, (int16_t *)out, up);
+/* Bytes of some packed panels with what is known of them, and where these lie in memory. */
+static int64_t panel_bytes(int64_t panels, int64_t bytes) {
+  return panels * (bytes + PANEL * (int64_t)sizeof(double)) + (panels * (int64_t)sizeof(float) + 63) / 64 * 64;
 }
 
-static void pack_a(const job *j, int64_t batch, int64_t panel, char *out, double *up) {
+static packed panels_at(char *memory, int64_t panels, int64_t bytes) {
+  double *up = (double *)(memory + panels * bytes);
+  return (packed){memory, up, (float *)(up + panels * PANEL)};
+}
+
+static packed panel_of(packed p, int64_t panel, int64_t bytes) {
+  return (packed){p.data + panel * bytes, p.up + panel * PANEL, p.square + panel};
+}
+
+/* Pack a panel of A or B. */
+static void pack(const job *j, int is_b, int64_t batch, int64_t panel, packed to) {
   const dot_plan *p = j->plan;
-  int64_t first = panel * PANEL, rows = p->m - first < PANEL ? p->m - first : PANEL;
+  const dot_side *s = is_b ? &p->b : &p->a;
+  const float *x = is_b ? j->b : j->a;
+  const int32_t *e = is_b ? j->eb : j->ea;
+  dot_digits d = is_b ? j->db : j->da;
+  int64_t first = panel * PANEL, left = (is_b ? p->n : p->m) - first, rows = left < PANEL ? left : PANEL;
   if (p->tiles)
-    pack_tiles(&p->a, j->da.count, 0, j->a, j->ea, batch, first, rows, p->k, (int8_t *)out, up);
+    pack_tiles(s, d.count, is_b, x, e, batch, first, rows, p->k, (int8_t *)to.data, to.up);
   else
-    pack_pairs(&p->a, j->da, j->a, j->ea, batch, first, rows, p->k, (int16_t *)out, up);
+    pack_pairs(s, d, x, e, batch, first, rows, p->k, (int16_t *)to.data, to.up, j->by_norm ? to.square : NULL);
 }
 
 static const int AMX_PLACES[4][4][AMX_SUMS] = {
@@ -194,9 +213,17 @@ static const int AMX_PLACES[4][4][AMX_SUMS] = {
     [3] = {[2] = {0, 1, 2, 1, 2, 3}},
 };
 
+/* Ask for the memory that a tile is about to be stored to. */
+static inline void fetch_places(const job *j, int64_t batch, int64_t row, int64_t column, int64_t columns) {
+  const dot_plan *p = j->plan;
+  if (j->raw || p->c_kind[column / PANEL] != UNIT) return;
+  const float *to = j->out + p->c_batch[batch] + p->c_column[column];
+  for (int64_t r = row; r < row + TILE_ROWS && r < p->m; r++)
+    for (int64_t c = 0; c < columns; c += PANEL) __builtin_prefetch(to + p->c_row[r] + c, 1);
+}
+
 /* One block of rows of one batch against all columns, on matrix tiles. */
-static void multiply_tiles(const job *j, int64_t batch, int64_t panel, int64_t panels, const char *a, const double *up_a,
-                           const char *b, const double *up_b) {
+static void multiply_tiles(const job *j, int64_t batch, int64_t panel, int64_t panels, packed a, packed b) {
   const dot_plan *p = j->plan;
   int32_t sums[AMX_SUMS * 256] __attribute__((aligned(64)));
   term t[AMX_SUMS];
@@ -205,34 +232,47 @@ static void multiply_tiles(const job *j, int64_t batch, int64_t panel, int64_t p
   int64_t tiles = ceil_div(p->k, 64);
   for (int64_t n = 0; n < j->panels_n; n++)
     for (int64_t m = 0; m < panels; m++) {
-      int terms = amx_multiply((const int8_t *)(a + m * j->bytes_a), (const int8_t *)(b + n * j->bytes_b), tiles,
-                                 j->da.count, j->db.count, sums);
       int64_t row = (panel + m) * PANEL, column = n * PANEL;
       int64_t rows = p->m - row < PANEL ? p->m - row : PANEL, columns = p->n - column < PANEL ? p->n - column : PANEL;
-      finish_tile(j, batch, row, rows, column, columns, t, terms, PANEL, up_a + m * PANEL, up_b + column);
+      fetch_places(j, batch, row, column, columns), fetch_places(j, batch, row + TILE_ROWS, column, columns);
+      int terms = amx_multiply((const int8_t *)(a.data + m * j->bytes_a), (const int8_t *)(b.data + n * j->bytes_b), tiles,
+                               j->da.count, j->db.count, sums);
+      finish_tile(j, batch, row, rows, column, columns, t, terms, PANEL, a.up + m * PANEL, b.up + column);
     }
 }
 
+/* How many pairs may be added in 32 bits. Runs of norms start at multiples of SEGMENT, so that each is some whole segments,
+   the squares of which bound it; the margin covers the rounding of these sums, 2^-24 for each of 128 additions. */
+static int64_t run_of(const job *j, int x, int y, float square_a, float square_b) {
+  if (!j->by_norm) return j->run[x][y];
+  double most = sqrt((double)square_a * (double)square_b) * (1.0 + 1e-4), segments = (INT32_MAX - 65535.0) / most;
+  if (!(segments < (double)(BLOCK_PAIRS / SEGMENT))) return BLOCK_PAIRS;
+  return segments < 1.0 ? j->run[x][y] : (int64_t)segments * SEGMENT;
+}
+
 /* The same by pairs of i16: tiles of 8 rows and 32 columns, K in blocks, for every pair of digits. */
-static void multiply_pairs(const job *j, int64_t batch, int64_t panel, int64_t panels, const char *a, const double *up_a,
-                           const char *b, const double *up_b, int32_t *sums) {
+static void multiply_pairs(const job *j, int64_t batch, int64_t panel, int64_t panels, packed a, packed b, int32_t *sums) {
   const dot_plan *p = j->plan;
   int64_t plane = padded_pairs(p->k) * 2 * PANEL, pairs = ceil_div(p->k, 2), halves = 2 * panels;
   int products = j->da.count * j->db.count;
   for (int64_t n = 0; n < j->panels_n; n += 2) {
     int64_t column = n * PANEL, columns = p->n - column < TILE_COLUMNS ? p->n - column : TILE_COLUMNS;
-    const int16_t *pb = (const int16_t *)(b + n * j->bytes_b);
-    memset(sums, 0, (size_t)(halves * products * 2 * TILE) * sizeof(int32_t));
+    const int16_t *pb = (const int16_t *)(b.data + n * j->bytes_b);
+    float square = 0.0f;
+    if (j->by_norm) square = columns > PANEL && b.square[n + 1] > b.square[n] ? b.square[n + 1] : b.square[n];
     for (int64_t done = 0; done < pairs; done += BLOCK_PAIRS) {
       int64_t count = pairs - done < BLOCK_PAIRS ? pairs - done : BLOCK_PAIRS;
       for (int64_t h = 0; h < halves; h++) {
-        if ((panel * 2 + h) * TILE_ROWS >= p->m) break;
-        const int16_t *pa = (const int16_t *)(a + h / 2 * j->bytes_a) + h % 2 * 2 * TILE_ROWS + done * 2 * PANEL;
+        int64_t row = (panel * 2 + h) * TILE_ROWS;
+        if (row >= p->m) break;
+        if (done + count == pairs) fetch_places(j, batch, row, column, columns);
+        const int16_t *pa = (const int16_t *)(a.data + h / 2 * j->bytes_a) + h % 2 * 2 * TILE_ROWS + done * 2 * PANEL;
         int32_t *s = sums + h * products * 2 * TILE;
         for (int x = 0; x < j->da.count; x++)
-          for (int y = 0; y < j->db.count; y++, s += 2 * TILE)
-            multiply_tile(pa + x * plane, pb + y * plane + done * 2 * PANEL, j->bytes_b / 2, count, j->run[x][y],
-                       columns > PANEL ? 2 * PANEL : PANEL, s, s + TILE);
+          for (int y = 0; y < j->db.count; y++, s += 2 * TILE) {
+            multiply_tile(pa + x * plane, pb + y * plane + done * 2 * PANEL, j->bytes_b / 2, count, run_of(j, x, y, a.square[h / 2], square),
+                          columns > PANEL ? 2 * PANEL : PANEL, done == 0, done + count == pairs, s, s + TILE);
+          }
       }
     }
     for (int64_t h = 0; h < halves; h++) {
@@ -244,31 +284,30 @@ static void multiply_pairs(const job *j, int64_t batch, int64_t panel, int64_t p
       for (int x = 0; x < j->da.count; x++)
         for (int y = 0; y < j->db.count; y++, s += 2 * TILE) {
           double weight = (double)(1LL << (x * j->da.shift + y * j->db.shift));
-          t[terms++] = (term){s, weight}, t[terms++] = (term){s + TILE, weight * 65536.0};
+          t[terms++] = (term){s, weight};
+          if (pairs > BLOCK_PAIRS || run_of(j, x, y, a.square[h / 2], square) < pairs)
+            t[terms++] = (term){s + TILE, weight * 65536.0};
         }
-      finish_tile(j, batch, row, rows, column, columns, t, terms, TILE_COLUMNS, up_a + h * TILE_ROWS, up_b + column);
+      finish_tile(j, batch, row, rows, column, columns, t, terms, TILE_COLUMNS, a.up + h * TILE_ROWS, b.up + column);
     }
   }
 }
 
-static void multiply_block(job *j, int64_t batch, int64_t block, const char *b, const double *up_b) {
+static void multiply_block(job *j, int64_t batch, int64_t block, packed b) {
   int64_t panel = block * j->panels_block;
   int64_t panels = j->panels_m - panel < j->panels_block ? j->panels_m - panel : j->panels_block;
   int64_t tile_sums = j->panels_block * 2 * 4 * 2 * TILE * (int64_t)sizeof(int32_t);
-  int64_t ups = j->panels_block * PANEL * (int64_t)sizeof(double);
-  char *memory = scratch(0, j->panels_block * j->bytes_a + tile_sums + ups);
+  char *memory = scratch(0, tile_sums + panel_bytes(j->panels_block, j->bytes_a));
   if (!memory) {
     j->failed = 1;
     return;
   }
-  char *a = memory;
-  int32_t *sums = (int32_t *)(memory + j->panels_block * j->bytes_a);
-  double *up_a = (double *)((char *)sums + tile_sums);
-  for (int64_t m = 0; m < panels; m++) pack_a(j, batch, panel + m, a + m * j->bytes_a, up_a + m * PANEL);
+  packed a = panels_at(memory + tile_sums, j->panels_block, j->bytes_a);
+  for (int64_t m = 0; m < panels; m++) pack(j, 0, batch, panel + m, panel_of(a, m, j->bytes_a));
   if (j->plan->tiles)
-    multiply_tiles(j, batch, panel, panels, a, up_a, b, up_b);
+    multiply_tiles(j, batch, panel, panels, a, b);
   else
-    multiply_pairs(j, batch, panel, panels, a, up_a, b, up_b, sums);
+    multiply_pairs(j, batch, panel, panels, a, b, (int32_t *)memory);
 }
 
 /* Rounding to nearest and no flushing of subnormals, whatever some library has set on this thread. */
@@ -289,11 +328,11 @@ static void end(const job *j, unsigned before) {
 static void one_batch(void *arg, int64_t batch) {
   job *j = arg;
   unsigned before = begin(j);
-  char *memory = scratch(1, j->panels_n * (j->bytes_b + PANEL * (int64_t)sizeof(double)));
+  char *memory = scratch(1, panel_bytes(j->panels_n, j->bytes_b));
   if (memory) {
-    double *up = (double *)(memory + j->panels_n * j->bytes_b);
-    for (int64_t n = 0; n < j->panels_n; n++) pack_b(j, batch, n, memory + n * j->bytes_b, up + n * PANEL);
-    for (int64_t block = 0; block < j->blocks; block++) multiply_block(j, batch, block, memory, up);
+    packed b = panels_at(memory, j->panels_n, j->bytes_b);
+    for (int64_t n = 0; n < j->panels_n; n++) pack(j, 1, batch, n, panel_of(b, n, j->bytes_b));
+    for (int64_t block = 0; block < j->blocks; block++) multiply_block(j, batch, block, b);
   } else {
     j->failed = 1;
   }
@@ -304,19 +343,17 @@ static void one_panel(void *arg, int64_t at) {
   job *j = arg;
   unsigned before = _mm_getcsr();
   _mm_setcsr(CLEAN);
-  pack_b(j, at / j->panels_n, at % j->panels_n, j->packed_b + at * j->bytes_b, j->up_b + at * PANEL);
+  pack(j, 1, at / j->panels_n, at % j->panels_n, panel_of(j->b_panels, at, j->bytes_b));
   _mm_setcsr(before);
 }
 
 static void one_block(void *arg, int64_t at) {
   job *j = arg;
   unsigned before = begin(j);
-  int64_t batch = at / j->blocks, first = batch * j->panels_n;
-  multiply_block(j, batch, at % j->blocks, j->packed_b + first * j->bytes_b, j->up_b + first * PANEL);
+  int64_t batch = at / j->blocks;
+  multiply_block(j, batch, at % j->blocks, panel_of(j->b_panels, batch * j->panels_n, j->bytes_b));
   end(j, before);
 }
-
-static int64_t run_of(int64_t x, int64_t y) { return (INT32_MAX - 65535) / (2 * x * y); }
 
 /* out f32 by the plan's places, or raw f64 [batches][m][n] when given: the exact sums. 0 when done, 1 without memory. */
 EXPORT int64_t assay_dot(const dot_plan *p, const float *a, const int32_t *ea, const float *b, const int32_t *eb, float *out,
@@ -328,7 +365,8 @@ EXPORT int64_t assay_dot(const dot_plan *p, const float *a, const int32_t *ea, c
   } else {
     j.da = pair_digits(p->a.precision), j.db = pair_digits(p->b.precision);
     for (int x = 0; x < j.da.count; x++)
-      for (int y = 0; y < j.db.count; y++) j.run[x][y] = run_of(j.da.largest[x], j.db.largest[y]);
+      for (int y = 0; y < j.db.count; y++) j.run[x][y] = (INT32_MAX - 65535) / (2 * j.da.largest[x] * j.db.largest[y]);
+    j.by_norm = j.da.count * j.db.count == 1 && j.run[0][0] < SEGMENT && 2 * j.run[0][0] < p->k;
     j.bytes_a = padded_pairs(p->k) * 64 * j.da.count, j.bytes_b = padded_pairs(p->k) * 64 * j.db.count;
   }
   j.panels_m = ceil_div(p->m, PANEL), j.panels_n = ceil_div(p->n, PANEL);
@@ -340,9 +378,9 @@ EXPORT int64_t assay_dot(const dot_plan *p, const float *a, const int32_t *ea, c
     share_work(one_batch, &j, p->batches, threads);
   } else {
     int64_t panels = p->batches * j.panels_n;
-    char *memory = scratch(1, panels * (j.bytes_b + PANEL * (int64_t)sizeof(double)));
+    char *memory = scratch(1, panel_bytes(panels, j.bytes_b));
     if (!memory) return 1;
-    j.packed_b = memory, j.up_b = (double *)(memory + panels * j.bytes_b);
+    j.b_panels = panels_at(memory, panels, j.bytes_b);
     share_work(one_panel, &j, panels, threads);
     share_work(one_block, &j, p->batches * j.blocks, threads);
   }

@@ -38,6 +38,8 @@ typedef struct { /* digits of an operand: q = sum digit_i 2^(i shift) */
   int64_t largest[3]; /* bound of |digit_i| */
 } dot_digits;
 
+#define SEGMENT 64 /* pairs whose squares are summed: a run that norms allow is a multiple of it */
+
 /* Pairs of terms as packed: a multiple of 16. */
 static inline int64_t padded_pairs(int64_t k) { return (k + 31) / 32 * 16; }
 

@@ -1,8 +1,9 @@
 /* Kernels of the product: pairs of i16 digits multiplied and added in 32 bits, moved out before they can overflow.
 
    A sum of 32 bits is kept as lo + 2^16 hi. With |a| <= x and |b| <= y a pair adds at most 2 x y, so from lo < 2^16 a
-   run of r pairs stays below 2^31 while 2^16 + 2 x y r < 2^31; the driver chooses r by this inequality (15 pairs for
-   14-bit operands). Every run ends in hi += lo >> 16, lo &= 2^16 - 1, and |hi| <= K x y / 2^16 + 1. */
+   run of r pairs stays below 2^31 while 2^16 + 2 x y r < 2^31 (15 pairs for 14-bit operands), and by Cauchy and Schwarz
+   also while 2^16 + |a| |b| < 2^31 with the norms of the run's terms; the driver chooses r by these inequalities. Between
+   runs hi += lo >> 16, lo &= 2^16 - 1, and |hi| <= K x y / 2^16 + 1; a product of one run leaves hi at zero. */
 #ifndef ASSAY_DOT_KERNEL_H
 #define ASSAY_DOT_KERNEL_H
 
@@ -56,14 +57,21 @@ typedef __m128i vector;
 
 #define VECTOR (PANEL / PER_PANEL)
 
+static const int32_t zero = 0;
+
 /* ROWS rows times `panels` panels; b_stride: i16 between panels. */
 static inline __attribute__((always_inline)) void block(const int16_t *a, const int16_t *b, int64_t b_stride, int64_t pairs,
-                                                        int64_t run, const int panels, int32_t *lo, int32_t *hi) {
+                                                        int64_t run, const int panels, int fresh, int last, int32_t *lo,
+                                                        int32_t *hi) {
   vector s[ROWS][2 * PER_PANEL];
 #pragma GCC unroll 8
   for (int r = 0; r < ROWS; r++)
 #pragma GCC unroll 8
-    for (int v = 0; v < panels * PER_PANEL; v++) s[r][v] = LOAD(lo + r * TILE_COLUMNS + v * VECTOR);
+    for (int v = 0; v < panels * PER_PANEL; v++) {
+      int at = r * TILE_COLUMNS + v * VECTOR;
+      s[r][v] = fresh ? PAIR(&zero) : LOAD(lo + at);
+      if (fresh) STORE(hi + at, s[r][v]);
+    }
   for (int64_t done = 0; done < pairs;) {
     int64_t end = pairs - done < run ? pairs : done + run;
     for (; done < end; done++) {
@@ -78,6 +86,7 @@ static inline __attribute__((always_inline)) void block(const int16_t *a, const 
         for (int v = 0; v < panels * PER_PANEL; v++) s[r][v] = DOT(s[r][v], x, y[v]);
       }
     }
+    if (last && done == pairs) break;
 #pragma GCC unroll 8
     for (int r = 0; r < ROWS; r++)
 #pragma GCC unroll 8
@@ -93,19 +102,20 @@ static inline __attribute__((always_inline)) void block(const int16_t *a, const 
     for (int v = 0; v < panels * PER_PANEL; v++) STORE(lo + r * TILE_COLUMNS + v * VECTOR, s[r][v]);
 }
 
-/* lo and hi [TILE_ROWS][TILE_COLUMNS] += the products of some pairs; b_stride: i16 between panels; columns: 16 or 32. */
-static void multiply_tile(const int16_t *a, const int16_t *b, int64_t b_stride, int64_t pairs, int64_t run, int columns, int32_t *lo,
+/* lo and hi [TILE_ROWS][TILE_COLUMNS] += the products of some pairs, or = these if fresh; last: no others follow. b_stride: i16
+   between panels; columns: 16 or 32. */
+static void multiply_tile(const int16_t *a, const int16_t *b, int64_t b_stride, int64_t pairs, int64_t run, int columns, int fresh, int last, int32_t *lo,
                 int32_t *hi) {
   for (int r = 0; r < TILE_ROWS; r += ROWS) {
     int32_t *l = lo + r * TILE_COLUMNS, *h = hi + r * TILE_COLUMNS;
 #if defined(__AVX512BW__)
     if (columns > PANEL)
-      block(a + 2 * r, b, b_stride, pairs, run, 2, l, h);
+      block(a + 2 * r, b, b_stride, pairs, run, 2, fresh, last, l, h);
     else
-      block(a + 2 * r, b, b_stride, pairs, run, 1, l, h);
+      block(a + 2 * r, b, b_stride, pairs, run, 1, fresh, last, l, h);
 #else
     for (int c = 0; c < columns; c += PANEL)
-      block(a + 2 * r, b + c / PANEL * b_stride, b_stride, pairs, run, 1, l + c, h + c);
+      block(a + 2 * r, b + c / PANEL * b_stride, b_stride, pairs, run, 1, fresh, last, l + c, h + c);
 #endif
   }
 }

@@ -276,11 +276,33 @@ static void columns_to_pairs(const float *p, const int64_t *red, int64_t rows, i
 
 #endif
 
-/* Digits of i16 by pairs of terms: per digit [pairs][PANEL][2], zeros beyond K and beyond the last row; up: 2^(e-(p-1)). */
+/* squares[row] += the squares of 16 pairs of each of 16 rows. Rounded sums: whoever compares them adds a margin. */
+static inline void add_squares(const int16_t *lines, float squares[PANEL]) {
+#if defined(__AVX512BW__)
+  __m512 sum = _mm512_loadu_ps(squares);
+  for (int t = 0; t < 16; t++) {
+    __m512i line = _mm512_load_si512(lines + 32 * t);
+    sum = _mm512_add_ps(sum, _mm512_cvtepi32_ps(_mm512_madd_epi16(line, line)));
+  }
+  _mm512_storeu_ps(squares, sum);
+#else
+  for (int r = 0; r < PANEL; r += 4) {
+    __m128 sum = _mm_loadu_ps(squares + r);
+    for (int t = 0; t < 16; t++) {
+      __m128i line = _mm_load_si128((const __m128i *)(lines + 32 * t + 2 * r));
+      sum = _mm_add_ps(sum, _mm_cvtepi32_ps(_mm_madd_epi16(line, line)));
+    }
+    _mm_storeu_ps(squares + r, sum);
+  }
+#endif
+}
+
+/* Digits of i16 by pairs of terms: per digit [pairs][PANEL][2], zeros beyond K and beyond the last row; up: 2^(e-(p-1)).
+   largest (or NULL): the largest sum of squares of a row in SEGMENT pairs, not rounded down. */
 static void pack_pairs(const dot_side *s, dot_digits d, const float *x, const int32_t *e, int64_t batch, int64_t first,
-                    int64_t rows, int64_t k, int16_t *out, double *up) {
+                       int64_t rows, int64_t k, int16_t *out, double *up, float *largest) {
   scales f;
-  float buf[PANEL * 32] __attribute__((aligned(64)));
+  float buf[PANEL * 32] __attribute__((aligned(64))), squares[PANEL] = {0}, most = 0.0f;
   const float *row[PANEL];
   make_scales(s, e, batch, first, rows, &f, up);
   int64_t at = s->batch[batch], plane = padded_pairs(k) * 32;
@@ -300,7 +322,12 @@ static void pack_pairs(const dot_side *s, dot_digits d, const float *x, const in
       for (int64_t r = 0; r < rows; r++) row[r] = buf + r * 32;
       rows_to_pairs(row, rows, count, &f, d, to, plane);
     }
+    if (!largest) continue;
+    add_squares(to, squares);
+    if ((k0 + 32) % (2 * SEGMENT) == 0 || k0 + 32 >= k)
+      for (int r = 0; r < PANEL; r++) most = squares[r] > most ? squares[r] : most, squares[r] = 0.0f;
   }
+  if (largest) *largest = most;
 }
 
 #if defined(__AVX512VNNI__)
