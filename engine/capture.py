@@ -211,6 +211,8 @@ def _input(context: Context, a: Any) -> Any:
     """An argument as rules take it: constant tensors become values or fills."""
     if not isinstance(a, Tensor):
         return a
+    if a.requires_grad:
+        raise Unsupported("a parameter that is no input of the function")
     dtype = program_dtype(a.dtype)
     narrow = a.to(torch.int32) if a.dtype is torch.int64 else a
     if a.numel() and bool((narrow == narrow.flatten()[0]).all()):

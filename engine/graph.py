@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +16,10 @@ import torch
 import torch.fx.traceback as fx_traceback
 from torch import Tensor
 from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -102,6 +105,21 @@ def _check_writes(nodes: Sequence[Node]) -> None:
             )
 
 
+def _reason(error: Exception) -> str:
+    """Why tracing failed, in words where PyTorch speaks of its insides."""
+    if isinstance(error, DynamicOutputShapeException):
+        return f"the size of a result of {error.func} depends on values"
+    if isinstance(error, DataDependentOutputException | GuardOnDataDependentSymNode):
+        return "a Python number or a branch depends on a tensor's values"
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _where(error: Exception) -> str:
+    """The innermost line of the user's own code that the error came through."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_LIBRARIES)]
+    return f" at {_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+
+
 def trace(function: Function, lists: Sequence[Sequence[Tensor]]) -> GraphModule:
     """The graph of one call on tensors like these (shapes and types count, values do not).
 
@@ -137,9 +155,8 @@ def trace(function: Function, lists: Sequence[Sequence[Tensor]]) -> GraphModule:
     except UserError:
         raise
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(
-            f"The function cannot be captured: {reason}",
+            f"The function cannot be captured: {_reason(error)}{_where(error)}",
             code="NotCapturable",
             remedy="Make it a pure function of its tensors, with no control flow that depends on their values.",
         ) from error

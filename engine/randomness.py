@@ -33,7 +33,7 @@ _BITS = 24
 class Randomness(TorchDispatchMode):
     """While active, random operations of PyTorch draw Philox words under key i32 [2] and step i32 [2].
 
-    first_stream: of the first draw; `stream` is the next free one.
+    first_stream: of the first draw; `stream` is the next free one. While `is_closed` nothing may be drawn.
 
     Raises (inside the block):
         NumericsError: HiddenRandomness.
@@ -42,6 +42,7 @@ class Randomness(TorchDispatchMode):
     def __init__(self, key: Tensor, step: Tensor, first_stream: int = FIRST_STREAM) -> None:
         super().__init__()
         self.key, self.step, self.stream = key, step, first_stream
+        self.is_closed = False
 
     def words(self, shape: Sequence[int]) -> Tensor:
         """i32 words of the next stream."""
@@ -62,6 +63,12 @@ class Randomness(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Replaces what draws at random; passes on all else."""
         replacement = _REPLACED.get(func)
+        if replacement is not None and self.is_closed:
+            raise NumericsError(
+                "Random numbers are drawn during the backward pass, where a layer that drops is computed again.",
+                code="HiddenRandomness",
+                remedy="Checkpoint no layer that draws: a program keeps what its gradients need anyway.",
+            )
         if replacement is not None:
             return replacement(self, *args, **(kwargs or {}))
         if torch.Tag.nondeterministic_seeded in func.tags and func not in _WITHOUT_DROPOUT:

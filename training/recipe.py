@@ -114,6 +114,9 @@ def _tensors(recipe: Recipe) -> list[tuple[str, Tensor]]:
     return named + [(f"Data tensor {k}", t) for k, t in enumerate(recipe.data)]
 
 
+_LossAndGradients = tuple[Tensor, list[Tensor]]
+
+
 class _Carrier(nn.Module):
     """The module with its loss as one module, so that one stateless call covers whatever the loss calls."""
 
@@ -121,8 +124,18 @@ class _Carrier(nn.Module):
         super().__init__()
         self.module, self.loss = module, loss
 
-    def forward(self, *batch: Tensor) -> Tensor:
-        return self.loss(self.module, *batch)
+    def forward(self, batch: Sequence[Tensor], wanted: Sequence[Tensor], mode: Randomness) -> _LossAndGradients:
+        """The loss, and its gradients (zero where it does not reach)."""
+        loss = self.loss(self.module, *batch)
+        if not wanted:
+            return loss, []
+        # Inside the stateless call: layers that are computed again for their gradients must find the same parameters.
+        mode.is_closed = True
+        try:
+            slopes = torch.autograd.grad(loss, list(wanted), allow_unused=True, materialize_grads=True)
+        finally:
+            mode.is_closed = False
+        return loss, list(slopes)
 
 
 class RecipeStep:
@@ -190,14 +203,20 @@ class RecipeStep:
         return [t.to(given.dtype) for t, given in zip(taken, self.recipe.data, strict=True)]
 
     def loss_of(
-        self, parameters: Sequence[Tensor], buffers: Sequence[Tensor], batch: Sequence[Tensor]
-    ) -> tuple[Tensor, list[Tensor]]:
-        """The loss and the buffers that it leaves behind; no argument is changed."""
+        self,
+        parameters: Sequence[Tensor],
+        buffers: Sequence[Tensor],
+        batch: Sequence[Tensor],
+        mode: Randomness,
+        wanted: Sequence[Tensor] = (),
+    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """The loss, its gradients for the parameters `wanted`, and the buffers left behind; no argument is changed."""
         names = [f"module.{n}" for n in (*self.names, *self.buffers)]
         copies = [b.clone().to(self._types[n]) for n, b in zip(self.buffers, buffers, strict=True)]
         given = dict(zip(names, [*parameters, *copies], strict=True))
-        loss = functional_call(self._carrier, given, tuple(batch))
-        return loss, [_stored(given[f"module.{n}"]) for n in self.buffers]
+        with mode:
+            loss, slopes = functional_call(self._carrier, given, (batch, wanted, mode))
+        return loss, slopes, [_stored(given[f"module.{n}"].detach()) for n in self.buffers]
 
     def gradients(
         self, parameters: Sequence[Tensor], buffers: Sequence[Tensor], batch: Sequence[Tensor], mode: Randomness
@@ -209,11 +228,10 @@ class RecipeStep:
         now = list(buffers)
         for m in range(pieces):
             leaves = [p.detach().requires_grad_(k in self._trained) for k, p in enumerate(parameters)]
-            with torch.enable_grad(), mode:
-                loss, now = self.loss_of(leaves, now, [t[m * size : (m + 1) * size] for t in batch])
-                wanted = [leaves[k] for k in self._trained]
-                parts.append(list(torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)))
-                now = [b.detach() for b in now]
+            piece = [t[m * size : (m + 1) * size] for t in batch]
+            with torch.enable_grad():
+                _, slopes, now = self.loss_of(leaves, now, piece, mode, [leaves[k] for k in self._trained])
+            parts.append(slopes)
         if pieces == 1:
             return parts[0], now
         # Gradients stand side by side and are summed exactly: the order of micro-batches leaves no trace.
@@ -249,8 +267,10 @@ class RecipeStep:
         now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
         try:
             size = self.recipe.batch_size // self.recipe.micro_batches
-            with torch.no_grad(), Randomness(now.key, now.step):
-                loss = functional_call(self._carrier, given, tuple(t[:size] for t in self.batch(scalars)))
+            mode = Randomness(now.key, now.step)
+            with torch.no_grad(), mode:
+                piece = [t[:size] for t in self.batch(scalars)]
+                loss, _ = functional_call(self._carrier, given, (piece, (), mode))
         except UserError:
             raise
         except Exception as error:

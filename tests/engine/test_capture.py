@@ -420,3 +420,22 @@ def test_joining_many_tensors_moves_everything_twice_not_once_per_tensor():
     assert moved <= 2 * 16 * 6
     assert differing_nodes(program, [tensors]) == []
     torch.testing.assert_close(Executor(program).run([tensors])[0][0], torch.cat(tensors).sum(0))
+
+
+def test_what_depends_on_values_is_named_with_the_users_line():
+    def branch(x: Tensor) -> tuple[Tensor, ...]:
+        return (x if bool((x > 0).all()) else -x,)
+
+    def size(x: Tensor) -> tuple[Tensor, ...]:
+        return (x * 2.0, torch.nonzero(x).float().sum())
+
+    for function, words in ((branch, "depends on a tensor's values"), (size, "aten.nonzero.default")):
+        with pytest.raises(UserError, match=words) as caught:
+            captured(function, X)
+        assert f"test_capture.py:{function.__code__.co_firstlineno + 1}" in caught.value.message
+
+
+def test_a_parameter_that_is_no_input_is_refused():
+    hidden = nn.Linear(6, 3)
+    with pytest.raises(CannotLowerError, match="a parameter that is no input"):
+        captured(lambda x: (hidden(x),), X)

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from assay.engine.executor import Executor
+from assay.engine.randomness import Randomness
 from assay.programs import capture_recipe, load_recipe
 from assay.training.recipe import RecipeStep
 
@@ -36,6 +37,6 @@ def test_the_own_model_of_the_example_learns(monkeypatch: pytest.MonkeyPatch):
     moments = optimizer[len(optimizer) - len(step.buffers) :]
     with torch.no_grad():
         step.recipe.module.eval()
-        loss, _ = step.loss_of(parameters, moments, step.recipe.data)
+        loss, _, _ = step.loss_of(parameters, moments, step.recipe.data, Randomness(scalars[2], scalars[0]))
     assert float(loss) < 0.6 * captured.first_loss
     assert int(scalars[0][0]) == 60

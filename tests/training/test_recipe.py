@@ -284,3 +284,20 @@ def test_what_is_wrong_with_a_recipe_is_said_in_one_sentence(options: dict, word
     with pytest.raises(UserError, match=words) as caught:
         RecipeStep(recipe(**options))
     assert caught.value.remedy
+
+
+def checkpointed(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    return F.cross_entropy(torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False), y)
+
+
+def test_checkpointed_layers_are_computed_again_with_the_same_parameters():
+    ours, theirs = stepped(RecipeStep(recipe(loss=checkpointed)), 3)
+    plain, _ = stepped(RecipeStep(recipe()), 3)
+    assert_alike(ours, theirs)
+    assert_alike(ours, plain)
+
+
+def test_a_checkpointed_layer_that_drops_is_refused():
+    step = RecipeStep(recipe(perceptron(nn.Dropout(0.5)), loss=checkpointed))
+    with pytest.raises(UserError, match="during the backward pass"):
+        capture(step, step.state())
