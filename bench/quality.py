@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch.func import functional_call
 
 from assay.bench.bytepairs import encode, train_merges
 from assay.bench.nanogpt import CONTEXT, STEPS, NanoGPT, nanogpt_recipe
@@ -33,6 +34,7 @@ from assay.protocol.errors import UsageError
 from assay.protocol.nodes import Dot
 from assay.protocol.program import Program
 from assay.training.data import corpus_from_text
+from assay.training.model import next_token_loss
 from assay.training.recipe import RecipeStep
 from assay.training.state import Lists
 
@@ -126,9 +128,11 @@ def loss_on(step: RecipeStep, parameters: Sequence[Tensor], tokens: Tensor, stri
     count = (tokens.numel() - 1) // CONTEXT
     rows = torch.arange(0, count, stride)[:, None] * CONTEXT + torch.arange(CONTEXT + 1)
     windows = tokens.to(torch.int32)[rows]
+    module, named = step.recipe.module, dict(zip(step.names, parameters, strict=True))
     total = 0.0
     for chunk in torch.split(windows, 64):
-        total += float(step.loss_of(parameters, [], [chunk])[0]) * chunk.shape[0]
+        logits = functional_call(module, named, (chunk[:, :-1],))
+        total += float(next_token_loss(logits, chunk[:, 1:])) * chunk.shape[0]
     return total / windows.shape[0]
 
 
