@@ -11,7 +11,8 @@ from torch import Tensor
 
 from assay.engine import exponents, routes
 from assay.engine.dtypes import from_bytes
-from assay.engine.native_dot import NativeDot, native_dot
+from assay.engine.freivalds import ProductCheck
+from assay.engine.native_dot import NativeDot, checker, native_dot
 from assay.engine.reduce import Kernel, is_row_exponent
 from assay.engine.views import Reader, reader, sub_view
 from assay.protocol.nodes import Const, Dot, Operand
@@ -119,10 +120,10 @@ def _finished(a: _Side, b: _Side, ea: Tensor, eb: Tensor, s: Tensor) -> Tensor:
 
 
 class NativeProduct:
-    """The native kernel. When a check is due, it sees the native sums, and this run's results are rounded from them.
+    """A product by the native kernels, which may be called without it (`own`) in runs that do not check it.
 
-    Operands are then quantized and results rounded by stock torch: the same bits.
-    `own` may be run without it otherwise.
+    A due check sees the native sums, and this run's results are rounded from them: by native code again, but none that
+    packs or multiplies, or by stock torch where that is not built. The bits are the same.
     """
 
     def __init__(
@@ -135,6 +136,8 @@ class NativeProduct:
         """The node's value."""
         if self._check is None or not self._due():
             return self.own.run(values)
+        if isinstance(self._check, ProductCheck) and checker() is not None:
+            return self._check.native(self.own, values)
         s = self.own.sums(values)
         (qa, ea, _), (qb, eb, _) = self._a.quantized(values), self._b.quantized(values)
         self._check(qa, qb, s)

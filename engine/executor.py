@@ -19,7 +19,7 @@ from assay.engine import gather, reduce
 from assay.engine.dot import dot
 from assay.engine.dtypes import PROTOCOL, TORCH, from_bytes
 from assay.engine.floats import check_float_environment
-from assay.engine.freivalds import ProductWatch
+from assay.engine.freivalds import ProductCheck, ProductWatch
 from assay.engine.fused.layout import kernels
 from assay.engine.fused.plan import Plan, own_memory
 from assay.engine.maps import scalar_map
@@ -196,9 +196,6 @@ class Executor:
                     code="InputLayout",
                 )
 
-    def _check_product(self, k: int, qa: Tensor, qb: Tensor, s: Tensor) -> None:
-        self._watch.check(k, qa, qb, s)
-
     @staticmethod
     def _checked(k: int, step: _Step, value: Tensor) -> Tensor:
         if value.dtype is not step.dtype or tuple(value.shape) != step.dims:
@@ -240,7 +237,7 @@ class Executor:
                     trusted=not careful,
                     other=careful,
                     native=self.kind is Kind.FUSED,
-                    check=partial(self._check_product, k),
+                    check=ProductCheck(self._watch, k),
                     due=partial(self._watch.is_due, k),
                 )
                 if self.routes[k] != "elementwise":

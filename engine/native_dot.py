@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
 from pathlib import Path
+from threading import local
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -128,6 +130,27 @@ def kernels_of(level: str, *, tiles: bool = False) -> Kernels:
     return Kernels(load(UNIT, level), level, tiles=tiles)
 
 
+@cache
+def checker() -> Callable[..., int] | None:
+    """The function of the unit `check`; None where it is not built."""
+    handle = native("check").handle
+    if handle is None:
+        return None
+    function = handle.assay_check_product
+    function.argtypes, function.restype = [_pointer] * 8, _integer
+    return cast(Callable[..., int], function)
+
+
+_memory = local()
+
+
+def _sums_memory(count: int) -> Tensor:
+    """Room for sums that a thread forgets after each check: fresh pages would cost more than the check."""
+    if getattr(_memory, "sums", None) is None or _memory.sums.numel() < count:
+        _memory.sums = torch.empty(count, dtype=torch.float64)
+    return cast(Tensor, _memory.sums)
+
+
 class NativeDot:
     """One dot node as a plan of the kernels; `name` is its route.
 
@@ -180,9 +203,33 @@ class NativeDot:
         self._call(values, 0, raw.data_ptr())
         return raw.transpose(1, 2) if self._flipped else raw
 
-    def _call(self, values: list[Tensor], out: int, raw: int) -> None:
+    def checked(self, values: list[Tensor], key: tuple[int, int]) -> Tensor | None:
+        """The node's value from sums that pass Freivalds' check; None when they do not.
+
+        key: of the random numbers that weigh the sums, two words.
+
+        Raises:
+            LookupError: the kernels of the check are not built.
+        """
+        check = checker()
+        if check is None:
+            raise LookupError(native("check").reason)
+        raw, out = _sums_memory(prod(self._sizes)), torch.empty(self._dims)
+        self._call(values, 0, raw.data_ptr())
+        a, ea, b, eb = self._operands(values)
+        pointers = [t.data_ptr() for t in (a, ea, b, eb, raw)]
+        words = (ctypes.c_uint32 * 2)(*key)
+        found = check(self._address, *pointers, ctypes.addressof(words), out.data_ptr())
+        if found == 2:
+            raise MemoryError("There is no memory for the check of a product.")
+        return None if found else out
+
+    def _operands(self, values: list[Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         a, ea, b, eb = (values[j] for j in self._sources)
-        ea, eb = ea.to(torch.int32), eb.to(torch.int32)
+        return a, ea.to(torch.int32), b, eb.to(torch.int32)
+
+    def _call(self, values: list[Tensor], out: int, raw: int) -> None:
+        a, ea, b, eb = self._operands(values)
         threads = torch.get_num_threads() if self._threaded else 1
         failed = self._kernels.run(
             self._address, a.data_ptr(), ea.data_ptr(), b.data_ptr(), eb.data_ptr(), out, raw, threads

@@ -2,6 +2,7 @@
 #ifndef ASSAY_MOVES_H
 #define ASSAY_MOVES_H
 
+#include "philox.h"
 #include "rows.h"
 #include <stdlib.h>
 
@@ -101,22 +102,9 @@ static int run_scatter(const Op *op, void **table, char *work)
     return 1;
 }
 
-/* Philox4x32-10: word o mod 4 at counter (o div 4, stream, step[0], step[1]) under key. */
 static void run_random(const Op *op, int64_t lo, int64_t hi, void **table)
 {
-    const uint32_t *key = table[op->extra[1]], *step = table[op->extra[2]];
-    uint32_t *out = table[op->node];
-    for (int64_t o = lo; o < hi; o++) {
-        uint32_t c[4] = {(uint32_t)(o / 4), (uint32_t)op->extra[0], step[0], step[1]}, k0 = key[0], k1 = key[1];
-        for (int round = 0; round < 10; round++) {
-            uint64_t p0 = (uint64_t)c[0] * 0xD2511F53u, p1 = (uint64_t)c[2] * 0xCD9E8D57u;
-            uint32_t next[4] = {(uint32_t)(p1 >> 32) ^ c[1] ^ k0, (uint32_t)p1, (uint32_t)(p0 >> 32) ^ c[3] ^ k1, (uint32_t)p0};
-            memcpy(c, next, 16);
-            k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
-        }
-        do out[o] = c[o % 4];
-        while (o % 4 != 3 && ++o < hi);
-    }
+    philox_words((uint32_t *)table[op->node] + lo, lo, hi, (uint32_t)op->extra[0], table[op->extra[1]], table[op->extra[2]]);
 }
 
 #endif

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assay.engine import routes
-from assay.engine.executor import Executor
+from assay.engine.executor import Executor, Kind
 from assay.engine.freivalds import ProductWatch
+from assay.engine.lowering.registry import Precision
+from assay.engine.native.library import native
+from assay.engine.native_dot import NativeDot
 from assay.protocol.errors import InvariantError
-from tests.engine.helpers import captured
+from tests.engine.helpers import captured, same_lists, tensors_of
+from tests.engine.test_executor import _Draw
 
 
 def operands(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -45,10 +53,8 @@ def test_each_product_of_a_program_is_checked_in_its_turn(monkeypatch: pytest.Mo
     x, y = torch.randn(4, 6), torch.randn(6, 4)
     executor = Executor(captured(lambda a, b: (a @ b, (b @ a).relu() @ b), x, y).program)
     checked: list[int] = []
-    original = ProductWatch.check
-    monkeypatch.setattr(
-        ProductWatch, "check", lambda self, k, qa, qb, s: (checked.append(k), original(self, k, qa, qb, s))
-    )
+    original = ProductWatch.key
+    monkeypatch.setattr(ProductWatch, "key", lambda self, k: (checked.append(k), original(self, k))[1])
     for _ in range(6):
         executor.run([[x, y]])
     assert len(checked) == 6
@@ -64,3 +70,56 @@ def test_a_library_that_miscalculates_stops_the_run(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(torch, "mm", lambda a, b: honest(a, b).add_(1.0))
     with pytest.raises(InvariantError, match="miscalculates"):
         executor.run([[x]])
+
+
+needs_native = pytest.mark.skipif(native("check").handle is None, reason=native("check").reason or "-")
+
+
+@needs_native
+@pytest.mark.parametrize("bits", [8, 14, 22])
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_native_check_rounds_the_same_results(bits: int, turned: bool):
+    torch.manual_seed(bits)
+    x, y = torch.randn(2, 9, 2100 if bits == 8 else 21), torch.randn(2, 2100 if bits == 8 else 21, 6)
+    x[0, 3], y[1, :, 2] = float("nan"), 0.0
+    x[1, 2], y[0, :, 1] = x[1, 2] * 2.0**-120, y[0, :, 1] * 2.0**100
+    program = captured(
+        lambda a, b: (b.mT @ a.mT if turned else a @ b, b.sum(2) @ b[0]), x, y, precision=Precision(bits, bits)
+    ).program
+    executor = Executor(program, kind=Kind.FUSED)
+    stock = Executor(program, kind=Kind.STOCK).run([[x, y]])
+    assert len(executor.routes) == 2
+    for _ in executor.routes:
+        assert same_lists(executor.run([[x, y]]), stock)
+
+
+@needs_native
+@given(st.integers(0, 2**32))
+@settings(max_examples=80, deadline=None)
+def test_the_native_check_passes_whatever_exponents_and_views_a_program_has(seed: int):
+    draw = _Draw(seed)
+    program = draw.program()
+    inputs = tensors_of(program, draw.state)
+    executor = Executor(program, kind=Kind.FUSED)
+    stock = Executor(program, kind=Kind.STOCK).run(inputs)
+    for _ in executor.routes:
+        assert same_lists(executor.run(inputs), stock)
+
+
+@needs_native
+@pytest.mark.parametrize("change", [1.0, -1.0, 2.0**40])
+def test_one_wrong_sum_stops_the_run(change: float, monkeypatch: pytest.MonkeyPatch):
+    x = torch.randn(5, 7)
+    executor = Executor(captured(lambda a: (a @ a.T,), x).program, kind=Kind.FUSED)
+    executor.run([[x]])
+    original = NativeDot._call
+
+    def call(self: NativeDot, values: list[torch.Tensor], out: int, raw: int) -> None:
+        original(self, values, out, raw)
+        if raw:
+            ctypes.c_double.from_address(raw + 8 * 17).value += change
+
+    monkeypatch.setattr(NativeDot, "_call", call)
+    with pytest.raises(InvariantError) as caught:
+        executor.run([[x]])
+    assert caught.value.code == "HardwareFault"
