@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -100,14 +101,27 @@ def _gelu_backward(ctx: Context, gradient: Tensorlike, x: Tensorlike, *, approxi
 @lowers(aten.pow.Tensor_Scalar)
 def _pow(ctx: Context, x: Tensorlike, exponent: float) -> Tensorlike:
     x = ctx.cast(x, DType.F32)
-    if exponent == 0.5:
-        return ctx.apply("sqrt", x)
     if exponent == -0.5:
         return ctx.apply("rsqrt", x)
-    if exponent != int(exponent) or abs(exponent) > 64:
-        raise Unsupported(f"exponent {exponent} (integers up to 64, 0.5 and -0.5 are supported)")
-    power = ctx.apply("power", x, parameters=(int(abs(exponent)),))
+    quarters = abs(exponent) * 4
+    if quarters != int(quarters) or abs(exponent) > 64:
+        raise Unsupported(f"exponent {exponent} (multiples of a quarter up to 64 are supported)")
+    whole, rest = divmod(int(quarters), 4)
+    factors = [ctx.apply("power", x, parameters=(whole,))] if whole or not rest else []
+    root = ctx.apply("sqrt", x) if rest else x
+    factors += [root] * (rest >= 2) + ([ctx.apply("sqrt", root)] if rest % 2 else [])
+    power = factors[0]
+    for factor in factors[1:]:
+        power = ctx.apply("mul", power, factor)
     return ctx.apply("reciprocal", power) if exponent < 0 else power
+
+
+@lowers(aten.pow.Scalar)
+def _power_of(ctx: Context, base: float, x: Tensorlike) -> Tensorlike:
+    """exp(x log base), whose relative error is about |x log base| roundings."""
+    if base <= 0:
+        raise Unsupported(f"powers of {base} (a positive base is supported)")
+    return ctx.apply("exp", ctx.apply("mul", ctx.cast(x, DType.F32), math.log(base)))
 
 
 @lowers(aten.expm1.default)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -10,13 +11,17 @@ import torch
 
 from assay.engine.ir import Read, Tensorlike
 from assay.engine.lowering.registry import Context, Unsupported, all_axes, lowers
-from assay.engine.strided import Group, Strided, contiguous
+from assay.engine.lowering.shapes import pad
+from assay.engine.strided import Group, Strided, contiguous, full_axis, merge_axes
 from assay.protocol.types import DType
 
 aten = torch.ops.aten
 
-_EXACT_COUNT = 1 << 24
-"""Sums of 0/1 up to here are exact in binary32."""
+_EXACT_BITS = 24
+"""Integers of so many bits are exact in binary32."""
+
+_LEAST_BITS = 4
+"""Sums of integers whose pieces would be smaller are refused."""
 
 
 def reduce(ctx: Context, kind: str, x: Strided, dims: Sequence[int], *, keepdim: bool) -> Strided:
@@ -59,11 +64,64 @@ def total(ctx: Context, x: Tensorlike, dims: Sequence[int], *, keepdim: bool) ->
 @lowers(aten.sum.dim_IntList, aten.sum.default)
 def _sum(ctx: Context, x: Tensorlike, dims: Any = None, keepdim: bool = False, **_: Any) -> Tensorlike:
     axes = all_axes(dims, len(x.shape))
+    count = prod(x.shape[d] for d in axes)
     if x.dtype is DType.F32:
         return total(ctx, x, axes, keepdim=keepdim)
-    if x.dtype is not DType.BOOL or prod(x.shape) > _EXACT_COUNT:
-        raise Unsupported(f"a sum of {x.dtype.name} (convert to float32 first)")
-    return ctx.cast(total(ctx, ctx.cast(x, DType.F32), axes, keepdim=keepdim), DType.I32)
+    return integer_total(ctx, x, count, lambda part: total(ctx, part, axes, keepdim=keepdim))
+
+
+def integer_total(ctx: Context, x: Tensorlike, count: int, add: Callable[[Tensorlike], Tensorlike]) -> Tensorlike:
+    """Sums of bools or integers mod 2^32 as i32, from exact sums of f32.
+
+    Integers are added in pieces of so few bits that the sums of `count` pieces are exact in f32.
+    """
+    room = _EXACT_BITS - max(count - 1, 0).bit_length()
+    if room < (0 if x.dtype is DType.BOOL else _LEAST_BITS):
+        raise Unsupported(f"a sum of {count} {x.dtype.name} (convert to float32 first)")
+    if x.dtype is DType.BOOL:
+        return ctx.cast(add(ctx.cast(x, DType.F32)), DType.I32)
+    rest, shift = ctx.cast(x, DType.I32), 0
+    result: Tensorlike | None = None
+    while shift < 32:
+        # The last piece keeps the sign.
+        is_last = shift + room >= 32
+        piece = rest if is_last else ctx.apply("bit_and", rest, (1 << room) - 1)
+        part = ctx.cast(add(ctx.cast(piece, DType.F32)), DType.I32)
+        part = part if shift == 0 else ctx.apply("shift_left", part, shift)
+        result = part if result is None else ctx.apply("add", result, part)
+        rest, shift = ctx.apply("shift_right", rest, min(room, 31)), shift + room
+    assert result is not None
+    return result
+
+
+_LONGEST_PREFIX = 1 << 13
+"""A cumulative sum over n takes n^2 additions: each prefix is a sum of its own, rounded once."""
+
+
+@lowers(aten.cumsum.default)
+def _cumulative_sum(ctx: Context, x: Tensorlike, dim: int, **_: Any) -> Tensorlike:
+    if not x.shape:
+        return ctx.cast(x, ctx.dtype)
+    dim = dim % len(x.shape)
+    if x.shape[dim] > _LONGEST_PREFIX:
+        raise Unsupported(f"a cumulative sum over {x.shape[dim]} (at most {_LONGEST_PREFIX}; divide it)")
+
+    def add(part: Tensorlike) -> Tensorlike:
+        return total(ctx, _prefixes(ctx, part, dim), (len(x.shape),), keepdim=False)
+
+    if ctx.dtype is DType.F32:
+        return add(ctx.cast(x, DType.F32))
+    return integer_total(ctx, x, x.shape[dim], add)
+
+
+def _prefixes(ctx: Context, x: Tensorlike, dim: int) -> Strided:
+    """x with one more dimension, along which index i of dimension `dim` sees elements 0..i behind zeros."""
+    size = x.shape[dim]
+    padded = ctx.values.copy(pad(ctx, x, dim, size - 1, 0, 0))
+    group = merge_axes(padded.groups[dim])
+    stride = group[0].stride if group else 0
+    along = (full_axis(size, stride),)
+    return replace(padded, groups=(*padded.groups[:dim], along, *padded.groups[dim + 1 :], along))
 
 
 @lowers(aten.mean.dim, aten.mean.default)

@@ -289,3 +289,27 @@ def test_pools_of_drawn_geometry(size: int, kernel: int, stride: int, padding: i
     program = captured(function, x, precision=FIXED22).program
     for ours, theirs in zip(Executor(program).run([[x]])[0], function(x), strict=True):
         torch.testing.assert_close(ours, theirs.detach(), rtol=1e-5, atol=1e-6)
+
+
+SUMS = {
+    "cumulative": with_gradients(lambda x: x.cumsum(1)),
+    "cumulative over rows": with_gradients(lambda x: x.cumsum(0)),
+    "cumulative counts": lambda x: ((x > 0).cumsum(1), (x > 0).long().cumsum(0), torch.cumsum(x * 10, 1, dtype=int)),
+    "integers": lambda x: ((x * 1e8).int().sum(1), (x * 1e8).int().sum(), (x > 0).sum(), (x > 0).long().sum(0)),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_of_prefixes_and_of_integers(name: str):
+    assert_computes(SUMS[name], M)
+
+
+@pytest.mark.parametrize("exponent", [0.25, 0.5, 0.75, 1.5, 2.25, -0.75, -1.5, 3, -2, 0, 1])
+def test_powers_by_quarters(exponent: float):
+    assert_computes(
+        with_gradients(lambda x: x**exponent) if exponent not in (0,) else lambda x: (x**exponent,), M.abs()
+    )
+
+
+def test_powers_of_a_number():
+    assert_computes(lambda x: (2.0**x, 10000 ** (x / 6)), M)
