@@ -25,6 +25,7 @@ typedef struct {
   char *data;    /* bytes per panel as the job says */
   double *up;    /* PANEL per panel: 2^(e-(p-1)) */
   float *square; /* per panel: see pack_pairs */
+  scales *by;    /* per panel, while packing */
 } packed;
 
 typedef struct {
@@ -60,9 +61,11 @@ EXPORT int64_t assay_dot_refuses(int64_t pa, int64_t pb, int64_t k) {
   return 0;
 }
 
+#define TOO_FEW 32 /* terms fill half a tile at most, and pairs are faster (measured) */
+
 /* Whether these sizes can run on matrix tiles (AMX), and the machine has them. */
 EXPORT int64_t assay_dot_fits_tiles(int64_t pa, int64_t pb, int64_t k) {
-  if (!amx_available() || k > AMX_TERMS || pa > 23 || pb > 23) return 0;
+  if (!amx_available() || k <= TOO_FEW || k > AMX_TERMS || pa > 23 || pb > 23) return 0;
   int a = byte_digits(pa), b = byte_digits(pb);
   return a + b <= 5 && (a == 1) == (b == 1);
 }
@@ -173,6 +176,8 @@ static void finish_tile(const job *j, int64_t batch, int64_t row, int64_t rows, 
     finish_rows(j, batch, row, rows, column, columns, t, 1, stride, up_a, up_b);
   else if (terms == 2)
     finish_rows(j, batch, row, rows, column, columns, t, 2, stride, up_a, up_b);
+  else if (terms == 3)
+    finish_rows(j, batch, row, rows, column, columns, t, 3, stride, up_a, up_b);
   else if (terms == 4)
     finish_rows(j, batch, row, rows, column, columns, t, 4, stride, up_a, up_b);
   else
@@ -181,30 +186,43 @@ static void finish_tile(const job *j, int64_t batch, int64_t row, int64_t rows, 
 
 /* Bytes of some packed panels with what is known of them, and where these lie in memory. */
 static int64_t panel_bytes(int64_t panels, int64_t bytes) {
-  return panels * (bytes + PANEL * (int64_t)sizeof(double)) + (panels * (int64_t)sizeof(float) + 63) / 64 * 64;
+  int64_t each = bytes + PANEL * (int64_t)sizeof(double) + (int64_t)sizeof(float) + (int64_t)sizeof(scales);
+  return (panels * each + 63) / 64 * 64;
 }
 
 static packed panels_at(char *memory, int64_t panels, int64_t bytes) {
   double *up = (double *)(memory + panels * bytes);
-  return (packed){memory, up, (float *)(up + panels * PANEL)};
+  float *square = (float *)(up + panels * PANEL);
+  return (packed){memory, up, square, (scales *)(square + panels)};
 }
 
 static packed panel_of(packed p, int64_t panel, int64_t bytes) {
-  return (packed){p.data + panel * bytes, p.up + panel * PANEL, p.square + panel};
+  return (packed){p.data + panel * bytes, p.up + panel * PANEL, p.square + panel, p.by + panel};
 }
 
-/* Pack a panel of A or B. */
-static void pack(const job *j, int is_b, int64_t batch, int64_t panel, packed to) {
+#define PACK_BLOCK 128 /* terms: a multiple of 2 SEGMENT and of RED_BLOCK */
+
+/* Pack some neighbouring panels of A or B. Where rows lie side by side in memory, all panels take a few terms in turn, so
+   that whole lines are read; else a panel takes all of its terms at once. */
+static void pack(const job *j, int is_b, int64_t batch, int64_t panel, int64_t panels, packed to) {
   const dot_plan *p = j->plan;
   const dot_side *s = is_b ? &p->b : &p->a;
   const float *x = is_b ? j->b : j->a;
-  const int32_t *e = is_b ? j->eb : j->ea;
   dot_digits d = is_b ? j->db : j->da;
-  int64_t first = panel * PANEL, left = (is_b ? p->n : p->m) - first, rows = left < PANEL ? left : PANEL;
-  if (p->tiles)
-    pack_tiles(s, d.count, is_b, x, e, batch, first, rows, p->k, (int8_t *)to.data, to.up);
-  else
-    pack_pairs(s, d, x, e, batch, first, rows, p->k, (int16_t *)to.data, to.up, j->by_norm ? to.square : NULL);
+  int64_t all = is_b ? p->n : p->m, bytes = is_b ? j->bytes_b : j->bytes_a;
+  int64_t step = s->red_kind[0] == UNIT && p->k > 1 ? p->k : PACK_BLOCK;
+  for (int64_t k0 = 0; k0 < p->k; k0 += step) {
+    int64_t end = p->k - k0 < step ? p->k : k0 + step;
+    for (int64_t i = 0; i < panels; i++) {
+      packed t = panel_of(to, i, bytes);
+      int64_t first = (panel + i) * PANEL, rows = all - first < PANEL ? all - first : PANEL;
+      if (k0 == 0) make_scales(s, is_b ? j->eb : j->ea, batch, first, rows, t.by, t.up), *t.square = 0.0f;
+      if (p->tiles)
+        pack_tiles(s, d.count, is_b, x, batch, first, rows, p->k, k0, end, (int8_t *)t.data, t.by);
+      else
+        pack_pairs(s, d, x, batch, first, rows, p->k, k0, end, (int16_t *)t.data, t.by, j->by_norm ? t.square : NULL);
+    }
+  }
 }
 
 static const int AMX_PLACES[4][4][AMX_SUMS] = {
@@ -222,21 +240,45 @@ static inline void fetch_places(const job *j, int64_t batch, int64_t row, int64_
     for (int64_t c = 0; c < columns; c += PANEL) __builtin_prefetch(to + p->c_row[r] + c, 1);
 }
 
+#define FEW_TERMS 256
+#define TILE_SUMS (PANEL * PANEL)
+
+/* Add up the sums of equal places, and with few terms neighbouring places; returns the terms of S. With two digits of
+   one operand and up to three of the other, |digit| <= 128 and <= 64 for the highest, a place holds at most
+   K (2^14 + 2^13), below 2^31 for 65,536 terms, and a place with 256 times the next one below 2^31 for 256 terms. */
+static int join_places(int32_t *sums, const int *places, int count, int64_t k, term *t) {
+  int32_t *at[4] = {NULL};
+  for (int i = 0; i < count; i++) {
+    int32_t *more = sums + TILE_SUMS * i, *to = at[places[i]];
+    if (!to)
+      at[places[i]] = more;
+    else
+      for (int c = 0; c < TILE_SUMS; c++) to[c] += more[c];
+  }
+  int terms = 0;
+  for (int p = 0; p < 4 && at[p]; p++) {
+    t[terms++] = (term){at[p], (double)(1 << 8 * p)};
+    if (k > FEW_TERMS || p == 3 || !at[p + 1]) continue;
+    for (int c = 0; c < TILE_SUMS; c++) at[p][c] += 256 * at[p + 1][c];
+    p++;
+  }
+  return terms;
+}
+
 /* One block of rows of one batch against all columns, on matrix tiles. */
 static void multiply_tiles(const job *j, int64_t batch, int64_t panel, int64_t panels, packed a, packed b) {
   const dot_plan *p = j->plan;
-  int32_t sums[AMX_SUMS * 256] __attribute__((aligned(64)));
-  term t[AMX_SUMS];
-  for (int i = 0; i < AMX_SUMS; i++)
-    t[i] = (term){sums + 256 * i, (double)(1 << 8 * AMX_PLACES[j->da.count][j->db.count][i])};
+  int32_t sums[AMX_SUMS * TILE_SUMS] __attribute__((aligned(64)));
   int64_t tiles = ceil_div(p->k, 64);
   for (int64_t n = 0; n < j->panels_n; n++)
     for (int64_t m = 0; m < panels; m++) {
       int64_t row = (panel + m) * PANEL, column = n * PANEL;
       int64_t rows = p->m - row < PANEL ? p->m - row : PANEL, columns = p->n - column < PANEL ? p->n - column : PANEL;
       fetch_places(j, batch, row, column, columns), fetch_places(j, batch, row + TILE_ROWS, column, columns);
-      int terms = amx_multiply((const int8_t *)(a.data + m * j->bytes_a), (const int8_t *)(b.data + n * j->bytes_b), tiles,
+      int count = amx_multiply((const int8_t *)(a.data + m * j->bytes_a), (const int8_t *)(b.data + n * j->bytes_b), tiles,
                                j->da.count, j->db.count, sums);
+      term t[4] = {{NULL, 0.0}};
+      int terms = join_places(sums, AMX_PLACES[j->da.count][j->db.count], count, p->k, t);
       finish_tile(j, batch, row, rows, column, columns, t, terms, PANEL, a.up + m * PANEL, b.up + column);
     }
 }
@@ -303,7 +345,7 @@ static void multiply_block(job *j, int64_t batch, int64_t block, packed b) {
     return;
   }
   packed a = panels_at(memory + tile_sums, j->panels_block, j->bytes_a);
-  for (int64_t m = 0; m < panels; m++) pack(j, 0, batch, panel + m, panel_of(a, m, j->bytes_a));
+  pack(j, 0, batch, panel, panels, a);
   if (j->plan->tiles)
     multiply_tiles(j, batch, panel, panels, a, b);
   else
@@ -331,7 +373,7 @@ static void one_batch(void *arg, int64_t batch) {
   char *memory = scratch(1, panel_bytes(j->panels_n, j->bytes_b));
   if (memory) {
     packed b = panels_at(memory, j->panels_n, j->bytes_b);
-    for (int64_t n = 0; n < j->panels_n; n++) pack(j, 1, batch, n, panel_of(b, n, j->bytes_b));
+    pack(j, 1, batch, 0, j->panels_n, b);
     for (int64_t block = 0; block < j->blocks; block++) multiply_block(j, batch, block, b);
   } else {
     j->failed = 1;
@@ -339,11 +381,15 @@ static void one_batch(void *arg, int64_t batch) {
   end(j, before);
 }
 
-static void one_panel(void *arg, int64_t at) {
+#define PACK_PANELS 8 /* that a thread packs at a time */
+
+static void some_panels(void *arg, int64_t at) {
   job *j = arg;
+  int64_t groups = ceil_div(j->panels_n, PACK_PANELS), batch = at / groups, panel = at % groups * PACK_PANELS;
+  int64_t panels = j->panels_n - panel < PACK_PANELS ? j->panels_n - panel : PACK_PANELS;
   unsigned before = _mm_getcsr();
   _mm_setcsr(CLEAN);
-  pack(j, 1, at / j->panels_n, at % j->panels_n, panel_of(j->b_panels, at, j->bytes_b));
+  pack(j, 1, batch, panel, panels, panel_of(j->b_panels, batch * j->panels_n + panel, j->bytes_b));
   _mm_setcsr(before);
 }
 
@@ -381,7 +427,7 @@ EXPORT int64_t assay_dot(const dot_plan *p, const float *a, const int32_t *ea, c
     char *memory = scratch(1, panel_bytes(panels, j.bytes_b));
     if (!memory) return 1;
     j.b_panels = panels_at(memory, panels, j.bytes_b);
-    share_work(one_panel, &j, panels, threads);
+    share_work(some_panels, &j, p->batches * ceil_div(j.panels_n, PACK_PANELS), threads);
     share_work(one_block, &j, p->batches * j.blocks, threads);
   }
   return j.failed;

@@ -11,10 +11,11 @@
 
 #include "dot.h"
 
-typedef struct {
+typedef struct { /* of the rows of a panel */
   float first[PANEL], second[PANEL];
-  int two;     /* whether some second factor is not 1 */
-  float limit; /* of |q| */
+  float squares[PANEL]; /* of the q in the present segment */
+  float limit;          /* of |q| */
+  int two;              /* whether some second factor is not 1 */
 } scales;
 
 static float power_f32(int64_t n) {
@@ -37,6 +38,7 @@ static int64_t clamp(int64_t n, int64_t low, int64_t high) { return n < low ? lo
 static void make_scales(const dot_side *s, const int32_t *e, int64_t batch, int64_t first, int64_t rows, scales *f,
                         double *up) {
   f->two = 0;
+  memset(f->squares, 0, sizeof f->squares);
   f->limit = s->precision == 8 ? 127.0f : power_f32(s->precision - 1);
   int64_t at = s->e_batch[batch];
   for (int64_t r = 0; r < PANEL; r++) {
@@ -297,37 +299,35 @@ static inline void add_squares(const int16_t *lines, float squares[PANEL]) {
 #endif
 }
 
-/* Digits of i16 by pairs of terms: per digit [pairs][PANEL][2], zeros beyond K and beyond the last row; up: 2^(e-(p-1)).
-   largest (or NULL): the largest sum of squares of a row in SEGMENT pairs, not rounded down. */
-static void pack_pairs(const dot_side *s, dot_digits d, const float *x, const int32_t *e, int64_t batch, int64_t first,
-                       int64_t rows, int64_t k, int16_t *out, double *up, float *largest) {
-  scales f;
-  float buf[PANEL * 32] __attribute__((aligned(64))), squares[PANEL] = {0}, most = 0.0f;
+/* Digits of i16 of the terms [k0, end) by pairs: per digit [pairs][PANEL][2], zeros beyond K and beyond the last row; k0 is
+   a multiple of 2 SEGMENT. largest (or NULL) grows to the largest sum of squares of a row in a segment. */
+static void pack_pairs(const dot_side *s, dot_digits d, const float *x, int64_t batch, int64_t first, int64_t rows, int64_t k,
+                       int64_t k0, int64_t end, int16_t *out, scales *f, float *largest) {
+  float buf[PANEL * 32] __attribute__((aligned(64)));
   const float *row[PANEL];
-  make_scales(s, e, batch, first, rows, &f, up);
   int64_t at = s->batch[batch], plane = padded_pairs(k) * 32;
   int own_kind = at == OUTSIDE ? GENERAL : s->own_kind[first / PANEL];
-  for (int64_t k0 = 0; k0 < k; k0 += 32) {
+  for (; k0 < end; k0 += 32) {
     int64_t count = least(32, k - k0);
     int red_kind = s->red_kind[k0 / RED_BLOCK];
     int16_t *to = out + k0 * PANEL;
     int by_column = own_kind == UNIT && red_kind >= INSIDE;
     if (red_kind == UNIT && own_kind >= INSIDE && !(by_column && rows > count)) {
       for (int64_t r = 0; r < rows; r++) row[r] = x + at + s->own[first + r] + s->red[k0];
-      rows_to_pairs(row, rows, count, &f, d, to, plane);
+      rows_to_pairs(row, rows, count, f, d, to, plane);
     } else if (by_column) {
-      columns_to_pairs(x + at + s->own[first], s->red + k0, rows, count, &f, d, to, plane);
+      columns_to_pairs(x + at + s->own[first], s->red + k0, rows, count, f, d, to, plane);
     } else {
       collect(s, x, batch, first, rows, k0, count, 32, buf);
       for (int64_t r = 0; r < rows; r++) row[r] = buf + r * 32;
-      rows_to_pairs(row, rows, count, &f, d, to, plane);
+      rows_to_pairs(row, rows, count, f, d, to, plane);
     }
     if (!largest) continue;
-    add_squares(to, squares);
-    if ((k0 + 32) % (2 * SEGMENT) == 0 || k0 + 32 >= k)
-      for (int r = 0; r < PANEL; r++) most = squares[r] > most ? squares[r] : most, squares[r] = 0.0f;
+    add_squares(to, f->squares);
+    if ((k0 + 32) % (2 * SEGMENT) && k0 + 32 < k) continue;
+    for (int r = 0; r < PANEL; r++) *largest = f->squares[r] > *largest ? f->squares[r] : *largest;
+    memset(f->squares, 0, sizeof f->squares);
   }
-  if (largest) *largest = most;
 }
 
 #if defined(__AVX512VNNI__)
@@ -343,17 +343,16 @@ static inline void store_tile(__m512i *t, int turned, int8_t *to) {
   for (int r = 0; r < 16; r++) _mm512_store_si512(to + 64 * r, t[r]);
 }
 
-/* Digits of i8 in base 256 by tiles of 64 terms: per digit [ceil(k/64)] tiles of [row][64 k], or [16][row][4 k] (across). */
-static void pack_tiles(const dot_side *s, int digits, int across, const float *x, const int32_t *e, int64_t batch,
-                    int64_t first, int64_t rows, int64_t k, int8_t *out, double *up) {
-  scales f;
+/* Digits of i8 in base 256 of the terms [k0, end), by tiles of 64: per digit [ceil(k/64)] tiles of [row][64 k], or
+   [16][row][4 k] (across). */
+static void pack_tiles(const dot_side *s, int digits, int across, const float *x, int64_t batch, int64_t first, int64_t rows,
+                       int64_t k, int64_t k0, int64_t end, int8_t *out, const scales *f) {
   float buf[PANEL * 64] __attribute__((aligned(64)));
   const float *row[PANEL];
-  make_scales(s, e, batch, first, rows, &f, up);
   int64_t at = s->batch[batch], plane = (k + 63) / 64 * 1024;
   int own_kind = at == OUTSIDE ? GENERAL : s->own_kind[first / PANEL];
-  __m512 limit = _mm512_set1_ps(f.limit);
-  for (int64_t k0 = 0; k0 < k; k0 += 64) {
+  __m512 limit = _mm512_set1_ps(f->limit);
+  for (; k0 < end; k0 += 64) {
     int64_t count = least(64, k - k0);
     int red_kind = s->red_kind[k0 / RED_BLOCK];
     int8_t *to = out + k0 * PANEL;
@@ -363,7 +362,7 @@ static void pack_tiles(const dot_side *s, int digits, int across, const float *x
       const float *p = x + at + s->own[first];
       const int64_t *red = s->red + k0;
       __mmask16 m = first_lanes(rows);
-      factors by = {_mm512_loadu_ps(f.first), _mm512_loadu_ps(f.second), limit, f.two};
+      factors by = {_mm512_loadu_ps(f->first), _mm512_loadu_ps(f->second), limit, f->two};
       __m512i byte = _mm512_set1_epi32(255);
       for (int t = 0; t < 16; t++) {
         __m512i q[4];
@@ -392,7 +391,7 @@ static void pack_tiles(const dot_side *s, int digits, int across, const float *x
     for (int r = 0; r < 16; r++) {
       for (int d = 0; d < digits; d++) tile[d][r] = _mm512_setzero_si512();
       if (r >= rows) continue;
-      factors by = {_mm512_set1_ps(f.first[r]), _mm512_set1_ps(f.second[r]), limit, f.two};
+      factors by = {_mm512_set1_ps(f->first[r]), _mm512_set1_ps(f->second[r]), limit, f->two};
       __m512i q[4];
 #pragma GCC unroll 4
       for (int i = 0; i < 4; i++) q[i] = quantize(_mm512_maskz_loadu_ps(first_lanes(count - 16 * i), row[r] + 16 * i), by);
@@ -411,9 +410,10 @@ static void pack_tiles(const dot_side *s, int digits, int across, const float *x
 
 #else
 
-static void pack_tiles(const dot_side *s, int digits, int across, const float *x, const int32_t *e, int64_t batch,
-                       int64_t first, int64_t rows, int64_t k, int8_t *out, double *up) {
-  (void)s, (void)digits, (void)across, (void)x, (void)e, (void)batch, (void)first, (void)rows, (void)k, (void)out, (void)up;
+static void pack_tiles(const dot_side *s, int digits, int across, const float *x, int64_t batch, int64_t first, int64_t rows,
+                       int64_t k, int64_t k0, int64_t end, int8_t *out, const scales *f) {
+  (void)s, (void)digits, (void)across, (void)x, (void)batch, (void)first, (void)rows, (void)k, (void)k0, (void)end;
+  (void)out, (void)f;
 }
 
 #endif
