@@ -44,6 +44,7 @@ def _add_commands() -> None:
     from assay.cli import (
         actors,
         bench,
+        bench_dispute,
         bundle,
         config,
         conformance,
@@ -73,6 +74,7 @@ def _add_commands() -> None:
     app.add_typer(model.app, name="model")
     app.add_typer(program.app, name="program")
     app.add_typer(bench.app, name="bench")
+    bench.app.command("dispute", epilog=bench_dispute.EPILOG)(bench_dispute.dispute)
     app.add_typer(economics.app, name="economics")
     app.add_typer(service.app, name="service")
     app.command("explain", epilog=explain.EPILOG)(explain.explain)
