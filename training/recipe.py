@@ -11,110 +11,26 @@ computes gradients, perhaps clips them, and updates; dropout and `torch.rand` dr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from assay.engine import ops
-from assay.engine.dtypes import PROTOCOL, to_bytes
+from assay.engine.dtypes import to_bytes
 from assay.engine.randomness import Randomness
 from assay.protocol.errors import UserError
 from assay.training.optimizer import Group, Grouped, Optimizer, clip_by_global_norm
-from assay.training.schedules import Schedule
+from assay.training.recipe_form import Loss, Recipe
 from assay.training.state import SCALAR_NAMES, Lists, Scalars
 from assay.training.step import BATCH_STREAM
 from assay.training.torch_optimizers import translated
 
-Loss = Callable[..., Tensor]
+__all__ = ["Recipe", "RecipeStep"]
 
-
-@dataclass(frozen=True)
-class Recipe:
-    """What a user brings.
-
-    module: with its starting values; parameters that need no gradient stay as they are.
-    loss: (module, *batch) to a f32 scalar.
-    optimizer: SGD, Adam, AdamW or Muon of `torch.optim`, or an object like those of `training.optimizer` together with
-    `learning_rate`; no state of a stock optimizer is taken over.
-    data: tensors whose first dimension counts examples (the shard); a step draws `batch_size` with replacement.
-    window: data is one stream [L], examples are windows of so many elements.
-    micro_batches: pieces of the batch whose gradients are computed apart, summed exactly and averaged.
-    clip_norm: limit of the gradients' joint norm. schedule: see `training.schedules`.
-
-    Raises:
-        UserError: BadRecipe, UnsupportedOptimizer.
-    """
-
-    module: nn.Module
-    loss: Loss
-    optimizer: torch.optim.Optimizer | Optimizer
-    data: Sequence[Tensor]
-    batch_size: int
-    window: int | None = None
-    micro_batches: int = 1
-    clip_norm: float | None = None
-    schedule: Schedule | None = None
-    learning_rate: float | None = None
-
-    def __post_init__(self) -> None:
-        _check(self)
-
-
-def _bad(what: str, remedy: str) -> UserError:
-    return UserError(what, code="BadRecipe", remedy=remedy)
-
-
-def _check(recipe: Recipe) -> None:
-    """Everything that can be wrong with a recipe before its loss is called."""
-    if not isinstance(recipe.module, nn.Module):
-        raise _bad(f"module is a {type(recipe.module).__name__}.", "Give a torch.nn.Module.")
-    if not callable(recipe.loss):
-        raise _bad(f"loss is a {type(recipe.loss).__name__}.", "Give a function (module, *batch) to a scalar.")
-    data: Any = recipe.data
-    if not isinstance(data, tuple | list) or not data or not all(isinstance(t, Tensor) and t.ndim for t in data):
-        raise _bad("data is no sequence of tensors with a first dimension.", "Give a tuple such as (inputs, targets).")
-    if len({t.shape[0] for t in data}) != 1 or not data[0].shape[0]:
-        raise _bad(
-            f"The data tensors hold {[t.shape[0] for t in data]} examples.", "Give as many of each, at least one."
-        )
-    for name, t in _tensors(recipe):
-        if t.dtype not in PROTOCOL:
-            raise _bad(f"{name} has the element type {t.dtype}, which no state holds.", "Convert it to float32.")
-        if t.dtype is torch.int64 and t.numel() and (int(t.max()) >= 2**31 or int(t.min()) < -(2**31)):
-            raise _bad(f"{name} holds integers beyond 32 bits, which no state holds.", "Keep them within 32 bits.")
-    if recipe.batch_size < 1 or recipe.micro_batches < 1 or recipe.batch_size % recipe.micro_batches:
-        raise _bad(
-            f"{recipe.batch_size} examples do not divide into {recipe.micro_batches} micro-batches.",
-            "Choose a batch_size that is a multiple of micro_batches.",
-        )
-    if recipe.window is not None and not 0 < recipe.window < data[0].shape[0]:
-        raise _bad(
-            f"A window of {recipe.window} does not fit a stream of {data[0].shape[0]}.", "Choose a shorter window."
-        )
-    if not any(p.requires_grad for p in recipe.module.parameters()):
-        raise _bad("The module has no parameter that needs a gradient.", "Leave requires_grad on where it shall learn.")
-    if not isinstance(recipe.optimizer, torch.optim.Optimizer):
-        if not all(callable(getattr(recipe.optimizer, verb, None)) for verb in ("size", "blank", "update")):
-            raise _bad(
-                f"optimizer is a {type(recipe.optimizer).__name__}.",
-                "Give torch.optim.SGD, Adam, AdamW or Muon, or an object with size, blank and update.",
-            )
-        if recipe.learning_rate is None:
-            raise _bad("An optimizer of one's own comes without a learning rate.", "Give learning_rate.")
-
-
-def _tensors(recipe: Recipe) -> list[tuple[str, Tensor]]:
-    named: list[tuple[str, Tensor]] = [(f"Parameter {n}", p) for n, p in recipe.module.named_parameters()]
-    named += [(f"Buffer {n}", b) for n, b in recipe.module.named_buffers()]
-    return named + [(f"Data tensor {k}", t) for k, t in enumerate(recipe.data)]
-
-
-_LossAndGradients = tuple[Tensor, list[Tensor]]
+_LossAndGradients = tuple[Tensor, list[Tensor | None]]
 
 
 class _Carrier(nn.Module):
@@ -125,14 +41,19 @@ class _Carrier(nn.Module):
         self.module, self.loss = module, loss
 
     def forward(self, batch: Sequence[Tensor], wanted: Sequence[Tensor], mode: Randomness) -> _LossAndGradients:
-        """The loss, and its gradients (zero where it does not reach)."""
+        """The loss, and its gradients (None where it does not reach). Raises UserError (LossFails)."""
         loss = self.loss(self.module, *batch)
+        if not isinstance(loss, Tensor) or loss.ndim != 0 or loss.dtype is not torch.float32:
+            found = f"{loss.dtype} {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            raise UserError(
+                f"The loss is {found}.", code="LossFails", remedy="Return one float32 number, such as a mean."
+            )
         if not wanted:
             return loss, []
         # Inside the stateless call: layers that are computed again for their gradients must find the same parameters.
         mode.is_closed = True
         try:
-            slopes = torch.autograd.grad(loss, list(wanted), allow_unused=True, materialize_grads=True)
+            slopes = torch.autograd.grad(loss, list(wanted), allow_unused=True)
         finally:
             mode.is_closed = False
         return loss, list(slopes)
@@ -143,7 +64,8 @@ class RecipeStep:
 
     Parameters: all of the module, tied ones once, in `named_parameters` order. Optimizer: the optimizer's list, then
     the buffers that the step changes (running statistics). Scalars: the protocol's, with further data tensors at the
-    end. Buffers that no step changes are constants of the program. int64 is kept as i32.
+    end. Buffers that no step changes are constants of the program. int64 is kept as i32. What the loss does not reach
+    stays as it is, as in PyTorch (`unreached` names it).
 
     Raises:
         UserError: LossFails, when the loss cannot be computed on the recipe's own data or is no f32 scalar; what
@@ -154,19 +76,19 @@ class RecipeStep:
         self.recipe = recipe
         named = dict(recipe.module.named_parameters())
         self.names = list(named)
-        self._trained = [k for k, p in enumerate(named.values()) if p.requires_grad]
         self._start = [p.detach() for p in named.values()]
-        self.optimizer: Optimizer
-        given = recipe.optimizer
-        if isinstance(given, torch.optim.Optimizer):
-            self.optimizer, rate = translated(given, list(named.values()), self.names)
-        else:
-            self.optimizer, rate = Grouped((Group(tuple(self._trained), given),)), recipe.learning_rate or 0.0
-        self._rate = rate if recipe.learning_rate is None else recipe.learning_rate
         self._carrier = _Carrier(recipe.module, recipe.loss)
-        self.buffers: list[str] = []
         self._types: dict[str, torch.dtype] = {}
-        self.buffers, self.first_loss = self._tried()
+        self._trained = [k for k, p in enumerate(named.values()) if p.requires_grad]
+        self.buffers, self.unreached, self.first_loss = self._tried()
+        self._trained = [k for k in self._trained if self.names[k] not in self.unreached]
+        self.optimizer: Optimizer
+        if isinstance(recipe.optimizer, torch.optim.Optimizer):
+            self.optimizer, rate = translated(recipe.optimizer, list(named.values()), self.names, self._trained)
+        else:
+            self.optimizer = Grouped((Group(tuple(self._trained), recipe.optimizer),))
+            rate = recipe.learning_rate or 0.0
+        self._rate = rate if recipe.learning_rate is None else recipe.learning_rate
 
     @cached_property
     def slot_names(self) -> tuple[list[str], list[str], list[str]]:
@@ -185,10 +107,13 @@ class RecipeStep:
         module = self.recipe.module
         values = {n: b.detach() for n, b in module.named_buffers()}
         buffers = [_stored(values[n]) for n in self.buffers]
-        data = [_stored(t) for t in self.recipe.data]
-        scalars = Scalars.of(data[0], learning_rate=self._rate, step=step, key=key, shard_length=data[0].shape[0])
         parameters = [p.clone() for p in self._start]
-        return parameters, [*self.optimizer.blank(parameters), *buffers], [*scalars.to_list(), *data[1:]]
+        return parameters, [*self.optimizer.blank(parameters), *buffers], self._scalars(self._rate, step, key)
+
+    def _scalars(self, rate: float, step: int = 0, key: tuple[int, int] = (0, 0)) -> list[Tensor]:
+        data = [_stored(t) for t in self.recipe.data]
+        scalars = Scalars.of(data[0], learning_rate=rate, step=step, key=key, shard_length=data[0].shape[0])
+        return [*scalars.to_list(), *data[1:]]
 
     def batch(self, scalars: Sequence[Tensor]) -> list[Tensor]:
         """The examples of the step that these scalars name, in the element types that the recipe's data had."""
@@ -209,7 +134,7 @@ class RecipeStep:
         batch: Sequence[Tensor],
         mode: Randomness,
         wanted: Sequence[Tensor] = (),
-    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    ) -> tuple[Tensor, list[Tensor | None], list[Tensor]]:
         """The loss, its gradients for the parameters `wanted`, and the buffers left behind; no argument is changed."""
         names = [f"module.{n}" for n in (*self.names, *self.buffers)]
         copies = [b.clone().to(self._types[n]) for n, b in zip(self.buffers, buffers, strict=True)]
@@ -229,9 +154,10 @@ class RecipeStep:
         for m in range(pieces):
             leaves = [p.detach().requires_grad_(k in self._trained) for k, p in enumerate(parameters)]
             piece = [t[m * size : (m + 1) * size] for t in batch]
+            wanted = [leaves[k] for k in self._trained]
             with torch.enable_grad():
-                _, slopes, now = self.loss_of(leaves, now, piece, mode, [leaves[k] for k in self._trained])
-            parts.append(slopes)
+                _, slopes, now = self.loss_of(leaves, now, piece, mode, wanted)
+            parts.append([torch.zeros_like(p) if g is None else g for p, g in zip(wanted, slopes, strict=True)])
         if pieces == 1:
             return parts[0], now
         # Gradients stand side by side and are summed exactly: the order of micro-batches leaves no trace.
@@ -256,21 +182,22 @@ class RecipeStep:
         news = [new if k in slopes else parameters[k] for k, new in enumerate(news)]
         return news, [*moments, *buffers], [*now.advanced().to_list(), *scalars[len(SCALAR_NAMES) :]]
 
-    def _tried(self) -> tuple[list[str], float]:
-        """The buffers that one loss changes, in place or by another tensor, and that loss."""
+    def _tried(self) -> tuple[list[str], list[str], float]:
+        """By one eager trial: buffers that a step changes, parameters that the loss does not reach, and the loss."""
         named = dict(self.recipe.module.named_buffers())
         copies = {n: b.detach().clone() for n, b in named.items()}
-        given = {f"module.{n}": b for n, b in copies.items()}
-        given |= {f"module.{n}": p for n, p in zip(self.names, self._start, strict=True)}
         versions = {n: b._version for n, b in copies.items()}
-        scalars = self.state()[2]
+        leaves = [p.clone().requires_grad_(k in self._trained) for k, p in enumerate(self._start)]
+        given = {f"module.{n}": t for n, t in (*copies.items(), *zip(self.names, leaves, strict=True))}
+        wanted = [leaves[k] for k in self._trained]
+        scalars = self._scalars(0.0)
         now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
+        mode = Randomness(now.key, now.step)
+        size = self.recipe.batch_size // self.recipe.micro_batches
         try:
-            size = self.recipe.batch_size // self.recipe.micro_batches
-            mode = Randomness(now.key, now.step)
-            with torch.no_grad(), mode:
+            with torch.enable_grad(), mode:
                 piece = [t[:size] for t in self.batch(scalars)]
-                loss, _ = functional_call(self._carrier, given, (piece, (), mode))
+                loss, slopes = functional_call(self._carrier, given, (piece, wanted, mode))
         except UserError:
             raise
         except Exception as error:
@@ -280,11 +207,6 @@ class RecipeStep:
                 code="LossFails",
                 remedy="Make loss(module, *batch) work in plain PyTorch first; a batch has the data's element types.",
             ) from error
-        if not isinstance(loss, Tensor) or loss.ndim != 0 or loss.dtype is not torch.float32:
-            found = f"{loss.dtype} {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
-            raise UserError(
-                f"The loss is {found}.", code="LossFails", remedy="Return one float32 number, such as a mean."
-            )
         # Not every write is counted by `_version`: batch norm's are not.
         changed = [
             n
@@ -292,7 +214,8 @@ class RecipeStep:
             if given[f"module.{n}"] is not b or b._version != versions[n] or to_bytes(b) != to_bytes(named[n])
         ]
         self._types = {n: named[n].dtype for n in changed}
-        return changed, float(loss)
+        unreached = [self.names[k] for k, g in zip(self._trained, slopes, strict=True) if g is None]
+        return changed, unreached, float(loss.detach())
 
 
 def _stored(t: Tensor) -> Tensor:

@@ -13,11 +13,12 @@ from assay.training.optimizer import SGD, AdamW, Group, Grouped, Muon, Optimizer
 
 
 def translated(
-    given: torch.optim.Optimizer, parameters: Sequence[Tensor], names: Sequence[str]
+    given: torch.optim.Optimizer, parameters: Sequence[Tensor], names: Sequence[str], trained: Sequence[int]
 ) -> tuple[Grouped, float]:
     """The pure optimizer with the constants of a stock one, and its learning rate, that of the first group.
 
-    Rates of other groups are kept in proportion. parameters: in the order of the state's first list.
+    Rates of other groups are kept in proportion. parameters: in the order of the state's first list. trained: positions
+    of those that get gradients.
 
     Raises:
         UserError: UnsupportedOptimizer.
@@ -33,7 +34,7 @@ def translated(
                 code="UnsupportedOptimizer",
                 remedy="Make the optimizer from the parameters of the very module that the recipe holds.",
             )
-        own = tuple(sorted(positions[id(p)] for p in part["params"] if p.requires_grad))
+        own = tuple(sorted({positions[id(p)] for p in part["params"]} & set(trained)))
         if own:
             rate = float(part["lr"]) / base if base else 1.0
             groups.append(Group(own, _one(given, part, [names[k] for k in own]), rate))

@@ -49,11 +49,14 @@ def capture(
     document = program_document(captured.program, captured.report(), with_nodes=False)
     document |= {"files": [str(path) for path in written], "first_loss": captured.first_loss}
     document["state_root_after_one_step"] = "0x" + captured.after.hex()
+    document["unreached"] = captured.unreached
     if as_json:
         print_json(document)
         return
     _print_head(document)
     _print_rounding(document["rounding"])
+    if captured.unreached:
+        talk.print(f"The loss does not reach, and no step changes: {', '.join(captured.unreached)}.")
     talk.print(f"Read it: assay program show {file}. Check it: assay program check {file}.")
 
 

@@ -27,7 +27,8 @@ class CapturedRecipe:
     """A program, the state that it starts from, and what is known of its nodes.
 
     slots: names of the tensors of X and Y, per list. sources: the user's line per node. rounding: what each product's
-    operands lose on the first batch, the largest share first. after: root of the state one step later.
+    operands lose on the first batch, the largest share first. after: root of the state one step later. unreached:
+    parameters that the loss does not reach.
     """
 
     program: Program
@@ -38,6 +39,7 @@ class CapturedRecipe:
     first_loss: float
     after: bytes
     tier: str
+    unreached: list[str]
 
     def report(self) -> dict[str, Any]:
         """What is written beside the program file, as plain JSON."""
@@ -48,6 +50,7 @@ class CapturedRecipe:
             "sources": {str(k): line for k, line in sorted(self.sources.items()) if line},
             "rounding": [rounding_document(loss) for loss in self.rounding],
             "first_loss": self.first_loss,
+            "unreached": self.unreached,
             "state_root": "0x" + state_io.state_root(self.state).hex(),
             "state_root_after_one_step": "0x" + self.after.hex(),
         }
@@ -84,7 +87,15 @@ def tier_of(name: str) -> Precision:
 def _finished(step: RecipeStep, state: Lists, captured: Captured, report: list[Loss], tier: str) -> CapturedRecipe:
     after = state_io.state_root(Executor(captured.program).run(state))
     return CapturedRecipe(
-        captured.program, state, step.slot_names, dict(captured.sources), report, step.first_loss, after, tier
+        captured.program,
+        state,
+        step.slot_names,
+        dict(captured.sources),
+        report,
+        step.first_loss,
+        after,
+        tier,
+        step.unreached,
     )
 
 

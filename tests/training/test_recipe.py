@@ -101,7 +101,8 @@ def test_optimizers_follow_torch_optim(name: str):
     module = perceptron().double()
     start = [p.detach().clone().float() for p in module.parameters()]
     stock = STOCK[name](list(module.parameters()))
-    pure, rate = translated(stock, list(module.parameters()), [n for n, _ in module.named_parameters()])
+    names = [n for n, _ in module.named_parameters()]
+    pure, rate = translated(stock, list(module.parameters()), names, range(len(names)))
     parameters, moments = start, pure.blank(start)
     for k in range(5):
         x, y = (t[k * 8 : k * 8 + 8] for t in points())
@@ -118,7 +119,7 @@ def test_muon_orthogonalizes_as_torch_optim_does_in_its_coarser_arithmetic():
     torch.manual_seed(1)
     p = nn.Parameter(torch.randn(6, 4))
     stock = torch.optim.Muon([p], lr=0.1, weight_decay=0.05)
-    pure, rate = translated(stock, [p], ["p"])
+    pure, rate = translated(stock, [p], ["p"], [0])
     parameters, moments = [p.detach().clone()], pure.blank([p.detach()])
     for _ in range(3):
         g = torch.randn(6, 4)
@@ -298,6 +299,15 @@ def test_checkpointed_layers_are_computed_again_with_the_same_parameters():
 
 
 def test_a_checkpointed_layer_that_drops_is_refused():
-    step = RecipeStep(recipe(perceptron(nn.Dropout(0.5)), loss=checkpointed))
     with pytest.raises(UserError, match="during the backward pass"):
-        capture(step, step.state())
+        RecipeStep(recipe(perceptron(nn.Dropout(0.5)), loss=checkpointed))
+
+
+def test_what_the_loss_does_not_reach_stays_as_it_is():
+    module = perceptron()
+    module.register_parameter("unused", nn.Parameter(torch.ones(3)))
+    step = RecipeStep(recipe(module, loss=lambda m, x, y: F.cross_entropy(m(x), y), optimizer=STOCK["adam"]))
+    assert step.unreached == ["unused"]
+    ours, theirs = stepped(step, 3)
+    assert_alike(ours, theirs)
+    assert torch.equal(ours[step.names.index("unused")], torch.ones(3))
