@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -60,8 +60,8 @@ def wait(claims: Claims, game_id: int, left: int) -> None:
     claims.world.stage.chain.rpc("evm_mine", hex(deadline - left))
 
 
-def command(claims: Claims, monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
-    """`assay dispute watch --once --json` without any key."""
+def command(claims: Claims, monkeypatch: pytest.MonkeyPatch, *words: str, once: bool = True) -> Result:
+    """`assay dispute watch` without any key: `--once --json`, or without both."""
     from assay.cli import main
 
     for name in CONFIGURED:
@@ -70,8 +70,24 @@ def command(claims: Claims, monkeypatch: pytest.MonkeyPatch, *words: str) -> Res
     if not main.app.registered_groups:
         main._add_commands()
     url, run = claims.world.stage.chain.url, "0x" + claims.world.run.address.hex()
-    base = ["dispute", "watch", "--once", "--json", "--rpc-url", url, "--run", run]
+    base = ["dispute", "watch", *(("--once", "--json") if once else ()), "--rpc-url", url, "--run", run]
     return CliRunner().invoke(main.app, [*base, *words])
+
+
+def watch(claims: Claims, monkeypatch: pytest.MonkeyPatch, *between: Callable[[], object]) -> Result:
+    """`assay dispute watch` for people, with something happening between each two looks, until it is interrupted."""
+    from assay.cli import dispute
+
+    steps = iter(between)
+
+    def sleep(_: float) -> None:
+        happen = next(steps, None)
+        if happen is None:
+            raise KeyboardInterrupt
+        happen()
+
+    monkeypatch.setattr(dispute.time, "sleep", sleep)
+    return command(claims, monkeypatch, "--store", str(claims.world.folder / "store"), once=False)
 
 
 def lines(result: Result) -> list[dict[str, Any]]:
@@ -161,6 +177,23 @@ def test_a_deadline_is_told_in_chain_seconds_and_share_and_then_missed(
     chain, ada = played.world.stage.chain, played.member("ada")
     chain.send(ada.account, played.world.run.game.functions.timeout(game_id))
     assert kinds(dog) == {Kind.HONEST_LOST}
+
+
+def test_every_change_is_one_line_and_what_stays_is_not_said_again(
+    played: Claims, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game_id = played.challenge_freelance(played.ref("ada", 0), OWN)
+    ada, games = played.member("ada"), played.world.run.games
+    done = watch(
+        played,
+        monkeypatch,
+        lambda: wait(played, game_id, left=100),
+        lambda: played.world.stage.chain.rpc("evm_mine"),
+        lambda: played.player(ada).move(games.game(game_id)),
+    )
+    said = [line.split()[1:3] for line in done.stdout.splitlines()]
+    assert said == [["ALARM", "deadline-near"], ["clear", "deadline-near"]]
+    assert done.exit_code == ExitCode.INTERRUPTED
 
 
 def test_the_clock_of_a_liar_alarms_nobody_until_it_can_be_ended(played: Claims) -> None:
