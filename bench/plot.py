@@ -30,19 +30,27 @@ _GLYPHS = {
 # fmt: on
 """Six rows of four pixels per character, one hexadecimal digit a row."""
 
-_COLOURS = ((0.12, 0.12, 0.12), (0.0, 0.45, 0.70), (0.84, 0.37, 0.0), (0.0, 0.62, 0.45), (0.8, 0.47, 0.65))
+_COLOURS = (
+    (0.12, 0.12, 0.12),
+    (0.0, 0.45, 0.70),
+    (0.84, 0.37, 0.0),
+    (0.0, 0.62, 0.45),
+    (0.8, 0.47, 0.65),
+    (0.9, 0.62, 0.0),
+)
 """Told apart by the colour-blind too (Okabe and Ito, 2008)."""
 
-_DASHES = ((1, 0), (14, 8), (5, 5), (22, 6), (2, 6))
+_DASHES = ((1, 0), (14, 8), (5, 5), (22, 6), (2, 6), (9, 3))
 _SCALE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A named line through points (x, y)."""
+    """A named line through points (x, y); style: which colour and dash, its place among the curves if not given."""
 
     name: str
     points: Sequence[tuple[float, float]]
+    style: int | None = None
 
 
 class _Canvas:
@@ -130,7 +138,8 @@ def draw(title: str, x_name: str, curves: Sequence[Curve], *, width: int = 820, 
     canvas.text((left + right) / 2 - 5 * len(x_name), height - 22, x_name)
     longest = max(len(c.name) for c in curves)
     for k, curve in enumerate(curves):
-        colour, dash = _COLOURS[k % len(_COLOURS)], _DASHES[k % len(_DASHES)]
+        style = k if curve.style is None else curve.style
+        colour, dash = _COLOURS[style % len(_COLOURS)], _DASHES[style % len(_DASHES)]
         places = [at(x, y) for x, y in curve.points]
         for a, b in pairwise(places):
             canvas.line(a, b, colour, dash)

@@ -166,7 +166,7 @@ def train(job: Job, text: Text, kept: Path, ends: float, say: Callable[[str], No
         if is_late and done < job.steps:
             return None
     loss = loss_on(step, state[0], text.validation)
-    curve.append([done, loss])
+    curve.append([done, loss_on(step, state[0], text.validation, 8)])
     kept.unlink(missing_ok=True)
     return asdict(job) | {
         "loss": loss,
@@ -264,16 +264,16 @@ def pictures(records: Sequence[dict[str, Any]]) -> dict[str, bytes]:
     longest = {task: max(r["steps"] for r in records if r["task"] == task) for task in {r["task"] for r in records}}
     for task in sorted(longest):
         own = [r for r in records if r["task"] == task and r["steps"] == longest[task]]
-        curves = [Curve(tier, _mean_curve([r for r in own if r["tier"] == tier])) for tier in ALL_TIERS]
+        curves = [Curve(t, _mean_curve([r for r in own if r["tier"] == t]), k) for k, t in enumerate(ALL_TIERS)]
         curves = [c for c in curves if c.points]
         files[f"quality-{task}.png"] = draw(f"validation loss, nats: {task}", "step", curves)
         eager = {r["seed"]: dict(r["curve"]) for r in own if r["tier"] == EAGER}
         apart = []
-        for tier in (t for t in ALL_TIERS if t != EAGER):
+        for style, tier in enumerate(ALL_TIERS[1:], 1):
             paired = [r for r in own if r["tier"] == tier and r["seed"] in eager]
             moved = [{"curve": [[x, y - eager[r["seed"]][x]] for x, y in r["curve"]]} for r in paired]
             if moved:
-                apart.append(Curve(tier, _mean_curve(moved)))
+                apart.append(Curve(tier, _mean_curve(moved), style))
         if apart:
             title = f"validation loss above f32 of the same seeds, nats: {task}"
             files[f"quality-{task}-difference.png"] = draw(title, "step", apart)
