@@ -1,25 +1,29 @@
 """Known answers, checked here and now: does this machine compute what the protocol says?
 
-The files of tests/vectors: arithmetic.json (operations, functions, roundings, Philox), digests.json and draws.json.
-Whoever writes another implementation runs the same files.
+The files of tests/vectors: arithmetic.json (operations, functions, roundings, Philox), nodes.json (whole programs),
+digests.json and draws.json. Whoever writes another implementation runs the same files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from assay import conformance_nodes as nodes
 from assay.ledger.json_input import JsonRefused, parse_json
 from assay.protocol import digests, merkle, philox, prefix, rounding, state
+from assay.protocol.builder import ProgramBuilder
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef, challenge_commitment, claim_id
 from assay.protocol.errors import ConfigError
 from assay.protocol.program import verify_descriptor
 from assay.protocol.scalar import SIGNATURES, Op, ScalarProgram, evaluate
 from assay.protocol.tensors import TensorSpec, tensor_root
 from assay.protocol.types import Address, Digest, DType, Round, Seat
+from assay.protocol.words import from_bytes as words_of
 
 MAX_BYTES: Final = 16 << 20
 MASK: Final = (1 << 64) - 1
@@ -30,13 +34,17 @@ Case = tuple[str, object, object]
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How an implementation did in one group of cases; `first` names the first that differs."""
+    """How an implementation did in one group of cases; `first` names the first that differs.
+
+    skipped: why it could not be run here, with no cases; None when it was.
+    """
 
     implementation: str
     group: str
     cases: int
     wrong: int
     first: str | None
+    skipped: str | None = None
 
 
 class VectorsMissing(ConfigError):
@@ -51,20 +59,29 @@ def default_vectors() -> Path:
 
 
 def check_all(folder: Path) -> list[Tally]:
-    """Every group against every implementation that is installed. Raises VectorsMissing."""
-    arithmetic, hashes, draws = (_read(folder / f"{name}.json") for name in ("arithmetic", "digests", "draws"))
+    """Every group against every implementation; what cannot run here is skipped by name. Raises VectorsMissing."""
+    names = ("arithmetic", "digests", "draws", "nodes")
+    arithmetic, hashes, draws, programs = (_read(folder / f"{name}.json") for name in names)
     groups: list[tuple[str, str, Iterator[Case]]] = [
-        ("reference", "operations", _operations(arithmetic["operations"], _by_reference)),
-        ("reference", "functions", _functions(arithmetic["functions"], _by_reference)),
         ("reference", "roundings", _roundings(arithmetic)),
         ("reference", "random", _random(arithmetic["random"])),
         ("reference", "digests", _digests(hashes)),
     ]
-    if find_spec("torch") is not None:
-        groups.append(("torch", "operations", _operations(arithmetic["operations"], _by_torch)))
-        groups.append(("torch", "functions", _functions(arithmetic["functions"], _by_torch)))
+    skipped = []
+    vectors = nodes.read(programs)
+    for executor in nodes.executors():
+        if isinstance(executor, nodes.Absent):
+            skipped.append(Tally(executor.implementation, "programs", 0, 0, None, executor.reason))
+            continue
+        name, run = executor
+        scalar = _by_reference if name == "reference" else partial(_by_executor, run)
+        groups += [
+            (name, "operations", _operations(arithmetic["operations"], scalar)),
+            (name, "functions", _functions(arithmetic["functions"], scalar)),
+            (name, "programs", nodes.check(vectors, run)),
+        ]
     groups += [(name, "draws", cases) for name, cases in _draws(draws)]
-    return [_tally(implementation, group, cases) for implementation, group, cases in groups]
+    return [*(_tally(implementation, group, cases) for implementation, group, cases in groups), *skipped]
 
 
 def _read(path: Path) -> Any:
@@ -98,24 +115,17 @@ def _by_reference(program: ScalarProgram, columns: list[list[int]]) -> list[int]
     return [evaluate(code, row) & MASK for row in rows]
 
 
-def _by_torch(program: ScalarProgram, columns: list[list[int]]) -> list[int]:
-    import torch
-
-    from assay.engine.dtypes import TORCH, canonical
-    from assay.engine.scalar_torch import compile_scalar
-
-    def column(dtype: DType, words: list[int]) -> Any:
-        if dtype is DType.F32:
-            low = torch.tensor([w & 0xFFFFFFFF for w in words], dtype=torch.int64)
-            return low.to(torch.int32).view(torch.float32)
-        signed = [w - (1 << 64) if w >> 63 else w for w in words]
-        return torch.tensor(signed, dtype=torch.int64).to(TORCH[dtype])
-
-    tensors = [column(d, words) for d, words in zip(program.operands, columns, strict=True)]
-    out = canonical(compile_scalar(program)(tensors)).reshape(-1)
-    if out.dtype is torch.float32:
-        return [w & 0xFFFFFFFF for w in out.view(torch.int32).tolist()]
-    return [int(w) & MASK for w in out.tolist()]
+def _by_executor(run: nodes.Run, program: ScalarProgram, columns: list[list[int]]) -> list[int]:
+    """The scalar program as a program of one map."""
+    count = len(columns[0]) if columns else 1
+    b = ProgramBuilder([[TensorSpec(d, (count,)) for d in program.operands]])
+    out = b.map(program, [b.input(0, k) for k in range(len(columns))], (count,))
+    x = [
+        b"".join((w & ((1 << 8 * d.size) - 1)).to_bytes(d.size, "little") for w in words)
+        for d, words in zip(program.operands, columns, strict=True)
+    ]
+    ((data,),) = run(b.build([[out]]), [x])
+    return [w & MASK for w in words_of(out.dtype, data)]
 
 
 def _operations(document: dict[str, Any], run: Run) -> Iterator[Case]:

@@ -11,7 +11,9 @@ import typer
 from assay.cli.common import JsonOption, print_json, print_table
 from assay.protocol.errors import NumericsError
 
-EPILOG = 'Example: assay conformance --json  ->  [{"implementation", "group", "cases", "wrong", "first"}, ...]'
+EPILOG = (
+    'Example: assay conformance --json  ->  [{"implementation", "group", "cases", "wrong", "first", "skipped"}, ...]'
+)
 
 
 def conformance(
@@ -20,15 +22,20 @@ def conformance(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare reference, torch and curves with the known answers; exit code 7 when one differs."""
+    """Compare every executor here, reference and curves with the known answers; exit code 7 when one differs."""
     from assay.conformance import check_all, default_vectors
 
     tallies = check_all(vectors or default_vectors())
     if as_json:
         print_json([asdict(tally) for tally in tallies])
     else:
-        rows = [[t.implementation, t.group, t.cases, t.wrong] for t in tallies]
-        print_table("", ["implementation", "group", "cases", "wrong"], rows)
+        rows = [
+            [t.implementation, t.group, t.cases, t.wrong]
+            if t.skipped is None
+            else [t.implementation, t.skipped, "-", "-"]
+            for t in tallies
+        ]
+        print_table("", ["implementation", "group, or why it is skipped", "cases", "wrong"], rows)
     wrong = next((t for t in tallies if t.wrong), None)
     if wrong is not None:
         raise NumericsError(

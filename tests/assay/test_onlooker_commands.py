@@ -10,10 +10,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from typer.testing import CliRunner, Result
 
 from assay.conformance import check_all, default_vectors
+from assay.conformance_nodes import Absent, check, executors, read
 from assay.doctor import State, examine
+from assay.engine.native.build import LEVELS
 from assay.ledger.records import Fate, OuterRecord
 from assay.ledger.store import open_store
 from assay.protocol.digests import keccak
@@ -109,14 +112,43 @@ def test_an_unreadable_configuration_is_a_finding_and_not_the_end(
 def vectors(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "vectors"
     shutil.copytree(default_vectors(), folder)
+    programs = json.loads((folder / "nodes.json").read_text())
+    small = [case for case in programs["cases"] if len(case["program"]) < 2000 and "terms at" not in case["name"]]
+    (folder / "nodes.json").write_text(json.dumps({"cases": small[:6]}))
     yield folder
 
 
 def test_every_known_answer_is_met_by_every_implementation_here() -> None:
     tallies = check_all(default_vectors())
     assert {t.implementation for t in tallies} >= {"reference", "torch", "py_ecc"}
-    assert all(t.wrong == 0 and t.cases > 0 for t in tallies)
+    assert all(t.wrong == 0 and (t.cases > 0) == (t.skipped is None) for t in tallies)
     assert sum(t.cases for t in tallies) > 5_000
+    assert {t.implementation for t in tallies if t.group == "programs"} >= {
+        "reference", "torch", "torch, careful", "native sse41", "torch, cuda"
+    }  # fmt: skip
+
+
+def test_an_executor_that_is_not_here_is_skipped_by_name_and_with_the_reason() -> None:
+    found = list(executors())
+    here = {e[0] for e in found if not isinstance(e, Absent)}
+    away = {e.implementation: e.reason for e in found if isinstance(e, Absent)}
+    names = {f"native {level}" for level in LEVELS} | {"reference", "torch", "torch, careful", "torch, cuda"}
+    assert here | set(away) >= names
+    assert not here & set(away)
+    assert all(away.values())
+    assert "torch, cuda" in (here if torch.cuda.is_available() else away)
+
+
+def test_one_wrong_program_is_found_on_every_executor(vectors: Path) -> None:
+    path = vectors / "nodes.json"
+    document = json.loads(path.read_text())
+    answer = document["cases"][0]["y"][0][0]
+    document["cases"][0]["y"][0][0] = ("1" if answer[0] == "0" else "0") + answer[1:]
+    path.write_text(json.dumps(document))
+    run_here = [e for e in executors() if not isinstance(e, Absent)]
+    for _, execute in run_here:
+        wrong = [name for name, got, known in check(read(document), execute) if got != known]
+        assert wrong == [f"{document['cases'][0]['name']}, output 0"]
 
 
 @pytest.mark.parametrize(
