@@ -23,7 +23,7 @@ def dispute(
 ) -> None:
     """Play real disputes about the demo's GPT on a local node, and compute GPT-2 small's from its captured program.
 
-    Estimated columns are named as such. Takes about a minute on an idle machine.
+    Estimated columns are named as such. Takes about three minutes of processor time.
     """
     from assay.bench.dispute import MODELS, report
 
