@@ -18,7 +18,7 @@ from torch import Tensor
 from assay.engine import gather, reduce
 from assay.engine.dot import dot
 from assay.engine.dtypes import PROTOCOL, TORCH, from_bytes
-from assay.engine.floats import check_float_environment
+from assay.engine.floats import check_float_environment, check_float_environment_held
 from assay.engine.freivalds import ProductCheck, ProductWatch
 from assay.engine.fused.layout import kernels
 from assay.engine.fused.plan import Plan, own_memory
@@ -143,7 +143,7 @@ class Executor:
             if hook is not None or self._plan is None
             else self._plan.run(flat, self._watch.due)
         )
-        check_float_environment()
+        check_float_environment_held()
         found = iter(ends)
         return [[next(found) for _ in range(size)] for size in self.program.outputs]
 

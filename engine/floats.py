@@ -21,15 +21,30 @@ def flushes_subnormals() -> bool:
 
 
 def check_float_environment() -> None:
-    """Clear flush-to-zero and check every worker thread.
+    """Before a run: clear flush-to-zero and check every worker thread.
 
     Raises:
         InvariantError: FlushToZero, when subnormals are still lost.
     """
     torch.set_flush_denormal(False)
     if flushes_subnormals():
-        raise InvariantError(
-            "A thread of this process flushes subnormal numbers to zero; its results would be refuted.",
-            code="FlushToZero",
-            remedy="Find the library that was built with -ffast-math, or run with OMP_NUM_THREADS=1.",
-        )
+        raise _flushing("flushes subnormal numbers to zero; its results would be refuted")
+
+
+def check_float_environment_held() -> None:
+    """After a run: no thread flushes. Looks before it clears, since what was flushed in between is lost already.
+
+    Raises:
+        InvariantError: FlushToZero, when some library switched it on during the run; it is cleared for the next one.
+    """
+    if flushes_subnormals():
+        torch.set_flush_denormal(False)
+        raise _flushing("began to flush subnormal numbers to zero during a run; its results are not to be trusted")
+
+
+def _flushing(what: str) -> InvariantError:
+    return InvariantError(
+        f"A thread of this process {what}.",
+        code="FlushToZero",
+        remedy="Find the library that was built with -ffast-math, or run with OMP_NUM_THREADS=1.",
+    )
