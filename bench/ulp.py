@@ -16,21 +16,18 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 import torch
 from torch import Tensor
 
+from assay.bench.function_table import code_digest, maps_of
 from assay.bench.oracles import APPROXIMATE, BOUNDS, rounded, true_value
 from assay.bench.screen import screen
 from assay.engine.executor import Executor, Kind
-from assay.protocol import functions
 from assay.protocol.builder import ProgramBuilder
 from assay.protocol.program import Program
-from assay.protocol.scalar import ScalarProgram
-from assay.protocol.scalar_builder import ScalarBuilder
 from assay.protocol.tensors import TensorSpec
 from assay.protocol.types import DType
 
@@ -57,7 +54,6 @@ UNSEEN_ULP: Final = 0.5
 UNSEEN_ABSOLUTE: Final = 2.0**-25
 """Errors up to these are not looked for in a sweep, as every function has larger ones."""
 
-_CHAINED = frozenset({"gelu", "gelu_grad"})
 _HALVED = frozenset({"gelu", "gelu_tanh"})
 _EXPONENT = 0x7FF << 52
 _LOWEST = (1023 - 126) << 52
@@ -92,21 +88,6 @@ class Found:
 
 
 _NOT_ADDED = frozenset({"worst", "at", "first_wrong"})
-
-
-def maps_of(name: str) -> list[ScalarProgram]:
-    """The maps of a function: one, or `gauss` and then the function of the operand and its value."""
-    b = ScalarBuilder([DType.F32])
-    if name not in _CHAINED:
-        return [b.build(getattr(functions, name)(b, b.operand(0)))]
-    return [*maps_of("gauss"), b.build(getattr(functions, name)(b, b.operand(0), b.add_operand(DType.F32)))]
-
-
-def code_digest(name: str) -> str:
-    """What names the measured code: the digest of the bytes of its scalar programs."""
-    return sha256(
-        b"".join(len(code).to_bytes(2, "big") + code for code in (m.encode() for m in maps_of(name)))
-    ).hexdigest()
 
 
 def program_of(name: str, count: int) -> Program:
@@ -296,3 +277,34 @@ def sweep(names: Sequence[str], path: Path, *, seconds: float | None = None) -> 
                 file.write(json.dumps(asdict(record)) + "\n")
                 file.flush()
                 yield record
+
+
+# --- the table of what is known
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One function as far as it has been swept. covered: inputs seen, of 2^32; code: of what was measured."""
+
+    function: str
+    code: str
+    covered: int
+    found: Found
+
+
+def rows(records: Sequence[Record]) -> list[Row]:
+    """What the records say of the functions as they are now; records of other code are left out."""
+    table = []
+    for name in NAMES:
+        code = code_digest(name)
+        mine = {r.low: r for r in records if r.function == name and r.code == code}
+        found = sum((r.found for r in mine.values()), Found())
+        if mine:
+            table.append(Row(name, code, found.inputs, found))
+    return table
+
+
+def random_patterns(seed: int, count: int) -> Tensor:
+    """Patterns of all kinds alike, i32 [count]."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(-(1 << 31), 1 << 31, (count,), generator=generator).to(torch.int32)

@@ -2,9 +2,10 @@
 
 Checked: links and anchors in every Markdown file resolve; a block between `<!-- help: COMMAND -->` and `<!-- /help -->`
 equals what the command prints (`--write` rewrites the blocks); the table between `<!-- exit-codes -->` marks equals
-protocol/errors.py, the diagram between `<!-- game-diagram -->` marks protocol/game_table.py; every `make` target that a
-document names exists, and every test that one names as `path::name`; the glossary is sorted and explains no word twice;
-every ADR starts with its number and states a status.
+protocol/errors.py, the diagram between `<!-- game-diagram -->` marks protocol/game_table.py, the table between
+`<!-- function-errors -->` marks docs/functions.json, measured on the functions' code of today; every `make` target that
+a document names exists, and every test that one names as `path::name`; the glossary is sorted and explains no word
+twice; every ADR starts with its number and states a status.
 """
 
 import os
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from assay.bench import function_table
 from assay.protocol.errors import ExitCode
 from assay.protocol.game_table import to_mermaid
 
@@ -22,6 +24,7 @@ FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 HELP = re.compile(r"(<!-- help: (.+?) -->\n)(.*?)(<!-- /help -->)", re.DOTALL)
 DIAGRAM = re.compile(r"(<!-- game-diagram -->\n)(.*?)(<!-- /game-diagram -->)", re.DOTALL)
 CODES = re.compile(r"(<!-- exit-codes -->\n)(.*?)(<!-- /exit-codes -->)", re.DOTALL)
+ERRORS = re.compile(r"(<!-- function-errors -->\n)(.*?)(<!-- /function-errors -->)", re.DOTALL)
 MAKE = re.compile(r"`make ([a-z][a-z-]*)")
 TEST = re.compile(r"`([\w./-]+\.(?:py|sol))::(\w+)`")
 
@@ -76,6 +79,7 @@ def renew(text: str) -> str:
     """`text` with every generated block as it should be."""
     text = HELP.sub(lambda m: m[1] + help_text(m[2]) + m[4], text)
     text = DIAGRAM.sub(lambda m: m[1] + "```mermaid\n" + to_mermaid() + "```\n" + m[3], text)
+    text = ERRORS.sub(lambda m: m[1] + function_table.table() + m[3], text)
     return CODES.sub(lambda m: m[1] + exit_code_table() + m[3], text)
 
 
@@ -126,6 +130,8 @@ def main(argv: list[str]) -> int:
                 path.write_text(fresh, encoding="utf-8")
             elif fresh != text:
                 wrong.append("a generated block is stale: run `make docs`")
+        if ERRORS.search(text):
+            wrong += function_table.stale()
         if path.name == "glossary.md":
             wrong += check_glossary(text)
         if path.parent.name == "adr" and path.name[:4].isdigit():

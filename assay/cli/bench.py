@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from assay.cli import bench_ulp
 from assay.cli.common import JsonOption, print_json, print_table, talk
 
 app = typer.Typer(no_args_is_help=True, help="Measurements on this machine: speed, quality of training, disputes.")
@@ -15,6 +16,9 @@ app = typer.Typer(no_args_is_help=True, help="Measurements on this machine: spee
 @app.callback()
 def bench() -> None:
     """Each verb measures one thing; heavy imports happen inside."""
+
+
+app.command("ulp", epilog=bench_ulp.EPILOG)(bench_ulp.ulp)
 
 
 @app.command(
