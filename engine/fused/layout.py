@@ -46,6 +46,7 @@ class Strategy(IntEnum):
     BY_ROWS = 0
     BY_COLUMNS = 1
     BY_TILES = 2
+    BY_PLANES = 3
 
 
 class CView(Structure):

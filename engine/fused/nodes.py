@@ -29,6 +29,10 @@ _SHORT = 8
 """Terms below which adding several columns at a time beats adding along a row."""
 
 
+_FEW = 64
+"""Terms up to which one term of many elements is copied at a time where a view has no better order."""
+
+
 @dataclass(frozen=True)
 class Compiled:
     """A node for the kernels. keep: what the structure points to."""
@@ -190,19 +194,21 @@ def _reduction(program: Program, k: int, node: RowExp | Max | Sum) -> Compiled |
     if not fits(space):
         return "too many dimensions"
     kind = {RowExp: Kind.ROWEXP, Max: Kind.MAX, Sum: Kind.SUM}[type(node)]
-    strategy = _strategy(space, node.spec.dtype if isinstance(node, Max) else DType.F32)
+    strategy = _strategy(space, node.spec.dtype if isinstance(node, Max) else DType.F32, node.terms)
     return _op(kind, k, node, space, [Mode.STRIDED] * len(readings), strategy=strategy, terms=node.terms)
 
 
-def _strategy(space: Space, computed: DType) -> Strategy:
+def _strategy(space: Space, computed: DType, terms: int) -> Strategy:
     x, outer = space.readings[0], space.out
+    fits_columns = outer > 0 and computed is DType.F32 and x.dtype is DType.F32
+    general = Strategy.BY_PLANES if fits_columns and terms <= _FEW else Strategy.BY_TILES
     if x.bounded(space.sizes) or x.dtype is not computed:
-        return Strategy.BY_TILES
+        return general
     strides = x.view.strides
-    columns = outer > 0 and strides[outer - 1] == 1 and computed is DType.F32
+    columns = fits_columns and strides[outer - 1] == 1
     if strides[-1] == 1 and not (columns and space.inner < _SHORT):
         return Strategy.BY_ROWS
-    return Strategy.BY_COLUMNS if columns else Strategy.BY_TILES
+    return Strategy.BY_COLUMNS if columns else general
 
 
 def _gather(program: Program, k: int, node: Gather) -> Compiled | str:

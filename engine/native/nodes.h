@@ -7,8 +7,9 @@
 enum { MAP, ROWEXP, MAX, SUM, GATHER, SCATTER_SUM, RANDOM, DOT };
 
 /* How a reduction finds its terms. BY_ROWS: the innermost reduced dimension has stride 1. BY_COLUMNS: the innermost
- * dimension of out has stride 1. BY_TILES: any view, copied into a tile first. */
-enum { BY_ROWS, BY_COLUMNS, BY_TILES };
+ * dimension of out has stride 1. BY_TILES: any view, the terms of an element copied into a tile first. BY_PLANES: any view,
+ * one term of many elements copied into a tile, term by term. */
+enum { BY_ROWS, BY_COLUMNS, BY_TILES, BY_PLANES };
 
 /* One instruction of a map: function, and slots of result and operands; once: on one element, not on the tile. */
 typedef struct {

@@ -240,10 +240,14 @@ static void reduce_columns(const Op *op, int64_t lo, int64_t hi, void **table, c
     int32_t *e = (int32_t *)work, *most = e + WIDTH + LANES;
     float *first = (float *)(most + WIDTH + LANES), *second = first + WIDTH + LANES;
     int64_t *total = (int64_t *)(second + WIDTH + LANES);
+    int32_t *tile = (int32_t *)(total + WIDTH + LANES);
+    int planes = op->strategy == BY_PLANES;
+    Space out_space = *space;
+    out_space.rank = outer;
     Walk o, k;
     walk_start(&o, v, space, 0, outer, lo, v->offset);
     for (int64_t i = lo; i < hi;) {
-        int64_t n = inner - o.index[outer - 1];
+        int64_t n = planes ? WIDTH : inner - o.index[outer - 1];
         n = n < WIDTH ? n : WIDTH;
         n = n < hi - i ? n : hi - i;
         if (op->kind == SUM) {
@@ -252,10 +256,16 @@ static void reduce_columns(const Op *op, int64_t lo, int64_t hi, void **table, c
             memset(total, 0, (size_t)(n + LANES) * 8);
         } else
             for (int64_t c = 0; c < n + LANES; c++) most[c] = op->kind == MAX ? INT32_MIN : 0;
-        walk_start(&k, v, space, outer, space->rank, 0, o.address);
+        walk_start(&k, v, space, outer, space->rank, 0, planes ? v->offset : o.address);
         for (int64_t j = 0; j < op->terms; j++) {
-            if (op->kind == SUM) column_totals(total, x + k.address, n, first, second);
-            else column_most(most, x + k.address, n, op->kind == MAX);
+            const int32_t *plane = x + k.address;
+            if (planes) {
+                if (walk_inside(&k, v)) gather(tile, v, &out_space, 0, k.address, i, n, x);
+                else fill_run(tile, 0, n, v->fill, v->dtype);
+                plane = tile;
+            }
+            if (op->kind == SUM) column_totals(total, plane, n, first, second);
+            else column_most(most, plane, n, op->kind == MAX);
             walk_on(&k, v, space, 1);
         }
         for (int64_t c = 0; c < n; c++) {
@@ -263,14 +273,14 @@ static void reduce_columns(const Op *op, int64_t lo, int64_t hi, void **table, c
             else out[i + c] = op->kind == MAX ? bits_of_order(most[c]) : exponent_of_bits(most[c]);
         }
         i += n;
-        walk_on(&o, v, space, n);
+        if (!planes) walk_on(&o, v, space, n);
     }
 }
 
 static void run_reduction(const Op *op, int64_t lo, int64_t hi, void **table, char *work)
 {
     if (op->strategy == BY_ROWS) reduce_rows(op, lo, hi, table);
-    else if (op->strategy == BY_COLUMNS) reduce_columns(op, lo, hi, table, work);
+    else if (op->strategy != BY_TILES) reduce_columns(op, lo, hi, table, work);
     else reduce_tiles(op, lo, hi, table, work);
 }
 

@@ -93,6 +93,22 @@ INLINE void copy_run(void *restrict out, int64_t at, int64_t n, const void *rest
     }
 }
 
+#define SHORT_RUN 16
+
+/* Several short runs, whose own loops would cost more than what they copy. */
+INLINE void copy_short_runs(int32_t *restrict out, const int32_t *restrict x, int64_t runs, int64_t apart, int64_t n,
+                            int64_t stride)
+{
+    if (n == 2)
+        for (int64_t r = 0; r < runs; r++) {
+            out[2 * r] = x[r * apart];
+            out[2 * r + 1] = x[r * apart + stride];
+        }
+    else
+        for (int64_t r = 0; r < runs; r++)
+            for (int64_t i = 0; i < n; i++) out[r * n + i] = x[r * apart + i * stride];
+}
+
 /* Elements start .. start + count of a view over `space` from dimension `first` on; `address` is what the dimensions
  * before it add up to with the view's offset. */
 static void gather(void *out, const View *v, const Space *space, int64_t first, int64_t address, int64_t start,
@@ -109,7 +125,25 @@ static void gather(void *out, const View *v, const Space *space, int64_t first, 
         address += index[d] * v->stride[d];
     }
     int64_t last = rank - 1, stride = v->stride[last], lo = v->lo[last], hi = v->hi[last];
+    int is_short = last > first && space->size[last] < SHORT_RUN && !v->bounded && SIZE_OF[v->dtype] == 4;
     for (int64_t done = 0; done < count;) {
+        int64_t runs = is_short && index[last] == 0 ? (count - done) / space->size[last] : 0;
+        if (runs > space->size[last - 1] - index[last - 1]) runs = space->size[last - 1] - index[last - 1];
+        if (runs > 0) {
+            copy_short_runs((int32_t *)out + done, (const int32_t *)base + address, runs, v->stride[last - 1],
+                            space->size[last], stride);
+            done += runs * space->size[last];
+            address += runs * v->stride[last - 1];
+            index[last - 1] += runs;
+            for (int64_t d = last - 1; index[d] == space->size[d];) {
+                address -= space->size[d] * v->stride[d];
+                index[d] = 0;
+                if (--d < first) break;
+                index[d]++;
+                address += v->stride[d];
+            }
+            continue;
+        }
         int64_t n = space->size[last] - index[last];
         if (n > count - done) n = count - done;
         if (!v->bounded) {
