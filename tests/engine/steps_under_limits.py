@@ -1,6 +1,6 @@
 """Run as a script by `test_reproducibility`: trains some steps and prints roots, routes and the machine's capability.
 
-python -m tests.engine.steps_under_limits exact|careful|eager STEPS THREADS
+python -m tests.engine.steps_under_limits exact|stock|careful|eager STEPS THREADS
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import torch
 
 from assay.engine import state_io
-from assay.engine.executor import Executor
+from assay.engine.executor import Executor, Kind
 from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.initialize import initialize
 from assay.training.presets import preset
@@ -34,7 +34,9 @@ def main() -> None:
         for _ in range(steps):
             state = step(*state)
     else:
-        executor = Executor(training_program(PRESET, corpus), careful=how == "careful")
+        executor = Executor(
+            training_program(PRESET, corpus), careful=how == "careful", kind=Kind.STOCK if how == "stock" else None
+        )
         per_dot = executor.routes
         state = executor.repeat(state, steps)
     with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):  # says which instructions oneDNN takes

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn import functional as F
 
 from assay.engine.capture import capture
 from assay.engine.executor import Executor
@@ -59,6 +62,52 @@ def test_a_prefix_alone_gives_the_bits_that_it_gives_inside_a_longer_text():
         short, _ = logits_of(FIXED14, length)
         (alone,) = short.run([parameters, [tokens[:, :length].contiguous()]])[0]
         assert bits_equal(alone, long[:, :length].contiguous())
+
+
+class Decoder(nn.Module):
+    """The same model on one token, with the keys and values of earlier ones kept; no mask, since nothing is ahead."""
+
+    def __init__(self, model: CharacterGPT) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, token_B1: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
+        """Logits f32 [B, 1, V], then keys and values [B, N, t + 1, D] per block."""
+        model, now = self.model, []
+        t = past[0].shape[2] if past else 0
+        x_B1C = model.token(token_B1) + model.position[t : t + 1]
+        for number, block in enumerate(model.blocks):
+            B, T, C = x_B1C.shape
+            heads = block.attention.heads
+            parts = block.attention.qkv(block.norm_1(x_B1C)).split(C, dim=2)
+            q, k, v = (part.view(B, T, heads, C // heads).transpose(1, 2) for part in parts)
+            if past:
+                k, v = torch.cat([past[2 * number], k], 2), torch.cat([past[2 * number + 1], v], 2)
+            now += [k, v]
+            weights = torch.softmax((q @ k.transpose(2, 3)) * (1.0 / math.sqrt(C // heads)), dim=3)
+            x_B1C = x_B1C + block.attention.out((weights @ v).transpose(1, 2).reshape(B, T, C))
+            x_B1C = x_B1C + block.down(F.gelu(block.up(block.norm_2(x_B1C)), approximate="tanh"))
+        return model.head(model.norm(x_B1C)), *now
+
+
+@pytest.mark.parametrize("precision", [FIXED14, FIXED8], ids=["fixed14", "fixed8"])
+def test_decoding_token_by_token_gives_the_bits_of_the_whole_text(precision: Precision):
+    length = 6
+    whole, parameters = logits_of(precision, length)
+    tokens = random_tokens(6)[:, :length].contiguous()
+    (expected,) = whole.run([parameters, [tokens]])[0]
+    decoder = Decoder(CharacterGPT(50, SIZE.layers, SIZE.width, SIZE.heads, SIZE.context))
+    names = [name for name, _ in decoder.named_parameters()]
+
+    def one(ps, token, past):
+        return ([*functional_call(decoder, dict(zip(names, ps, strict=True)), (token[0], past))],)
+
+    past: list[Tensor] = []
+    for t in range(length):
+        token = tokens[:, t : t + 1].contiguous()
+        executor = Executor(capture(one, [parameters, [token], past], precision).program)
+        logits, *past = executor.run([parameters, [token], past])[0]
+        assert bits_equal(logits, expected[:, t : t + 1].contiguous()), t
 
 
 def test_a_token_that_is_not_finite_spoils_no_earlier_output():
