@@ -42,7 +42,7 @@ def test_switched_off_is_said_as_the_reason():
 
 def test_what_is_not_built_is_said_as_the_reason():
     code = "from assay.engine.native.library import native; print(native('no-such-unit').reason)"
-    assert "not built" in run(code)
+    assert "not built" in run(code, ASSAY_NATIVE="")
 
 
 def test_a_changed_header_makes_objects_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
