@@ -13,7 +13,7 @@ FORGE  := $(BIN)/python tools/forge.py
 
 # Torch's threads and the test workers share the same cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
-PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile --max-worker-restart 0
+PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile --max-worker-restart 0 --durations 15 --durations-min 5
 
 .PHONY: help setup demo test test-long check lint types fmt-sol docs-check leak-check cover format docs lock vectors mutants wheel-check clean
 

@@ -1,6 +1,8 @@
 """Shared by all tests: the number of vectors, skips that fail on demand, and counts at the end."""
 
+import contextlib
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -8,6 +10,11 @@ from hypothesis import HealthCheck, settings
 # A loaded machine must not turn a test red: no time limits inside, pytest's own catches what hangs.
 settings.register_profile("assay", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("assay")
+
+# A shell starts background jobs with Ctrl-C ignored, and children inherit that: tests of Ctrl-C would wait for ever.
+with contextlib.suppress(ValueError):  # not the main thread: then whoever started this process has done it
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
