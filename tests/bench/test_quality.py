@@ -50,6 +50,7 @@ def test_finished_runs_are_not_run_again_and_a_torn_line_is(text: str, tmp_path:
     assert len(read_records(file)) == 2
 
 
+@pytest.mark.long
 def test_tiers_train_alike_and_differ_in_their_products(text: str, tmp_path: Path) -> None:
     jobs = [Job("characters", tier, 1, steps=3) for tier in ("f32", "fixed14", "uniform8")]
     eager, fixed, uniform = run(jobs, text, tmp_path / "runs.jsonl")

@@ -192,6 +192,7 @@ def measured(tmp_path: Path, pieces: int, steps: int, *size: int) -> dict[str, o
     return report
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_peak_memory_falls_with_the_number_of_pieces(tmp_path: Path):
     reports = [measured(tmp_path, pieces, 1, 1, 256, 8) for pieces in (1, 2, 4)]

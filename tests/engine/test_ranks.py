@@ -58,6 +58,7 @@ def figures(reports: list[dict[str, object]], division: str, what: str) -> list[
     return [r[what] for r in reports if r["division"] == division]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_two_ranks_end_in_the_root_of_one_however_work_and_state_are_divided(tmp_path: Path):
     expected = ranks.alone(2)
