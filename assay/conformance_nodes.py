@@ -6,17 +6,19 @@ The file nodes.json of tests/vectors; its fields are explained in the README bes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from assay.protocol.program import Program
 from assay.protocol.programfile import decode_program
 from assay.protocol.reference import ReferenceExecutor
 from assay.protocol.tensors import TensorSpec, tensor_root
 from assay.protocol.types import DType
+
+if TYPE_CHECKING:
+    from assay.engine.executor import Natives
 
 ROOT_FROM: Final = 256
 """Answers of more bytes are given by their tensor root."""
@@ -119,8 +121,8 @@ def executors() -> Iterator[tuple[str, Run] | Absent]:
     if find_spec("torch") is None:
         yield Absent("torch", "torch is not installed")
         return
-    yield "torch", partial(_by_torch, "stock")
-    yield "torch, careful", partial(_by_torch, "careful")
+    yield "torch", _by_torch
+    yield "torch, careful", partial(_by_torch, careful=True)
     yield from _natives()
     yield _cuda()
 
@@ -130,11 +132,14 @@ def _by_reference(program: Program, x: Lists) -> list[list[bytes]]:
     return [[values[k] for k in nodes] for nodes in program.output_nodes]
 
 
-def _by_torch(which: str, program: Program, x: Lists) -> list[list[bytes]]:
+def _by_torch(
+    program: Program, x: Lists, *, careful: bool = False, natives: Natives | None = None
+) -> list[list[bytes]]:
     from assay.engine.dtypes import from_bytes, to_bytes
     from assay.engine.executor import Executor, Kind
 
-    executor = Executor(program, careful=which == "careful", kind=Kind.FUSED if which == "native" else Kind.STOCK)
+    kind = Kind.STOCK if natives is None else Kind.FUSED
+    executor = Executor(program, careful=careful, kind=kind, natives=natives)
     tensors = [
         [from_bytes(program.specs[k].dtype, program.specs[k].dims, data) for data, k in zip(datas, nodes, strict=True)]
         for datas, nodes in zip(x, program.input_nodes, strict=True)
@@ -162,44 +167,19 @@ def _natives() -> Iterator[tuple[str, Run] | Absent]:
 def _native(level: str, *, tiles: bool) -> Iterator[tuple[str, Run] | Absent]:
     name = f"native {level}" + (", amx" if tiles else "")
     try:
-        with forced(level, tiles=tiles):
-            pass
+        yield name, partial(_by_torch, natives=natives_of(level, tiles=tiles))
     except OSError as error:
         yield Absent(name, str(error))
-        return
-
-    def run(program: Program, x: Lists) -> list[list[bytes]]:
-        with forced(level, tiles=tiles):
-            return _by_torch("native", program, x)
-
-    yield name, run
 
 
 @cache
-def _kernels(level: str, tiles: bool) -> tuple[Any, Any]:
-    """The kernels of nodes and of products, once per process: they prove themselves once."""
-    from assay.engine import native_dot
+def natives_of(level: str, *, tiles: bool) -> Natives:
+    """The kernels of an instruction set, once per process: they prove themselves once. Raises OSError: not built."""
+    from assay.engine import executor, native_dot
     from assay.engine.fused import layout
     from assay.engine.native.library import load
 
-    return layout.Kernels(load("nodes", level), level), native_dot.kernels_of(level, tiles=tiles)
-
-
-@contextmanager
-def forced(level: str, *, tiles: bool) -> Iterator[None]:
-    """New executors of this process take the kernels of this instruction set. Raises OSError: not built."""
-    from assay.engine import executor, native_dot
-
-    nodes, products = _kernels(level, tiles)
-    places: list[tuple[Any, Callable[[], Any]]] = [(executor, lambda: (nodes, "")), (native_dot, lambda: products)]
-    before = [getattr(module, "kernels") for module, _ in places]  # noqa: B009
-    try:
-        for module, function in places:
-            setattr(module, "kernels", function)  # noqa: B010
-        yield
-    finally:
-        for (module, _), function in zip(places, before, strict=True):
-            setattr(module, "kernels", function)  # noqa: B010
+    return executor.Natives(layout.Kernels(load("nodes", level), level), native_dot.kernels_of(level, tiles=tiles))
 
 
 def _cuda() -> tuple[str, Run] | Absent:
@@ -211,6 +191,6 @@ def _cuda() -> tuple[str, Run] | Absent:
 
     def run(program: Program, x: Lists) -> list[list[bytes]]:
         with torch.device("cuda"):
-            return _by_torch("stock", program, x)
+            return _by_torch(program, x)
 
     return "torch, cuda", run

@@ -125,11 +125,13 @@ def _floats() -> str:
 
 
 def _native() -> str:
+    from assay.engine.executor import usable_natives
     from assay.engine.native.build import units
     from assay.engine.native.library import native
 
     found = {unit: native(unit) for unit in units()}
     missing = next((n.reason for n in found.values() if n.handle is None), "" if found else "no C files are installed")
+    missing = missing or usable_natives()[1]
     if missing:
         raise _Skip(f"programs run by stock torch: {missing}")
     return ", ".join(f"{unit} ({n.level})" for unit, n in found.items())

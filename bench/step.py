@@ -21,7 +21,7 @@ from assay.bench.models import recipe_of
 from assay.engine import state_io
 from assay.engine.cache import cached_program
 from assay.engine.capture import capture
-from assay.engine.executor import Executor, Kind
+from assay.engine.executor import Executor, Kind, usable_natives
 from assay.programs.capture import tier_of
 from assay.protocol.program import Program
 from assay.training.recipe import RecipeStep
@@ -213,18 +213,14 @@ def _kilobytes(name: str) -> int | None:
 
 def default_kind() -> str:
     """How programs run here unless asked otherwise."""
-    from assay.engine.fused.layout import kernels
-
-    return Kind.STOCK.value if kernels()[0] is None else Kind.FUSED.value
+    return Kind.STOCK.value if usable_natives()[0] is None else Kind.FUSED.value
 
 
 def document(rows: Sequence[Row]) -> dict[str, Any]:
     """Rows and the machine they were measured on, as plain JSON."""
-    from assay.engine.fused.layout import kernels
-
     return {
         "rows": [asdict(row) for row in rows],
         "capability": torch.backends.cpu.get_cpu_capability(),
         "torch": torch.__version__,
-        "without_kernels": kernels()[1],
+        "without_kernels": usable_natives()[1],
     }

@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.engine import exponents, routes
 from assay.engine.dtypes import from_bytes
 from assay.engine.freivalds import ProductCheck
-from assay.engine.native_dot import NativeDot, checker, native_dot
+from assay.engine.native_dot import Kernels, NativeDot, checker, native_dot
 from assay.engine.reduce import Kernel, is_row_exponent
 from assay.engine.views import Reader, reader, sub_view
 from assay.protocol.nodes import Const, Dot, Operand
@@ -63,14 +63,14 @@ def dot(
     *,
     trusted: bool = True,
     other: bool = False,
-    native: bool = False,
+    native: Kernels | None = None,
     check: Check | None = None,
     due: Due = lambda: True,
 ) -> tuple[Kernel, str]:
     """A kernel for the node and the name of the route it takes.
 
     trusted: values of rowexp nodes are what their definition says (not so after a hook has replaced one). other: take
-    another route than usual. native: by the native kernels where they are there and fit. check: sees operands and
+    another route than usual. native: by these kernels where they fit. check: sees operands and
     product of the runs that are due.
     """
     dims, red = node.spec.dims, node.red
@@ -90,7 +90,7 @@ def dot(
         result = result.reshape(ordered)
         return result if straight else result.permute(back).contiguous()
 
-    own = native_dot(program, node, groups) if native and not other else None
+    own = native_dot(native, program, node, groups) if native and not other else None
     if own is not None:
         return NativeProduct(own, a, b, arranged, check, due), own.name
     counts = prod(a.batch), prod(a.own), prod(b.own), prod(red)

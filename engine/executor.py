@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 
 import torch
 from torch import Tensor
 
-from assay.engine import gather, reduce
+from assay.engine import gather, native_dot, reduce
 from assay.engine.dot import dot
 from assay.engine.dtypes import PROTOCOL, TORCH, from_bytes
 from assay.engine.floats import check_float_environment, check_float_environment_held
 from assay.engine.freivalds import ProductCheck, ProductWatch
-from assay.engine.fused.layout import kernels
+from assay.engine.fused import layout, selftest
 from assay.engine.fused.plan import Plan, own_memory
 from assay.engine.maps import scalar_map
 from assay.engine.reduce import Kernel
@@ -57,6 +57,14 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
+class Natives:
+    """The native kernels of one machine: those of nodes, and those of products where there are any."""
+
+    nodes: layout.Kernels
+    products: native_dot.Kernels | None
+
+
+@dataclass(frozen=True)
 class _Step:
     kernel: Kernel
     exponents: tuple[int, ...]
@@ -68,8 +76,9 @@ class _Step:
 class Executor:
     """Runs one program, as often as wanted; holds its constants and a plan, no state between runs.
 
-    kind: fused where the kernels are there, unless another is asked for; `reason` says why it is stock, `fallbacks`
-    which nodes stock torch computes all the same, and why. `routes` says per dot node which exact product is used.
+    kind: fused where the kernels are there, unless another is asked for. natives: others than this machine's. `reason`
+    says why it is stock, `fallbacks` which nodes stock torch computes all the same, and why. `routes` says per dot node
+    which exact product is used.
     careful: stock, products by other routes than usual and sums by the general kernels, for whoever is about to accuse:
     the bits are the same, the instructions are not.
 
@@ -77,9 +86,11 @@ class Executor:
         UserError: IllFormedProgram; NoNativeKernels, when fused is asked for and not there.
     """
 
-    def __init__(self, program: Program, *, careful: bool = False, kind: Kind | None = None) -> None:
+    def __init__(
+        self, program: Program, *, careful: bool = False, kind: Kind | None = None, natives: Natives | None = None
+    ) -> None:
         self._is_careful = careful
-        native, self.reason = kernels()
+        native, self.reason = usable_natives() if natives is None else (natives, "")
         if kind is Kind.FUSED and native is None:
             raise UserError(
                 f"There are no native kernels here: {self.reason}.",
@@ -89,6 +100,7 @@ class Executor:
         if kind is Kind.STOCK or careful:
             native, self.reason = None, "a careful run" if careful else "asked for"
         self.kind = Kind.STOCK if native is None else Kind.FUSED
+        self._products = native.products if native else None
         self._kernels: dict[int, Kernel] = {}
         self._watch = ProductWatch()
         found = violations(program)
@@ -109,7 +121,7 @@ class Executor:
         for j in sorted(kept):
             if not isinstance(program.nodes[j], Const | Output):
                 dead.setdefault(max(last_use.get(j, j), j), []).append(j)
-        self._plan = None if native is None else Plan(program, native, self._kernel)
+        self._plan = None if native is None else Plan(program, native.nodes, self._kernel)
         compiled = self._plan.compiled if self._plan else {}
         self.fallbacks = dict(self._plan.reasons) if self._plan else {}
         single = self._plan.single if self._plan else self._kernel
@@ -236,7 +248,7 @@ class Executor:
                     node,
                     trusted=not careful,
                     other=careful,
-                    native=self.kind is Kind.FUSED,
+                    native=self._products,
                     check=ProductCheck(self._watch, k),
                     due=partial(self._watch.is_due, k),
                 )
@@ -247,6 +259,22 @@ class Executor:
                 return gather.gather(self.program, node)
             case Random():
                 return gather.random(node)
+
+
+@cache
+def usable_natives() -> tuple[Natives | None, str]:
+    """This machine's kernels, or None and why: they are not built, or fail their self-test against stock torch."""
+    nodes, reason = layout.kernels()
+    if nodes is None:
+        return None, reason
+    found = Natives(nodes, native_dot.kernels())
+    wrong = selftest.failure(
+        lambda program, lists: Executor(program, kind=Kind.STOCK, natives=found).run(lists),
+        lambda program, lists: Executor(program, kind=Kind.FUSED, natives=found).run(lists),
+    )
+    if wrong:
+        return None, f"the native kernels ({nodes.level}) fail their self-test: {wrong}"
+    return found, ""
 
 
 def _exponents(node: Node) -> tuple[int, ...]:

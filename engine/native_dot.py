@@ -278,10 +278,9 @@ def _table(view: View, dims: Sequence[int], which: Sequence[int], start: int = 0
     return offsets
 
 
-def native_dot(program: Program, node: Dot, groups: Sequence[Sequence[int]]) -> NativeDot | None:
-    """The node on the kernels; None where they are not there, do not fit or failed their self-test."""
-    found = kernels()
-    if found is None or not _is_readable(program, node):
+def native_dot(found: Kernels, program: Program, node: Dot, groups: Sequence[Sequence[int]]) -> NativeDot | None:
+    """The node on these kernels; None where they do not fit or failed their self-test."""
+    if not _is_readable(program, node):
         return None
     pa, pb, terms = node.precision_a, node.precision_b, prod(node.red)
     if found.refuses(pa, pb, terms) or failure(found, pa, pb, found.route(pa, pb, terms)):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from assay.engine import executor
+from assay.engine import executor, native_dot
 from assay.engine.fused import layout
 from assay.engine.native.build import LEVELS
 from assay.engine.native.library import allowed_levels, load, processor_flags
@@ -23,5 +23,6 @@ def at_level(name: str) -> Iterator[layout.Kernels]:
     """New executors take the kernels of this instruction set."""
     kernels = layout.Kernels(load("nodes", name), name)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(executor, "kernels", lambda: (kernels, ""))
+        natives = executor.Natives(kernels, native_dot.kernels())
+        patch.setattr(executor, "usable_natives", lambda: (natives, ""))
         yield kernels

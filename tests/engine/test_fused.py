@@ -230,7 +230,7 @@ def test_the_executor_says_what_it_is_and_why(monkeypatch: pytest.MonkeyPatch):
     assert (fused.kind, fused.reason) == (Kind.FUSED, "")
     assert (stock.kind, stock.reason) == (Kind.STOCK, "asked for")
     assert Executor(example.program, careful=True).kind is Kind.STOCK
-    monkeypatch.setattr("assay.engine.executor.kernels", lambda: (None, "no C compiler was found"))
+    monkeypatch.setattr("assay.engine.executor.usable_natives", lambda: (None, "no C compiler was found"))
     assert Executor(example.program).reason == "no C compiler was found"
     with pytest.raises(UserError, match="no C compiler"):
         Executor(example.program, kind=Kind.FUSED)

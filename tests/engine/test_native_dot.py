@@ -272,17 +272,17 @@ def test_flushing_of_subnormals_by_a_library_changes_nothing(kernels: Kernels):
 
 def test_a_product_that_fails_its_self_test_is_named_and_not_used(monkeypatch: pytest.MonkeyPatch):
     program, node = native_selftest.matrix_program((1, 40, 40, 40), 14, 14)
-    assert native_dot.native_dot(program, node, ((0,), (1,), (2,))) is not None
+    found = native_dot.kernels()
+    assert found is not None
+    assert native_dot.native_dot(found, program, node, ((0,), (1,), (2,))) is not None
     honest = NativeDot.sums
     monkeypatch.setattr(NativeDot, "sums", lambda self, values: honest(self, values).clamp_(max=2.0**27))
     native_dot.failure.cache_clear()
     try:
-        found = native_dot.kernels()
-        assert found is not None
         route = found.route(14, 14, 40)
         assert route in native_dot.failure(found, 14, 14, route)
-        assert native_dot.native_dot(program, node, ((0,), (1,), (2,))) is None
-        assert dot(program, node, native=True)[1] == "fp64"
+        assert native_dot.native_dot(found, program, node, ((0,), (1,), (2,))) is None
+        assert dot(program, node, native=found)[1] == "fp64"
     finally:
         monkeypatch.undo()
         native_dot.failure.cache_clear()
@@ -299,15 +299,15 @@ def test_what_the_kernels_cannot_hold_is_left_to_stock_torch():
     assert kernels.refuses(14, 14, 0)
 
 
-def test_a_due_check_sees_the_native_sums_and_changes_no_bit():
+def test_a_due_check_sees_the_native_sums_and_changes_no_bit(kernels: Kernels):
     torch.manual_seed(10)
     program, node = native_selftest.matrix_program((2, 30, 20, 50), 14, 14)
     values = list(with_exponents(torch.randn(2, 30, 50), torch.randn(2, 20, 50)))
     seen: list[Tensor] = []
     kernel, route = dot(
-        program, node, trusted=False, native=True, check=lambda qa, qb, s: seen.append(s), due=lambda: True
+        program, node, trusted=False, native=kernels, check=lambda qa, qb, s: seen.append(s), due=lambda: True
     )
-    idle, _ = dot(program, node, native=True, check=lambda *_: pytest.fail("not due"), due=lambda: False)
+    idle, _ = dot(program, node, native=kernels, check=lambda *_: pytest.fail("not due"), due=lambda: False)
     assert route.startswith("int")
     assert same(kernel(values), idle(values))
     a, ea, b, eb = values
