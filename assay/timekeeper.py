@@ -45,6 +45,8 @@ class Timekeeper:
         self._busy_since: dict[Address, float] = {}
         self.strangers_work = False
         """Whether, at the last tick, a living stranger did or waited for anything."""
+        self.is_anyone_busy = False
+        """Whether, at the last tick, an actor that lives and is waited for was busy."""
 
     def tick(self) -> int | None:
         """Moves time if that is due; returns the new chain time."""
@@ -52,6 +54,7 @@ class Timekeeper:
         beats = read_heartbeats(self._slots, self._run)
         living = self._pulse.alive(beats)
         waited = [beat for beat in living.values() if not self._given_up(beat, head.number)]
+        self.is_anyone_busy = any(beat.activity is Activity.BUSY for beat in waited)
         self.strangers_work = any(b.actor not in self._own and not is_at_rest(b, head.number) for b in waited)
         done = {actor for actor, beat in beats.items() if beat.activity is Activity.DONE}
         if not self._own <= living.keys() | done:

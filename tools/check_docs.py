@@ -26,6 +26,7 @@ DIAGRAM = re.compile(r"(<!-- game-diagram -->\n)(.*?)(<!-- /game-diagram -->)", 
 CODES = re.compile(r"(<!-- exit-codes -->\n)(.*?)(<!-- /exit-codes -->)", re.DOTALL)
 ERRORS = re.compile(r"(<!-- function-errors -->\n)(.*?)(<!-- /function-errors -->)", re.DOTALL)
 MAKE = re.compile(r"`make ([a-z][a-z-]*)")
+FAULTS = ROOT / "tests" / "mutants"
 TEST = re.compile(r"`([\w./-]+\.(?:py|sol))::(\w+)`")
 
 
@@ -100,6 +101,18 @@ def check_tests(text: str) -> list[str]:
     return wrong
 
 
+def check_faults() -> list[str]:
+    """The test that a checked-in fault names must exist, or the fault would be caught by nothing."""
+    wrong = []
+    for path in sorted(FAULTS.glob("*.patch")):
+        line = re.search(r"^Test: (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        named = re.findall(r"[\w./-]+\.(?:py|sol)(?:::\w+)?", line[1]) if line else []
+        found = check_tests(" ".join(f"`{name}`" for name in named if "::" in name)) if named else ["names no test"]
+        found += [f"{name} does not exist" for name in named if not (ROOT / name.split("::")[0]).is_file()]
+        wrong += [f"{path.name}: {what}" for what in found]
+    return wrong
+
+
 def check_glossary(text: str) -> list[str]:
     """Words are unique and sorted, so that one idea has one word and it can be found."""
     words = re.findall(r"^\| \*\*(.+?)\*\* \|", text, re.MULTILINE)
@@ -132,6 +145,8 @@ def main(argv: list[str]) -> int:
                 wrong.append("a generated block is stale: run `make docs`")
         if ERRORS.search(text):
             wrong += function_table.stale()
+        if path.name == "mutants.md":
+            wrong += check_faults()
         if path.name == "glossary.md":
             wrong += check_glossary(text)
         if path.parent.name == "adr" and path.name[:4].isdigit():

@@ -4,7 +4,8 @@
     python tools/recompute.py demo.json
 
 Nothing of the project's actors, demo, index or protocol is used: calls and events are encoded here, objects are read as
-files and hashed here. Of the project only the stock PyTorch module is loaded, with the weights that the chain names.
+files and hashed here. It is one file, so that a stranger can read all of it before running it. Of the project only the
+stock PyTorch module is loaded, with the weights that the chain names.
 Not recomputed, because no chain knows them: CPU and wall seconds, memory, multiplier. Exit code 1 on any difference.
 """
 

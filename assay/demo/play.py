@@ -20,7 +20,7 @@ from assay.demo.lines import line
 from assay.demo.meter import Meter
 from assay.demo.stage import Player, Stage
 from assay.ledger.chain import Chain
-from assay.ledger.heartbeat import Activity, Heartbeat, is_at_rest, read_heartbeats
+from assay.ledger.heartbeat import Heartbeat, is_at_rest, read_heartbeats
 from assay.ledger.index import Index
 from assay.ledger.node import Node
 from assay.ledger.process import stop
@@ -208,8 +208,6 @@ def watch(scene: Scene) -> None:
             beats = read_heartbeats(scene.store, scene.run.address)
             book(scene, beats)
             _check_alive(scene)
-            if any(beat.activity is Activity.BUSY for beat in beats.values()):
-                last_change = now
             rested = (rested or now) if is_over(scene, beats) else None
             # Strangers end what they began, if they do not take forever over it.
             if rested is not None and (not keeper.strangers_work or now - rested > STRANGER_LIMIT_S):
@@ -219,6 +217,8 @@ def watch(scene: Scene) -> None:
             scene.meter.weigh(pids(scene))
         if keeper.tick() is None:
             time.sleep(POLL_S)
+        if keeper.is_anyone_busy:
+            last_change = now
         if now - last_change > STUCK_AFTER_S:
             raise DeadlineError(
                 f"Nothing has happened for {STUCK_AFTER_S:g} s.",

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from assay.engine import state_io
 from assay.engine.dtypes import TORCH
+from assay.ledger.objects import MAX_PROGRAM_BYTES
 from assay.programs.capture import CapturedRecipe
 from assay.protocol.errors import ConfigError, UsageError
 from assay.protocol.program import Program
@@ -61,14 +62,16 @@ def write_capture(captured: CapturedRecipe, file: Path, *, with_state: bool = Tr
 def read_program(file: Path) -> Program:
     """The program in a file. Raises ConfigError (FileUnreadable), MalformedError."""
     try:
-        data = file.read_bytes()
+        with file.open("rb") as stream:
+            # One byte more than any program has: what is longer is refused by its length, whatever the file is.
+            data = stream.read(MAX_PROGRAM_BYTES + 1)
     except OSError as error:
         raise ConfigError(
             f"{file} cannot be read ({error.strerror}).",
             code="FileUnreadable",
             remedy="Name a file that `assay program capture` wrote.",
         ) from None
-    return decode_program(data)
+    return decode_program(data, MAX_PROGRAM_BYTES)
 
 
 def read_report(file: Path, program: Program) -> dict[str, Any] | None:

@@ -82,10 +82,12 @@ def test_a_stranger_that_stays_busy_is_waited_for_and_then_given_up(world: World
         heart.say(head.number, Activity.IDLE, head.timestamp + 900)
         other.say(head.number, Activity.BUSY, None, f"train {second}")
         assert keeper.tick() is None
+        assert keeper.is_anyone_busy
     world.clock.now = STRANGER_LIMIT_S + 2
     heart.say(head.number, Activity.IDLE, head.timestamp + 900)
     other.say(head.number, Activity.BUSY, None, "train on")
     assert keeper.tick() == head.timestamp + 900
+    assert not keeper.is_anyone_busy
 
 
 def test_a_silent_stranger_holds_nobody_up_but_a_silent_child_does(world: World) -> None:
@@ -94,8 +96,10 @@ def test_a_silent_stranger_holds_nobody_up_but_a_silent_child_does(world: World)
     heart.say(head.number, Activity.IDLE, head.timestamp + 900)
     other.say(head.number, Activity.BUSY, None, "train")
     assert keeper.tick() is None
+    assert keeper.is_anyone_busy
     world.clock.now = 7.0
     assert keeper.tick() is None  # the child is silent as well
+    assert not keeper.is_anyone_busy  # a message of the dead hides no standstill
     heart.say(head.number, Activity.IDLE, head.timestamp + 900)
     assert keeper.tick() == head.timestamp + 900
 

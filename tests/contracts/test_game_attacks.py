@@ -22,7 +22,7 @@ from assay.protocol.tensors import TensorSpec
 from assay.protocol.trace import Trace
 from assay.protocol.types import Address, Digest, DType
 from assay.protocol.words import canonical, from_bytes
-from tests.contracts.game_chain import Twin
+from tests.contracts.battles import HONEST, LIAR, fresh
 from tests.contracts.harness import Reverted
 from tests.games import (
     ETHER,
@@ -30,7 +30,6 @@ from tests.games import (
     Player,
     address,
     bound_of,
-    config,
     flip,
     honest_trace,
     lie_at,
@@ -39,13 +38,6 @@ from tests.games import (
     try_move,
 )
 from tests.programs import F32, Example, binary, counting, every_family
-
-LIAR, HONEST = address("liar"), address("honest")
-
-
-def fresh(example: Example, arity: int = 4, bond: int = 640 * ETHER) -> Twin:
-    """A world of its own on contract and model."""
-    return Twin(example.program, config(arity, bond))
 
 
 def players(defends: Trace, challenges: Trace, arity: int = 4) -> tuple[Player, Player]:

@@ -11,8 +11,8 @@ from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.digests import state_digest
 from assay.protocol.types import Digest, Round, Seat
 from tests.contracts.world import ETHER
-from tests.ledger.play import mark
 from tests.ledger.strangers import CHEATING_SOLVERS, HONEST_SOLVERS, HONEST_VERIFIERS, STRANGER, Strangers
+from tests.ledger.truth import mark
 
 CHEAT, SECOND_CHEAT = CHEATING_SOLVERS
 W = 100 * ETHER

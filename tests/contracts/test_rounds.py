@@ -12,7 +12,6 @@ from assay.protocol.digests import state_digest
 from assay.protocol.types import Digest, Round, Seat
 from tests.contracts.conftest import strangers_on
 from tests.contracts.world import ETHER, World
-from tests.ledger.play import Work, do_work, mark
 from tests.ledger.strangers import (
     CHEATING_SOLVERS,
     HONEST_SOLVERS,
@@ -21,6 +20,7 @@ from tests.ledger.strangers import (
     STRANGER,
     Strangers,
 )
+from tests.ledger.truth import Work, do_work, mark
 
 SOLVER, CHEAT = HONEST_SOLVERS[0], CHEATING_SOLVERS[0]
 S = 60 * ETHER

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from assay.engine.executor import usable_natives
 from assay.engine.native import build
 from assay.engine.native.library import allowed_levels, native, processor_flags
 
@@ -61,6 +62,17 @@ def test_without_a_compiler_nothing_is_built_and_nothing_raised(tmp_path: Path, 
     monkeypatch.setattr(build, "_FOLDER", folder)
     monkeypatch.setenv("CC", "no-such-compiler")
     assert build.build(["unit"]) == ["no C compiler was found"]
+
+
+@pytest.mark.skipif(build.compiler() is None, reason="no C compiler is here")
+def test_where_a_compiler_is_the_kernels_are_built_and_pass_their_self_test():
+    """Else every test of them would be skipped, and nobody would notice."""
+    if os.environ.get("ASSAY_NATIVE") == "off":
+        pytest.skip("ASSAY_NATIVE=off")
+    natives, reason = usable_natives()
+    assert natives is not None, reason
+    assert natives.products is not None
+    assert {unit: native(unit).reason for unit in build.units()} == dict.fromkeys(build.units(), "")
 
 
 @pytest.mark.skipif(build.compiler() is None, reason="no C compiler is here")

@@ -16,7 +16,6 @@ from assay.protocol.charter import SEATS
 from assay.protocol.digests import ZERO
 from assay.protocol.types import Round, Seat
 from tests.contracts.world import ETHER
-from tests.ledger.play import do_work, mark
 from tests.ledger.strangers import (
     CHEATING_SOLVERS,
     DISHONEST,
@@ -28,6 +27,7 @@ from tests.ledger.strangers import (
     STRANGER,
     Strangers,
 )
+from tests.ledger.truth import do_work, mark
 
 anybody = st.sampled_from(range(PEOPLE))
 dishonest = st.sampled_from(DISHONEST)

@@ -18,58 +18,12 @@ from assay.ledger.bls import BlsKey, verify_draw, verify_possession
 from assay.ledger.model import Ledger, ids
 from assay.ledger.model.types import Leaf, Role
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef, attestation_root
-from assay.protocol.digests import ZERO, keccak, state_digest
+from assay.protocol.digests import ZERO, keccak
 from assay.protocol.draws import Purpose
 from assay.protocol.errors import AssayError
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from tests.contracts.world import Rejected, World
-
-
-def mark(label: str, *parts: bytes) -> Digest:
-    """A digest that nobody finds by chance."""
-    return Digest(keccak(label.encode() + b"".join(parts)))
-
-
-# --- truth
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a solver commits: n+1 roots, list roots of the last, update list."""
-
-    roots: tuple[Digest, ...]
-    end_lists: tuple[Digest, Digest, Digest]
-    update: Digest
-
-
-def true_lists(x: Digest) -> tuple[Digest, Digest, Digest]:
-    """The list roots of the true end of an interval from x."""
-    return mark("parameters", x), mark("optimizer", x), mark("scalars", x)
-
-
-def true_end(x: Digest, kind: ClaimKind) -> Digest:
-    """The true Y of a claim of this kind from X."""
-    if kind is ClaimKind.UPDATE:
-        return state_digest((mark("update", x),))
-    return state_digest(true_lists(x))
-
-
-def do_work(start: Digest, parameters: Digest, intervals: int, lie: int | None) -> Work:
-    """Work from s_0, with a lie in one duty and everything after it consistent."""
-    roots, lists = [start], true_lists(start)
-    for j in range(intervals):
-        x = roots[-1]
-        lists = true_lists(mark("lie", x)) if lie == j else true_lists(x)
-        roots.append(state_digest(lists))
-    x = state_digest((parameters, lists[0]))
-    update = mark("update", x if lie != intervals else mark("lie", x))
-    return Work(tuple(roots), lists, update)
-
-
-def true_outer(x: Digest, mask: int, base: tuple[Digest, Digest]) -> tuple[Digest, Digest]:
-    """Parameters and momentum lists after an outer step; nothing included, nothing changed."""
-    return (mark("outer parameters", x), mark("outer momentum", x)) if mask else base
-
+from tests.ledger.truth import Work, do_work, mark, true_end, true_outer
 
 # --- calls
 

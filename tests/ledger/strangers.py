@@ -15,7 +15,8 @@ from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef
 from assay.protocol.digests import ZERO
 from assay.protocol.types import Address, Digest, Round, Seat
 from tests.contracts.world import ETHER, START, World, charter
-from tests.ledger.play import Play, do_work, mark, true_end, true_outer, wealth
+from tests.ledger.play import Play, wealth
+from tests.ledger.truth import do_work, mark, true_end, true_outer
 
 PEOPLE = 12
 SPONSOR = 0
