@@ -1,13 +1,16 @@
 """The trace of a run by re-execution: what a player of a game is asked for, without ever storing a whole trace.
 
-Kept are the start, the slot roots after each step, as many states between steps as fit a limit, the node roots of the
-step last asked about and the values of few nodes. Everything else is computed again when it is asked for.
+Kept are the start, the slot roots after each step, states at equal distances as fit a limit and the one last computed,
+the node roots of the step last asked about and the values of few nodes. Everything else is computed again when it is
+asked for: the steps from the nearest state, and of the last step no more than the nodes up to the one asked for.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -19,6 +22,7 @@ from assay.engine.state_io import (
     from_lists_of_bytes,
     input_specs,
     output_specs,
+    root_of,
     tensor_from_bytes,
     to_lists_of_bytes,
 )
@@ -31,10 +35,15 @@ from assay.protocol.trace import SlotTamper, Tamper
 from assay.protocol.types import Digest
 
 MAX_STATE_BYTES = 1 << 28
-"""Bytes of states between steps that a trace keeps; beyond them it runs again from the start."""
+"""Bytes of states that a trace keeps beside the start and the one last computed; where more would not fit, every other
+one is dropped."""
 
 MAX_NODE_BYTES = 1 << 26
 """Bytes of node values that a trace keeps; those of one question are always kept."""
+
+
+class _Seen(Exception):
+    """Every node that was asked for has been seen; the rest of the step is of no use."""
 
 
 class TorchTrace:
@@ -67,6 +76,8 @@ class TorchTrace:
         self._ins, self._outs = input_specs(self._program), output_specs(self._program)
         start = _as_bytes(state)
         self._states: dict[int, ListBytes] = {0: start}
+        self._stride = 1
+        self._last: tuple[int, ListBytes] = (0, start)
         self._slot_roots: list[SlotLists] = [self._roots_of(start, 0, None)]
         self._prefix: tuple[int, PrefixTree, tuple[Digest, ...]] | None = None
         self._nodes: OrderedDict[tuple[int, int], bytes] = OrderedDict()
@@ -80,6 +91,14 @@ class TorchTrace:
     def steps(self) -> int:
         """See Trace."""
         return self._count
+
+    @property
+    def bytes_kept(self) -> int:
+        """What is held now: states, node roots, values of nodes."""
+        states = [*self._states.values(), self._last[1]]
+        datas = {id(data): len(data) for lists in states for part in lists for data in part}
+        roots = 32 * len(self._prefix[2]) if self._prefix else 0
+        return sum(datas.values()) + roots + sum(map(len, self._nodes.values()))
 
     def state_root(self, t: int) -> Digest:
         """See Trace."""
@@ -99,8 +118,9 @@ class TorchTrace:
 
     def state_bytes(self, t: int) -> ListBytes:
         """The bytes of state t, computed again from the nearest state that is kept."""
-        at = max(k for k in self._states if k <= t)
-        state = self._states[at]
+        known = {**self._states, self._last[0]: self._last[1]}
+        at = max(k for k in known if k <= t)
+        state = known[at]
         while at < t:
             at += 1
             state = self._advance(at, state)
@@ -124,11 +144,14 @@ class TorchTrace:
             wanted = {k, *reads(self._program.nodes[k])}
             found: dict[int, bytes] = {}
 
-            def keep(node: int, data: Callable[[], bytes]) -> None:
+            def keep(node: int, value: Tensor, step: _Step) -> None:
                 if node in wanted:
-                    found[node] = data()
+                    found[node] = step.bytes_of(node, value)
+                if len(found) == len(wanted):
+                    raise _Seen
 
-            self._run(t, self.state_bytes(t - 1), keep)
+            with suppress(_Seen):
+                self._run(t, self.state_bytes(t - 1), keep)
             for node, data in found.items():
                 self._nodes[t, node] = data
             while len(self._nodes) > len(found) and sum(map(len, self._nodes.values())) > MAX_NODE_BYTES:
@@ -143,15 +166,35 @@ class TorchTrace:
         return self._slot_roots[t]
 
     def _advance(self, t: int, state: ListBytes) -> ListBytes:
-        """State t from state t-1; its roots are noted, and the state itself is kept while states fit the limit."""
-        after = self._run(t, state)
+        """State t from state t-1; its roots are noted."""
+        step, results = self._run(t, state)
+        after, k = [], len(self._program.nodes) - sum(self._program.outputs)
+        for number, part in enumerate(results):
+            datas = [step.bytes_of(k + index, value) for index, value in enumerate(part)]
+            if self._tamper_slot is not None:
+                datas = [self._tamper_slot(t, number, index, data) for index, data in enumerate(datas)]
+            after.append(tuple(datas))
+            k += len(part)
         if len(self._slot_roots) == t:
-            self._slot_roots.append(self._roots_of(after, t, state))
-        kept = {id(data): len(data) for lists in self._states.values() for part in lists for data in part}
-        new = sum(len(data) for part in after for data in part if id(data) not in kept)
-        if sum(kept.values()) + new <= MAX_STATE_BYTES:
-            self._states[t] = after
-        return after
+            self._slot_roots.append(self._roots_of(tuple(after), t, state))
+        self._last = t, tuple(after)
+        self._keep(t, self._last[1])
+        return self._last[1]
+
+    def _keep(self, t: int, state: ListBytes) -> None:
+        """Keeps the states at multiples of a stride, which doubles when they would not fit."""
+        if t % self._stride:
+            return
+        self._states[t] = state
+        while len(self._states) > 1 and self._size_of_states() > MAX_STATE_BYTES:
+            self._stride *= 2
+            self._states = {k: kept for k, kept in self._states.items() if k % self._stride == 0}
+
+    def _size_of_states(self) -> int:
+        """Bytes of the states that are kept, without the start; slots that are passed on are there once."""
+        start = {id(data) for part in self._states[0] for data in part}
+        found = {id(data): len(data) for lists in self._states.values() for part in lists for data in part}
+        return sum(size for key, size in found.items() if key not in start)
 
     def _roots_of(self, state: ListBytes, t: int, before: ListBytes | None) -> SlotLists:
         """The slot roots of state t; a slot whose bytes were passed through keeps its root."""
@@ -171,61 +214,63 @@ class TorchTrace:
             slots = [root for part in self._slots(t - 1) for root in part]
             specs, nodes = self._program.specs, self._program.nodes
 
-            def hash_node(k: int, data: Callable[[], bytes]) -> None:
+            def hash_node(k: int, value: Tensor, step: _Step) -> None:
                 node = nodes[k]
-                if self._tamper is None and isinstance(node, Input):
+                if k in step.altered:
+                    roots.append(tensor_root(specs[k], step.altered[k]))
+                elif isinstance(node, Input):
                     roots.append(slots[k])
-                elif self._tamper is None and isinstance(node, Output):
+                elif isinstance(node, Output):
                     roots.append(roots[node.node])
                 else:
-                    roots.append(tensor_root(specs[k], data()))
+                    roots.append(root_of(value))
 
             self._run(t, self.state_bytes(t - 1), hash_node)
             self._prefix = t, PrefixTree(roots), tuple(roots)
         return self._prefix[1], self._prefix[2]
 
-    def _run(
-        self, t: int, state: ListBytes, see: Callable[[int, Callable[[], bytes]], None] | None = None
-    ) -> ListBytes:
-        """Run step t from a state's bytes; `see` gets every node and a way to its claimed bytes. Returns state t."""
-        inputs = from_lists_of_bytes(self._ins, state)
-        flat = [data for part in state for data in part]
-        altered: dict[int, bytes] = {}
+    def _run(self, t: int, state: ListBytes, see: See | None = None) -> tuple[_Step, list[list[Tensor]]]:
+        """Run step t from a state's bytes; `see` gets every node as later ones read it. Returns the outputs too."""
+        step = _Step(self._program, [data for part in state for data in part], {})
         tamper = self._tamper
         touches = getattr(tamper, "touches", lambda _t, _k: True)
-
-        def claimed(k: int, value: Tensor) -> bytes:
-            node = self._program.nodes[k]
-            source = node.node if isinstance(node, Output) else k
-            if source in altered:
-                return altered[source]
-            # Slots are taken as they came, canonical or not; what is computed is stored canonically.
-            return flat[source] if source < len(flat) else to_bytes(value)
+        lies = tamper is not None and any(touches(t, k) for k in range(len(self._program.nodes)))
 
         def hook(k: int, value: Tensor) -> Tensor:
-            if tamper is not None and touches(t, k):
-                honest = claimed(k, value)
+            if lies and tamper is not None and touches(t, k):
+                honest = step.bytes_of(k, value)
                 lie = tamper(t, k, honest)
                 if lie != honest:
                     value = tensor_from_bytes(self._program.specs[k], lie)
-                    altered[k] = lie
+                    step.altered[k] = lie
             if see is not None:
-                see(k, lambda: altered.get(k) or claimed(k, value))
+                see(k, value, step)
             return value
 
-        results = self._executor.run(inputs, hook if see is not None or tamper is not None else None)
-        first = len(self._program.nodes) - sum(self._program.outputs)
-        after, k = [], first
-        for number, part in enumerate(results):
-            datas = []
-            for index, value in enumerate(part):
-                data = altered.get(k) or claimed(k, value)
-                if self._tamper_slot is not None:
-                    data = self._tamper_slot(t, number, index, data)
-                datas.append(data)
-                k += 1
-            after.append(tuple(datas))
-        return tuple(after)
+        inputs = from_lists_of_bytes(self._ins, state)
+        return step, self._executor.run(inputs, hook if see is not None or lies else None)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One step under way. slots: the bytes of X, in the order of its nodes; altered: nodes whose claimed bytes lie."""
+
+    program: Program
+    slots: list[bytes]
+    altered: dict[int, bytes]
+
+    def bytes_of(self, k: int, value: Tensor) -> bytes:
+        """The bytes that node k's value is claimed to have."""
+        node = self.program.nodes[k]
+        source = node.node if isinstance(node, Output) and k not in self.altered else k
+        if source in self.altered:
+            return self.altered[source]
+        # Slots are taken as they came, canonical or not; what is computed is stored canonically.
+        return self.slots[source] if source < len(self.slots) else to_bytes(value)
+
+
+See = Callable[[int, Tensor, _Step], None]
+"""Shown every node of a step: its number, the value that later nodes read, the step."""
 
 
 def _as_bytes(state: Sequence[Sequence[Tensor]] | ListBytes) -> ListBytes:

@@ -91,9 +91,11 @@ def _run(
     return to_lists_of_bytes(tensors)
 
 
-def _hook(program: Program, tamper: Tamper, t: int) -> Callable[[int, Tensor], Tensor]:
-    """A tamper function on bytes as a hook on tensors."""
+def _hook(program: Program, tamper: Tamper, t: int) -> Callable[[int, Tensor], Tensor] | None:
+    """A tamper function on bytes as a hook on tensors; None where it touches nothing in this step."""
     touches = getattr(tamper, "touches", None)
+    if touches is not None and not any(touches(t, k) for k in range(len(program.nodes))):
+        return None
 
     def hook(k: int, value: Tensor) -> Tensor:
         if touches is not None and not touches(t, k):

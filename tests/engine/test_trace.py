@@ -12,8 +12,9 @@ from assay.engine.trace import TorchTrace
 from assay.protocol.errors import InvariantError
 from assay.protocol.nodes import Family
 from assay.protocol.trace import ReferenceTrace, flip_bit
+from assay.solver.cheats import Lie
 from tests.engine.helpers import tensors_of
-from tests.programs import Example, all_examples, every_family, mlp_step
+from tests.programs import Example, all_examples, counting, every_family, mlp_step
 
 STEPS = 3
 
@@ -123,3 +124,57 @@ def test_several_steps_need_a_program_whose_end_is_a_start():
     with pytest.raises(InvariantError) as caught:
         TorchTrace(program, [[torch.zeros(2)]], 2)
     assert caught.value.code == "NotIterable"
+
+
+class Counted(Executor):
+    """Counts the steps that it runs, and the nodes that somebody watched in the last one."""
+
+    steps = 0
+    seen = 0
+
+    def run(self, inputs, hook=None):
+        self.steps, self.seen = self.steps + 1, 0
+
+        def counting(k, value):
+            self.seen += 1
+            return hook(k, value)
+
+        return super().run(inputs, hook and counting)
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(0, [0]), (3, [0, 4, 8]), (8, [0, 2, 4, 6, 8]), (99, list(range(10)))])
+def test_states_are_kept_at_equal_distances_and_every_step_is_run_once_for_the_roots(
+    limit: int, kept: list[int], monkeypatch: pytest.MonkeyPatch
+):
+    example = counting()
+    monkeypatch.setattr("assay.engine.trace.MAX_STATE_BYTES", limit * len(example.state[0][0]))
+    executor, truth = Counted(example.program), example.trace(9)
+    trace = TorchTrace(executor, example.state, 9)
+    assert trace.state_root(9) == truth.state_root(9)
+    assert executor.steps == 9
+    assert sorted(trace._states) == kept
+    assert trace.bytes_kept == (len(kept) + (9 not in kept)) * len(example.state[0][0])
+    assert trace.node_bytes(8, 1) == truth.node_bytes(8, 1)
+    assert executor.steps == 9 + 8 - max(k for k in kept if k <= 7)
+    assert trace.prefix_root(8, 2) == truth.prefix_root(8, 2)
+    assert executor.steps == 9 + 9 - max(k for k in kept if k <= 7), "the state before the step is still there"
+
+
+def test_of_a_disputed_step_no_node_is_run_after_the_one_asked_for():
+    example = every_family()
+    executor = Counted(example.program)
+    trace = TorchTrace(executor, example.state, 1)
+    for k in (0, 20, len(example.program.nodes) - 1):
+        assert trace.node_bytes(1, k) == example.trace().node_bytes(1, k)
+        assert executor.seen == k + 1
+        trace._nodes.clear()
+
+
+def test_a_step_that_a_liar_leaves_alone_is_run_unwatched():
+    example = counting()
+    executor = Counted(example.program)
+    tamper = Lie({(2, 2): lambda data: bytes(len(data))})
+    trace = TorchTrace(executor, example.state, 3, tamper)
+    seen = [trace.state_root(t) and executor.seen for t in range(1, 4)]
+    assert seen == [0, len(example.program.nodes), 0]
+    assert trace.state_root(3) == example.trace(3, tamper).state_root(3)
