@@ -11,6 +11,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("assay", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("assay")
 
+# As the `assay` command does, before torch is loaded: tests share the cores, and must not spin while they wait.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that: tests of Ctrl-C would wait for ever.
 with contextlib.suppress(ValueError):  # not the main thread: then whoever started this process has done it
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
