@@ -1,7 +1,7 @@
 """Every scalar operation on floats: contract = reference = an independent oracle, on the same vectors.
 
 The oracle is Berkeley SoftFloat (softfloatpy) for what IEEE 754 defines, and Python's exact integers and binary64 for
-the rest. `make vectors` takes 20,000 vectors per operation, the gate a fixed subset.
+the rest. `make vectors` takes 100,000 vectors per operation, the gate a fixed subset.
 """
 
 import math
