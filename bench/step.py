@@ -6,13 +6,18 @@ in which each side runs once, of processor time: other work on the machine distu
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import multiprocessing
 import re
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import torch
@@ -24,6 +29,7 @@ from assay.engine.capture import capture
 from assay.engine.executor import Executor, Kind, usable_natives
 from assay.programs.capture import tier_of
 from assay.protocol.program import Program
+from assay.protocol.programfile import decode_program, encode_program
 from assay.training.recipe import RecipeStep
 from assay.training.state import Lists
 
@@ -49,7 +55,7 @@ class Side:
 class Row:
     """One model, one tier, one executor, over eager f32.
 
-    time_ratio: median of rounds. memory_ratio: growth of a process from its size after imports to the peak of a step.
+    time_ratio: median of rounds. memory_ratio: growth of a process to the peak of a step, see `growth`.
     hash_share: one state root per INTERVAL steps, as a share of their time. Times in milliseconds of processor time.
     """
 
@@ -77,13 +83,17 @@ def _shapes(state: Lists) -> list[list[str]]:
     return [[f"{t.dtype} {list(t.shape)}" for t in part] for part in state]
 
 
+def start_of(model: str, tier: str) -> tuple[Program, Lists]:
+    """The program of one step and the state before the first: what whoever takes part in a run is given."""
+    return program_of(model, tier), RecipeStep(recipe_of(model)).state(key=(1, 2))
+
+
 class Exact:
     """A side that runs a program, state after state."""
 
-    def __init__(self, model: str, tier: str, kind: str) -> None:
-        self.program = program_of(model, tier)
-        self.executor = Executor(self.program, kind=Kind(kind))
-        self.state: Lists = RecipeStep(recipe_of(model)).state(key=(1, 2))
+    def __init__(self, program: Program, state: Lists, kind: str) -> None:
+        self.program, self.state = program, state
+        self.executor = Executor(program, kind=Kind(kind))
 
     def __call__(self) -> None:
         """One step."""
@@ -120,9 +130,13 @@ class Eager:
 
 def side_of(model: str, side: Side) -> Callable[[], None]:
     """The step of a side, ready to be called again and again."""
-    if side.executor in (EAGER, DETERMINISTIC):
+    if _is_eager(side):
         return Eager(model, is_deterministic=side.executor == DETERMINISTIC)
-    return Exact(model, side.tier, side.executor)
+    return Exact(*start_of(model, side.tier), side.executor)
+
+
+def _is_eager(side: Side) -> bool:
+    return side.executor in (EAGER, DETERMINISTIC)
 
 
 def alternate(sides: Sequence[Callable[[], object]], seconds: float, least: int = 5) -> list[list[float]]:
@@ -180,19 +194,32 @@ def measure(model: str, sides: Sequence[Side], *, seconds: float, threads: int, 
 
 
 def growth(model: str, side: Side, threads: int) -> int | None:
-    """Bytes by which a process of its own grows until the peak of a warm step; None where Linux does not say."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_growth_here, (model, side, threads))
+    """Bytes by which a process of its own grows until the peak of a warm step; None where Linux does not say.
+
+    From its size when everything is imported that either side needs: stock optimizers import a compiler. An exact side
+    starts from program and state, since capture is no part of a step; an eager one builds its module.
+    """
+    spawning = multiprocessing.get_context("spawn")
+    # Unlike multiprocessing's own pool, this one ends when its process does.
+    with TemporaryDirectory() as folder, ProcessPoolExecutor(1, spawning) as pool:
+        start = None if _is_eager(side) else Path(folder) / "start"
+        if start is not None:
+            program, state = start_of(model, side.tier)
+            torch.save([encode_program(program), *state], start)
+        return pool.submit(_growth_here, model, side, threads, start).result()
 
 
-def _growth_here(model: str, side: Side, threads: int) -> int | None:
+def _growth_here(model: str, side: Side, threads: int, start: Path | None) -> int | None:
     torch.set_num_threads(threads)
+    recipe_of(model)
+    _give_back()
     before = _kilobytes("VmRSS")
-    step = side_of(model, side)
+    step = side_of(model, side) if start is None else _read(start, side.executor)
     for _ in range(WARM):
         step()
+    _give_back()
     try:
-        # 5 resets the peak (proc(5)): what building and capturing took is not a step's.
+        # 5 resets the peak (proc(5)): what building took is not a step's.
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         return None
@@ -200,6 +227,18 @@ def _growth_here(model: str, side: Side, threads: int) -> int | None:
         step()
     after = _kilobytes("VmHWM")
     return None if before is None or after is None else (after - before) * 1024
+
+
+def _read(start: Path, kind: str) -> Exact:
+    program, *state = torch.load(start)
+    return Exact(decode_program(program), tuple(state), kind)
+
+
+def _give_back() -> None:
+    """Returns memory to the system that nothing holds any more, so that it is not taken for what a step needs."""
+    gc.collect()
+    with suppress(AttributeError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _kilobytes(name: str) -> int | None:

@@ -132,16 +132,17 @@ class NativeProduct:
         self.own = own
         self._a, self._b, self._arranged, self._check, self._due = a, b, arranged, check, due
 
-    def __call__(self, values: list[Tensor]) -> Tensor:
-        """The node's value."""
+    def __call__(self, values: list[Tensor], out: Tensor | None = None) -> Tensor:
+        """The node's value; in `out` (f32 of its dims, contiguous) if given."""
         if self._check is None or not self._due():
-            return self.own.run(values)
+            return self.own.run(values, out)
         if isinstance(self._check, ProductCheck) and checker() is not None:
-            return self._check.native(self.own, values)
+            return self._check.native(self.own, values, out)
         s = self.own.sums(values)
         (qa, ea, _), (qb, eb, _) = self._a.quantized(values), self._b.quantized(values)
         self._check(qa, qb, s)
-        return self._arranged(_finished(self._a, self._b, ea, eb, s))
+        result = self._arranged(_finished(self._a, self._b, ea, eb, s))
+        return result if out is None else out.copy_(result)
 
 
 def _groups(node: Dot) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:

@@ -72,13 +72,13 @@ class ProductCheck:
         """By stock torch, see `ProductWatch.check`."""
         self.watch.check(self.node, qa, qb, s)
 
-    def native(self, own: NativeDot, values: list[Tensor]) -> Tensor:
-        """The node's value, rounded from sums that pass.
+    def native(self, own: NativeDot, values: list[Tensor], out: Tensor | None = None) -> Tensor:
+        """The node's value, rounded from sums that pass; in `out` if given.
 
         Raises:
             InvariantError: HardwareFault, the product is wrong.
         """
-        value = own.checked(values, self.watch.key(self.node))
+        value = own.checked(values, self.watch.key(self.node), out)
         if value is None:
             raise fault(self.node)
         return value

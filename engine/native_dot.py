@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 from pathlib import Path
 from threading import local
@@ -41,6 +41,9 @@ _PANEL, _RED_BLOCK = 16, 64
 
 _ONE_THREAD = 1 << 19
 """Products of fewer multiplications (about 10 us) are not worth a second thread."""
+
+_CHECKED_AT_ONCE = 1 << 19
+"""Sums (f64) that a check holds at a time: all those of a large product would be 5 % of the memory of a step."""
 
 _integer, _pointer = ctypes.c_int64, ctypes.c_void_p
 
@@ -196,9 +199,9 @@ class NativeDot:
         assert function is not None
         return function, self._address, self._sources, self._threaded
 
-    def run(self, values: list[Tensor]) -> Tensor:
-        """The node's value."""
-        out = torch.empty(self._dims)
+    def run(self, values: list[Tensor], out: Tensor | None = None) -> Tensor:
+        """The node's value; in `out` (f32 of the node's dims, contiguous) if given."""
+        out = torch.empty(self._dims) if out is None else out
         self._call(values, out.data_ptr(), 0)
         return out
 
@@ -208,10 +211,10 @@ class NativeDot:
         self._call(values, 0, raw.data_ptr())
         return raw.transpose(1, 2) if self._flipped else raw
 
-    def checked(self, values: list[Tensor], key: tuple[int, int]) -> Tensor | None:
-        """The node's value from sums that pass Freivalds' check; None when they do not.
+    def checked(self, values: list[Tensor], key: tuple[int, int], out: Tensor | None = None) -> Tensor | None:
+        """The node's value from sums that pass Freivalds' check, piece by piece; None when they do not.
 
-        key: of the random numbers that weigh the sums, two words.
+        key: of the random numbers that weigh the sums, two words. out: as in `run`; anything after a failure.
 
         Raises:
             LookupError: the kernels of the check are not built.
@@ -219,26 +222,56 @@ class NativeDot:
         check = checker()
         if check is None:
             raise LookupError(native("check").reason)
-        raw, out = _sums_memory(prod(self._sizes)), torch.empty(self._dims)
-        self._call(values, 0, raw.data_ptr())
-        a, ea, b, eb = self._operands(values)
-        pointers = [t.data_ptr() for t in (a, ea, b, eb, raw)]
+        out = torch.empty(self._dims) if out is None else out
+        operands = [t.data_ptr() for t in self._operands(values)]
         words = (ctypes.c_uint32 * 2)(*key)
-        found = check(self._address, *pointers, ctypes.addressof(words), out.data_ptr())
-        if found == 2:
-            raise MemoryError("There is no memory for the check of a product.")
-        return None if found else out
+        for piece in self._pieces:
+            raw = _sums_memory(piece.batches * piece.m * piece.n)
+            self._call(values, 0, raw.data_ptr(), piece)
+            found = check(ctypes.addressof(piece), *operands, raw.data_ptr(), ctypes.addressof(words), out.data_ptr())
+            if found == 2:
+                raise MemoryError("There is no memory for the check of a product.")
+            if found:
+                return None
+        return out
+
+    @cached_property
+    def _pieces(self) -> list[_Plan]:
+        """The product as products of some batches, or of some rows of one batch."""
+        batches, m, n = self._sizes
+        parts = -(-m * n // _CHECKED_AT_ONCE)
+        rows = m if parts == 1 else -(-m // parts // _PANEL) * _PANEL
+        together = max(1, _CHECKED_AT_ONCE // (m * n))
+        return [
+            self._piece(batch, min(together, batches - batch), row, min(rows, m - row))
+            for batch in range(0, batches, together)
+            for row in range(0, m, rows)
+        ]
+
+    def _piece(self, batch: int, batches: int, row: int, rows: int) -> _Plan:
+        """The plan of some batches and rows: the same tables from another place on; row is a multiple of 16."""
+        part = _Plan.from_buffer_copy(self._plan)
+        word = ctypes.sizeof(_integer)
+        part.batches, part.m = batches, rows
+        part.c_batch += batch * word
+        part.c_row += row * word
+        for side in (part.a, part.b):
+            side.batch += batch * word
+            side.e_batch += batch * word
+        part.a.own += row * word
+        part.a.e_own += row * word
+        part.a.own_kind += row // _PANEL
+        return part
 
     def _operands(self, values: list[Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         a, ea, b, eb = (values[j] for j in self._sources)
         return a, ea.to(torch.int32), b, eb.to(torch.int32)
 
-    def _call(self, values: list[Tensor], out: int, raw: int) -> None:
+    def _call(self, values: list[Tensor], out: int, raw: int, piece: _Plan | None = None) -> None:
         a, ea, b, eb = self._operands(values)
+        plan = self._address if piece is None else ctypes.addressof(piece)
         threads = torch.get_num_threads() if self._threaded else 1
-        failed = self._kernels.run(
-            self._address, a.data_ptr(), ea.data_ptr(), b.data_ptr(), eb.data_ptr(), out, raw, threads
-        )
+        failed = self._kernels.run(plan, a.data_ptr(), ea.data_ptr(), b.data_ptr(), eb.data_ptr(), out, raw, threads)
         if failed:
             raise MemoryError("There is no memory for the packed operands of a product.")
 

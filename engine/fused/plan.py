@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.engine.dot import NativeProduct
 from assay.engine.dtypes import TORCH
 from assay.engine.fused.groups import Group, grouped
 from assay.engine.fused.layout import CGroup, Kernels
@@ -25,6 +26,7 @@ from assay.engine.fused.nodes import Compiled, compile_node, compile_product
 from assay.protocol.errors import InvariantError
 from assay.protocol.nodes import Const, Dot, Input, Output, reads
 from assay.protocol.program import Program
+from assay.protocol.tensors import TensorSpec
 
 Kernel = Callable[[list[Tensor]], Tensor]
 
@@ -61,9 +63,7 @@ class _Arena:
         for k, offset in plan.offsets.items():
             self.table[k] = start + offset
             if k in plan.shown:
-                # Readers of strided views count from the start of a tensor's memory, so each has memory of its own.
-                raw = (ctypes.c_char * specs[k].nbytes).from_address(start + offset)
-                self.values[k] = torch.frombuffer(raw, dtype=TORCH[specs[k].dtype]).view(specs[k].dims)
+                self.values[k] = _over(start + offset, specs[k])
         for k, constant in plan.constants.items():
             self.table[k], self.values[k] = constant.data_ptr(), constant
 
@@ -161,10 +161,11 @@ class Plan:
             raise InvariantError("There is no memory left for a block of rows or a product.", code="OutOfMemory")
 
     def _run_in_python(self, k: int, arena: _Arena) -> None:
-        value = own_memory(self._stock(k)(arena.values))
-        if k in self.compiled:  # it has its place already
-            ctypes.memmove(arena.table[k] or 0, value.data_ptr(), self.program.specs[k].nbytes)
+        kernel, place = self._stock(k), arena.table[k]
+        if k in self.compiled and isinstance(kernel, NativeProduct):  # it has its place already
+            kernel(arena.values, _over(place or 0, self.program.specs[k]))
             return
+        value = own_memory(kernel(arena.values))
         if arena.start <= value.data_ptr() < arena.end:
             value = value.clone()
         arena.values[k], arena.table[k] = value, value.data_ptr()
@@ -247,6 +248,12 @@ class Plan:
         """The last place in the group that reads a value (its own when none does)."""
         nodes = self.program.nodes
         return max((n for n, r in enumerate(group.nodes) if k in reads(nodes[r])), default=group.nodes.index(k))
+
+
+def _over(address: int, spec: TensorSpec) -> Tensor:
+    """A tensor over some memory, as if it were its own: readers of strided views count from the start of it."""
+    raw = (ctypes.c_char * spec.nbytes).from_address(address)
+    return torch.frombuffer(raw, dtype=TORCH[spec.dtype]).view(spec.dims)
 
 
 def own_memory(t: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from typer.testing import CliRunner
 
 from assay.bench.models import MODELS, recipe_of
-from assay.bench.step import Eager, Exact, Side, alternate, growth, measure, program_of
+from assay.bench.step import Eager, Exact, Side, alternate, growth, measure, program_of, start_of
 from assay.cli.bench import app
 from assay.protocol.errors import UsageError
 from assay.training.recipe import RecipeStep
@@ -25,7 +25,7 @@ def test_rounds_alternate_between_sides() -> None:
 
 
 def test_both_sides_train_the_same_model() -> None:
-    eager, exact = Eager(SMALL), Exact(SMALL, "fixed14", "stock")
+    eager, exact = Eager(SMALL), Exact(*start_of(SMALL, "fixed14"), "stock")
     start = RecipeStep(recipe_of(SMALL)).state()[0]
     for a, b in zip(eager._recipe.module.parameters(), start, strict=True):
         assert torch.equal(a, b)

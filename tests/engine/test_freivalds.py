@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.engine import routes
+from assay.engine.dot import NativeProduct
 from assay.engine.executor import Executor, Kind
 from assay.engine.freivalds import ProductWatch
 from assay.engine.lowering.registry import Precision
@@ -107,6 +109,24 @@ def test_the_native_check_passes_whatever_exponents_and_views_a_program_has(seed
 
 
 @needs_native
+@pytest.mark.parametrize(("batches", "m", "n"), [(1, 75, 23), (5, 33, 7), (3, 64, 9)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_pieces_of_a_product_are_the_product(
+    batches: int, m: int, n: int, turned: bool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("assay.engine.native_dot._CHECKED_AT_ONCE", 500)
+    torch.manual_seed(m)
+    x, y = torch.randn(batches, m, 40), torch.randn(batches, 40, n)
+    x[0, 3] = float("nan")
+    program = captured(lambda a, b: ((a @ b).mT.clone() if turned else a @ b, b.sum(2)), x, y).program
+    executor = Executor(program, kind=Kind.FUSED)
+    (product,) = (executor._kernel(k) for k in executor.routes)
+    assert isinstance(product, NativeProduct)
+    assert len(product.own._pieces) >= max(2, batches // 2)
+    assert same_lists(executor.run([[x, y]]), Executor(program, kind=Kind.STOCK).run([[x, y]]))
+
+
+@needs_native
 @pytest.mark.parametrize("change", [1.0, -1.0, 2.0**40])
 def test_one_wrong_sum_stops_the_run(change: float, monkeypatch: pytest.MonkeyPatch):
     x = torch.randn(5, 7)
@@ -114,8 +134,8 @@ def test_one_wrong_sum_stops_the_run(change: float, monkeypatch: pytest.MonkeyPa
     executor.run([[x]])
     original = NativeDot._call
 
-    def call(self: NativeDot, values: list[torch.Tensor], out: int, raw: int) -> None:
-        original(self, values, out, raw)
+    def call(self: NativeDot, values: list[torch.Tensor], out: int, raw: int, *piece: Any) -> None:
+        original(self, values, out, raw, *piece)
         if raw:
             ctypes.c_double.from_address(raw + 8 * 17).value += change
 
