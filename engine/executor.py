@@ -23,6 +23,7 @@ from assay.engine.freivalds import ProductCheck, ProductWatch
 from assay.engine.fused import layout, selftest
 from assay.engine.fused.plan import Plan, own_memory
 from assay.engine.maps import scalar_map
+from assay.engine.native import library
 from assay.engine.reduce import Kernel
 from assay.protocol.errors import InvariantError, UserError
 from assay.protocol.nodes import (
@@ -275,6 +276,17 @@ def usable_natives() -> tuple[Natives | None, str]:
     if wrong:
         return None, f"the native kernels ({nodes.level}) fail their self-test: {wrong}"
     return found, ""
+
+
+def how_programs_run() -> str:
+    """One line for whoever starts programs here: by which executor, and why not by native kernels."""
+    natives, reason = usable_natives()
+    if natives is None:
+        return f"Programs run by stock torch, several times slower than by native kernels: {reason}."
+    said = f"Programs run by native kernels ({natives.nodes.level})"
+    if natives.products is None:
+        return f"{said}, products by stock torch: {library.native(native_dot.UNIT).reason}."
+    return f"{said}."
 
 
 def _exponents(node: Node) -> tuple[int, ...]:

@@ -222,6 +222,9 @@ def _serve(settings: Settings, role: str, make: Callable[[type[Any], Run, tuple[
     # The training framework takes seconds to load; whoever moves chain time waits for those that it knows of.
     with Heart(store, keys.account, run.address, role, time.monotonic).kept_up():
         agent_class = getattr(import_module(f"assay.{role}.agent"), f"{role.capitalize()}Agent")
+        from assay.engine.executor import how_programs_run
+
+        talk.print(how_programs_run(), markup=False, soft_wrap=True)
     make(agent_class, run, (keys, store, folder)).run(stop)
     if signal.SIGINT in received:
         raise typer.Exit(int(ExitCode.INTERRUPTED))

@@ -45,6 +45,7 @@ def demo(
     from assay.demo import play
     from assay.demo.report import judge_model, report
     from assay.demo.show import show
+    from assay.engine.executor import how_programs_run
 
     options = play.Options(
         cheats=tuple(cheat or (Cheat.BIT_FLIP,)),
@@ -59,7 +60,12 @@ def demo(
         from assay.training.data import read_text
 
         read_text(data)  # a file that cannot be used is refused before anything is started
-    say = (lambda text: None) if quiet else (lambda text: talk.print(text, markup=False, soft_wrap=True))
+
+    def say(text: str) -> None:
+        if not quiet:
+            talk.print(text, markup=False, soft_wrap=True)
+
+    say(how_programs_run())
     with play.open_scene(options, say) as scene:
         play.post(scene)
         play.join(scene)

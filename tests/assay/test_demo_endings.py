@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from assay.cli.main import INTERRUPTED
+from assay.engine.executor import how_programs_run
 from assay.protocol.errors import ExitCode
 from tests.assay.demos import END_LIMIT_S, Demo, running, wait_for_nothing
 
@@ -62,6 +63,7 @@ def check_interrupted(folder: Path, moment: str, how: str) -> None:
         left = wait_for_nothing(folder, max(0.0, END_LIMIT_S - (time.monotonic() - begin)))
         took = time.monotonic() - begin
     assert demo.process.returncode == ExitCode.INTERRUPTED
+    assert [line for line in demo.lines if line.startswith("Programs run by")] == [how_programs_run()]
     # One sentence, and it is the last word: no traceback, no failure that only the interruption caused.
     after = demo.lines[next(k for k, line in enumerate(demo.lines) if moment in line) + 1 :]
     assert after[-1] == INTERRUPTED

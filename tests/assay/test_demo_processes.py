@@ -18,6 +18,7 @@ from eth_utils.address import to_checksum_address
 from assay.demo import play
 from assay.demo.cast import Cheat
 from assay.demo.report import Quality, judge_model, report
+from assay.engine.executor import how_programs_run
 from assay.ledger.chain import CALLDATA_CAP, TRANSACTION_GAS_CAP
 from tests.assay.demos import Demo, running, wait_for_nothing
 
@@ -88,6 +89,9 @@ def test_a_flipped_bit_is_caught_by_replay_and_settled_by_the_contract() -> None
         assert all(document["shares"][to_checksum_address(scene.addresses[n])] for n in ("solver-1", "solver-2"))
         assert sum(document["claimed"].values()) <= document["revenue"]
         assert quality.loss_after < quality.loss_before
+        for player in scene.cast.players:
+            said = (scene.stage.logs / f"{player.name}.log").read_text()
+            assert said.count(how_programs_run()) == said.count("Programs run by") == 1, player.name
         _check_money(scene, document, {"solver-bit-flip"})
         assert _check_transactions(scene) > 100
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,8 +15,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from assay.engine.dtypes import to_bytes
-from assay.engine.executor import Executor, Kind
+from assay.engine.executor import Executor, Kind, how_programs_run, usable_natives
 from assay.engine.fused import plan as plan_module
+from assay.engine.native import library
 from assay.protocol.builder import ProgramBuilder, Ref
 from assay.protocol.errors import UserError
 from assay.protocol.program import Program
@@ -234,6 +237,16 @@ def test_the_executor_says_what_it_is_and_why(monkeypatch: pytest.MonkeyPatch):
     assert Executor(example.program).reason == "no C compiler was found"
     with pytest.raises(UserError, match="no C compiler"):
         Executor(example.program, kind=Kind.FUSED)
+
+
+def test_one_line_says_how_programs_run_and_why_not_by_kernels(monkeypatch: pytest.MonkeyPatch):
+    natives, _ = usable_natives()
+    assert natives is not None
+    assert how_programs_run() == f"Programs run by native kernels ({natives.nodes.level})."
+    monkeypatch.setattr(library, "native", lambda unit: library.Native(None, "", f"no {unit}"))
+    for found in ((None, "no C compiler was found"), (replace(natives, products=None), "")):
+        monkeypatch.setattr("assay.engine.executor.usable_natives", lambda found=found: found)
+        assert re.search(r"by stock torch.*: no (C compiler was found|dot)\.$", how_programs_run())
 
 
 def test_nodes_that_stay_with_stock_torch_are_named_with_the_reason():
