@@ -20,6 +20,23 @@ with contextlib.suppress(ValueError):  # not the main thread: then whoever start
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+UNMEASURED = (
+    "tests/contracts/",
+    "tests/actors/test_families.py",
+    "tests/ledger/test_model_",
+    "tests/protocol/test_game_headline.py",
+    "tests/protocol/test_node_vectors.py",
+)
+"""Tests that walk the same lines thousands of times, where looking on costs twice the time of the test itself. The line
+coverage of the others stands for them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(UNMEASURED) or item.get_closest_marker("vectors"):
+            item.add_marker(pytest.mark.no_cover)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fail-on-skip", action="store_true", help="a skipped test is a failed run")
 
