@@ -6,8 +6,10 @@ measured are the transactions as mined.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +26,7 @@ from assay.ledger.node import Node
 from assay.ledger.run import Run
 from assay.ledger.scratch import ScratchDir
 from assay.ledger.store import open_store
-from assay.posting import Prepared, post_run, prepare
+from assay.posting import post_run, prepare
 from assay.protocol.errors import InvariantError
 from assay.protocol.game_state import Outcome, Verdict
 from assay.protocol.game_table import Move, Side
@@ -59,18 +61,32 @@ class Sent:
 class Dispute:
     """A game that was really played. Seconds are processor time of this machine.
 
-    bytes_kept: what the defender's trace held at the end. retrace_s: one step executed again with all its digests;
-    replay_s: the whole claim executed again, roots only.
+    job: the claim's program, X and steps. step: where the node of the verdict is; defended: its bytes as the defender
+    claims them. bytes_kept: what the defender's trace held at the end. replay_s: the whole claim executed again, its
+    state roots only; retrace_s: the disputed step once more with all its digests and the node's bytes;
+    retrace_peak: by how many bytes the process grew meanwhile.
     """
 
-    program: Program
-    steps: int
+    job: Job
+    step: int
+    defended: bytes
     transactions: tuple[Sent, ...]
     levels: int
     verdict: Verdict
     bytes_kept: int
-    retrace_s: float
     replay_s: float
+    retrace_s: float
+    retrace_peak: int
+
+    @property
+    def program(self) -> Program:
+        """The program of the claim."""
+        return self.job.program
+
+    @property
+    def steps(self) -> int:
+        """The steps of the claim."""
+        return self.job.steps
 
 
 class LiesInFamily(Cheat):
@@ -131,7 +147,7 @@ def play(preset: Preset, text: str, family: Family, talk: Talk = lambda _: None)
         try:
             talk("training, auditing, disputing")
             _settle(chain, [verifier, solver], lambda: any(g.is_over for g in verifier.state.games.values()))
-            return _measure(run, prepared, verifier, solver, compute)
+            return _measure(run, verifier, solver, compute)
         finally:
             verifier.close()
             solver.close()
@@ -162,34 +178,56 @@ def _settle(chain: Chain, agents: Sequence[Agent], until: Callable[[], bool]) ->
         raise InvariantError("The dispute does not come to its end.", code="NoVerdict")
 
 
-def _measure(run: Run, prepared: Prepared, verifier: Member, solver: Member, compute: TorchCompute) -> Dispute:
-    game = next(g for _, g in sorted(verifier.state.games.items()) if g.is_over)
-    assert game.verdict is not None and game.verdict.side is Side.DEFENDER
-    if game.verdict.outcome is not Outcome.LEAF:
+def _measure(run: Run, verifier: Member, solver: Member, compute: TorchCompute) -> Dispute:
+    record = next(g for _, g in sorted(verifier.state.games.items()) if g.is_over)
+    assert record.verdict is not None and record.verdict.side is Side.DEFENDER
+    if record.verdict.outcome is not Outcome.LEAF:
         raise InvariantError("The dispute ended by the clock.", code="NoLeaf")
-    hashes = list(dict.fromkeys([game.opened_tx, *(m.tx_hash for m in game.moves)]))
+    hashes = list(dict.fromkeys([record.opened_tx, *(m.tx_hash for m in record.moves)]))
     sent = tuple(_sent(run, h) for h in hashes)
-    pointings = [s for s in sent[1:] if s.function in _BY_CHALLENGER]
-    kept: Any = solver._player()._trace(run.games.game(game.game_id))
-    state = sum(len(d) for lists in kept._states.values() for part in lists for d in part)
-    values = sum(len(data) for data in kept._nodes.values())
-    job = verifier.archive.job(verifier._seen, verifier.duty_of(game.ref, verifier._seen))
-    start = time.process_time()
-    trace = compute.trace(job.program, job.lists, job.steps)
-    trace.state_root(job.steps)
-    replayed = time.process_time()
-    trace.prefix_root(1, 1)
-    traced = time.process_time()
+    game, node = run.games.game(record.game_id), record.verdict.node
+    kept: Any = solver._player()._trace(game)
+    held = kept.bytes_kept
+    job = verifier.archive.job(verifier._seen, verifier.duty_of(record.ref, verifier._seen))
+    step = game.state.step
+    replay_s, retrace_s, peak = _retrace(compute.trace(job.program, job.lists, job.steps), step, node)
     return Dispute(
-        prepared.programs[0],
-        job.steps,
-        sent,
-        len(pointings),
-        game.verdict,
-        state + values,
-        traced - replayed,
-        replayed - start,
+        job=job,
+        step=step,
+        defended=kept.node_bytes(step, node),
+        transactions=sent,
+        levels=sum(s.function in _BY_CHALLENGER for s in sent[1:]),
+        verdict=record.verdict,
+        bytes_kept=held,
+        replay_s=replay_s,
+        retrace_s=retrace_s,
+        retrace_peak=peak,
     )
+
+
+def _retrace(trace: Any, step: int, node: int) -> tuple[float, float, int]:
+    """Processor seconds of the claim's state roots and of one step with all digests and a node; growth in bytes."""
+    before = resident_bytes("VmRSS")
+    forget_peak()
+    start = time.process_time()
+    trace.state_root(trace.steps)
+    trace.state_bytes(step - 1)
+    replayed = time.process_time()
+    trace.prefix_root(step, 1)
+    trace.node_bytes(step, node)
+    return replayed - start, time.process_time() - replayed, resident_bytes("VmHWM") - before
+
+
+def resident_bytes(name: str) -> int:
+    """Memory of this process in bytes: VmRSS, in use now, or VmHWM, the most since the peak was forgotten."""
+    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return 1024 * int(found.group(1)) if found else 0
+
+
+def forget_peak() -> None:
+    """From now on VmHWM is the most since now, where the system allows it."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 _BY_CHALLENGER: Final = frozenset(m.function for m in Move if m.side is Side.CHALLENGER)

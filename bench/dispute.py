@@ -1,6 +1,6 @@
-"""What a dispute costs: real games about the demo's GPT, and GPT-2 small computed from its captured program.
+"""What a dispute costs: real games about GPTs, and GPT-2 small computed from its captured program.
 
-    python -m bench.dispute [--only demo] [--only gpt2-small] [--json]        (the same as `assay bench dispute`)
+    python -m bench.dispute [--only demo] [--only gpt-10m] [--only gpt2-small] [--json]     (as `assay bench dispute`)
 
 Measured rows are transactions of real games on a local node, played by the agents' code. Estimated rows count moves by
 the game's own bounds for the worst node of the real program and price each move at the dearest that was measured of its
@@ -30,6 +30,7 @@ from assay.protocol.game_clock import bisections, openings
 from assay.protocol.game_table import Move, Side
 from assay.protocol.nodes import Family, Gather, Map, Node, reads
 from assay.protocol.program import Program
+from assay.protocol.state import TrainingList
 from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.initialize import initialize
 from assay.training.presets import DEMO, Preset
@@ -40,7 +41,10 @@ from assay.training.step import blank_state, preset_step
 BLOCK_S: Final = 2
 CHALLENGE: Final = "challenge"
 GPT2_STEPS: Final = 80_000
-MODELS: Final = ("demo", "gpt2-small")
+MODELS: Final = ("demo", "gpt-10m", "gpt2-small")
+GPT_10M: Final = Preset("gpt-10m", layers=6, width=384, heads=6, context=64, batch=4, inner_steps=125)
+"""nanoGPT's character model, 10.7 M parameters, on shorter rows: an interval is 25 steps."""
+
 RATES: Final = Preset("rates", layers=1, width=256, heads=4, context=128, batch=4, inner_steps=5)
 """Large enough that nodes, not calls, take the time."""
 
@@ -302,6 +306,14 @@ def _timed(function: Callable[[], object]) -> float:
 
 # --- the report
 
+PLAYED: Final = (("demo", DEMO, (Family.MAP, Family.DOT)), ("gpt-10m", GPT_10M, (Family.DOT,)))
+"""Models whose disputes are played, and the families lied about."""
+
+
+def parameters_of(program: Program) -> int:
+    """The number of parameters that a training program trains."""
+    return sum(program.specs[k].numel for k in program.input_nodes[TrainingList.PARAMETERS])
+
 
 def report(only: Sequence[str] = (), talk: Talk = lambda _: None) -> dict[str, Any]:
     """The document that the command prints."""
@@ -309,13 +321,16 @@ def report(only: Sequence[str] = (), talk: Talk = lambda _: None) -> dict[str, A
     wanted = only or MODELS
     rows: list[Row] = []
     played: list[Dispute] = []
-    if "demo" in wanted:
-        text = pydoc_text()
-        for family in (Family.MAP, Family.DOT):
-            talk(f"the demo's GPT: a dispute about a {family.name.lower()} node")
-            played.append(play(DEMO, text, family, talk))
-        step = preset_step(DEMO, len(corpus_from_text(text).vocabulary))
-        rows += [measured_row("demo GPT", gpt2.parameters_of(step.module), d) for d in played]
+    for model, preset, families in PLAYED:
+        for family in families if model in wanted else ():
+            talk(f"{preset.name}: a dispute about a {family.name.lower()} node")
+            dispute = play(preset, pydoc_text(), family, talk)
+            talk(
+                f"the claim again {dispute.replay_s:.1f} CPU s, the step with all digests {dispute.retrace_s:.2f},"
+                f" growing by {dispute.retrace_peak >> 20} MiB"
+            )
+            played.append(dispute)
+            rows.append(measured_row(f"{preset.name} GPT", parameters_of(dispute.program), dispute))
     if "gpt2-small" in wanted:
         talk("GPT-2 small: capturing its program on fake tensors")
         module = gpt2.shapes_only()

@@ -17,13 +17,14 @@ EPILOG: Final = (
 
 def dispute(
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="MODEL", help="demo or gpt2-small; may be repeated.")
+        list[str] | None, typer.Option("--only", metavar="MODEL", help="demo, gpt-10m or gpt2-small; may be repeated.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Play real disputes about the demo's GPT on a local node, and compute GPT-2 small's from its captured program.
+    """Play real disputes about GPTs on a local node, and compute GPT-2 small's from its captured program.
 
-    Estimated columns are named as such. Takes about three minutes of processor time.
+    Estimated columns are named as such. `--only demo --only gpt2-small` leaves out the GPT of 10 M parameters, whose
+    training, audit and game take most of the time.
     """
     from assay.bench.dispute import MODELS, report
 

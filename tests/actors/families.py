@@ -12,7 +12,7 @@ from assay.protocol.nodes import Const, Family, Input, Output
 from assay.protocol.play_values import Position, defend_parts
 from assay.protocol.program import Program
 from assay.protocol.tensors import tensor_root
-from assay.protocol.trace import ReferenceTrace, SlotTamper
+from assay.protocol.trace import SlotTamper, Trace
 from assay.protocol.types import Round
 from assay.protocol.words import canonical, from_bytes, signed
 from assay.solver.cheats import Cheat, Lie, Scene
@@ -76,7 +76,7 @@ class LiesInNodes(Cheat):
         return self.lies[number].tamper
 
 
-def foretell(truth: ReferenceTrace, lie: NodeLie, defended: bytes, disputed: bytes, arity: int) -> Words:
+def foretell(truth: Trace, lie: NodeLie, defended: bytes, disputed: bytes, arity: int) -> Words:
     """What the verdict on a node says, from the reference's values of everything that the node reads.
 
     defended, disputed: the node's bytes as the defender opens them, and as the challenger would have them.

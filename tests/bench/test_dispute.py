@@ -28,6 +28,7 @@ from assay.protocol.game_table import Move, Side
 from assay.protocol.nodes import Family
 from assay.protocol.program import Program
 from assay.training.presets import TINY
+from tests.bench.verdicts import check_verdict
 from tests.games import World, address, config, honest_trace, lie_at, play_out, player
 from tests.programs import every_family
 
@@ -122,7 +123,7 @@ def test_a_real_dispute_is_measured_as_it_was_mined() -> None:
     text = "\n".join(f"{n} times {n} is {n * n}, and half of it is {n * n / 2}." for n in range(120))
     dispute = play(TINY, text, Family.DOT)
     row = measured_row("tiny", 1, dispute)
-    assert Family(dispute.verdict.family) is Family.DOT
+    check_verdict(dispute, Family.DOT)
     sent = [s.function for s in dispute.transactions]
     assert sent[0] == CHALLENGE and sent[-1] == "proveTerm" and "postParts" in sent
     assert 10 <= row.transactions <= 20
