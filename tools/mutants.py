@@ -29,7 +29,8 @@ TABLE = ROOT / "docs" / "mutants.md"
 LIMIT_S = 900
 
 PYTEST_RED = 1  # tests ran and some failed; 2..5 are "could not run", which catches nothing
-NOT_COMPILED = "does not compile"  # as tests/contracts/harness.py says it: no test has caught that
+# As tests/contracts/harness.py and forge say it: no test has caught that.
+NOT_COMPILED = ("does not compile", "Compilation failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def judge(path: Path) -> tuple[Mutant, str]:
             return mutant, f"its test did not end within {LIMIT_S} s"
     if red.returncode == 0:
         return mutant, "SURVIVED: its test stays green"
-    if red.returncode != PYTEST_RED or NOT_COMPILED in red.stdout:
+    if red.returncode != PYTEST_RED or any(words in red.stdout + red.stderr for words in NOT_COMPILED):
         said = (red.stdout + red.stderr).strip()[-300:]
         return mutant, f"its test could not run (exit code {red.returncode}): {said}"
     return mutant, ""

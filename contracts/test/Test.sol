@@ -60,6 +60,9 @@ interface Vm {
     function toString(bytes32 value) external pure returns (string memory);
     function toString(bytes calldata value) external pure returns (string memory);
 
+    // artifacts
+    function getCode(string calldata artifact) external view returns (bytes memory creationCode);
+
     // gas
     function pauseGasMetering() external;
     function resumeGasMetering() external;

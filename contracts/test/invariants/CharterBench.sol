@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {Modules, Terms} from "../../interfaces/ICharter.sol";
+import {ClaimKind, IClaims} from "../../interfaces/IClaims.sol";
+
+/// @title CharterBench: a charter whose terms and modules the test writes, for contracts that read no more of it
+contract CharterBench {
+    bytes32 public constant run = "bench";
+
+    Terms private _terms;
+    Modules private _modules;
+
+    function write(Terms memory terms_, Modules memory modules_) external {
+        (_terms, _modules) = (terms_, modules_);
+    }
+
+    function terms() external view returns (Terms memory) {
+        return _terms;
+    }
+
+    function modules() external view returns (Modules memory) {
+        return _modules;
+    }
+
+    /// @notice One book for claims of every kind: whoever the test calls the rounds.
+    function bookOf(ClaimKind) external view returns (IClaims) {
+        return IClaims(_modules.rounds);
+    }
+}

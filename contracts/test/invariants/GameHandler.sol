@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {Game} from "../../Game.sol";
+import {Modules, Program, Terms} from "../../interfaces/ICharter.sol";
+import {ClaimKind, ClaimRef, ClaimView} from "../../interfaces/IClaims.sol";
+import {GameState, IGame, Side, Stage} from "../../interfaces/IGame.sol";
+import {TestToken} from "../../TestToken.sol";
+import {Vault} from "../../Vault.sol";
+import {ClaimsBench} from "../ClaimsBench.sol";
+import {CharterBench} from "./CharterBench.sol";
+import {Handler} from "./Handler.sol";
+
+/// @notice Claimants, challengers and many games at once on claims that share locks. Games descend by bisection as far as nobody needs to know a
+/// preimage and end by the clock, for either side; what a computed verdict does with money is the same function.
+contract GameHandler is Handler {
+    uint256 public constant PEOPLE = 4; // claimants and challengers alike
+    uint256 public constant CLAIMS = 3;
+    uint256 public constant LOCKS = 2; // claims 0 and 2 stand behind lock 0
+    uint256 public constant BOND = 178_000; // wei
+    uint256 public constant DEPOSIT = 50; // wei
+    uint256 public constant CLAIM_LOCK = 20_000; // wei; half of it is the bounty
+    uint256 private constant WEALTH = 50 * BOND;
+    bytes32 private constant PROGRAM = "program";
+    address private constant ARBITER = address(1); // no game here gets as far as asking it
+
+    struct End {
+        bool over;
+        bool won; // by the challenger
+        int256 gain; // of the challenger, all told
+    }
+
+    struct BoundCall {
+        address who;
+        uint256 claim;
+        uint256 block_;
+        uint256 time;
+        bool done;
+    }
+
+    TestToken public immutable token = new TestToken();
+    Vault public immutable vault;
+    Game public immutable game;
+    ClaimsBench public immutable bench;
+
+    mapping(uint256 id => End) private _ends;
+    mapping(uint256 id => uint256) private _claimOf;
+    mapping(uint256 id => bytes32[]) private _posted;
+    mapping(uint256 lock => uint256) public epochOf;
+    mapping(uint256 lock => bool) private _fallen;
+    BoundCall[] private _bound;
+    uint256 public leastBurned;
+    uint256 public flushed;
+
+    constructor() {
+        vm.warp(1_800_000_000);
+        CharterBench charter = new CharterBench();
+        bytes memory argument = abi.encode(charter);
+        Modules memory modules;
+        bench = ClaimsBench(_deploy("ClaimsBench.sol:ClaimsBench", argument));
+        // Claims stand in the bench, and the bench may lock what stands behind them.
+        modules.rounds = address(bench);
+        modules.game = _place("Game.sol:Game", abi.encode(charter, ARBITER));
+        modules.vault = _place("Vault.sol:Vault", argument);
+        charter.write(_terms(), modules);
+        vault = Vault(_deploy("Vault.sol:Vault", argument));
+        game = Game(_deploy("Game.sol:Game", abi.encode(charter, ARBITER)));
+        for (uint256 i = 0; i < PEOPLE; ++i) {
+            token.mint(person(i), WEALTH);
+            vm.prank(person(i));
+            token.approve(address(vault), WEALTH);
+            vm.prank(person(i));
+            vault.deposit(WEALTH);
+        }
+        for (uint256 i = 0; i < CLAIMS; ++i) {
+            _claim(i);
+        }
+    }
+
+    function _terms() private view returns (Terms memory terms) {
+        terms.token = address(token);
+        (terms.clocks.arity, terms.clocks.budget, terms.clocks.replay, terms.clocks.move) = (4, 100, 10, 5);
+        terms.windows.longestDispute = type(uint64).max;
+        terms.economics.challengeBond = uint128(BOND);
+        terms.economics.challengeDeposit = uint128(DEPOSIT);
+        terms.economics.bountyPpm = 500_000;
+        // version 1, five nodes, one list of one slot in and out
+        bytes memory header = hex"00010000000501000000010100000001";
+        terms.step = Program(PROGRAM, bytes32(0), header);
+        terms.update = Program("update", bytes32(0), header);
+        terms.outer = Program("outer", bytes32(0), header);
+    }
+
+    function _claim(uint256 i) private {
+        ClaimView memory claim;
+        claim.id = keccak256(abi.encode("claim", i));
+        (claim.claimant, claim.lockId, claim.lockAmount) = (person(i % LOCKS), lockId(i % LOCKS), CLAIM_LOCK);
+        (claim.x, claim.y, claim.program) = (bytes32(uint256(1)), keccak256(abi.encode("y", i)), PROGRAM);
+        (claim.steps, claim.challengeableFrom, claim.challengeableUntil) = (i == 1 ? 1 : 1000, 0, type(uint64).max);
+        bench.put(refOf(i), claim, i < LOCKS ? CLAIM_LOCK : 0);
+        for (uint256 k = 0; k < PEOPLE; ++k) {
+            bench.allow(refOf(i), person(k));
+        }
+    }
+
+    function person(uint256 seed) public pure returns (address) {
+        return address(uint160(0x501 + seed % PEOPLE));
+    }
+
+    function refOf(uint256 claim) public pure returns (ClaimRef memory ref) {
+        (ref.kind, ref.duty) = (ClaimKind.INTERVAL, uint32(claim));
+    }
+
+    function lockId(uint256 lock) public pure returns (bytes32) {
+        return keccak256(abi.encode("lock", lock));
+    }
+
+    function bondLock(uint256 id) public pure returns (bytes32) {
+        return keccak256(abi.encode(bytes32("game"), id));
+    }
+
+    function accountOf(uint256 lock, uint256 epoch) public pure returns (bytes32) {
+        return keccak256(abi.encode(bytes32("advance"), lockId(lock), epoch));
+    }
+
+    function endOf(uint256 id) external view returns (bool won, int256 gain) {
+        return (_ends[id].won, _ends[id].gain);
+    }
+
+    // --- opening
+
+    function challenge(uint256 claim, uint256 seed) external {
+        (claim, seed) = (claim % CLAIMS, seed % PEOPLE);
+        bool may = !_fallen[claim % LOCKS] && vault.free(person(seed)) >= BOND;
+        _call(person(seed), address(game), abi.encodeCall(IGame.challenge, (refOf(claim))), may);
+        if (may) _claimOf[game.games()] = claim;
+    }
+
+    function bind(uint256 claim, uint256 seed) external {
+        address who = person(seed);
+        bool may = vault.free(who) >= DEPOSIT;
+        bytes memory data = abi.encodeCall(IGame.commitChallenge, (_commitment(_bound.length, claim % CLAIMS, who)));
+        _call(who, address(game), data, may);
+        if (may) _bound.push(BoundCall(who, claim % CLAIMS, block.number, block.timestamp, false));
+    }
+
+    function reveal(uint256 which, uint256 seed) external {
+        if (_bound.length == 0) return;
+        BoundCall storage b = _bound[which %= _bound.length];
+        bool fallen = _fallen[b.claim % LOCKS];
+        bool inTime = block.number >= b.block_ + 2 && block.timestamp <= b.time + 1 hours;
+        bool may = !b.done && inTime && (fallen || vault.free(b.who) + DEPOSIT >= BOND);
+        bytes memory data = abi.encodeCall(IGame.revealChallenge, (refOf(b.claim), bytes32("own"), bytes32(which)));
+        if (person(seed) != b.who) _call(person(seed), address(game), data, false);
+        _call(b.who, address(game), data, may);
+        if (!may) return;
+        b.done = true;
+        if (!fallen) _claimOf[game.games()] = b.claim;
+    }
+
+    function expire(uint256 which, uint256 seed) external {
+        if (_bound.length == 0) return;
+        BoundCall storage b = _bound[which %= _bound.length];
+        bool may = !b.done && block.timestamp > b.time + 1 hours;
+        bytes memory data = abi.encodeCall(IGame.expireChallenge, (_commitment(which, b.claim, b.who)));
+        _call(person(seed), address(game), data, may);
+        if (!may) return;
+        b.done = true;
+        leastBurned += DEPOSIT;
+    }
+
+    /// @notice The claimant puts up anew a lock that a conviction took.
+    function renew(uint256 lock) external {
+        lock %= LOCKS;
+        if (!_fallen[lock] || vault.free(person(lock)) < CLAIM_LOCK) return;
+        bench.renew(lockId(lock), person(lock), CLAIM_LOCK);
+        _fallen[lock] = false;
+    }
+
+    // --- moves
+
+    function post(uint256 seed, uint256 salt) external {
+        (uint256 id, GameState memory g) = _pick(seed);
+        if (id == 0) return;
+        bool bisects = g.stage == Stage.STEPS || g.stage == Stage.NODES;
+        bool may = bisects && g.turn == Side.DEFENDER && block.timestamp <= g.deadline;
+        uint256 width = g.hi - g.lo;
+        bytes32[] memory digests = new bytes32[](width < 4 ? width : 4);
+        for (uint256 i = 0; i < digests.length; ++i) {
+            digests[i] = i + 1 == digests.length ? g.disputed : keccak256(abi.encode(salt, i));
+        }
+        bytes memory data = abi.encodeCall(IGame.postDigests, (id, digests));
+        _call(g.challenger == g.defender ? address(this) : g.challenger, address(game), data, false);
+        _call(g.defender, address(game), data, may);
+        if (may) _posted[id] = digests;
+    }
+
+    function point(uint256 seed, uint256 index) external {
+        (uint256 id, GameState memory g) = _pick(seed);
+        if (id == 0) return;
+        bool bisects = g.stage == Stage.STEPS || g.stage == Stage.NODES;
+        bool may = bisects && g.turn == Side.CHALLENGER && block.timestamp <= g.deadline;
+        bytes32[] memory digests = _posted[id];
+        index = digests.length == 0 ? 0 : index % digests.length;
+        _call(g.challenger, address(game), abi.encodeCall(IGame.pointDigest, (id, index, digests)), may);
+    }
+
+    function timeout(uint256 seed, uint256 by) external {
+        (uint256 id, GameState memory g) = _pick(seed);
+        if (id == 0) return;
+        bool may = g.stage != Stage.OVER && block.timestamp > g.deadline;
+        uint256 before = vault.free(g.challenger);
+        _call(person(by), address(game), abi.encodeCall(IGame.timeout, (id)), may);
+        if (!may) return;
+        // Who is both sides is paid as defender too; what it gains as challenger cannot be told apart.
+        bool won = g.turn == Side.DEFENDER;
+        int256 gain = int256(vault.free(g.challenger)) - int256(before) - int256(BOND);
+        if (g.challenger == g.defender) gain = won ? int256(0) : -int256(BOND);
+        _ends[id] = End(true, won, gain);
+        _close(_claimOf[id] % LOCKS, won);
+    }
+
+    function flush() external {
+        (,,, uint256 burned) = vault.totals();
+        _call(address(this), address(vault), abi.encodeCall(Vault.flush, ()), burned != 0);
+        flushed += burned;
+    }
+
+    function wait(uint256 time, uint256 blocks) external {
+        vm.warp(block.timestamp + bound(time, 1, 150));
+        vm.roll(block.number + bound(blocks, 1, 3));
+    }
+
+    /// @notice The end: nobody moves any more, so every game is ended by its clock.
+    function finish() external onlyTest {
+        vm.warp(block.timestamp + 1000);
+        for (uint256 id = 1; id <= game.games(); ++id) {
+            this.timeout(id - 1, 0);
+        }
+    }
+
+    // --- the books
+
+    /// @notice What open games have advanced under an account.
+    function openAdvances(bytes32 account) external view returns (uint256 sum) {
+        for (uint256 id = 1; id <= game.games(); ++id) {
+            GameState memory g = game.gameOf(id);
+            if (!_ends[id].over && g.account == account) sum += g.advanced;
+        }
+    }
+
+    function openGames(uint256 claim) external view returns (uint256 count) {
+        for (uint256 id = 1; id <= game.games(); ++id) {
+            if (!_ends[id].over && _claimOf[id] == claim) ++count;
+        }
+    }
+
+    /// @notice Everything in locks that a name is known for: bonds, deposits, claims, reserves.
+    function knownLocks() external view returns (uint256 sum) {
+        for (uint256 id = 1; id <= game.games(); ++id) {
+            sum += _amount(bondLock(id));
+        }
+        for (uint256 i = 0; i < _bound.length; ++i) {
+            bytes32 commitment = _commitment(i, _bound[i].claim, _bound[i].who);
+            sum += _amount(keccak256(abi.encode(bytes32("challenge"), commitment)));
+        }
+        for (uint256 lock = 0; lock < LOCKS; ++lock) {
+            sum += _amount(lockId(lock));
+            for (uint256 epoch = 0; epoch <= epochOf[lock]; ++epoch) {
+                sum += _amount(accountOf(lock, epoch));
+            }
+        }
+    }
+
+    function _close(uint256 lock, bool won) private {
+        if (!won) {
+            // At least a quarter: half of the bond survives the longest defence, half of the rest burns.
+            leastBurned += BOND / 4;
+        } else if (!_fallen[lock]) {
+            _fallen[lock] = true;
+            ++epochOf[lock];
+            leastBurned += CLAIM_LOCK / 2;
+        }
+    }
+
+    function _pick(uint256 seed) private view returns (uint256 id, GameState memory g) {
+        uint256 count = game.games();
+        if (count == 0) return (0, g);
+        id = 1 + seed % count;
+        g = game.gameOf(id);
+    }
+
+    function _commitment(uint256 salt, uint256 claim, address who) private pure returns (bytes32) {
+        return keccak256(abi.encode(refOf(claim), bytes32("own"), bytes32(salt), who));
+    }
+
+    function _amount(bytes32 id) private view returns (uint256 amount) {
+        (, amount) = vault.lockOf(id);
+    }
+}

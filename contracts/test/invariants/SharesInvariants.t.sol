@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {Attester} from "../../interfaces/IAudit.sol";
+import {Modules, Terms} from "../../interfaces/ICharter.sol";
+import {ModelShares} from "../../ModelShares.sol";
+import {Revenue} from "../../Revenue.sol";
+import {TestToken} from "../../TestToken.sol";
+import {Vesting} from "../../Vesting.sol";
+import {CharterBench} from "./CharterBench.sol";
+import {Handler, Invariants} from "./Handler.sol";
+
+/// @notice Owners of shares, somebody who pays revenue in, and what credits and convicts (this contract, as settlement and audit).
+contract SharesHandler is Handler {
+    uint256 public constant OWNERS = 4;
+    uint256 public constant MAX_REVENUE = 1e24; // wei per deposit
+    uint128 public constant MAX_SHARES = 1e24; // wei per grant
+
+    struct Credit {
+        bytes32 id;
+        address owner;
+        uint128 amount;
+        uint64 vestsAt;
+        bool forDuties;
+        bool done;
+    }
+
+    TestToken public immutable token = new TestToken();
+    Vesting public immutable vesting;
+    ModelShares public immutable shares;
+    Revenue public immutable revenue;
+
+    Credit[] private _credits;
+    mapping(address who => uint64) private _convictedAt;
+    mapping(uint256 week => uint256) private _bucketOf;
+    uint256 public firstWeek;
+    uint256 public lastWeek;
+    uint256 public credited;
+    uint256 public vested;
+    uint256 public cancelled;
+    uint256 public deposited;
+    uint256 public claimed;
+    uint256 public settlements; // places where up to a wei is rounded away
+
+    constructor() {
+        vm.warp(1_800_000_000);
+        firstWeek = block.timestamp / 7 days;
+        CharterBench charter = new CharterBench();
+        bytes memory argument = abi.encode(charter);
+        Terms memory terms;
+        Modules memory modules;
+        terms.revenueTokens = new address[](1);
+        terms.revenueTokens[0] = address(token);
+        (modules.settlement, modules.audit) = (address(this), address(this));
+        modules.shares = _place("ModelShares.sol:ModelShares", argument);
+        modules.vesting = _place("Vesting.sol:Vesting", argument);
+        modules.revenue = _place("Revenue.sol:Revenue", argument);
+        charter.write(terms, modules);
+        shares = ModelShares(_deploy("ModelShares.sol:ModelShares", argument));
+        vesting = Vesting(_deploy("Vesting.sol:Vesting", argument));
+        revenue = Revenue(_deploy("Revenue.sol:Revenue", argument));
+        token.approve(address(revenue), type(uint256).max);
+    }
+
+    function owner(uint256 seed) public pure returns (address) {
+        return address(uint160(0x201 + seed % OWNERS));
+    }
+
+    /// @notice For Vesting: when an attester was convicted.
+    function attesterOf(address who) external view returns (Attester memory attester) {
+        attester.convictedAt = _convictedAt[who];
+    }
+
+    // --- shares
+
+    function credit(uint256 seed, uint256 amount, uint256 delay, bool forDuties) external {
+        address who = owner(seed);
+        uint128 size = uint128(bound(amount, 0, MAX_SHARES));
+        uint64 vestsAt = uint64(block.timestamp + bound(delay, 0, 30 days));
+        bytes32 id = keccak256(abi.encode(_credits.length));
+        bytes memory data = abi.encodeCall(Vesting.credit, (id, who, size, vestsAt, forDuties));
+        _call(who, address(vesting), data, false);
+        _call(address(this), address(vesting), data, true);
+        _call(address(this), address(vesting), data, false);
+        _credits.push(Credit(id, who, size, vestsAt, forDuties, false));
+        credited += size;
+    }
+
+    function release(uint256 seed, uint256 which) external {
+        if (_credits.length == 0) return;
+        Credit storage grant = _credits[which % _credits.length];
+        uint64 convictedAt = _convictedAt[grant.owner];
+        bool falls = grant.forDuties && convictedAt != 0 && convictedAt < grant.vestsAt;
+        bool may = !grant.done && (falls || block.timestamp >= grant.vestsAt);
+        _call(owner(seed), address(vesting), abi.encodeCall(Vesting.release, (grant.id)), may);
+        if (!may) return;
+        grant.done = true;
+        if (falls) cancelled += grant.amount;
+        else vested += grant.amount;
+        ++settlements;
+    }
+
+    function convict(uint256 seed) external {
+        if (_convictedAt[owner(seed)] == 0) _convictedAt[owner(seed)] = uint64(block.timestamp);
+    }
+
+    function transfer(uint256 from, uint256 to, uint256 amount) external {
+        amount = bound(amount, 0, shares.balanceOf(owner(from)) + 1);
+        bool may = amount <= shares.balanceOf(owner(from));
+        _call(owner(from), address(shares), abi.encodeCall(shares.transfer, (owner(to), amount)), may);
+        settlements += 2;
+    }
+
+    // --- revenue
+
+    function pay(uint256 amount) external {
+        amount = bound(amount, revenue.MIN_DEPOSIT() - 1, MAX_REVENUE);
+        bool may = amount >= revenue.MIN_DEPOSIT();
+        token.mint(address(this), amount);
+        _call(address(this), address(revenue), abi.encodeCall(Revenue.deposit, (address(token), amount)), may);
+        if (!may) return;
+        lastWeek = block.timestamp / 7 days + 1;
+        _bucketOf[lastWeek] += amount;
+        deposited += amount;
+    }
+
+    function claim(uint256 seed) public {
+        address who = owner(seed);
+        uint256 due = revenue.claimable(address(token), who);
+        uint256 before = token.balanceOf(who);
+        _call(who, address(revenue), abi.encodeCall(Revenue.claim, (address(token))), due != 0);
+        assertEq(token.balanceOf(who) - before, due, "paid what was promised");
+        claimed += due;
+        ++settlements;
+    }
+
+    function wait(uint256 time) external {
+        vm.warp(block.timestamp + bound(time, 1, 10 days));
+    }
+
+    // --- the books
+
+    /// @notice Credited to an owner and neither vested nor cancelled.
+    function pendingOf(address who) external view returns (uint256 sum) {
+        for (uint256 i = 0; i < _credits.length; ++i) {
+            if (_credits[i].owner == who && !_credits[i].done) sum += _credits[i].amount;
+        }
+    }
+
+    /// @notice What has streamed by now: each week's deposits evenly over the four weeks that follow its beginning.
+    function streamed() external view returns (uint256 sum) {
+        for (uint256 week = firstWeek; week <= lastWeek; ++week) {
+            uint256 start = week * 7 days;
+            if (block.timestamp <= start) continue;
+            uint256 elapsed = block.timestamp - start;
+            sum += elapsed >= 4 weeks ? _bucketOf[week] : _bucketOf[week] * elapsed / 4 weeks;
+        }
+    }
+
+    /// @notice The end: all streams run dry, somebody surely holds a share, everybody claims.
+    function finish() external onlyTest {
+        this.credit(0, 1 ether, 0, false);
+        this.release(0, _credits.length - 1);
+        vm.warp(block.timestamp + 6 weeks);
+        for (uint256 i = 0; i < OWNERS; ++i) {
+            claim(i);
+        }
+    }
+}
+
+/// @title Shares exist once and only when vested; nobody is paid what has not streamed, and nothing that streamed is lost
+contract SharesInvariants is Invariants {
+    SharesHandler private _h;
+
+    function setUp() public {
+        _h = new SharesHandler();
+        _handler = address(_h);
+    }
+
+    function invariant_a_credit_is_pending_or_vested_or_cancelled() public view {
+        uint256 pending;
+        for (uint256 i = 0; i < _h.OWNERS(); ++i) {
+            address who = _h.owner(i);
+            assertEq(_h.vesting().pendingOf(who), _h.pendingOf(who), "pending");
+            pending += _h.pendingOf(who);
+        }
+        assertEq(pending + _h.vested() + _h.cancelled(), _h.credited(), "credits");
+    }
+
+    function invariant_only_vested_shares_exist() public view {
+        uint256 sum;
+        for (uint256 i = 0; i < _h.OWNERS(); ++i) {
+            sum += _h.shares().balanceOf(_h.owner(i));
+        }
+        assertEq(_h.shares().totalSupply(), _h.vested(), "supply");
+        assertEq(sum, _h.vested(), "balances");
+    }
+
+    function invariant_claims_never_exceed_what_streamed() public view {
+        uint256 due;
+        for (uint256 i = 0; i < _h.OWNERS(); ++i) {
+            due += _h.revenue().claimable(address(_h.token()), _h.owner(i));
+        }
+        assertEq(_h.token().balanceOf(address(_h.revenue())), _h.deposited() - _h.claimed(), "tokens");
+        assertLe(_h.claimed() + due, _h.streamed(), "streamed");
+    }
+
+    /// @dev Each settlement rounds less than a wei away; the owners' last ones are counted too.
+    function afterInvariant() public {
+        _h.finish();
+        uint256 rest = _h.token().balanceOf(address(_h.revenue()));
+        assertLe(rest, _h.settlements() + 1, "what streamed is paid out to the wei");
+    }
+}
