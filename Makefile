@@ -15,7 +15,7 @@ FORGE  := $(BIN)/python tools/forge.py
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile --max-worker-restart 0 --durations 15 --durations-min 5
 
-.PHONY: help setup demo test test-long check lint types fmt-sol docs-check leak-check cover format docs lock vectors mutants wheel-check clean
+.PHONY: help setup demo test test-long check lint types fmt-sol docs-check leak-check cover format docs lock vectors mutants snapshots slither wheel-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -73,6 +73,22 @@ vectors: setup ## compare every implementation of the arithmetic on 20,000 cases
 
 mutants: setup ## apply each checked-in fault and see its named test turn red
 	$(BIN)/python tools/mutants.py $(ARGS)
+
+snapshots: setup ## measure the contracts' gas and sizes anew and print them in docs/
+	ASSAY_SNAPSHOTS=write $(TEST_ENV) $(BIN)/pytest -q tests/contracts/test_sizes.py tests/contracts/test_leaf_gas.py \
+	  tests/contracts/test_game_gas.py tests/contracts/test_float32_gas.py
+	$(BIN)/python tools/check_docs.py --write
+
+slither: setup ## hold slither's findings to docs/security/slither.md (needs a network the first time)
+	@stamp=.build/slither/.assay-$$({ pwd -P; cat requirements-slither.lock; } | sha256sum | cut -c1-16); \
+	if [ ! -e "$$stamp" ]; then \
+	  echo "slither: installing it into .build/slither (once)" >&2; \
+	  "$(PYTHON)" -m venv --clear .build/slither; \
+	  .build/slither/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+	    -r requirements-slither.lock; \
+	  touch "$$stamp"; \
+	fi
+	@.build/slither/bin/python tools/slither.py $(ARGS)
 
 clean: ## remove what was built and installed here
 	rm -rf .venv .build node_modules build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*

@@ -3,9 +3,10 @@
 Checked: links and anchors in every Markdown file resolve; a block between `<!-- help: COMMAND -->` and `<!-- /help -->`
 equals what the command prints (`--write` rewrites the blocks); the table between `<!-- exit-codes -->` marks equals
 protocol/errors.py, the diagram between `<!-- game-diagram -->` marks protocol/game_table.py, the table between
-`<!-- function-errors -->` marks docs/functions.json, measured on the functions' code of today; every `make` target that
-a document names exists, and every test that one names as `path::name`; the glossary is sorted and explains no word
-twice; every ADR starts with its number and states a status.
+`<!-- function-errors -->` marks docs/functions.json, measured on the functions' code of today, one between
+`<!-- snapshot: NAME -->` marks docs/snapshots/NAME.json; every `make` target that a document names exists, and every
+test that one names as `path::name`; the glossary is sorted and explains no word twice; every ADR starts with its number
+and states a status.
 """
 
 import os
@@ -14,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from assay.bench import function_table
+from assay.bench import function_table, snapshot_table
 from assay.protocol.errors import ExitCode
 from assay.protocol.game_table import to_mermaid
 
@@ -25,6 +26,7 @@ HELP = re.compile(r"(<!-- help: (.+?) -->\n)(.*?)(<!-- /help -->)", re.DOTALL)
 DIAGRAM = re.compile(r"(<!-- game-diagram -->\n)(.*?)(<!-- /game-diagram -->)", re.DOTALL)
 CODES = re.compile(r"(<!-- exit-codes -->\n)(.*?)(<!-- /exit-codes -->)", re.DOTALL)
 ERRORS = re.compile(r"(<!-- function-errors -->\n)(.*?)(<!-- /function-errors -->)", re.DOTALL)
+SNAPSHOT = re.compile(r"(<!-- snapshot: (.+?) -->\n)(.*?)(<!-- /snapshot -->)", re.DOTALL)
 MAKE = re.compile(r"`make ([a-z][a-z-]*)")
 FAULTS = ROOT / "tests" / "mutants"
 TEST = re.compile(r"`([\w./-]+\.(?:py|sol))::(\w+)`")
@@ -81,6 +83,7 @@ def renew(text: str) -> str:
     text = HELP.sub(lambda m: m[1] + help_text(m[2]) + m[4], text)
     text = DIAGRAM.sub(lambda m: m[1] + "```mermaid\n" + to_mermaid() + "```\n" + m[3], text)
     text = ERRORS.sub(lambda m: m[1] + function_table.table() + m[3], text)
+    text = SNAPSHOT.sub(lambda m: m[1] + snapshot_table.table(m[2]) + m[4], text)
     return CODES.sub(lambda m: m[1] + exit_code_table() + m[3], text)
 
 
@@ -105,7 +108,7 @@ def check_faults() -> list[str]:
     """The test that a checked-in fault names must exist, or the fault would be caught by nothing."""
     wrong = []
     for path in sorted(FAULTS.glob("*.patch")):
-        line = re.search(r"^Test: (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        line = re.search(r"^(?:Test|Forge): (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         named = re.findall(r"[\w./-]+\.(?:py|sol)(?:::\w+)?", line[1]) if line else []
         found = check_tests(" ".join(f"`{name}`" for name in named if "::" in name)) if named else ["names no test"]
         found += [f"{name} does not exist" for name in named if not (ROOT / name.split("::")[0]).is_file()]

@@ -1,7 +1,4 @@
-"""What leaves cost: the dearest call of each family, and a map's whole move by its number of operands.
-
-`pytest -s` prints the tables that docs/adr/0005-leaves.md keeps.
-"""
+"""What leaves cost: the dearest call of each family, and a map's whole move by its number of operands."""
 
 from __future__ import annotations
 
@@ -21,6 +18,7 @@ from assay.protocol.scalar import Instruction, Op
 from assay.protocol.tensors import TensorSpec, TensorTree
 from assay.protocol.types import DType
 from assay.protocol.views import View, contiguous_strides
+from tests.contracts import snapshots
 from tests.contracts.harness import MAX_MOVE_GAS, Chain, Contract, transaction_gas
 from tests.contracts.leaf_cases import deploy_leaves
 
@@ -104,21 +102,18 @@ def _costs(leaf: Contract, node: bytes, element: int = 200) -> dict[str, int]:
 
 
 def test_every_call_of_the_largest_node_of_a_family_is_far_below_a_move(leaves: dict[Family, Contract]) -> None:
-    print(
-        f"\n{'family':12}" + "".join(f"{f:>11}" for f in ("headReads", "start", "fold", "combine", "termReads", "term"))
-    )
+    rows = {}
     for family, make in LARGEST.items():
-        costs = _costs(leaves[family], encode_node(make()))
-        print(f"{family.name.lower():12}" + "".join(f"{c:11,}" for c in costs.values()))
-        assert max(costs.values()) < MAX_MOVE_GAS // 3, family
+        rows[family.name.lower()] = _costs(leaves[family], encode_node(make()))
+    for name, costs in rows.items():
+        assert max(costs.values()) < MAX_MOVE_GAS // 3, name
+    snapshots.check("leaves", rows)
 
 
 def test_sixty_four_instructions_on_their_longest_path_are_far_below_a_move(leaves: dict[Family, Contract]) -> None:
-    print()
     for op, (a, b) in WORST.items():
         leaf = leaves[Family.MAP]
         leaf.call("start", encode_node(_map(op, 2)), 0, [a, b])
-        print(f"64 x {op.name:12} {leaf.gas:9,}")
         assert leaf.gas < MAX_MOVE_GAS // 3, op
 
 
@@ -153,11 +148,13 @@ def _element_move(chain: Chain, leaf: Contract, m: int, dims: tuple[int, ...], o
 def test_the_move_that_decides_a_map_element_stays_below_a_million_gas(
     chain: Chain, leaves: dict[Family, Contract]
 ) -> None:
-    print(f"\n{'operands':>8} {'rank':>4} {'elements':>10} {'64 of':9} {'gas':>9} {'floor':>9} {'bytes':>7}")
     small, large, deep = (256, 128), (1 << 10, 1 << 10), (16, 4, 4, 4, 4, 4, 8, 8)
     cases = [(m, small, Op.F32_ADD) for m in range(1, 9)]
     cases += [(8, large, Op.F32_ADD), (8, large, Op.F32_SQRT), (8, deep, Op.F32_SQRT)]
+    rows = {}
     for m, dims, op in cases:
         gas, floor, size = _element_move(chain, leaves[Family.MAP], m, dims, op)
-        print(f"{m:8} {len(dims):4} {prod(dims):10,} {op.name:9} {gas:9,} {floor:9,} {size:7,}")
         assert gas < MAX_MOVE_GAS
+        name = f"{m} of rank {len(dims)} and {prod(dims):,} elements, 64 {op.name}"
+        rows[name] = {"gas": gas, "calldata floor": floor, "calldata bytes": size}
+    snapshots.check("map-moves", rows)

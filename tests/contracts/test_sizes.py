@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.contracts import snapshots
 from tests.contracts.harness import MAX_DEPLOYED, ROOT, artifact, sources
 
 _CONTRACT = re.compile(r"^contract\s+(\w+)", re.MULTILINE)
@@ -17,11 +18,19 @@ def _contracts() -> list[tuple[str, Path]]:
     return [(name, path) for path in sources() for name in _CONTRACT.findall(path.read_text())]
 
 
+def _size(name: str, path: Path) -> int:
+    """Bytes of the deployed contract."""
+    return len(artifact(name, str(path.relative_to(ROOT))).deployed)
+
+
 @pytest.mark.parametrize(("name", "path"), _contracts(), ids=[name for name, _ in _contracts()])
 def test_a_contract_fits_with_a_tenth_to_spare(name: str, path: Path) -> None:
-    size = len(artifact(name, str(path.relative_to(ROOT))).deployed)
-    print(f"{name}: {size:,} bytes")
-    assert 0 < size <= MAX_DEPLOYED
+    assert 0 < _size(name, path) <= MAX_DEPLOYED
+
+
+def test_the_table_of_sizes_holds() -> None:
+    rows = {name: {"bytes": _size(name, path), "limit": MAX_DEPLOYED} for name, path in sorted(_contracts())}
+    snapshots.check("sizes", rows)
 
 
 def test_the_list_holds_the_contracts_of_a_run() -> None:
