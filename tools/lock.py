@@ -1,7 +1,10 @@
-"""Writes requirements.lock: every Python dependency but torch, each with the hashes of all its files.
+"""Writes the lock files: every Python dependency but torch, each with the hashes of all its files.
 
-Works in a throw-away environment with a pinned pip-tools, so nothing has to be installed first. The file names no host.
-Needs a network and some minutes. torch must not come in through the back door: a lock that holds it is refused.
+requirements.lock is the project's environment, requirements-slither.lock that of `make slither`. Works in a throw-away
+environment with a pinned pip-tools, so nothing has to be installed first. The files name no host. Needs a network and
+some minutes. torch must not come in through the back door: a lock that holds it is refused.
+
+tools/lock.py [LOCK_FILE...]
 """
 
 import re
@@ -12,20 +15,25 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ["requirements.in", "requirements-dev.in"]
-HEADER = "# Written by `make lock` from requirements.in and requirements-dev.in. Do not edit.\n"
+LOCKS = {
+    "requirements.lock": ["requirements.in", "requirements-dev.in"],
+    "requirements-slither.lock": ["requirements-slither.in"],
+}
+"""Each lock file and what it is written from."""
+
+HEADER = "# Written by `make lock` from {}. Do not edit.\n"
 PIP_TOOLS = "pip-tools==7.6.2"
 
 
-def compile_lock(python: Path, out: Path) -> None:
-    """Let pip-tools resolve SOURCES into `out`."""
+def compile_lock(python: Path, sources: list[str], out: Path) -> None:
+    """Let pip-tools resolve `sources` into `out`."""
     flags = "--quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate"
     flags += " --no-emit-index-url --no-emit-find-links --no-emit-trusted-host"
-    command = [python, "-m", "piptools", "compile", *flags.split(), "--output-file", out, *SOURCES]
+    command = [python, "-m", "piptools", "compile", *flags.split(), "--output-file", out, *sources]
     subprocess.run(command, cwd=ROOT, check=True)
 
 
-def tidy(text: str) -> str:
+def tidy(text: str, sources: list[str]) -> str:
     """The lock with our header; raises ValueError when it holds torch, a host or a package without hash."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     if found := [line for line in lines if re.match(r"(torch|nvidia-|triton)", line)]:
@@ -36,27 +44,35 @@ def tidy(text: str) -> str:
     for entry in re.split(r"\n(?=\S)", body):
         if "--hash=sha256:" not in entry:
             raise ValueError(f"no hash for {entry.split()[0]}")
-    return HEADER + body
+    return HEADER.format(" and ".join(sources)) + body
 
 
-def main() -> int:
-    """Write the lock; 1 with one sentence when it cannot be written."""
+def write(python: Path, name: str, folder: Path) -> None:
+    """Write one lock file; raises ValueError when what was resolved must not be locked."""
+    out = folder / name
+    # Start from the present lock, so that only what has to change does.
+    out.write_text((ROOT / name).read_text() if (ROOT / name).exists() else "")
+    compile_lock(python, LOCKS[name], out)
+    (ROOT / name).write_text(tidy(out.read_text(), LOCKS[name]))
+
+
+def main(names: list[str]) -> int:
+    """Write the lock files named, or all; 1 with one sentence when one cannot be written."""
+    if unknown := set(names) - set(LOCKS):
+        print(f"lock: no such lock file: {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 1
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder) / "bin" / "python"
         subprocess.run([python, "-m", "pip", "install", "--quiet", PIP_TOOLS], check=True)
-        out = Path(folder) / "lock"
-        # Start from the present lock, so that only what has to change does.
-        out.write_text((ROOT / "requirements.lock").read_text() if (ROOT / "requirements.lock").exists() else "")
-        compile_lock(python, out)
         try:
-            text = tidy(out.read_text())
+            for name in names or LOCKS:
+                write(python, name, Path(folder))
         except ValueError as error:
             print(f"lock: {error}", file=sys.stderr)
             return 1
-    (ROOT / "requirements.lock").write_text(text)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

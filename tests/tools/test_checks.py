@@ -1,8 +1,10 @@
 """The checks of the gate can fail: each finds what it is there to find, and nothing in clean text."""
 
 import importlib.util
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -89,12 +91,54 @@ def test_a_make_target_that_does_not_exist_is_found() -> None:
 )
 def test_a_bad_lock_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        tool("lock").tidy(text)
+        tool("lock").tidy(text, ["requirements.in"])
 
 
-def test_the_lock_in_the_tree_is_as_the_tool_writes_it() -> None:
-    text = (ROOT / "requirements.lock").read_text()
-    assert tool("lock").tidy(text) == text
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-slither.lock"])
+def test_a_lock_in_the_tree_is_as_the_tool_writes_it(name: str) -> None:
+    lock, text = tool("lock"), (ROOT / name).read_text()
+    assert lock.tidy(text, lock.LOCKS[name]) == text
+
+
+FOUND = Counter({("timestamp", "Vault.withdraw"): 1, ("calls-loop", "Seats.join"): 2})
+
+
+@pytest.mark.parametrize(
+    ("known", "wrong"),
+    [
+        ({("timestamp", "Vault.withdraw"): (1, "why"), ("calls-loop", "Seats.join"): (2, "why")}, []),
+        ({("timestamp", "Vault.withdraw"): (1, "why")}, ["calls-loop in Seats.join: 2 found, 0 explained"]),
+        (
+            {("timestamp", "Vault.withdraw"): (1, ""), ("calls-loop", "Seats.join"): (3, "why")},
+            [
+                "calls-loop in Seats.join: 3 explained, 2 found: the explanation is stale",
+                "timestamp in Vault.withdraw has no reason",
+            ],
+        ),
+    ],
+    ids=["all explained", "a new finding", "a stale line and an empty one"],
+)
+def test_findings_and_explanations_are_held_to_each_other(
+    known: dict[tuple[str, str], tuple[int, str]], wrong: list[str]
+) -> None:
+    assert tool("slither").differences(FOUND, known) == wrong
+
+
+def test_a_finding_is_named_without_line_numbers() -> None:
+    contract = {"type": "contract", "name": "Vault"}
+    function = {"type": "function", "name": "withdraw", "type_specific_fields": {"parent": contract}}
+    node = {"type": "node", "name": "x <= y", "type_specific_fields": {"parent": function}}
+    assert tool("slither").place_of([node, contract]) == "Vault.withdraw"
+
+
+def test_every_explanation_in_the_tree_has_a_reason_and_is_about_a_contract_that_exists() -> None:
+    declared = re.compile(r"^(?:abstract )?(?:contract|library) (\w+)", re.MULTILINE)
+    names = {name for path in (ROOT / "contracts").rglob("*.sol") for name in declared.findall(path.read_text())}
+    known = tool("slither").explained()
+    assert known
+    for (_, place), (count, why) in known.items():
+        assert count and why
+        assert place.split(".")[0] in names
 
 
 def test_the_compiler_shim_speaks_what_forge_asks_for() -> None:
