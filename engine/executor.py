@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
 import torch
 from torch import Tensor
@@ -113,34 +113,41 @@ class Executor:
             )
         self.program = program
         self.routes: dict[int, str] = {}
-        kept = set(range(len(program.nodes)))
+        self._plan = None if native is None else Plan(program, native.nodes, self._kernel)
+        self.fallbacks = dict(self._plan.reasons) if self._plan else {}
+        if self._plan is None:
+            for k in range(len(program.nodes)):
+                self._kernel(k)
+
+    @cached_property
+    def _steps(self) -> list[_Step]:
+        """Every node as a watched run takes it; not made before there is one."""
+        nodes = self.program.nodes
         last_use: dict[int, int] = {}
-        for k, node in enumerate(program.nodes):
+        for k, node in enumerate(nodes):
             for j in reads(node):
                 last_use[j] = k
         dead: dict[int, list[int]] = {}
-        for j in sorted(kept):
-            if not isinstance(program.nodes[j], Const | Output):
+        for j, node in enumerate(nodes):
+            if not isinstance(node, Const | Output):
                 dead.setdefault(max(last_use.get(j, j), j), []).append(j)
-        self._plan = None if native is None else Plan(program, native.nodes, self._kernel)
-        compiled = self._plan.compiled if self._plan else {}
-        self.fallbacks = dict(self._plan.reasons) if self._plan else {}
-        single = self._plan.single if self._plan else self._kernel
-        self._steps = [
+        plan = self._plan
+        return [
             _Step(
-                single(k) if k in compiled else self._kernel(k),
+                plan.single(k) if plan is not None and k in plan.compiled else self._kernel(k),
                 _exponents(node),
                 node.spec.dims,
                 TORCH[node.spec.dtype],
                 tuple(dead.get(k, ())),
             )
-            for k, node in enumerate(program.nodes)
+            for k, node in enumerate(nodes)
         ]
 
-    def run(self, inputs: Lists, hook: Hook | None = None) -> list[list[Tensor]]:
-        """The lists of Y for these lists of X; no input is changed, outputs may alias inputs.
+    def run(self, inputs: Lists, hook: Hook | None = None, *, give: bool = False) -> list[list[Tensor]]:
+        """The lists of Y for these lists of X; no input is changed unless given, outputs may alias inputs.
 
-        hook: sees the value of every node in order and returns what later nodes read.
+        hook: sees the value of every node in order and returns what later nodes read. give: the caller needs the inputs
+        no more, whatever comes of the run; slots of Y are written over those of X where that is possible.
 
         Raises:
             UserError: the inputs do not fit the program.
@@ -154,7 +161,7 @@ class Executor:
         ends = (
             self._watched(flat, hook)
             if hook is not None or self._plan is None
-            else self._plan.run(flat, self._watch.due)
+            else self._plan.run(flat, self._watch.due, give=give)
         )
         check_float_environment_held()
         found = iter(ends)
@@ -162,10 +169,10 @@ class Executor:
 
     def _watched(self, flat: list[Tensor], hook: Hook | None) -> list[Tensor]:
         """The outputs, node by node; every value is a tensor of its own that the hook may keep."""
-        values: list[Tensor | None] = [None] * len(self._steps)
+        values: list[Tensor | None] = [None] * len(self.program.nodes)
         values[: len(flat)] = flat
         altered: set[int] = set()
-        first_output = len(self._steps) - sum(self.program.outputs)
+        first_output = len(values) - sum(self.program.outputs)
         for k, step in enumerate(self._steps):
             if k >= len(flat):
                 kernel = self._careful(k) if altered and altered.intersection(step.exponents) else step.kernel
@@ -182,8 +189,9 @@ class Executor:
     def repeat(self, inputs: Lists, steps: int) -> list[list[Tensor]]:
         """The state after several steps of a program whose Y is its X."""
         state: Lists = inputs
-        for _ in range(steps):
-            state = self.run(state)
+        for t in range(steps):
+            # A slot that is ever written over is computed in every step: after the first it is not the caller's.
+            state = self.run(state, give=t > 0)
         return [list(part) for part in state]
 
     def _careful(self, k: int) -> Kernel:

@@ -19,6 +19,7 @@ from math import prod
 from pathlib import Path
 from threading import local
 from typing import cast
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -301,13 +302,23 @@ class NativeDot:
         return t.data_ptr()
 
 
-def _table(view: View, dims: Sequence[int], which: Sequence[int], start: int = 0) -> Tensor:
-    """The offsets of all indices of some dimensions, row-major, i64; OUTSIDE where an index is outside the bounds."""
+_tables: WeakValueDictionary[tuple[View, tuple[int, ...], tuple[int, ...], int], Tensor] = WeakValueDictionary()
+
+
+def _table(view: View, dims: tuple[int, ...], which: tuple[int, ...], start: int = 0) -> Tensor:
+    """The offsets of all indices of some dimensions, row-major, i64; OUTSIDE where an index is outside the bounds.
+
+    One tensor for all products that look alike, as those of a model's layers do.
+    """
+    known = _tables.get((view, dims, which, start))
+    if known is not None:
+        return known
     offsets = torch.full((1,), start, dtype=torch.int64)
     for d in which:
         index = torch.arange(dims[d])
         inside = (index >= view.lo[d]) & (index < view.hi[d]) & (offsets != OUTSIDE)[:, None]
         offsets = torch.where(inside, offsets[:, None] + index * view.strides[d], OUTSIDE).flatten()
+    _tables[view, dims, which, start] = offsets
     return offsets
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ctypes import c_int64, c_void_p
@@ -23,6 +24,7 @@ from assay.engine.fused.groups import Group, grouped
 from assay.engine.fused.layout import CGroup, Kernels
 from assay.engine.fused.memory import ALIGNMENT, Life, Recycled, placed
 from assay.engine.fused.nodes import Compiled, compile_node, compile_product
+from assay.engine.fused.places import overwritten
 from assay.protocol.errors import InvariantError
 from assay.protocol.nodes import Const, Dot, Input, Output, reads
 from assay.protocol.program import Program
@@ -104,10 +106,11 @@ class Plan:
         self._pointers = (c_void_p * max(len(self._made), 1))(*addresses)
         self._arenas: list[_Arena] = []
 
-    def run(self, flat: Sequence[Tensor], due: int | None = None) -> list[Tensor]:
+    def run(self, flat: Sequence[Tensor], due: int | None = None, *, give: bool = False) -> list[Tensor]:
         """The outputs in the order of their slots; inputs are contiguous and at the start of their memory.
 
-        due: a product that its kernel in Python shall compute this time, because it is checked.
+        due: a product that its kernel in Python shall compute this time, because it is checked. give: outputs may be
+        written over inputs.
 
         Raises:
             InvariantError: OutOfMemory.
@@ -116,8 +119,9 @@ class Plan:
         table, values = arena.table, arena.values
         for k, tensor in enumerate(flat):
             table[k], values[k] = tensor.data_ptr(), tensor
+        given = self._given(flat) if give else {}
         for k, recycled in self._fresh:
-            values[k] = fresh = recycled.take()
+            values[k] = fresh = given[k] if k in given else recycled.take()
             table[k] = fresh.data_ptr()
         stops = self._in_python
         if due in self.group_of and self.group_of[due] not in stops:
@@ -133,6 +137,11 @@ class Plan:
             values[k] = None
         self._arenas.append(arena)
         return found
+
+    def _given(self, flat: Sequence[Tensor]) -> dict[int, Tensor]:
+        """Per output the input that it is written over; none that shares its memory with another one."""
+        storages = Counter(t.untyped_storage().data_ptr() for t in flat)
+        return {k: flat[i] for k, i in self.over.items() if storages[flat[i].untyped_storage().data_ptr()] == 1}
 
     def single(self, k: int) -> Kernel:
         """A kernel in Python that computes a native node alone, into new memory: for runs that somebody watches."""
@@ -209,6 +218,7 @@ class Plan:
         self._fresh = [
             (k, Recycled(TORCH[specs[k].dtype], specs[k].dims)) for k in sorted(outputs & set(self.compiled))
         ]
+        self.over = overwritten(self.program, self.groups, self.compiled)
         held = {*self.shown, *self.constants}
         self._dropped = [k for k in range(len(nodes)) if k not in held]
 
