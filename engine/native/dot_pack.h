@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "dot.h"
+#include "transpose.h"
 
 typedef struct { /* of the rows of a panel */
   float first[PANEL], second[PANEL];
@@ -88,36 +89,6 @@ static inline __m512i quantize(__m512 x, factors f) {
 }
 
 static inline __mmask16 first_lanes(int64_t n) { return n >= 16 ? 0xFFFF : n <= 0 ? 0 : (__mmask16)((1u << n) - 1); }
-
-static inline void transpose16(__m512i r[16]) {
-  __m512i t[16];
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; i++) {
-    t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
-    t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
-    r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
-    r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
-    r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
-    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-    r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xDD);
-    r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
-    r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xDD);
-  }
-}
 
 /* The digits of q for i16 pairs: low in [-2^(s-1), 2^(s-1)), high the rest. */
 static inline __m512i low_digit(__m512i q, int shift) {
@@ -207,13 +178,9 @@ static inline __m128i high_digit(__m128i q, int shift) {
 }
 
 /* 4 rows of 8 k to 4 pairs of 4 rows. */
-static inline void store_pairs(const __m128i row[4], int16_t *out) {
-  __m128i a = _mm_unpacklo_epi32(row[0], row[1]), b = _mm_unpackhi_epi32(row[0], row[1]);
-  __m128i c = _mm_unpacklo_epi32(row[2], row[3]), d = _mm_unpackhi_epi32(row[2], row[3]);
-  _mm_store_si128((__m128i *)out, _mm_unpacklo_epi64(a, c));
-  _mm_store_si128((__m128i *)(out + 32), _mm_unpackhi_epi64(a, c));
-  _mm_store_si128((__m128i *)(out + 64), _mm_unpacklo_epi64(b, d));
-  _mm_store_si128((__m128i *)(out + 96), _mm_unpackhi_epi64(b, d));
+static inline void store_pairs(__m128i row[4], int16_t *out) {
+  transpose4(row);
+  for (int i = 0; i < 4; i++) _mm_store_si128((__m128i *)(out + 32 * i), row[i]);
 }
 
 static void rows_to_pairs(const float *const *row, int64_t rows, int64_t count, const scales *f, dot_digits d, int16_t *out,

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "sha256_constants.h"
+#include "transpose.h"
 
 #if defined(__AVX512BW__)
 #define LANES 16
@@ -52,35 +53,9 @@ static inline __attribute__((always_inline)) void load_lanes(const uint8_t *p, i
 {
 #if defined(__AVX512BW__)
     const __m512i swap = _mm512_broadcast_i32x4(_mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3));
-    __m512i r[16], t[16];
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; i++) r[i] = _mm512_shuffle_epi8(_mm512_loadu_si512(p + apart * (i < live ? i : live - 1)), swap);
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) {
-        t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
-        t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
-        r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
-        r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
-        r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-        t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
-        t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-        t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        w[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-        w[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xDD);
-        w[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
-        w[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xDD);
-    }
+    for (int i = 0; i < 16; i++) w[i] = _mm512_shuffle_epi8(_mm512_loadu_si512(p + apart * (i < live ? i : live - 1)), swap);
+    transpose16(w);
 #else
     const __m128i swap = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
     __m128i *out = (__m128i *)w;
@@ -91,12 +66,8 @@ static inline __attribute__((always_inline)) void load_lanes(const uint8_t *p, i
                 const uint8_t *from = p + apart * (4 * g + i < live ? 4 * g + i : live - 1) + 16 * q;
                 r[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)from), swap);
             }
-            __m128i a = _mm_unpacklo_epi32(r[0], r[1]), b = _mm_unpackhi_epi32(r[0], r[1]);
-            __m128i c = _mm_unpacklo_epi32(r[2], r[3]), d = _mm_unpackhi_epi32(r[2], r[3]);
-            out[(4 * q + 0) * (LANES / 4) + g] = _mm_unpacklo_epi64(a, c);
-            out[(4 * q + 1) * (LANES / 4) + g] = _mm_unpackhi_epi64(a, c);
-            out[(4 * q + 2) * (LANES / 4) + g] = _mm_unpacklo_epi64(b, d);
-            out[(4 * q + 3) * (LANES / 4) + g] = _mm_unpackhi_epi64(b, d);
+            transpose4(r);
+            for (int i = 0; i < 4; i++) out[(4 * q + i) * (LANES / 4) + g] = r[i];
         }
 #endif
 }
