@@ -85,7 +85,9 @@ def _run(
     program = executor.program
     tensors: Sequence[Sequence[Tensor]] = from_lists_of_bytes(input_specs(program), lists)
     for t in range(1, steps + 1):
-        tensors = executor.run(tensors, None if tamper is None else _hook(program, tamper, t))
+        # What the first step reads is the caller's, what a tampered one leaves may be the tamperer's.
+        is_own = t > 1 and tamper is None
+        tensors = executor.run(tensors, None if tamper is None else _hook(program, tamper, t), give=is_own)
         if on_step is not None:
             on_step(t)
     return to_lists_of_bytes(tensors)
