@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 
 import numpy as np
@@ -14,7 +14,7 @@ from assay.engine.dtypes import from_bytes, to_bytes
 from assay.engine.executor import Executor, Kind
 from assay.engine.native_sha256 import tensor_root
 from assay.engine.state_io import from_lists_of_bytes, input_specs
-from assay.protocol.nodes import Const, Family, Input, Output
+from assay.protocol.nodes import Const, Family, Gather, Input, Output
 from assay.protocol.prefix import PrefixTree
 from assay.protocol.program import Program
 from assay.protocol.state import SCALAR_SPECS
@@ -101,21 +101,31 @@ class Noise:
     def __init__(self, program: Program, seed: int, *, rate: float, wild: bool, inputs_only: bool = False) -> None:
         self._program, self._seed = program, seed
         self._rate, self._wild, self._inputs_only = rate, wild, inputs_only
+        self._tables: dict[int, list[int]] = {}
+        for node in program.nodes:
+            if isinstance(node, Gather):
+                self._tables.setdefault(node.index.node, []).append(node.size)
 
     def __call__(self, k: int, value: Tensor) -> Tensor:
         """The value that is read; the very tensor where nothing is altered."""
         node, draw = self._program.nodes[k], np.random.default_rng((self._seed, k))
         if isinstance(node, Const | Output) or (self._inputs_only and not isinstance(node, Input)):
             return value
-        # Exponents that are not their rows' own send products to the general kernels: seldom, to see the others too.
-        rate = self._rate / 8 if node.family is Family.ROWEXP else self._rate
+        spec, rate = node.spec, self._rate
+        if node.family is Family.ROWEXP:
+            # Exponents that are not their rows' own send products to the general kernels: seldom, to see others too.
+            rate /= 8
+        elif spec.dtype is not DType.F32:
+            # Indices and tokens are few, and spread nothing but themselves.
+            rate = 0.5 if k in self._tables else max(rate, 0.3)
         if not value.numel() or draw.random() >= rate:
             return value
-        spec, data = node.spec, bytearray(to_bytes(value))
+        data = bytearray(to_bytes(value))
         if spec.dtype is DType.F32:
             _bend_floats(np.frombuffer(data, np.uint32), draw, wild=self._wild, payloads=isinstance(node, Input))
         else:
-            _bend_integers(np.frombuffer(data, np.dtype(f"<i{spec.dtype.size}")), draw, spec.dtype)
+            x = np.frombuffer(data, np.dtype(f"<i{spec.dtype.size}"))
+            _bend_integers(x, draw, spec.dtype, self._tables.get(k, ()))
         return from_bytes(spec.dtype, spec.dims, bytes(data))
 
 
@@ -144,18 +154,19 @@ def _bend_floats(x: np.ndarray, draw: np.random.Generator, *, wild: bool, payloa
         x[(x & 0x7FFFFFFF) > 0x7F800000] = NAN
 
 
-def _bend_integers(x: np.ndarray, draw: np.random.Generator, dtype: DType) -> None:
-    """Alters a few elements in place: neighbours, extremes, the sentinel of exponents, anything."""
-    at = draw.integers(len(x), size=min(8, 1 + len(x) // 16))
+def _bend_integers(x: np.ndarray, draw: np.random.Generator, dtype: DType, tables: Sequence[int]) -> None:
+    """Alters some elements in place: neighbours, extremes, the sentinel of exponents, the ends of tables read by it."""
+    at = draw.integers(len(x), size=1 + len(x) // 2)
     if dtype is DType.BOOL:
         x[at] ^= 1
         return
-    bits = 8 * dtype.size
-    edges = (0, 1, -1, 128, 129, 130, -149, -150, (1 << (bits - 1)) - 1, -(1 << (bits - 1)))
-    near = int(x[at[0]]) + int(draw.integers(-2, 3))
-    chosen = near if draw.random() < 0.5 else edges[int(draw.integers(len(edges)))]
-    wrapped = (chosen + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
-    x[at] = wrapped if draw.random() < 0.8 else draw.integers(-(1 << (bits - 1)), 1 << (bits - 1), size=len(at))
+    low, high = -(1 << (8 * dtype.size - 1)), (1 << (8 * dtype.size - 1)) - 1
+    edges = [0, 1, -1, 128, 129, 130, -149, -150, low, high]
+    ends = [n + d for n in tables for d in (-1, 0, 0, 1)]
+    near = [int(x[at[0]]) + d for d in (-1, 1)]
+    pools = [edges, ends or near, draw.integers(low, high, size=8, endpoint=True).tolist()]
+    pool = np.array([((v - low) & (high - low)) + low for v in pools[int(draw.integers(3))]], x.dtype)
+    x[at] = draw.choice(pool, len(at))
 
 
 class Watched:
