@@ -21,7 +21,7 @@ from assay.ledger.view import Duty, Leaf, View
 from assay.protocol.claims import AttestationLeaf, attestation_root
 from assay.protocol.draws import Purpose
 from assay.protocol.errors import ConfigError
-from assay.protocol.types import Digest, Wei
+from assay.protocol.types import Digest, Round, Wei
 
 
 class AttesterAgent(Member):
@@ -53,22 +53,39 @@ class AttesterAgent(Member):
         super().__init__(run, keys, store, data_dir, compute, **options)
         self.bls: BlsKey = keys.bls
         self.stake = stake
+        self._drawn_from: dict[Round, tuple[Digest, frozenset[Digest]]] = {}
 
     def refresh(self, view: View) -> None:
         """See Agent: this key's draw of the latest round, and what it draws."""
         super().refresh(view)
         record = view.state.round
         me = view.state.attesters.get(self.me)
-        if record is None or me is None or record.number in self.memory.duties:
+        seed = None if record is None or me is None else self.seed(record)
+        if record is None or me is None or seed is None:
             return
-        seed = self.seed(record)
-        if seed is None:
+        # A reorganization of the chain draws another seed, or leaves other commitments to draw from.
+        drawn_from = seed, frozenset(c.digest for c in record.commitments.values() if c.complete)
+        if self._drawn_from.get(record.number) == drawn_from:
             return
         y = self.bls.sign_draw(
             self.facts.chain_id, self.target.modules.audit, self.facts.run_id, record.number, self.purpose, seed
         )
         self.memory.y[record.number] = y
         self.memory.duties[record.number] = self.choose(view, record, view.drawn(record, me, y))
+        self._drawn_from[record.number] = drawn_from
+        self._forget_other_leaves(view, record)
+
+    def _forget_other_leaves(self, view: View, record: RoundRecord) -> None:
+        """Leaves for another draw than the present one are made anew, unless their root is bound already."""
+        leaves = self.memory.leaves.get(record.number)
+        if leaves is None or self.me in record.attendance:
+            return
+        kept = {(leaf.leaf.claim_id, leaf.leaf.duty) for leaf in leaves}
+        duties = self.memory.duties[record.number]
+        drawn = {(duty.id, duty.number) for duty in duties}
+        answered = {(duty.id, duty.number) for duty in duties if view.result(duty) is not None}
+        if not kept <= drawn or answered - kept:
+            del self.memory.leaves[record.number]
 
     def seed(self, record: RoundRecord) -> Digest | None:
         """The seed that this role draws under."""
