@@ -17,12 +17,13 @@ from assay.ledger.records import CommitmentRecord, RoundRecord
 from assay.ledger.view import Duty, Facts, OuterStep, View
 from assay.protocol.charter import SEATS, ProgramRef
 from assay.protocol.digests import state_digest
-from assay.protocol.errors import InvariantError, MismatchError
+from assay.protocol.errors import InvariantError, MismatchError, UserError
 from assay.protocol.program import Program
 from assay.protocol.state import SCALAR_SPECS, RoundScalars, Scalar, TrainingList, list_root
 from assay.protocol.tensors import TensorSpec, tensor_root
 from assay.protocol.trace import SlotTamper, Tamper, Trace
 from assay.protocol.types import Digest, DType, Round, Seat
+from assay.protocol.wellformed import violations
 from assay.protocol.words import from_ints, to_bytes
 
 Lists = tuple[Tensors, ...]
@@ -95,6 +96,19 @@ class Archive:
     def outer(self) -> Program:
         """The outer step."""
         return self._program(self.facts.charter.outer)
+
+    def check_programs(self) -> None:
+        """Before anything is put at stake: a sponsor may name programs that nobody can run.
+
+        Raises UserError (IllFormedProgram), UnavailableError.
+        """
+        for name, program in (("step", self.step), ("update", self.update), ("outer", self.outer)):
+            if found := violations(program):
+                raise UserError(
+                    f"The run's {name} program is ill-formed: {'; '.join(str(v) for v in found[:3])}.",
+                    code="IllFormedProgram",
+                    remedy="Refuse the run that names it.",
+                )
 
     def _program(self, ref: ProgramRef) -> Program:
         program = self.objects.program(ref.root)

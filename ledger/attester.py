@@ -96,7 +96,8 @@ class AttesterAgent(Member):
         return drawn
 
     def do_register(self, action: Register, view: View) -> None:
-        """Registers the drawing key with proof of possession."""
+        """Registers the drawing key with proof of possession, in a run whose programs are some."""
+        self.archive.check_programs()
         proof = self.bls.prove_possession(self.facts.chain_id, self.target.modules.audit, self.me)
         register = self.target.audit.functions.register
         self.send(register(int(action.role), self.bls.public_key, proof, action.stake))

@@ -1,0 +1,45 @@
+"""A sponsor posts a run whose program is none: nobody joins it, so nobody can lose a seat fee or a bond by it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from assay.ledger.actions import Join, Register
+from assay.ledger.records import Role
+from assay.protocol.errors import UserError
+from assay.protocol.nodes import Family, Map
+from assay.protocol.program import Program
+from assay.protocol.wellformed import violations
+from tests.actors.world import Stage, Work, new_world, small_work
+
+FOUNDERS = {"first_seats": 1, "first_verifiers": 1}
+
+
+def forward_reading(program: Program) -> Program:
+    """The program with a map that reads a node after itself: header and sizes are as they were."""
+    k = next(k for k, node in enumerate(program.nodes) if node.family is Family.MAP)
+    node = program.nodes[k]
+    assert isinstance(node, Map)
+    late = replace(node.operands[0], node=k + 1)
+    bent = replace(node, operands=(late, *node.operands[1:]))
+    return replace(program, nodes=(*program.nodes[:k], bent, *program.nodes[k + 1 :]))
+
+
+@pytest.mark.parametrize("part", ["step", "update", "outer"])
+def test_nobody_puts_anything_at_stake_for_a_malformed_program(stage: Stage, tmp_path: Path, part: str) -> None:
+    good = small_work()
+    work: Work = replace(good, **{part: forward_reading(getattr(good, part))})
+    assert violations(getattr(work, part))
+    world = new_world(stage, tmp_path, work, rounds=1)
+    ada, vera = world.solver("ada", **FOUNDERS), world.verifier("vera", **FOUNDERS)
+    bond = world.run.charter.economics.verifier_bond
+    state = world.settle()
+    assert not state.rounds and not state.holders and not state.attesters
+    assert {owner for owner, _ in world.locks().values()} == {world.run.charter.sponsor}
+    for agent, action in ((ada, Join()), (vera, Register(Role.VERIFIER, bond))):
+        with pytest.raises(UserError) as refused:
+            agent.perform(action, agent._view())
+        assert refused.value.code == "IllFormedProgram"
