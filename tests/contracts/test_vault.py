@@ -67,7 +67,12 @@ def test_a_token_that_keeps_a_fee_is_refused(tmp_path_factory: pytest.TempPathFa
     world = World(tmp_path_factory.mktemp("artifacts"), token="FeeToken")
     try:
         me = world.people[1]
-        assert refused(world, "FeeOnTransfer", me, "vault", "deposit", 100 * ETHER).values == (99 * ETHER, 100 * ETHER)
+        short = (99 * ETHER, 100 * ETHER)
+        assert refused(world, "FeeOnTransfer", me, "vault", "deposit", 100 * ETHER).values == short
         assert world.call("vault", "totals") == (0, 0, 0, 0)
+        token, revenue = world.addresses["token"], world.addresses["revenue"]
+        world.send(me, "token", "approve", revenue, 100 * ETHER)
+        assert refused(world, "FeeOnTransfer", me, "revenue", "deposit", token, 100 * ETHER).values == short
+        assert world.call("token", "balanceOf", revenue) == 0
     finally:
         world.close()
