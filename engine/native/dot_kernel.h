@@ -3,7 +3,7 @@
    A sum of 32 bits is kept as lo + 2^16 hi. With |a| <= x and |b| <= y a pair adds at most 2 x y, so from lo < 2^16 a
    run of r pairs stays below 2^31 while 2^16 + 2 x y r < 2^31 (15 pairs for 14-bit operands), and by Cauchy and Schwarz
    also while 2^16 + |a| |b| < 2^31 with the norms of the run's terms; the driver chooses r by these inequalities. Between
-   runs hi += lo >> 16, lo &= 2^16 - 1, and |hi| <= K x y / 2^16 + 1; a product of one run leaves hi at zero. */
+   runs hi += lo >> 16, lo &= 2^16 - 1, and |hi| <= K x y / 2^16 + 1; a product of one run has no hi. */
 #ifndef ASSAY_DOT_KERNEL_H
 #define ASSAY_DOT_KERNEL_H
 
@@ -70,7 +70,7 @@ static inline __attribute__((always_inline)) void block(const int16_t *a, const 
     for (int v = 0; v < panels * PER_PANEL; v++) {
       int at = r * TILE_COLUMNS + v * VECTOR;
       s[r][v] = fresh ? PAIR(&zero) : LOAD(lo + at);
-      if (fresh) STORE(hi + at, s[r][v]);
+      if (fresh && !(last && pairs <= run)) STORE(hi + at, s[r][v]);
     }
   for (int64_t done = 0; done < pairs;) {
     int64_t end = pairs - done < run ? pairs : done + run;

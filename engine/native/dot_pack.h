@@ -26,32 +26,36 @@ static float power_f32(int64_t n) {
   return f;
 }
 
-static double power_f64(int64_t n) {
-  uint64_t bits = (uint64_t)(n + 1023) << 52;
-  double f;
-  memcpy(&f, &bits, 8);
-  return f;
-}
+static inline int32_t clamp(int32_t n, int32_t low, int32_t high) { return n < low ? low : n > high ? high : n; }
 
-static int64_t clamp(int64_t n, int64_t low, int64_t high) { return n < low ? low : n > high ? high : n; }
-
-/* The factors of some rows, and up = 2^(e-(p-1)), NaN for e >= 129. Rows beyond the last one get zeros. */
+/* The factors of some rows, and up = 2^(e-(p-1)), NaN for e >= 129. Rows beyond the last one get zeros. Loops without
+   branches, which compilers turn into vectors. */
 static void make_scales(const dot_side *s, const int32_t *e, int64_t batch, int64_t first, int64_t rows, scales *f,
                         double *up) {
-  f->two = 0;
-  memset(f->squares, 0, sizeof f->squares);
-  f->limit = s->precision == 8 ? 127.0f : power_f32(s->precision - 1);
+  int32_t exponent[PANEL], one[PANEL], two[PANEL], live[PANEL], differs = 0, p = (int32_t)s->precision - 1;
   int64_t at = s->e_batch[batch];
+  memset(f->squares, 0, sizeof f->squares);
+  f->limit = p == 7 ? 127.0f : power_f32(p);
   for (int64_t r = 0; r < PANEL; r++) {
-    f->first[r] = 0.0f, f->second[r] = 1.0f, up[r] = 0.0;
-    if (r >= rows) continue;
-    int64_t own = s->e_own[first + r];
-    int64_t exponent = at == OUTSIDE || own == OUTSIDE ? (int32_t)s->e_fill : e[at + own];
-    int64_t kept = clamp(exponent, E_LOWEST, E_NONFINITE) - (s->precision - 1);
+    int64_t own = s->e_own[first + (r < rows ? r : 0)];
+    int32_t found = at == OUTSIDE || own == OUTSIDE ? (int32_t)s->e_fill : e[at + own];
+    exponent[r] = clamp(found, E_LOWEST, -E_LOWEST), live[r] = -(r < rows);
+  }
+  for (int r = 0; r < PANEL; r++) {
     /* Beyond 2^+-250 every f32 is clamped or rounded to zero alike. */
-    int64_t n = clamp(s->precision - 1 - exponent, -250, 250), one = clamp(n, -126, 127);
-    f->first[r] = power_f32(one), f->second[r] = power_f32(n - one), f->two |= n != one;
-    up[r] = exponent >= E_NONFINITE ? NAN : power_f64(kept);
+    int32_t n = clamp(p - exponent[r], -250, 250), half = clamp(n, -126, 127);
+    differs |= (n - half) & live[r];
+    one[r] = (half + 127) << 23 & live[r];
+    two[r] = (((n - half) & live[r]) + 127) << 23;
+  }
+  memcpy(f->first, one, sizeof one);
+  memcpy(f->second, two, sizeof two);
+  f->two = differs != 0;
+  for (int r = 0; r < PANEL; r++) {
+    int64_t kept = clamp(exponent[r], E_LOWEST, E_NONFINITE) - p, bits = (kept + 1023) << 52;
+    bits = exponent[r] >= E_NONFINITE ? 0x7FF8000000000000 : bits;
+    bits &= live[r];
+    memcpy(up + r, &bits, 8);
   }
 }
 
