@@ -197,6 +197,8 @@ class _Draw:
         if eb is None:
             eb = self.b.rowexp(b, k)
         p = rng.choice(((14, 14), (22, 14), (8, 8), (22, 22), (31, 22), (2, 31)))
+        if sum(p) - 2 + prod(red).bit_length() > 62:
+            p = (22, 22)  # so many terms of more bits are ill-formed
         return self.b.dot(tall, wide, ea, eb, dims, red, *p)
 
     def add_gather(self) -> Ref:
