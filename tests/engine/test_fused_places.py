@@ -19,6 +19,7 @@ from assay.protocol.tensors import TensorSpec
 from assay.protocol.types import DType
 from tests.engine.fused_levels import needs_kernels
 from tests.engine.helpers import captured, same_lists
+from tests.engine.test_fused_steps import training
 
 pytestmark = needs_kernels
 
@@ -103,6 +104,15 @@ def test_inputs_that_share_memory_are_not_written_over():
     assert over(program) == {0: 0, 1: 1}
     expected = Executor(program, kind=Kind.STOCK).run([[x, x.clone()]])
     assert same_lists(Executor(program, kind=Kind.FUSED).run([[x, x]], give=True), expected)
+
+
+def test_a_training_step_holds_parameters_and_moments_once():
+    program, _ = training("tiny")
+    plan = Executor(program, kind=Kind.FUSED)._plan
+    assert plan is not None
+    own = {program.nodes[k].node for nodes in program.output_nodes[:2] for k in nodes}  # type: ignore[union-attr]
+    assert {k for k in own if program.specs[k].numel > 1} <= plan.over.keys()
+    assert len(own - plan.over.keys()) <= 2  # powers of the betas
 
 
 def drawn(seed: int) -> Program:
