@@ -2,6 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {GameState, IGame, Outcome, Side, Stage} from "../interfaces/IGame.sol";
+import {GameView} from "../libraries/GameView.sol";
 import {Programs} from "../libraries/Programs.sol";
 import {GameMoney} from "./GameMoney.sol";
 
@@ -51,7 +52,7 @@ abstract contract GameTurns is GameMoney {
 
     /// @inheritdoc IGame
     function gameOf(uint256 gameId) external view returns (GameState memory) {
-        return _games[gameId];
+        GameView.answer(_games[gameId]);
     }
 
     /// @dev Nobody is to move any more; `side` lost.
