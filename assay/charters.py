@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.protocol import economics
-from assay.protocol.charter import Charter, Clocks, Economics, ProgramRef, Training, Windows
+from assay.protocol.charter import ChainProfile, Charter, Clocks, Economics, ProgramRef, Training, Windows
 from assay.protocol.digests import keccak
 from assay.protocol.types import Address, Digest, Wei
 
@@ -27,6 +27,10 @@ ARITY: Final = 64
 
 PRICE_PER_STEP: Final = 4 * TOKEN
 """Reference price of a unit, one inner step: at least the going cost of its computation."""
+
+GWEI: Final = 10**9
+LOCAL_CHAIN: Final = ChainProfile(reorg_depth=0, inclusion_delay=0, fee_cap=100 * GWEI, gas_price=Wei(100 * GWEI))
+"""A chain that undoes nothing and keeps nothing out, with a cap far above its fees and a token worth its coin."""
 
 SHARES_PER_STEP: Final = 1 * TOKEN
 SHARES_PER_DUTY: Final = TOKEN // 2
@@ -62,11 +66,10 @@ def windows() -> Windows:
         "challenge": 6 * HOUR,
         "repost": 1 * HOUR,
         "rescue": 10 * MINUTE,
-        "inclusion_delay": 0,
         "longest_dispute": 1 * DAY,
     }
     draft = Windows(**lengths, exit=0)
-    return Windows(**lengths, exit=economics.min_exit(draft) + HOUR)
+    return Windows(**lengths, exit=economics.min_exit(draft, LOCAL_CHAIN.inclusion_delay) + HOUR)
 
 
 def prices(inner_steps: int, *, pays: bool, whistle_ppm: int = 200_000, audit_ppm: int = 2_000_000) -> Economics:
@@ -131,6 +134,7 @@ def make_charter(
         windows=windows(),
         economics=prices(genesis.inner_steps, pays=pays, whistle_ppm=whistle_ppm, audit_ppm=audit_ppm),
         clocks=Clocks(budget=HOUR, replay=10 * MINUTE, move=10 * MINUTE, arity=ARITY),
+        chain=LOCAL_CHAIN,
         step=genesis.step,
         update=genesis.update,
         outer=genesis.outer,

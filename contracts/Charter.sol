@@ -3,6 +3,7 @@ pragma solidity ^0.8.30;
 
 import {ClaimKind, IClaims} from "./interfaces/IClaims.sol";
 import {ICharter, Modules, Program, Terms, Training} from "./interfaces/ICharter.sol";
+import {ChainBounds} from "./libraries/ChainBounds.sol";
 import {Digests} from "./libraries/Digests.sol";
 import {EconomicsBounds} from "./libraries/Economics.sol";
 
@@ -19,7 +20,7 @@ contract Charter is ICharter {
 
     constructor(Terms memory terms_, Modules memory modules_) {
         _checkTraining(terms_.training, terms_.rounds);
-        EconomicsBounds.check(terms_.economics, terms_.training, terms_.windows);
+        EconomicsBounds.check(terms_.economics, terms_.training, terms_.windows, terms_.chain.inclusionDelay);
         _checkProgram(terms_.step);
         _checkProgram(terms_.update);
         _checkProgram(terms_.outer);
@@ -27,6 +28,7 @@ contract Charter is ICharter {
         if (terms_.token == address(0)) revert ValueZero("token");
         if (terms_.seed == address(0)) revert ValueZero("seed");
         if (terms_.clocks.arity < 2) revert ValueZero("arity");
+        ChainBounds.check(terms_.chain, terms_.windows, terms_.clocks, terms_.economics);
         if (terms_.expiry <= block.timestamp) revert WindowTooShort("expiry", terms_.expiry, block.timestamp + 1);
         if (terms_.revenueTokens.length > MAX_REVENUE_TOKENS) {
             revert TooManyRevenueTokens(terms_.revenueTokens.length, MAX_REVENUE_TOKENS);

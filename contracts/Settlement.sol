@@ -57,7 +57,7 @@ contract Settlement is ISettlement {
         _duties = uint256(terms.training.intervals) + 1;
         _auditCap = EconomicsBounds.wageCap(e.auditPpm);
         _whistleCap = EconomicsBounds.wageCap(e.whistlePpm);
-        _vestingDelay = EconomicsBounds.vestingDelay(w, VESTING_ROUNDS);
+        _vestingDelay = EconomicsBounds.vestingDelay(w, terms.chain.inclusionDelay, VESTING_ROUNDS);
     }
 
     /// @inheritdoc ISettlement

@@ -146,6 +146,14 @@ class Play:
 
 
 @dataclass(frozen=True, slots=True)
+class Defer:
+    """Take an hour more because the base fee is above the cap; `number` counts this side's deferrals in the game."""
+
+    game_id: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class EndOverdue:
     """End a game whose other side let its clock run out."""
 
@@ -245,6 +253,7 @@ Action = (
     | BindChallenge
     | RevealChallenge
     | Play
+    | Defer
     | EndOverdue
     | ComputeOuter
     | PostOuter

@@ -111,7 +111,9 @@ def accuse_solvers(view: View) -> Iterator[Action]:
 def accuse_solvers_freelance(view: View) -> Iterator[Action]:
     """The same by bound challenges, after the verifiers had their time: nobody can copy what is hidden."""
     for bound in view.memory.bound.values():
-        if bound.block is not None and view.block >= bound.block + RESULT_BLOCKS:
+        if bound.block is None or view.now < bound.time + view.charter.chain.reorg_depth:
+            continue
+        if view.block >= bound.block + RESULT_BLOCKS:
             yield RevealChallenge(bound.ref, bound.own_root, bound.salt)
     for record, seat, refs in false_claims(view):
         if view.now <= record.times.leaves_until:

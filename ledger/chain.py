@@ -23,7 +23,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 from web3 import HTTPProvider, Web3
 from web3.contract import Contract
 from web3.exceptions import ContractCustomError, ContractLogicError, ContractPanicError, TimeExhausted, Web3RPCError
-from web3.types import RPCEndpoint, TxParams, TxReceipt
+from web3.types import BlockData, RPCEndpoint, TxParams, TxReceipt
 
 from assay.ledger.artifacts import load_artifact
 from assay.protocol.errors import AssayError, FundsError, RejectedError, UnavailableError
@@ -60,10 +60,16 @@ _CONTRACTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest block: its number and chain time in seconds."""
+    """The newest block: its number, chain time in seconds, and base fee in wei per gas."""
 
     number: int
     timestamp: int
+    base_fee: int = 0
+
+    @staticmethod
+    def of(block: BlockData) -> Head:
+        """The head that a block is."""
+        return Head(int(block["number"]), int(block["timestamp"]), int(block.get("baseFeePerGas", 0)))
 
 
 class Chain:
@@ -113,8 +119,7 @@ class Chain:
 
     def head(self) -> Head:
         """The newest block."""
-        block = self.read(lambda: self.w3.eth.get_block("latest"))
-        return Head(int(block["number"]), int(block["timestamp"]))
+        return Head.of(self.read(lambda: self.w3.eth.get_block("latest")))
 
     def contract(self, name: str, address: Address | str | None = None) -> Contract:
         """A compiled contract of ours at an address."""

@@ -13,6 +13,7 @@ from assay.ledger.actions import (
     Action,
     Challenge,
     ComputeOuter,
+    Defer,
     DrawSeed,
     DrawWhistleSeed,
     EndOverdue,
@@ -30,6 +31,7 @@ from assay.ledger.actions import (
 from assay.ledger.records import Fate, GameRecord, Role, RoundRecord
 from assay.ledger.view import View, turn_of
 from assay.protocol.claims import ClaimKind, ClaimRef
+from assay.protocol.game_clock import Timing, nearing, timing
 from assay.protocol.game_table import Side
 from assay.protocol.types import Address, Digest, Round, Seat
 
@@ -44,9 +46,24 @@ def play(view: View, silent: bool = False) -> Iterator[Action]:
         mine = Side.DEFENDER if game.defender == view.me else Side.CHALLENGER
         if game.turn is mine:
             if view.now <= game.deadline and not (silent and mine is Side.DEFENDER):
-                yield Play(game.game_id, len(game.moves))
+                yield from _take_turn(view, game)
         elif view.now > game.deadline:
             yield EndOverdue(game.game_id)
+
+
+def _take_turn(view: View, game: GameRecord) -> Iterator[Action]:
+    """Move, unless the base fee is above the cap and there is time to wait for a lower one, or to defer."""
+    deferred = game.deferrals[game.turn]
+    match timing(game.whose, game.deadline, deferred, view.now, _is_dear(view), view.facts.clocks):
+        case Timing.MOVE:
+            yield Play(game.game_id, len(game.moves))
+        case Timing.DEFER:
+            yield Defer(game.game_id, deferred)
+
+
+def _is_dear(view: View) -> bool:
+    """Whether gas costs more than what games refund."""
+    return view.state.head.base_fee > view.charter.chain.fee_cap
 
 
 def draw_seeds(view: View) -> Iterator[Action]:
@@ -268,7 +285,11 @@ def times(view: View) -> Iterator[int]:
         if any(c.solver == view.me for c in record.commitments.values()) or view.me in record.attendance:
             yield t.t7 + view.facts.vesting
     for game in view.state.open_games_of(view.me):
+        if _is_dear(view):
+            yield nearing(game.deadline, game.whose, view.facts.clocks)
         yield game.deadline + 1
+    for bound in view.memory.bound.values():
+        yield bound.time + view.charter.chain.reorg_depth
 
 
 def _seed_order(view: View, record: RoundRecord) -> list[Address]:

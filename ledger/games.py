@@ -112,6 +112,7 @@ class Games:
             element=raw["element"],
             claimed=raw["claimed"],
             heads=tuple(raw["heads"]),
+            deferrals=(raw["defenderDeferrals"], raw["challengerDeferrals"]),
         )
         return Game(state, ref)
 

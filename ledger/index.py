@@ -76,7 +76,7 @@ class Index:
             for log in self._logs(self._next, high):
                 self._apply(log)
             self._next = high + 1
-        self.state.head, self._last_hash = Head(number, int(block["timestamp"])), hash_
+        self.state.head, self._last_hash = Head.of(block), hash_
         return self.state
 
     def _continues(self, number: int, parent: bytes) -> bool:
@@ -233,6 +233,10 @@ class Index:
         game.stage, game.turn, game.deadline = Stage(args["stage"]), Side(args["turn"]), int(args["deadline"])
         game.moves.append(MoveRecord(bytes(HexBytes(log["transactionHash"])), address(args["mover"]), game.stage))
 
+    def on_deferred(self, args: Args, _: LogReceipt) -> None:
+        game = self.state.games[int(args["gameId"])]
+        game.deferrals[Side.DEFENDER if address(args["mover"]) == game.defender else Side.CHALLENGER] += 1
+
     def on_verdict(self, args: Args, log: LogReceipt) -> None:
         game = self.state.games[int(args["gameId"])]
         loser = address(args["loser"])
@@ -286,6 +290,7 @@ _HANDLERS: Final[dict[tuple[str, str], Callable[[Index, Args, LogReceipt], None]
     ("settlement", "RoundSettled"): Index.on_round_settled,
     ("game", "GameOpened"): Index.on_game_opened,
     ("game", "Moved"): Index.on_moved,
+    ("game", "Deferred"): Index.on_deferred,
     ("game", "Verdict"): Index.on_verdict,
     ("game", "LockTaken"): Index.on_lock_taken,
 }

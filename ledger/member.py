@@ -12,6 +12,7 @@ from assay.ledger.actions import (
     BindChallenge,
     Challenge,
     ComputeOuter,
+    Defer,
     DrawSeed,
     DrawWhistleSeed,
     EndOverdue,
@@ -95,6 +96,10 @@ class Member(Agent):
     def do_play(self, action: Play, view: View) -> None:
         """Makes the move that is due."""
         self._player().move(self.target.games.game(action.game_id))
+
+    def do_defer(self, action: Defer, view: View) -> None:
+        """Defers a turn of this actor's; refused by the contract when the fee has fallen meanwhile."""
+        self.send(self.target.game.functions.defer(action.game_id))
 
     def do_end_overdue(self, action: EndOverdue, view: View) -> None:
         """Ends a game that the other side lets run out."""

@@ -6,13 +6,14 @@ an event costs one assignment; whoever reads them must not change them.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 from assay.ledger.chain import Head
 from assay.protocol.claims import ClaimRef
 from assay.protocol.game_state import Outcome, Verdict
-from assay.protocol.game_table import Side, Stage
+from assay.protocol.game_table import Side, Stage, Turn
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 
 
@@ -147,11 +148,17 @@ class GameRecord:
     turn: Side = Side.DEFENDER
     deadline: int = 0
     moves: list[MoveRecord] = field(default_factory=list)
+    deferrals: Counter[Side] = field(default_factory=Counter)
     verdict: Verdict | None = None
     verdict_tx: bytes | None = None
     bounty: Wei = Wei(0)  # noqa: RUF009 - an immutable amount
     burned: Wei = Wei(0)  # noqa: RUF009 - an immutable amount
     taken: Wei = Wei(0)  # noqa: RUF009 - an immutable amount
+
+    @property
+    def whose(self) -> Turn:
+        """The turn that the game stands at."""
+        return Turn(self.stage, self.turn)
 
     @property
     def is_over(self) -> bool:

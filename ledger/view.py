@@ -15,6 +15,8 @@ from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef, claim_id
 from assay.protocol.digests import state_digest
 from assay.protocol.draws import is_drawn
 from assay.protocol.economics import vesting_delay
+from assay.protocol.game_clock import Clocks
+from assay.protocol.game_state import GameConfig
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 
 
@@ -32,10 +34,15 @@ class Facts:
         """The outer root of generation 0."""
         return state_digest((self.charter.training.parameters, self.charter.training.momentum))
 
+    @cached_property
+    def clocks(self) -> Clocks:
+        """Of games, the chain's inclusion delay in every extension."""
+        return GameConfig.of(self.charter).clocks
+
     @property
     def vesting(self) -> int:
         """Seconds from T7 until shares vest."""
-        return vesting_delay(self.charter.windows)
+        return vesting_delay(self.charter.windows, self.charter.chain.inclusion_delay)
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,6 @@ class Windows:
     challenge: int
     repost: int
     rescue: int
-    inclusion_delay: int
     longest_dispute: int
     exit: int
 
@@ -140,12 +139,26 @@ class Economics:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Chess clocks of a game: seconds, and the arity of its digest lists."""
+    """Chess clocks of a game: seconds beyond the chain's inclusion delay, and the arity of its digest lists."""
 
     budget: int
     replay: int
     move: int
     arity: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainProfile:
+    """What the run's chain is like, and up to which fee gas costs an honest party nothing."""
+
+    reorg_depth: int
+    """Seconds of chain time that a reorganization can undo."""
+    inclusion_delay: int
+    """F: seconds for which a transaction can be kept out of the chain."""
+    fee_cap: int
+    """Wei of the chain's coin per gas; while the base fee is above it, whoever is to move in a game may defer."""
+    gas_price: Wei
+    """Wei of the settlement token that a unit of gas is worth at the cap, as the sponsor reckons; 0: no promise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +190,7 @@ class Charter:
     windows: Windows
     economics: Economics
     clocks: Clocks
+    chain: ChainProfile
     step: ProgramRef
     update: ProgramRef
     outer: ProgramRef
@@ -206,7 +220,7 @@ class Charter:
     def from_tuple(values: Sequence[Any]) -> Charter:
         """A charter from the nested tuple that an ABI decoder gives for `Terms` (addresses as bytes or text)."""
         name, sponsor, token, seed, rounds, expiry, *parts, tokens = values
-        training, windows, economics, clocks, step, update, outer = parts
+        training, windows, economics, clocks, chain, step, update, outer = parts
         return Charter(
             name=Digest(bytes(name)),
             sponsor=_address(sponsor),
@@ -218,6 +232,7 @@ class Charter:
             windows=Windows(*windows),
             economics=Economics(*economics),
             clocks=Clocks(*clocks),
+            chain=ChainProfile(*chain),
             step=ProgramRef(*step),
             update=ProgramRef(*update),
             outer=ProgramRef(*outer),
@@ -245,14 +260,15 @@ def _address(value: bytes | str) -> Address:
 
 _PROGRAM: Final = "(bytes32,bytes32,bytes)"
 _TRAINING: Final = "(uint32,uint32,uint32,uint32,uint32,bytes32,bytes32,bytes32,bytes32,bytes32)"
-_WINDOWS: Final = "(" + ",".join(["uint64"] * 13) + ")"
+_WINDOWS: Final = "(" + ",".join(["uint64"] * 12) + ")"
 _ECONOMICS: Final = (
     "(uint128,uint64,bool,uint128,uint128,uint128,uint128,uint128,uint128,uint128,uint128,"
     "uint32,uint32,uint32,uint32,uint32)"
 )
 _CLOCKS: Final = "(uint64,uint64,uint64,uint32)"
+_CHAIN: Final = "(uint64,uint64,uint128,uint128)"
 TERMS_TYPE: Final = (
-    f"(bytes32,address,address,address,uint64,uint64,{_TRAINING},{_WINDOWS},{_ECONOMICS},{_CLOCKS},"
+    f"(bytes32,address,address,address,uint64,uint64,{_TRAINING},{_WINDOWS},{_ECONOMICS},{_CLOCKS},{_CHAIN},"
     f"{_PROGRAM},{_PROGRAM},{_PROGRAM},address[])"
 )
 """The ABI type of `Terms`."""

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from .chain_profile import MAX_WINDOW, MIN_WINDOW, PPM, check_chain, refusal
 from .charter import MAX_INTERVALS, MAX_REVENUE_TOKENS, SEATS, Charter, Economics, Training, Windows
-from .errors import RejectedError
 from .types import Wei
 
-PPM: Final = 1_000_000
-MIN_WINDOW: Final = 600
-MAX_WINDOW: Final = (1 << 40) - 1
 VESTING_ROUNDS: Final = 20
 REPLAY_COST: Final = 1.3
 """Cost of a replay over the pay of its interval, before bytes."""
@@ -90,15 +87,15 @@ def wage_cap(ppm: int) -> int:
     return 2 * _ceil(ppm, PPM) + 2
 
 
-def min_exit(w: Windows) -> int:
+def min_exit(w: Windows, inclusion_delay: int) -> int:
     """The exit delay must exceed this many seconds."""
-    after = (w.challenge, w.repost, w.rescue, w.longest_dispute, w.inclusion_delay, MIN_WINDOW)
+    after = (w.challenge, w.repost, w.rescue, w.longest_dispute, inclusion_delay, MIN_WINDOW)
     return w.round_length + sum(after)
 
 
-def vesting_delay(w: Windows) -> int:
-    """Seconds from T7 until shares vest: max(20 scheduled rounds, window + longest dispute)."""
-    return max(VESTING_ROUNDS * w.round_length, w.challenge + w.longest_dispute)
+def vesting_delay(w: Windows, inclusion_delay: int) -> int:
+    """Seconds from T7 until shares vest: max(20 scheduled rounds, window + longest dispute + F)."""
+    return max(VESTING_ROUNDS * w.round_length, w.challenge + w.longest_dispute + inclusion_delay)
 
 
 def round_reserve(e: Economics, training: Training, seats: int, verifiers: int, whistleblowers: int) -> Wei:
@@ -115,27 +112,28 @@ def check_charter(charter: Charter, now: int) -> None:
 
     Raises RejectedError: ValueZero, NotFinite, ShardsFewerThanSeats, ScheduleTooLong, ReferencePriceZero, RateTooHigh,
     SeatFeeTooHigh, ClaimLockTooSmall, BondTooSmall, WindowTooShort, ExitDelayTooShort, ProgramMismatch,
-    TooManyRevenueTokens.
+    ChallengeBondTooSmall, BountyTooSmall, TooManyRevenueTokens.
     """
     _check_training(charter.training, charter.rounds)
-    check_economics(charter.economics, charter.training, charter.windows)
+    check_economics(charter.economics, charter.training, charter.windows, charter.chain.inclusion_delay)
     for program in (charter.step, charter.update, charter.outer):
         if not program.is_consistent:
-            raise _refusal("ProgramMismatch", "Header and tree do not hash to the program's root.", root=program.root)
+            raise refusal("ProgramMismatch", "Header and tree do not hash to the program's root.", root=program.root)
     for what in ("sponsor", "token", "seed"):
         _check_nonzero(what, int.from_bytes(getattr(charter, what), "big"))
     if charter.clocks.arity < 2:
-        raise _refusal("ValueZero", "The arity must be at least 2.", what="arity")
+        raise refusal("ValueZero", "The arity must be at least 2.", what="arity")
+    check_chain(charter.chain, charter.windows, charter.clocks, charter.economics)
     if charter.expiry <= now:
-        raise _refusal("WindowTooShort", "The run expires before it begins.", what="expiry")
+        raise refusal("WindowTooShort", "The run expires before it begins.", what="expiry")
     if len(charter.revenue_tokens) > MAX_REVENUE_TOKENS:
-        raise _refusal("TooManyRevenueTokens", f"At most {MAX_REVENUE_TOKENS} revenue tokens.")
+        raise refusal("TooManyRevenueTokens", f"At most {MAX_REVENUE_TOKENS} revenue tokens.")
 
 
-def check_economics(e: Economics, t: Training, w: Windows) -> None:
+def check_economics(e: Economics, t: Training, w: Windows, inclusion_delay: int = 0) -> None:
     """Refuse prices, locks, rates and windows under which somebody gains by cheating; see `check_charter`."""
     if e.unit_price == 0 or e.units == 0:
-        raise _refusal("ReferencePriceZero", "Without a reference price every lock, fee and wage is zero.")
+        raise refusal("ReferencePriceZero", "Without a reference price every lock, fee and wage is zero.")
     _check_rate("cartel", e.cartel_ppm, PPM - 1)
     _check_rate("bounty", e.bounty_ppm, PPM // 2)
     _check_rate("trap", e.trap_ppm, 0)
@@ -145,19 +143,21 @@ def check_economics(e: Economics, t: Training, w: Windows) -> None:
     _check_nonzero("challenge bond", e.challenge_bond)
     _check_nonzero("challenge deposit", e.challenge_deposit)
     if e.seat_fee > e.price:
-        raise _refusal("SeatFeeTooHigh", f"A seat fee of {e.seat_fee} is above the pay of a round.", maximum=e.price)
+        raise refusal("SeatFeeTooHigh", f"A seat fee of {e.seat_fee} is above the pay of a round.", maximum=e.price)
     if e.claim_lock < (minimum := min_claim_lock(e, t.intervals)):
-        raise _refusal("ClaimLockTooSmall", f"S must be at least {minimum} wei.", minimum=minimum)
+        raise refusal("ClaimLockTooSmall", f"S must be at least {minimum} wei.", minimum=minimum)
     if e.verifier_bond < (minimum := min_bond(e)):
-        raise _refusal("BondTooSmall", f"B must be at least {minimum} wei.", minimum=minimum)
+        raise refusal("BondTooSmall", f"B must be at least {minimum} wei.", minimum=minimum)
     for what in _CHECKED_WINDOWS:
         length = getattr(w, what.replace(" ", "_"))
         if length < MIN_WINDOW:
-            raise _refusal("WindowTooShort", f"The {what} window must be at least {MIN_WINDOW} s.", what=what)
+            raise refusal("WindowTooShort", f"The {what} window must be at least {MIN_WINDOW} s.", what=what)
         if length > MAX_WINDOW:
-            raise _refusal("ScheduleTooLong", f"The {what} window is too long.", what=what)
-    if w.exit <= min_exit(w):
-        raise _refusal("ExitDelayTooShort", f"The exit delay must exceed {min_exit(w)} s.", minimum=min_exit(w) + 1)
+            raise refusal("ScheduleTooLong", f"The {what} window is too long.", what=what)
+    if inclusion_delay > MAX_WINDOW:
+        raise refusal("ScheduleTooLong", "The inclusion delay is too long.", what="inclusion delay")
+    if w.exit <= (least := min_exit(w, inclusion_delay)):
+        raise refusal("ExitDelayTooShort", f"The exit delay must exceed {least} s.", minimum=least + 1)
 
 
 _CHECKED_WINDOWS: Final = (
@@ -172,9 +172,9 @@ def _check_training(t: Training, rounds: int) -> None:
     _check_nonzero("shard length", t.shard_length)
     _check_nonzero("rounds", rounds)
     if t.learning_rate & 0x7F800000 == 0x7F800000:
-        raise _refusal("NotFinite", "The learning rate must be a finite binary32.", bits=t.learning_rate)
+        raise refusal("NotFinite", "The learning rate must be a finite binary32.", bits=t.learning_rate)
     if t.shards < SEATS:
-        raise _refusal("ShardsFewerThanSeats", f"{t.shards} shards for {SEATS} seats.", shards=t.shards)
+        raise refusal("ShardsFewerThanSeats", f"{t.shards} shards for {SEATS} seats.", shards=t.shards)
     _check_most("intervals", t.intervals, MAX_INTERVALS)
     _check_most("rounds", rounds, (1 << 24) - 1)
     _check_most("steps", t.steps_per_round, (1 << 32) - 1)
@@ -185,22 +185,17 @@ def _check_training(t: Training, rounds: int) -> None:
 
 def _check_nonzero(what: str, value: int) -> None:
     if value == 0:
-        raise _refusal("ValueZero", f"The {what} must not be zero.", what=what)
+        raise refusal("ValueZero", f"The {what} must not be zero.", what=what)
 
 
 def _check_rate(what: str, ppm: int, maximum: int) -> None:
     if ppm > maximum:
-        raise _refusal("RateTooHigh", f"The {what} rate of {ppm} ppm is above {maximum}.", what=what, maximum=maximum)
+        raise refusal("RateTooHigh", f"The {what} rate of {ppm} ppm is above {maximum}.", what=what, maximum=maximum)
 
 
 def _check_most(what: str, value: int, maximum: int) -> None:
     if value > maximum:
-        raise _refusal("ScheduleTooLong", f"{what} = {value} is above {maximum}.", what=what, maximum=maximum)
-
-
-def _refusal(code: str, message: str, **details: object) -> RejectedError:
-    remedy = "Change the charter; `assay economics table` shows what the bounds follow from."
-    return RejectedError(message, code=code, remedy=remedy, **details)
+        raise refusal("ScheduleTooLong", f"{what} = {value} is above {maximum}.", what=what, maximum=maximum)
 
 
 def _ceil(a: int, b: int) -> int:

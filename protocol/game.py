@@ -1,6 +1,7 @@
 """The dispute game as a pure state machine: the defender opens, the challenger points, one element is computed.
 
-`process_move` and `process_timeout` are what `Game.sol` does, move for move and error for error; time is an argument.
+`process_move`, `process_defer` and `process_timeout` are what `Game.sol` does, move for move and error for error; time
+is an argument, and so is the base fee.
 A verdict convicts the party whose opening was refuted or whose clock ran out, and nobody else. Money is `game_book`'s.
 Source: docs/protocol.md, section 5; the table of turns is `game_table`, drawn in docs/game.md.
 """
@@ -14,7 +15,8 @@ from typing import Any, Final
 from . import game_descent as descent
 from . import game_element as elements
 from .errors import InvariantError
-from .game_errors import NotYourTurn, TooEarly, TooLate, WrongStage
+from .game_clock import DEFERRAL, DEFERRALS
+from .game_errors import FeeNotAboveCap, NoDeferralLeft, NotYourTurn, TooEarly, TooLate, WrongStage
 from .game_moves import AnyMove
 from .game_state import DisputedClaim, GameState, Outcome, Rules, Verdict
 from .game_table import TABLE, Move, Side, Stage, stages_of
@@ -61,7 +63,14 @@ def check_turn(state: GameState, mover: Address, move: Move, now: int) -> None:
     """
     if state.stage not in stages_of(move):
         raise WrongStage(f"{move.function} does not belong to stage {state.stage.name}.", actual=state.stage)
-    if state.turn is not move.side or mover != state.party(state.turn):
+    if state.turn is not move.side:
+        raise NotYourTurn(f"{state.turn.name.capitalize()} is to move.", caller=mover)
+    _check_mover(state, mover, now)
+
+
+def _check_mover(state: GameState, mover: Address, now: int) -> None:
+    """Whether the mover is the side to move, and in time."""
+    if mover != state.party(state.turn):
         raise NotYourTurn(f"{state.turn.name.capitalize()} is to move.", caller=mover)
     if now > state.deadline:
         raise TooLate(f"The deadline was {state.deadline}, it is {now}.", deadline=state.deadline)
@@ -78,12 +87,38 @@ def process_move(state: GameState, mover: Address, move: AnyMove, now: int, rule
     after = _PROCESS[move.kind](state, move, rules)
     if after.verdict is not None:
         return _over(after)
-    side, used = state.turn, now - state.turn_started
+    # Whoever deferred may move within the hour, before its clock runs on.
+    side, used = state.turn, max(0, now - state.turn_started)
     left = rules.config.clocks.budget_after(state.budget_left[side - 1], used, state.whose)
     defender, challenger = state.budget_left
     budgets = (left, challenger) if side is Side.DEFENDER else (defender, left)
     assert after.whose in TABLE[state.whose].next
     return _start_turn(replace(after, budget_left=budgets), now, rules)
+
+
+def process_defer(state: GameState, mover: Address, now: int, base_fee: int, rules: Rules) -> GameState:
+    """The state after the side to move deferred its turn: everything as it was, an hour later.
+
+    `base_fee` is that of the block, in wei of the chain's coin per gas.
+
+    Raises:
+        WrongStage: the game is over.
+        NotYourTurn, TooLate: as for a move.
+        FeeNotAboveCap: the fee is no reason to wait.
+        NoDeferralLeft: this side has deferred three times in this game.
+    """
+    if state.is_over:
+        raise WrongStage("The game is over.", actual=state.stage)
+    _check_mover(state, mover, now)
+    cap, side = rules.config.chain.fee_cap, state.turn
+    if base_fee <= cap:
+        raise FeeNotAboveCap(f"The base fee of {base_fee} is not above {cap}.", base_fee=base_fee, cap=cap)
+    taken = list(state.deferrals)
+    taken[side - 1] += 1
+    if taken[side - 1] > DEFERRALS:
+        raise NoDeferralLeft(f"A side defers at most {DEFERRALS} times in a game.", caller=mover)
+    started, deadline = state.turn_started + DEFERRAL, state.deadline + DEFERRAL
+    return replace(state, turn_started=started, deadline=deadline, deferrals=(taken[0], taken[1]))
 
 
 def process_timeout(state: GameState, now: int) -> GameState:

@@ -23,7 +23,7 @@ from typing import Final, Protocol
 
 from .claims import ClaimRef, challenge_commitment
 from .digests import keccak
-from .game import open_game, process_move, process_timeout
+from .game import open_game, process_defer, process_move, process_timeout
 from .game_errors import (
     CommitmentExists,
     CommitmentNotFound,
@@ -36,7 +36,7 @@ from .game_errors import (
     WrongStage,
 )
 from .game_moves import AnyMove
-from .game_state import REVEAL_BLOCKS, REVEAL_WINDOW, DisputedClaim, GameConfig, GameState, ProgramHeader, Rules
+from .game_state import REVEAL_BLOCKS, DisputedClaim, GameConfig, GameState, ProgramHeader, Rules
 from .game_table import Side, Stage
 from .types import Address, Digest, Wei
 
@@ -158,8 +158,11 @@ class GameBook:
             raise CommitmentNotFound("No such challenge is bound by this account.", commitment=commitment)
         if block < bound.block + REVEAL_BLOCKS:
             raise RevealTooEarly(f"Block {block} is too early.", block=block, not_before=bound.block + REVEAL_BLOCKS)
-        if now > bound.time + REVEAL_WINDOW:
-            raise RevealTooLate("The time to reveal is over.", now=now, deadline=bound.time + REVEAL_WINDOW)
+        # A reorganization must not let whoever read the reveal bind before it.
+        if now < (earliest := bound.time + self.config.chain.reorg_depth):
+            raise RevealTooEarly("What was bound can still be undone.", now=now, not_before=earliest)
+        if now > (deadline := bound.time + self.config.reveal_window):
+            raise RevealTooLate("The time to reveal is over.", now=now, deadline=deadline)
         view = self.book_of(ref).claim_of(ref)
         if view.claim.y == own_root:
             raise WrongDigest("The root bound is the one claimed.", got=own_root, wanted=view.claim.y)
@@ -178,8 +181,8 @@ class GameBook:
         bound = self.commitments.get(commitment)
         if bound is None:
             raise CommitmentNotFound("No such challenge is bound.", commitment=commitment)
-        if now <= bound.time + REVEAL_WINDOW:
-            raise RevealTooEarly("It may still be revealed.", now=now, not_before=bound.time + REVEAL_WINDOW)
+        if now <= (deadline := bound.time + self.config.reveal_window):
+            raise RevealTooEarly("It may still be revealed.", now=now, not_before=deadline)
         self._burn(commitment_lock(commitment), self.config.commit_deposit)
         del self.commitments[commitment]
 
@@ -223,6 +226,14 @@ class GameBook:
             return self._settle(game, state)
         if move.kind.side is Side.DEFENDER:
             state = self._refund(game, state)
+        self.games[game_id] = replace(game, state=state)
+        return state
+
+    def defer(self, game_id: int, mover: Address, now: int, base_fee: int) -> GameState:
+        """Defer a turn because of the base fee; no money moves. Raises what `process_defer` raises."""
+        game = self._game(game_id)
+        rules = Rules(self.config, self.programs[game.state.claim.program])
+        state = process_defer(game.state, mover, now, base_fee, rules)
         self.games[game_id] = replace(game, state=state)
         return state
 

@@ -1,17 +1,25 @@
 """Chess clocks, and how long a game can last.
 
 Each side has a budget for the whole game; a turn ends at its start + budget left + extension of the stage, and only the
-time used above the extension is taken from the budget. All times are seconds of chain time.
+time used above the extension is taken from the budget. While the base fee is above the run's cap the side to move may
+defer: its turn then counts from an hour later. All times are seconds of chain time.
 Source: docs/protocol.md, section 5; notes: an opening may need a whole step to be executed again with its trace.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from .game_table import Side, Stage, Turn
 
 MAX_ARITY = 64
+
+DEFERRALS = 3
+"""How often each side may defer in a game while the base fee is above the cap."""
+
+DEFERRAL = 3600
+"""Seconds by which a deferral moves a turn on."""
 
 
 def needs_replay(turn: Turn) -> bool:
@@ -38,6 +46,35 @@ class Clocks:
     def budget_after(self, budget_left: int, used: int, turn: Turn) -> int:
         """The budget left after a turn that took `used` seconds and was in time."""
         return budget_left - max(0, used - self.extension(turn))
+
+
+class Timing(Enum):
+    """What whoever is to move does at some fee."""
+
+    MOVE = "move"
+    WAIT = "wait"
+    DEFER = "defer"
+
+
+def nearing(deadline: int, turn: Turn, clocks: Clocks) -> int:
+    """From when on a deadline is near: what is left is the turn's extension and half of the budget.
+
+    The extension alone suffices for every turn, so whoever waits for a lower fee until then is late for none.
+    """
+    return deadline - clocks.extension(turn) - clocks.budget // 2
+
+
+def timing(turn: Turn, deadline: int, deferred: int, now: int, is_dear: bool, clocks: Clocks) -> Timing:
+    """When to move while the base fee `is_dear`, above the cap; `deferred`: how often this side has deferred.
+
+    A move above the cap costs more gas than it is refunded; a missed clock costs the game. So it waits, then defers,
+    then moves at any fee.
+    """
+    if not is_dear:
+        return Timing.MOVE
+    if now < nearing(deadline, turn, clocks):
+        return Timing.WAIT
+    return Timing.DEFER if deferred < DEFERRALS else Timing.MOVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +137,8 @@ def legs(shape: Shape, arity: int) -> tuple[tuple[Leg, ...], tuple[tuple[Leg, ..
 def longest_game(shape: Shape, arity: int, clocks: Clocks) -> int:
     """Seconds from the opening of a game until it can be ended, whatever both sides do.
 
-    Every turn takes at most its extension beyond the two budgets; the last second is the one that a timeout waits for.
+    Every turn takes at most its extension beyond the budgets and the deferrals of both sides; the last second is what
+    a timeout waits for.
     """
     begin, ways = legs(shape, arity)
 
@@ -110,7 +148,7 @@ def longest_game(shape: Shape, arity: int, clocks: Clocks) -> int:
             for stage, d, c in way
         )
 
-    return 2 * clocks.budget + total(begin) + max(total(way) for way in ways) + 1
+    return 2 * (clocks.budget + DEFERRALS * DEFERRAL) + total(begin) + max(total(way) for way in ways) + 1
 
 
 def most_moves(shape: Shape, arity: int) -> tuple[int, int]:

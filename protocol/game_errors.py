@@ -27,6 +27,18 @@ class TooEarly(GameError):
     """The deadline has not passed, so there is no timeout."""
 
 
+class FeeNotAboveCap(GameError):
+    """A turn may be deferred only while the base fee is above the run's cap."""
+
+    remedy = "Make the move now: its gas is within what the run's bonds were sized for."
+
+
+class NoDeferralLeft(GameError):
+    """This side has deferred as often as it may in one game."""
+
+    remedy = "Make the move before the deadline, whatever it costs: a missed clock loses the game."
+
+
 class WrongCount(GameError):
     """A list or path has not exactly the length that its place demands."""
 

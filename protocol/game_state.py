@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from .charter import ChainProfile, Charter
 from .digests import ZERO
 from .errors import InvariantError
 from .game_clock import LARGEST, MAX_ARITY, Clocks, most_moves
@@ -30,7 +31,7 @@ REVEAL_BLOCKS: Final = 2
 """A bound challenge is revealed no earlier: whoever copies the reveal from the mempool is late."""
 
 REVEAL_WINDOW: Final = 3600
-"""Seconds after which an unrevealed challenge has lost its deposit."""
+"""Seconds, beyond reorg depth and inclusion delay, after which an unrevealed challenge has lost its deposit."""
 
 NO_FAMILY: Final = 255
 """The family in the verdict of a game that ended before a node was opened."""
@@ -43,8 +44,9 @@ NO_WEI: Final = Wei(0)
 class GameConfig:
     """What a run's charter says of its games. Amounts in wei, times in seconds, `bounty_ppm` in parts per million.
 
-    `bond` is what a challenger locks per game; `commit_deposit` what binding a free-lance challenge locks until it is
-    revealed, at least `REVEAL_BLOCKS` blocks and at most `REVEAL_WINDOW` seconds later.
+    `clocks` are as turns use them: every extension holds the chain's inclusion delay. `bond` is what a challenger locks
+    per game; `commit_deposit` what binding a free-lance challenge locks until it is revealed, at least `REVEAL_BLOCKS`
+    blocks and the chain's reorg depth, and at most `reveal_window` seconds later.
     """
 
     arity: int
@@ -52,11 +54,30 @@ class GameConfig:
     bond: Wei
     commit_deposit: Wei
     bounty_ppm: int
+    chain: ChainProfile
+
+    @staticmethod
+    def of(charter: Charter) -> GameConfig:
+        """What a charter says. Raises InvariantError (WrongArity)."""
+        delay, clocks, economics = charter.chain.inclusion_delay, charter.clocks, charter.economics
+        return GameConfig(
+            clocks.arity,
+            Clocks(clocks.budget, clocks.replay + delay, clocks.move + delay),
+            economics.challenge_bond,
+            economics.challenge_deposit,
+            economics.bounty_ppm,
+            charter.chain,
+        )
 
     def __post_init__(self) -> None:
         """Refuses what the contract's constructor refuses."""
         if not 2 <= self.arity <= MAX_ARITY or self.arity & (self.arity - 1):
             raise InvariantError(f"The arity is a power of two in 2..{MAX_ARITY}, not {self.arity}.", code="WrongArity")
+
+    @property
+    def reveal_window(self) -> int:
+        """Seconds in which a bound challenge must be revealed: an hour beyond what the chain may keep it waiting."""
+        return REVEAL_WINDOW + self.chain.reorg_depth + self.chain.inclusion_delay
 
     @property
     def levels(self) -> int:
@@ -143,6 +164,9 @@ class GameState:
     - PARTS, TERM: `element` is disputed with value `claimed` (while `whole`), or its terms [lo, hi) with part
       `claimed`; `heads` are the words opened with the element.
     - SLOT: `index` is the slot, `disputed` its tensor root in s_t.
+
+    `turn_started` is when the mover's clock began to run, an hour later for every deferral of the turn; `deferrals`
+    counts those of each side in the whole game.
     """
 
     game_id: int
@@ -176,6 +200,7 @@ class GameState:
     element: int = 0
     claimed: int = 0
     heads: tuple[int, ...] = ()
+    deferrals: tuple[int, int] = (0, 0)
     verdict: Verdict | None = None
 
     @property

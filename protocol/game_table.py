@@ -138,7 +138,7 @@ TABLE: Final = MappingProxyType(
         Turn(Stage.SLOT, _C): Transition(Move.PROVE_ROOT, (), decides=True),
     }
 )
-"""Every turn that a game can stand at. A timeout ends any of them; OVER has no turns."""
+"""Every turn that a game can stand at. A timeout ends any of them, a deferral delays any; OVER has no turns."""
 
 
 def stages_of(move: Move) -> frozenset[Stage]:
@@ -162,4 +162,9 @@ def to_mermaid() -> str:
             lines.append(f"    {name(turn)} --> {name(follower)}: {transition.move.function}")
         if transition.decides:
             lines.append(f"    {name(turn)} --> [*]: {transition.move.function}, verdict")
+    lines += [
+        "    note right of STEPS_D",
+        "        Every turn: defer, above the fee cap, to the same turn an hour later",
+    ]
+    lines += ["        Every turn: timeout, after its deadline, verdict", "    end note"]
     return "\n".join(lines) + "\n"

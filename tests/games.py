@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 
+from assay.protocol.charter import ChainProfile
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.digests import keccak
 from assay.protocol.game_book import Claims, ClaimView, GameBook
-from assay.protocol.game_clock import Clocks, Shape, longest_game
+from assay.protocol.game_clock import DEFERRALS, Clocks, Shape, longest_game
 from assay.protocol.game_errors import GameError
 from assay.protocol.game_moves import AnyMove, PointElement
 from assay.protocol.game_state import DisputedClaim, GameConfig, GameState, ProgramHeader
@@ -28,6 +29,8 @@ from tests.programs import Example
 ETHER = 10**18
 ARITY = 4
 CLOCKS = Clocks(budget=1000, replay=300, move=60)
+CHAIN = ChainProfile(reorg_depth=0, inclusion_delay=0, fee_cap=100 * 10**9, gas_price=Wei(0))
+DEAR = CHAIN.fee_cap + 1
 WINDOW = 100_000
 GAME = Address(b"game".ljust(20, b"\0"))
 
@@ -37,9 +40,13 @@ def address(name: str) -> Address:
     return Address(name.encode().ljust(20, b"\0"))
 
 
-def config(arity: int = ARITY, bond: int = 640 * ETHER, bounty_ppm: int = 500_000) -> GameConfig:
+def config(
+    arity: int = ARITY, bond: int = 640 * ETHER, bounty_ppm: int = 500_000, chain: ChainProfile = CHAIN
+) -> GameConfig:
     """The games' parameters."""
-    return GameConfig(arity, CLOCKS, Wei(bond), Wei(ETHER), bounty_ppm)
+    delay = chain.inclusion_delay
+    clocks = Clocks(CLOCKS.budget, CLOCKS.replay + delay, CLOCKS.move + delay)
+    return GameConfig(arity, clocks, Wei(bond), Wei(ETHER), bounty_ppm, chain)
 
 
 class MoneyError(Exception):
@@ -140,6 +147,9 @@ class World:
     program: Program
     settings: GameConfig = field(default_factory=config)
     vault: BenchVault = field(default_factory=BenchVault)
+    spikes: float = 0.1
+    """How often, in a tournament, the base fee is above the cap when somebody is to move, which then defers."""
+    seconds_per_block: int = 0
 
     def __post_init__(self) -> None:
         self.claims = BenchClaims(self.vault)
@@ -337,12 +347,19 @@ def play_out(
     now: int = 0,
     delay: Callable[[GameState], int] = lambda state: 1,
     log: Log | None = None,
+    defer: bool = False,
 ) -> GameState:
-    """Play one game to its end; a side that says nothing or only nonsense loses by its clock."""
+    """Play one game to its end; a side that says nothing or only nonsense loses by its clock.
+
+    With `defer` every side defers as long as it may, in the last second of each deadline.
+    """
     posted = Posted()
     log = log if log is not None else Log()
     log.started = now
     while not (state := world.state(game_id)).is_over:
+        if defer and state.deferrals[state.turn - 1] < DEFERRALS:
+            world.book.defer(game_id, state.party(state.turn), state.deadline, DEAR)
+            continue
         mover = defender if state.turn is Side.DEFENDER else challenger
         move = mover(state, posted)
         at = min(state.turn_started + delay(state), state.deadline)

@@ -10,12 +10,14 @@ import random
 from dataclasses import dataclass, field
 
 from assay.protocol.claims import ClaimRef
+from assay.protocol.game_clock import DEFERRALS
 from assay.protocol.game_state import GameState, Outcome
 from assay.protocol.game_table import Side
 from assay.protocol.play import Posted, posted_by
 from assay.protocol.trace import Trace
 from assay.protocol.types import Address
 from tests.games import (
+    DEAR,
     ETHER,
     World,
     address,
@@ -62,14 +64,19 @@ class Tournament:
     def run(self) -> None:
         """Until no game is open; whoever is late or has no legal move is timed out as soon as possible."""
         queue: list[tuple[int, int, int]] = []
+        spacing = self.world.seconds_per_block
+        now = spacing + max((seat.opened for seat in self.seats), default=0)
         for i, seat in enumerate(self.seats):
             self._schedule(queue, i, seat)
         while queue:
-            now, _, i = heapq.heappop(queue)
+            soonest, _, i = heapq.heappop(queue)
+            now = max(soonest, now + 1) if spacing else soonest
             seat = self.seats[i]
             state = self.world.state(seat.game_id)
             if now > state.deadline:
                 self.world.book.timeout(seat.game_id, now)
+            elif self.rng.random() < self.world.spikes and state.deferrals[state.turn - 1] < DEFERRALS:
+                self.world.book.defer(seat.game_id, state.party(state.turn), now, DEAR)
             elif not self._move(seat, state, now):
                 heapq.heappush(queue, (state.deadline + 1, self.rng.getrandbits(16), i))
                 continue
@@ -115,7 +122,7 @@ def lies(example: Example, steps: int) -> list[Trace]:
     return [trace for trace in (*found, *slots) if trace is not None]
 
 
-def tournament(world: World, example: Example, steps: int, seed: int, claims: int) -> Tournament:
+def tournament(world: World, example: Example, steps: int, seed: int, claims: int, now: int = 0) -> Tournament:
     """Claims and challengers in a fresh world, drawn from a seed."""
     rng = random.Random(seed)
     arity = world.settings.arity
@@ -141,9 +148,11 @@ def tournament(world: World, example: Example, steps: int, seed: int, claims: in
             )
             defends = player(Side.DEFENDER, trace, arity)
             defender = defends if truth else characters(Side.DEFENDER, rng.choice(CHARACTERS), trace, arity, rng)
-            game_id = world.challenge(ref, who)
+            game_id = world.challenge(ref, who, now)
             players = {Side.DEFENDER: defender, Side.CHALLENGER: challenger}
-            t.seats.append(Seat(game_id, ref, truth, honest, players))
+            t.seats.append(Seat(game_id, ref, truth, honest, players, opened=now))
+            # On a node every transaction is a block, and a block a second.
+            now += world.seconds_per_block
             if honest:
                 t.honest.add(who)
     dishonest = {world.claims.views[s.ref].claim.claimant for s in t.seats if not s.truth}

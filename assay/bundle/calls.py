@@ -46,6 +46,7 @@ MOVES: Final[dict[type[AnyMove], tuple[str, ...]]] = {
 
 OTHERS: Final[dict[str, tuple[str, ...]]] = {
     "timeout": ("uint256",),
+    "defer": ("uint256",),
     "challenge": (REF,),
     "revealChallenge": (REF, "bytes32", "bytes32"),
     "commit": ("uint64", "uint32", _DIGESTS, "bytes32[3]", "bytes32", "bytes32"),

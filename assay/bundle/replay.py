@@ -1,4 +1,4 @@
-"""Replays a dispute from its bundle: no chain, no torch, nothing taken on trust but order and time of transactions.
+"""Replays a dispute from its bundle: no chain, no torch, nothing on trust but order, time and fee of transactions.
 
 Every sender is recovered from a signature, every digest recomputed, every move judged by the rules of `protocol.game`,
 and the element in dispute computed with the reference arithmetic. Source: docs/protocol.md, section 5.
@@ -23,8 +23,7 @@ from assay.protocol.claims import ClaimRef
 from assay.protocol.digests import ZERO, keccak
 from assay.protocol.encoding import MalformedError, decode_header, decode_node
 from assay.protocol.errors import AssayError, InvariantError
-from assay.protocol.game import open_game, process_move, process_timeout
-from assay.protocol.game_clock import Clocks
+from assay.protocol.game import open_game, process_defer, process_move, process_timeout
 from assay.protocol.game_errors import GameError
 from assay.protocol.game_moves import AnyMove, OpenNode
 from assay.protocol.game_state import DisputedClaim, GameConfig, GameState, Outcome, ProgramHeader, Rules, Verdict
@@ -33,6 +32,7 @@ from assay.protocol.nodes import Node
 from assay.protocol.types import Digest
 
 TIMEOUT: Final = "timeout"
+DEFER: Final = "defer"
 
 
 class Values(Enum):
@@ -46,7 +46,7 @@ class Values(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One transaction of a game: what it did, and the game before and after. `move` is None for a timeout."""
+    """One transaction of a game: what it did, and the game before and after. `move`: None for timeout and deferral."""
 
     sent: Sent
     name: str
@@ -148,17 +148,10 @@ def _charter(bundle: Bundle) -> Charter:
 
 
 def _rules(charter: Charter, program: ProgramRef) -> Rules:
-    clocks, economics = charter.clocks, charter.economics
     if not program.is_consistent:
         raise BundleContradiction("Header and tree of the disputed program do not hash to its root.")
     try:
-        config = GameConfig(
-            clocks.arity,
-            Clocks(clocks.budget, clocks.replay, clocks.move),
-            economics.challenge_bond,
-            economics.challenge_deposit,
-            economics.bounty_ppm,
-        )
+        config = GameConfig.of(charter)
         header = ProgramHeader(program.root, program.tree, *decode_header(program.header))
     except (MalformedError, InvariantError) as error:
         raise BundleMalformed(f"No game has such terms: {error.message}") from error
@@ -188,6 +181,11 @@ def _step(bundle: Bundle, number: int, sent: Sent, state: GameState, rules: Rule
         if call.name == TIMEOUT:
             _check_game(call.arguments[0], bundle)
             return Step(sent, TIMEOUT, side, None, state, process_timeout(state, sent.time))
+        if call.name == DEFER:
+            _check_game(call.arguments[0], bundle)
+            # That the fee was above the cap is taken on trust like the time: the contract did not refuse it.
+            above = rules.config.chain.fee_cap + 1
+            return Step(sent, DEFER, side, None, state, process_defer(state, signed.sender, sent.time, above, rules))
         found = move_of(call)
         if found is None:
             raise BundleContradiction(f"Transaction {number} calls {call.name}, which is no move.")

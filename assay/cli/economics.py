@@ -60,18 +60,24 @@ def table(rpc_url: RpcUrl = None, run: RunOption = None, as_json: JsonOption = F
 
 def bounds_of(charter: Charter) -> dict[str, Any]:
     """What a charter names and the least it may name; amounts in wei."""
-    from assay.protocol import economics
+    from assay.protocol import chain_profile, economics
 
-    e, n = charter.economics, charter.training.intervals
+    e, n, chain, arity = charter.economics, charter.training.intervals, charter.chain, charter.clocks.arity
+    delay = chain.inclusion_delay
     return {
         "price W": {"is": e.price},
         "claim lock S": {"is": e.claim_lock, "at_least": economics.min_claim_lock(e, n)},
         "verifier bond B": {"is": e.verifier_bond, "at_least": economics.min_bond(e)},
+        "challenge bond C": {
+            "is": e.challenge_bond,
+            "at_least": chain_profile.min_challenge_bond(chain, arity),
+        },
+        "half a bounty": {"is": chain_profile.kept(e), "at_least": chain_profile.min_kept(chain, arity)},
         "wage w": {"is": e.wage, "by_formula": economics.duty_wage(e.price, n)},
         "seat fee": {"is": e.seat_fee, "at_most": e.price},
         "price of one false update": {"is": economics.update_price(e)},
-        "exit delay (s)": {"is": charter.windows.exit, "more_than": economics.min_exit(charter.windows)},
-        "vesting delay (s)": {"is": economics.vesting_delay(charter.windows)},
+        "exit delay (s)": {"is": charter.windows.exit, "more_than": economics.min_exit(charter.windows, delay)},
+        "vesting delay (s)": {"is": economics.vesting_delay(charter.windows, delay)},
     }
 
 

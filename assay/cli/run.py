@@ -213,7 +213,7 @@ def describe(run: Run) -> dict[str, Any]:
         "price_of_one_false_update": economics.update_price(e),
         "round_seconds": w.round_length,
         "challenge_seconds": w.challenge,
-        "vesting_seconds": economics.vesting_delay(w),
+        "vesting_seconds": economics.vesting_delay(w, c.chain.inclusion_delay),
         "exit_seconds": w.exit,
     }
 

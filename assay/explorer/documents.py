@@ -66,7 +66,11 @@ def run_document(look: Lookout) -> Document:
             "bounty_ppm": e.bounty_ppm,
             "price_of_one_false_update": wei(economics.update_price(e)),
         },
-        "windows": {**asdict(w), "round_length": w.round_length, "vesting": economics.vesting_delay(w)},
+        "windows": {
+            **asdict(w),
+            "round_length": w.round_length,
+            "vesting": economics.vesting_delay(w, c.chain.inclusion_delay),
+        },
         "seats": {str(seat): hexed(who) for seat, who in sorted(state.holders.items())},
         "games": {"all": len(state.games), "open": sum(not g.is_over for g in state.games.values())},
         "burned": wei(look.money.burned + look.money.flushed),

@@ -70,6 +70,7 @@ class Terms:
     bond: Wei
     near: float
     gas_per_move: int
+    reveal_window: int = REVEAL_WINDOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +178,13 @@ class BoundFacts:
 def judge_bound(facts: BoundFacts, now: int, terms: Terms) -> Iterator[Alarm]:
     """What is wrong with a bound challenge: not revealed in time, or without the bond, its deposit burns."""
     about = f"bound challenge 0x{facts.commitment.hex()[:8]} of 0x{facts.owner.hex()}"
-    left = facts.time + REVEAL_WINDOW - now
+    left = facts.time + terms.reveal_window - now
     figures = (("party", "0x" + facts.owner.hex()), ("seconds_left", left))
     if left < 0:
         yield Alarm(Kind.DEADLINE_MISSED, about, "it was not revealed in time: its deposit will burn", figures)
         return
-    if left <= terms.near * REVEAL_WINDOW:
-        text = f"{left} s of chain time left to reveal it, {left / REVEAL_WINDOW:.0%} of the window"
+    if left <= terms.near * terms.reveal_window:
+        text = f"{left} s of chain time left to reveal it, {left / terms.reveal_window:.0%} of the window"
         yield Alarm(Kind.DEADLINE_NEAR, about, text, figures)
     if facts.free < terms.bond:
         text = f"its owner has {facts.free} wei free of the bond of {terms.bond} that the reveal locks"

@@ -26,7 +26,7 @@ from assay.protocol.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.game_book import game_lock
 from assay.protocol.game_clock import LARGEST, most_moves
-from assay.protocol.game_state import GameState
+from assay.protocol.game_state import GameConfig, GameState
 from assay.protocol.game_table import Side
 from assay.protocol.trace import Trace
 from assay.protocol.types import Address, Digest, Wei
@@ -82,7 +82,9 @@ class Watchdog:
         self._facts = Facts(run.chain.chain_id, run.address, run.run_id, run.charter)
         self._archive = None if store is None or compute is None else Archive(self._facts, Objects(store))
         self._clock, self._wall = clock, wall
-        self._terms = Terms(run.charter.economics.challenge_bond, options.near, GAS_PER_MOVE)
+        self._terms = Terms(
+            run.charter.economics.challenge_bond, options.near, GAS_PER_MOVE, GameConfig.of(run.charter).reveal_window
+        )
         self._index = Index(run, [self._on_event])
         self._head: tuple[int, float] | None = None
         self._bound: dict[bytes, Address] = {}

@@ -19,7 +19,7 @@ import {Programs} from "../libraries/Programs.sol";
 abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     uint256 internal constant PPM = 1_000_000;
     uint256 internal constant REVEAL_BLOCKS = 2;
-    uint256 internal constant REVEAL_WINDOW = 1 hours;
+    uint256 internal constant REVEAL_WINDOW = 1 hours; // beyond reorg depth and inclusion delay
     uint8 internal constant NO_FAMILY = 255;
 
     /// @dev Bounds of a well-formed program: 2^40 elements of 8 bytes, 2^40 terms.
@@ -43,6 +43,9 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     uint64 internal immutable _budget;
     uint64 internal immutable _replay;
     uint64 internal immutable _move;
+    uint256 internal immutable _feeCap;
+    uint256 private immutable _reorgDepth;
+    uint256 private immutable _revealWindow;
 
     uint256 public games;
     mapping(uint256 gameId => GameState) internal _games;
@@ -66,7 +69,11 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
         _bountyPpm = terms.economics.bountyPpm;
         // Half of the bond survives the longest defence that the encodings admit: a lost challenge always burns something.
         moveRefund = _bond / (2 * GameBounds.mostReplies(arity_, levels_));
-        (_budget, _replay, _move) = (terms.clocks.budget, terms.clocks.replay, terms.clocks.move);
+        uint64 delay = terms.chain.inclusionDelay;
+        // Every turn can wait for the chain's inclusion delay and still be in time.
+        (_budget, _replay, _move) = (terms.clocks.budget, terms.clocks.replay + delay, terms.clocks.move + delay);
+        (_feeCap, _reorgDepth) = (terms.chain.feeCap, terms.chain.reorgDepth);
+        _revealWindow = REVEAL_WINDOW + terms.chain.reorgDepth + delay;
         uint256 allowed = terms.windows.longestDispute;
         _admit(terms.step, terms.training.stepsPerInterval, levels_, allowed);
         _admit(terms.update, 1, levels_, allowed);
@@ -110,8 +117,12 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
         if (block.number < bound.block_ + REVEAL_BLOCKS) {
             revert RevealTooEarly(block.number, bound.block_ + REVEAL_BLOCKS);
         }
-        if (block.timestamp > bound.time + REVEAL_WINDOW) {
-            revert RevealTooLate(block.timestamp, bound.time + REVEAL_WINDOW);
+        // A reorganization must not let whoever read the reveal bind before it.
+        if (block.timestamp < bound.time + _reorgDepth) {
+            revert RevealTooEarly(block.timestamp, bound.time + _reorgDepth);
+        }
+        if (block.timestamp > bound.time + _revealWindow) {
+            revert RevealTooLate(block.timestamp, bound.time + _revealWindow);
         }
         ClaimView memory claim = _bookOf(ref.kind).claimOf(ref);
         if (claim.y == ownRoot) revert WrongDigest(ownRoot, claim.y);
@@ -126,8 +137,8 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     function expireChallenge(bytes32 commitment) external nonReentrant {
         Bound memory bound = boundChallenge[commitment];
         if (bound.owner == address(0)) revert CommitmentNotFound(commitment);
-        if (block.timestamp <= bound.time + REVEAL_WINDOW) {
-            revert RevealTooEarly(block.timestamp, bound.time + REVEAL_WINDOW);
+        if (block.timestamp <= bound.time + _revealWindow) {
+            revert RevealTooEarly(block.timestamp, bound.time + _revealWindow);
         }
         delete boundChallenge[commitment];
         _burn(_boundLock(commitment), _commitDeposit);
@@ -193,7 +204,9 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
 
     /// @dev Takes the time used above the extension from the mover's budget; the move was in time.
     function _stopTurn(GameState storage game) internal {
-        uint64 used = uint64(block.timestamp) - game.turnStarted;
+        uint64 started = game.turnStarted;
+        // Whoever deferred may move within the hour, before its clock runs on.
+        uint64 used = block.timestamp > started ? uint64(block.timestamp) - started : 0;
         uint64 free = _extension(game.stage, game.turn);
         if (used <= free) return;
         if (game.turn == Side.DEFENDER) game.defenderBudget -= used - free;

@@ -2,12 +2,16 @@
 pragma solidity ^0.8.30;
 
 import {GameState, IGame, Outcome, Side, Stage} from "../interfaces/IGame.sol";
+import {GameBounds} from "../libraries/GameBounds.sol";
 import {GameView} from "../libraries/GameView.sol";
 import {Programs} from "../libraries/Programs.sol";
 import {GameMoney} from "./GameMoney.sol";
 
 /// @title GameTurns: whose turn it is, what a move is checked against, and how a game ends (protocol.game)
 abstract contract GameTurns is GameMoney {
+    /// @dev The stages of a game that is being played, a bit per stage.
+    uint256 private constant RUNNING = (1 << uint256(Stage.OVER)) - (1 << uint256(Stage.STEPS));
+
     /// @dev The game if a move of `side` in one of `stages` (a bit per stage) is due from the caller, in time.
     function _due(uint256 gameId, Side side, uint256 stages) internal view returns (GameState storage game) {
         game = _games[gameId];
@@ -40,6 +44,22 @@ abstract contract GameTurns is GameMoney {
     ) internal {
         Side side = expected != claimed ? Side.DEFENDER : Side.CHALLENGER;
         _close(gameId, game, side, Outcome.LEAF, element, term, expected, claimed);
+    }
+
+    /// @inheritdoc IGame
+    function defer(uint256 gameId) external {
+        Side side = _games[gameId].turn;
+        GameState storage game = _due(gameId, side, RUNNING);
+        if (block.basefee <= _feeCap) revert FeeNotAboveCap(block.basefee, _feeCap);
+        uint256 left =
+            GameBounds.DEFERRALS - (side == Side.DEFENDER ? game.defenderDeferrals : game.challengerDeferrals);
+        if (left == 0) revert NoDeferralLeft(gameId, msg.sender);
+        if (side == Side.DEFENDER) ++game.defenderDeferrals;
+        else ++game.challengerDeferrals;
+        game.turnStarted += GameBounds.DEFERRAL;
+        game.deadline += GameBounds.DEFERRAL;
+        emit Deferred(gameId, msg.sender, left - 1);
+        emit Moved(gameId, msg.sender, game.stage, side, game.deadline);
     }
 
     /// @inheritdoc IGame

@@ -36,7 +36,6 @@ struct Windows {
     uint64 challenge; // after T7; for an outer claim after it was posted
     uint64 repost; // how long a fallen outer root may still be put up again
     uint64 rescue; // reserved for rescue games: counted in the exit delay
-    uint64 inclusionDelay; // the chain's forced-inclusion delay F
     uint64 longestDispute; // bound on one game; the game's constructor checks it
     uint64 exit; // delay of withdrawals
 }
@@ -64,9 +63,17 @@ struct Economics {
 /// @notice Chess clocks of a game.
 struct Clocks {
     uint64 budget; // seconds each side owns beyond extensions
-    uint64 replay; // extension of moves that need a re-execution
-    uint64 move; // extension of every other move
+    uint64 replay; // extension of moves that need a re-execution, beyond the chain's inclusion delay
+    uint64 move; // extension of every other move, beyond the chain's inclusion delay
     uint32 arity; // digests per move
+}
+
+/// @notice What the run's chain is like, and up to which fee gas costs an honest party nothing.
+struct ChainProfile {
+    uint64 reorgDepth; // seconds of chain time that a reorganization can undo
+    uint64 inclusionDelay; // F: seconds for which a transaction can be kept out of the chain
+    uint128 feeCap; // wei of the chain's coin per gas; while the base fee is above it, whoever is to move in a game may defer
+    uint128 gasPrice; // wei of the settlement token that a unit of gas is worth at the cap, as the sponsor reckons; 0: no promise
 }
 
 /// @notice Everything that a run promises; run = keccak256(abi.encode(terms)).
@@ -81,6 +88,7 @@ struct Terms {
     Windows windows;
     Economics economics;
     Clocks clocks;
+    ChainProfile chain;
     Program step;
     Program update;
     Program outer;
@@ -113,6 +121,8 @@ interface ICharter {
     error RateTooHigh(bytes32 what, uint256 ppm, uint256 maximum);
     error ShardsFewerThanSeats(uint256 shards, uint256 seats);
     error ScheduleTooLong(bytes32 what, uint256 value, uint256 maximum);
+    error ChallengeBondTooSmall(uint256 bond, uint256 minimum);
+    error BountyTooSmall(uint256 bounty, uint256 minimum);
     error NotFinite(bytes32 what, uint32 bits);
     error ProgramMismatch(bytes32 root, bytes32 computed);
     error TooManyRevenueTokens(uint256 count, uint256 maximum);

@@ -53,10 +53,12 @@ struct GameState {
     bool whole;
     uint32 step;
     uint16 last; // bytes of the last leaf
+    uint8 defenderDeferrals;
+    uint8 challengerDeferrals;
     address defender;
     uint64 deadline; // the last second of the turn
     uint32 node;
-    uint64 turnStarted;
+    uint64 turnStarted; // a deferral moves it on with the deadline
     uint64 defenderBudget;
     uint64 challengerBudget;
     uint64 element;
@@ -108,6 +110,8 @@ interface IGame {
     error IndexOutOfRange(uint256 index, uint256 count);
     error WrongArity(uint256 arity);
     error MalformedProgram(bytes32 program);
+    error FeeNotAboveCap(uint256 baseFee, uint256 cap);
+    error NoDeferralLeft(uint256 gameId, address caller);
     error DisputeTooLong(uint256 longest, uint256 allowed);
 
     event ChallengeBound(bytes32 indexed commitment, address indexed challenger);
@@ -116,8 +120,10 @@ interface IGame {
     event GameOpened(
         uint256 indexed gameId, bytes32 indexed claimId, address indexed challenger, address defender, ClaimRef ref
     );
-    /// @notice A move was made; `stage`, `turn` and `deadline` are those of the next turn.
+    /// @notice A move was made, or a turn deferred; `stage`, `turn` and `deadline` are those of the next turn.
     event Moved(uint256 indexed gameId, address indexed mover, Stage stage, Side turn, uint64 deadline);
+    /// @notice The side to move took an hour more because of the base fee; `left` times more it may.
+    event Deferred(uint256 indexed gameId, address indexed mover, uint256 left);
     /// @notice What the defender's move showed: the challenger gives it again when it points into it.
     event DigestsPosted(uint256 indexed gameId, bytes32[] digests);
     event LeafPosted(uint256 indexed gameId, bytes leaf);
@@ -202,6 +208,10 @@ interface IGame {
 
     /// @notice STATE: names a wrong list root.
     function pointList(uint256 gameId, uint256 index, bytes32[] calldata listRoots) external;
+
+    /// @notice Any turn, by whoever is to move, in time, while the base fee is above the charter's cap: the turn ends an hour later and the hour
+    /// costs no budget. At most 3 times per side and game.
+    function defer(uint256 gameId) external;
 
     /// @notice Ends the game against whoever's clock ran out; anyone may call, strictly after the deadline.
     function timeout(uint256 gameId) external;

@@ -40,9 +40,9 @@ library EconomicsBounds {
         return 2 * Math.ceilDiv(ppm, PPM) + 2;
     }
 
-    /// @notice From T7 until shares vest: max(20 scheduled rounds, window + longest dispute).
-    function vestingDelay(Windows memory w, uint256 rounds) internal pure returns (uint64) {
-        return uint64(Math.max(rounds * roundLength(w), w.challenge + w.longestDispute));
+    /// @notice From T7 until shares vest: max(20 scheduled rounds, window + longest dispute + F).
+    function vestingDelay(Windows memory w, uint64 inclusionDelay, uint256 rounds) internal pure returns (uint64) {
+        return uint64(Math.max(rounds * roundLength(w), w.challenge + w.longestDispute + inclusionDelay));
     }
 
     /// @notice T7 - T0, in seconds.
@@ -51,14 +51,13 @@ library EconomicsBounds {
     }
 
     /// @notice Everything that a stake can still be needed for: (T7 - T0) + window + repost + rescue + longest dispute + F + one more window.
-    function minExit(Windows memory w) internal pure returns (uint64) {
+    function minExit(Windows memory w, uint64 inclusionDelay) internal pure returns (uint64) {
         return
-            roundLength(w) + w.challenge + w.repost + w.rescue + w.longestDispute + w.inclusionDelay
-                + uint64(MIN_WINDOW);
+            roundLength(w) + w.challenge + w.repost + w.rescue + w.longestDispute + inclusionDelay + uint64(MIN_WINDOW);
     }
 
     /// @notice Reverts by name where the terms would let somebody gain by cheating.
-    function check(Economics memory e, Training memory t, Windows memory w) internal pure {
+    function check(Economics memory e, Training memory t, Windows memory w, uint64 inclusionDelay) internal pure {
         if (e.unitPrice == 0 || e.units == 0) revert ICharter.ReferencePriceZero();
         _checkRate("cartel", e.cartelPpm, PPM - 1);
         _checkRate("bounty", e.bountyPpm, PPM / 2);
@@ -84,7 +83,11 @@ library EconomicsBounds {
         _checkWindow("repost", w.repost);
         _checkWindow("rescue", w.rescue);
         _checkWindow("longest dispute", w.longestDispute);
-        if (w.exit <= minExit(w)) revert ICharter.ExitDelayTooShort(w.exit, minExit(w) + 1);
+        if (inclusionDelay > type(uint40).max) {
+            revert ICharter.ScheduleTooLong("inclusion delay", inclusionDelay, type(uint40).max);
+        }
+        uint64 exit = minExit(w, inclusionDelay);
+        if (w.exit <= exit) revert ICharter.ExitDelayTooShort(w.exit, exit + 1);
     }
 
     function _checkWindow(bytes32 what, uint64 length) private pure {

@@ -6,6 +6,10 @@ import {Merkle} from "./Merkle.sol";
 
 /// @title GameBounds: extensions of turns, and how many moves and seconds a game can take (protocol.game_clock)
 library GameBounds {
+    /// @notice How often each side may defer in a game, and by how many seconds at a time.
+    uint256 internal constant DEFERRALS = 3;
+    uint64 internal constant DEFERRAL = 1 hours;
+
     /// @notice Seconds: the budget of each side for a whole game, and the extension of a turn with and without a re-execution.
     struct Clock {
         uint64 budget;
@@ -77,7 +81,7 @@ library GameBounds {
         (Moves memory element, Moves memory slot) = most(shape, arity, levels);
         uint256 a = _time(element, clock);
         uint256 b = _time(slot, clock);
-        return 2 * uint256(clock.budget) + (a > b ? a : b) + 1;
+        return 2 * (uint256(clock.budget) + DEFERRALS * DEFERRAL) + (a > b ? a : b) + 1;
     }
 
     /// @notice The most replies that a defender can make in any game.

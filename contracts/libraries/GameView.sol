@@ -4,15 +4,15 @@ pragma solidity ^0.8.30;
 import {GameState} from "../interfaces/IGame.sol";
 
 /// @title GameView: a game as it is stored, encoded as Solidity encodes a GameState
-/// @notice The compiler's own encoder of 42 packed fields takes 1.9 KB, a twelfth of what the game may be; this one is a loop over their
+/// @notice The compiler's own encoder of 44 packed fields takes 1.9 KB, a twelfth of what the game may be; this one is a loop over their
 /// widths. It serves readers outside alone: no contract decides anything by it, and every test of a game compares all of its fields.
 library GameView {
     /// @dev Bytes of every field of GameState in order, one byte per field: the first 32, then the others.
-    bytes32 private constant WIDTHS = 0x1401010101040214080408080808080808080104101010202020202020202020;
-    bytes32 private constant MORE_WIDTHS = 0x2020202001080404142000000000000000000000000000000000000000000000;
-    uint256 private constant FIELDS = 42;
+    bytes32 private constant WIDTHS = 0x1401010101040201011408040808080808080808010410101020202020202020;
+    bytes32 private constant MORE_WIDTHS = 0x2020202020200108040414200000000000000000000000000000000000000000;
+    uint256 private constant FIELDS = 44;
     /// @dev The field `heads`, an array: its words stand behind the fields, and in its place where.
-    uint256 private constant HEADS = 31;
+    uint256 private constant HEADS = 33;
 
     /// @notice Ends the call with abi.encode(game).
     function answer(GameState storage game) internal view {

@@ -30,15 +30,15 @@ contract StateRootsHarness {
         return Schedule.timesOf(windows, t0);
     }
 
-    function bounds(Economics calldata e, Windows calldata w, uint256 intervals)
+    function bounds(Economics calldata e, Windows calldata w, uint64 inclusionDelay, uint256 intervals)
         external
         pure
         returns (uint256 claimLock, uint256 bond, uint256 exit, uint256 vesting, uint256 wages)
     {
         claimLock = EconomicsBounds.minClaimLock(e, intervals);
         bond = EconomicsBounds.minBond(e);
-        exit = EconomicsBounds.minExit(w);
-        vesting = EconomicsBounds.vestingDelay(w, 20);
+        exit = EconomicsBounds.minExit(w, inclusionDelay);
+        vesting = EconomicsBounds.vestingDelay(w, inclusionDelay, 20);
         wages = EconomicsBounds.wageCap(e.auditPpm);
     }
 }

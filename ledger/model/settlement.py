@@ -106,7 +106,8 @@ class Settlement:
 
     def vests_at(self, round_: Round) -> int:
         """When shares credited for a round vest."""
-        return self.ledger.rounds.times(round_).t7 + vesting_delay(self.ledger.charter.windows)
+        charter = self.ledger.charter
+        return self.ledger.rounds.times(round_).t7 + vesting_delay(charter.windows, charter.chain.inclusion_delay)
 
     def release(self, grant_id: Digest, now: int) -> bool:
         """Mint a vested grant; False if a conviction cancelled it. Raises GrantNotFound, NotVested."""

@@ -15,6 +15,7 @@ from assay.ledger.actions import (
     BindChallenge,
     Challenge,
     Commit,
+    Defer,
     DrawSeed,
     DrawWhistleSeed,
     EndOverdue,
@@ -286,6 +287,23 @@ def test_a_whistleblower_is_drawn_only_for_what_some_verifier_must_attest() -> N
 def test_exactly_one_member_goes_first_and_the_others_wait_in_line(order: list[Address], round_: int) -> None:
     places = sorted(turn_of(sorted(order), who, Round(round_)) for who in order)
     assert places == list(range(len(order)))
+
+
+def test_above_the_fee_cap_who_is_to_move_waits_defers_three_times_and_then_moves() -> None:
+    made = state(TIMES.t7)
+    ref = ClaimRef(ClaimKind.INTERVAL, Round(0), Seat(1), 2)
+    made.head = replace(made.head, base_fee=CHARTER.chain.fee_cap + 1)
+    made.games = {1: replace(game(ref, VERA, BOB), deadline=TIMES.t7 + 10_000)}
+    near = TIMES.t7 + 10_000 - FACTS.clocks.replay - FACTS.clocks.budget // 2
+    assert not list(chores.play(view(BOB, near - 1, made)))
+    assert near in chores.times(view(BOB, near - 1, made))
+    for number in range(3):
+        assert list(chores.play(view(BOB, near, made))) == [Defer(1, number)]
+        made.games[1].deferrals[Side.DEFENDER] += 1
+    assert list(chores.play(view(BOB, near, made))) == [Play(1, 0)]
+    made.games[1].deferrals.clear()
+    made.head = replace(made.head, base_fee=CHARTER.chain.fee_cap)
+    assert list(chores.play(view(BOB, TIMES.t7, made))) == [Play(1, 0)]
 
 
 def test_a_silent_defender_makes_no_move_but_its_opponent_ends_the_game() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from eth_abi import decode
@@ -28,6 +28,7 @@ from tests.games import World, address
 
 START = 1_700_000_000
 TOKENS = 500_000 * 10**18
+LONG = ("commit", "receipt", "seed_delay", "attest", "draw", "whistle", "reveal", "challenge", "repost", "rescue")
 ANYBODY = address("anybody")
 
 
@@ -50,17 +51,18 @@ class ChainGames:
         self, program: Program, settings: GameConfig, on: Chain | NodeChain | None = None, steps: int = 64
     ) -> None:
         self.chain = chain = on or Chain(timestamp=START)
-        self.block, self.now = 1, 0
+        self.block, self.now, self.base_fee = 1, 0, 0
+        first = chain.nonce() if isinstance(chain, NodeChain) else 0
         leaves = [chain.deploy(name).address for name in CONTRACTS.values()]
         arbiter = chain.deploy("Arbiter", leaves)
         self.token = chain.deploy("TestToken")
         sender = bytes.fromhex(chain.caller[2:])
         # Charter, vault, book and game know each other from the addresses that they will have.
-        nonce = len(leaves) + 2
+        nonce = first + len(leaves) + 2
         at = [create_address(Address(sender), nonce + i) for i in range(4)]
         other = Address(bytes(19) + b"\x01")
         modules = Modules(at[1], at[2], at[2], at[2], other, at[3], other, other, other)
-        clocks = settings.clocks
+        clocks, delay = settings.clocks, settings.chain.inclusion_delay
         token = Address(bytes.fromhex(self.token.address[2:]))
         money = economics(
             challenge_bond=settings.bond, challenge_deposit=settings.commit_deposit, bounty_ppm=settings.bounty_ppm
@@ -71,8 +73,10 @@ class ChainGames:
             update=ProgramRef.of(program),
             outer=ProgramRef.of(program),
             training=replace(base.training, steps_per_interval=steps),
-            windows=replace(base.windows, longest_dispute=10**6, exit=2 * 10**6),
-            clocks=Clocks(clocks.budget, clocks.replay, clocks.move, settings.arity),
+            # Rounds long enough for any clock: it is the game that refuses too long ones.
+            windows=replace(base.windows, **dict.fromkeys(LONG, 10**7), longest_dispute=10**6, exit=10**9),
+            clocks=Clocks(clocks.budget, clocks.replay - delay, clocks.move - delay, settings.arity),
+            chain=settings.chain,
         )
         self.charter = chain.deploy("Charter", terms.as_tuple(), modules_tuple(modules))
         self.vault = chain.deploy("Vault", self.charter.address)
@@ -87,7 +91,7 @@ class ChainGames:
         """Chain time in seconds since the start."""
         self.now, self.block = now, self.block if block is None else block
         if isinstance(self.chain, NodeChain):
-            self.chain.set_env(self.block, START + now)
+            self.chain.set_env(self.block, START + now, self.base_fee)
         else:
             env = BlockEnv(number=self.block, timestamp=START + now, gas_limit=30_000_000, prevrandao=bytes(32))
             self.chain.evm.set_block_env(env)
@@ -212,6 +216,9 @@ class Twin(World):
     def __init__(self, program: Program, settings: GameConfig, games: ChainGames | None = None) -> None:
         super().__init__(program, settings)
         self.games = games or ChainGames(program, settings)
+        # The in-process chain has no base fee; a node has.
+        on_node = isinstance(self.games.chain, NodeChain)
+        self.spikes, self.seconds_per_block = (0.2, 20) if on_node else (0.0, 0)
         self.gas: dict[str, list[Gas]] = {}
         self.book = TwinBook(self)
         self.block = 1
@@ -293,6 +300,14 @@ class TwinBook(GameBook):
             mover, now, move.kind.function, args, lambda: super(TwinBook, self).move(game_id, mover, move, now), game_id
         )
 
+    def defer(self, game_id: int, mover: Address, now: int, base_fee: int) -> GameState:
+        model = partial(super().defer, game_id, mover, now, base_fee)
+        self.twin.games.base_fee = base_fee
+        try:
+            return self._both(mover, now, "defer", (game_id,), model, game_id)
+        finally:
+            self.twin.games.base_fee = 0
+
     def timeout(self, game_id: int, now: int) -> GameState:
         return self._both(
             ANYBODY, now, "timeout", (game_id,), lambda: super(TwinBook, self).timeout(game_id, now), game_id
@@ -343,6 +358,7 @@ def compare(book: TwinBook, game_id: int) -> None:
     chain, model = book.twin.games.state(game_id), book.games[game_id]
     state = model.state
     defender_budget, challenger_budget = state.budget_left
+    defender_deferrals, challenger_deferrals = state.deferrals
     expected = {
         "challenger": "0x" + state.challenger.hex(),
         "defender": "0x" + state.defender.hex(),
@@ -352,6 +368,8 @@ def compare(book: TwinBook, game_id: int) -> None:
         "turnStarted": START + state.turn_started,
         "defenderBudget": defender_budget,
         "challengerBudget": challenger_budget,
+        "defenderDeferrals": defender_deferrals,
+        "challengerDeferrals": challenger_deferrals,
         "advanced": state.advanced,
         "held": state.held,
         "backing": model.backing,

@@ -25,6 +25,7 @@ class NodeChain:
         self.rpc("anvil_autoImpersonateAccount", True)
         self._funded: set[str] = set()
         self.next_time: int | None = None
+        self.base_fee = 0
 
     def __enter__(self) -> Self:
         return self
@@ -44,9 +45,13 @@ class NodeChain:
             raise RuntimeError(f"{method}: {answer['error']}")
         return answer["result"]
 
-    def set_env(self, number: int, timestamp: int) -> None:
-        """The next transaction's chain time; block numbers are the node's own."""
-        self.next_time = timestamp
+    def set_env(self, number: int, timestamp: int, base_fee: int = 0) -> None:
+        """The next transaction's chain time and base fee; block numbers are the node's own."""
+        self.next_time, self.base_fee = timestamp, base_fee
+
+    def nonce(self) -> int:
+        """How many transactions the deployer has sent."""
+        return int(self.rpc("eth_getTransactionCount", self.caller, "latest"), 16)
 
     def deploy(self, name: str, *args: Any, source: str | None = None) -> NodeContract:
         """Deploy a contract with constructor arguments."""
@@ -65,6 +70,9 @@ class NodeChain:
             self.rpc("evm_setNextBlockTimestamp", self.next_time)
             self.next_time = None
         fields = {"from": sender, "data": "0x" + data.hex(), "gas": hex(GAS)}
+        if self.base_fee:
+            self.rpc("anvil_setNextBlockBaseFeePerGas", hex(self.base_fee))
+            fields["gasPrice"] = hex(2 * self.base_fee)
         transaction = self.rpc("eth_sendTransaction", fields if to is None else fields | {"to": to})
         receipts = (self.rpc("eth_getTransactionReceipt", transaction) for _ in range(10_000))
         receipt: dict[str, Any] = next(filter(None, receipts))

@@ -11,10 +11,13 @@ from assay.protocol.claims import challenge_commitment
 from assay.protocol.game_table import Side
 from assay.protocol.types import Digest
 from tests.contracts.battles import HONEST, LIAR, bind, fresh, funded
-from tests.contracts.game_chain import ANYBODY
+from tests.contracts.game_chain import ANYBODY, Twin
 from tests.games import (
+    CHAIN,
+    CLOCKS,
     ETHER,
     address,
+    config,
     honest_trace,
     lie_at,
     play_out,
@@ -126,3 +129,27 @@ def test_a_claim_about_another_program_is_no_games_business() -> None:
     twin.games.allow(ref, HONEST)
     with pytest.raises(errors.UnknownProgram):
         twin.book.challenge(HONEST, ref, 0)
+
+
+def test_on_a_slow_chain_a_reveal_waits_for_the_reorg_depth_and_has_the_inclusion_delay_more() -> None:
+    chain = replace(CHAIN, reorg_depth=100, inclusion_delay=5000)
+    twin, salt = Twin(counting().program, config(chain=chain)), Digest(bytes(32))
+    truth, lie = honest_trace(counting()), lie_at(counting(), 1)
+    ref, root = twin.claim(lie, LIAR, 1000 * ETHER), truth.state_root(1)
+    funded(twin)
+    commitment = bind(twin, ref, root, now=10)
+    # Whoever reads the reveal in a block that is undone could else bind before it.
+    with pytest.raises(errors.RevealTooEarly):
+        twin.book.reveal_challenge(HONEST, ref, root, salt, 109, 30)
+    last = 10 + 3600 + 100 + 5000
+    with pytest.raises(errors.RevealTooEarly):
+        twin.book.expire_challenge(commitment, last)
+    with pytest.raises(errors.RevealTooLate):
+        twin.book.reveal_challenge(HONEST, ref, root, salt, last + 1, 30)
+    game_id = twin.book.reveal_challenge(HONEST, ref, root, salt, last, 30)
+    # Every turn, with or without a re-execution, can be kept waiting for the inclusion delay.
+    assert twin.state(game_id).deadline == last + CLOCKS.budget + CLOCKS.replay + 5000
+    players = player(Side.DEFENDER, lie), player(Side.CHALLENGER, truth)
+    end = play_out(twin, game_id, *players, now=last, delay=lambda s: s.deadline - s.turn_started)
+    assert end.verdict is not None and end.verdict.loser == LIAR
+    twin.check_money()

@@ -8,8 +8,10 @@ from functools import cache
 import pytest
 
 from assay.protocol.builder import ProgramBuilder
+from assay.protocol.chain_profile import POINTING_GAS, REPLY_GAS
+from assay.protocol.game_clock import LARGEST, legs, most_moves
 from assay.protocol.game_state import GameState
-from assay.protocol.game_table import Move, Side
+from assay.protocol.game_table import TABLE, Move, Side, Stage, Turn
 from assay.protocol.nodes import Family
 from assay.protocol.scalar_builder import ScalarBuilder
 from assay.protocol.tensors import TensorSpec
@@ -109,6 +111,23 @@ def test_the_table_of_moves_holds(table: dict[str, list[Gas]]) -> None:
         dearest = max(table[function], key=lambda g: g.transaction)
         rows[f"`{function}`"] = {"least": min(found), "most": max(found), "calldata of the dearest": dearest.calldata}
     snapshots.check("moves", rows)
+
+
+def test_bonds_are_sized_for_more_gas_than_either_side_of_a_game_can_need(table: dict[str, list[Gas]]) -> None:
+    worst = {function: max(g.transaction for g in found) for function, found in table.items()}
+    assert max(worst[m.function] for m in Move if m.side is Side.DEFENDER) <= REPLY_GAS
+    # The challenger's longest game, every move as dear as its dearest, the opening and a timeout beside it.
+    begin, ways = legs(LARGEST, ARITY)
+    side = Side.CHALLENGER
+    dearest = {
+        stage: max(worst[t.move.function] for turn, t in TABLE.items() if turn == Turn(stage, side))
+        for stage in Stage
+        if Turn(stage, side) in TABLE
+    }
+    total = max(sum(count * dearest.get(stage, 0) for stage, _, count in (*begin, *way)) for way in ways)
+    total += 2 * worst["challenge"] + worst["proveRoot"]
+    print(f"challenger: {total:,} of {most_moves(LARGEST, ARITY)[1] * POINTING_GAS:,} gas")
+    assert total <= most_moves(LARGEST, ARITY)[1] * POINTING_GAS
 
 
 def test_the_largest_moves_were_really_made(table: dict[str, list[Gas]]) -> None:

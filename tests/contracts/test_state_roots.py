@@ -90,10 +90,10 @@ def test_the_deadlines_of_a_round(harness: Contract, w: Windows, t0: int) -> Non
 
 
 @settings(max_examples=100, deadline=None)
-@given(e=economics, w=windows, n=st.integers(1, 64))
-def test_the_bounds_of_the_constructor(harness: Contract, e: Economics, w: Windows, n: int) -> None:
+@given(e=economics, w=windows, delay=st.integers(0, 2**40 - 1), n=st.integers(1, 64))
+def test_the_bounds_of_the_constructor(harness: Contract, e: Economics, w: Windows, delay: int, n: int) -> None:
     expected = (
-        *(rules.min_claim_lock(e, n), rules.min_bond(e), rules.min_exit(w)),
-        *(rules.vesting_delay(w), rules.wage_cap(e.audit_ppm)),
+        *(rules.min_claim_lock(e, n), rules.min_bond(e), rules.min_exit(w, delay)),
+        *(rules.vesting_delay(w, delay), rules.wage_cap(e.audit_ppm)),
     )
-    assert harness.call("bounds", astuple(e), astuple(w), n) == expected
+    assert harness.call("bounds", astuple(e), astuple(w), delay, n) == expected

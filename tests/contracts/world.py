@@ -20,7 +20,7 @@ from assay.ledger import artifacts
 from assay.ledger.chain import Chain
 from assay.ledger.deploy import MODULE_CONTRACTS, deploy_run
 from assay.ledger.node import Node
-from assay.protocol.charter import Charter, Clocks, Economics, ProgramRef, Training, Windows
+from assay.protocol.charter import ChainProfile, Charter, Clocks, Economics, ProgramRef, Training, Windows
 from assay.protocol.digests import program_digest
 from assay.protocol.types import Address, Digest, Wei
 from tests.contracts import harness
@@ -77,10 +77,11 @@ WINDOWS = Windows(
     challenge=3600,
     repost=1800,
     rescue=1800,
-    inclusion_delay=0,
     longest_dispute=7200,
     exit=30_000,
 )
+
+PROFILE = ChainProfile(reorg_depth=0, inclusion_delay=0, fee_cap=100 * 10**9, gas_price=Wei(10**9))
 
 TRAINING = Training(
     intervals=3,
@@ -108,7 +109,8 @@ def charter(**changes: Any) -> Charter:
         training=TRAINING,
         windows=WINDOWS,
         economics=economics(),
-        clocks=Clocks(600, 600, 300, 64),
+        clocks=Clocks(600, 300, 300, 64),
+        chain=PROFILE,
         step=program("step"),
         update=program("update"),
         outer=program("outer"),

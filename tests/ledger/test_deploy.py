@@ -24,12 +24,14 @@ from assay.ledger.deploy import (
 )
 from assay.ledger.node import Node
 from assay.ledger.run import Run
+from assay.protocol.chain_profile import MIN_WINDOW, PPM, min_challenge_bond, min_kept
 from assay.protocol.charter import Charter, Modules, ProgramRef, modules_tuple
-from assay.protocol.economics import min_bond, min_claim_lock, min_exit
+from assay.protocol.economics import check_charter, min_bond, min_claim_lock, min_exit
 from assay.protocol.errors import AssayError, RejectedError
 from assay.protocol.types import Address, Wei
 from tests import programs
 from tests.contracts import harness, world
+from tests.contracts.game_chain import LONG
 from tests.contracts.world import START, fresh_artifacts
 
 NAMES = ["Charter", "TestToken", "PrevrandaoSeed", "Arbiter", *MODULE_CONTRACTS.values(), *LEAVES.values()]
@@ -125,6 +127,7 @@ def _with(part: str, **changes: object) -> Charter:
     return replace(terms, **{part: replace(getattr(terms, part), **changes)})  # type: ignore[arg-type]
 
 
+MODULES = modules_tuple(Modules(*(world.NOBODY for _ in fields(Modules))))
 BASE = real_charter()
 REFUSED = {
     "ReferencePriceZero": _with("economics", unit_price=Wei(0)),
@@ -134,13 +137,67 @@ REFUSED = {
     "RateTooHigh": _with("economics", bounty_ppm=500_001),
     "ValueZero": _with("economics", wage=Wei(0)),
     "WindowTooShort": _with("windows", reveal=599),
-    "ExitDelayTooShort": _with("windows", exit=min_exit(BASE.windows)),
+    "ExitDelayTooShort": _with("windows", exit=min_exit(BASE.windows, 0)),
     "ShardsFewerThanSeats": _with("training", shards=7),
     "ScheduleTooLong": _with("training", intervals=65),
     "NotFinite": _with("training", learning_rate=0xFF800000),
     "ProgramMismatch": _with("outer", header=b"another"),
+    "ChallengeBondTooSmall": _with("economics", challenge_bond=Wei(min_challenge_bond(BASE.chain, 64) - 1)),
+    "BountyTooSmall": _with("economics", bounty_ppm=2 * PPM * (min_kept(BASE.chain, 64) - 1) // (60 * world.ETHER)),
     "TooManyRevenueTokens": replace(BASE, revenue_tokens=(world.NOBODY,) * 5),
 }
+
+
+F, REORG, REPLAY = 3600, 1800, BASE.clocks.replay
+SLOW = replace(BASE.chain, inclusion_delay=F, reorg_depth=REORG)
+SHORTEST = replace(
+    BASE.windows,
+    **dict.fromkeys(("commit", "receipt", "draw", "reveal", "repost", "rescue"), F + MIN_WINDOW),
+    **dict.fromkeys(("attest", "whistle"), F + REPLAY + MIN_WINDOW),
+    seed_delay=REORG + 1,
+    challenge=2 * F + REORG + REPLAY + MIN_WINDOW,
+    longest_dispute=10**6,
+    exit=10**7,
+)
+"""The shortest windows on a chain that keeps transactions out for an hour and undoes half an hour."""
+
+AT_THE_BOUND = replace(BASE, chain=SLOW, windows=SHORTEST)
+
+
+def _a_second_less(window: str) -> Charter:
+    return replace(AT_THE_BOUND, windows=replace(SHORTEST, **{window: getattr(SHORTEST, window) - 1}))
+
+
+OFF_THE_CHAIN = {
+    **{name: ("WindowTooShort", _a_second_less(name)) for name in LONG},
+    "draw and reorganizations": (
+        "WindowTooShort",
+        replace(
+            AT_THE_BOUND, chain=replace(SLOW, reorg_depth=F + MIN_WINDOW), windows=replace(SHORTEST, seed_delay=F * 2)
+        ),
+    ),
+    "fee cap": ("ValueZero", replace(BASE, chain=replace(BASE.chain, fee_cap=0))),
+    "move": ("ValueZero", replace(BASE, clocks=replace(BASE.clocks, move=0))),
+    "delay": ("ScheduleTooLong", replace(BASE, chain=replace(SLOW, inclusion_delay=1 << 40))),
+    "reorg depth": ("ScheduleTooLong", replace(BASE, chain=replace(SLOW, reorg_depth=1 << 40))),
+    "exit": ("ExitDelayTooShort", replace(AT_THE_BOUND, windows=replace(SHORTEST, exit=min_exit(SHORTEST, F)))),
+}
+
+
+def test_the_shortest_windows_that_a_chain_admits_are_accepted_here_and_on_chain(node: Node, chain: Chain) -> None:
+    check_charter(AT_THE_BOUND, 0)
+    assert chain.deploy(account(node), "Charter", AT_THE_BOUND.as_tuple(), MODULES)
+
+
+@pytest.mark.parametrize("what", sorted(OFF_THE_CHAIN))
+def test_what_does_not_fit_the_chain_is_refused_by_name_here_and_on_chain(what: str, node: Node, chain: Chain) -> None:
+    name, terms = OFF_THE_CHAIN[what]
+    with pytest.raises(RejectedError) as refused:
+        check_charter(terms, 0)
+    assert refused.value.code == name
+    with pytest.raises(AssayError) as refused_on_chain:
+        chain.deploy(account(node), "Charter", terms.as_tuple(), MODULES)
+    assert refused_on_chain.value.code == name
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
@@ -160,7 +217,7 @@ def test_a_charter_that_invites_cheating_is_refused_by_name_here_and_on_chain(
 def test_the_bounds_themselves_are_accepted(node: Node, chain: Chain) -> None:
     economics = replace(BASE.economics, claim_lock=min_claim_lock(BASE.economics, 3))
     economics = replace(economics, verifier_bond=min_bond(economics), seat_fee=economics.price)
-    windows = replace(BASE.windows, exit=min_exit(BASE.windows) + 1)
+    windows = replace(BASE.windows, exit=min_exit(BASE.windows, 0) + 1)
     terms = replace(BASE, economics=economics, windows=windows)
     modules = modules_tuple(Modules(*(world.NOBODY for _ in fields(Modules))))
     address, _ = chain.deploy(account(node), "Charter", terms.as_tuple(), modules)

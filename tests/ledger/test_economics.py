@@ -106,14 +106,14 @@ def test_the_price_of_one_undetected_update_is_said() -> None:
 
 
 def test_vesting_waits_for_the_longer_of_twenty_rounds_and_the_longest_dispute() -> None:
-    assert rules.vesting_delay(WINDOWS) == 20 * WINDOWS.round_length
+    assert rules.vesting_delay(WINDOWS, 0) == 20 * WINDOWS.round_length
     slow = replace(WINDOWS, longest_dispute=10**6)
-    assert rules.vesting_delay(slow) == slow.challenge + 10**6
+    assert rules.vesting_delay(slow, 500) == slow.challenge + 10**6 + 500
 
 
 def test_the_exit_outlasts_everything_a_stake_answers_for() -> None:
     after_the_round = WINDOWS.challenge + WINDOWS.repost + WINDOWS.rescue + WINDOWS.longest_dispute
-    assert rules.min_exit(WINDOWS) > WINDOWS.round_length + after_the_round
+    assert rules.min_exit(WINDOWS, 500) > WINDOWS.round_length + after_the_round + 500
 
 
 def test_a_round_sets_aside_pay_and_wages_for_those_who_can_be_drawn() -> None:

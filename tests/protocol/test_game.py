@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from assay.protocol import game_errors as errors
 from assay.protocol.builder import ProgramBuilder
-from assay.protocol.game import process_move, process_timeout
+from assay.protocol.game import process_defer, process_move, process_timeout
+from assay.protocol.game_clock import DEFERRAL, DEFERRALS
 from assay.protocol.game_moves import AnyMove
 from assay.protocol.game_state import GameState, Outcome, ProgramHeader, Rules
 from assay.protocol.game_table import TABLE, Move, Side, Turn, stages_of, to_mermaid
@@ -16,6 +19,8 @@ from assay.protocol.tensors import TensorSpec
 from assay.protocol.trace import flip_bit
 from assay.protocol.types import DType
 from tests.games import (
+    CHAIN,
+    DEAR,
     address,
     config,
     flipped,
@@ -74,6 +79,38 @@ def test_silence_loses_by_default_strictly_after_the_deadline_and_only_for_who_i
     for refused in (lambda: process_timeout(over, over.deadline + 9), lambda: process_move(over, LIAR, due, 0, rules)):
         with pytest.raises(errors.WrongStage):
             refused()
+
+
+@pytest.mark.parametrize("turn", list(TABLE), ids=lambda t: f"{t.stage.name}-{t.side.name}")
+def test_any_turn_is_deferred_by_its_side_alone_three_times_and_only_above_the_cap(turn: Turn) -> None:
+    state, due, rules = recorded()[turn]
+    mover, now = state.party(turn.side), state.turn_started
+    with pytest.raises(errors.FeeNotAboveCap):
+        process_defer(state, mover, now, CHAIN.fee_cap, rules)
+    for other in (state.party(turn.side.other), address("stranger")):
+        with pytest.raises(errors.NotYourTurn):
+            process_defer(state, other, now, DEAR, rules)
+    with pytest.raises(errors.TooLate):
+        process_defer(state, mover, state.deadline + 1, DEAR, rules)
+    later = state
+    for count in range(1, DEFERRALS + 1):
+        later = process_defer(later, mover, later.deadline, DEAR, rules)
+        assert later.deferrals[turn.side - 1] == count and later.deferrals[turn.side.other - 1] == 0
+        assert (later.turn_started, later.deadline) == (now + count * DEFERRAL, state.deadline + count * DEFERRAL)
+        # Nothing but the clock has moved.
+        same = {"turn_started": now, "deadline": state.deadline, "deferrals": (0, 0)}
+        assert replace(later, **same) == state
+    with pytest.raises(errors.NoDeferralLeft):
+        process_defer(later, mover, now, DEAR, rules)
+    # An hour that was not needed costs nothing, and one that was costs no budget.
+    for at in (now, now + DEFERRALS * DEFERRAL):
+        after = process_move(later, mover, due, at, rules)
+        assert after.is_over or after.budget_left == state.budget_left
+    with pytest.raises(errors.TooEarly):
+        process_timeout(later, later.deadline)
+    over = process_timeout(later, later.deadline + 1)
+    with pytest.raises(errors.WrongStage):
+        process_defer(over, mover, now, DEAR, rules)
 
 
 def test_the_table_gives_every_move_to_one_side_and_ends_in_verdicts_only() -> None:

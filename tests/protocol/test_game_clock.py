@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 from assay.protocol.errors import InvariantError
 from assay.protocol.game import process_move
 from assay.protocol.game_clock import (
+    DEFERRALS,
     LARGEST,
     Clocks,
     Shape,
+    Timing,
     bisections,
     longest_game,
     most_moves,
+    nearing,
     needs_replay,
     openings,
+    timing,
 )
 from assay.protocol.game_descent import position
 from assay.protocol.game_element import chunk, part_count
@@ -67,7 +71,7 @@ def test_a_replay_is_granted_at_steps_and_nodes_and_to_every_opening() -> None:
 @pytest.mark.parametrize("steps", (1, 2, 5, 17))
 @pytest.mark.parametrize("arity", (2, 4, 64))
 def test_the_slowest_game_takes_no_longer_than_its_bound(steps: int, arity: int) -> None:
-    """Both sides use every second that they have, down to the deepest leaf."""
+    """Both sides use every second and every deferral that they have, down to the deepest leaf."""
     example = counting(2000)
     world = World(example.program, config(arity))
     lie = lie_at(example, 1, steps, steps)
@@ -80,10 +84,23 @@ def test_the_slowest_game_takes_no_longer_than_its_bound(steps: int, arity: int)
         player(Side.CHALLENGER, honest_trace(example, steps), arity),
         delay=lambda state: state.deadline - state.turn_started,
         log=log,
+        defer=True,
     )
     assert end.verdict is not None
+    assert end.deferrals == (DEFERRALS, DEFERRALS)
     bound = bound_of(example.program, steps, world.settings)
     assert bound - 2 * CLOCKS.replay * (steps.bit_length() + 6) - 2 <= log.ended - log.started <= bound
+
+
+@given(st.integers(0, 5000), st.integers(0, DEFERRALS), st.booleans())
+def test_who_is_to_move_waits_then_defers_then_moves_at_any_fee(left: int, deferred: int, dear: bool) -> None:
+    for turn in TABLE:
+        what = timing(turn, 10_000, deferred, 10_000 - left, dear, CLOCKS)
+        near = left <= CLOCKS.extension(turn) + CLOCKS.budget // 2
+        assert (what is Timing.WAIT) == (dear and not near)
+        assert (what is Timing.DEFER) == (dear and near and deferred < DEFERRALS)
+        # However long the fee stays above the cap, a turn's whole extension is left when it is time to act.
+        assert 10_000 - nearing(10_000, turn, CLOCKS) >= CLOCKS.extension(turn)
 
 
 def test_silence_at_any_move_ends_the_game_within_its_bound() -> None:

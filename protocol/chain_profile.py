@@ -1,0 +1,90 @@
+"""What a chain's delays, reorganizations and fees demand of a run: equal to contracts/libraries/ChainBounds.sol.
+
+Every window and clock is at least F + replay + margin, a seed comes later than what it draws over can be undone, and
+below the fee cap gas costs an honest party nothing. docs/economics.md says what exactly is promised.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .charter import ChainProfile, Clocks, Economics, Windows
+from .errors import RejectedError
+from .game_clock import LARGEST, most_moves
+from .types import Wei
+
+MIN_WINDOW: Final = 600
+"""Seconds beyond the chain's delay and a re-execution that every window leaves: a loaded machine is never late."""
+
+REPLY_GAS: Final = 350_000
+"""No reply of a defender needs more gas at any arity (tests/contracts/test_game_gas.py)."""
+
+POINTING_GAS: Final = 250_000
+"""A challenger's whole game needs no more than this for every move that it can consist of (the same test)."""
+
+PPM: Final = 1_000_000
+MAX_WINDOW: Final = (1 << 40) - 1
+"""Seconds; far above any use, so that no sum of lengths overflows 64 bits."""
+
+
+def min_challenge_bond(profile: ChainProfile, arity: int) -> Wei:
+    """C: every reply is refunded C / 2R, which must pay for its gas at the cap."""
+    replies, _ = most_moves(LARGEST, arity)
+    return Wei(2 * replies * REPLY_GAS * profile.gas_price)
+
+
+def min_kept(profile: ChainProfile, arity: int) -> Wei:
+    """What a first winner must keep of a lock after all advances, to be paid its gas at the cap."""
+    replies, _ = most_moves(LARGEST, arity)
+    return Wei((replies + 1) * POINTING_GAS * profile.gas_price)
+
+
+def kept(e: Economics) -> Wei:
+    """What it keeps at least: half of beta of the smallest lock, S of a commitment or W of an outer step."""
+    return Wei(min(e.claim_lock, e.price) * e.bounty_ppm // (2 * PPM))
+
+
+def check_chain(p: ChainProfile, w: Windows, c: Clocks, e: Economics) -> None:
+    """Refuse terms under which an honest party could be late, be undone, or pay for gas below the cap.
+
+    Raises RejectedError: ValueZero, ScheduleTooLong, WindowTooShort, ChallengeBondTooSmall, BountyTooSmall.
+    """
+    for what, value in (("fee cap", p.fee_cap), ("move", c.move)):
+        if value == 0:
+            raise refusal("ValueZero", f"The {what} must not be zero.", what=what)
+    lengths = {"reorg depth": p.reorg_depth, "budget": c.budget, "replay": c.replay, "move": c.move}
+    for what, length in lengths.items():
+        if length > MAX_WINDOW:
+            raise refusal("ScheduleTooLong", f"The {what} is too long.", what=what)
+    for what, least in _least(p, c).items():
+        if getattr(w, what.replace(" ", "_")) < least:
+            raise refusal("WindowTooShort", f"The {what} window must be at least {least} s here.", what=what)
+    if e.challenge_bond < (minimum := min_challenge_bond(p, c.arity)):
+        raise refusal("ChallengeBondTooSmall", f"The challenge bond must be at least {minimum} wei.", minimum=minimum)
+    if kept(e) < (minimum := min_kept(p, c.arity)):
+        raise refusal("BountyTooSmall", f"Half a bounty of {kept(e)} wei does not pay for a game.", minimum=minimum)
+
+
+def _least(p: ChainProfile, c: Clocks) -> dict[str, int]:
+    """The shortest windows that this chain admits, in seconds, in the contract's order."""
+    once = p.inclusion_delay + MIN_WINDOW
+    return {
+        "commit": once,
+        "receipt": once,
+        # A seed must not be known while what it draws over can still be undone.
+        "seed delay": p.reorg_depth + 1,
+        "attest": once + c.replay,
+        "draw": max(once, p.reorg_depth + 1),
+        "whistle": once + c.replay,
+        "reveal": once,
+        # A bound challenge takes two transactions, the second later than what can be undone.
+        "challenge": once + p.inclusion_delay + p.reorg_depth + c.replay,
+        "repost": once,
+        "rescue": once,
+    }
+
+
+def refusal(code: str, message: str, **details: object) -> RejectedError:
+    """A charter is refused, under the name that the contract gives."""
+    remedy = "Change the charter; `assay economics table` shows what the bounds follow from."
+    return RejectedError(message, code=code, remedy=remedy, **details)
