@@ -20,6 +20,8 @@ PYTHON="${PYTHON:-$(command -v python3.11 || command -v python3 || true)}"
 py_stamp=".venv/.assay-$(key requirements.lock requirements-torch.in)"
 own_stamp=".venv/.own-$(key pyproject.toml)"
 if [ ! -e "$py_stamp" ]; then
+  # Somebody else's environment is neither cleared nor brought to this clone's versions.
+  [ ! -L .venv ] || die ".venv is a link, and what it leads to is not this clone's: remove the link"
   "$PYTHON" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
     || die "Python 3.11 is needed, $PYTHON is $("$PYTHON" -V 2>&1): name another with 'make setup PYTHON=...'"
   echo "setup: installing Python packages into .venv (about 1.5 GB on disk, once)" >&2
