@@ -104,9 +104,13 @@ def check_tests(text: str) -> list[str]:
     return wrong
 
 
-def check_faults() -> list[str]:
-    """The test that a checked-in fault names must exist, or the fault would be caught by nothing."""
-    wrong = []
+def check_faults(table: str) -> list[str]:
+    """Every checked-in fault has a row in the table of what was caught, and the test that it names exists."""
+    wrong = [
+        f"has no row for {path.name}: run `make mutants`"
+        for path in sorted(FAULTS.glob("*.patch"))
+        if f"| {path.stem} |" not in table
+    ]
     for path in sorted(FAULTS.glob("*.patch")):
         line = re.search(r"^(?:Test|Forge): (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         named = re.findall(r"[\w./-]+\.(?:py|sol)(?:::\w+)?", line[1]) if line else []
@@ -149,7 +153,7 @@ def main(argv: list[str]) -> int:
         if ERRORS.search(text):
             wrong += function_table.stale()
         if path.name == "mutants.md":
-            wrong += check_faults()
+            wrong += check_faults(text)
         if path.name == "glossary.md":
             wrong += check_glossary(text)
         if path.parent.name == "adr" and path.name[:4].isdigit():

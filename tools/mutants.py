@@ -131,18 +131,25 @@ def is_green(done: subprocess.CompletedProcess[str]) -> bool:
     return done.returncode == 0 and "No tests match" not in done.stdout + done.stderr
 
 
-def table(mutants: list[Mutant]) -> str:
-    """The committed table."""
-    rows = "".join(f"| {m.name} | {m.what} | `{m.test}` |\n" for m in mutants)
+def table(mutants: list[Mutant], rows: dict[str, str]) -> str:
+    """The committed table: a row for each of these, and `rows` (by name) for faults that were judged another time."""
+    rows = rows | {m.name: f"| {m.name} | {m.what} | `{m.test}` |\n" for m in mutants}
     return (
         "# Faults that the tests catch\n\n"
         "Written by `make mutants`, which applies each patch of tests/mutants/ and sees the named test turn red.\n\n"
-        f"| fault | what it does | caught by |\n|---|---|---|\n{rows}"
+        f"| fault | what it does | caught by |\n|---|---|---|\n{''.join(rows[name] for name in sorted(rows))}"
     )
 
 
+def judged_before() -> dict[str, str]:
+    """The table's rows by name, for faults that are still there."""
+    lines = TABLE.read_text(encoding="utf-8").splitlines(keepends=True) if TABLE.exists() else []
+    found = {line.split("|")[1].strip(): line for line in lines if line.startswith("| ")}
+    return {name: line for name, line in found.items() if (FOLDER / f"{name}.patch").exists()}
+
+
 def main() -> int:
-    """Judge all faults, or those named; 0 when each is caught. Without names the table is written."""
+    """Judge all faults, or those named; 0 when each is caught, and then the table has a row for each of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="judge only these faults")
     parser.add_argument("-j", "--jobs", type=int, default=1)
@@ -167,8 +174,8 @@ def main() -> int:
                 flush=True,
             )
     print(f"mutants: {len(chosen) - survived} of {len(chosen)} caught")
-    if not options.names and not survived:
-        TABLE.write_text(table(caught), encoding="utf-8")
+    if not survived:
+        TABLE.write_text(table(caught, judged_before()), encoding="utf-8")
     return 1 if survived else 0
 
 

@@ -36,7 +36,7 @@ CONTRACT_CODES: Final[dict[str, tuple[str, str]]] = {
     "BookNotFound": ("Claims of this kind stand in no book.", "Name the claim's kind correctly."),
     "BountyTooSmall": (
         "With these terms gas at the fee cap costs a winner more than its bounty.",
-        "Raise the claim lock.",
+        "Raise claim lock, price or bounty share.",
     ),
     "ChallengeBondTooSmall": (
         "The charter's challenge bond does not pay for gas at the fee cap.",
