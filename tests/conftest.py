@@ -22,7 +22,11 @@ with contextlib.suppress(ValueError):  # not the main thread: then whoever start
 
 UNMEASURED = (
     "tests/contracts/",
+    "tests/actors/test_draw_rates.py",
     "tests/actors/test_families.py",
+    "tests/actors/test_late_arrivals.py",
+    "tests/actors/test_reorganizations.py",
+    "tests/actors/test_two_challengers.py",
     "tests/ledger/test_model_",
     "tests/protocol/test_game_headline.py",
     "tests/protocol/test_node_vectors.py",
