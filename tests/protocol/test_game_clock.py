@@ -98,7 +98,9 @@ def test_who_is_to_move_waits_then_defers_then_moves_at_any_fee(left: int, defer
         what = timing(turn, 10_000, deferred, 10_000 - left, dear, CLOCKS)
         near = left <= CLOCKS.extension(turn) + CLOCKS.budget // 2
         assert (what is Timing.WAIT) == (dear and not near)
-        assert (what is Timing.DEFER) == (dear and near and deferred < DEFERRALS)
+        late = left <= CLOCKS.extension(turn)
+        assert (what is Timing.DEFER) == (dear and near and not late and deferred < DEFERRALS)
+        assert what is Timing.MOVE or not late
         # However long the fee stays above the cap, a turn's whole extension is left when it is time to act.
         assert 10_000 - nearing(10_000, turn, CLOCKS) >= CLOCKS.extension(turn)
 
