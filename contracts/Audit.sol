@@ -71,17 +71,17 @@ contract Audit is Registry {
     }
 
     /// @inheritdoc IAudit
-    function attest(uint64 round, bytes32 root) external {
+    function attest(uint64 round, bytes32 seed, bytes32 root) external {
         _notAfter(_rounds.timesOf(round).t3);
         if (!_isSeeded[round]) revert SeedNotDrawn(round);
-        _commitRoot(round, Role.VERIFIER, root);
+        _commitRoot(round, Role.VERIFIER, seed, _seeds[round], root);
     }
 
     /// @inheritdoc IAudit
-    function whistle(uint64 round, bytes32 root) external {
+    function whistle(uint64 round, bytes32 seed, bytes32 root) external {
         _notAfter(_rounds.timesOf(round).t5);
         if (!_isWhistleSeeded[round]) revert SeedNotDrawn(round);
-        _commitRoot(round, Role.WHISTLEBLOWER, root);
+        _commitRoot(round, Role.WHISTLEBLOWER, seed, _whistleSeeds[round], root);
     }
 
     /// @inheritdoc IAudit
@@ -241,7 +241,9 @@ contract Audit is Registry {
 
     // ------------------------------------------------------------------------------------------------ inside
 
-    function _commitRoot(uint64 round, Role role, bytes32 root) private {
+    /// @dev A transaction outlives the blocks of a reorganization; the seed that its leaves were drawn from may not.
+    function _commitRoot(uint64 round, Role role, bytes32 seed, bytes32 drawn, bytes32 root) private {
+        if (seed != drawn) revert SeedMismatch(seed, drawn);
         Attester storage attester = _attesters[msg.sender];
         if (attester.role != role) revert WrongRole(msg.sender, attester.role);
         if (attester.convictedAt != 0) revert AttesterConvicted(msg.sender);

@@ -94,9 +94,10 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Attest:
-    """Bind the results of all drawn duties, hidden."""
+    """Bind the results of all duties drawn from a seed, hidden."""
 
     round: Round
+    seed: Digest
 
 
 @dataclass(frozen=True, slots=True)

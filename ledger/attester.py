@@ -141,7 +141,8 @@ class AttesterAgent(Member):
             self.recorder.leaves(action.round, tuple(leaves))
         root = attestation_root([leaf.leaf for leaf in self.memory.leaves[action.round]])
         audit = self.target.audit.functions
-        self.send((audit.attest if self.attester_role is Role.VERIFIER else audit.whistle)(action.round, root))
+        bind = audit.attest if self.attester_role is Role.VERIFIER else audit.whistle
+        self.send(bind(action.round, action.seed, root))
 
     def do_reveal_draw(self, action: RevealDraw, view: View) -> None:
         """Reveals this key's draw."""

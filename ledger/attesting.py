@@ -73,7 +73,7 @@ def attest(view: View, until: int) -> Iterator[Action]:
         yield from (Replay(record.number, duty.seat, duty.number) for duty in missing)
         if missing and view.now < until - LAST_MOMENT_S:
             return
-    yield Attest(record.number)
+    yield Attest(record.number, seed)
 
 
 def reveal_draw(view: View, after: int, until: int) -> Iterator[Action]:

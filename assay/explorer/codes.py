@@ -131,6 +131,10 @@ CONTRACT_CODES: Final[dict[str, tuple[str, str]]] = {
     "SeatFeeTooHigh": ("The seat fee is above the pay of a round.", "Lower it."),
     "SeatsFull": ("All eight seats are taken.", "Wait until one is given up (`assay run show`)."),
     "SeedAlreadyDrawn": ("The seed was drawn already.", "Nothing: the first to draw was enough."),
+    "SeedMismatch": (
+        "The root's duties were drawn from another seed: a reorganization of the chain drew the seed again.",
+        "Draw the duties from the seed that stands, and bind their root.",
+    ),
     "SeedNotDrawn": ("The seed has not been drawn.", "Draw it; anybody may, from its time on."),
     "ShardsFewerThanSeats": ("Two seats would share data.", "Cut the data into at least eight shards."),
     "StakeBelowBond": ("The stake is below the run's bond.", "Register with at least the bond."),

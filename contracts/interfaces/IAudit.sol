@@ -51,6 +51,7 @@ interface IAudit is IClaims {
     error TooLate(uint256 now_, uint256 deadline);
     error SeedNotDrawn(uint64 round);
     error SeedAlreadyDrawn(uint64 round);
+    error SeedMismatch(bytes32 got, bytes32 wanted);
     error AlreadyAttested(uint64 round, address who);
     error NotAttested(uint64 round, address who);
     error AlreadyRevealed(uint64 round, address who);
@@ -102,10 +103,13 @@ interface IAudit is IClaims {
     function drawWhistleSeed(uint64 round) external;
 
     /// @notice A verifier's root of hidden leaves (zero for none), after the seed and until T3.
-    function attest(uint64 round, bytes32 root) external;
+    /// @param seed the audit seed that the leaves' duties were drawn from; another one is refused, so that a transaction which a reorganization
+    /// has carried over to another seed binds nothing
+    function attest(uint64 round, bytes32 seed, bytes32 root) external;
 
     /// @notice A whistleblower's root of hidden leaves, after the whistle seed and until T5.
-    function whistle(uint64 round, bytes32 root) external;
+    /// @param seed the whistle seed, as with `attest`
+    function whistle(uint64 round, bytes32 seed, bytes32 root) external;
 
     /// @notice Reveals the signature y that draws the caller's duties. Verifiers: after T3, until T4. Whistleblowers: after their root, until T5.
     function revealDraw(uint64 round, bytes calldata y) external;

@@ -51,19 +51,23 @@ class Audit(Registry):
             raise refuse("SeedAlreadyDrawn", round=round_)
         self.whistle_seeds[round_] = seed
 
-    def attest(self, who: Address, round_: Round, root: Digest, now: int) -> None:
-        """Raises RoundNotOpen, TooLate, SeedNotDrawn, WrongRole, AttesterConvicted, NoStake, AlreadyAttested."""
+    def attest(self, who: Address, round_: Round, seed: Digest, root: Digest, now: int) -> None:
+        """`seed` is what the leaves were drawn from.
+
+        Raises RoundNotOpen, TooLate, SeedNotDrawn, SeedMismatch, WrongRole, AttesterConvicted, NoStake,
+        AlreadyAttested.
+        """
         not_after(now, self.ledger.rounds.times(round_).t3)
         if round_ not in self.seeds:
             raise refuse("SeedNotDrawn", round=round_)
-        self._commit_root(who, round_, Role.VERIFIER, root)
+        self._commit_root(who, round_, Role.VERIFIER, seed, root)
 
-    def whistle(self, who: Address, round_: Round, root: Digest, now: int) -> None:
-        """Raises RoundNotOpen, TooLate, SeedNotDrawn, WrongRole, AttesterConvicted, NoStake, AlreadyAttested."""
+    def whistle(self, who: Address, round_: Round, seed: Digest, root: Digest, now: int) -> None:
+        """The same for a whistleblower, until T5. Raises what `attest` raises."""
         not_after(now, self.ledger.rounds.times(round_).t5)
         if round_ not in self.whistle_seeds:
             raise refuse("SeedNotDrawn", round=round_)
-        self._commit_root(who, round_, Role.WHISTLEBLOWER, root)
+        self._commit_root(who, round_, Role.WHISTLEBLOWER, seed, root)
 
     def reveal_draw(self, who: Address, round_: Round, y: bytes, now: int, verify: VerifyDraw) -> None:
         """Raises NotAttested, TooEarly, TooLate, AlreadyRevealed, BadDraw."""
@@ -229,7 +233,10 @@ class Audit(Registry):
             return None
         return self.end_roots.get((ref.round, ref.seat, ref.duty, ref.party))
 
-    def _commit_root(self, who: Address, round_: Round, role: Role, root: Digest) -> None:
+    def _commit_root(self, who: Address, round_: Round, role: Role, seed: Digest, root: Digest) -> None:
+        drawn = (self.seeds if role is Role.VERIFIER else self.whistle_seeds)[round_]
+        if seed != drawn:
+            raise refuse("SeedMismatch", got=seed, wanted=drawn)
         attester = self.attesters.get(who)
         if attester is None or attester.role is not role:
             raise refuse("WrongRole", who=who, role=attester.role if attester else Role.NONE)

@@ -11,24 +11,11 @@ from assay.ledger.agent import Agent
 from assay.ledger.journal import JournalInUse
 from assay.ledger.records import Fate
 from assay.protocol.game_state import Outcome
-from assay.solver.cheats import cheat_named
-from tests.actors.world import Stage, World, new_world, small_work
-
-FOUNDERS = {"first_seats": 2, "first_verifiers": 2}
+from tests.actors.world import Stage, World, new_world, small_work, with_a_bit_flipper
 
 
 class Killed(BaseException):
     """The process is gone; nothing inside it may catch this."""
-
-
-def cast(stage: Stage, folder: Path) -> World:
-    """An honest solver, a bit-flipper, two verifiers."""
-    world = new_world(stage, folder, small_work(), rounds=1)
-    world.solver("ada", **FOUNDERS)
-    world.solver("mallory", cheat=cheat_named("bit-flip", 1), **FOUNDERS)
-    world.verifier("vera", **FOUNDERS)
-    world.verifier("viktor", **FOUNDERS)
-    return world
 
 
 def check(world: World) -> None:
@@ -63,7 +50,7 @@ def sweep(world: World) -> bool:
 def test_everybody_is_killed_after_every_single_action(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = cast(stage, tmp_path)
+    world = with_a_bit_flipper(stage, tmp_path)
 
     def sweep_and_kill() -> bool:
         head = world.stage.chain.head()
@@ -83,7 +70,7 @@ def test_everybody_is_killed_after_every_single_action(
 def test_everybody_is_killed_at_every_transaction(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mined: bool
 ) -> None:
-    world = cast(stage, tmp_path)
+    world = with_a_bit_flipper(stage, tmp_path)
     struck: set[tuple[bytes, str]] = set()
     send = Agent.send
 

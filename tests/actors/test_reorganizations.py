@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.ledger.records import Fate, RunState
+from assay.ledger.records import Fate, Role, RunState
 from assay.protocol.game_state import Outcome
-from assay.solver.cheats import cheat_named
-from tests.actors.world import Stage, World, new_world, small_work
-
-FOUNDERS = {"first_seats": 2, "first_verifiers": 2}
+from assay.protocol.types import Round, Wei
+from tests.actors.world import ETHER, Stage, World, new_world, small_work, with_a_bit_flipper, with_economics
 
 Milestone = Callable[[RunState], bool]
 
@@ -34,18 +32,6 @@ MILESTONES: dict[str, Milestone] = {
     "the round was settled": lambda s: s.rounds[0].settled,
 }
 """Each is reached twice: what happened since the one before it is undone in between."""
-
-
-def cast(stage: Stage, folder: Path) -> World:
-    """An honest solver, a bit-flipper, two verifiers."""
-    world = new_world(stage, folder, small_work(), rounds=1)
-    world.solver("ada", **FOUNDERS)
-    world.solver("mallory", cheat=cheat_named("bit-flip", 1), **FOUNDERS)
-    world.verifier("vera", **FOUNDERS)
-    world.verifier("viktor", **FOUNDERS)
-    for player in world.players.values():
-        player.wealth = world.wealth(player.name)
-    return world
 
 
 def settle_until(world: World, milestone: Milestone) -> None:
@@ -71,7 +57,7 @@ def reorganize(world: World, snapshot: object) -> int:
 def test_every_stretch_of_a_round_and_of_its_game_is_undone_once_and_ends_as_if_it_were_not(
     stage: Stage, tmp_path: Path
 ) -> None:
-    world = cast(stage, tmp_path)
+    world = with_a_bit_flipper(stage, tmp_path)
     undone = 0
     snapshot = world.stage.chain.rpc("evm_snapshot")
     for milestone in MILESTONES.values():
@@ -106,7 +92,7 @@ def check(world: World) -> None:
 def test_killed_in_the_reorganization_everybody_finishes_the_game_that_is_left(
     stage: Stage, tmp_path: Path, milestone: str
 ) -> None:
-    world = cast(stage, tmp_path)
+    world = with_a_bit_flipper(stage, tmp_path)
     settle_until(world, MILESTONES["leaves were revealed"])
     snapshot = world.stage.chain.rpc("evm_snapshot")
     settle_until(world, MILESTONES[milestone])
@@ -121,7 +107,7 @@ def test_killed_in_the_reorganization_everybody_finishes_the_game_that_is_left(
 def test_a_seed_that_is_drawn_again_is_another_draw_and_nobody_holds_on_to_the_first(
     stage: Stage, tmp_path: Path, milestone: str
 ) -> None:
-    world = cast(stage, tmp_path)
+    world = with_a_bit_flipper(stage, tmp_path)
     settle_until(world, lambda s: len(s.rounds[0].commitments) == 2)
     snapshot = world.stage.chain.rpc("evm_snapshot")
     settle_until(world, MILESTONES[milestone])
@@ -133,3 +119,85 @@ def test_a_seed_that_is_drawn_again_is_another_draw_and_nobody_holds_on_to_the_f
     assert world.state.rounds[0].seed != first
     world.settle()
     check(world)
+
+
+# --- what was bound under a seed that is gone, and is mined once more
+
+
+def of_drawn_auditors(stage: Stage, folder: Path) -> World:
+    """Honest people, and auditors who draw most duties and not all: another seed is other duties."""
+    change = with_economics(audit_ppm=1_400_000, whistle_ppm=800_000, verifier_bond=Wei(200 * ETHER))
+    world = new_world(stage, folder, small_work(), rounds=1, change=change)
+    founders = {"first_seats": 2, "first_verifiers": 2}
+    for name in ("ada", "bob"):
+        world.solver(name, **founders)
+    for name in ("vera", "viktor"):
+        world.verifier(name, **founders)
+    world.whistleblower("wilma")
+    world.enrol()
+    for player in world.players.values():
+        player.wealth = world.wealth(player.name)
+    return world
+
+
+def mine_again(world: World, snapshot: object, first: int) -> list[int]:
+    """The chain goes back, and every transaction since is block `first` is mined once more, in its order.
+
+    Returns their statuses.
+    """
+    chain = world.stage.chain
+    blocks = [chain.rpc("eth_getBlockByNumber", hex(n), False) for n in range(first + 1, chain.head().number + 1)]
+    busy = [block for block in blocks if block["transactions"]]
+    raw = [chain.rpc("eth_getRawTransactionByHash", h) for block in busy for h in block["transactions"]]
+    assert chain.rpc("evm_revert", snapshot)
+    chain.rpc("evm_mine", busy[0]["timestamp"])
+    hashes = [chain.rpc("eth_sendRawTransaction", r) for r in raw]
+    return [chain.w3.eth.wait_for_transaction_receipt(h, timeout=30)["status"] for h in hashes]
+
+
+def roots_bound(state: RunState, role: Role) -> int:
+    """How many auditors of a role are bound in the first round."""
+    return sum(a.role is role for a in state.rounds[0].attendance.values())
+
+
+STRETCHES: dict[Role, tuple[Milestone, Milestone]] = {
+    Role.VERIFIER: (
+        lambda s: len(s.rounds[0].commitments) == 2 and all(c.complete for c in s.rounds[0].commitments.values()),
+        lambda s: roots_bound(s, Role.VERIFIER) == 2,
+    ),
+    Role.WHISTLEBLOWER: (
+        lambda s: sum(a.y is not None for a in s.rounds[0].attendance.values()) == 2,
+        lambda s: roots_bound(s, Role.WHISTLEBLOWER) == 1,
+    ),
+}
+"""Per role: what stands before its seed, and what is bound under it."""
+
+
+@pytest.mark.parametrize("role", STRETCHES, ids=lambda role: role.name.lower())
+def test_a_root_bound_under_a_seed_that_is_gone_is_refused_and_bound_anew(
+    stage: Stage, tmp_path: Path, role: Role
+) -> None:
+    world = of_drawn_auditors(stage, tmp_path)
+    before, after = STRETCHES[role]
+    settle_until(world, before)
+    snapshot = world.stage.chain.rpc("evm_snapshot")
+    kept = world.stage.chain.head().number
+    settle_until(world, after)
+    gone = seeds(world)
+    statuses = mine_again(world, snapshot, kept)
+    (record,) = world.settle().rounds
+    assert seeds(world) != gone
+    terms = world.run.charter.economics
+    for name in ("vera", "viktor", "wilma"):
+        mine, memory = record.attendance[world.address(name)], world.players[name].agent.memory
+        drawn = {(duty.seat, duty.number) for duty in memory.duties[Round(0)]}
+        assert drawn and set(mine.leaves) == drawn and mine.settled
+        assert world.wealth(name) == world.players[name].wealth + len(drawn) * terms.wage
+    assert not world.state.games
+    assert sorted(statuses) == [0] * (len(statuses) - 1) + [1], "the seed was drawn again and no root was taken"
+
+
+def seeds(world: World) -> tuple[object, object]:
+    """Both seeds of the first round."""
+    record = world.state.rounds[0]
+    return record.seed, record.whistle_seed

@@ -37,7 +37,7 @@ from assay.protocol.program import Program
 from assay.protocol.tensors import TensorSpec, tensor_root
 from assay.protocol.types import Address, Digest, Wei
 from assay.solver.agent import SolverAgent
-from assay.solver.cheats import Cheat
+from assay.solver.cheats import Cheat, cheat_named
 from assay.training.presets import TINY
 from assay.training.rounds import TorchCompute
 from assay.training.step import preset_step
@@ -307,6 +307,19 @@ def new_world(
     run = deploy_run(stage.chain, stage.sponsor, charter, stage.arbiter)
     fill_escrow(stage, run)
     return World(stage, folder, work, run, store)
+
+
+def with_a_bit_flipper(stage: Stage, folder: Path) -> World:
+    """A round of an honest solver, a bit-flipper and two verifiers, who note what they have at its start."""
+    founders = {"first_seats": 2, "first_verifiers": 2}
+    world = new_world(stage, folder, small_work(), rounds=1)
+    world.solver("ada", **founders)
+    world.solver("mallory", cheat=cheat_named("bit-flip", 1), **founders)
+    world.verifier("vera", **founders)
+    world.verifier("viktor", **founders)
+    for player in world.players.values():
+        player.wealth = world.wealth(player.name)
+    return world
 
 
 def fill_escrow(stage: Stage, run: Run) -> None:

@@ -10,6 +10,7 @@ from assay.ledger.bls import BlsKey
 from assay.ledger.model import ids
 from assay.ledger.model.types import Role
 from assay.protocol.claims import ClaimKind, ClaimRef
+from assay.protocol.digests import ZERO, keccak
 from assay.protocol.types import Round, Seat
 from tests.contracts.world import ETHER, Rejected
 from tests.ledger.play import ref_tuple
@@ -161,6 +162,24 @@ def test_results_are_bound_before_any_duty_is_known(strangers: Strangers) -> Non
     assert s.play.reveal_leaves(me, Round(0)) == "TooEarly"  # at T5
     assert s.play.reveal_leaves(me, Round(0)) is None
     assert s.play.reveal_leaves(me, Round(0)) == "AlreadyRevealed"
+
+
+def test_a_root_for_duties_drawn_from_another_seed_binds_nothing(strangers: Strangers) -> None:
+    """What a reorganization of the chain carries over from one seed to another."""
+    s = strangers
+    with_lazy_verifier(s)
+    times, verifier, whistleblower = s.times(), s.people[LAZY], s.people[HONEST_WHISTLEBLOWER]
+    s.towards(times.t2)
+    early = s.play.seed_now()
+    assert s.play.draw_seed(verifier, Round(0)) is None
+    audit_seed = s.ledger.audit.seeds[Round(0)]
+    for other in (early, ZERO, keccak(audit_seed)):
+        assert s.play.bind_leaves(verifier, Round(0), [], seed=other) == "SeedMismatch"
+    assert s.play.bind_leaves(verifier, Round(0), [], seed=audit_seed) is None
+    s.towards(times.t4)
+    assert s.play.draw_whistle_seed(verifier, Round(0)) is None
+    assert s.play.bind_leaves(whistleblower, Round(0), [], seed=audit_seed) == "SeedMismatch"
+    assert s.play.bind_leaves(whistleblower, Round(0), []) is None
 
 
 @pytest.mark.parametrize("what", ["attest", "reveal draw", "reveal leaves"])

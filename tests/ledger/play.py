@@ -228,15 +228,21 @@ class Play:
         draw = self.ledger.audit.draw_whistle_seed
         return self.do(who, "audit", "drawWhistleSeed", round_, model=lambda: draw(round_, self.seed_now(), self.now))
 
-    def bind_leaves(self, who: Address, round_: Round, leaves: list[tuple[AttestationLeaf, Seat]]) -> str | None:
-        """attest or whistle, by role."""
+    def bind_leaves(
+        self, who: Address, round_: Round, leaves: list[tuple[AttestationLeaf, Seat]], seed: Digest | None = None
+    ) -> str | None:
+        """attest or whistle, by role, under the role's own seed unless another one is named."""
         audit = self.ledger.audit
         attester = audit.attesters.get(who)
         root = attestation_root([leaf for leaf, _ in leaves])
         verifies = attester is None or attester.role is Role.VERIFIER
         method = audit.attest if verifies else audit.whistle
         name = "attest" if verifies else "whistle"
-        refusal = self.do(who, "audit", name, round_, root, model=lambda: method(who, round_, root, self.now))
+        drawn = (audit.seeds if verifies else audit.whistle_seeds).get(round_, ZERO)
+        named = drawn if seed is None else seed
+        refusal = self.do(
+            who, "audit", name, round_, named, root, model=lambda: method(who, round_, named, root, self.now)
+        )
         if refusal is None:
             self.leaves[round_, who] = leaves
         return refusal
