@@ -64,8 +64,7 @@ def windows() -> Windows:
         "whistle": 20 * MINUTE,
         "reveal": 10 * MINUTE,
         "challenge": 6 * HOUR,
-        "repost": 1 * HOUR,
-        "rescue": 10 * MINUTE,
+        "rescue": 1 * HOUR,
         "longest_dispute": 1 * DAY,
     }
     draft = Windows(**lengths, exit=0)

@@ -26,7 +26,7 @@ contract Outers is IOuters {
     bytes32 private immutable _zeroUpdate;
     uint256 private immutable _lock; // W: one seat's price
     uint64 private immutable _window;
-    uint64 private immutable _repost;
+    uint64 private immutable _rescue;
 
     /// @dev Mask and X are fixed by the first post for a (round, base), so that all honest posters claim the same step.
     struct Inclusion {
@@ -52,7 +52,7 @@ contract Outers is IOuters {
         _zeroUpdate = terms.training.zeroUpdate;
         _lock = EconomicsBounds.price(terms.economics);
         _window = terms.windows.challenge;
-        _repost = terms.windows.repost;
+        _rescue = terms.windows.rescue;
 
         bytes32 root = StateRoots.state2(terms.training.parameters, terms.training.momentum);
         genesis = root;
@@ -66,12 +66,9 @@ contract Outers is IOuters {
     function postOuter(uint64 round, bytes32 base, bytes32 x, bytes32 parameters, bytes32 momentum) external {
         uint64 t7 = _rounds.timesOf(round).t7;
         if (block.timestamp < t7) revert TooEarly(block.timestamp, t7);
-        if (!_isMember(msg.sender)) revert NotAMember(msg.sender);
-        // An older round is only posted again when nothing of it stands any more.
-        if (round + 2 < _rounds.opened() && standingCount[round + 1] != 0) revert RoundPassed(round);
-        if (!isStanding(round, base)) revert BaseNotStanding(round, base);
         bytes32 root = StateRoots.state2(parameters, momentum);
-        if (fateOf(round + 1, root) == Fate.VOID) revert RootIsDead(round, root);
+        _checkRoot(round, root);
+        if (!isAlive(round, base)) revert BaseNotStanding(round, base);
         OuterClaim storage claim = _claims[round][root][msg.sender];
         if (claim.postedAt != 0) revert AlreadyPosted(round, root, msg.sender);
 
@@ -180,8 +177,14 @@ contract Outers is IOuters {
     function fateOf(uint64 generation, bytes32 root) public view returns (Fate) {
         OuterRoot storage entry = _roots[generation][root];
         if (entry.isFinal) return Fate.FINAL;
-        bool isDead = entry.standing == 0 && entry.fallenAt != 0 && block.timestamp > entry.fallenAt + _repost;
-        return isDead ? Fate.VOID : Fate.OPEN;
+        bool wasPosted = entry.standing != 0 || entry.rescueUntil != 0;
+        return wasPosted && !isAlive(generation, root) ? Fate.VOID : Fate.OPEN;
+    }
+
+    /// @inheritdoc IOuters
+    function isAlive(uint64 generation, bytes32 root) public view returns (bool) {
+        OuterRoot storage entry = _roots[generation][root];
+        return entry.standing != 0 || block.timestamp <= entry.rescueUntil;
     }
 
     /// @inheritdoc IOuters
@@ -202,6 +205,16 @@ contract Outers is IOuters {
 
     // ------------------------------------------------------------------------------------------------ inside
 
+    /// @dev What has been posted may be posted by anybody, in whatever round: its posters may have lost it on purpose. But after the first loss for
+    /// one rescue window only, so that nobody keeps a root in doubt for ever. A root that is new needs a member, and a round that is not over.
+    function _checkRoot(uint64 round, bytes32 root) private view {
+        uint64 until = _roots[round + 1][root].rescueUntil;
+        if (until != 0 && block.timestamp > until) revert RescueOver(round, root, until);
+        if (isAlive(round + 1, root)) return;
+        if (!_isMember(msg.sender)) revert NotAMember(msg.sender);
+        if (round + 2 < _rounds.opened() && standingCount[round + 1] != 0) revert RoundPassed(round);
+    }
+
     /// @dev A conviction or a mismatch that is mined just before an honest post would make its step another claim's, and cost its poster the lock.
     function _fixInclusion(uint64 round, bytes32 base, bytes32 wanted) private {
         (uint8 mask, bytes32 x, bool isFixed) = inclusionOf(round, base);
@@ -214,9 +227,12 @@ contract Outers is IOuters {
     function _loseStanding(uint64 round, bytes32 root) private {
         OuterRoot storage entry = _roots[round + 1][root];
         --entry.standing;
+        if (entry.rescueUntil == 0) {
+            entry.rescueUntil = uint64(block.timestamp) + _rescue;
+            emit RescueBegan(round, root, entry.rescueUntil);
+        }
         if (entry.standing != 0) return;
         --standingCount[round + 1];
-        entry.fallenAt = uint64(block.timestamp);
         emit RootFell(round, root);
     }
 

@@ -80,7 +80,8 @@ contract Rounds is Seats {
         if (seat >= SEATS || _roster[round][seat] != msg.sender) revert NotSeated(round, seat, msg.sender);
         Commitment storage c = _commitments[round][seat];
         if (c.solver != address(0)) revert AlreadyCommitted(round, seat);
-        if (!_outers.isStanding(round, base)) revert BaseNotStanding(round, base);
+        // A base that falls just before T1 must not cost whoever trained from it the round: it may be rescued.
+        if (!_outers.isAlive(round, base)) revert BaseNotStanding(round, base);
         c.startOptimizer = _checkedStart(round, seat, base, roots, endLists);
         c.solver = msg.sender;
         c.digest = keccak256(abi.encode(round, seat, roots, endLists, update, base));

@@ -28,8 +28,8 @@ from assay.ledger.actions import (
     SettleWork,
     VoidOuter,
 )
-from assay.ledger.records import Fate, GameRecord, Role, RoundRecord
-from assay.ledger.view import View, turn_of
+from assay.ledger.records import Fate, GameRecord, OuterRecord, Role, RoundRecord
+from assay.ledger.view import OuterStep, View, turn_of
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.game_clock import Timing, nearing, timing
 from assay.protocol.game_table import Side
@@ -95,22 +95,51 @@ def outer_steps(view: View) -> Iterator[Action]:
             yield ComputeOuter(record.number, base, inclusion[1])
             return
         yield from _challenge_outers(view, record, base, step.root)
-        if not view.is_standing(Round(record.number + 1), step.root):
+        if not view.is_upheld(Round(record.number + 1), step.root, base):
             yield from _post(view, record, base)
         base = step.root
 
 
+def rescue(view: View) -> Iterator[Action]:
+    """Put one's own lock behind every right root of which a poster has lost its standing.
+
+    Also behind one that somebody else has put up again: whoever that is may lose on purpose too, when it is too late
+    for another. Those come first whose turn this actor has first, so that members with little stake share the roots.
+    """
+    found: list[tuple[RoundRecord, Digest]] = []
+    base = view.facts.genesis
+    for record in view.state.rounds:
+        step = _step_from(view, record, base)
+        if step is None:
+            break
+        posted = record.outers.get(step.root)
+        running = posted is not None and view.now <= posted.rescue_until
+        if posted is not None and running and view.me not in posted.posters and not _is_final(posted):
+            found.append((record, base))
+        base = step.root
+    for record, base in sorted(found, key=lambda entry: turn_of(view.members, view.me, entry[0].number)):
+        yield PostOuter(record.number, base)
+
+
+def _is_final(outer: OuterRecord) -> bool:
+    return Fate.FINAL in outer.posters.values()
+
+
+def _step_from(view: View, record: RoundRecord, base: Digest) -> OuterStep | None:
+    """Where the outer step of a round from a base ends; None while it is not fixed or not computed."""
+    inclusion = record.inclusions.get(base)
+    return None if inclusion is None else view.memory.outers.get(inclusion[1])
+
+
 def _post(view: View, record: RoundRecord, base: Digest) -> Iterator[Action]:
-    """Post a round's outer step if it is this actor's turn, and the round can still be posted."""
-    if not view.is_standing(record.number, base) or view.me not in view.members:
-        return
-    latest = Round(len(view.state.rounds) - 1)
-    newer = any(not outer.fallen for outer in record.outers.values())
-    if record.number + 1 < latest and newer:
-        return
-    step = view.memory.outers.get(record.inclusions[base][1]) if base in record.inclusions else None
+    """Post a round's outer step if it is this actor's turn, and the contract still takes it."""
+    step = _step_from(view, record, base)
     posted = None if step is None else record.outers.get(step.root)
-    if posted is not None and view.me in posted.posters:
+    if posted is not None and (view.me in posted.posters or 0 < posted.rescue_until < view.now):
+        return
+    known = step is not None and view.is_alive(Round(record.number + 1), step.root)
+    passed = record.number + 2 < len(view.state.rounds) and any(not o.fallen for o in record.outers.values())
+    if not view.is_alive(record.number, base) or (not known and (passed or view.me not in view.members)):
         return
     if view.now >= record.times.t7 + STAGGER_S * turn_of(view.members, view.me, record.number):
         yield PostOuter(record.number, base)
@@ -121,11 +150,12 @@ def _challenge_outers(view: View, record: RoundRecord, base: Digest, root: Diges
     if view.me not in view.members:
         return
     for outer in sorted(record.outers.values(), key=lambda o: o.root):
-        if outer.base != base or outer.root == root:
+        if outer.root == root:
             continue
         for poster, fate in sorted(outer.posters.items()):
             ref = ClaimRef(ClaimKind.OUTER, record.number, party=poster, outer_root=outer.root)
-            if fate is Fate.OPEN and poster != view.me:
+            # Another poster of the same root may start from a base that is void anyway.
+            if fate is Fate.OPEN and poster != view.me and outer.bases[poster] == base:
                 yield from challenge_once(view, [ref])
 
 
@@ -194,7 +224,8 @@ def settle(view: View) -> Iterator[Action]:
             refs = commitment_refs(view, record, seat)
             if commitment.fate is not Fate.OPEN or any(not g.is_over for g in _games(view, refs)):
                 continue
-            fixed = view.is_final(record.number, commitment.base) or view.now > over + view.charter.windows.repost
+            base = commitment.base
+            fixed = view.is_final(record.number, base) or not view.is_alive(record.number, base)
             if commitment.convicted:
                 due = view.now > record.times.t7 + late
             elif not commitment.complete:
@@ -227,9 +258,9 @@ def _finalize(view: View, record: RoundRecord) -> Iterator[Action]:
                 continue
             if any(not g.is_over or g.convicted for g in games):
                 continue
-            if view.is_final(record.number, outer.base):
+            if view.is_final(record.number, outer.bases[poster]):
                 yield FinalizeOuter(record.number, outer.root, poster)
-            elif not view.is_standing(record.number, outer.base):
+            elif not view.is_alive(record.number, outer.bases[poster]):
                 yield VoidOuter(record.number, outer.root, poster)
 
 
@@ -266,7 +297,6 @@ def _is_settled(record: RoundRecord) -> bool:
 
 def times(view: View) -> Iterator[int]:
     """Chain times at which something may become due for a member; those that have passed are among them."""
-    window = view.charter.windows
     for record in view.state.rounds:
         t = record.times
         wait = STAGGER_S * turn_of(_seed_order(view, record), view.me, record.number)
@@ -279,7 +309,8 @@ def times(view: View) -> Iterator[int]:
             yield from (t.t7, t.t7 + late, t.t7 + STAGGER_S * turn_of(_openers(view), view.me, record.number))
         if not record.settled or any(Fate.OPEN in o.posters.values() for o in record.outers.values() if not o.fallen):
             over = t.challenge_until
-            yield from (t.t7 + 1, over + 1, over + GRACE_S + 1, over + window.repost + 1, over + late + 1)
+            yield from (t.t7 + 1, over + 1, over + GRACE_S + 1, over + late + 1)
+            yield from (outer.rescue_until + 1 for outer in record.outers.values())
             if any(not g.is_over for g in view.state.games.values() if g.ref.round == record.number):
                 yield patience(view, record.number)
         if any(c.solver == view.me for c in record.commitments.values()) or view.me in record.attendance:

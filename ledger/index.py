@@ -167,12 +167,16 @@ class Index:
         root = digest(args["root"])
         fresh = OuterRecord(root, digest(args["base"]), digest(args["parameters"]), digest(args["momentum"]))
         record = self._round(args).outers.setdefault(root, fresh)
-        record.posters[address(args["poster"])] = Fate.OPEN
+        poster = address(args["poster"])
+        record.posters[poster], record.bases[poster] = Fate.OPEN, digest(args["base"])
         record.fallen = False
 
     def on_outer_closed(self, args: Args, _: LogReceipt) -> None:
         record = self._round(args).outers[digest(args["root"])]
         record.posters[address(args["poster"])] = Fate(args["fate"])
+
+    def on_rescue_began(self, args: Args, _: LogReceipt) -> None:
+        self._round(args).outers[digest(args["root"])].rescue_until = int(args["until"])
 
     def on_root_fell(self, args: Args, _: LogReceipt) -> None:
         # Rounds post roots of the next generation; the event names the round.
@@ -253,8 +257,10 @@ class Index:
         )
         game.verdict_tx = bytes(HexBytes(log["transactionHash"]))
         game.stage, game.turn = Stage.OVER, Side.NONE
-        if game.convicted:
-            ref = game.ref
+        ref = game.ref
+        if game.convicted and ref.kind is ClaimKind.OUTER:
+            self.state.rounds[ref.round].outers[ref.outer_root].posters[ref.party] = Fate.CONVICTED
+        elif game.convicted:
             commitment = self.state.rounds[ref.round].commitments.get(ref.seat)
             if ref.kind in (ClaimKind.INTERVAL, ClaimKind.UPDATE) and commitment is not None:
                 commitment.convicted = True
@@ -277,6 +283,7 @@ _HANDLERS: Final[dict[tuple[str, str], Callable[[Index, Args, LogReceipt], None]
     ("outers", "InclusionFixed"): Index.on_inclusion_fixed,
     ("outers", "OuterPosted"): Index.on_outer_posted,
     ("outers", "OuterClosedAs"): Index.on_outer_closed,
+    ("outers", "RescueBegan"): Index.on_rescue_began,
     ("outers", "RootFell"): Index.on_root_fell,
     ("audit", "Registered"): Index.on_registered,
     ("audit", "Retired"): Index.on_retired,

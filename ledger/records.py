@@ -89,7 +89,11 @@ class OuterRecord:
     parameters: Digest
     momentum: Digest
     posters: dict[Address, Fate] = field(default_factory=dict)
+    bases: dict[Address, Digest] = field(default_factory=dict)
+    """What each poster claims to have started from; `base` is the first one's."""
     fallen: bool = False
+    rescue_until: int = 0
+    """Chain time until which anybody may still put a lock behind it; 0 while no poster has lost its standing."""
 
 
 @dataclass(slots=True)

@@ -242,6 +242,18 @@ class View:
         record = self.outer(generation, root)
         return record is not None and not record.fallen
 
+    def is_alive(self, generation: Round, root: Digest) -> bool:
+        """Does it stand, or can it still be rescued? What may be built upon."""
+        record = self.outer(generation, root)
+        return self.is_standing(generation, root) or (record is not None and self.now <= record.rescue_until)
+
+    def is_upheld(self, generation: Round, root: Digest, base: Digest) -> bool:
+        """Does somebody stand by the claim that the step from this base ends in this root?"""
+        record = self.outer(generation, root)
+        if record is None or record.fallen:
+            return False
+        return any(record.bases[who] == base for who, fate in record.posters.items() if fate in (Fate.OPEN, Fate.FINAL))
+
     def is_final(self, generation: Round, root: Digest) -> bool:
         """Was a claim behind this root finalized?"""
         if not generation:

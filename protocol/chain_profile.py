@@ -79,8 +79,8 @@ def _least(p: ChainProfile, c: Clocks) -> dict[str, int]:
         "reveal": once,
         # A bound challenge takes two transactions, the second later than what can be undone.
         "challenge": once + p.inclusion_delay + p.reorg_depth + c.replay,
-        "repost": once,
-        "rescue": once,
+        # A rescuer may have to compute the outer step first.
+        "rescue": once + c.replay,
     }
 
 

@@ -88,8 +88,8 @@ class Windows:
     whistle: int
     reveal: int
     challenge: int
-    repost: int
     rescue: int
+    """After the first loss of one of its posters: how long others may still stand up for an outer root."""
     longest_dispute: int
     exit: int
 
@@ -260,7 +260,7 @@ def _address(value: bytes | str) -> Address:
 
 _PROGRAM: Final = "(bytes32,bytes32,bytes)"
 _TRAINING: Final = "(uint32,uint32,uint32,uint32,uint32,bytes32,bytes32,bytes32,bytes32,bytes32)"
-_WINDOWS: Final = "(" + ",".join(["uint64"] * 12) + ")"
+_WINDOWS: Final = "(" + ",".join(["uint64"] * 11) + ")"
 _ECONOMICS: Final = (
     "(uint128,uint64,bool,uint128,uint128,uint128,uint128,uint128,uint128,uint128,uint128,"
     "uint32,uint32,uint32,uint32,uint32)"

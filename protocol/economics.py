@@ -87,15 +87,24 @@ def wage_cap(ppm: int) -> int:
     return 2 * _ceil(ppm, PPM) + 2
 
 
+def last_verdict(w: Windows, inclusion_delay: int) -> int:
+    """Seconds from T7 until nothing behind a round can fall any more, whatever anybody plays.
+
+    An outer root is posted within F; its poster's window and dispute follow; then a rescue, the rescuer's window and
+    dispute. The end of a dispute may wait F to be mined. Source: docs/adr/0014-rescue.md.
+    """
+    trial = w.challenge + w.longest_dispute + inclusion_delay
+    return inclusion_delay + trial + w.rescue + trial
+
+
 def min_exit(w: Windows, inclusion_delay: int) -> int:
     """The exit delay must exceed this many seconds."""
-    after = (w.challenge, w.repost, w.rescue, w.longest_dispute, inclusion_delay, MIN_WINDOW)
-    return w.round_length + sum(after)
+    return w.round_length + last_verdict(w, inclusion_delay) + MIN_WINDOW
 
 
 def vesting_delay(w: Windows, inclusion_delay: int) -> int:
-    """Seconds from T7 until shares vest: max(20 scheduled rounds, window + longest dispute + F)."""
-    return max(VESTING_ROUNDS * w.round_length, w.challenge + w.longest_dispute + inclusion_delay)
+    """Seconds from T7 until shares vest: max(20 scheduled rounds, last verdict)."""
+    return max(VESTING_ROUNDS * w.round_length, last_verdict(w, inclusion_delay))
 
 
 def round_reserve(e: Economics, training: Training, seats: int, verifiers: int, whistleblowers: int) -> Wei:
@@ -162,7 +171,7 @@ def check_economics(e: Economics, t: Training, w: Windows, inclusion_delay: int 
 
 _CHECKED_WINDOWS: Final = (
     *("commit", "receipt", "seed delay", "attest", "draw", "whistle", "reveal"),
-    *("challenge", "repost", "rescue", "longest dispute"),
+    *("challenge", "rescue", "longest dispute"),
 )
 
 

@@ -32,6 +32,7 @@ def candidates(view: View, plan: SolverPlan) -> Iterator[Action]:
     """Actions, most urgent first: clocks of games, then the commitment, then what trails behind."""
     yield from chores.play(view, plan.is_silent)
     yield from _seat(view, plan.leaving)
+    yield from chores.rescue(view)
     yield from _commit(view, plan.waits)
     yield from chores.draw_seeds(view)
     if plan.is_honest:
@@ -81,7 +82,7 @@ def _commit(view: View, waits: bool) -> Iterator[Action]:
     if waits and not record.commitments and view.now < last_moment(record):
         return
     base = view.verified_base(record.number)
-    if base is None or not view.is_standing(record.number, base):
+    if base is None or not view.is_alive(record.number, base):
         return
     if (record.number, base) in view.memory.trained:
         yield Commit(record.number, seat, base)

@@ -41,7 +41,7 @@ FAMILIES = ["input", "const", "map", "rowexp", "max", "dot", "sum", "gather", "s
 REF = "(uint8,uint64,uint32,uint32,address,bytes32)"
 TRAINING = "(uint32,uint32,uint32,uint32,uint32,bytes32,bytes32,bytes32,bytes32,bytes32)"
 TERMS = (
-    f"(bytes32,address,address,address,uint64,uint64,{TRAINING},({','.join(['uint64'] * 12)}),"
+    f"(bytes32,address,address,address,uint64,uint64,{TRAINING},({','.join(['uint64'] * 11)}),"
     "(uint128,uint64,bool,uint128,uint128,uint128,uint128,uint128,uint128,uint128,uint128,uint32,uint32,uint32,uint32,"
     "uint32),(uint64,uint64,uint64,uint32),(uint64,uint64,uint128,uint128),(bytes32,bytes32,bytes),(bytes32,bytes32,bytes),(bytes32,bytes32,bytes),"
     "address[])"

@@ -26,6 +26,7 @@ class VerifierPlan:
 def candidates(view: View, plan: VerifierPlan) -> Iterator[Action]:
     """Actions, most urgent first: clocks of games, then windows of the round, then what trails behind."""
     yield from chores.play(view)
+    yield from chores.rescue(view)
     yield from attesting.membership(view, Role.VERIFIER, plan.stake, plan.leaving)
     yield from attesting.receipts(view)
     yield from chores.draw_seeds(view)

@@ -62,8 +62,9 @@ def _origin(run: Run, state: RunState, game: GameRecord) -> Origin:
     ref, record = game.ref, state.rounds[game.ref.round]
     if ref.kind is ClaimKind.OUTER:
         outer = record.outers[ref.outer_root]
-        mask, _ = record.inclusions[outer.base]
-        parameters, momentum = _base_lists(run, state, ref.round, outer.base)
+        base = outer.bases[ref.party]
+        mask, _ = record.inclusions[base]
+        parameters, momentum = _base_lists(run, state, ref.round, base)
         zero = run.charter.training.zero_update
         updates = [record.commitments[Seat(k)].update if mask >> k & 1 else zero for k in range(SEATS)]
         event = run.outers.events.OuterPosted

@@ -117,9 +117,12 @@ CONTRACT_CODES: Final[dict[str, tuple[str, str]]] = {
     "ProgramNotFound": ("The run has no such program.", "`assay run show` lists the three."),
     "RateTooHigh": ("A rate of the charter is above its maximum.", "Lower it."),
     "ReferencePriceZero": ("The charter names no reference price.", "Name one: every lock is a multiple of it."),
+    "RescueOver": (
+        "The time in which others could stand up for this outer root is over.",
+        "Post within the rescue window that the root's first lost claim begins.",
+    ),
     "RevealTooEarly": ("A bound challenge is revealed two blocks later at the earliest.", "Wait for the block."),
     "RevealTooLate": ("The bound challenge was not revealed within an hour.", "Its deposit is lost; bind a new one."),
-    "RootIsDead": ("The outer root fell and was not put up again in time.", "Post the root that you compute."),
     "RootMismatch": ("The leaves do not hash to the root that was bound.", "Reveal exactly the leaves bound."),
     "RoundNotOpen": ("The round has not been opened.", "Wait for its T0."),
     "RoundNotSettleable": ("The round is not over.", "Settle it from the time named on."),

@@ -215,7 +215,7 @@ def claim_of_duty(look: Lookout, duty: Duty) -> Document:
 
 
 def _outer_claim(look: Lookout, record: RoundRecord, outer: OuterRecord, who: Address) -> Document:
-    _, x = record.inclusions[outer.base]
+    _, x = record.inclusions[outer.bases[who]]
     ref = ClaimRef(ClaimKind.OUTER, record.number, party=who, outer_root=outer.root)
     return _claim(look, look.view.claim_id(ClaimKind.OUTER, who, x, outer.root), ref, who, x, outer.root)
 

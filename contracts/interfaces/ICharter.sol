@@ -34,8 +34,7 @@ struct Windows {
     uint64 whistle; // T4 .. T5
     uint64 reveal; // T5 .. T5+r .. T5+2r = T7
     uint64 challenge; // after T7; for an outer claim after it was posted
-    uint64 repost; // how long a fallen outer root may still be put up again
-    uint64 rescue; // reserved for rescue games: counted in the exit delay
+    uint64 rescue; // after the first loss of one of its posters: how long others may still stand up for an outer root
     uint64 longestDispute; // bound on one game; the game's constructor checks it
     uint64 exit; // delay of withdrawals
 }

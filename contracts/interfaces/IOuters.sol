@@ -11,7 +11,7 @@ struct OuterRoot {
     bytes32 momentum; // list root
     uint32 standing; // posters whose claim has not fallen
     bool isFinal;
-    uint64 fallenAt; // when the last poster fell; it may be put up again until fallenAt + repost
+    uint64 rescueUntil; // until when anybody may still put a lock behind it; 0 while no poster has lost its standing
 }
 
 /// @notice One poster's claim behind a root.
@@ -32,7 +32,7 @@ interface IOuters is IClaims {
     error BaseNotFinal(uint64 round, bytes32 base);
     error BaseNotVoid(uint64 round, bytes32 base);
     error InclusionMoved(bytes32 got, bytes32 wanted);
-    error RootIsDead(uint64 round, bytes32 root);
+    error RescueOver(uint64 round, bytes32 root, uint64 until);
     error AlreadyPosted(uint64 round, bytes32 root, address poster);
     error GamesOpen(uint256 count);
     error OuterClosed(uint64 round, bytes32 root, address poster);
@@ -47,9 +47,11 @@ interface IOuters is IClaims {
         bytes32 momentum
     );
     event OuterClosedAs(uint64 indexed round, bytes32 indexed root, address indexed poster, Fate fate);
+    event RescueBegan(uint64 indexed round, bytes32 indexed root, uint64 until);
     event RootFell(uint64 indexed round, bytes32 indexed root);
 
-    /// @notice Claims that the outer step of `round` from `base` ends in these lists; from T7 on, by a solver or verifier; locks W.
+    /// @notice Claims that the outer step of `round` from `base` ends in these lists; from T7 on; locks W. A solver or verifier posts a new root; anybody
+    /// posts behind one that was posted before, until a rescue window after the first of its posters lost its standing.
     /// @dev The first post for (round, base) fixes the inclusion mask and X for all later ones.
     /// @param x the X root that the poster computed from; reverts if the inclusion is another by now, so that nobody claims what it did not compute
     function postOuter(uint64 round, bytes32 base, bytes32 x, bytes32 parameters, bytes32 momentum) external;
@@ -67,7 +69,10 @@ interface IOuters is IClaims {
     function standingCount(uint64 generation) external view returns (uint256);
     function isStanding(uint64 generation, bytes32 root) external view returns (bool);
 
-    /// @notice OPEN, FINAL, or VOID: fallen and not put up again in time.
+    /// @notice Stands, or can still be rescued: what may be built upon.
+    function isAlive(uint64 generation, bytes32 root) external view returns (bool);
+
+    /// @notice OPEN, FINAL, or VOID: fallen and not rescued in time.
     function fateOf(uint64 generation, bytes32 root) external view returns (Fate);
 
     /// @notice Mask (bit k = seat k included) and X root for the outer step of a round from a base: the fixed ones, or what a post now would fix.

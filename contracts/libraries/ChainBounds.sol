@@ -44,8 +44,7 @@ library ChainBounds {
         _checkLength("reveal", w.reveal, once);
         // A bound challenge takes two transactions, the second later than what can be undone.
         _checkLength("challenge", w.challenge, once + p.inclusionDelay + p.reorgDepth + c.replay);
-        _checkLength("repost", w.repost, once);
-        _checkLength("rescue", w.rescue, once);
+        _checkLength("rescue", w.rescue, once + c.replay);
         uint256 minimum = minChallengeBond(p, c.arity);
         if (e.challengeBond < minimum) revert ICharter.ChallengeBondTooSmall(e.challengeBond, minimum);
         // The smallest lock behind a claim: S of a commitment or W of an outer step; B is at least 2 W.

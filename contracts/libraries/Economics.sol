@@ -40,9 +40,16 @@ library EconomicsBounds {
         return 2 * Math.ceilDiv(ppm, PPM) + 2;
     }
 
-    /// @notice From T7 until shares vest: max(20 scheduled rounds, window + longest dispute + F).
+    /// @notice From T7 until nothing behind a round can fall any more: an outer root is posted within F; its poster's window and dispute; then a rescue, the
+    /// rescuer's window and dispute. The end of a dispute may wait F to be mined.
+    function lastVerdict(Windows memory w, uint64 inclusionDelay) internal pure returns (uint64) {
+        uint64 trial = w.challenge + w.longestDispute + inclusionDelay;
+        return inclusionDelay + trial + w.rescue + trial;
+    }
+
+    /// @notice From T7 until shares vest: max(20 scheduled rounds, last verdict).
     function vestingDelay(Windows memory w, uint64 inclusionDelay, uint256 rounds) internal pure returns (uint64) {
-        return uint64(Math.max(rounds * roundLength(w), w.challenge + w.longestDispute + inclusionDelay));
+        return uint64(Math.max(rounds * roundLength(w), lastVerdict(w, inclusionDelay)));
     }
 
     /// @notice T7 - T0, in seconds.
@@ -50,10 +57,9 @@ library EconomicsBounds {
         return w.commit + w.receipt + w.seedDelay + w.attest + w.draw + w.whistle + 2 * w.reveal + 1;
     }
 
-    /// @notice Everything that a stake can still be needed for: (T7 - T0) + window + repost + rescue + longest dispute + F + one more window.
+    /// @notice Everything that a stake can still be needed for: (T7 - T0) + last verdict + one more window.
     function minExit(Windows memory w, uint64 inclusionDelay) internal pure returns (uint64) {
-        return
-            roundLength(w) + w.challenge + w.repost + w.rescue + w.longestDispute + inclusionDelay + uint64(MIN_WINDOW);
+        return roundLength(w) + lastVerdict(w, inclusionDelay) + uint64(MIN_WINDOW);
     }
 
     /// @notice Reverts by name where the terms would let somebody gain by cheating.
@@ -80,7 +86,6 @@ library EconomicsBounds {
         _checkWindow("whistle", w.whistle);
         _checkWindow("reveal", w.reveal);
         _checkWindow("challenge", w.challenge);
-        _checkWindow("repost", w.repost);
         _checkWindow("rescue", w.rescue);
         _checkWindow("longest dispute", w.longestDispute);
         if (inclusionDelay > type(uint40).max) {

@@ -50,20 +50,13 @@ class Outers:
     def post_outer(
         self, who: Address, round_: Round, base: Digest, x: Digest, parameters: Digest, momentum: Digest, now: int
     ) -> Digest:
-        """Raises RoundNotOpen, TooEarly, NotAMember, RoundPassed, BaseNotStanding, RootIsDead, AlreadyPosted,
+        """Raises RoundNotOpen, TooEarly, RescueOver, NotAMember, RoundPassed, BaseNotStanding, AlreadyPosted,
         InclusionMoved, InsufficientFree."""
-        rounds = self.ledger.rounds
-        not_before(now, rounds.times(round_).t7)
-        if not self._is_member(who):
-            raise refuse("NotAMember", caller=who)
-        after = Round(round_ + 1)
-        if round_ + 2 < len(rounds.opened_at) and self.standing_count(after):
-            raise refuse("RoundPassed", round=round_)
-        if not self.is_standing(round_, base):
+        not_before(now, self.ledger.rounds.times(round_).t7)
+        after, root = Round(round_ + 1), state_digest((parameters, momentum))
+        self._check_root(who, round_, root, now)
+        if not self.is_alive(round_, base, now):
             raise refuse("BaseNotStanding", round=round_, base=base)
-        root = state_digest((parameters, momentum))
-        if self.fate_of(after, root, now) is Fate.VOID:
-            raise refuse("RootIsDead", round=round_, root=root)
         if (round_, root, who) in self.claims:
             raise refuse("AlreadyPosted", round=round_, root=root, poster=who)
         inclusion = self.inclusion_of(round_, base)
@@ -103,20 +96,23 @@ class Outers:
         entry = self.roots.get((generation, root))
         return entry is not None and entry.standing > 0
 
+    def is_alive(self, generation: Round, root: Digest, now: int) -> bool:
+        """Whether it stands or can still be rescued: what may be built upon."""
+        entry = self.roots.get((generation, root))
+        return entry is not None and (entry.standing > 0 or now <= entry.rescue_until)
+
     def standing_count(self, generation: Round) -> int:
         """Roots of a generation that stand."""
         return sum(entry.standing > 0 for (g, _), entry in sorted(self.roots.items()) if g == generation)
 
     def fate_of(self, generation: Round, root: Digest, now: int) -> Fate:
-        """OPEN, FINAL, or VOID: fallen and not put up again in time."""
+        """OPEN, FINAL, or VOID: fallen and not rescued in time."""
         entry = self.roots.get((generation, root))
         if entry is None:
             return Fate.OPEN
         if entry.is_final:
             return Fate.FINAL
-        repost = self.ledger.charter.windows.repost
-        dead = not entry.standing and entry.fallen_at and now > entry.fallen_at + repost
-        return Fate.VOID if dead else Fate.OPEN
+        return Fate.OPEN if self.is_alive(generation, root, now) else Fate.VOID
 
     def inclusion_of(self, round_: Round, base: Digest) -> Inclusion:
         """Mask and X of the outer step of a round from a base: the fixed ones, or what a post now would fix."""
@@ -193,11 +189,25 @@ class Outers:
             raise refuse("GamesOpen", count=claim.open_games)
         return claim
 
+    def _check_root(self, who: Address, round_: Round, root: Digest, now: int) -> None:
+        """Whoever posts behind what was posted before is in time for a rescue; a new root needs more."""
+        after = Round(round_ + 1)
+        entry = self.roots.get((after, root))
+        # For one window only, so that nobody keeps a root in doubt for ever.
+        if entry is not None and entry.rescue_until and now > entry.rescue_until:
+            raise refuse("RescueOver", round=round_, root=root, until=entry.rescue_until)
+        # Its posters may have lost it on purpose: anybody may, in whatever round.
+        if self.is_alive(after, root, now):
+            return
+        if not self._is_member(who):
+            raise refuse("NotAMember", caller=who)
+        if round_ + 2 < len(self.ledger.rounds.opened_at) and self.standing_count(after):
+            raise refuse("RoundPassed", round=round_)
+
     def _lose_standing(self, round_: Round, root: Digest, now: int) -> None:
         entry = self.roots[Round(round_ + 1), root]
         entry.standing -= 1
-        if not entry.standing:
-            entry.fallen_at = now
+        entry.rescue_until = entry.rescue_until or now + self.ledger.charter.windows.rescue
 
     def _is_member(self, who: Address) -> bool:
         rounds = self.ledger.rounds

@@ -144,7 +144,7 @@ class Rounds:
             raise refuse("NotSeated", round=round_, seat=seat, caller=who)
         if (round_, seat) in self.commitments:
             raise refuse("AlreadyCommitted", round=round_, seat=seat)
-        if not self.ledger.outers.is_standing(round_, base):
+        if not self.ledger.outers.is_alive(round_, base, now):
             raise refuse("BaseNotStanding", round=round_, base=base)
         wanted = self.ledger.charter.training.intervals + 1
         if len(roots) != wanted:

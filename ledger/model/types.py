@@ -95,7 +95,8 @@ class OuterRoot:
     momentum: Digest
     standing: int = 0
     is_final: bool = False
-    fallen_at: int = 0
+    rescue_until: int = 0
+    """Until when anybody may still put a lock behind it; 0 while no poster has lost its standing."""
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ from tests.games import World, address
 
 START = 1_700_000_000
 TOKENS = 500_000 * 10**18
-LONG = ("commit", "receipt", "seed_delay", "attest", "draw", "whistle", "reveal", "challenge", "repost", "rescue")
+LONG = ("commit", "receipt", "seed_delay", "attest", "draw", "whistle", "reveal", "challenge", "rescue")
 ANYBODY = address("anybody")
 
 

@@ -143,13 +143,13 @@ def test_a_step_from_a_root_that_does_not_stand_is_refused(strangers: Strangers)
     assert s.play.post_outer(me, Round(1), s.truth[0], *lists) == "RoundNotOpen"
 
 
-def test_an_old_round_is_posted_again_only_when_nothing_of_it_stands(strangers: Strangers) -> None:
+def test_an_old_round_gets_a_new_root_only_when_nothing_of_it_stands(strangers: Strangers) -> None:
     s = strangers
     for _ in range(3):
         open_round(s)
         s.towards(s.times().t7)
         s.keep_posting()
-    assert post(s, HONEST_SOLVERS[0], 0, s.truth[0])[0] == "RoundPassed"
+    assert post(s, HONEST_SOLVERS[0], 0, s.truth[0], b"1")[0] == "RoundPassed"
 
 
 # --- standing and falling
@@ -176,8 +176,7 @@ def test_a_root_falls_with_its_last_poster_and_can_be_put_up_again_for_a_while(s
     assert not s.world.call("outers", "isStanding", 1, root)
     assert s.world.call("outers", "standingCount", 1) == 0
     assert s.play.open_round(s.people[STRANGER]) == "NoOuterRoot"
-    fallen = s.play.now
-    s.play.now = fallen + s.ledger.charter.windows.repost - 5
+    s.play.now += s.ledger.charter.windows.rescue - 5
     assert s.world.call("outers", "fateOf", 1, root) == Fate.OPEN
     assert post(s, HONEST_VERIFIERS[0], 0, s.truth[0]) == (None, root)
     assert s.world.call("outers", "isStanding", 1, root)
@@ -189,9 +188,9 @@ def test_a_root_that_nobody_puts_up_again_is_dead(strangers: Strangers) -> None:
     refusal, root = post(s, CHEAT, 0, s.truth[0], b"1")
     assert refusal is None
     fell(s, outer_ref(s, 0, root, CHEAT))
-    s.play.now = s.ledger.outers.roots[Round(1), root].fallen_at + s.ledger.charter.windows.repost
+    s.play.now = s.ledger.outers.roots[Round(1), root].rescue_until
     refusal, again = post(s, HONEST_SOLVERS[0], 0, s.truth[0], b"1")
-    assert (refusal, again) == ("RootIsDead", root)
+    assert (refusal, again) == ("RescueOver", root)
     assert s.world.call("outers", "fateOf", 1, root) == Fate.VOID
 
 
@@ -238,7 +237,7 @@ def test_a_step_from_a_fallen_base_is_void_and_its_lock_returns(strangers: Stran
     assert s.play.void_outer(s.people[STRANGER], Round(1), onward, s.people[CHEAT]) == "BaseNotVoid"
     # The false base falls in a game that was opened in time, is not put up again, and the step on it goes with it.
     s.end_game(len(s.play.games) - 1, True)
-    s.play.now += s.ledger.charter.windows.repost
+    s.play.now += s.ledger.charter.windows.rescue
     before = s.wealth_of(CHEAT)
     assert s.play.void_outer(s.people[STRANGER], Round(1), onward, s.people[CHEAT]) is None
     assert s.wealth_of(CHEAT) == before

@@ -75,10 +75,9 @@ WINDOWS = Windows(
     whistle=900,
     reveal=600,
     challenge=3600,
-    repost=1800,
     rescue=1800,
     longest_dispute=7200,
-    exit=30_000,
+    exit=31_000,
 )
 
 PROFILE = ChainProfile(reorg_depth=0, inclusion_delay=0, fee_cap=100 * 10**9, gas_price=Wei(10**9))

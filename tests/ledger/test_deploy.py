@@ -62,7 +62,7 @@ def account(node: Node) -> Account:
 def real_charter(**changes: object) -> Charter:
     """The tests' charter with three programs that exist, and time for their games."""
     program = ProgramRef.of(programs.counting().program)
-    windows = replace(world.WINDOWS, longest_dispute=100_000, exit=200_000)
+    windows = replace(world.WINDOWS, longest_dispute=100_000, exit=240_000)
     terms = world.charter(step=program, update=program, outer=program, windows=windows)
     return replace(terms, **changes)  # type: ignore[arg-type]
 
@@ -152,8 +152,8 @@ F, REORG, REPLAY = 3600, 1800, BASE.clocks.replay
 SLOW = replace(BASE.chain, inclusion_delay=F, reorg_depth=REORG)
 SHORTEST = replace(
     BASE.windows,
-    **dict.fromkeys(("commit", "receipt", "draw", "reveal", "repost", "rescue"), F + MIN_WINDOW),
-    **dict.fromkeys(("attest", "whistle"), F + REPLAY + MIN_WINDOW),
+    **dict.fromkeys(("commit", "receipt", "draw", "reveal"), F + MIN_WINDOW),
+    **dict.fromkeys(("attest", "whistle", "rescue"), F + REPLAY + MIN_WINDOW),
     seed_delay=REORG + 1,
     challenge=2 * F + REORG + REPLAY + MIN_WINDOW,
     longest_dispute=10**6,

@@ -108,12 +108,27 @@ def test_the_price_of_one_undetected_update_is_said() -> None:
 def test_vesting_waits_for_the_longer_of_twenty_rounds_and_the_longest_dispute() -> None:
     assert rules.vesting_delay(WINDOWS, 0) == 20 * WINDOWS.round_length
     slow = replace(WINDOWS, longest_dispute=10**6)
-    assert rules.vesting_delay(slow, 500) == slow.challenge + 10**6 + 500
+    assert rules.vesting_delay(slow, 500) == rules.last_verdict(slow, 500)
+
+
+@pytest.mark.parametrize(("window", "times"), [("challenge", 2), ("longest_dispute", 2), ("rescue", 1)])
+def test_the_last_verdict_counts_two_trials_and_a_rescue_between(window: str, times: int) -> None:
+    """A second more of a window moves the last verdict by as often as the window can pass after T7."""
+    longer = replace(WINDOWS, **{window: getattr(WINDOWS, window) + 1})
+    assert rules.last_verdict(longer, 0) == rules.last_verdict(WINDOWS, 0) + times
+    assert rules.min_exit(longer, 0) == rules.min_exit(WINDOWS, 0) + times
+
+
+def test_the_last_verdict_waits_for_a_post_and_two_ends_of_games_to_be_mined() -> None:
+    trials = 2 * (WINDOWS.challenge + WINDOWS.longest_dispute)
+    assert rules.last_verdict(WINDOWS, 0) == trials + WINDOWS.rescue
+    assert rules.last_verdict(WINDOWS, 500) == trials + WINDOWS.rescue + 3 * 500
 
 
 def test_the_exit_outlasts_everything_a_stake_answers_for() -> None:
-    after_the_round = WINDOWS.challenge + WINDOWS.repost + WINDOWS.rescue + WINDOWS.longest_dispute
-    assert rules.min_exit(WINDOWS, 500) > WINDOWS.round_length + after_the_round + 500
+    """A round and all that trails behind it, with room to act afterwards."""
+    after = rules.min_exit(WINDOWS, 500) - rules.last_verdict(WINDOWS, 500)
+    assert after == WINDOWS.round_length + rules.MIN_WINDOW
 
 
 def test_a_round_sets_aside_pay_and_wages_for_those_who_can_be_drawn() -> None:
