@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from assay.engine.pointwise import EMIT
-from assay.engine.strided import Axis, Strided, common_axes, contiguous, merge_axes, whole
+from assay.engine.strided import Axis, Strided, common_axes, contiguous, full_axis, memory_order, merge_axes, whole
 from assay.protocol.errors import InvariantError
 from assay.protocol.scalar import Op, evaluate
 from assay.protocol.scalar_builder import Reg, ScalarBuilder
@@ -44,7 +44,8 @@ class Value:
 
     kind: input, const, pointwise, rowexp, max, dot, sum, gather, scatter_sum, rank, random. attributes: what else the
     node holds. sensitive: operands of products take the high precision (gradients of softmax and cross-entropy,
-    softmax outputs). normalized: dims along which a softmax made the elements sum to 1.
+    softmax outputs). normalized: dims along which a softmax made the elements sum to 1. leads: what is computed from it
+    element by element lies in memory as it does (results of convolutions, whose channels lie innermost).
     """
 
     number: int
@@ -56,6 +57,7 @@ class Value:
     attributes: tuple = ()
     sensitive: bool = False
     normalized: frozenset[int] = frozenset()
+    leads: bool = False
     source: str = ""
 
     @property
@@ -95,6 +97,7 @@ class Values:
         *,
         sensitive: bool = False,
         normalized: frozenset[int] = frozenset(),
+        leads: bool = False,
     ) -> Value:
         """The value with this definition, an earlier equal one where there is one.
 
@@ -123,6 +126,7 @@ class Values:
                 attributes,
                 sensitive,
                 normalized,
+                leads,
                 self.source,
             )
             self.items.append(value)
@@ -130,6 +134,7 @@ class Values:
         found = self.known[key]
         found.sensitive = found.sensitive or sensitive
         found.normalized = found.normalized or normalized
+        found.leads = found.leads or leads
         return found
 
     def pointwise(
@@ -145,6 +150,9 @@ class Values:
             return Fill(dtype, shape, fold(op, flat, dtype, parameters))  # type: ignore[arg-type]
         expanded = [self.expand(a, shape) for a in flat if isinstance(a, Strided)]
         tensors, spaces = self.aligned([t for t in expanded if isinstance(t, Strided)])
+        leader = max((t for t in tensors if t.value.leads), key=_distinct, default=None)
+        axes = tuple(a for group in spaces for a in group)
+        order = list(range(len(axes))) if leader is None else memory_order(leader.axes)
         reads: list[Read] = []
         slots: list[Literal | int] = []
         supply = iter(tensors)
@@ -153,13 +161,14 @@ class Values:
                 slots.append(a)
                 continue
             tensor = next(supply)
-            read = Read(tensor.value, tensor.axes, tensor.offset, tensor.fill)
+            own = tensor.axes
+            read = Read(tensor.value, tuple(own[d] for d in order), tensor.offset, tensor.fill)
             if read not in reads:
                 reads.append(read)
             slots.append(reads.index(read))
         sensitive = any(t.value.sensitive for t in tensors)
-        dims = tuple(a.size for group in spaces for a in group)
-        normalized = _common_normalized(tensors, dims)
+        dims = tuple(axes[d].size for d in order)
+        normalized = _common_normalized(reads, dims)
         value = self.add(
             "pointwise",
             dtype,
@@ -169,8 +178,9 @@ class Values:
             (op, parameters, tuple(slots)),
             sensitive=sensitive,
             normalized=normalized,
+            leads=leader is not None,
         )
-        return regrouped(value, spaces)
+        return regrouped(value, spaces, order)
 
     def aligned(self, tensors: Sequence[Strided]) -> tuple[list[Strided], list[tuple[Axis, ...]]]:
         """Tensors of one shape with axes of the same sizes, and these axes by dimension; copies what cannot split."""
@@ -190,29 +200,30 @@ class Values:
             spaces.append(common[0])
         return tensors, spaces
 
-    def copy(self, t: Strided) -> Strided:
-        """The same elements in memory of their own, row-major."""
-        dims = tuple(a.size for a in t.axes)
-        groups, at = [], 0
-        for group in t.groups:
-            groups.append(len(group))
+    def copy(self, t: Strided, order: Sequence[int] | None = None) -> Strided:
+        """The same elements in memory of their own, row-major; order: the dimensions from the outermost in memory."""
+        order = range(len(t.groups)) if order is None else order
+        turned = t.permute(order)
         value = self.add(
             "pointwise",
             t.dtype,
-            dims,
+            tuple(a.size for a in turned.axes),
             (),
-            (Read(t.value, t.axes, t.offset, t.fill),),
+            (Read(t.value, turned.axes, t.offset, t.fill),),
             ("copy", (), (0,)),
             sensitive=t.value.sensitive,
+            normalized=_kept_normalized(t.value, turned.axes),
+            leads=t.value.leads,
         )
-        axes = contiguous(dims)
-        result = []
-        for size in groups:
-            result.append(axes[at : at + size])
-            at += size
-        merged = Strided(value, tuple(result))
         # Row-major memory merges into one axis per dimension.
-        return Strided(value, tuple(merge_axes(g) for g in merged.groups))
+        groups = [merge_axes(g) for g in regrouped(value, turned.groups).groups]
+        return Strided(value, tuple(groups[order.index(d)] for d in range(len(order))))
+
+    def relaid(self, t: Strided) -> Strided:
+        """The same elements in memory of their own, dimensions in the order in which they lie where the value leads."""
+        if not t.value.leads:
+            return self.copy(t)
+        return self.copy(t, memory_order([next((a for a in g if a.size > 1), full_axis(1, 0)) for g in t.groups]))
 
     def materialize(self, t: Tensorlike) -> Strided:
         """A tensor that a value backs."""
@@ -242,9 +253,10 @@ class Values:
         return whole(self.add("const", dtype, tuple(dims), attributes=(data,)))
 
 
-def regrouped(value: Value, spaces: Sequence[tuple[Axis, ...]]) -> Strided:
-    """A fresh row-major value under groups with these sizes."""
-    axes = iter(contiguous(value.dims))
+def regrouped(value: Value, spaces: Sequence[tuple[Axis, ...]], order: Sequence[int] | None = None) -> Strided:
+    """A fresh row-major value under groups with these sizes; order: their axes from the outermost in memory."""
+    laid = contiguous(value.dims)
+    axes = iter(laid if order is None else [laid[order.index(d)] for d in range(len(laid))])
     return Strided(value, tuple(tuple(next(axes) for _ in group) for group in spaces))
 
 
@@ -297,17 +309,31 @@ def _sure(t: Strided | None) -> Strided:
     return t
 
 
+def _kept_normalized(value: Value, axes: Sequence[Axis]) -> frozenset[int]:
+    """Softmax dims of a copy: those that read all of one of the value's; -1, which has no axis, stays."""
+    whole_dims = {
+        a.stride: a.size for d, a in enumerate(contiguous(value.dims)) if d in value.normalized and a.size > 1
+    }
+    found = {d for d, a in enumerate(axes) if a.is_full and a.size > 1 and whole_dims.get(a.stride) == a.size}
+    return frozenset(found | ({-1} & value.normalized))
+
+
+def _distinct(t: Strided) -> int:
+    """How many elements a tensor has that is not broadcast."""
+    return prod(a.size for a in t.axes if a.stride)
+
+
 def _is_plain(t: Strided) -> bool:
     """Whether the tensor reads all of a value row-major, so that every axis can be merged and split."""
     merged = merge_axes(t.axes)
     return t.is_full and len(merged) <= 1 and t.offset == 0 and all(a.stride == 1 for a in merged)
 
 
-def _common_normalized(tensors: Sequence[Strided], dims: tuple[int, ...]) -> frozenset[int]:
+def _common_normalized(reads: Sequence[Read], dims: tuple[int, ...]) -> frozenset[int]:
     """Softmax dims that survive an elementwise operation: those of an argument read exactly as it is."""
-    for t in tensors:
-        if t.value.normalized and t.value.dims == dims and t.axes == contiguous(dims) and t.offset == 0:
-            return t.value.normalized
+    for r in reads:
+        if r.value.normalized and r.value.dims == dims and r.axes == contiguous(dims) and r.offset == 0:
+            return r.value.normalized
     return frozenset()
 
 

@@ -172,6 +172,14 @@ def contiguous(dims: Sequence[int]) -> Group:
     return tuple(full_axis(n, prod(dims[d + 1 :])) for d, n in enumerate(dims))
 
 
+def memory_order(axes: Sequence[Axis]) -> list[int]:
+    """Positions of axes from the outermost in memory to the innermost; one that repeats stays behind its forerunner."""
+    steps: list[float] = []
+    for axis in axes:
+        steps.append(abs(axis.stride) * (axis.size > 1) or (steps[-1] if steps else float("inf")))
+    return sorted(range(len(steps)), key=lambda d: -steps[d])
+
+
 def merge_axes(axes: Sequence[Axis]) -> Group:
     """Axes of which neighbours that step evenly are joined, and full ones of size 1 dropped."""
     merged: list[Axis] = []

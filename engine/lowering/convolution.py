@@ -43,14 +43,31 @@ def _swapped(x: Strided) -> Strided:
     return x.permute((0, 2, 1))
 
 
+def _channels_last(rank: int, groups: int) -> tuple[int, ...]:
+    """The order in which a copy of [N, C, *sizes] is read best: a term's channels side by side, or each group alone."""
+    return (0, *range(2, rank), 1) if groups == 1 else tuple(range(rank))
+
+
+def _leading(x: Strided, groups: int) -> Strided:
+    """A product whose columns are channels: what is computed from it element by element keeps them innermost."""
+    x.value.leads = x.value.leads or groups == 1
+    return x
+
+
+def _terms(ctx: Context, x: Tensorlike, windows: Sequence[Window], groups: int) -> Strided:
+    """What each window reads of x [N, C, *sizes]: [group, N, *outs, *kernel, C / groups]."""
+    k = len(windows)
+    seen = patches(ctx, x, windows, order=_channels_last(2 + k, groups))
+    return _split(ctx, seen, 1, groups).permute((0, 1, *range(3, 3 + 2 * k), 2))
+
+
 def correlate(ctx: Context, x: Tensorlike, w: Tensorlike, windows: Sequence[Window], groups: int) -> Tensorlike:
     """x [N, C, *sizes] with w [O, C / groups, *kernel] to [N, O, *outs]."""
     n, outs = x.shape[0], [v.out for v in windows]
-    seen = _split(ctx, patches(ctx, x, windows), 1, groups)  # group, N, C', outs, kernel
     k = len(windows)
-    seen = seen.permute((0, 1, *range(3, 3 + k), 2, *range(3 + k, 3 + 2 * k)))
-    weights = _split(ctx, w, 0, groups)
-    made = product(ctx, _matrix(seen, 1 + k), _swapped(_matrix(weights, 1)))
+    seen = _terms(ctx, x, windows, groups)
+    weights = _split(ctx, w, 0, groups).permute((0, 1, *range(3, 3 + k), 2))  # group, O', kernel, C'
+    made = _leading(product(ctx, _matrix(seen, 1 + k), _swapped(_matrix(weights, 1))), groups)
     split = ctx.strided(ctx.values.reshape(made, (groups, n, *outs, w.shape[0] // groups)))
     ordered = split.permute((1, 0, 2 + k, *range(2, 2 + k)))
     return ctx.values.reshape(ordered, (n, w.shape[0], *outs))
@@ -61,8 +78,8 @@ def scattered(ctx: Context, g: Tensorlike, w: Tensorlike, windows: Sequence[Wind
     g, windows = _grown(ctx, g, windows)
     k, n, channels = len(windows), g.shape[0], w.shape[1]
     readers = [Readers.of(v) for v in windows]
-    seen = _split(ctx, reading_windows(ctx, g, readers), 1, groups)  # group, N, O', quotients, counts
-    seen = seen.permute((0, 1, *range(3, 3 + k), 2, *range(3 + k, 3 + 2 * k)))
+    seen = reading_windows(ctx, g, readers, order=_channels_last(2 + k, groups))
+    seen = _split(ctx, seen, 1, groups).permute((0, 1, *range(3, 3 + 2 * k), 2))  # group, N, quotients, counts, O'
     weights: Tensorlike = ctx.strided(w)
     for d, r in enumerate(readers, 2):
         weights = pad(ctx, weights, d, 0, r.parts * r.count - r.window.kernel, 0)
@@ -74,12 +91,12 @@ def scattered(ctx: Context, g: Tensorlike, w: Tensorlike, windows: Sequence[Wind
         assert flipped is not None
         split = flipped
     # Weights are small: in memory of their own in the order in which they are read.
-    columns = ctx.values.copy(_matrix(split.permute((0, 1, *counts, 2, *parts)), 1 + k))
-    made = product(ctx, _matrix(seen, 1 + k), columns)
+    columns = ctx.values.copy(_matrix(split.permute((0, *counts, 1, *parts, 2)), 1 + k))
+    made = _leading(product(ctx, _matrix(seen, 1 + k), columns), groups)
     quotients, sizes = [r.quotients for r in readers], [r.parts for r in readers]
-    whole = ctx.strided(ctx.values.reshape(made, (groups, n, *quotients, channels, *sizes)))
-    pairs = [d for i in range(k) for d in (2 + i, 3 + k + i)]
-    ordered = whole.permute((1, 0, 2 + k, *pairs))
+    whole = ctx.strided(ctx.values.reshape(made, (groups, n, *quotients, *sizes, channels)))
+    pairs = [d for i in range(k) for d in (2 + i, 2 + k + i)]
+    ordered = whole.permute((1, 0, 2 + 2 * k, *pairs))
     merged = ctx.values.reshape(ordered, (n, groups * channels, *(x for r in readers for x in (r.quotients, r.parts))))
     return joined_positions(ctx, merged, readers, 2)
 
@@ -101,12 +118,12 @@ def weight_gradient(ctx: Context, g: Tensorlike, x: Tensorlike, windows: Sequenc
     """[O, C / groups, *kernel] from g [N, O, *outs] and x [N, C, *sizes]."""
     k = len(windows)
     kernel = [v.kernel for v in windows]
-    seen = _split(ctx, patches(ctx, x, windows), 1, groups)  # group, N, C', outs, kernel
-    seen = seen.permute((0, 1, *range(3, 3 + k), 2, *range(3 + k, 3 + 2 * k)))
+    seen = _terms(ctx, x, windows, groups)
     slopes = _split(ctx, g, 1, groups)  # group, N, O', outs
     slopes = slopes.permute((0, 2, 1, *range(3, 3 + k)))
     made = product(ctx, _matrix(slopes, 1), _matrix(seen, 1 + k))
-    return ctx.values.reshape(made, (g.shape[1], x.shape[1] // groups, *kernel))
+    split = ctx.strided(ctx.values.reshape(made, (g.shape[1], *kernel, x.shape[1] // groups)))
+    return split.permute((0, 1 + k, *range(1, 1 + k)))
 
 
 @lowers(aten.convolution.default)

@@ -11,7 +11,7 @@ import torch
 from assay.engine.ir import Tensorlike
 from assay.engine.lowering.reductions import reduce, total
 from assay.engine.lowering.registry import Context, axis, lowers
-from assay.engine.strided import Strided
+from assay.engine.strided import Strided, contiguous
 
 aten = torch.ops.aten
 
@@ -38,9 +38,9 @@ def _softmax(ctx: Context, x: Tensorlike, dim: int, _: bool) -> Tensorlike:
     dim = axis(dim, len(x.shape))
     powers = ctx.apply("exp", _shifted(ctx, x, dim))
     result = ctx.strided(ctx.apply("div", powers, total(ctx, powers, (dim,), keepdim=True)))
-    first = sum(len(g) for g in result.groups[:dim])
+    places = {a.stride: d for d, a in enumerate(contiguous(result.value.dims)) if a.size > 1}
     result.value.sensitive = True
-    result.value.normalized = frozenset(range(first, first + len(result.groups[dim]))) or LONE
+    result.value.normalized = frozenset(places[a.stride] for a in result.groups[dim] if a.size > 1) or LONE
     return result
 
 

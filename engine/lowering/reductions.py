@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from assay.engine.ir import Read, Tensorlike
+from assay.engine.ir import Read, Tensorlike, regrouped
 from assay.engine.lowering.registry import Context, Unsupported, all_axes, lowers
 from assay.engine.lowering.shapes import pad
-from assay.engine.strided import Group, Strided, contiguous, full_axis, merge_axes
+from assay.engine.strided import Group, Strided, contiguous, full_axis, memory_order, merge_axes
 from assay.protocol.types import DType
 
 aten = torch.ops.aten
@@ -26,8 +26,10 @@ _LEAST_BITS = 4
 
 def reduce(ctx: Context, kind: str, x: Strided, dims: Sequence[int], *, keepdim: bool) -> Strided:
     """A rowexp, max or sum over some dimensions of x."""
-    outer = [d for d in range(len(x.groups)) if d not in dims]
-    out = tuple(a for d in outer for a in x.groups[d])
+    spaces = [g for d, g in enumerate(x.groups) if d not in dims]
+    kept = [a for g in spaces for a in g]
+    order = memory_order(kept) if x.value.leads else list(range(len(kept)))
+    out = tuple(kept[d] for d in order)
     red = tuple(a for d in dims for a in x.groups[d])
     reads = [Read(x.value, (*out, *red), x.offset, x.fill)]
     out_dims, red_dims = tuple(a.size for a in out), tuple(a.size for a in red)
@@ -35,14 +37,14 @@ def reduce(ctx: Context, kind: str, x: Strided, dims: Sequence[int], *, keepdim:
         exponents = ctx.values.add("rowexp", DType.I32, out_dims, red_dims, reads)
         reads.append(Read(exponents, contiguous(out_dims)))
     dtype = {"rowexp": DType.I32, "sum": DType.F32}.get(kind, x.dtype)
-    value = ctx.values.add(kind, dtype, out_dims, red_dims, reads)
-    axes = iter(contiguous(out_dims))
+    value = ctx.values.add(kind, dtype, out_dims, red_dims, reads, leads=x.value.leads)
+    found = iter(regrouped(value, spaces, order).groups)
     groups: list[Group] = []
-    for d, group in enumerate(x.groups):
+    for d in range(len(x.groups)):
         if d in dims:
             groups += [()] * keepdim
         else:
-            groups.append(tuple(next(axes) for _ in group))
+            groups.append(next(found))
     return Strided(value, tuple(groups))
 
 

@@ -10,7 +10,7 @@ import torch
 from assay.engine.fusion import MAX_FUSED_OPERANDS
 from assay.engine.ir import Fill, Tensorlike
 from assay.engine.lowering.registry import Context, Unsupported, axis, lowers
-from assay.engine.strided import Strided
+from assay.engine.strided import Strided, merge_axes
 from assay.protocol.types import DType
 
 aten = torch.ops.aten
@@ -29,7 +29,11 @@ def _same(_: Context, x: Tensorlike, **__: Any) -> Tensorlike:
 
 @lowers(aten.view.default, aten._unsafe_view.default, aten.reshape.default)
 def _view(ctx: Context, x: Tensorlike, _: Sequence[int]) -> Tensorlike:
-    return ctx.values.reshape(x, ctx.shape)
+    seen = ctx.values.reshape(x, ctx.shape)
+    if isinstance(seen, Strided) and seen.value.leads and any(len(merge_axes(g)) > 1 for g in seen.groups):
+        # Channels that lie innermost, flattened: put in order once, and not by every product that reads them.
+        return ctx.values.reshape(ctx.values.copy(ctx.strided(x)), ctx.shape)
+    return seen
 
 
 @lowers(aten.permute.default)
@@ -82,7 +86,7 @@ def narrow(ctx: Context, x: Tensorlike, dim: int, start: int, count: int, step: 
         return Fill(x.dtype, (*x.shape[:dim], count, *x.shape[dim + 1 :]), x.word)
     cut = x.narrow(dim, start, count, step)
     if cut is None:
-        cut = ctx.values.copy(x).narrow(dim, start, count, step)
+        cut = ctx.values.relaid(x).narrow(dim, start, count, step)
     if cut is None:
         raise Unsupported("a slice of this dimension")
     if any(a.hi <= 0 or a.lo >= a.size for a in cut.axes):
@@ -93,7 +97,7 @@ def narrow(ctx: Context, x: Tensorlike, dim: int, start: int, count: int, step: 
 def pad(ctx: Context, x: Tensorlike, dim: int, before: int, after: int, fill: int) -> Strided:
     """Indices that read a fill around one dimension."""
     tensor = ctx.strided(x)
-    return tensor.pad(dim, before, after, fill) or _sure(ctx.values.copy(tensor).pad(dim, before, after, fill))
+    return tensor.pad(dim, before, after, fill) or _sure(ctx.values.relaid(tensor).pad(dim, before, after, fill))
 
 
 def _sure(x: Strided | None) -> Strided:
@@ -199,7 +203,7 @@ def _flip(ctx: Context, x: Tensorlike, dims: Sequence[int]) -> Tensorlike:
         return x
     for d in dims:
         dim = axis(d, len(x.shape))
-        flipped = x.flip(dim) or ctx.values.copy(x).flip(dim)
+        flipped = x.flip(dim) or ctx.values.relaid(x).flip(dim)
         if flipped is None:
             raise Unsupported("reversing this dimension")
         x = flipped

@@ -53,13 +53,18 @@ def windows_of(
     return [Window(*values) for values in zip(sizes, outs, kernels, *rest, strict=True)]
 
 
-def patches(ctx: Context, x: Tensorlike, windows: Sequence[Window], fill: int = 0) -> Strided:
-    """Leading dimensions, then one per window position, then one per kernel position; spatial dims of x come last."""
+def patches(
+    ctx: Context, x: Tensorlike, windows: Sequence[Window], fill: int = 0, order: Sequence[int] | None = None
+) -> Strided:
+    """Leading dimensions, then one per window position, then one per kernel position; spatial dims of x come last.
+
+    order: the dimensions of x from the outermost in memory, should it be copied (as it lies, when none is given).
+    """
     lead = len(x.shape) - len(windows)
     padded: Tensorlike = ctx.strided(x)
     for d, w in enumerate(windows, lead):
         padded = pad(ctx, padded, d, w.padding, max(w.overhang, 0), fill)
-    tensor = _plain(ctx, ctx.strided(padded), lead)
+    tensor = _plain(ctx, ctx.strided(padded), lead, order)
     outs, kernels = [], []
     for d, w in enumerate(windows, lead):
         stride = tensor.groups[d][0].stride if tensor.groups[d] else 0
@@ -68,11 +73,11 @@ def patches(ctx: Context, x: Tensorlike, windows: Sequence[Window], fill: int = 
     return replace(tensor, groups=(*tensor.groups[:lead], *outs, *kernels))
 
 
-def _plain(ctx: Context, x: Strided, lead: int) -> Strided:
+def _plain(ctx: Context, x: Strided, lead: int, order: Sequence[int] | None) -> Strided:
     """The tensor with one full axis per trailing dimension, in memory of its own where it has several or reads fill."""
     merged = [merge_axes(g) for g in x.groups[lead:]]
     if not x.is_full or any(len(g) > 1 for g in merged):
-        x = ctx.values.copy(x)
+        x = ctx.values.copy(x, order) if order else ctx.values.relaid(x)
         merged = [merge_axes(g) for g in x.groups[lead:]]
     return replace(x, groups=(*x.groups[:lead], *merged))
 
@@ -118,13 +123,18 @@ class Readers:
         return max(self.first + self.quotients - self.window.out, 0)
 
 
-def reading_windows(ctx: Context, g: Tensorlike, readers: Sequence[Readers], fill: int = 0) -> Strided:
-    """Leading dimensions, then one per quotient, then one per reader j, of g with trailing window positions."""
+def reading_windows(
+    ctx: Context, g: Tensorlike, readers: Sequence[Readers], fill: int = 0, order: Sequence[int] | None = None
+) -> Strided:
+    """Leading dimensions, then one per quotient, then one per reader j, of g with trailing window positions.
+
+    order: as in `patches`.
+    """
     lead = len(g.shape) - len(readers)
     padded: Tensorlike = ctx.strided(g)
     for d, r in enumerate(readers, lead):
         padded = pad(ctx, padded, d, r.before, r.after, fill)
-    tensor = _plain(ctx, ctx.strided(padded), lead)
+    tensor = _plain(ctx, ctx.strided(padded), lead, order)
     offset = tensor.offset
     quotients, counts = [], []
     for d, r in enumerate(readers, lead):
