@@ -53,19 +53,19 @@ class Genesis:
     learning_rate: int
 
 
-def windows() -> Windows:
-    """Windows of a run whose rounds take minutes; the exit delay follows from the others."""
+def windows(pace: int = 1) -> Windows:
+    """Windows of a run whose rounds take minutes, or `pace` times as long; the exit delay follows from the others."""
     lengths = {
-        "commit": 20 * MINUTE,
+        "commit": pace * 20 * MINUTE,
         "receipt": 10 * MINUTE,
         "seed_delay": 10 * MINUTE,
-        "attest": 20 * MINUTE,
+        "attest": pace * 20 * MINUTE,
         "draw": 10 * MINUTE,
-        "whistle": 20 * MINUTE,
+        "whistle": pace * 20 * MINUTE,
         "reveal": 10 * MINUTE,
         "challenge": 6 * HOUR,
-        "rescue": 1 * HOUR,
-        "longest_dispute": 1 * DAY,
+        "rescue": pace * HOUR,
+        "longest_dispute": pace * DAY,
     }
     draft = Windows(**lengths, exit=0)
     return Windows(**lengths, exit=economics.min_exit(draft, LOCAL_CHAIN.inclusion_delay) + HOUR)
@@ -106,8 +106,11 @@ def make_charter(
     pays: bool = False,
     whistle_ppm: int = 200_000,
     audit_ppm: int = 2_000_000,
+    pace: int = 1,
 ) -> Charter:
     """The charter of a run; `name` is free text that makes runs of equal terms differ, `now` chain time.
+
+    pace: by how much longer than usual everything may take in which a step is executed.
 
     Raises RejectedError where the contracts would refuse it.
     """
@@ -130,9 +133,9 @@ def make_charter(
             zero_update=genesis.zero_update,
             data=genesis.data,
         ),
-        windows=windows(),
+        windows=windows(pace),
         economics=prices(genesis.inner_steps, pays=pays, whistle_ppm=whistle_ppm, audit_ppm=audit_ppm),
-        clocks=Clocks(budget=HOUR, replay=10 * MINUTE, move=10 * MINUTE, arity=ARITY),
+        clocks=Clocks(budget=HOUR, replay=pace * 10 * MINUTE, move=10 * MINUTE, arity=ARITY),
         chain=LOCAL_CHAIN,
         step=genesis.step,
         update=genesis.update,

@@ -106,11 +106,10 @@ def parameter_specs(run: Run, store: ArtifactStore) -> list[TensorSpec]:
 
 def parameter_names(run: Run, store: ArtifactStore) -> tuple[str, ...]:
     """The module's own names of the parameters, in order. Raises UnavailableError when the run's card is missing."""
-    from assay.posting import read_card, read_corpus
-    from assay.training.model import build_model
+    from assay import cards
 
-    preset, corpus = read_corpus(store, read_card(store, run.address), run.charter.training.data)
-    return tuple(name for name, _ in build_model(preset, len(corpus.vocabulary)).named_parameters())
+    count = len(parameter_specs(run, store))
+    return cards.parameter_names(store, cards.read_card(store, run.address), run.charter.training.data, count)
 
 
 def _read(path: Path, names: Sequence[str], specs: Sequence[TensorSpec]) -> tuple[bytes, ...]:

@@ -26,7 +26,8 @@ from assay.ledger.node import Node
 from assay.ledger.run import Run
 from assay.ledger.scratch import ScratchDir
 from assay.ledger.store import open_store
-from assay.posting import post_run, prepare
+from assay.posting import post_run
+from assay.preparing import prepare
 from assay.protocol.errors import InvariantError
 from assay.protocol.game_state import Outcome, Verdict
 from assay.protocol.game_table import Move, Side

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import torch
@@ -28,36 +29,39 @@ def training_program(preset: Preset, corpus: Corpus, precision: Precision = FIXE
     def make() -> Program:
         return capture(step, example_state(step, preset, corpus.train), precision).program
 
-    return cached_program(_description("training", preset, corpus, precision), make)
+    return cached_program(_description(preset, corpus, precision), make)
 
 
-def update_program(preset: Preset, corpus: Corpus) -> Program:
-    """(parameters at the start, parameters at the end) to (update)."""
-    blank = _blank_parameters(preset_step(preset, len(corpus.vocabulary)))
-    return cached_program(
-        _description("update", preset, corpus, FIXED14), lambda: capture(compute_update, [blank, blank]).program
-    )
+def update_program(parameters: Sequence[Tensor]) -> Program:
+    """(parameters at the start, parameters at the end) to (update), for parameters of these shapes."""
+    blank = blank_momentum(parameters)
+    return cached_program(_shapes("update", parameters), lambda: capture(compute_update, [blank, blank]).program)
 
 
-def outer_program(preset: Preset, corpus: Corpus) -> Program:
-    """(parameters, outer momentum, update of slot 0..7, mask) to (parameters, outer momentum)."""
-    blank = _blank_parameters(preset_step(preset, len(corpus.vocabulary)))
-    lists = [blank, blank_momentum(blank), *[blank] * SLOTS, [torch.zeros(SLOTS)]]
-    return cached_program(_description("outer", preset, corpus, FIXED14), lambda: capture(outer_step, lists).program)
+def outer_program(parameters: Sequence[Tensor]) -> Program:
+    """(parameters, outer momentum, update of slot 0..7, mask) to (parameters, outer momentum), for these shapes."""
+    blank = blank_momentum(parameters)
+    lists = [blank, blank, *[blank] * SLOTS, [torch.zeros(SLOTS)]]
+    return cached_program(_shapes("outer", parameters), lambda: capture(outer_step, lists).program)
 
 
 def example_state(step: TrainingStep, preset: Preset, data: Tensor) -> Lists:
     """A state of the right shapes."""
-    return blank_state(step, _blank_parameters(step), Scalars.of(data, learning_rate=preset.learning_rate))
+    return blank_state(step, blank_parameters(step), Scalars.of(data, learning_rate=preset.learning_rate))
 
 
-def _blank_parameters(step: TrainingStep) -> list[Tensor]:
+def blank_parameters(step: TrainingStep) -> list[Tensor]:
+    """Zeros in the shapes of the parameters."""
     return [torch.zeros_like(p, requires_grad=False) for p in step.module.parameters()]
 
 
-def _description(kind: str, preset: Preset, corpus: Corpus, precision: Precision) -> dict[str, object]:
+def _shapes(kind: str, parameters: Sequence[Tensor]) -> dict[str, object]:
+    return {"kind": kind, "parameters": [[str(p.dtype), list(p.shape)] for p in parameters]}
+
+
+def _description(preset: Preset, corpus: Corpus, precision: Precision) -> dict[str, object]:
     return {
-        "kind": kind,
+        "kind": "training",
         "preset": asdict(preset),
         "vocabulary": len(corpus.vocabulary),
         "data": [str(corpus.train.dtype), corpus.train.numel()],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,18 +33,44 @@ from assay.cli.common import (
 from assay.ledger.records import RunState
 from assay.ledger.run import Run
 from assay.protocol import economics
+from assay.protocol.errors import UsageError
 from assay.protocol.types import Address
+
+if TYPE_CHECKING:
+    from assay.preparing import Prepared
 
 app = typer.Typer(no_args_is_help=True, help="Training runs.")
 
+DEFAULT_PRESET = "demo"
+DEFAULT_STEPS = 25
+DEFAULT_TIER = "fixed14"
+
 
 @app.command(
-    "post", epilog='Example: assay run post --preset demo --escrow 5000 --yes --json  ->  {"run", "store", ...}'
+    "post",
+    epilog='Example: assay run post --preset demo --escrow 5000 --yes --json  ->  {"run", "store", ...}; a model of '
+    "your own: assay run post --recipe examples.own_run:factory --steps 50 --yes",
 )
 def post(
-    preset: Annotated[str, typer.Option(help="What is trained: demo or tiny.")] = "demo",
+    preset: Annotated[
+        str | None, typer.Option(help="What is trained: demo or tiny; demo unless a recipe is given.")
+    ] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="UTF-8 text; pydoc's topics unless given.")
+        Path | None,
+        typer.Option("--data", metavar="FILE", help="UTF-8 text for a preset; pydoc's topics unless given."),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            "--recipe", metavar="PACKAGE.MODULE:FACTORY", help="Train a model of your own, with its own data."
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", min=1, help="Optimizer steps per seat and round of a recipe; 25.")
+    ] = None,
+    tier: Annotated[
+        str | None,
+        typer.Option("--tier", metavar="TIER", help="A recipe's precision: fixed8, fixed14 or fixed22; fixed14."),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of the run.")] = 3,
     escrow: Annotated[str, typer.Option(help="Tokens for pay and wages; the sponsor must hold them.")] = "100000",
@@ -63,16 +89,13 @@ def post(
     as_json: JsonOption = False,
 ) -> None:
     """Capture the programs, publish them, deploy the contracts and fill the escrow (in a fresh test token)."""
-    from assay.posting import post_run, prepare
-    from assay.training import data as texts
-    from assay.training.presets import preset as preset_of
+    from assay.posting import post_run
 
     settings = settings_of(rpc_url=rpc_url, store=store, key=key, keys_dir=keys_dir, password_file=password_file)
     blobs, chain = open_blobs(settings), open_chain(settings)
     sponsor = unlock_key(settings).account
     wei = parse_amount(escrow)
-    talk.print(f"capturing the programs of preset {preset}")
-    prepared = prepare(preset_of(preset), texts.pydoc_text() if data is None else texts.read_text(data))
+    prepared = _prepared(preset, data, recipe, steps, tier)
     confirm(f"Deploy a run of {rounds} rounds from {sponsor.address} with an escrow of {escrow} tokens?", yes=yes)
     address = post_run(
         chain,
@@ -99,6 +122,40 @@ def post(
     _show(document, as_json=as_json)
 
 
+def _prepared(
+    preset: str | None, data: Path | None, recipe: str | None, steps: int | None, tier: str | None
+) -> Prepared:
+    """What a run starts from, of a preset or of a recipe. Raises UsageError (OptionsClash) and what capture raises."""
+    from assay.preparing import prepare, prepare_recipe
+    from assay.programs.capture import tier_of
+    from assay.programs.factory import load_recipe
+    from assay.training import data as texts
+    from assay.training.presets import preset as preset_of
+
+    foreign = {"--preset": preset, "--data": data} if recipe is not None else {"--steps": steps, "--tier": tier}
+    given = [option for option, value in foreign.items() if value is not None]
+    if given:
+        whose = "a preset's, and a recipe brings its own" if recipe is not None else "a recipe's"
+        raise UsageError(
+            f"{' and '.join(given)} cannot be given here: {'it is' if len(given) == 1 else 'they are'} {whose}.",
+            code="OptionsClash",
+            remedy="Leave it out, or name a --recipe." if recipe is None else "Leave it out.",
+        )
+    if recipe is None:
+        chosen = preset_of(preset or DEFAULT_PRESET)
+        talk.print(f"capturing the programs of preset {chosen.name}")
+        return prepare(chosen, texts.pydoc_text() if data is None else texts.read_text(data))
+    tier_of(tier or DEFAULT_TIER)
+    made = load_recipe(recipe)
+    talk.print(f"capturing the programs of {recipe}")
+    found = prepare_recipe(made, recipe, tier=tier or DEFAULT_TIER, inner_steps=steps or DEFAULT_STEPS)
+    talk.print(
+        f"one exact step took {found.step_seconds:.2g} s here: "
+        f"a round of {found.genesis.inner_steps} steps {found.step_seconds * found.genesis.inner_steps:.0f} s"
+    )
+    return found
+
+
 @app.command(
     "show", epilog='Example: assay run show --json  ->  {"run", "rounds", "programs", "prices", "windows", ...}'
 )
@@ -119,7 +176,7 @@ def show(rpc_url: RpcUrl = None, run: RunOption = None, as_json: JsonOption = Fa
 @app.command("list", epilog='Example: assay run list --json  ->  [{"run", "block"}, ...]')
 def list_(rpc_url: RpcUrl = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """The runs whose cards lie in the store and whose contracts are on the chain."""
-    from assay.posting import read_card
+    from assay.cards import read_card
     from assay.protocol.errors import AssayError
 
     settings = settings_of(rpc_url=rpc_url, store=store)
@@ -132,13 +189,13 @@ def list_(rpc_url: RpcUrl = None, store: StoreOption = None, as_json: JsonOption
             card = read_card(blobs, run.address)
         except AssayError:
             continue
-        entry = {"run": f"0x{address}", "preset": card.preset, "rounds": run.charter.rounds, "block": card.first_block}
+        entry = {"run": f"0x{address}", "model": card.model, "rounds": run.charter.rounds, "block": card.first_block}
         if entry not in found:
             found.append(entry)
     if as_json:
         print_json(found)
     else:
-        print_table("", ["run", "preset", "rounds", "block"], [list(entry.values()) for entry in found])
+        print_table("", ["run", "model", "rounds", "block"], [list(entry.values()) for entry in found])
 
 
 @app.command(

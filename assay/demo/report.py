@@ -11,11 +11,11 @@ from typing import Any
 
 from eth_utils.address import to_checksum_address
 
+from assay.cards import read_card, read_corpus
 from assay.demo.play import Scene
 from assay.demo.stage import TORCH_CACHE
 from assay.ledger.objects import Objects
 from assay.ledger.records import CommitmentRecord, GameRecord, RunState
-from assay.posting import read_card, read_corpus
 from assay.protocol.claims import ClaimKind
 from assay.protocol.game_state import Outcome
 from assay.protocol.nodes import Family

@@ -142,8 +142,8 @@ def stock_evaluation(store: ArtifactStore, charter: Charter, run: Address) -> tu
 
     Raises UnavailableError, UserError where text or program are missing; ImportError without torch.
     """
+    from assay.cards import read_card, read_corpus
     from assay.engine.state_io import tensor_from_bytes
-    from assay.posting import read_card, read_corpus
     from assay.training.evaluate import validation_loss
     from assay.training.model import build_model
 

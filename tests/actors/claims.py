@@ -21,6 +21,7 @@ from assay.ledger.member import Member
 from assay.ledger.run import Run
 from assay.ledger.store import open_store
 from assay.posting import post_run
+from assay.preparing import Prepared
 from assay.protocol.claims import ClaimRef, challenge_commitment
 from assay.protocol.digests import ZERO
 from assay.protocol.game_moves import AnyMove
@@ -31,7 +32,7 @@ from assay.protocol.trace import ReferenceTrace, Trace
 from assay.protocol.types import Address, Digest
 from assay.solver.agent import SolverAgent
 from tests.actors.families import LiesInNodes, NodeLie
-from tests.actors.world import Stage, World, fill_escrow, tiny_prepared, tiny_work
+from tests.actors.world import Stage, World, fill_escrow, tiny_prepared, work_of
 
 MOVE_GAS = 1_000_000
 """No move of a game may need more."""
@@ -162,12 +163,17 @@ class Claims:
 
 
 def posted_world(stage: Stage, folder: Path) -> World:
-    """A run of the `tiny` preset, published and deployed by the very code behind `assay run post`, as in the demo."""
+    """A run of the `tiny` preset."""
+    return world_of(stage, folder, tiny_prepared(), rounds=1)
+
+
+def world_of(stage: Stage, folder: Path, prepared: Prepared, rounds: int) -> World:
+    """A run published and deployed by the very code behind `assay run post`, as in the demo."""
     store = open_store(folder / "store")
-    address = post_run(stage.chain, stage.sponsor, store, tiny_prepared(), name="families", rounds=1, token=stage.token)
+    address = post_run(stage.chain, stage.sponsor, store, prepared, name="posted", rounds=rounds, token=stage.token)
     run = Run(stage.chain, address)
     fill_escrow(stage, run)
-    return World(stage, folder, tiny_work(), run, store)
+    return World(stage, folder, work_of(prepared), run, store)
 
 
 def open_claims(world: World, liars: Mapping[str, Sequence[Family]]) -> Claims:

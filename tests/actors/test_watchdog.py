@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 from eth_account import Account
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 from web3 import HTTPProvider
 
 from assay.ledger.chain import Chain, address_of
@@ -27,8 +27,8 @@ from assay.watchdog.alarms import Kind
 from assay.watchdog.watch import Options, Watchdog
 from tests.actors.claims import Claims, aside, open_claims
 from tests.actors.world import COMPUTE, Stage, new_world, small_work
+from tests.commands import assay
 
-CONFIGURED = ("ETH_RPC_URL", "ASSAY_STORE", "ASSAY_RUN", "ASSAY_KEYS_DIR", "ETH_KEYSTORE", "ETH_PASSWORD")
 OWN = Digest(keccak(b"own"))
 
 
@@ -63,16 +63,9 @@ def wait(claims: Claims, game_id: int, left: int) -> None:
 
 def command(claims: Claims, monkeypatch: pytest.MonkeyPatch, *words: str, once: bool = True) -> Result:
     """`assay dispute watch` without any key: `--once --json`, or without both."""
-    from assay.cli import main
-
-    for name in CONFIGURED:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("ASSAY_CONFIG", "/dev/null")
-    if not main.app.registered_groups:
-        main._add_commands()
     url, run = claims.world.stage.chain.url, "0x" + claims.world.run.address.hex()
     base = ["dispute", "watch", *(("--once", "--json") if once else ()), "--rpc-url", url, "--run", run]
-    return CliRunner().invoke(main.app, [*base, *words])
+    return assay(monkeypatch, *base, *words)
 
 
 def watch(claims: Claims, monkeypatch: pytest.MonkeyPatch, *between: Callable[[], object]) -> Result:

@@ -31,7 +31,7 @@ from assay.ledger.objects import Objects, root_of_list
 from assay.ledger.records import GameRecord, RunState
 from assay.ledger.run import Run
 from assay.ledger.store import BlobStore, open_store
-from assay.posting import Prepared, prepare
+from assay.preparing import Prepared, prepare
 from assay.protocol.charter import Charter, ProgramRef
 from assay.protocol.program import Program
 from assay.protocol.tensors import TensorSpec, tensor_root
@@ -40,7 +40,6 @@ from assay.solver.agent import SolverAgent
 from assay.solver.cheats import Cheat, cheat_named
 from assay.training.presets import TINY
 from assay.training.rounds import TorchCompute
-from assay.training.step import preset_step
 from assay.verifier.agent import VerifierAgent
 from assay.whistleblower.agent import WhistleblowerAgent
 from tests.actors.programs import outer_program, update_program
@@ -93,12 +92,15 @@ def tiny_prepared() -> Prepared:
 
 @cache
 def tiny_work() -> Work:
-    """The same as work: its captured programs and the bytes that they start from."""
-    prepared = tiny_prepared()
-    optimizer = preset_step(TINY, len(prepared.corpus.vocabulary)).optimizer.blank(list(prepared.parameters))
-    lists = to_lists_of_bytes([list(prepared.parameters), optimizer, [prepared.corpus.train]])
-    rate = prepared.genesis.learning_rate
-    return Work(*prepared.programs, lists[0], lists[1], lists[2][0], TINY.inner_steps, rate)
+    """The same as work."""
+    return work_of(tiny_prepared())
+
+
+def work_of(prepared: Prepared) -> Work:
+    """The captured programs of a run and the bytes that they start from."""
+    lists = to_lists_of_bytes([prepared.parameters, prepared.optimizer, [prepared.data]])
+    genesis = prepared.genesis
+    return Work(*prepared.programs, lists[0], lists[1], lists[2][0], genesis.inner_steps, genesis.learning_rate)
 
 
 @contextmanager

@@ -23,8 +23,7 @@ from assay.protocol.digests import keccak
 from assay.protocol.economics import RATES_OF_TABLE, claim_lock_multiple
 from assay.protocol.errors import ConfigError, NumericsError, RejectedError
 from assay.weights import WeightsNotOnChain, fetch_weights, find_weights, write_weights
-
-CONFIGURED = ("ETH_RPC_URL", "ASSAY_STORE", "ASSAY_RUN", "ASSAY_KEYS_DIR", "ETH_KEYSTORE", "ETH_PASSWORD")
+from tests.commands import CONFIGURED
 
 
 @pytest.fixture(autouse=True)
@@ -203,13 +202,15 @@ def test_the_table_of_claim_locks_is_the_formula_s() -> None:
 @pytest.fixture(scope="module")
 def posted(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The tiny model as a sponsor publishes it, and a run that knows its roots."""
-    from assay.posting import Card, prepare, publish
+    from assay.posting import publish, publish_card
+    from assay.preparing import prepare
     from assay.training.presets import preset
 
     prepared = prepare(preset("tiny"), "A small text that is long enough, repeated. " * 60)
     store = open_store(tmp_path_factory.mktemp("store"))
-    text, address = publish(store, prepared), bytes(range(20))
-    store.put(Card("tiny", text, 0).encode(), f"runs/{address.hex()}/card")
+    address = bytes(range(20))
+    publish(store, prepared)
+    publish_card(store, prepared, address, 0)  # type: ignore[arg-type]
     genesis = prepared.genesis
     training = SimpleNamespace(parameters=genesis.parameters, data=genesis.data)
     target = SimpleNamespace(address=address, charter=SimpleNamespace(training=training, step=genesis.step))

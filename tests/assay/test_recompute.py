@@ -148,8 +148,8 @@ def test_what_the_chain_shows_of_cheats_is_compared(script: ModuleType) -> None:
 def test_losses_and_entropy_are_those_of_stock_pytorch_on_the_weights_named(script: ModuleType, tmp_path: Path) -> None:
     import torch
 
+    from assay.cards import Card
     from assay.engine.state_io import root_of, spec_of, to_lists_of_bytes
-    from assay.posting import Card
     from assay.training.data import corpus_from_text
     from assay.training.evaluate import validation_loss
     from assay.training.initialize import initialize

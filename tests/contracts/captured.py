@@ -22,7 +22,7 @@ from assay.protocol.types import Digest, DType
 from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.initialize import initialize
 from assay.training.presets import DEMO
-from assay.training.programs import outer_program, training_program
+from assay.training.programs import blank_parameters, outer_program, training_program
 from assay.training.recipe import RecipeStep
 from assay.training.state import Lists, Scalars
 from assay.training.step import blank_state, preset_step
@@ -48,7 +48,8 @@ def _gpt() -> Subject:
 
 def _outer() -> Subject:
     """The outer step over the demo's GPT: eight updates, some of them left out."""
-    program = outer_program(DEMO, corpus_from_text(pydoc_text()[:TEXT_LENGTH]))
+    step = preset_step(DEMO, len(corpus_from_text(pydoc_text()[:TEXT_LENGTH]).vocabulary))
+    program = outer_program(blank_parameters(step))
     draw = torch.Generator().manual_seed(1)
     lists = [[torch.randn(spec.dims, generator=draw) for spec in part] for part in input_specs(program)]
     lists[-1][0] = torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0])

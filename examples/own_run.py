@@ -1,0 +1,25 @@
+"""A run of one's own model: `assay run post --recipe examples.own_run:factory --steps 50`.
+
+A run has one data tensor; inputs and targets lie side by side in it, and the loss takes them apart.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from assay.training.recipe import Recipe
+
+
+def loss(module, rows):
+    """Mean cross-entropy of rows (x, y, class)."""
+    return F.cross_entropy(module(rows[:, :2]), rows[:, 2].to(torch.int64))
+
+
+def factory():
+    """Two classes that no line divides, from 4,096 points."""
+    torch.manual_seed(0)
+    points = torch.rand(4096, 2) * 4 - 2
+    classes = (points[:, 0].sin() * points[:, 1] > 0).to(torch.float32)
+    module = nn.Sequential(nn.Linear(2, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 2))
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-2)
+    return Recipe(module, loss, optimizer, data=(torch.cat([points, classes[:, None]], 1),), batch_size=64)

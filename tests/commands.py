@@ -1,0 +1,20 @@
+"""`assay` commands in this process, configured by their own options alone."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner, Result
+
+CONFIGURED = ("ETH_RPC_URL", "ASSAY_STORE", "ASSAY_RUN", "ASSAY_KEYS_DIR", "ETH_KEYSTORE", "ETH_PASSWORD")
+
+
+def assay(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
+    """What a command printed and how it ended; whoever runs the tests may have an environment of its own."""
+    from assay.cli import main
+
+    for name in CONFIGURED:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ASSAY_CONFIG", "/dev/null")
+    if not main.app.registered_groups:
+        main._add_commands()
+    return CliRunner().invoke(main.app, list(words))
