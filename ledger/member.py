@@ -148,7 +148,7 @@ class Member(Agent):
     def _disputed(self, ref: ClaimRef, view: View) -> tuple[Job, Digest | None, Digest]:
         """A claim's job, the end that this actor computed, and the end that is claimed."""
         if ref.kind is ClaimKind.OUTER:
-            base = view.state.rounds[ref.round].outers[ref.outer_root].base
+            base = view.state.rounds[ref.round].outers[ref.outer_root].bases[ref.party]
             mask, x = view.state.rounds[ref.round].inclusions[base]
             job = self.archive.outer_job(view, ref.round, base, mask, x)
             known = view.memory.outers.get(x)
