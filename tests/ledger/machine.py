@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from assay.ledger.model.types import Role
 from assay.protocol.charter import SEATS
+from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.digests import ZERO
 from assay.protocol.types import Round, Seat
 from tests.contracts.world import ETHER
@@ -69,10 +70,17 @@ class LedgerMachine(Strangers, RuleBasedStateMachine):
         manners=st.tuples(manner, manner),
         withhold=st.booleans(),
         false_outer=st.booleans(),
+        true_outer=st.booleans(),
         whim=st.booleans(),
     )
     def run_a_round(
-        self, lies: tuple[int, int], manners: tuple[str, str], withhold: bool, false_outer: bool, whim: bool
+        self,
+        lies: tuple[int, int],
+        manners: tuple[str, str],
+        withhold: bool,
+        false_outer: bool,
+        true_outer: bool,
+        whim: bool,
     ) -> None:
         """A whole round in which every dishonest person takes its turn in time; games end as they must."""
         times = self.times()
@@ -108,9 +116,12 @@ class LedgerMachine(Strangers, RuleBasedStateMachine):
         self.towards(times.t7)
         if false_outer:
             self.post_an_outer_step(CHEATING_SOLVERS[1], 0, True, False)
+        if true_outer:
+            self.post_an_outer_step(CHEATING_SOLVERS[0], 0, False, False)
         self.keep_posting()
         for number in range(len(self.play.games)):
             self.end_game(number, whim)
+        self.rescue()
 
     @rule(who=dishonest)
     def join(self, who: int) -> None:
@@ -204,6 +215,20 @@ class LedgerMachine(Strangers, RuleBasedStateMachine):
         round_, root, poster = r.choice(claims)
         self.play.finalize_outer(self.people[who], round_, root, poster)
         self.play.void_outer(self.people[who], round_, root, poster)
+        self.rescue()
+
+    @rule(r=chance, at_once=st.booleans())
+    def lose_an_outer_claim_on_purpose(self, r: random.Random, at_once: bool) -> None:
+        """A puppet challenges a dishonest poster, whatever is true; the game ends now, or when it suits them."""
+        crooks = {self.people[k] for k in DISHONEST}
+        claims = [(n, y, who) for n, y, who in sorted(self.ledger.outers.claims) if who in crooks]
+        if not claims:
+            return
+        round_, root, poster = r.choice(claims)
+        ref = ClaimRef(ClaimKind.OUTER, round_, party=poster, outer_root=root)
+        if self.play.open_game(self.people[STRANGER], ref, self.is_true(ref)) is None and at_once:
+            self.end_game(len(self.play.games) - 1, True)
+            self.rescue()
 
     # --- rules: games
 
@@ -219,11 +244,13 @@ class LedgerMachine(Strangers, RuleBasedStateMachine):
     def end_a_game(self, r: random.Random, whim: bool) -> None:
         """An honest side with the truth wins; where both sides are crooks, anything may happen."""
         self.end_game(r.randrange(max(len(self.play.games), 1)), whim)
+        self.rescue()
 
     @rule()
     def end_all_games(self) -> None:
         for number in range(len(self.play.games)):
             self.end_game(number, number % 2 == 0)
+        self.rescue()
 
     # --- rules: money
 
@@ -247,6 +274,7 @@ class LedgerMachine(Strangers, RuleBasedStateMachine):
                 self.play.finalize_outer(me, round_, root, poster)
                 if not claim.closed:
                     self.play.void_outer(me, round_, root, poster)
+        self.rescue()
         for round_, seat in sorted(self.ledger.rounds.commitments):
             if not self.ledger.rounds.commitments[round_, seat].closed:
                 self.settle_work(me, round_, seat)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from assay.ledger.model import Ledger
 from assay.ledger.model.types import Fate, Role
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef
-from assay.protocol.digests import ZERO
+from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.types import Address, Digest, Round, Seat
 from tests.contracts.world import ETHER, START, World, charter
 from tests.ledger.play import Play, wealth
@@ -171,19 +171,39 @@ class Strangers:
                     assert self.play.open_game(me, ref, self.is_true(ref)) is None
 
     def keep_posting(self) -> None:
-        """After T7 an honest member posts the true outer step if it does not stand, and accuses false ones in time."""
+        """After T7 an honest member posts the true outer step unless somebody else has."""
         rounds = self.ledger.rounds
         for number in range(max(rounds.latest - 1, 0), rounds.latest + 1):
             round_ = Round(number)
             if self.play.now < rounds.times(round_).t7 or number not in self.truth:
                 continue
-            lists = self.true_outer_of(round_, self.truth[number])
             if ("posted", number) not in self.done:
-                poster = self.people[HONEST_VERIFIERS[number % 2]]
-                assert self.play.post_outer(poster, round_, self.truth[number], *lists) is None
+                lists = self.true_outer_of(round_, self.truth[number])
+                self.truth[number + 1] = state_digest(lists)
+                if not self.is_upheld(round_):
+                    poster = self.people[HONEST_VERIFIERS[number % 2]]
+                    assert self.play.post_outer(poster, round_, self.truth[number], *lists) is None
                 self.done.add(("posted", number))
-                root = max(r for g, r in self.ledger.outers.roots if g == number + 1 and self.root_is(number, r, lists))
-                self.truth[number + 1] = root
+
+    def is_upheld(self, round_: Round) -> bool:
+        """Does anybody stand by the claim that the true base of this round leads to the true root?"""
+        base, root = self.truth[round_], self.truth[round_ + 1]
+        claims = [c for (r, y, _), c in sorted(self.ledger.outers.claims.items()) if (r, y) == (round_, root)]
+        return any(c.base == base and not c.convicted and not c.closed for c in claims)
+
+    def rescue(self) -> None:
+        """Every honest verifier puts its own lock behind each true root of which somebody lost its standing."""
+        self.keep_posting()
+        for number in sorted(self.truth)[:-1]:
+            after, root = Round(number + 1), self.truth[number + 1]
+            entry = self.ledger.outers.roots[after, root]
+            if entry.is_final or self.play.now + 60 > entry.rescue_until:
+                continue
+            lists = self.true_outer_of(Round(number), self.truth[number])
+            for k in HONEST_VERIFIERS:
+                if (Round(number), root, self.people[k]) not in self.ledger.outers.claims:
+                    assert self.play.post_outer(self.people[k], Round(number), self.truth[number], *lists) is None
+                    self.play.accepted["rescue"] += 1
 
     def root_is(self, number: int, root: Digest, lists: tuple[Digest, Digest]) -> bool:
         entry = self.ledger.outers.roots[Round(number + 1), root]

@@ -50,7 +50,7 @@ def fresh(name: str) -> type[LedgerMachine]:
 
 
 def test_strangers_play_and_nobody_honest_loses() -> None:
-    calls = ("commit", "revealLeaves", "postOuter", "open", "finish", "settleWork", "settleDuties", "release")
+    calls = ("commit", "revealLeaves", "postOuter", "rescue", "open", "finish", "settleWork", "settleDuties", "release")
     run_steps(fresh("PureMachine"), STEPS, per_example=100, batch=10, calls=calls)
 
 
