@@ -51,12 +51,16 @@ contract Game is GameDescent {
         GameState storage game = _due(gameId, Side.CHALLENGER, _bit(Stage.PARTS));
         _checkPosted(_hash(parts), game.posted);
         _checkIndex(index, parts.length);
-        uint256 size = _chunk(game.hi - game.lo);
-        uint256 lo = game.lo + index * size;
-        uint256 hi = lo + size < game.hi ? lo + size : game.hi;
+        (uint256 lo, uint256 hi) = (game.lo, game.hi);
+        // Terms are counted in 64 bits, and part `index` begins before `hi`.
+        unchecked {
+            uint256 size = _chunk(hi - lo);
+            lo += index * size;
+            if (lo + size < hi) hi = lo + size;
+        }
         (game.lo, game.hi) = (uint64(lo), uint64(hi));
-        (game.claimed, game.whole, game.posted) = (parts[index], false, 0);
-        _next(gameId, game, hi - lo == 1 ? Stage.TERM : Stage.PARTS);
+        (game.claimed, game.whole) = (parts[index], false);
+        _next(gameId, game, hi == lo + 1 ? Stage.TERM : Stage.PARTS);
     }
 
     /// @inheritdoc IGame

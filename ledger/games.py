@@ -19,9 +19,10 @@ from web3.types import EventData, TxReceipt
 from assay.ledger.chain import Chain, address_of
 from assay.protocol import leaf
 from assay.protocol.claims import ClaimKind, ClaimRef
-from assay.protocol.digests import ZERO
+from assay.protocol.digests import ZERO, digest_list_hash
 from assay.protocol.errors import InvariantError, MismatchError
-from assay.protocol.game_moves import AnyMove, PointElement
+from assay.protocol.game_descent import position_key
+from assay.protocol.game_moves import AnyMove, PointElement, PostDigests
 from assay.protocol.game_state import DisputedClaim, GameState, Outcome, Verdict
 from assay.protocol.game_table import Side, Stage
 from assay.protocol.openings import Opening
@@ -35,7 +36,10 @@ from assay.protocol.words import canonical
 BLOCKS_PER_QUERY: Final = 5_000
 """Most nodes refuse to search more blocks at once."""
 
-POSTED_EVENTS: Final = ("DigestsPosted", "LeafPosted", "PartsPosted")
+SHOWN_IN_GAME: Final = {Stage.LEAF: "LeafPosted", Stage.PARTS: "PartsPosted"}
+"""Where what the challenger points into is told of by the game's number; in other stages by the hash of the list."""
+
+WITHOUT_LIST: Final = (Stage.ROOT, Stage.TERM, Stage.SLOT, Stage.OVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +120,20 @@ class Games:
         )
         return Game(state, ref)
 
-    def posted(self, game_id: int) -> Posted:
-        """What the defender's last move showed, from its event; empty before the first."""
+    def posted(self, state: GameState) -> Posted:
+        """What the challenger is to point into, from its event; empty where it points into nothing.
+
+        A list is looked up by its hash, since the claimant may have posted it in another game.
+        """
+        if state.turn is not Side.CHALLENGER or state.stage in WITHOUT_LIST:
+            return Posted()
+        name = SHOWN_IN_GAME.get(state.stage, "DigestsPosted")
+        wanted = {"gameId": state.game_id} if state.stage in SHOWN_IN_GAME else {"list": bytes(state.posted)}
         head = self.chain.head().number
         for high in range(head, self._first_block - 1, -BLOCKS_PER_QUERY):
             low = max(self._first_block, high - BLOCKS_PER_QUERY + 1)
-            found = [e for name in POSTED_EVENTS for e in self._events(name, game_id, low, high)]
-            if found:
-                last = max(found, key=lambda e: (e["blockNumber"], e["logIndex"]))
-                values = last["args"]
+            if found := self._events(name, wanted, low, high):
+                values = max(found, key=lambda e: (e["blockNumber"], e["logIndex"]))["args"]
                 return Posted(
                     digests=tuple(Digest(bytes(d)) for d in values.get("digests", ())),
                     leaf=bytes(values.get("leaf", b"")),
@@ -132,13 +141,18 @@ class Games:
                 )
         return Posted()
 
+    def list_at(self, state: GameState) -> Digest | None:
+        """K(list) of what the claimant has posted at the position that a game stands at; None if it has not."""
+        found = Digest(bytes(self.chain.call(self.contract.functions.listAt(bytes(position_key(state))))))
+        return None if found == ZERO else found
+
     def verdict(self, game_id: int) -> tuple[Verdict, bytes] | None:
         """The verdict of a game and the hash of the transaction that brought it, once it is over."""
         head = self.chain.head().number
         game = self.game(game_id)
         for high in range(head, self._first_block - 1, -BLOCKS_PER_QUERY):
             low = max(self._first_block, high - BLOCKS_PER_QUERY + 1)
-            for event in self._events("Verdict", game_id, low, high):
+            for event in self._events("Verdict", {"gameId": game_id}, low, high):
                 args = event["args"]
                 loser = _address(args["loser"])
                 verdict = Verdict(
@@ -155,11 +169,9 @@ class Games:
                 return verdict, bytes(event["transactionHash"])
         return None
 
-    def _events(self, name: str, game_id: int, low: int, high: int) -> list[EventData]:
+    def _events(self, name: str, wanted: dict[str, Any], low: int, high: int) -> list[EventData]:
         event = self.contract.events[name]
-        return list(
-            self.chain.read(lambda: event.get_logs(from_block=low, to_block=high, argument_filters={"gameId": game_id}))
-        )
+        return list(self.chain.read(lambda: event.get_logs(from_block=low, to_block=high, argument_filters=wanted)))
 
 
 class GamePlayer:
@@ -196,11 +208,17 @@ class GamePlayer:
             return None
         trace = self._trace(game)
         if side is Side.DEFENDER:
-            move = Defender(trace, self._arity).next_move(state)
+            move = self._shortened(state, Defender(trace, self._arity).next_move(state))
         else:
-            move = Challenger(trace, self._arity).next_move(state, self._games.posted(game.game_id))
+            move = Challenger(trace, self._arity).next_move(state, self._games.posted(state))
         if move is None:
             raise InvariantError(f"No move for stage {state.stage.name}.", code="NoMove")
+        return move
+
+    def _shortened(self, state: GameState, move: AnyMove | None) -> AnyMove | None:
+        """A list that was posted at this position after the game had come to it is not sent again."""
+        if isinstance(move, PostDigests) and self._games.list_at(state) == digest_list_hash(move.digests):
+            return PostDigests(())
         return move
 
     def confirm(self, game: Game, move: AnyMove) -> None:

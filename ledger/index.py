@@ -232,6 +232,11 @@ class Index:
             opened_tx=bytes(HexBytes(log["transactionHash"])),
         )
 
+    def on_digests_reused(self, args: Args, _: LogReceipt) -> None:
+        game = self.state.games[int(args["gameId"])]
+        # The event of the transaction's own turn comes after this one.
+        game.reused[len(game.moves)] = digest(args["list"])
+
     def on_moved(self, args: Args, log: LogReceipt) -> None:
         game = self.state.games[int(args["gameId"])]
         game.stage, game.turn, game.deadline = Stage(args["stage"]), Side(args["turn"]), int(args["deadline"])
@@ -296,6 +301,7 @@ _HANDLERS: Final[dict[tuple[str, str], Callable[[Index, Args, LogReceipt], None]
     ("settlement", "DutiesSettled"): Index.on_duties_settled,
     ("settlement", "RoundSettled"): Index.on_round_settled,
     ("game", "GameOpened"): Index.on_game_opened,
+    ("game", "DigestsReused"): Index.on_digests_reused,
     ("game", "Moved"): Index.on_moved,
     ("game", "Deferred"): Index.on_deferred,
     ("game", "Verdict"): Index.on_verdict,

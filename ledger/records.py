@@ -140,7 +140,11 @@ class MoveRecord:
 
 @dataclass(slots=True)
 class GameRecord:
-    """One game. `stage`, `turn` and `deadline` are those of the next turn; OVER once there is a verdict."""
+    """One game. `stage`, `turn` and `deadline` are those of the next turn; OVER once there is a verdict.
+
+    `reused`: K(list) of each list of another game that counted as posted, by the number of the transaction (in `moves`)
+    that it counted after.
+    """
 
     game_id: int
     claim_id: Digest
@@ -153,6 +157,7 @@ class GameRecord:
     deadline: int = 0
     moves: list[MoveRecord] = field(default_factory=list)
     deferrals: Counter[Side] = field(default_factory=Counter)
+    reused: dict[int, Digest] = field(default_factory=dict)
     verdict: Verdict | None = None
     verdict_tx: bytes | None = None
     bounty: Wei = Wei(0)  # noqa: RUF009 - an immutable amount

@@ -40,7 +40,7 @@ _PROCESS: Final[dict[Move, Callable[[GameState, Any, Rules], GameState]]] = {
 
 
 def open_game(game_id: int, claim: DisputedClaim, challenger: Address, now: int, rules: Rules) -> GameState:
-    """A new game: all steps of the claim are disputed, the defender is to move."""
+    """A new game: all steps of the claim are disputed, the defender is to move unless its list is known."""
     if claim.steps < 1 or claim.program != rules.program.root:
         raise InvariantError("A game needs at least one step of the program given.", code="WrongClaim")
     clocks = rules.config.clocks
@@ -50,7 +50,7 @@ def open_game(game_id: int, claim: DisputedClaim, challenger: Address, now: int,
         state = replace(state, lo=0, hi=claim.steps, agreed=claim.x, disputed=claim.y)
     else:
         state = descent.begin_nodes(state, rules, 1, claim.x, claim.y)
-    return _start_turn(state, now, rules)
+    return _start_turn(descent.reuse_list(state, rules), now, rules)
 
 
 def check_turn(state: GameState, mover: Address, move: Move, now: int) -> None:
@@ -92,8 +92,9 @@ def process_move(state: GameState, mover: Address, move: AnyMove, now: int, rule
     left = rules.config.clocks.budget_after(state.budget_left[side - 1], used, state.whose)
     defender, challenger = state.budget_left
     budgets = (left, challenger) if side is Side.DEFENDER else (defender, left)
+    after = descent.reuse_list(replace(after, budget_left=budgets), rules)
     assert after.whose in TABLE[state.whose].next
-    return _start_turn(replace(after, budget_left=budgets), now, rules)
+    return _start_turn(after, now, rules)
 
 
 def process_defer(state: GameState, mover: Address, now: int, base_fee: int, rules: Rules) -> GameState:

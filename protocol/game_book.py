@@ -24,6 +24,7 @@ from typing import Final, Protocol
 from .claims import ClaimRef, challenge_commitment
 from .digests import keccak
 from .game import open_game, process_defer, process_move, process_timeout
+from .game_descent import position_key
 from .game_errors import (
     CommitmentExists,
     CommitmentNotFound,
@@ -35,7 +36,7 @@ from .game_errors import (
     WrongDigest,
     WrongStage,
 )
-from .game_moves import AnyMove
+from .game_moves import AnyMove, PostDigests
 from .game_state import REVEAL_BLOCKS, DisputedClaim, GameConfig, GameState, ProgramHeader, Rules
 from .game_table import Side, Stage
 from .types import Address, Digest, Wei
@@ -119,7 +120,8 @@ def _words(tag: bytes, *words: bytes) -> bytes:
 class GameBook:
     """All games of a run: the executable model of `Game.sol`.
 
-    `address` is the game's own account in the vault, which a reserve passes through. Every method raises before it
+    `address` is the game's own account in the vault, which a reserve passes through; `lists` holds K(list) of what was
+    posted, by position, for all games that come to stand there. Every method raises before it
     changes anything, or changes everything. `now` is chain time in seconds, `block` the block number.
     """
 
@@ -132,6 +134,7 @@ class GameBook:
     commitments: dict[Digest, Commitment] = field(default_factory=dict)
     advanced: dict[Digest, Wei] = field(default_factory=dict)
     epochs: dict[Digest, int] = field(default_factory=dict)
+    lists: dict[Digest, Digest] = field(default_factory=dict)
 
     # --- opening
 
@@ -209,7 +212,7 @@ class GameBook:
             raise UnknownProgram("The program is not the run's.", program=view.claim.program)
         game_id = len(self.games) + 1
         self._lock(game_lock(game_id), who, self.config.bond)
-        state = open_game(game_id, view.claim, who, now, Rules(self.config, program))
+        state = open_game(game_id, view.claim, who, now, Rules(self.config, program, self.lists))
         backing = Wei(self._bounty(view.lock_amount) // 2)
         self.games[game_id] = OpenGame(state, ref, self._account(view.claim.lock_id), backing)
         self.book_of(ref).on_opened(ref)
@@ -220,8 +223,10 @@ class GameBook:
     def move(self, game_id: int, mover: Address, move: AnyMove, now: int) -> GameState:
         """Make a move; a reply of the defender is refunded, a verdict settles. Raises what `process_move` raises."""
         game = self._game(game_id)
-        rules = Rules(self.config, self.programs[game.state.claim.program])
+        rules = Rules(self.config, self.programs[game.state.claim.program], self.lists)
         state = process_move(game.state, mover, move, now, rules)
+        if isinstance(move, PostDigests):
+            self.lists[position_key(game.state)] = state.posted
         if state.is_over:
             return self._settle(game, state)
         if move.kind.side is Side.DEFENDER:

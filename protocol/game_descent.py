@@ -24,7 +24,7 @@ from .game_moves import (
     ProveRoot,
 )
 from .game_state import GameState, Outcome, Rules, Verdict
-from .game_table import Side, Stage
+from .game_table import POSTINGS, Side, Stage
 from .nodes import Family
 from .openings import check_count, check_digest, path_root
 from .tensors import LEAF_SIZE
@@ -82,17 +82,44 @@ def position(lo: int, hi: int, i: int, m: int) -> int:
     return lo + (hi - lo) * i // m
 
 
+def position_key(state: GameState) -> Digest:
+    """What a list is known by: K(claim id, program, stage, step, lo, hi, agreed, disputed), 32-byte words.
+
+    The claim id does not bind the program: an attestation's depends on the kind of duty that it is about.
+    """
+    numbers = b"".join(n.to_bytes(32, "big") for n in (state.stage, state.step, state.lo, state.hi))
+    return keccak(state.claim.id + state.claim.program + numbers + state.agreed + state.disputed)
+
+
 def begin_nodes(state: GameState, rules: Rules, step: int, before: Digest, after: Digest) -> GameState:
     """One disputed step: its prefix roots are bisected next, P_0 agreed, s_t disputed at n + 1."""
-    state = replace(state, step=step, before=before, after=after, lo=0, hi=rules.program.nodes + 1, posted=ZERO)
+    state = replace(state, step=step, before=before, after=after, lo=0, hi=rules.program.nodes + 1)
     return to(replace(state, agreed=prefix.EMPTY, disputed=after), Stage.NODES, _D)
 
 
 def post_digests(state: GameState, move: PostDigests, rules: Rules) -> GameState:
-    """STEPS, NODES: the count is exact and the last digest is the disputed one."""
+    """STEPS, NODES: the count is exact, the last digest is the disputed one, and no other list is known here.
+
+    An empty list stands for the one that is known.
+    """
+    known = rules.lists.get(position_key(state))
+    if known is not None and not move.digests:
+        return to(replace(state, posted=known), state.stage, _C)
     check_count(len(move.digests), min(rules.config.arity, state.hi - state.lo))
     check_digest(move.digests[-1], state.disputed)
-    return to(replace(state, posted=digest_list_hash(move.digests)), state.stage, _C)
+    posted = digest_list_hash(move.digests)
+    state = replace(state, posted=posted if known is None else known)
+    # Else a claimant could answer two challengers differently.
+    check_posted(state, posted)
+    return to(state, state.stage, _C)
+
+
+def reuse_list(state: GameState, rules: Rules) -> GameState:
+    """STEPS, NODES, the defender to move: a list known at this position counts as posted, the challenger is to move."""
+    if state.whose not in POSTINGS:
+        return state
+    known = rules.lists.get(position_key(state))
+    return state if known is None else to(replace(state, posted=known), state.stage, _C)
 
 
 def point_digest(state: GameState, move: PointDigest, rules: Rules) -> GameState:
@@ -103,7 +130,7 @@ def point_digest(state: GameState, move: PointDigest, rules: Rules) -> GameState
     agreed = move.digests[move.index - 1] if move.index else state.agreed
     disputed = move.digests[move.index]
     lo, hi = (position(state.lo, state.hi, i, m) for i in (move.index, move.index + 1))
-    state = replace(state, lo=lo, hi=hi, agreed=agreed, disputed=disputed, posted=ZERO)
+    state = replace(state, lo=lo, hi=hi, agreed=agreed, disputed=disputed)
     if hi - lo > 1:
         return to(state, state.stage, _D)
     if state.stage is Stage.STEPS:
@@ -210,7 +237,7 @@ def point_subtree(state: GameState, move: PointSubtree, rules: Rules) -> GameSta
     """TENSOR, LIST: the entry named is disputed; on level 0 it is a leaf, or a slot."""
     check_posted(state, digest_list_hash(move.digests))
     check_index(move.index, len(move.digests))
-    state = replace(state, index=state.index + move.index, disputed=move.digests[move.index], posted=ZERO)
+    state = replace(state, index=state.index + move.index, disputed=move.digests[move.index])
     if state.level:
         return to(state, state.stage, _D)
     return to(state, Stage.LEAF, _D) if state.stage is Stage.TENSOR else to(state, Stage.SLOT, _C)
@@ -238,6 +265,6 @@ def point_list(state: GameState, move: PointList, rules: Rules) -> GameState:
     check_posted(state, digest_list_hash(move.list_roots))
     check_index(move.index, len(move.list_roots))
     count = rules.program.outputs[move.index]
-    state = replace(state, list_index=move.index, disputed=move.list_roots[move.index], posted=ZERO)
+    state = replace(state, list_index=move.index, disputed=move.list_roots[move.index])
     state = replace(state, count=count, level=merkle.height(count), index=0, whole=True)
     return to(state, Stage.LIST, _D)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from . import leaf as families
-from .digests import ZERO, integer_list_hash, leaf_digest
+from .digests import integer_list_hash, leaf_digest
 from .encoding import MalformedError, decode_node
 from .game_descent import check_index, check_node, check_posted, judge, to
 from .game_header import parse_head
@@ -78,7 +78,7 @@ def point_part(state: GameState, move: PointPart, rules: Rules) -> GameState:
     size = chunk(state.hi - state.lo, rules.config.arity)
     lo = state.lo + move.index * size
     hi = min(lo + size, state.hi)
-    state = replace(state, lo=lo, hi=hi, claimed=move.parts[move.index], whole=False, posted=ZERO)
+    state = replace(state, lo=lo, hi=hi, claimed=move.parts[move.index], whole=False)
     return to(state, Stage.TERM, _C) if hi - lo == 1 else to(state, Stage.PARTS, _D)
 
 

@@ -17,7 +17,10 @@ Digests = tuple[Digest, ...]
 
 @dataclass(frozen=True, slots=True)
 class PostDigests:
-    """The digests at min(A, hi - lo) positions of (lo, hi], the last equal to the disputed one."""
+    """The digests at min(A, hi - lo) positions of (lo, hi], the last equal to the disputed one.
+
+    Where the claimant's list is known already, an empty one stands for it.
+    """
 
     kind: ClassVar[Move] = Move.POST_DIGESTS
     digests: Digests

@@ -6,7 +6,8 @@ stores, and an actor fills it from the chain. Source: docs/protocol.md, section 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
@@ -116,10 +117,11 @@ class ProgramHeader:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a move is judged by besides the state."""
+    """What a move is judged by besides the state; `lists` holds K(list) of every list known, by its position's key."""
 
     config: GameConfig
     program: ProgramHeader
+    lists: Mapping[Digest, Digest] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,9 @@ class Verdict:
 class GameState:
     """One game. Meaning of the fields by stage:
 
-    - STEPS, NODES: (lo, hi] is disputed, `agreed` stands at lo, `disputed` at hi; `posted` is K(list) of the last list.
+    - STEPS, NODES: (lo, hi] is disputed, `agreed` stands at lo, `disputed` at hi.
+    - `posted` is K(list) of the last list posted, in this game or at the same position of another; with the defender
+      to move nobody points into it any more.
     - from NODES: step t is disputed, `before` and `after` are s_(t-1) and s_t.
     - from NODE, STATE: `agreed` is P_k, `node` is k.
     - from openNode: `family`, `node_hash` = K(descriptor); `value` is T.

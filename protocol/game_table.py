@@ -117,10 +117,13 @@ def _turns(*pairs: tuple[Stage, Side]) -> tuple[Turn, ...]:
 TABLE: Final = MappingProxyType(
     {
         Turn(Stage.STEPS, _D): Transition(Move.POST_DIGESTS, _turns((Stage.STEPS, _C))),
-        Turn(Stage.STEPS, _C): Transition(Move.POINT_DIGEST, _turns((Stage.STEPS, _D), (Stage.NODES, _D))),
+        Turn(Stage.STEPS, _C): Transition(
+            Move.POINT_DIGEST,
+            _turns((Stage.STEPS, _D), (Stage.STEPS, _C), (Stage.NODES, _D), (Stage.NODES, _C)),
+        ),
         Turn(Stage.NODES, _D): Transition(Move.POST_DIGESTS, _turns((Stage.NODES, _C))),
         Turn(Stage.NODES, _C): Transition(
-            Move.POINT_DIGEST, _turns((Stage.NODES, _D), (Stage.NODE, _D), (Stage.STATE, _D))
+            Move.POINT_DIGEST, _turns((Stage.NODES, _D), (Stage.NODES, _C), (Stage.NODE, _D), (Stage.STATE, _D))
         ),
         Turn(Stage.NODE, _D): Transition(Move.OPEN_NODE, _turns((Stage.ROOT, _C), (Stage.TENSOR, _C))),
         Turn(Stage.ROOT, _C): Transition(Move.PROVE_ROOT, (), decides=True),
@@ -140,6 +143,9 @@ TABLE: Final = MappingProxyType(
 )
 """Every turn that a game can stand at. A timeout ends any of them, a deferral delays any; OVER has no turns."""
 
+POSTINGS: Final = _turns((Stage.STEPS, _D), (Stage.NODES, _D))
+"""Turns that a game skips when the list to be posted is known already: the challenger is to move in the same stage."""
+
 
 def stages_of(move: Move) -> frozenset[Stage]:
     """The stages in which a move is made."""
@@ -152,14 +158,19 @@ def to_mermaid() -> str:
     def name(turn: Turn) -> str:
         return f"{turn.stage.name}_{turn.side.name[0]}"
 
-    lines = ["stateDiagram-v2", f"    [*] --> {name(Turn(Stage.STEPS, _D))}: challenge, steps > 1"]
-    lines.append(f"    [*] --> {name(Turn(Stage.NODES, _D))}: challenge, steps = 1")
+    def edge(source: str, follower: Turn, label: str) -> str:
+        skips = label != Move.POST_DIGESTS.function and follower.side is _C and Turn(follower.stage, _D) in POSTINGS
+        return f"    {source} --> {name(follower)}: {label}{', list known' if skips else ''}"
+
+    lines = ["stateDiagram-v2"]
+    for stage, steps in ((Stage.STEPS, "steps > 1"), (Stage.NODES, "steps = 1")):
+        lines += [edge("[*]", Turn(stage, side), f"challenge, {steps}") for side in (_D, _C)]
     for turn in TABLE:
         side = turn.side.name.lower()
         lines.append(f"    {name(turn)}: {turn.stage.name} ({side} to move)")
     for turn, transition in TABLE.items():
         for follower in transition.next:
-            lines.append(f"    {name(turn)} --> {name(follower)}: {transition.move.function}")
+            lines.append(edge(name(turn), follower, transition.move.function))
         if transition.decides:
             lines.append(f"    {name(turn)} --> [*]: {transition.move.function}, verdict")
     lines += [

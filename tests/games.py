@@ -12,13 +12,13 @@ from functools import cache
 
 from assay.protocol.charter import ChainProfile
 from assay.protocol.claims import ClaimKind, ClaimRef
-from assay.protocol.digests import keccak
+from assay.protocol.digests import digest_list_hash, keccak
 from assay.protocol.game_book import Claims, ClaimView, GameBook
 from assay.protocol.game_clock import DEFERRALS, Clocks, Shape, longest_game
 from assay.protocol.game_errors import GameError
 from assay.protocol.game_moves import AnyMove, PointElement
 from assay.protocol.game_state import DisputedClaim, GameConfig, GameState, ProgramHeader
-from assay.protocol.game_table import Side
+from assay.protocol.game_table import POSTINGS, Side, Turn
 from assay.protocol.openings import Opening
 from assay.protocol.play import Challenger, Defender, Posted, posted_by
 from assay.protocol.program import Program
@@ -155,6 +155,7 @@ class World:
         self.claims = BenchClaims(self.vault)
         header = ProgramHeader.of(self.program)
         self.book = GameBook(GAME, self.settings, {header.root: header}, self.vault, lambda ref: self.claims)
+        self.shown: dict[Digest, Posted] = {}
 
     def claim(
         self, trace: Trace, claimant: Address, lock: int, number: int = 1, lock_name: str = "", now: int = 0
@@ -179,6 +180,10 @@ class World:
     def state(self, game_id: int) -> GameState:
         """A game as it stands."""
         return self.book.games[game_id].state
+
+    def posted(self, state: GameState, last: Posted) -> Posted:
+        """What a challenger points into: what this game's defender showed last, or a list that was shown elsewhere."""
+        return self.shown.get(state.posted, last) if Turn(state.stage, Side.DEFENDER) in POSTINGS else last
 
 
 # --- players
@@ -361,7 +366,7 @@ def play_out(
             world.book.defer(game_id, state.party(state.turn), state.deadline, DEAR)
             continue
         mover = defender if state.turn is Side.DEFENDER else challenger
-        move = mover(state, posted)
+        move = mover(state, posted if state.turn is Side.DEFENDER else world.posted(state, posted))
         at = min(state.turn_started + delay(state), state.deadline)
         moved = try_move(world, game_id, move, at)
         if moved:
@@ -385,6 +390,9 @@ def try_move(world: World, game_id: int, move: AnyMove | None, now: int) -> bool
         world.book.move(game_id, state.party(state.turn), move, now)
     except GameError:
         return False
+    posted = posted_by(move)
+    if posted.digests:
+        world.shown[digest_list_hash(posted.digests)] = posted
     return True
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from assay.protocol.claims import ClaimRef
 from assay.protocol.game_clock import DEFERRALS
+from assay.protocol.game_descent import position_key
+from assay.protocol.game_moves import PostDigests
 from assay.protocol.game_state import GameState, Outcome
 from assay.protocol.game_table import Side
 from assay.protocol.play import Posted, posted_by
@@ -91,7 +93,11 @@ class Tournament:
         heapq.heappush(queue, (state.turn_started + delay, self.rng.getrandbits(16), i))
 
     def _move(self, seat: Seat, state: GameState, now: int) -> bool:
-        move = seat.players[state.turn](state, seat.posted)  # type: ignore[operator]
+        posted = seat.posted if state.turn is Side.DEFENDER else self.world.posted(state, seat.posted)
+        move = seat.players[state.turn](state, posted)  # type: ignore[operator]
+        # Where its list is known a defender may say so in short.
+        if isinstance(move, PostDigests) and position_key(state) in self.world.book.lists and self.rng.random() < 0.5:
+            move = PostDigests(())
         if not try_move(self.world, seat.game_id, move, now):
             return False
         if state.turn is Side.DEFENDER:

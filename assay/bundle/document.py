@@ -75,6 +75,17 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Reused:
+    """The claimant's posting of a list in another game, which counted as posted in this one after a transaction.
+
+    after: the transaction's number in the game, 0 the opening.
+    """
+
+    after: int
+    sent: Sent
+
+
+@dataclass(frozen=True, slots=True)
 class Bundle:
     """The evidence of one dispute. `verdict` is the recorded one; None only for a game that is not over."""
 
@@ -89,6 +100,7 @@ class Bundle:
     transactions: tuple[Sent, ...]
     """The opening of the game, then every move, a timeout included."""
     verdict: Verdict | None
+    reused: tuple[Reused, ...] = ()
 
 
 def encode_bundle(bundle: Bundle) -> bytes:
@@ -122,7 +134,11 @@ def to_document(bundle: Bundle) -> dict[str, Any]:
             "updates": [_hex(u) for u in origin.updates],
             "transactions": [_sent(s) for s in origin.transactions],
         },
-        "game": {"id": bundle.game_id, "transactions": [_sent(s) for s in bundle.transactions]},
+        "game": {
+            "id": bundle.game_id,
+            "transactions": [_sent(s) for s in bundle.transactions],
+            "reused": [{"after": r.after} | _sent(r.sent) for r in bundle.reused],
+        },
         "verdict": None if bundle.verdict is None else verdict_document(bundle.verdict),
     }
 
@@ -160,8 +176,9 @@ def decode_bundle(data: bytes) -> Bundle:
         ref=_ref(top.child("claim")),
         origin=_origin(top.child("origin")),
         game_id=_Fields(document.get("game"), "game").number("id", 64),
-        transactions=_transactions(top.child("game"), ("id",)),
+        transactions=_transactions(top.child("game"), ("id", "reused")),
         verdict=_verdict(top.child("verdict")),
+        reused=_reused(top.child("game")),
     )
     top.end()
     # One dispute, one file: two byte strings that say the same would have two digests.
@@ -205,21 +222,26 @@ def _origin(found: _Fields) -> Origin:
 
 
 def _transactions(found: _Fields, others: tuple[str, ...]) -> tuple[Sent, ...]:
-    sent = []
-    for item in found.items("transactions", MAX_TRANSACTIONS):
-        each = _Fields(item, "a transaction")
-        sent.append(
-            Sent(
-                each.digest("hash"),
-                each.address("sender"),
-                each.number("block", 52),
-                each.number("time", 52),
-                each.data("raw", MAX_RAW),
-            )
-        )
-        each.end()
+    sent = tuple(_transaction(_Fields(i, "a transaction")) for i in found.items("transactions", MAX_TRANSACTIONS))
     found.end(*others)
-    return tuple(sent)
+    return sent
+
+
+def _transaction(found: _Fields, *others: str) -> Sent:
+    sent = Sent(
+        found.digest("hash"),
+        found.address("sender"),
+        found.number("block", 52),
+        found.number("time", 52),
+        found.data("raw", MAX_RAW),
+    )
+    found.end(*others)
+    return sent
+
+
+def _reused(found: _Fields) -> tuple[Reused, ...]:
+    each = [_Fields(item, "a reused list") for item in found.items("reused", MAX_TRANSACTIONS)]
+    return tuple(Reused(f.number("after", 16), _transaction(f, "after")) for f in each)
 
 
 def _verdict(found: _Fields) -> Verdict:

@@ -8,7 +8,7 @@ from hexbytes import HexBytes
 from web3.exceptions import Web3Exception
 
 from assay.bundle.claim import BOOKS
-from assay.bundle.document import Bundle, Contracts, Origin, Sent
+from assay.bundle.document import Bundle, Contracts, Origin, Reused, Sent
 from assay.bundle.errors import GameNotOver, GameUnknown, MoveNotDirect
 from assay.bundle.signed import FeeMarketCall, read_signed
 from assay.ledger.chain import Chain
@@ -37,10 +37,7 @@ def gather(run: Run, state: RunState, game_id: int) -> Bundle:
     game = state.games.get(game_id)
     if game is None:
         raise GameUnknown(f"The run has {len(state.games)} games; there is no game {game_id}.")
-    transactions = [fetch(run.chain, move.tx_hash) for move in game.moves]
-    for sent in transactions:
-        if read_signed(sent.raw).to != run.modules.game:
-            raise MoveNotDirect(f"Transaction 0x{sent.hash.hex()} reaches the game through another contract.")
+    transactions = [_direct(run, fetch(run.chain, move.tx_hash)) for move in game.moves]
     modules = run.modules
     return Bundle(
         chain_id=run.chain.chain_id,
@@ -55,7 +52,26 @@ def gather(run: Run, state: RunState, game_id: int) -> Bundle:
         game_id=game_id,
         transactions=tuple(transactions),
         verdict=game.verdict,
+        reused=tuple(_reused(run, state, game, after, list_) for after, list_ in sorted(game.reused.items())),
     )
+
+
+def _reused(run: Run, state: RunState, game: GameRecord, after: int, list_: Digest) -> Reused:
+    """The claimant's own posting of a list that counted in this game; others may have posted the same one."""
+    event = run.game.events.DigestsPosted
+    logs = run.chain.read(lambda: event.get_logs(from_block=run.first_block, argument_filters={"list": bytes(list_)}))
+    mine = {g.game_id for g in state.games.values() if g.defender == game.defender and g is not game}
+    found = next((log for log in logs if int(log["args"]["gameId"]) in mine), None)
+    if found is None:
+        raise UnavailableError("The node does not have the posting of a list that was reused.", code="EventsMissing")
+    return Reused(after, _direct(run, fetch(run.chain, bytes(found["transactionHash"]))))
+
+
+def _direct(run: Run, sent: Sent) -> Sent:
+    """The transaction, when its sender called the game itself. Raises MoveNotDirect."""
+    if read_signed(sent.raw).to != run.modules.game:
+        raise MoveNotDirect(f"Transaction 0x{sent.hash.hex()} reaches the game through another contract.")
+    return sent
 
 
 def _origin(run: Run, state: RunState, game: GameRecord) -> Origin:

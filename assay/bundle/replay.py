@@ -6,7 +6,8 @@ and the element in dispute computed with the reference arithmetic. Source: docs/
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Final
 
@@ -15,19 +16,19 @@ from eth_abi.exceptions import DecodingError
 
 from assay.bundle.calls import Call, decode_call, move_of, ref_of
 from assay.bundle.claim import DerivedClaim, Origination, derive_claim
-from assay.bundle.document import Bundle, Sent
+from assay.bundle.document import Bundle, Reused, Sent
 from assay.bundle.errors import BundleContradiction, BundleMalformed
 from assay.bundle.signed import SignedCall, read_signed
 from assay.protocol.charter import TERMS_TYPE, Charter, ProgramRef
 from assay.protocol.claims import ClaimRef
-from assay.protocol.digests import ZERO, keccak
+from assay.protocol.digests import ZERO, digest_list_hash, keccak
 from assay.protocol.encoding import MalformedError, decode_header, decode_node
 from assay.protocol.errors import AssayError, InvariantError
 from assay.protocol.game import open_game, process_defer, process_move, process_timeout
 from assay.protocol.game_errors import GameError
-from assay.protocol.game_moves import AnyMove, OpenNode
+from assay.protocol.game_moves import AnyMove, OpenNode, PointDigest, PostDigests
 from assay.protocol.game_state import DisputedClaim, GameConfig, GameState, Outcome, ProgramHeader, Rules, Verdict
-from assay.protocol.game_table import Side, Stage
+from assay.protocol.game_table import POSTINGS, Side, Stage, Turn
 from assay.protocol.nodes import Node
 from assay.protocol.types import Digest
 
@@ -54,6 +55,12 @@ class Step:
     move: AnyMove | None
     before: GameState
     after: GameState
+
+    @property
+    def reuses(self) -> bool:
+        """Whether a list that the claimant posted in another game counts as posted after this transaction."""
+        challengers = self.after.turn is Side.CHALLENGER and Turn(self.after.stage, Side.DEFENDER) in POSTINGS
+        return challengers and isinstance(self.move, PointDigest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +135,16 @@ def replay(bundle: Bundle) -> Replay:
     if not bundle.transactions:
         raise BundleMalformed("The bundle has no transaction that opens the game.")
     opening, *rest = bundle.transactions
-    state, own_root = _open(bundle, opening, claim, rules)
+    reused = {entry.after: entry for entry in bundle.reused}
+    if len(reused) < len(bundle.reused) or max(reused, default=0) >= len(bundle.transactions):
+        raise BundleMalformed("A reused list belongs to no transaction, or two of them to one.")
+    lists = {number: _list_of(bundle, entry, claim) for number, entry in reused.items()}
+    state, own_root = _open(bundle, opening, claim, _knowing(rules, lists.get(0)))
+    _check_reused(state, lists.get(0), rules)
     begin, steps = state, []
     for number, sent in enumerate(rest, 1):
-        step = _step(bundle, number, sent, state, rules)
+        step = _step(bundle, number, sent, state, _knowing(rules, lists.get(number)))
+        _check_reused(step.after, lists.get(number), rules)
         steps.append(step)
         state = step.after
     return Replay(charter, bundle.ref, claim, opening, own_root, begin, tuple(steps))
@@ -156,6 +169,49 @@ def _rules(charter: Charter, program: ProgramRef) -> Rules:
     except (MalformedError, InvariantError) as error:
         raise BundleMalformed(f"No game has such terms: {error.message}") from error
     return Rules(config, header)
+
+
+class _Anywhere(Mapping[Digest, Digest]):
+    """One list, known at whatever position a transaction asks for; `_check_reused` looks at which that was."""
+
+    def __init__(self, list_: Digest) -> None:
+        self._list = list_
+
+    def __getitem__(self, position: Digest) -> Digest:
+        return self._list
+
+    def __iter__(self) -> Iterator[Digest]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _list_of(bundle: Bundle, entry: Reused, claim: DerivedClaim) -> tuple[Digest, ...]:
+    """The list that the claimant posted in another game."""
+    signed, call = _read(bundle, entry.sent)
+    found = move_of(call)
+    if signed.to != bundle.contracts.game or signed.sender != claim.claimant or found is None:
+        raise BundleContradiction("A reused list was not posted by the claimant in the run's games.")
+    game_id, move = found
+    if not isinstance(move, PostDigests) or not move.digests or game_id == bundle.game_id:
+        raise BundleContradiction("What is given for a reused list posts none in another game.")
+    return move.digests
+
+
+def _knowing(rules: Rules, digests: tuple[Digest, ...] | None) -> Rules:
+    return rules if digests is None else replace(rules, lists=_Anywhere(digest_list_hash(digests)))
+
+
+def _check_reused(state: GameState, digests: tuple[Digest, ...] | None, rules: Rules) -> None:
+    """A list that counted as posted is one that could have been posted there."""
+    if digests is None:
+        return
+    counts = state.turn is Side.CHALLENGER and Turn(state.stage, Side.DEFENDER) in POSTINGS
+    if not counts or state.posted != digest_list_hash(digests):
+        raise BundleContradiction("A reused list is given where the game waits for none.")
+    if len(digests) != min(rules.config.arity, state.hi - state.lo) or digests[-1] != state.disputed:
+        raise BundleContradiction("A reused list is not one of the position at which it counted.")
 
 
 def _open(bundle: Bundle, sent: Sent, claim: DerivedClaim, rules: Rules) -> tuple[GameState, Digest | None]:

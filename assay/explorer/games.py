@@ -96,11 +96,14 @@ def _says(found: Replay, step: Step) -> str:
     match step.move:
         case None:
             return f"{_SIDES[step.side]} let its clock run out"
+        case PostDigests(digests=()):
+            return f"gives the {what}s between {before.lo} and {before.hi} that it posted in another game"
         case PostDigests(digests=digests):
             return f"posts {_some(len(digests), what)} between {before.lo} and {before.hi}"
         case PointDigest(index=index):
             place = f"between {after.lo} and {after.hi}" if after.stage is before.stage else _where(step)
-            return f"names number {index + 1} as the first wrong one: {place}"
+            known = "; what was posted there in another game counts" if step.reuses else ""
+            return f"names number {index + 1} as the first wrong one: {place}{known}"
         case OpenNode(digests=digests):
             return f"opens node {before.node} ({_family(found)}) with {_some(len(digests), 'digest')} of its value"
         case PointSubtree(index=index):

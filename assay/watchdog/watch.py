@@ -216,8 +216,7 @@ class Watchdog:
     def _favoured(self, record: GameRecord, state: GameState, truth: Truth) -> Side:
         known = self._standing.get(record.game_id)
         if known is None or known[0] != state:
-            posted = self.run.games.posted(record.game_id)
-            side = favoured(state, posted, truth.trace, self.run.charter.clocks.arity)
+            side = favoured(state, self.run.games.posted(state), truth.trace, self.run.charter.clocks.arity)
             self._standing[record.game_id] = known = state, side
         return known[1]
 

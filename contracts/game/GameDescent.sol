@@ -26,10 +26,19 @@ abstract contract GameDescent is GameTurns {
     /// @inheritdoc IGame
     function postDigests(uint256 gameId, bytes32[] calldata digests) external {
         GameState storage game = _due(gameId, Side.DEFENDER, _bit(Stage.STEPS) | _bit(Stage.NODES));
-        uint256 width = game.hi - game.lo;
-        _checkCount(digests.length, width < _arity ? width : _arity);
-        _checkDigest(digests[digests.length - 1], game.disputed);
-        _show(gameId, game, digests);
+        bytes32 position = _position(game);
+        bytes32 known = listAt[position];
+        if (known != 0 && digests.length == 0) {
+            _reuse(gameId, game, known);
+        } else {
+            uint256 width = game.hi - game.lo;
+            _checkCount(digests.length, width < _arity ? width : _arity);
+            _checkDigest(digests[digests.length - 1], game.disputed);
+            bytes32 list = _show(gameId, game, digests);
+            // Else a claimant could answer two challengers differently.
+            if (known != 0) _checkPosted(list, known);
+            listAt[position] = list;
+        }
         _next(gameId, game, game.stage);
     }
 
@@ -40,20 +49,23 @@ abstract contract GameDescent is GameTurns {
         _checkIndex(index, digests.length);
         if (index > 0) game.agreed = digests[index - 1];
         game.disputed = digests[index];
-        uint256 lo = game.lo;
-        uint256 width = game.hi - lo;
-        game.lo = uint64(lo + width * index / digests.length);
-        game.hi = uint64(lo + width * (index + 1) / digests.length);
-        game.posted = 0;
+        (uint256 lo, uint256 hi) = (game.lo, game.hi);
+        // lo < hi < 2^33 and index < 64.
+        unchecked {
+            uint256 width = hi - lo;
+            hi = lo + width * (index + 1) / digests.length;
+            lo += width * index / digests.length;
+        }
+        (game.lo, game.hi) = (uint64(lo), uint64(hi));
         Stage stage = game.stage;
-        if (game.hi - game.lo == 1) {
+        if (hi == lo + 1) {
             Programs.Info storage program = _programOf(game);
             if (stage == Stage.STEPS) {
-                _beginNodes(game, program, uint32(game.hi), game.agreed, game.disputed);
+                _beginNodes(game, program, uint32(hi), game.agreed, game.disputed);
                 stage = Stage.NODES;
             } else {
-                game.node = uint32(game.lo);
-                stage = game.lo < program.nodes ? Stage.NODE : Stage.STATE;
+                game.node = uint32(lo);
+                stage = lo < program.nodes ? Stage.NODE : Stage.STATE;
             }
         }
         _next(gameId, game, stage);
@@ -69,13 +81,14 @@ abstract contract GameDescent is GameTurns {
     ) internal override {
         (game.step, game.before, game.after_) = (step, before, after_);
         (game.lo, game.hi) = (0, uint64(program.nodes) + 1);
-        (game.agreed, game.disputed, game.posted) = (Merkle.EMPTY_PREFIX, after_, 0);
+        (game.agreed, game.disputed) = (Merkle.EMPTY_PREFIX, after_);
     }
 
     /// @dev Keeps the hash of a list and shows the list to whoever reads events.
-    function _show(uint256 gameId, GameState storage game, bytes32[] calldata digests) private {
-        game.posted = _hash(digests);
-        emit DigestsPosted(gameId, digests);
+    function _show(uint256 gameId, GameState storage game, bytes32[] calldata digests) private returns (bytes32 list) {
+        list = _hash(digests);
+        game.posted = list;
+        emit DigestsPosted(gameId, list, digests);
     }
 
     // --- one node: NODE, ROOT
@@ -151,7 +164,7 @@ abstract contract GameDescent is GameTurns {
         _checkPosted(_hash(digests), game.posted);
         _checkIndex(index, digests.length);
         game.index += uint64(index);
-        (game.disputed, game.posted) = (digests[index], 0);
+        game.disputed = digests[index];
         Stage stage = game.stage;
         if (game.level == 0) stage = stage == Stage.TENSOR ? Stage.LEAF : Stage.SLOT;
         _next(gameId, game, stage);
@@ -184,7 +197,7 @@ abstract contract GameDescent is GameTurns {
         _checkPosted(_hash(listRoots), game.posted);
         _checkIndex(index, listRoots.length);
         uint32 count = _programOf(game).outputs[index];
-        (game.listIndex, game.disputed, game.posted) = (uint32(index), listRoots[index], 0);
+        (game.listIndex, game.disputed) = (uint32(index), listRoots[index]);
         (game.count, game.level, game.index, game.whole) = (count, uint8(Merkle.height(count)), 0, true);
         _next(gameId, game, Stage.LIST);
     }

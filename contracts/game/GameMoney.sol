@@ -51,6 +51,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     mapping(uint256 gameId => GameState) internal _games;
     mapping(bytes32 root => Programs.Info) internal _programs;
     mapping(bytes32 commitment => Bound) public boundChallenge;
+    mapping(bytes32 position => bytes32) public listAt;
     mapping(bytes32 account => uint256) private _advanced;
     mapping(bytes32 lockId => uint256) private _epochs;
 
@@ -193,9 +194,29 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
 
     // --- clocks
 
-    /// @dev The clock of the side to move starts.
+    /// @dev The position that a list is posted at; the claim's id does not bind the program of an attestation.
+    function _position(GameState storage game) internal view returns (bytes32) {
+        return keccak256(
+            abi.encode(game.claimId, game.program, game.stage, game.step, game.lo, game.hi, game.agreed, game.disputed)
+        );
+    }
+
+    /// @dev A list posted at the same position of another game counts as posted in this one.
+    function _reuse(uint256 gameId, GameState storage game, bytes32 list) internal {
+        game.posted = list;
+        emit DigestsReused(gameId, list);
+    }
+
+    /// @dev The clock of the side to move starts: the challenger's where the list that the defender would post is known.
     function _startTurn(uint256 gameId, GameState storage game) internal {
         (Stage stage, Side turn) = (game.stage, game.turn);
+        if (turn == Side.DEFENDER && (stage == Stage.STEPS || stage == Stage.NODES)) {
+            bytes32 list = listAt[_position(game)];
+            if (list != 0) {
+                _reuse(gameId, game, list);
+                game.turn = turn = Side.CHALLENGER;
+            }
+        }
         uint64 left = turn == Side.DEFENDER ? game.defenderBudget : game.challengerBudget;
         uint64 deadline = uint64(block.timestamp) + left + _extension(stage, turn);
         (game.turnStarted, game.deadline) = (uint64(block.timestamp), deadline);
@@ -206,11 +227,11 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     function _stopTurn(GameState storage game) internal {
         uint64 started = game.turnStarted;
         // Whoever deferred may move within the hour, before its clock runs on.
-        uint64 used = block.timestamp > started ? uint64(block.timestamp) - started : 0;
-        uint64 free = _extension(game.stage, game.turn);
-        if (used <= free) return;
-        if (game.turn == Side.DEFENDER) game.defenderBudget -= used - free;
-        else game.challengerBudget -= used - free;
+        uint64 free = started + _extension(game.stage, game.turn);
+        if (block.timestamp <= free) return;
+        uint64 used = uint64(block.timestamp) - free;
+        if (game.turn == Side.DEFENDER) game.defenderBudget -= used;
+        else game.challengerBudget -= used;
     }
 
     function _extension(Stage stage, Side side) private view returns (uint64) {

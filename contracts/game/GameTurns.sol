@@ -51,14 +51,11 @@ abstract contract GameTurns is GameMoney {
         Side side = _games[gameId].turn;
         GameState storage game = _due(gameId, side, RUNNING);
         if (block.basefee <= _feeCap) revert FeeNotAboveCap(block.basefee, _feeCap);
-        uint256 left =
-            GameBounds.DEFERRALS - (side == Side.DEFENDER ? game.defenderDeferrals : game.challengerDeferrals);
-        if (left == 0) revert NoDeferralLeft(gameId, msg.sender);
-        if (side == Side.DEFENDER) ++game.defenderDeferrals;
-        else ++game.challengerDeferrals;
+        uint256 taken = side == Side.DEFENDER ? game.defenderDeferrals++ : game.challengerDeferrals++;
+        if (taken == GameBounds.DEFERRALS) revert NoDeferralLeft(gameId, msg.sender);
         game.turnStarted += GameBounds.DEFERRAL;
         game.deadline += GameBounds.DEFERRAL;
-        emit Deferred(gameId, msg.sender, left - 1);
+        emit Deferred(gameId, msg.sender, GameBounds.DEFERRALS - 1 - taken);
         emit Moved(gameId, msg.sender, game.stage, side, game.deadline);
     }
 

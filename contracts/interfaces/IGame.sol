@@ -124,8 +124,10 @@ interface IGame {
     event Moved(uint256 indexed gameId, address indexed mover, Stage stage, Side turn, uint64 deadline);
     /// @notice The side to move took an hour more because of the base fee; `left` times more it may.
     event Deferred(uint256 indexed gameId, address indexed mover, uint256 left);
-    /// @notice What the defender's move showed: the challenger gives it again when it points into it.
-    event DigestsPosted(uint256 indexed gameId, bytes32[] digests);
+    /// @notice What the defender's move showed: the challenger gives it again when it points into it. `list` = K(digests).
+    event DigestsPosted(uint256 indexed gameId, bytes32 indexed list, bytes32[] digests);
+    /// @notice A list that the claimant posted at the same position of another game counts as posted in this one.
+    event DigestsReused(uint256 indexed gameId, bytes32 indexed list);
     event LeafPosted(uint256 indexed gameId, bytes leaf);
     event PartsPosted(uint256 indexed gameId, int256[] parts);
     event Verdict(
@@ -156,7 +158,8 @@ interface IGame {
     /// @notice Opens a game as a party for whom IClaims.mayChallengeDirectly holds.
     function challenge(ClaimRef calldata ref) external returns (uint256 gameId);
 
-    /// @notice STEPS, NODES: the digests at min(arity, hi - lo) positions of (lo, hi], the last equal to the disputed one.
+    /// @notice STEPS, NODES: the digests at min(arity, hi - lo) positions of (lo, hi], the last equal to the disputed one; where the claimant's
+    /// list is known already, the same ones or none. A game that comes to a position whose list is known does not wait for this move.
     function postDigests(uint256 gameId, bytes32[] calldata digests) external;
 
     /// @notice STEPS, NODES: names the first digest that is wrong; the one before it is thereby agreed.
@@ -218,6 +221,9 @@ interface IGame {
 
     /// @notice Everything about a game; stage NONE when there is none of this number.
     function gameOf(uint256 gameId) external view returns (GameState memory);
+
+    /// @notice K(list) of what was posted at a position = K(claim id, program, stage, step, lo, hi, agreed, disputed); zero if nothing was.
+    function listAt(bytes32 position) external view returns (bytes32);
 
     /// @notice Number of games so far; they are numbered from 1.
     function games() external view returns (uint256);

@@ -14,9 +14,11 @@ from assay.ledger.deploy import create_address
 from assay.protocol.charter import Clocks, Modules, ProgramRef, modules_tuple
 from assay.protocol.claims import ClaimRef
 from assay.protocol.game_book import ClaimView, GameBook
+from assay.protocol.game_descent import position_key
 from assay.protocol.game_errors import GameError
-from assay.protocol.game_moves import AnyMove
+from assay.protocol.game_moves import AnyMove, PostDigests
 from assay.protocol.game_state import GameConfig, GameState
+from assay.protocol.game_table import POSTINGS, Side, Turn
 from assay.protocol.openings import Opening
 from assay.protocol.program import Program
 from assay.protocol.types import Address, Digest
@@ -48,8 +50,14 @@ class ChainGames:
     """One run with the real charter, vault, arbiter, leaves and game, and a book in which tests write claims."""
 
     def __init__(
-        self, program: Program, settings: GameConfig, on: Chain | NodeChain | None = None, steps: int = 64
+        self,
+        program: Program,
+        settings: GameConfig,
+        on: Chain | NodeChain | None = None,
+        steps: int = 64,
+        other: Program | None = None,
     ) -> None:
+        """`other`: a second program of the run."""
         self.chain = chain = on or Chain(timestamp=START)
         self.block, self.now, self.base_fee = 1, 0, 0
         first = chain.nonce() if isinstance(chain, NodeChain) else 0
@@ -60,8 +68,8 @@ class ChainGames:
         # Charter, vault, book and game know each other from the addresses that they will have.
         nonce = first + len(leaves) + 2
         at = [create_address(Address(sender), nonce + i) for i in range(4)]
-        other = Address(bytes(19) + b"\x01")
-        modules = Modules(at[1], at[2], at[2], at[2], other, at[3], other, other, other)
+        none = Address(bytes(19) + b"\x01")
+        modules = Modules(at[1], at[2], at[2], at[2], none, at[3], none, none, none)
         clocks, delay = settings.clocks, settings.chain.inclusion_delay
         token = Address(bytes.fromhex(self.token.address[2:]))
         money = economics(
@@ -70,7 +78,7 @@ class ChainGames:
         base = charter(token=token, economics=money, step=ProgramRef.of(program))
         terms = replace(
             base,
-            update=ProgramRef.of(program),
+            update=ProgramRef.of(other or program),
             outer=ProgramRef.of(program),
             training=replace(base.training, steps_per_interval=steps),
             # Rounds long enough for any clock: it is the game that refuses too long ones.
@@ -296,9 +304,13 @@ class TwinBook(GameBook):
 
     def move(self, game_id: int, mover: Address, move: AnyMove, now: int) -> GameState:
         args = (game_id, *arguments(move))
-        return self._both(
+        before = self.games[game_id].state if game_id in self.games else None
+        after: GameState = self._both(
             mover, now, move.kind.function, args, lambda: super(TwinBook, self).move(game_id, mover, move, now), game_id
         )
+        if isinstance(move, PostDigests) and before is not None:
+            assert self.twin.games.view("listAt", position_key(before)) == after.posted
+        return after
 
     def defer(self, game_id: int, mover: Address, now: int, base_fee: int) -> GameState:
         model = partial(super().defer, game_id, mover, now, base_fee)
@@ -335,7 +347,18 @@ class TwinBook(GameBook):
         if game_id or (function in ("challenge", "revealChallenge") and result):
             compare(self, game_id or result)
             self._compare_events(game_id or result)
+            if function != "defer":
+                self._compare_lists(self.games[game_id or result].state)
         return result
+
+    def _compare_lists(self, state: GameState) -> None:
+        """A list that is to be pointed into at STEPS or NODES was told of in the call, whoever posted it and where."""
+        games = self.twin.games
+        told = [e["list"] for name in ("DigestsPosted", "DigestsReused") for e in games.events(name)]
+        if Turn(state.stage, Side.DEFENDER) in POSTINGS:
+            assert told == ([state.posted] if state.turn is Side.CHALLENGER else [])
+        if state.turn is Side.DEFENDER and not state.is_over:
+            assert not games.events("DigestsReused")
 
     def _compare_events(self, game_id: int) -> None:
         """The event of the next turn, and that of a verdict, say what the model says."""
