@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from functools import cache, cached_property
 from math import prod
 from pathlib import Path
@@ -37,7 +38,7 @@ UNIT = "dot"
 OUTSIDE = -(1 << 63)
 """In a table: the index lies outside the bounds and reads the fill."""
 
-_PANEL, _RED_BLOCK = 16, 64
+_PANEL, _RED_BLOCK = 16, 32
 """Rows, and terms, that the kernels look at together; equal to `dot.h`."""
 
 _ONE_THREAD = 1 << 19
@@ -80,24 +81,32 @@ class _Plan(ctypes.Structure):
         ("c_row", _pointer),
         ("c_column", _pointer),
         ("c_kind", _pointer),
-        ("tiles", _integer),
+        ("way", _integer),
     )
 
 
-class Kernels:
-    """The kernels for one instruction set. tiles: whether AMX is used where it is there and fits."""
+class Way(IntEnum):
+    """How digits are multiplied: pairs of i16, fours of i8, matrix tiles of i8; equal to `dot.h`."""
 
-    def __init__(self, handle: ctypes.CDLL, level: str, *, tiles: bool) -> None:
-        self.level = level
-        self.tiles = tiles
+    PAIRS = 0
+    BYTES = 1
+    TILES = 2
+
+
+class Kernels:
+    """The kernels for one instruction set. tiles: whether AMX is used where it fits; pairs: nothing but pairs is."""
+
+    def __init__(self, handle: ctypes.CDLL, level: str, *, tiles: bool, pairs: bool = False) -> None:
+        self.level, self.tiles, self.pairs = level, tiles, pairs
         self._handle = handle
         self.run = handle.assay_dot
         self.run.argtypes, self.run.restype = [_pointer] * 7 + [_integer], _integer
         self.prepare = handle.assay_dot_prepare
         self.prepare.argtypes, self.prepare.restype = [_pointer], None
-        self.refuses, self.fits_tiles = handle.assay_dot_refuses, handle.assay_dot_fits_tiles
-        for function in (self.refuses, self.fits_tiles):
-            function.argtypes, function.restype = [_integer] * 3, _integer
+        self.refuses = handle.assay_dot_refuses
+        self.refuses.argtypes, self.refuses.restype = [_integer] * 3, _integer
+        self._fastest = handle.assay_dot_way
+        self._fastest.argtypes, self._fastest.restype = [_integer] * 4, _integer
         runtime = Path(torch.__file__).parent / "lib" / "libgomp.so.1"
         if runtime.exists():
             handle.assay_set_team.argtypes, handle.assay_set_team.restype = [_pointer], None
@@ -105,16 +114,18 @@ class Kernels:
 
     def route(self, pa: int, pb: int, terms: int) -> str:
         """The name of the product for these precisions: how many products of digits, and what instructions."""
-        if self._on_tiles(pa, pb, terms):
-            return f"int8x{_bytes(pa) * _bytes(pb)}/amx"
+        way = self.way(pa, pb, terms)
+        if way is not Way.PAIRS:
+            return f"int8x{_bytes(pa) * _bytes(pb)}/{'amx' if way is Way.TILES else self.level}"
         return f"int16x{_words(pa) * _words(pb)}/{self.level}"
 
-    def on_pairs(self) -> Kernels:
-        """The same without AMX."""
-        return Kernels(self._handle, self.level, tiles=False)
+    def on(self, route: str) -> Kernels:
+        """The same where products of all sizes that fit it take a route, the others pairs of i16."""
+        return Kernels(self._handle, self.level, tiles=route.endswith("amx"), pairs=route.startswith("int16"))
 
-    def _on_tiles(self, pa: int, pb: int, terms: int) -> bool:
-        return self.tiles and bool(self.fits_tiles(pa, pb, terms))
+    def way(self, pa: int, pb: int, terms: int) -> Way:
+        """How digits of these precisions are multiplied."""
+        return Way.PAIRS if self.pairs else Way(self._fastest(pa, pb, terms, self.tiles))
 
 
 def _bytes(p: int) -> int:
@@ -189,7 +200,7 @@ class NativeDot:
             self._side(program, b, eb, pb, (batch, columns), node),
             *(self._keep(_table(out, dims, g)) for g in (batch, rows, columns)),
             self._keep(torch.zeros(-(-self._sizes[2] // _PANEL), dtype=torch.uint8)),
-            found._on_tiles(pa, pb, prod(red)),
+            found.way(pa, pb, prod(red)),
         )
         self._address = ctypes.addressof(self._plan)
         found.prepare(self._address)
@@ -336,7 +347,7 @@ def native_dot(found: Kernels, program: Program, node: Dot, groups: Sequence[Seq
 def failure(found: Kernels, pa: int, pb: int, route: str) -> str:
     """What this product gets wrong on this machine; empty when it passes its self-test."""
     limit = (1 << 52) >> (pa + pb - 2)
-    found = found if route.endswith("amx") else found.on_pairs()
+    found = found.on(route)
     for name, operands in native_selftest.cases(pa, pb, limit):
         shape = (*operands[0].shape[:2], operands[2].shape[1], operands[0].shape[2])
         program, node = native_selftest.matrix_program(shape, pa, pb)

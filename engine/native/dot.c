@@ -8,6 +8,7 @@
 
 #include "dot.h"
 #include "dot_amx.h"
+#include "dot_bytes.h"
 #include "dot_finish.h"
 #include "dot_kernel.h"
 #include "dot_pack.h"
@@ -38,11 +39,11 @@ EXPORT int64_t assay_dot_refuses(int64_t pa, int64_t pb, int64_t k) {
 
 #define TOO_FEW 32 /* terms fill half a tile at most, and pairs are faster (measured) */
 
-/* Whether these sizes can run on matrix tiles (AMX), and the machine has them. */
-EXPORT int64_t assay_dot_fits_tiles(int64_t pa, int64_t pb, int64_t k) {
-  if (!amx_available() || k <= TOO_FEW || k > AMX_TERMS || pa > 23 || pb > 23) return 0;
-  int a = byte_digits(pa), b = byte_digits(pb);
-  return a + b <= 5 && (a == 1) == (b == 1);
+/* How digits of these sizes are multiplied fastest here. amx: whether matrix tiles may be used, should the machine have them. */
+EXPORT int64_t assay_dot_way(int64_t pa, int64_t pb, int64_t k, int64_t amx) {
+  int a = byte_digits(pa), b = byte_digits(pb), fits = a + b <= 5 && (a == 1) == (b == 1) && pa <= 23 && pb <= 23;
+  if (amx && fits && k > TOO_FEW && k <= AMX_TERMS && amx_available()) return TILES;
+  return HAS_BYTES && a + b == 2 && k <= BYTES_TERMS ? BYTES : PAIRS;
 }
 
 static uint8_t kind_of(const int64_t *t, int64_t count) {
@@ -100,8 +101,8 @@ static void pack(const job *j, int is_b, int64_t batch, int64_t panel, int64_t p
       packed t = panel_of(to, i, bytes);
       int64_t first = (panel + i) * PANEL, rows = all - first < PANEL ? all - first : PANEL;
       if (k0 == 0) make_scales(s, is_b ? j->eb : j->ea, batch, first, rows, t.by, t.up), *t.square = 0.0f;
-      if (p->tiles)
-        pack_tiles(s, d.count, is_b, x, batch, first, rows, p->k, k0, end, (int8_t *)t.data, t.by);
+      if (p->way != PAIRS)
+        pack_tiles(s, d.count, is_b, p->way == BYTES && !is_b ? BYTES_FLIP : 0, x, batch, first, rows, p->k, k0, end, (int8_t *)t.data, t.by);
       else
         pack_pairs(s, d, x, batch, first, rows, p->k, k0, end, (int16_t *)t.data, t.by, j->by_norm ? t.square : NULL);
     }
@@ -218,6 +219,33 @@ static void multiply_pairs(const job *j, int64_t batch, int64_t panel, int64_t p
   }
 }
 
+/* The same by fours of bytes, with one digit of either operand. */
+static void multiply_bytes(const job *j, int64_t batch, int64_t panel, int64_t panels, packed a, packed b, int32_t *sums) {
+  const dot_plan *p = j->plan;
+  int64_t fours = ceil_div(p->k, 4), most = BLOCK_TILES * 16;
+  int32_t start[TILE_COLUMNS] __attribute__((aligned(64)));
+  for (int64_t n = 0; n < j->panels_n; n += 2) {
+    int64_t column = n * PANEL, columns = p->n - column < TILE_COLUMNS ? p->n - column : TILE_COLUMNS;
+    const int8_t *pb = (const int8_t *)(b.data + n * j->bytes_b);
+    int wide = columns > PANEL ? 2 : 1;
+    for (int v = 0; v < wide; v++) byte_starts(pb + v * j->bytes_b, fours, start + v * PANEL);
+    for (int64_t done = 0; done < fours; done += most) {
+      int64_t count = fours - done < most ? fours - done : most;
+      for (int64_t h = 0; h < 2 * panels; h++) {
+        int64_t row = (panel * 2 + h) * TILE_ROWS, rows = p->m - row < TILE_ROWS ? p->m - row : TILE_ROWS;
+        if (rows <= 0) break;
+        const int8_t *pa = (const int8_t *)(a.data + h / 2 * j->bytes_a) + h % 2 * TILE_ROWS * 64 + done * 64;
+        int32_t *s = sums + h * TILE;
+        int last = done + count == fours;
+        if (last) fetch_places(j, batch, row, column, columns);
+        multiply_fours(pa, pb + done * 64, j->bytes_b, count, wide, done ? NULL : start, s);
+        term t = {s, 1.0};
+        if (last) finish_tile(j, batch, row, rows, column, columns, &t, 1, TILE_COLUMNS, a.up + h * TILE_ROWS, b.up + column);
+      }
+    }
+  }
+}
+
 static void multiply_block(job *j, int64_t batch, int64_t block, packed b) {
   int64_t panel = block * j->panels_block;
   int64_t panels = j->panels_m - panel < j->panels_block ? j->panels_m - panel : j->panels_block;
@@ -229,8 +257,10 @@ static void multiply_block(job *j, int64_t batch, int64_t block, packed b) {
   }
   packed a = panels_at(memory + tile_sums, j->panels_block, j->bytes_a);
   pack(j, 0, batch, panel, panels, a);
-  if (j->plan->tiles)
+  if (j->plan->way == TILES)
     multiply_tiles(j, batch, panel, panels, a, b);
+  else if (j->plan->way == BYTES)
+    multiply_bytes(j, batch, panel, panels, a, b, (int32_t *)memory);
   else
     multiply_pairs(j, batch, panel, panels, a, b, (int32_t *)memory);
 }
@@ -241,12 +271,12 @@ static void multiply_block(job *j, int64_t batch, int64_t block, packed b) {
 static unsigned begin(const job *j) {
   unsigned before = _mm_getcsr();
   _mm_setcsr(CLEAN);
-  if (j->plan->tiles) amx_begin();
+  if (j->plan->way == TILES) amx_begin();
   return before;
 }
 
 static void end(const job *j, unsigned before) {
-  if (j->plan->tiles) amx_end();
+  if (j->plan->way == TILES) amx_end();
   _mm_setcsr(before);
 }
 
@@ -288,7 +318,7 @@ static void one_block(void *arg, int64_t at) {
 EXPORT int64_t assay_dot(const dot_plan *p, const float *a, const int32_t *ea, const float *b, const int32_t *eb, float *out,
                          double *raw, int64_t threads) {
   job j = {.plan = p, .a = a, .b = b, .ea = ea, .eb = eb, .out = out, .raw = raw};
-  if (p->tiles) {
+  if (p->way != PAIRS) {
     j.da.count = byte_digits(p->a.precision), j.db.count = byte_digits(p->b.precision);
     j.bytes_a = ceil_div(p->k, 64) * 1024 * j.da.count, j.bytes_b = ceil_div(p->k, 64) * 1024 * j.db.count;
   } else {

@@ -13,7 +13,10 @@
 #define E_NONFINITE 129
 #define E_LOWEST -400 /* with an exponent below, every result is a zero: 2^62 2^(128-400) < 2^-150 */
 
-#define RED_BLOCK 64
+#define RED_BLOCK 32
+
+/* How digits are multiplied: pairs of i16, fours of i8 by vectors (VNNI), i8 on matrix tiles (AMX). */
+enum { PAIRS = 0, BYTES = 1, TILES = 2 };
 
 enum { GENERAL = 0, INSIDE = 1, UNIT = 3 }; /* of a block of table entries: all inside; all inside and one apart */
 
@@ -30,7 +33,7 @@ typedef struct {
   dot_side a, b;
   const int64_t *c_batch, *c_row, *c_column;
   uint8_t *c_kind; /* per PANEL of columns */
-  int64_t tiles; /* whether products run on matrix tiles */
+  int64_t way; /* PAIRS, BYTES or TILES */
 } dot_plan;
 
 typedef struct { /* digits of an operand: q = sum digit_i 2^(i shift) */

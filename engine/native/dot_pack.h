@@ -65,9 +65,16 @@ static void collect(const dot_side *s, const float *x, int64_t batch, int64_t fi
   float fill;
   uint32_t bits = (uint32_t)s->fill;
   memcpy(&fill, &bits, 4);
-  int64_t at = s->batch[batch];
+  int64_t at = s->batch[batch], last = (k0 + count - 1) / RED_BLOCK;
+  int inside = at != OUTSIDE && s->own_kind[first / PANEL] >= INSIDE;
+  for (int64_t i = k0 / RED_BLOCK; i <= last; i++) inside &= s->red_kind[i] >= INSIDE;
   for (int64_t r = 0; r < rows; r++) {
     int64_t own = s->own[first + r];
+    if (inside) {
+      const float *from = x + at + own;
+      for (int64_t k = 0; k < count; k++) buf[r * width + k] = from[s->red[k0 + k]];
+      continue;
+    }
     for (int64_t k = 0; k < count; k++) {
       int64_t red = s->red[k0 + k];
       buf[r * width + k] = at == OUTSIDE || own == OUTSIDE || red == OUTSIDE ? fill : x[at + own + red];

@@ -1,4 +1,4 @@
-/* Packing for matrix tiles: digits of i8 in base 256. */
+/* Packing for matrix tiles and for fours of bytes: digits of i8 in base 256. */
 #ifndef ASSAY_DOT_PACK_TILES_H
 #define ASSAY_DOT_PACK_TILES_H
 
@@ -11,24 +11,26 @@ static inline __m512i place(__m512i q, int i) {
   return i == 0 ? q : _mm512_srai_epi32(_mm512_add_epi32(q, _mm512_set1_epi32(i == 1 ? 128 : 32896)), (unsigned)(8 * i));
 }
 
-static inline void store_tile(__m512i *t, int turned, int8_t *to) {
+static inline void store_tile(__m512i *t, int turned, int8_t flip, int8_t *to) {
+  __m512i sign = _mm512_set1_epi8(flip);
   if (turned) transpose16(t);
 #pragma GCC unroll 16
-  for (int r = 0; r < 16; r++) _mm512_store_si512(to + 64 * r, t[r]);
+  for (int r = 0; r < 16; r++) _mm512_store_si512(to + 64 * r, _mm512_xor_si512(t[r], sign));
 }
 
 /* Digits of i8 in base 256 of the terms [k0, end), by tiles of 64: per digit [ceil(k/64)] tiles of [row][64 k], or
-   [16][row][4 k] (across). */
-static void pack_tiles(const dot_side *s, int digits, int across, const float *x, int64_t batch, int64_t first, int64_t rows,
+   [16][row][4 k] (across). flip: what all bytes are joined to by xor. */
+static void pack_tiles(const dot_side *s, int digits, int across, int8_t flip, const float *x, int64_t batch, int64_t first, int64_t rows,
                        int64_t k, int64_t k0, int64_t end, int8_t *out, const scales *f) {
   float buf[PANEL * 64] __attribute__((aligned(64)));
-  const float *row[PANEL];
+  const float *row[2][PANEL]; /* of the first and the second RED_BLOCK */
   int64_t at = s->batch[batch], plane = (k + 63) / 64 * 1024;
   int own_kind = at == OUTSIDE ? GENERAL : s->own_kind[first / PANEL];
   __m512 limit = _mm512_set1_ps(f->limit);
   for (; k0 < end; k0 += 64) {
     int64_t count = least(64, k - k0);
-    int red_kind = s->red_kind[k0 / RED_BLOCK];
+    int halves = count > RED_BLOCK ? 2 : 1;
+    int red_kind = s->red_kind[k0 / RED_BLOCK] & s->red_kind[k0 / RED_BLOCK + halves - 1];
     int8_t *to = out + k0 * PANEL;
     __m512i tile[3][16];
     int by_column = own_kind == UNIT && red_kind >= INSIDE;
@@ -53,14 +55,16 @@ static void pack_tiles(const dot_side *s, int digits, int across, const float *x
           tile[d][t] = _mm512_or_si512(even, odd);
         }
       }
-      for (int d = 0; d < digits; d++) store_tile(tile[d], !across, to + d * plane);
+      for (int d = 0; d < digits; d++) store_tile(tile[d], !across, flip, to + d * plane);
       continue;
     }
     if (red_kind == UNIT && own_kind >= INSIDE) {
-      for (int64_t r = 0; r < rows; r++) row[r] = x + at + s->own[first + r] + s->red[k0];
+      for (int h = 0; h < halves; h++)
+        for (int64_t r = 0; r < rows; r++) row[h][r] = x + at + s->own[first + r] + s->red[k0 + h * RED_BLOCK];
     } else {
       collect(s, x, batch, first, rows, k0, count, 64, buf);
-      for (int64_t r = 0; r < rows; r++) row[r] = buf + r * 64;
+      for (int h = 0; h < halves; h++)
+        for (int64_t r = 0; r < rows; r++) row[h][r] = buf + r * 64 + h * RED_BLOCK;
     }
     for (int r = 0; r < 16; r++) {
       for (int d = 0; d < digits; d++) tile[d][r] = _mm512_setzero_si512();
@@ -68,7 +72,9 @@ static void pack_tiles(const dot_side *s, int digits, int across, const float *x
       factors by = {_mm512_set1_ps(f->first[r]), _mm512_set1_ps(f->second[r]), limit, f->two};
       __m512i q[4];
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; i++) q[i] = quantize(_mm512_maskz_loadu_ps(first_lanes(count - 16 * i), row[r] + 16 * i), by);
+      for (int i = 0; i < 4; i++)
+        q[i] = i / 2 < halves ? quantize(_mm512_maskz_loadu_ps(first_lanes(count - 16 * i), row[i / 2][r] + 16 * (i % 2)), by)
+                              : _mm512_setzero_si512();
 #pragma GCC unroll 3
       for (int d = 0; d < 3; d++) {
         if (d >= digits) break;
@@ -78,15 +84,15 @@ static void pack_tiles(const dot_side *s, int digits, int across, const float *x
         tile[d][r] = _mm512_inserti32x4(wide, _mm512_cvtepi32_epi8(place(q[3], d)), 3);
       }
     }
-    for (int d = 0; d < digits; d++) store_tile(tile[d], across, to + d * plane);
+    for (int d = 0; d < digits; d++) store_tile(tile[d], across, flip, to + d * plane);
   }
 }
 
 #else
 
-static void pack_tiles(const dot_side *s, int digits, int across, const float *x, int64_t batch, int64_t first, int64_t rows,
+static void pack_tiles(const dot_side *s, int digits, int across, int8_t flip, const float *x, int64_t batch, int64_t first, int64_t rows,
                        int64_t k, int64_t k0, int64_t end, int8_t *out, const scales *f) {
-  (void)s, (void)digits, (void)across, (void)x, (void)batch, (void)first, (void)rows, (void)k, (void)k0, (void)end;
+  (void)s, (void)digits, (void)across, (void)flip, (void)x, (void)batch, (void)first, (void)rows, (void)k, (void)k0, (void)end;
   (void)out, (void)f;
 }
 

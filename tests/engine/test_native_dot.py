@@ -115,6 +115,15 @@ def test_extremes_of_all_digits_pass_the_self_test(kernels: Kernels, pa: int, pb
     assert native_dot.failure.__wrapped__(kernels, pa, pb, kernels.route(pa, pb, 1)) == ""
 
 
+@pytest.mark.skipif("avx512_vnni" not in processor_flags(), reason="no VNNI")
+def test_operands_of_one_byte_are_multiplied_as_bytes_as_far_as_32_bits_hold_their_sums():
+    kernels = kernels_of("vnni")
+    assert kernels.route(8, 8, 65_536) == "int8x1/vnni"
+    assert kernels.route(8, 8, 65_537) == kernels.route(9, 8, 64) == "int16x1/vnni"
+    assert kernels.on("int16x1/vnni").route(8, 8, 64) == "int16x1/vnni"
+    assert kernels_of("avx512").route(8, 8, 64) == "int16x1/avx512"
+
+
 @pytest.mark.parametrize("terms", [65_535, 65_536, 65_537, 131_073])
 def test_many_terms_of_one_sign_do_not_overflow(kernels: Kernels, threads: int, terms: int):
     for pa, pb, x, y in (
@@ -212,7 +221,7 @@ def random_view(rng: random.Random, over: tuple[int, ...], own: set[int]) -> tup
 def random_node(rng: random.Random) -> tuple[Program, Dot, list[Tensor]]:
     rank, inner = rng.randint(1, 4), rng.randint(1, 2)
     dims = tuple(rng.choice((1, 2, 3, 5, 16, 17, 33)) for _ in range(rank))
-    red = tuple(rng.choice((1, 2, 7, 31, 64)) for _ in range(inner))
+    red = tuple(rng.choice((1, 2, 7, 31, 32, 64, 96)) for _ in range(inner))
     over, terms = dims + red, set(range(rank, rank + inner))
     own_a = {d for d in range(rank) if rng.random() < 0.6}
     own_b = {d for d in range(rank) if d not in own_a or rng.random() < 0.3}
