@@ -64,6 +64,9 @@ _LINES: dict[tuple[str, str], Callable[[Mapping[str, Any], Who], str]] = {
     ("audit", "Attested"): lambda a, who: f"{who(a['who'])} binds its results of round {a['round']}",
     ("audit", "DrawRevealed"): lambda a, who: f"{who(a['who'])} shows its draw of round {a['round']}",
     ("outers", "OuterPosted"): lambda a, who: f"{who(a['poster'])} posts the outer step of round {a['round']}",
+    ("outers", "RescueBegan"): lambda a, who: (
+        f"an outer root of round {a['round']} lost a poster; others may stand up for it"
+    ),
     ("outers", "RootFell"): lambda a, who: f"an outer root of round {a['round']} fell",
     ("game", "GameOpened"): lambda a, who: (
         f"game {a['gameId']}: {who(a['challenger'])} challenges {_claim(a)} by {who(a['defender'])}"
