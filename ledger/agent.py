@@ -29,6 +29,7 @@ from assay.ledger.memory import Recorder
 from assay.ledger.objects import Objects
 from assay.ledger.records import RunState
 from assay.ledger.run import Run
+from assay.ledger.shelf import Shelf
 from assay.ledger.store import ArtifactStore, SlotStore
 from assay.ledger.view import Facts, Memory, View
 from assay.protocol.errors import AssayError, InvariantError, UnavailableError
@@ -88,7 +89,8 @@ class Agent(ABC):
         self.me = keys.address
         self.compute = compute
         self.facts = Facts(run.chain.chain_id, run.address, run.run_id, run.charter)
-        self.archive = Archive(self.facts, Objects(store))
+        self._shelf = Shelf(data_dir / "shelf")
+        self.archive = Archive(self.facts, Objects(store, self._shelf))
         self.recorder = Recorder(Journal(data_dir))
         self.heart = Heart(store, keys.account, run.address, self.role, clock)
         self.deadline: int | None = None
@@ -142,6 +144,7 @@ class Agent(ABC):
         if head == self._idle_at and not self._is_anything_due(head):
             self.heart.say(head.number, self._resting, self.deadline, self._doing)
             return False
+        self._turn_shelf(view.state)
         self.refresh(view)
         candidates = list(self.candidates(view))
         self._parked = {action: parked for action, parked in self._parked.items() if action in candidates}
@@ -208,6 +211,12 @@ class Agent(ABC):
     def _view(self) -> View:
         state = self._index.sync()
         return View(self.facts, self.me, state.head.timestamp, state.head.number, state, self.memory)
+
+    def _turn_shelf(self, state: RunState) -> None:
+        """Copies are kept from the round before the first unsettled one on: what can be disputed, and its start."""
+        latest = max(len(state.rounds) - 1, 0)
+        unsettled = next((record.number for record in state.rounds if not record.settled), latest)
+        self._shelf.turn(latest, max(unsettled - 1, 0))
 
     def _try(self, action: Action, view: View) -> None:
         try:

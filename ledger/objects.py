@@ -1,13 +1,15 @@
 """What a run publishes, by root: programs, tensors, lists of tensors, and which lists a state is made of.
 
 A name in the store promises a root; every read recomputes that root from the bytes, so a store or a stranger can at
-worst be useless. Sizes follow from the specs that the program declares, and bound every read before memory is taken.
-Source: docs/protocol.md, section 2; docs/adr/0007-actors.md.
+worst be useless. Even that passes those by who hold copies of their own: they work from these, and put back what is
+gone. Sizes follow from the specs that the program declares, and bound every read before memory is taken.
+Source: docs/protocol.md, section 2; docs/adr/0007-actors.md; docs/adr/0017-copies.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,9 +17,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from assay.engine.native_sha256 import tensor_root
-from assay.ledger.store import ArtifactStore, get_named
+from assay.ledger.shelf import Shelf
+from assay.ledger.store import ArtifactStore, StoreDenied, StoreUnreachable, get_named
 from assay.protocol.digests import state_digest
-from assay.protocol.errors import AssayError
+from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.program import Program
 from assay.protocol.programfile import decode_program, encode_program
 from assay.protocol.state import list_root
@@ -44,14 +47,18 @@ Tensors = tuple[bytes, ...]
 
 
 class Objects:
-    """Typed access to a run's store. Reads raise what `get_named` raises: all of it UnavailableError, never fraud."""
+    """Typed access to a run's store. Reads raise what `get_named` raises: all of it UnavailableError, never fraud.
 
-    def __init__(self, store: ArtifactStore) -> None:
+    With a shelf, a copy of everything read or published is kept there, and read when the store fails.
+    """
+
+    def __init__(self, store: ArtifactStore, shelf: Shelf | None = None) -> None:
         self.store = store
+        self.shelf = shelf
 
     def put_program(self, program: Program) -> Digest:
         """Publishes a program; returns its root."""
-        self.store.put(encode_program(program), f"programs/{program.root.hex()}")
+        self._publish(f"programs/{program.root.hex()}", encode_program(program))
         return program.root
 
     def program(self, root: Digest) -> Program:
@@ -63,13 +70,13 @@ class Objects:
             except AssayError:
                 return False
 
-        data = get_named(self.store, f"programs/{root.hex()}", MAX_PROGRAM_BYTES, fits)
+        data = self._fetch(f"programs/{root.hex()}", MAX_PROGRAM_BYTES, fits)
         return decode_program(data, MAX_PROGRAM_BYTES)
 
     def put_tensor(self, spec: TensorSpec, data: bytes) -> Digest:
         """Publishes one tensor's bytes; returns its root."""
         root = tensor_root(spec, data)
-        self.store.put(data, f"tensors/{root.hex()}")
+        self._publish(f"tensors/{root.hex()}", data)
         return root
 
     def tensor(self, root: Digest, spec: TensorSpec) -> bytes:
@@ -78,12 +85,12 @@ class Objects:
         def fits(data: bytes) -> bool:
             return len(data) == spec.nbytes and tensor_root(spec, data) == root
 
-        return get_named(self.store, f"tensors/{root.hex()}", spec.nbytes, fits)
+        return self._fetch(f"tensors/{root.hex()}", spec.nbytes, fits)
 
     def put_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
         """Publishes a list of tensors as one safetensors file; returns the list root."""
         root = root_of_list(specs, tensors)
-        self.store.put(_pack(specs, tensors), f"lists/{root.hex()}")
+        self._publish(f"lists/{root.hex()}", _pack(specs, tensors))
         return root
 
     def list(self, root: Digest, specs: Sequence[TensorSpec]) -> Tensors:
@@ -97,14 +104,14 @@ class Objects:
             tensors = _unpack(specs, data)
             return tensors is not None and root_of_list(specs, tensors) == root
 
-        found = _unpack(specs, get_named(self.store, f"lists/{root.hex()}", limit, fits))
+        found = _unpack(specs, self._fetch(f"lists/{root.hex()}", limit, fits))
         assert found is not None
         return found
 
     def put_state(self, list_roots: Sequence[Digest]) -> Digest:
         """Publishes which lists a state is made of; returns the state root."""
         root = state_digest(list_roots)
-        self.store.put(b"".join(list_roots), f"states/{root.hex()}")
+        self._publish(f"states/{root.hex()}", b"".join(list_roots))
         return root
 
     def state(self, root: Digest) -> tuple[Digest, ...]:
@@ -113,7 +120,28 @@ class Objects:
         def fits(data: bytes) -> bool:
             return len(data) % 32 == 0 and state_digest(_digests(data)) == root
 
-        return _digests(get_named(self.store, f"states/{root.hex()}", 32 * MAX_LISTS, fits))
+        return _digests(self._fetch(f"states/{root.hex()}", 32 * MAX_LISTS, fits))
+
+    def _publish(self, name: str, data: bytes) -> None:
+        if self.shelf is not None:
+            self.shelf.put(name, data)
+        self.store.put(data, name)
+
+    def _fetch(self, name: str, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes:
+        """From the store; where that fails from the shelf, and then what is gone is put back for everybody else."""
+        try:
+            data = get_named(self.store, name, max_bytes, fits)
+        except UnavailableError as error:
+            copy = None if self.shelf is None else self.shelf.get(name, max_bytes)
+            if copy is None or not fits(copy):
+                raise
+            if not isinstance(error, StoreUnreachable | StoreDenied):
+                with contextlib.suppress(UnavailableError):
+                    self.store.put(copy, name)
+            return copy
+        if self.shelf is not None:
+            self.shelf.put(name, data)
+        return data
 
 
 def root_of_list(specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:

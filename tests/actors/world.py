@@ -191,8 +191,10 @@ class World:
         self, name: str, cheat: str | Cheat | None = None, store: BlobStore | None = None, **options: Any
     ) -> Agent:
         """A solver; with a store of its own nobody finds what it publishes."""
-        where = self.store if store is None else store
-        return self.add(name, lambda k, d: SolverAgent(self.run, k, where, d, cheat=cheat, compute=COMPUTE, **options))
+        return self.add(
+            name,
+            lambda k, d: SolverAgent(self.run, k, store or self.store, d, cheat=cheat, compute=COMPUTE, **options),
+        )
 
     def verifier(self, name: str, lazy: bool = False, **options: Any) -> Agent:
         """A verifier that registers itself."""
