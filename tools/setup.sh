@@ -17,6 +17,27 @@ fi
 PYTHON="${PYTHON:-$(command -v python3.11 || command -v python3 || true)}"
 [ -n "$PYTHON" ] || die "Python 3.11 is missing: install it, or name it with 'make setup PYTHON=/path/to/python3.11'"
 
+# Node's tools and the contracts need nothing of Python's packages: they are made meanwhile, in a process group of their own.
+contracts() {
+  local js_stamp
+  js_stamp="node_modules/.assay-$(key package-lock.json)"
+  if [ ! -e "$js_stamp" ]; then
+    command -v npm >/dev/null || die "npm is missing: install Node.js 20 or newer with npm"
+    [ "$(uname -sm)" = "Linux x86_64" ] || die "the pinned anvil, forge and cast are built for Linux x86_64, this is $(uname -sm)"
+    echo "setup: installing node packages into node_modules (anvil, forge, cast, solc, OpenZeppelin)" >&2
+    npm ci --loglevel=error >&2
+    touch "$js_stamp"
+  fi
+  if [ -n "$(find contracts -name '*.sol' -print -quit)" ]; then
+    "$PYTHON" tools/forge.py build --quiet
+  fi
+}
+set -m
+contracts </dev/null &
+job=$!
+set +m
+trap 'kill -- "-$job" 2>/dev/null || true' EXIT
+
 py_stamp=".venv/.assay-$(key requirements.lock requirements-torch.in)"
 own_stamp=".venv/.own-$(key pyproject.toml)"
 if [ ! -e "$py_stamp" ]; then
@@ -45,15 +66,5 @@ fi
 # Kernels for this machine's instruction sets; without a C compiler programs run by stock torch, and it says so.
 .venv/bin/python -m assay.engine.native.build
 
-js_stamp="node_modules/.assay-$(key package-lock.json)"
-if [ ! -e "$js_stamp" ]; then
-  command -v npm >/dev/null || die "npm is missing: install Node.js 20 or newer with npm"
-  [ "$(uname -sm)" = "Linux x86_64" ] || die "the pinned anvil, forge and cast are built for Linux x86_64, this is $(uname -sm)"
-  echo "setup: installing node packages into node_modules (anvil, forge, cast, solc, OpenZeppelin)" >&2
-  npm ci --loglevel=error >&2
-  touch "$js_stamp"
-fi
-
-if [ -n "$(find contracts -name '*.sol' -print -quit)" ]; then
-  .venv/bin/python tools/forge.py build --quiet
-fi
+# Its status is the set-up's: what went wrong there has been said there.
+wait "$job"
