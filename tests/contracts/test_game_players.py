@@ -1,4 +1,4 @@
-"""Players who spoil a game, their own or another's: garbage, wrong pointings, sock puppets; contract and model at once."""
+"""Players who spoil a game, their own or another's: garbage, wrong pointings, sock puppets, on contract and model."""
 
 from __future__ import annotations
 
