@@ -7,7 +7,7 @@ digests.json and draws.json. Whoever writes another implementation runs the same
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +18,11 @@ from assay.ledger.json_input import JsonRefused, parse_json
 from assay.protocol import digests, merkle, philox, prefix, rounding, state
 from assay.protocol.builder import ProgramBuilder
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef, challenge_commitment, claim_id
+from assay.protocol.digests import ZERO
 from assay.protocol.errors import ConfigError
+from assay.protocol.game_descent import position_key
+from assay.protocol.game_state import DisputedClaim, GameState
+from assay.protocol.game_table import Side, Stage
 from assay.protocol.program import verify_descriptor
 from assay.protocol.scalar import SIGNATURES, Op, ScalarProgram, evaluate
 from assay.protocol.tensors import TensorSpec, tensor_root
@@ -259,6 +263,16 @@ def _claim_cases(document: dict[str, Any]) -> Iterator[Case]:
     a = document["attestation"]
     leaf = AttestationLeaf(_digest(a["claim_id"]), a["duty"], _digest(a["end_root"]), _digest(a["salt"]))
     yield "attestation leaf", leaf.digest.hex(), a["leaf"]
+    for p in document["position"]:
+        yield f"position at {Stage(p['stage']).name}", position_key(_standing(p)).hex(), p["key"]
+
+
+def _standing(p: dict[str, Any]) -> GameState:
+    """A game that stands at a position; what else is in it counts for nothing."""
+    none = Address(bytes(20))
+    claim = DisputedClaim(_digest(p["claim_id"]), none, ZERO, ZERO, _digest(p["program"]), 0, ZERO)
+    game = GameState(0, claim, none, Stage(p["stage"]), Side.DEFENDER, 0, 0, (0, 0), lo=p["lo"], hi=p["hi"])
+    return replace(game, step=p["step"], agreed=_digest(p["agreed"]), disputed=_digest(p["disputed"]))
 
 
 def _digest(text: str) -> Digest:

@@ -6,17 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from eth_account import Account
+from eth_utils.address import to_checksum_address
 
-from assay.bundle.document import Bundle, Reused, decode_bundle, encode_bundle, to_document
+from assay.bundle.document import Bundle, Reused, Sent, decode_bundle, encode_bundle, to_document
 from assay.bundle.errors import BundleContradiction, BundleMalformed
 from assay.bundle.export import export_bundle
 from assay.bundle.replay import verify
+from assay.bundle.signed import read_signed
 from assay.explorer.games import step_document
 from assay.explorer.lookout import Lookout
 from assay.ledger.actions import Challenge
+from assay.ledger.chain import address_of
 from assay.ledger.games import GamePlayer
 from assay.ledger.records import GameRecord
-from assay.protocol.digests import digest_list_hash
+from assay.protocol.digests import digest_list_hash, keccak
 from assay.protocol.game_moves import PostDigests
 from assay.protocol.game_state import Outcome
 from assay.protocol.game_table import Side, Stage
@@ -103,10 +107,20 @@ def check_evidence(world: World, second: GameRecord) -> None:
         (*bundle.reused, replace(one, after=len(bundle.transactions))),
         (replace(one, sent=others[0].sent), *others),
         (Reused(0, own), *others),
+        (replace(one, sent=signed_by_another(bundle, one.sent)), *others),
     ):
         with pytest.raises((BundleMalformed, BundleContradiction)):
             verify(replace(bundle, reused=tuple(reused)))
     assert sum("posted there in another game counts" in text for text in told(world, bundle)) == len(bundle.reused) - 1
+
+
+def signed_by_another(bundle: Bundle, sent: Sent) -> Sent:
+    """The same call to the same contract, by somebody who claims nothing."""
+    stranger, fees = Account.create(), {"gas": 1, "maxFeePerGas": 1, "maxPriorityFeePerGas": 1}
+    call = {"to": to_checksum_address(bundle.contracts.game), "data": "0x" + read_signed(sent.raw).data.hex()}
+    signed = stranger.sign_transaction({"chainId": bundle.chain_id, "type": 2, "nonce": 0, "value": 0, **fees, **call})
+    raw = bytes(signed.raw_transaction)
+    return replace(sent, raw=raw, hash=keccak(raw), sender=address_of(stranger))
 
 
 def told(world: World, bundle: Bundle) -> list[str]:

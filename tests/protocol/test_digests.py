@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from eth_hash.auto import keccak
 
 from assay.protocol import digests, merkle, prefix, state
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef, attestation_root, challenge_commitment, claim_id
+from assay.protocol.game_descent import position_key
+from assay.protocol.game_state import DisputedClaim, GameState
+from assay.protocol.game_table import Side, Stage
 from assay.protocol.program import verify_descriptor
 from assay.protocol.tensors import TensorSpec, tensor_root
 from assay.protocol.trace import ReferenceTrace
@@ -127,11 +131,31 @@ def compute() -> dict[str, Any]:
             "leaf": leaf.digest.hex(),
             "root_of_one": attestation_root([leaf]).hex(),
         },
+        "position": [
+            {
+                "claim_id": roots[0].hex(),
+                "program": roots[1].hex(),
+                "stage": stage,
+                "step": step,
+                "lo": 64,
+                "hi": 1 << 20,
+            }
+            | {"agreed": roots[2].hex(), "disputed": roots[3].hex(), "key": standing(stage, step).hex()}
+            for stage, step in ((Stage.STEPS, 0), (Stage.NODES, 7))
+        ],
         "kept_list": [
             {"digests": _hex(numbered(n)), "hash": digests.digest_list_hash(numbered(n)).hex()} for n in (1, 3)
         ],
         "kept_parts": [{"parts": p, "hash": digests.integer_list_hash(p).hex()} for p in ([0], [-1, 5, 1 << 61])],
     }
+
+
+def standing(stage: Stage, step: int) -> Digest:
+    """The position's key of a game that stands here."""
+    roots = numbered(5)
+    claim = DisputedClaim(roots[0], CLAIMANT, roots[4], roots[4], roots[1], 9, roots[4])
+    game = GameState(5, claim, CONTRACT, stage, Side.DEFENDER, 11, 12, (13, 14), lo=64, hi=1 << 20, step=step)
+    return position_key(replace(game, agreed=roots[2], disputed=roots[3]))
 
 
 def _hex(values: Any) -> list[str]:
@@ -182,6 +206,10 @@ def test_claim_digests_are_what_abi_encode_gives() -> None:
     leaf = AttestationLeaf(roots[0], 3, roots[1], roots[2])
     kinds = ["bytes32", "uint32", "bytes32", "bytes32", "bytes32"]
     assert leaf.digest == keccak(encode(kinds, [roots[0], 3, roots[1], bytes(32), roots[2]]))
+
+    kinds = ["bytes32", "bytes32", *["uint256"] * 4, "bytes32", "bytes32"]
+    expected = encode(kinds, [roots[0], roots[1], 2, 7, 64, 1 << 20, roots[2], roots[3]])
+    assert standing(Stage.NODES, 7) == keccak(expected)
 
     assert digests.digest_list_hash(roots) == keccak(encode(["bytes32[]"], [roots])[64:])
     assert digests.integer_list_hash([-3, 1 << 254]) == keccak(encode(["int256[]"], [[-3, 1 << 254]])[64:])
