@@ -169,3 +169,28 @@ def test_an_outer_step_lost_by_garbage_beside_a_false_one_is_upheld(stage: Stage
 
 def _two_roots(state: RunState) -> bool:
     return len(state.rounds[0].outers) == 2
+
+
+def test_a_false_root_first_claimed_from_a_false_base_is_challenged_where_it_is_claimed_from_the_true_one(
+    stage: Stage, tmp_path: Path
+) -> None:
+    world = cast(stage, tmp_path)
+    until_t7(world)
+    mallory, trudy = (world.players[name].agent for name in CROOKS)
+    inclusion, post = world.run.outers.functions.inclusionOf, world.run.outers.functions.postOuter
+    genesis = mallory.facts.genesis
+    false_lists = b"\x01" * 32, b"\x02" * 32
+    trudy.send(post(0, genesis, trudy.chain.call(inclusion(0, genesis))[1], *false_lists))
+    state = world.settle(lambda state: len(state.rounds) == 2 and state.head.timestamp >= state.rounds[1].times.t7)
+    (false_base,) = (root for root, outer in state.rounds[0].outers.items() if outer.parameters == false_lists[0])
+    true_base = mallory._view().verified_base(state.rounds[1].number)
+    false_lists = b"\x03" * 32, b"\x04" * 32
+    for liar, base in ((trudy, false_base), (mallory, true_base)):
+        liar.send(post(1, base, liar.chain.call(inclusion(1, base))[1], *false_lists))
+    state = world.settle()
+    (false_root,) = (outer for outer in state.rounds[1].outers.values() if outer.parameters == false_lists[0])
+    assert false_root.base == false_base and false_root.fallen
+    assert false_root.posters == {trudy.me: Fate.VOID, mallory.me: Fate.CONVICTED}
+    commitments = [c for record in state.rounds for c in record.commitments.values()]
+    assert len(commitments) == 3 * ROUNDS and all(c.fate is Fate.FINAL for c in commitments)
+    assert gain(world, "ada") >= ROUNDS * world.run.charter.economics.price
