@@ -1,7 +1,8 @@
 """What exactness costs: whole training steps by exact programs against stock eager f32 PyTorch, in one alternating run.
 
 The stock side is the same module with `backward()` and its own `torch.optim` optimizer. Ratios are medians over rounds
-in which each side runs once, of processor time: other work on the machine disturbs both sides alike.
+in which each side runs once. On one thread they are of processor time: other work on the machine disturbs both sides
+alike. On more they are of wall time, since threads that wait for each other spin, and an idle machine is needed.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Row:
     """One model, one tier, one executor, over eager f32.
 
     time_ratio: median of rounds. memory_ratio: growth of a process to the peak of a step, see `growth`.
-    hash_share: one state root per INTERVAL steps, as a share of their time. Times in milliseconds of processor time.
+    hash_share: one state root per INTERVAL steps, as a share of their time. Times in milliseconds, see `clock_for`.
     """
 
     model: str
@@ -139,8 +140,18 @@ def _is_eager(side: Side) -> bool:
     return side.executor in (EAGER, DETERMINISTIC)
 
 
-def alternate(sides: Sequence[Callable[[], object]], seconds: float, least: int = 5) -> list[list[float]]:
-    """Milliseconds of processor time per round and side; every round runs every side once, first warm."""
+def clock_for(threads: int) -> Callable[[], float]:
+    """What times steps, in seconds: processor time on one thread, wall time on more."""
+    return time.process_time if threads == 1 else time.perf_counter
+
+
+def alternate(
+    sides: Sequence[Callable[[], object]],
+    seconds: float,
+    least: int = 5,
+    clock: Callable[[], float] = time.process_time,
+) -> list[list[float]]:
+    """Milliseconds per round and side; every round runs every side once, first warm."""
     for side in sides:
         for _ in range(WARM):
             side()
@@ -148,9 +159,9 @@ def alternate(sides: Sequence[Callable[[], object]], seconds: float, least: int 
     while len(rounds) < least or sum(map(sum, rounds)) < seconds * 1e3:
         times = []
         for side in sides:
-            start = time.process_time()
+            start = clock()
             side()
-            times.append((time.process_time() - start) * 1e3)
+            times.append((clock() - start) * 1e3)
         rounds.append(times)
     return rounds
 
@@ -163,7 +174,8 @@ def measure(model: str, sides: Sequence[Side], *, seconds: float, threads: int, 
     """
     torch.set_num_threads(threads)
     built = [side_of(model, Side("f32", EAGER)), *(side_of(model, side) for side in sides)]
-    rounds = alternate(built, seconds)
+    clock = clock_for(threads)
+    rounds = alternate(built, seconds, clock=clock)
     floor = growth(model, Side("f32", EAGER), threads) if with_memory else None
     rows = []
     for k, side in enumerate(sides, 1):
@@ -172,7 +184,7 @@ def measure(model: str, sides: Sequence[Side], *, seconds: float, threads: int, 
         root_ms, nodes = None, None
         if isinstance(call, Exact):
             state = call.state
-            root_ms = median(r[0] for r in alternate([lambda s=state: state_io.state_root(s)], 0.0))  # type: ignore[misc]
+            root_ms = median(r[0] for r in alternate([lambda s=state: state_io.state_root(s)], 0.0, clock=clock))  # type: ignore[misc]
             nodes = len(call.program.nodes)
         grown = growth(model, side, threads) if floor else None
         rows.append(

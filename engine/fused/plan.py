@@ -21,7 +21,7 @@ from torch import Tensor
 from assay.engine.dot import NativeProduct
 from assay.engine.dtypes import TORCH
 from assay.engine.fused.groups import Group, grouped
-from assay.engine.fused.layout import CGroup, Kernels
+from assay.engine.fused.layout import CGroup, Kernels, Kind, Strategy
 from assay.engine.fused.memory import ALIGNMENT, Life, Recycled, placed
 from assay.engine.fused.nodes import Compiled, compile_node, compile_product
 from assay.engine.fused.places import overwritten
@@ -36,7 +36,10 @@ _BLOCK_BYTES = 1 << 17
 """Bytes of a group's values that one block of its rows holds."""
 
 _PARALLEL_BYTES = 1 << 18
-"""Bytes of a group's values below which waking other threads costs more than it saves."""
+"""Bytes of a group's values, and of the terms that it reduces, below which waking threads costs more than it saves."""
+
+_SHARES = 16
+"""Blocks of a group whose values are small but whose rows are long."""
 
 _LARGE_PAGE = 1 << 21
 
@@ -228,7 +231,7 @@ class Plan:
         total = sum(specs[k].nbytes for k in group.nodes)
         block = max(1, min(group.rows, _BLOCK_BYTES * group.rows // max(total, 1)))
         if total < _PARALLEL_BYTES and not own:
-            block = group.rows
+            block = -(-group.rows // _SHARES) if self._reduces_long_rows(group) else group.rows
         row_bytes = [specs[k].nbytes // group.rows for k in own]
         lives = [
             Life(k, n * block, group.nodes.index(k), self._last_in(group, k))
@@ -253,6 +256,14 @@ class Plan:
             scratch_bytes=scratch_bytes,
         )
         return _Made(made, (ops, per_row, numbers, places, sizes, *(self.compiled[k] for k in group.nodes)))
+
+    def _reduces_long_rows(self, group: Group) -> bool:
+        """Whether there is work to share out although values are small; kernels divide the terms of columns instead."""
+        ops = [self.compiled[k].op for k in group.nodes]
+        reducing = [op for op in ops if op.kind in (Kind.ROWEXP, Kind.MAX, Kind.SUM)]
+        if any(op.strategy == Strategy.BY_COLUMNS for op in reducing):
+            return False
+        return 4 * sum(op.numel * op.terms for op in reducing) >= _PARALLEL_BYTES
 
     def _last_in(self, group: Group, k: int) -> int:
         """The last place in the group that reads a value (its own when none does)."""

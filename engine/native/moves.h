@@ -3,7 +3,7 @@
 #define ASSAY_MOVES_H
 
 #include "philox.h"
-#include "rows.h"
+#include "columns.h"
 #include <stdlib.h>
 
 INLINE void move_run(char *out, const char *from, int64_t n, int64_t stride, int64_t size)
@@ -93,7 +93,7 @@ static int run_scatter(const Op *op, void **table, char *work)
                 const int32_t *x = (const int32_t *)table[v->node] + address[t];
                 if (v->mode == DIRECT) x += c;
                 else gather(tile, v, &out, 0, address[t], c, n, table[v->node]), x = tile;
-                column_totals(total + c, x, n, first + c, second + c);
+                column_totals(total + c, x, n, 1, 0, first + c, second + c);
             }
         float *o = (float *)table[op->node] + r * rest;
         for (int64_t c = 0; c < rest; c++) put_sum(o + c, total[c], e[c]);

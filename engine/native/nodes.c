@@ -23,7 +23,7 @@ static int run_op(const Op *op, int64_t lo, int64_t hi, void **table, char *work
 typedef struct {
     const Group *group;
     void **table;
-    int64_t nodes, parts;
+    int64_t nodes, parts, threads;
     atomic_int failed;
 } Job;
 
@@ -56,7 +56,9 @@ static void run_part(void *context, int64_t part)
         for (int64_t s = 0; s < g->n_scratch; s++)
             table[g->scratch_node[s]] = own + g->scratch_offset[s] - lo * g->scratch_row_bytes[s];
         for (int64_t k = 0; k < g->n_ops; k++)
-            if (!run_op(g->ops[k], lo * g->per_row[k], hi * g->per_row[k], table, memory)) job->failed = 1;
+            if (job->threads > 1 && job->parts == 1 && is_divisible(g->ops[k])) {
+                if (!reduce_divided(g->ops[k], table, job->threads)) job->failed = 1;
+            } else if (!run_op(g->ops[k], lo * g->per_row[k], hi * g->per_row[k], table, memory)) job->failed = 1;
     }
     __builtin_ia32_ldmxcsr(control);
 }
@@ -69,7 +71,7 @@ static int run_group(const Group *g, void **table, int64_t nodes, int64_t thread
         return ((Dot)(intptr_t)op->code)(op->constants, table[n[0]], table[n[1]], table[n[2]], table[n[3]], table[op->node], 0,
                                          op->by_runs ? threads : 1) == 0;
     }
-    Job job = {g, table, nodes, 1, 0};
+    Job job = {g, table, nodes, 1, threads, 0};
     int64_t blocks = (g->rows + g->block - 1) / g->block;
     if (threads > 1) job.parts = blocks < 4 * threads ? blocks : 4 * threads;
     if (job.parts < 1) job.parts = 1;

@@ -1,4 +1,4 @@
-/* Reductions: rowexp, max, sum. All are exact, so lanes, blocks and threads may take the terms in any order. */
+/* Reductions along rows: rowexp, max, sum. All are exact, so lanes, blocks and threads may take the terms in any order. */
 #ifndef ASSAY_ROWS_H
 #define ASSAY_ROWS_H
 
@@ -199,89 +199,6 @@ static void reduce_tiles(const Op *op, int64_t lo, int64_t hi, void **table, cha
         row_end(op, &row, e, out + i);
         walk_on(&o, v, space, 1);
     }
-}
-
-INLINE vi key_of(vi bits, int is_max)
-{
-    if (is_max) return order_of(bits);
-    return bits & splat_i(ABS_BITS);
-}
-
-INLINE void column_most(int32_t *most, const int32_t *x, int64_t n, int is_max)
-{
-    int64_t c = 0;
-    for (; c + LANES <= n; c += LANES) {
-        vi b = load_i(x + c);
-        store_i(most + c, vmax_i(load_i(most + c), key_of(b, is_max)));
-    }
-    if (c < n) {
-        vi b = load_part(x + c, n - c);
-        store_i(most + c, vmax_i(load_i(most + c), key_of(b, is_max)));
-    }
-}
-
-INLINE void column_totals(int64_t *total, const int32_t *x, int64_t n, const float *first, const float *second)
-{
-    for (int64_t c = 0; c < n; c += LANES) {
-        vi b = c + LANES <= n ? load_i(x + c) : load_part(x + c, n - c);
-        vi q = quantize(b, load_f(first + c), load_f(second + c));
-        vl *t = (vl *)(total + c);
-        t[0] += low_l(q), t[1] += high_l(q);
-    }
-}
-
-static void reduce_columns(const Op *op, int64_t lo, int64_t hi, void **table, char *work)
-{
-    const View *v = op->views;
-    const Space *space = &op->space;
-    int64_t outer = op->out_rank, inner = space->size[outer - 1];
-    const int32_t *x = table[v->node];
-    int32_t *out = table[op->node];
-    int32_t *e = (int32_t *)work, *most = e + WIDTH + LANES;
-    float *first = (float *)(most + WIDTH + LANES), *second = first + WIDTH + LANES;
-    int64_t *total = (int64_t *)(second + WIDTH + LANES);
-    int32_t *tile = (int32_t *)(total + WIDTH + LANES);
-    int planes = op->strategy == BY_PLANES;
-    Space out_space = *space;
-    out_space.rank = outer;
-    Walk o, k;
-    walk_start(&o, v, space, 0, outer, lo, v->offset);
-    for (int64_t i = lo; i < hi;) {
-        int64_t n = planes ? WIDTH : inner - o.index[outer - 1];
-        n = n < WIDTH ? n : WIDTH;
-        n = n < hi - i ? n : hi - i;
-        if (op->kind == SUM) {
-            load_exponents(op, i, n, table, e);
-            for (int64_t c = 0; c < n; c++) scale_of(e[c], first + c, second + c);
-            memset(total, 0, (size_t)(n + LANES) * 8);
-        } else
-            for (int64_t c = 0; c < n + LANES; c++) most[c] = op->kind == MAX ? INT32_MIN : 0;
-        walk_start(&k, v, space, outer, space->rank, 0, planes ? v->offset : o.address);
-        for (int64_t j = 0; j < op->terms; j++) {
-            const int32_t *plane = x + k.address;
-            if (planes) {
-                if (walk_inside(&k, v)) gather(tile, v, &out_space, 0, k.address, i, n, x);
-                else fill_run(tile, 0, n, v->fill, v->dtype);
-                plane = tile;
-            }
-            if (op->kind == SUM) column_totals(total, plane, n, first, second);
-            else column_most(most, plane, n, op->kind == MAX);
-            walk_on(&k, v, space, 1);
-        }
-        for (int64_t c = 0; c < n; c++) {
-            if (op->kind == SUM) put_sum((float *)out + i + c, total[c], e[c]);
-            else out[i + c] = op->kind == MAX ? bits_of_order(most[c]) : exponent_of_bits(most[c]);
-        }
-        i += n;
-        if (!planes) walk_on(&o, v, space, n);
-    }
-}
-
-static void run_reduction(const Op *op, int64_t lo, int64_t hi, void **table, char *work)
-{
-    if (op->strategy == BY_ROWS) reduce_rows(op, lo, hi, table);
-    else if (op->strategy != BY_TILES) reduce_columns(op, lo, hi, table, work);
-    else reduce_tiles(op, lo, hi, table, work);
 }
 
 #endif

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 import torch
 from typer.testing import CliRunner
 
 from assay.bench.models import MODELS, recipe_of
-from assay.bench.step import Eager, Exact, Side, alternate, growth, measure, program_of, start_of
+from assay.bench.step import Eager, Exact, Side, alternate, clock_for, growth, measure, program_of, start_of
 from assay.cli.bench import app
 from assay.protocol.errors import UsageError
 from assay.training.recipe import RecipeStep
@@ -22,6 +23,11 @@ def test_rounds_alternate_between_sides() -> None:
     rounds = alternate([lambda: calls.append("a"), lambda: calls.append("b")], seconds=0.0, least=4)
     assert len(rounds) == 4
     assert "".join(calls)[-8:] == "abababab"
+
+
+def test_waiting_counts_on_several_threads_and_not_on_one() -> None:
+    waited = [alternate([lambda: time.sleep(0.02)], 0.0, least=1, clock=clock_for(n))[0][0] for n in (1, 2)]
+    assert waited[0] < 15 < waited[1]
 
 
 def test_both_sides_train_the_same_model() -> None:

@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 import pytest
 import torch
@@ -255,3 +256,25 @@ def test_nodes_that_stay_with_stock_torch_are_named_with_the_reason():
     families = {example.program.nodes[k].family.name.lower(): reason for k, reason in fallbacks.items()}
     assert families["rank"] == "no kernel for rank"
     assert set(families) <= {"rank", "dot"}
+
+
+@pytest.mark.parametrize("level", PRESENT)
+@pytest.mark.parametrize("shape", [(5000, 14), (700, 100), (40, 1700), (1500, 2, 30), (9000, 8)], ids=str)
+def test_terms_of_few_columns_are_divided_among_threads(shape: tuple[int, ...], level: str):
+    """Edge rows across memory, repeated to 65,536 elements and more, from where on the kernels divide them."""
+    terms, *columns = shape
+    rows = edge_rows(terms, terms)
+    x = rows.repeat(-(-prod(columns) // len(rows)), 1)[-prod(columns) :].t().reshape(shape)
+    assert x.numel() >= 1 << 16
+    b = ProgramBuilder([[TensorSpec(F32, tuple(x.shape))]])
+    across = b.input(0, 0).permute(*range(1, x.ndim), 0)
+    program = b.build([reductions(b, across)])
+    stock = Executor(program, kind=Kind.STOCK).run([[x]])
+    before = torch.get_num_threads()
+    with at_level(level):
+        try:
+            for threads in (1, 2, 5):
+                torch.set_num_threads(threads)
+                assert same_lists(stock, Executor(program, kind=Kind.FUSED).run([[x]])), threads
+        finally:
+            torch.set_num_threads(before)
