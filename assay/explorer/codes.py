@@ -28,10 +28,10 @@ CONTRACT_CODES: Final[dict[str, tuple[str, str]]] = {
     "BadPossession": ("The proof of possession does not fit the public key.", "Make the key and its proof together."),
     "BaseNotFinal": ("The outer root that the work started from is not final yet.", "Try again once it is."),
     "BaseNotStanding": (
-        "The outer root named as start does not stand, or never did.",
-        "Recompute the outer step and start from a root that stands.",
+        "The outer root named as start fell and was not rescued in time, or was never posted.",
+        "Recompute the outer step and start from a root that stands or can still be rescued.",
     ),
-    "BaseNotVoid": ("The outer root it starts from has not fallen for good.", "Wait: it may be put up again."),
+    "BaseNotVoid": ("The outer root it starts from has not fallen for good.", "Wait: it may be rescued."),
     "BondTooSmall": ("The charter's verifier bond does not deter a false attestation.", "Raise it to the minimum."),
     "BookNotFound": ("Claims of this kind stand in no book.", "Name the claim's kind correctly."),
     "BountyTooSmall": (

@@ -98,7 +98,7 @@ interface IRounds is IClaims {
     /// @param roots n+1 state roots, the first equal to what `startOf` gives
     /// @param endLists list roots of the last state: parameters, optimizer, scalars
     /// @param update list root of the update
-    /// @param base standing outer root of the round before (the genesis root in round 0)
+    /// @param base outer root of the round before that stands or can still be rescued (the genesis root in round 0)
     function commit(
         uint64 round,
         uint32 seat,
