@@ -1,4 +1,7 @@
-"""A node with one run per worker; every test that asks for `strangers` gets it in its first state."""
+"""A node with one run per worker; every test that asks for `strangers` gets it in its first state.
+
+Beside it, for tests of single contracts, an EVM in this process and the leaf contracts on it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,29 @@ from collections.abc import Iterator
 
 import pytest
 
+from assay.protocol.nodes import Family
+from tests.contracts.harness import Chain, Contract
+from tests.contracts.leaf_cases import deploy_leaves
 from tests.contracts.world import World
 from tests.ledger.strangers import PEOPLE, Strangers
+
+
+@pytest.fixture(scope="module")
+def evm() -> Chain:
+    """One for every contract of a test module."""
+    return Chain()
+
+
+@pytest.fixture(scope="module")
+def leaves(evm: Chain) -> dict[Family, Contract]:
+    """The leaf contract of every family that has one."""
+    return deploy_leaves(evm)
+
+
+@pytest.fixture(scope="module")
+def leaf_harness(evm: Chain) -> Contract:
+    """What loads openings as the arbiter does, beside the leaves."""
+    return evm.deploy("LeafHarness")
 
 
 @pytest.fixture(scope="session")

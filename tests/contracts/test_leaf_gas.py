@@ -7,7 +7,6 @@ from functools import cache
 from math import prod
 from random import Random
 
-import pytest
 from eth_abi import encode
 
 from assay.protocol.encoding import encode_node
@@ -20,7 +19,6 @@ from assay.protocol.types import DType
 from assay.protocol.views import View, contiguous_strides
 from tests.contracts import snapshots
 from tests.contracts.harness import MAX_MOVE_GAS, Chain, Contract, transaction_gas
-from tests.contracts.leaf_cases import deploy_leaves
 
 DIMS, RED = (2,) * 8, (2,) * 8
 """The largest ranks; views over out+red have 16 dimensions."""
@@ -43,16 +41,6 @@ WORST: dict[Op, tuple[int, int]] = {
 
 TWO = (Op.F32_ADD, Op.F32_MUL, Op.F32_DIV)
 """Operations of two operands."""
-
-
-@pytest.fixture(scope="module")
-def chain() -> Chain:
-    return Chain()
-
-
-@pytest.fixture(scope="module")
-def leaves(chain: Chain) -> dict[Family, Contract]:
-    return deploy_leaves(chain)
 
 
 def _view(rank: int) -> View:
@@ -126,7 +114,7 @@ def _tensor(dims: tuple[int, ...]) -> TensorTree:
     return TensorTree(spec, (row * (spec.nbytes // len(row) + 1))[: spec.nbytes])
 
 
-def _element_move(chain: Chain, leaf: Contract, m: int, dims: tuple[int, ...], op: Op) -> tuple[int, int, int]:
+def _element_move(evm: Chain, leaf: Contract, m: int, dims: tuple[int, ...], op: Op) -> tuple[int, int, int]:
     """Gas of the move that decides a map element of m operands with 64 instructions, its floor, its calldata size."""
     tree = _tensor(dims)
     prefixes = PrefixTree([tree.root] * m)
@@ -137,7 +125,7 @@ def _element_move(chain: Chain, leaf: Contract, m: int, dims: tuple[int, ...], o
     index = tree.spec.locate(element)[0]
     opening = (DType.F32, dims, tree.leaf(index), tree.path(index))
     heads = [(*opening, prefixes.path(m, j)) for j in range(m)]
-    harness = chain.deploy("LeafHarness")
+    harness = evm.deploy("LeafHarness")
     done, _, _ = harness.call("element", leaf.address, node, element, heads, prefixes.roots[m], m)
     assert done
     types = ["uint256", "uint256", "bytes", "bytes", "(uint8,uint64[],bytes,bytes32[],bytes32[])[]"]
@@ -146,14 +134,14 @@ def _element_move(chain: Chain, leaf: Contract, m: int, dims: tuple[int, ...], o
 
 
 def test_the_move_that_decides_a_map_element_stays_below_a_million_gas(
-    chain: Chain, leaves: dict[Family, Contract]
+    evm: Chain, leaves: dict[Family, Contract]
 ) -> None:
     small, large, deep = (256, 128), (1 << 10, 1 << 10), (16, 4, 4, 4, 4, 4, 8, 8)
     cases = [(m, small, Op.F32_ADD) for m in range(1, 9)]
     cases += [(8, large, Op.F32_ADD), (8, large, Op.F32_SQRT), (8, deep, Op.F32_SQRT)]
     rows = {}
     for m, dims, op in cases:
-        gas, floor, size = _element_move(chain, leaves[Family.MAP], m, dims, op)
+        gas, floor, size = _element_move(evm, leaves[Family.MAP], m, dims, op)
         assert gas < MAX_MOVE_GAS
         name = f"{m} of rank {len(dims)} and {prod(dims):,} elements, 64 {op.name}"
         rows[name] = {"gas": gas, "calldata floor": floor, "calldata bytes": size}

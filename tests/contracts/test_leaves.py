@@ -7,15 +7,10 @@ from random import Random
 import pytest
 
 from assay.protocol.nodes import Family
-from tests.contracts.harness import Chain, Contract
-from tests.contracts.leaf_cases import CONTRACTS, check, deploy_leaves, draw
+from tests.contracts.harness import Contract
+from tests.contracts.leaf_cases import CONTRACTS, check, draw
 
 CASES = 200
-
-
-@pytest.fixture(scope="module")
-def leaves() -> dict[Family, Contract]:
-    return deploy_leaves(Chain())
 
 
 @pytest.mark.parametrize("family", CONTRACTS, ids=lambda f: f.name.lower())

@@ -24,8 +24,8 @@ from assay.protocol.types import DType
 from assay.protocol.words import canonical
 from assay.protocol.words import from_bytes as words_of
 from tests.contracts.captured import SUBJECTS, Noise, Watched, executor_of, subject
-from tests.contracts.harness import Chain, Contract
-from tests.contracts.leaf_cases import CONTRACTS, deploy_leaves
+from tests.contracts.harness import Contract
+from tests.contracts.leaf_cases import CONTRACTS
 from tests.contracts.leaf_openings import Opener, computed
 
 TERMS = 512
@@ -35,21 +35,6 @@ World = tuple[Contract, dict[Family, Contract]]
 """The harness that loads openings, and the leaf contracts."""
 
 KINDS = (Kind.STOCK, Kind.FUSED) if usable_natives()[0] is not None else (Kind.STOCK,)
-
-
-@pytest.fixture(scope="module")
-def chain() -> Chain:
-    return Chain()
-
-
-@pytest.fixture(scope="module")
-def harness(chain: Chain) -> Contract:
-    return chain.deploy("LeafHarness")
-
-
-@pytest.fixture(scope="module")
-def leaves(chain: Chain) -> dict[Family, Contract]:
-    return deploy_leaves(chain)
 
 
 def candidates(program: Program, family: Family) -> list[int]:
@@ -121,16 +106,16 @@ def _fuzzed(name: str, world: World, drawn: dict[str, Any], elements: int) -> No
 @pytest.mark.parametrize("name", SUBJECTS)
 @settings(max_examples=3)
 @given(drawn=st.fixed_dictionaries(DRAWN))
-def test_a_leaf_computes_what_both_executors_compute(name, harness, leaves, drawn) -> None:
-    _fuzzed(name, (harness, leaves), drawn, elements=2)
+def test_a_leaf_computes_what_both_executors_compute(name, leaf_harness, leaves, drawn) -> None:
+    _fuzzed(name, (leaf_harness, leaves), drawn, elements=2)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", SUBJECTS)
 @settings(max_examples=60)
 @given(drawn=st.fixed_dictionaries(DRAWN))
-def test_a_leaf_computes_what_both_executors_compute_at_length(name, harness, leaves, drawn) -> None:
-    _fuzzed(name, (harness, leaves), drawn, elements=4)
+def test_a_leaf_computes_what_both_executors_compute_at_length(name, leaf_harness, leaves, drawn) -> None:
+    _fuzzed(name, (leaf_harness, leaves), drawn, elements=4)
 
 
 def test_every_family_is_fuzzed_and_by_native_kernels_but_for_ranks() -> None:

@@ -13,39 +13,24 @@ import pytest
 from assay.protocol.nodes import Family
 from assay.protocol.tensors import element_word
 from tests import programs
-from tests.contracts.harness import Chain, Contract
-from tests.contracts.leaf_cases import CONTRACTS, deploy_leaves
+from tests.contracts.harness import Contract
+from tests.contracts.leaf_cases import CONTRACTS
 from tests.contracts.leaf_openings import Opener, computed
 
 ELEMENTS = 3
 TERMS = 40
 
 
-@pytest.fixture(scope="module")
-def chain() -> Chain:
-    return Chain()
-
-
-@pytest.fixture(scope="module")
-def harness(chain: Chain) -> Contract:
-    return chain.deploy("LeafHarness")
-
-
-@pytest.fixture(scope="module")
-def leaves(chain: Chain) -> dict[Family, Contract]:
-    return deploy_leaves(chain)
-
-
 @pytest.mark.parametrize("example", programs.all_examples(), ids=lambda e: e.name)
 def test_leaves_give_the_bytes_of_the_reference(
-    example: programs.Example, harness: Contract, leaves: dict[Family, Contract]
+    example: programs.Example, leaf_harness: Contract, leaves: dict[Family, Contract]
 ) -> None:
     trace, rng = example.trace(), Random(example.name)
     compared: set[Family] = set()
     for k, node in enumerate(example.program.nodes):
         if node.family not in CONTRACTS:
             continue
-        opener = Opener(trace, k, harness)
+        opener = Opener(trace, k, leaf_harness)
         for element in rng.sample(range(node.spec.numel), min(ELEMENTS, node.spec.numel)):
             word = computed(leaves[node.family], opener, example.program.descriptors[k], element, TERMS)
             if word is None:

@@ -8,16 +8,11 @@ import pytest
 
 from assay.protocol.encoding import MalformedError, decode_node
 from assay.protocol.nodes import Family
-from tests.contracts.harness import MAX_MOVE_GAS, Chain, Contract
-from tests.contracts.leaf_cases import CONTRACTS, deploy_leaves, draw
+from tests.contracts.harness import MAX_MOVE_GAS, Contract
+from tests.contracts.leaf_cases import CONTRACTS, draw
 
 TRIES = 150
 EDGES = (0, 1, 129, (1 << 256) - 1, 1 << 255, 1 << 63, 0x7F800001, (1 << 32) - 1, 0x80000000)
-
-
-@pytest.fixture(scope="module")
-def leaves() -> dict[Family, Contract]:
-    return deploy_leaves(Chain())
 
 
 def _hostile(family: Family, rng: Random) -> bytes:
