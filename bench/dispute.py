@@ -49,20 +49,20 @@ RATES: Final = Preset("rates", layers=1, width=256, heads=4, context=128, batch=
 """Large enough that nodes, not calls, take the time."""
 
 DEAREST: Final[dict[str, tuple[int, int]]] = {
-    "challenge": (512_927, 196),
-    "postDigests": (235_857, 2_148),
-    "pointDigest": (143_280, 2_180),
-    "openNode": (297_204, 3_524),
-    "pointSubtree": (74_079, 1_412),
-    "openSubtree": (131_374, 356),
-    "openLeaf": (121_068, 1_124),
-    "pointElement": (875_367, 20_548),
-    "postParts": (215_376, 2_468),
-    "pointPart": (82_378, 2_052),
-    "proveTerm": (368_582, 4_708),
-    "proveRoot": (248_173, 900),
-    "openState": (123_061, 196),
-    "pointList": (67_407, 228),
+    "challenge": (514_399, 196),
+    "postDigests": (265_902, 2_148),
+    "pointDigest": (150_058, 2_180),
+    "openNode": (280_700, 3_524),
+    "pointSubtree": (76_335, 1_412),
+    "openSubtree": (114_848, 356),
+    "openLeaf": (121_272, 1_124),
+    "pointElement": (875_418, 20_548),
+    "postParts": (198_502, 2_468),
+    "pointPart": (84_138, 2_052),
+    "proveTerm": (368_611, 4_708),
+    "proveRoot": (248_202, 900),
+    "openState": (106_535, 196),
+    "pointList": (69_615, 228),
 }
 """Gas and calldata bytes of the dearest transaction per move that tests/contracts/test_game_gas.py measures, arity 64.
 
