@@ -22,6 +22,7 @@ from assay.protocol.game_table import POSTINGS, Side, Turn
 from assay.protocol.openings import Opening
 from assay.protocol.program import Program
 from assay.protocol.types import Address, Digest
+from tests.contracts.game_fields import same, stored
 from tests.contracts.harness import Chain, Contract, Reverted, _type, transaction_gas
 from tests.contracts.leaf_cases import CONTRACTS
 from tests.contracts.node_chain import NodeChain, NodeContract
@@ -379,42 +380,7 @@ class TwinBook(GameBook):
 def compare(book: TwinBook, game_id: int) -> None:
     """The stored game is the model's, field by field."""
     chain, model = book.twin.games.state(game_id), book.games[game_id]
-    state = model.state
-    defender_budget, challenger_budget = state.budget_left
-    defender_deferrals, challenger_deferrals = state.deferrals
-    expected = {
-        "challenger": "0x" + state.challenger.hex(),
-        "defender": "0x" + state.defender.hex(),
-        "stage": state.stage,
-        "turn": state.turn,
-        "deadline": START + state.deadline,
-        "turnStarted": START + state.turn_started,
-        "defenderBudget": defender_budget,
-        "challengerBudget": challenger_budget,
-        "defenderDeferrals": defender_deferrals,
-        "challengerDeferrals": challenger_deferrals,
-        "advanced": state.advanced,
-        "held": state.held,
-        "backing": model.backing,
-        "account": model.account,
-        "claimId": state.claim.id,
-        "lockId": state.claim.lock_id,
-        "program": state.claim.program,
-        "after_": state.after,
-        "nodeHash": state.node_hash,
-        "listIndex": state.list_index,
-        "ref": (*ref_tuple(model.ref)[:4], "0x" + model.ref.party.hex(), model.ref.outer_root),
-    }
-    for name in ("family", "whole", "step", "last", "node", "element", "lo", "hi", "index", "count", "level"):
-        expected[name] = getattr(state, name)
-    for name in ("agreed", "disputed", "posted", "before", "value", "claimed", "heads"):
-        expected[name] = getattr(state, name)
-    assert set(expected) == set(chain)
-    assert {k: _same(v) for k, v in chain.items()} == {k: _same(v) for k, v in expected.items()}
-
-
-def _same(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list | tuple) else value
+    assert {k: same(v) for k, v in chain.items()} == stored(model, ref_tuple(model.ref), START)
 
 
 @cache
