@@ -21,15 +21,30 @@ with contextlib.suppress(ValueError):  # not the main thread: then whoever start
 
 
 UNMEASURED = (
-    "tests/contracts/",
+    "tests/actors/test_all_cheats.py",
+    "tests/actors/test_cheats.py",
+    "tests/actors/test_crashes.py",
+    "tests/actors/test_dark_stores.py",
     "tests/actors/test_draw_rates.py",
     "tests/actors/test_families.py",
     "tests/actors/test_late_arrivals.py",
+    "tests/actors/test_openings.py",
+    "tests/actors/test_publication.py",
     "tests/actors/test_reorganizations.py",
+    "tests/actors/test_rescue.py",
     "tests/actors/test_two_challengers.py",
+    "tests/assay/test_demo_processes.py",
+    "tests/bench/",
+    "tests/contracts/",
+    "tests/engine/test_causality.py",
+    "tests/engine/test_gradients.py",
+    "tests/engine/test_trace.py",
     "tests/ledger/test_model_",
+    "tests/protocol/test_functions.py",
     "tests/protocol/test_game_headline.py",
+    "tests/protocol/test_game_moves.py",
     "tests/protocol/test_node_vectors.py",
+    "tests/training/test_programs.py",
 )
 """Tests that walk the same lines thousands of times, where looking on costs twice the time of the test itself. The line
 coverage of the others stands for them."""
