@@ -38,7 +38,12 @@ def descent_document(look: Lookout, game: GameRecord) -> Document:
         "x": hexed(found.claim.x),
         "y": hexed(found.claim.y),
         "own_root": None if found.own_root is None else hexed(found.own_root),
-        "opened": {"tx": hexed(found.opened.hash), "time": found.opened.time, "gas": look.gas_of(found.opened.hash)},
+        "opened": {
+            "tx": hexed(found.opened.hash),
+            "time": found.opened.time,
+            "gas": look.gas_of(found.opened.hash),
+            "says": "challenges" + (_KNOWN if found.begin.turn is Side.CHALLENGER else ""),
+        },
         "steps": [step_document(look, found, step) for step in found.steps],
         "node": None if found.node is None else node_document(found.node),
         "replay": _replay(game, found),
@@ -86,6 +91,8 @@ def step_document(look: Lookout, found: Replay, step: Step) -> Document:
     }
 
 
+_KNOWN = "; what was posted there in another game counts"
+
 _SIDES = {Side.DEFENDER: "the defender", Side.CHALLENGER: "the challenger", Side.NONE: "nobody"}
 
 
@@ -102,8 +109,7 @@ def _says(found: Replay, step: Step) -> str:
             return f"posts {_some(len(digests), what)} between {before.lo} and {before.hi}"
         case PointDigest(index=index):
             place = f"between {after.lo} and {after.hi}" if after.stage is before.stage else _where(step)
-            known = "; what was posted there in another game counts" if step.reuses else ""
-            return f"names number {index + 1} as the first wrong one: {place}{known}"
+            return f"names number {index + 1} as the first wrong one: {place}{_KNOWN if step.reuses else ''}"
         case OpenNode(digests=digests):
             return f"opens node {before.node} ({_family(found)}) with {_some(len(digests), 'digest')} of its value"
         case PointSubtree(index=index):
