@@ -45,7 +45,7 @@ contract GameHandler is Handler {
 
     mapping(uint256 id => End) private _ends;
     mapping(uint256 id => uint256) private _claimOf;
-    mapping(uint256 id => bytes32[]) private _posted;
+    mapping(bytes32 place => bytes32[]) private _lists;
     mapping(uint256 lock => uint256) public epochOf;
     mapping(uint256 lock => bool) private _fallen;
     BoundCall[] private _bound;
@@ -133,7 +133,7 @@ contract GameHandler is Handler {
         (claim, seed) = (claim % CLAIMS, seed % PEOPLE);
         bool may = !_fallen[claim % LOCKS] && vault.free(person(seed)) >= BOND;
         _call(person(seed), address(game), abi.encodeCall(IGame.challenge, (refOf(claim))), may);
-        if (may) _claimOf[game.games()] = claim;
+        if (may) _opened(claim);
     }
 
     function bind(uint256 claim, uint256 seed) external {
@@ -155,7 +155,7 @@ contract GameHandler is Handler {
         _call(b.who, address(game), data, may);
         if (!may) return;
         b.done = true;
-        if (!fallen) _claimOf[game.games()] = b.claim;
+        if (!fallen) _opened(b.claim);
     }
 
     function expire(uint256 which, uint256 seed) external {
@@ -177,13 +177,33 @@ contract GameHandler is Handler {
         _fallen[lock] = false;
     }
 
+    function _opened(uint256 claim) private {
+        _claimOf[game.games()] = claim;
+        _checkTurn(game.games());
+    }
+
     // --- moves
+
+    /// @dev Where a game stands, by these books: the claimant of a claim answers once for all games that come here.
+    function _place(uint256 id, GameState memory g) private view returns (bytes32) {
+        return keccak256(abi.encode(_claimOf[id], g.stage, g.step, g.lo, g.hi, g.agreed, g.disputed));
+    }
+
+    function _bisects(GameState memory g) private pure returns (bool) {
+        return g.stage == Stage.STEPS || g.stage == Stage.NODES;
+    }
+
+    /// @dev A game that has just come to where it stands waits for its defender exactly if nobody has been answered there.
+    function _checkTurn(uint256 id) private view {
+        GameState memory g = game.gameOf(id);
+        if (!_bisects(g)) return;
+        assertTrue(g.turn == (_lists[_place(id, g)].length == 0 ? Side.DEFENDER : Side.CHALLENGER), "whose turn");
+    }
 
     function post(uint256 seed, uint256 salt) external {
         (uint256 id, GameState memory g) = _pick(seed);
         if (id == 0) return;
-        bool bisects = g.stage == Stage.STEPS || g.stage == Stage.NODES;
-        bool may = bisects && g.turn == Side.DEFENDER && block.timestamp <= g.deadline;
+        bool may = _bisects(g) && g.turn == Side.DEFENDER && block.timestamp <= g.deadline;
         uint256 width = g.hi - g.lo;
         bytes32[] memory digests = new bytes32[](width < 4 ? width : 4);
         for (uint256 i = 0; i < digests.length; ++i) {
@@ -191,18 +211,27 @@ contract GameHandler is Handler {
         }
         bytes memory data = abi.encodeCall(IGame.postDigests, (id, digests));
         _call(g.challenger == g.defender ? address(this) : g.challenger, address(game), data, false);
-        _call(g.defender, address(game), data, may);
-        if (may) _posted[id] = digests;
+        bytes32[] storage known = _lists[_place(id, g)];
+        bytes memory short = abi.encodeCall(IGame.postDigests, (id, new bytes32[](0)));
+        if (known.length == 0) {
+            _call(g.defender, address(game), short, false);
+            _call(g.defender, address(game), data, may);
+            if (may) _lists[_place(id, g)] = digests;
+        } else {
+            bool same = keccak256(abi.encode(known)) == keccak256(abi.encode(digests));
+            _call(g.defender, address(game), data, may && same);
+            _call(g.defender, address(game), short, may && !same);
+        }
     }
 
     function point(uint256 seed, uint256 index) external {
         (uint256 id, GameState memory g) = _pick(seed);
         if (id == 0) return;
-        bool bisects = g.stage == Stage.STEPS || g.stage == Stage.NODES;
-        bool may = bisects && g.turn == Side.CHALLENGER && block.timestamp <= g.deadline;
-        bytes32[] memory digests = _posted[id];
+        bool may = _bisects(g) && g.turn == Side.CHALLENGER && block.timestamp <= g.deadline;
+        bytes32[] memory digests = _lists[_place(id, g)];
         index = digests.length == 0 ? 0 : index % digests.length;
         _call(g.challenger, address(game), abi.encodeCall(IGame.pointDigest, (id, index, digests)), may);
+        if (may) _checkTurn(id);
     }
 
     function timeout(uint256 seed, uint256 by) external {
