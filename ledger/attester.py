@@ -12,6 +12,7 @@ from typing import Any
 from assay.ledger.actions import Attest, Register, Replay, Retire, RevealDraw, RevealLeaves
 from assay.ledger.agent import RunStore
 from assay.ledger.archive import Compute
+from assay.ledger.attesting import leaves_are_stale
 from assay.ledger.bls import BlsKey
 from assay.ledger.keystore import ActorKeys
 from assay.ledger.member import Member, SecondThoughts
@@ -19,6 +20,7 @@ from assay.ledger.records import Role, RoundRecord
 from assay.ledger.run import Run
 from assay.ledger.view import Duty, Leaf, View
 from assay.protocol.claims import AttestationLeaf, attestation_root
+from assay.protocol.digests import keccak
 from assay.protocol.draws import Purpose
 from assay.protocol.errors import ConfigError
 from assay.protocol.types import Digest, Round, Wei
@@ -53,7 +55,7 @@ class AttesterAgent(Member):
         super().__init__(run, keys, store, data_dir, compute, **options)
         self.bls: BlsKey = keys.bls
         self.stake = stake
-        self._drawn_from: dict[Round, tuple[Digest, frozenset[Digest]]] = {}
+        self._drawn_from: dict[Round, Digest] = {}
 
     def refresh(self, view: View) -> None:
         """See Agent: this key's draw of the latest round, and what it draws."""
@@ -64,7 +66,7 @@ class AttesterAgent(Member):
         if record is None or me is None or seed is None:
             return
         # A reorganization of the chain draws another seed, or leaves other commitments to draw from.
-        drawn_from = seed, frozenset(c.digest for c in record.commitments.values() if c.complete)
+        drawn_from = draw_of(record, seed)
         if self._drawn_from.get(record.number) == drawn_from:
             return
         y = self.bls.sign_draw(
@@ -73,18 +75,7 @@ class AttesterAgent(Member):
         self.memory.y[record.number] = y
         self.memory.duties[record.number] = self.choose(view, record, view.drawn(record, me, y))
         self._drawn_from[record.number] = drawn_from
-        self._forget_other_leaves(view, record)
-
-    def _forget_other_leaves(self, view: View, record: RoundRecord) -> None:
-        """Leaves for another draw than the present one are made anew, unless their root is bound already."""
-        leaves = self.memory.leaves.get(record.number)
-        if leaves is None or self.me in record.attendance:
-            return
-        kept = {(leaf.leaf.claim_id, leaf.leaf.duty) for leaf in leaves}
-        duties = self.memory.duties[record.number]
-        drawn = {(duty.id, duty.number) for duty in duties}
-        answered = {(duty.id, duty.number) for duty in duties if view.result(duty) is not None}
-        if not kept <= drawn or answered - kept:
+        if leaves_are_stale(view, record, drawn_from):
             del self.memory.leaves[record.number]
 
     def seed(self, record: RoundRecord) -> Digest | None:
@@ -138,7 +129,7 @@ class AttesterAgent(Member):
                 if end is not None:
                     salt = Digest(secrets.token_bytes(32))
                     leaves.append(Leaf(duty.seat, AttestationLeaf(duty.id, duty.number, end, salt)))
-            self.recorder.leaves(action.round, tuple(leaves))
+            self.recorder.leaves(action.round, self._drawn_from[action.round], tuple(leaves))
         root = attestation_root([leaf.leaf for leaf in self.memory.leaves[action.round]])
         audit = self.target.audit.functions
         bind = audit.attest if self.attester_role is Role.VERIFIER else audit.whistle
@@ -154,3 +145,8 @@ class AttesterAgent(Member):
             (leaf.seat, leaf.leaf.duty, leaf.leaf.end_root, leaf.leaf.salt) for leaf in self.memory.leaves[action.round]
         ]
         self.send(self.target.audit.functions.revealLeaves(action.round, leaves, self.memory.y[action.round]))
+
+
+def draw_of(record: RoundRecord, seed: Digest) -> Digest:
+    """Names everything that duties are drawn from: the seed, and the commitments that are complete."""
+    return keccak(seed + b"".join(sorted(c.digest for c in record.commitments.values() if c.complete)))

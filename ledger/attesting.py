@@ -24,7 +24,7 @@ from assay.ledger.chores import challenge_once, commitment_refs, worth_challengi
 from assay.ledger.records import Role, RoundRecord
 from assay.ledger.view import View
 from assay.protocol.claims import ClaimRef
-from assay.protocol.types import Address, Seat, Wei
+from assay.protocol.types import Address, Digest, Seat, Wei
 
 LAST_MOMENT_S = 120
 """How long before its deadline a root is bound without the results that could not be computed."""
@@ -74,6 +74,20 @@ def attest(view: View, until: int) -> Iterator[Action]:
         if missing and view.now < until - LAST_MOMENT_S:
             return
     yield Attest(record.number, seed)
+
+
+def leaves_are_stale(view: View, record: RoundRecord, draw: Digest) -> bool:
+    """Were a round's leaves, not bound yet, made for another draw, or with fewer answers than there are now?
+
+    Another draw may hold the same duties and more; in the same draw, what had no answer in time stays without.
+    """
+    leaves = view.memory.leaves.get(record.number)
+    if leaves is None or view.me in record.attendance:
+        return False
+    kept = {(leaf.leaf.claim_id, leaf.leaf.duty) for leaf in leaves}
+    duties = view.memory.duties[record.number]
+    answered = {(duty.id, duty.number) for duty in duties if view.result(duty) is not None}
+    return view.memory.draws[record.number] != draw or bool(answered - kept)
 
 
 def reveal_draw(view: View, after: int, until: int) -> Iterator[Action]:

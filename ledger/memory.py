@@ -56,13 +56,13 @@ class Recorder:
         )
         self.memory.trained[round_, trained.base] = trained
 
-    def leaves(self, round_: Round, leaves: tuple[Leaf, ...]) -> None:
-        """The hidden leaves of a round, before their root is sent: lost salts could never be revealed."""
+    def leaves(self, round_: Round, draw: Digest, leaves: tuple[Leaf, ...]) -> None:
+        """The hidden leaves of a round and its draw, before their root is sent: lost salts could never be revealed."""
         fields = [
             [leaf.seat, leaf.leaf.claim_id, leaf.leaf.duty, leaf.leaf.end_root, leaf.leaf.salt] for leaf in leaves
         ]
-        self.journal.append("leaves", round=round_, leaves=fields)
-        self.memory.leaves[round_] = leaves
+        self.journal.append("leaves", round=round_, draw=draw, leaves=fields)
+        self.memory.leaves[round_], self.memory.draws[round_] = leaves, draw
 
     def bound(self, ref: ClaimRef, own_root: Digest, salt: Digest) -> None:
         """A free-lance challenge, before it is bound."""
@@ -91,6 +91,7 @@ class Recorder:
         self.memory.trained[Round(e["round"]), base] = Trained(base, roots, ends, _digest(e["update"]))
 
     def _read_leaves(self, e: Entry) -> None:
+        self.memory.draws[Round(e["round"])] = _digest(e["draw"])
         self.memory.leaves[Round(e["round"])] = tuple(
             Leaf(Seat(seat), AttestationLeaf(_digest(claim), duty, _digest(end), _digest(salt)))
             for seat, claim, duty, end, salt in e["leaves"]

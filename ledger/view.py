@@ -129,6 +129,8 @@ class Memory:
     results: dict[tuple[Digest, Digest], Digest] = field(default_factory=dict)
     """(program root, X root) to the end root that this actor computed."""
     leaves: dict[Round, tuple[Leaf, ...]] = field(default_factory=dict)
+    draws: dict[Round, Digest] = field(default_factory=dict)
+    """What the leaves of a round were drawn from: `attester.draw_of`."""
     outers: dict[Digest, OuterStep] = field(default_factory=dict)
     """X root of an outer step to where it ends."""
     trained: dict[tuple[Round, Digest], Trained] = field(default_factory=dict)

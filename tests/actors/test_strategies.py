@@ -354,6 +354,26 @@ def test_a_newcomer_takes_a_seat_and_whoever_leaves_does_not() -> None:
     assert Join() not in list(solving.candidates(view(ADA, T0, made), solving.SolverPlan()))
 
 
+def test_leaves_are_made_anew_for_another_draw_even_if_it_holds_all_that_they_answer() -> None:
+    made = state(TIMES.t2 + 1)
+    record, old, new = made.rounds[0], digest("old draw"), digest("new draw")
+    memory = drawn_memory(VERA, made)
+    seen = view(VERA, TIMES.t2 + 1, made, memory)
+    memory.draws[Round(0)] = old
+    assert not attesting.leaves_are_stale(seen, record, old)
+    # The new draw has one duty more, which has no answer yet.
+    memory.leaves[Round(0)] = memory.leaves[Round(0)][1:]
+    duty = memory.duties[Round(0)][0]
+    answer = memory.results.pop((seen.program_of(duty), duty.x))
+    assert attesting.leaves_are_stale(seen, record, new)
+    # What had no answer in time stays without, also after a restart, until there is one.
+    assert not attesting.leaves_are_stale(seen, record, old)
+    memory.results[seen.program_of(duty), duty.x] = answer
+    assert attesting.leaves_are_stale(seen, record, old)
+    record.attendance[VERA] = AttendanceRecord(Role.VERIFIER, digest("root"), None)
+    assert not attesting.leaves_are_stale(seen, record, new)
+
+
 def test_a_root_is_bound_without_what_could_not_be_computed_only_at_the_last_moment() -> None:
     made = state(TIMES.t2 + 1)
     made.rounds[0].seed = digest("seed")

@@ -55,7 +55,7 @@ def test_a_memory_is_rebuilt_from_its_journal(tmp_path: Path) -> None:
     recorder.result(digest(1), digest(2), digest(3))
     recorder.outer(digest(4), OuterStep(digest(5), digest(6)))
     recorder.trained(Round(1), Trained(digest(7), (digest(1), digest(2)), (digest(3),) * 3, digest(8)))
-    recorder.leaves(Round(2), (Leaf(Seat(4), AttestationLeaf(digest(1), 5, digest(2), digest(3))),))
+    recorder.leaves(Round(2), digest(7), (Leaf(Seat(4), AttestationLeaf(digest(1), 5, digest(2), digest(3))),))
     recorder.bound(ref, digest(1), digest(2))
     recorder.bound(ClaimRef(ClaimKind.UPDATE, Round(0)), digest(1), digest(2))
     recorder.unbound(ClaimRef(ClaimKind.UPDATE, Round(0)))
