@@ -69,9 +69,13 @@ def check_one_conviction(world: World, at: int) -> GameRecord:
     ("cheat", "at", "kind", "duty", "families"),
     [
         ("skip-steps", 0, ClaimKind.INTERVAL, 2, {Family.MAP}),
-        ("wrong-data", 0, ClaimKind.INTERVAL, 0, {Family.GATHER}),
+        pytest.param("wrong-data", 0, ClaimKind.INTERVAL, 0, {Family.GATHER}, marks=pytest.mark.long),
         ("bit-flip", 1, ClaimKind.INTERVAL, 2, {Family.MAP}),
-        ("stale-start", 1, ClaimKind.INTERVAL, 0, {Family.GATHER, Family.ROWEXP, Family.DOT, Family.MAP}),
+        pytest.param(
+            *("stale-start", 1, ClaimKind.INTERVAL, 0),
+            {Family.GATHER, Family.ROWEXP, Family.DOT, Family.MAP},
+            marks=pytest.mark.long,
+        ),
         ("copied-update", 0, ClaimKind.UPDATE, 5, {Family.MAP}),
     ],
 )

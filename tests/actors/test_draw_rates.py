@@ -37,6 +37,8 @@ from assay.protocol.draws import Purpose, coverage
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from tests.actors.world import ETHER, Stage, World, new_world, small_work, with_economics
 
+pytestmark = pytest.mark.long
+
 P = Fraction(3, 10)
 Q2 = Fraction(2, 10)
 ROUNDS = 4
@@ -100,7 +102,6 @@ def revealed(world: World, record: RoundRecord, name: str) -> set[tuple[Seat, in
     return set(record.attendance.get(world.address(name), AttendanceRecord(Role.NONE, Digest(bytes(32)))).leaves)
 
 
-@pytest.mark.long
 def test_the_chain_counts_the_stakes_that_were_put_down(played: tuple[World, dict[str, int]]) -> None:
     world, _ = played
     ask, audit = world.stage.chain.call, world.run.audit.functions
@@ -110,7 +111,6 @@ def test_the_chain_counts_the_stakes_that_were_put_down(played: tuple[World, dic
             assert ask(audit.stakeAt(bytes(world.address(name)), number)) == tokens * ETHER
 
 
-@pytest.mark.long
 def test_every_signature_is_its_keys_own_on_its_rounds_seed(played: tuple[World, dict[str, int]]) -> None:
     world, _ = played
     kinds = ["uint256", "address", "bytes32", "uint64", "uint8", "bytes32"]
@@ -128,7 +128,6 @@ def test_every_signature_is_its_keys_own_on_its_rounds_seed(played: tuple[World,
     assert len(seen) == sum(len(r.attendance) for r in world.state.rounds)
 
 
-@pytest.mark.long
 def test_a_verifiers_revealed_leaves_are_the_duties_that_the_formula_draws(
     played: tuple[World, dict[str, int]],
 ) -> None:
@@ -144,7 +143,6 @@ def test_a_verifiers_revealed_leaves_are_the_duties_that_the_formula_draws(
     assert 0 < found < places // 2
 
 
-@pytest.mark.long
 def test_the_contract_names_the_same_claims(played: tuple[World, dict[str, int]]) -> None:
     world, _ = played
     for event in world.run.audit.events.LeafRevealed.get_logs(from_block=0):
@@ -154,7 +152,6 @@ def test_the_contract_names_the_same_claims(played: tuple[World, dict[str, int]]
         assert args["agrees"]
 
 
-@pytest.mark.long
 def test_a_whistleblower_reveals_what_it_drew_of_what_is_attested(played: tuple[World, dict[str, int]]) -> None:
     world, _ = played
     for record in world.state.rounds:
@@ -162,7 +159,6 @@ def test_a_whistleblower_reveals_what_it_drew_of_what_is_attested(played: tuple[
         assert revealed(world, record, "wilma") == expected(world, record, "wilma") & attested
 
 
-@pytest.mark.long
 def test_every_round_settles_drawn_or_not_and_nobody_loses(played: tuple[World, dict[str, int]]) -> None:
     world, before = played
     state, terms = world.state, world.run.charter.economics
