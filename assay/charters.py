@@ -63,7 +63,8 @@ def windows(pace: int = 1) -> Windows:
         "draw": 10 * MINUTE,
         "whistle": pace * 20 * MINUTE,
         "reveal": 10 * MINUTE,
-        "challenge": 6 * HOUR,
+        # A challenger may have to execute an interval first.
+        "challenge": 6 * HOUR + (pace - 1) * 10 * MINUTE,
         "rescue": pace * HOUR,
         "longest_dispute": pace * DAY,
     }

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from assay.cards import MAX_NAME, MAX_NAMES, Card
 from assay.charters import INTERVALS, SHARDS, Genesis
 from assay.protocol.charter import ProgramRef
 from assay.protocol.errors import UserError
@@ -85,6 +86,7 @@ def prepare_recipe(recipe: Recipe, name: str, *, tier: str = "fixed14", inner_st
     _check(recipe, inner_steps)
     captured = capture_recipe(recipe, tier)
     origin = Origin(recipe=name, names=tuple(captured.slots[0]))
+    _check_names(origin)
     executor = Executor(captured.program)
     begin = time.perf_counter()
     executor.run(captured.state)
@@ -113,6 +115,18 @@ def _check(recipe: Recipe, inner_steps: int) -> None:
             code="BadRunRecipe",
             remedy="Give more data or a shorter window.",
         )
+
+
+def _check_names(origin: Origin) -> None:
+    """Readers refuse cards that hold more than people would write, and say so only when the run stands on chain."""
+    try:
+        Card.decode(Card(None, None, 0, origin.recipe, origin.names).encode())
+    except ValueError as error:
+        raise UserError(
+            "The run's card cannot hold the recipe's name and its parameters' names.",
+            code="BadRunRecipe",
+            remedy=f"Use at most {MAX_NAMES} printable names of at most {MAX_NAME} characters.",
+        ) from error
 
 
 def _prepared(

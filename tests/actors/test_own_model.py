@@ -11,8 +11,9 @@ from torch import nn
 from assay.cards import Card, parameter_names, read_card, read_corpus
 from assay.charters import windows
 from assay.ledger.records import Fate
+from assay.ledger.run import Run
 from assay.ledger.store import open_store
-from assay.posting import publish_card
+from assay.posting import post_run, publish_card
 from assay.preparing import pace_of, prepare_recipe
 from assay.programs.factory import load_recipe
 from assay.protocol.errors import UnavailableError, UsageError, UserError
@@ -60,14 +61,10 @@ def test_strangers_train_a_module_of_ones_own_and_a_cheater_is_convicted(stage: 
     assert all(world.wealth(name) >= before[name] for name in ("ada", "bob", "vera"))
     assert world.wealth("mallory") < before["mallory"]
 
-    files = []
-    for after in (None, 1):
-        # None names the last, so genesis is taken from the module itself.
-        weights = fetch_weights(world.run, state, world.store, after)
-        files.append(tmp_path / f"{after}.safetensors")
-        write_weights(files[-1], weights)
-        assert find_weights(world.run, state, world.store, files[-1]).root == weights.root
-    final = load_file(files[1])
+    weights, file = fetch_weights(world.run, state, world.store), tmp_path / "model.safetensors"
+    write_weights(file, weights)
+    assert find_weights(world.run, state, world.store, file).root == weights.root
+    final = load_file(file)
     start = {n: p.detach() for n, p in load_recipe(NAME).module.named_parameters()}
     assert final.keys() == start.keys()
     first, last = losses([start, final])
@@ -132,6 +129,23 @@ def test_slow_steps_lengthen_every_window_in_which_one_is_executed() -> None:
     for name in ("commit", "attest", "whistle", "longest_dispute"):
         assert getattr(longer, name) == 4 * getattr(usual, name)
     assert longer.exit > usual.exit
+
+
+@pytest.mark.parametrize("pace", [1, 4, 40, 400])
+def test_a_charter_of_any_pace_is_one_that_the_contracts_take(stage: Stage, tmp_path, pace: int) -> None:
+    prepared = prepare_recipe(recipe_of(torch.ones(64, 1)), "own", inner_steps=10)
+    seconds = pace * windows().commit / 40
+    slow = type(prepared)(*(getattr(prepared, f) for f in prepared.__slots__[:-1]), step_seconds=seconds)
+    store = open_store(tmp_path)
+    address = post_run(stage.chain, stage.sponsor, store, slow, name="slow", rounds=1, token=stage.token)
+    charter = Run(stage.chain, address).charter
+    assert charter.windows == windows(pace) and charter.clocks.replay == pace * 600
+
+
+def test_names_that_no_card_can_hold_are_refused_before_anything_is_posted() -> None:
+    with pytest.raises(UserError, match="names") as refused:
+        prepare_recipe(recipe_of(torch.ones(64, 1)), "x" * 300, inner_steps=10)
+    assert refused.value.code == "BadRunRecipe"
 
 
 @pytest.mark.parametrize(
