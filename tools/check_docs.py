@@ -6,7 +6,8 @@ protocol/errors.py, the diagram between `<!-- game-diagram -->` marks protocol/g
 `<!-- function-errors -->` marks docs/functions.json, measured on the functions' code of today, one between
 `<!-- snapshot: NAME -->` marks docs/snapshots/NAME.json; every `make` target that a document names exists, and every
 test that one names as `path::name`; the glossary is sorted and explains no word twice; every ADR starts with its number
-and states a status.
+and states a status; the pages of the protocol keep to 100 columns, number no rule twice, and every rule that a
+document, a source or a test cites is there.
 """
 
 import os
@@ -29,6 +30,10 @@ ERRORS = re.compile(r"(<!-- function-errors -->\n)(.*?)(<!-- /function-errors --
 SNAPSHOT = re.compile(r"(<!-- snapshot: (.+?) -->\n)(.*?)(<!-- /snapshot -->)", re.DOTALL)
 MAKE = re.compile(r"`make ([a-z][a-z-]*)")
 FAULTS = ROOT / "tests" / "mutants"
+RULE = re.compile(r"\b(?:AR|SM|TR|ENC|HDR|FILE|MAL|WF|EL|ST|CL|GM|OPEN|CK|RD|DR|STO)-[1-9]\d*\b")
+RULE_LINE = re.compile(rf"^- \*\*({RULE.pattern})\*\* ", re.MULTILINE)
+CITING = ("protocol", "contracts", "ledger", "engine", "assay", "tools", "tests")
+COLUMNS = 100
 TEST = re.compile(r"`([\w./-]+\.(?:py|sol))::(\w+)`")
 
 
@@ -134,6 +139,33 @@ def check_adr(path: Path, text: str) -> list[str]:
     return wrong + ([] if re.search(r"^\W*status", text, re.MULTILINE | re.IGNORECASE) else ["says no status"])
 
 
+def protocol_pages() -> list[Path]:
+    """The normative pages."""
+    return [ROOT / "docs" / "protocol.md", *sorted((ROOT / "docs" / "protocol").glob("*.md"))]
+
+
+def rules() -> list[str]:
+    """The numbers of all rules, in the order of the pages."""
+    return [number for page in protocol_pages() for number in RULE_LINE.findall(page.read_text(encoding="utf-8"))]
+
+
+def check_rules() -> list[str]:
+    """The form of the normative pages, and every citation of a rule."""
+    known = rules()
+    wrong = [f"docs/protocol: {number} is defined twice" for number in sorted(set(known)) if known.count(number) > 1]
+    for page in protocol_pages():
+        for i, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+            if len(line) > COLUMNS:
+                wrong.append(f"{page.relative_to(ROOT)}:{i}: {len(line)} columns are above {COLUMNS}")
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *CITING]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout.decode().split("\0")
+    sources = [ROOT / name for name in sorted(set(names)) if name.endswith((".py", ".sol", ".mjs", ".c", ".h"))]
+    for path in [*documents(), *(s for s in sources if s.is_file() and not s.is_symlink())]:
+        unknown = set(RULE.findall(path.read_text(encoding="utf-8"))) - set(known)
+        wrong += [f"{path.relative_to(ROOT)}: cites {number}, which no page defines" for number in sorted(unknown)]
+    return wrong
+
+
 def main(argv: list[str]) -> int:
     """Check (or with --write, renew) every document; 0 when all is in order."""
     targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -161,6 +193,9 @@ def main(argv: list[str]) -> int:
         for what in wrong:
             print(f"{path.relative_to(ROOT)}: {what}")
         count += len(wrong)
+    for what in check_rules():
+        print(what)
+        count += 1
     print(f"docs check: {count} found")
     return 1 if count else 0
 
