@@ -68,8 +68,9 @@ def copy_tree(into: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
     (into / "node_modules").symlink_to(ROOT / "node_modules")
-    if (ROOT / ".build" / "forge").is_dir():
-        shutil.copytree(ROOT / ".build" / "forge", into / ".build" / "forge")
+    for name in ("forge", "native"):
+        if (ROOT / ".build" / name).is_dir():
+            shutil.copytree(ROOT / ".build" / name, into / ".build" / name)
 
 
 def run(command: list[str], tree: Path) -> subprocess.CompletedProcess[str]:
@@ -101,6 +102,11 @@ def judge(path: Path) -> tuple[Mutant, str]:
         applied = subprocess.run(["git", "apply", path], cwd=tree, capture_output=True, text=True)
         if applied.returncode != 0:
             return mutant, "the patch no longer applies: " + applied.stderr.strip()
+        if "+++ b/engine/native/" in path.read_text(encoding="utf-8"):
+            # Objects are named after their sources: without the faulty ones, tests of kernels would be skipped.
+            built = run([sys.executable, "-m", "assay.engine.native.build"], tree)
+            if built.stderr:
+                return mutant, f"its kernels cannot be built: {built.stderr.strip()[-300:]}"
         try:
             red = run(mutant.command(), tree)
             if red.returncode == 0 and "+++ b/contracts/" in path.read_text(encoding="utf-8"):

@@ -78,10 +78,12 @@ INLINE void fill_run(void *out, int64_t at, int64_t n, int64_t fill, int64_t dty
         return;                                                                                                        \
     }
 
-/* n elements from an address on, a stride apart. */
+/* n elements from an address on, a stride apart. Of none the address may lie anywhere: well-formedness says nothing of
+ * what is not read. */
 INLINE void copy_run(void *restrict out, int64_t at, int64_t n, const void *restrict base, int64_t from, int64_t stride,
                      int64_t dtype)
 {
+    if (n <= 0) return;
     switch (dtype) {
     case F32:
     case I32: RUN(int32_t, int32_t, x)
@@ -128,8 +130,8 @@ static void gather(void *out, const View *v, const Space *space, int64_t first, 
     int is_short = last > first && space->size[last] < SHORT_RUN && !v->bounded && SIZE_OF[v->dtype] == 4;
     for (int64_t done = 0; done < count;) {
         int64_t runs = is_short && index[last] == 0 ? (count - done) / space->size[last] : 0;
-        if (runs > space->size[last - 1] - index[last - 1]) runs = space->size[last - 1] - index[last - 1];
-        if (runs > 0) {
+        if (runs > 0) { /* so there is a dimension before the last one */
+            if (runs > space->size[last - 1] - index[last - 1]) runs = space->size[last - 1] - index[last - 1];
             copy_short_runs((int32_t *)out + done, (const int32_t *)base + address, runs, v->stride[last - 1],
                             space->size[last], stride);
             done += runs * space->size[last];
