@@ -114,6 +114,22 @@ def _remove_exponent(b: ScalarBuilder, r: list[Reg]) -> Reg:
     return b.scale2(r[0], b.sub(b.i32(0), r[1]))
 
 
+def _exponent_power(b: ScalarBuilder, r: list[Reg]) -> Reg:
+    """2^(e - start - 30) where the exponent e lies in the 31 from `start` on, else 0."""
+    above = b.sub(r[0], r[1])
+    inside = b.apply(Op.BOOL_AND, b.le(b.i32(0), above), b.lt(above, b.i32(31)))
+    return b.select(inside, b.scale2(b.f32(1.0), b.sub(above, b.i32(30))), b.f32(0.0))
+
+
+def _exponent_of_powers(b: ScalarBuilder, r: list[Reg]) -> Reg:
+    """A bound on the exponents whose powers the sum adds; 129 for the window of NaN and infinity, -149 for none."""
+    total, start = r
+    bound = b.add(b.apply(Op.F32_EXPONENT, total), b.add(start, b.i32(29)))
+    finite = b.select(b.lt(bound, b.i32(128)), bound, b.i32(128))
+    found = b.select(b.lt(start, b.i32(129)), finite, b.i32(129))
+    return b.select(b.eq(total, b.f32(0.0)), b.i32(-149), found)
+
+
 EMIT: dict[str, Emit] = {
     "constant": lambda b, r: r[0],
     "copy": lambda b, r: r[0],
@@ -169,4 +185,6 @@ EMIT: dict[str, Emit] = {
     "mulhi_u32": _op(Op.I32_MULHI_U32),
     "fold_exponent": _fold_exponent,
     "remove_exponent": _remove_exponent,
+    "exponent_power": _exponent_power,
+    "exponent_of_powers": _exponent_of_powers,
 }

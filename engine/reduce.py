@@ -92,30 +92,34 @@ def total(program: Program, node: Sum, *, trusted: bool = True) -> Kernel:
 
 
 def scatter_sum(program: Program, node: ScatterSum) -> Kernel:
-    """finish of the exact sum of q_31 over those of red whose index is the first coordinate."""
+    """finish of the exact sum of q_31 over those of red whose index is the first coordinate.
+
+    Each term goes to one row of out, so that it is quantized once, by that row's exponents.
+    """
     dims, red = node.spec.dims, node.red
     over = dims + red
     inner = range(1, len(over))
     x, index, e = node.x, node.index, node.exponent
-    free = all(o.view.strides[0] == 0 and is_inside(o.view, over[: o.view.rank]) for o in (x, index, e))
+    free = all(o.view.strides[0] == 0 and is_inside(o.view, over[: o.view.rank]) for o in (x, index))
     if not free or 0 in over:
         return _scatter_by_comparison(program, node)
     read_x = reader(sub_view(x.view, inner), over[1:], program.specs[x.node])
     read_i = reader(sub_view(index.view, inner), over[1:], program.specs[index.node])
-    read_e = reader(sub_view(e.view, range(1, len(dims))), dims[1:], program.specs[e.node])
+    read_e = reader(e.view, dims, program.specs[e.node])
     rows, rest, terms = dims[0], prod(dims[1:]), prod(red)
     number = torch.float64 if terms_fit_f64(_SUM_P - 1, terms) else torch.int64
 
     def run(values: list[Tensor]) -> Tensor:
-        exponent = read_e(values[e.node]).to(torch.int32)
-        q = exponents.quantize(read_x(values[x.node]), exponent.reshape((*dims[1:], *(1,) * len(red))), _SUM_P)
-        at = read_i(values[index.node]).to(torch.int64)
+        exponent = read_e(values[e.node]).to(torch.int32).reshape(rows, rest)
+        at = read_i(values[index.node]).to(torch.int64).reshape(rest, terms).t()
         at = torch.where((at >= 0) & (at < rows), at, rows)  # what is out of range goes to a row that is dropped
+        q = exponents.quantize(
+            read_x(values[x.node]).reshape(rest, terms).t(), exponent.gather(0, at.clamp_max(rows - 1)), _SUM_P
+        )
         s = torch.zeros(rows + 1, rest, dtype=number)
-        s.scatter_add_(0, at.reshape(rest, terms).t(), q.reshape(rest, terms).t().to(number))
-        n = exponent.to(torch.int64).reshape(1, rest) - (_SUM_P - 1)
-        result = exponents.finish_nan(exponents.finish(s[:rows], n), exponent.reshape(1, rest))
-        return result.reshape(dims)
+        s.scatter_add_(0, at, q.to(number))
+        result = exponents.finish(s[:rows], exponent.to(torch.int64) - (_SUM_P - 1))
+        return exponents.finish_nan(result, exponent).reshape(dims)
 
     return run
 

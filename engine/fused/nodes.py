@@ -226,7 +226,7 @@ def _gather(program: Program, k: int, node: Gather) -> Compiled | str:
 
 
 def _scatter_sum(program: Program, k: int, node: ScatterSum) -> Compiled | str:
-    """Views over (rest of out, red), where none of the three depends on the row itself, nor the index on rest."""
+    """Views over (rest of out, red): of the three the exponents alone may depend on the row, the index not on rest."""
     dims, red = node.spec.dims, node.red
     rest = dims[1:]
     if 0 in red:
@@ -237,7 +237,8 @@ def _scatter_sum(program: Program, k: int, node: ScatterSum) -> Compiled | str:
         (node.index, node.index.view),
         (node.exponent, _over_red(node.exponent, red)),
     ):
-        if (dims[0] > 1 and view.strides[0]) or view.lo[0] > 0 or view.hi[0] < dims[0]:
+        by_row = dims[0] > 1 and view.strides[0] and operand is not node.exponent
+        if by_row or view.lo[0] > 0 or view.hi[0] < dims[0]:
             return "operands depend on the row"
         readings.append(
             _reading(program, operand, View(view.offset, view.strides[1:], view.lo[1:], view.hi[1:], view.fill))
@@ -257,7 +258,7 @@ def _scatter_sum(program: Program, k: int, node: ScatterSum) -> Compiled | str:
         node,
         space,
         [mode, Mode.STRIDED, Mode.STRIDED],
-        extra=(space.out, dims[0]),
+        extra=(space.out, dims[0], node.exponent.view.strides[0]),
         terms=node.terms,
         unit=node.spec.numel,
     )

@@ -81,7 +81,8 @@ def battery() -> tuple[Program, tuple[str, ...]]:
         ("SUM", b.sum(x, 1)),
         ("SUM of columns", b.sum(turned, 1)),
         ("GATHER", b.gather(x, index.unsqueeze(1), shape)),
-        ("SCATTER_SUM", _scattered(b, x, index)),
+        ("SCATTER_SUM", _scattered(b, x, index, b.rowexp(x, 2))),
+        ("SCATTER_SUM by row", _scattered(b, x, index, b.rowexp(x, 1).unsqueeze(1))),
         ("RANDOM", b.random(1, key, key, shape)),
         ("a window", b.map(_sum_of_two(), [x, x.slice(1, 1, COLUMNS).pad(1, 0, 1)], shape)),
     ]
@@ -120,10 +121,9 @@ def _operation(op: Op, slots: Sequence[Ref]) -> list[tuple[ScalarProgram, list[R
     return [(scalar, reads), (scalar, [*reads[:-1], single])]
 
 
-def _scattered(b: ProgramBuilder, x: Ref, index: Ref) -> Ref:
-    """Rows of x added up by their index."""
+def _scattered(b: ProgramBuilder, x: Ref, index: Ref, exponent: Ref) -> Ref:
+    """Rows of x added up by their index, under one exponent or one per row."""
     source = x.permute(1, 0).unsqueeze(0)  # [1, columns, rows]
-    exponent = b.rowexp(x, 2)
     return b.scatter_sum(source, index.unsqueeze(0).unsqueeze(0), exponent, (ROWS, COLUMNS), (ROWS,))
 
 

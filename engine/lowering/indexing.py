@@ -12,7 +12,7 @@ import torch
 from assay.engine import ops
 from assay.engine.dtypes import to_bytes
 from assay.engine.ir import Fill, Read, Tensorlike, number
-from assay.engine.lowering.reductions import check_terms
+from assay.engine.lowering.reductions import check_terms, reduce
 from assay.engine.lowering.registry import Context, Unsupported, axis, lowers
 from assay.engine.strided import Axis, Group, Strided, contiguous, full_axis, merge_axes, whole
 from assay.protocol.types import DType
@@ -161,21 +161,66 @@ def _scatter(
     groups: Sequence[Group],
     at_rest: Group | None = None,
 ) -> Strided:
-    """The scatter_sum node: out [size, rest], red the axes of `terms`; one exponent for the whole source."""
-    red = terms.axes
-    check_terms(prod(a.size for a in red))
-    everything = Read(terms.value, (*rest, *red), terms.offset, terms.fill)
-    exponent = ctx.values.add("rowexp", DType.I32, (), tuple(a.size for a in (*rest, *red)), (everything,))
-    first = full_axis(size, 0)
-    still = _still(rest)
+    """The scatter_sum node: out [size, rest], red the axes of `terms`."""
+    check_terms(prod(a.size for a in terms.axes))
+    if at_rest is not None and any(a.stride and a.size > 1 for a in at_rest):
+        exponents = _slice_exponents(ctx, terms, rest, at_rest, size)
+    else:
+        exponents, at_rest = _row_exponents(ctx, terms, rest, at, size), _still(rest)
+    return _scatter_node(ctx, terms, rest, at, exponents, groups, at_rest)
+
+
+def _scatter_node(
+    ctx: Context, terms: Strided, rest: Group, at: Strided, exponents: Read, groups: Sequence[Group], at_rest: Group
+) -> Strided:
+    """The node itself; exponents are read over out, whose first axis is that of the rows."""
+    first, red = full_axis(exponents.axes[0].size, 0), terms.axes
     read = Read(terms.value, (first, *rest, *red), terms.offset, terms.fill)
-    read_index = Read(at.value, (first, *(still if at_rest is None else at_rest), *at.axes), at.offset, at.fill)
-    read_exponent = Read(exponent, (first, *still))
-    dims = (size, *(a.size for a in rest))
-    value = ctx.values.add(
-        "scatter_sum", DType.F32, dims, tuple(a.size for a in red), (read, read_index, read_exponent)
+    read_index = Read(at.value, (first, *at_rest, *at.axes), at.offset, at.fill)
+    dims = (first.size, *(a.size for a in rest))
+    value = ctx.values.add("scatter_sum", DType.F32, dims, tuple(a.size for a in red), (read, read_index, exponents))
+    return _grouped(value, ((full_axis(first.size, 0),), *groups))
+
+
+def _slice_exponents(ctx: Context, terms: Strided, rest: Group, at_rest: Group, size: int) -> Read:
+    """One exponent per slice of rest along which the index changes: each is a scatter of its own."""
+    own = [d for d, a in enumerate(at_rest) if a.stride and a.size > 1]
+    out, red = tuple(rest[d] for d in own), (*(a for d, a in enumerate(rest) if d not in own), *terms.axes)
+    dims = tuple(a.size for a in out)
+    read = Read(terms.value, (*out, *red), terms.offset, terms.fill)
+    value = ctx.values.add("rowexp", DType.I32, dims, tuple(a.size for a in red), (read,))
+    laid = dict(zip(own, contiguous(dims), strict=True))
+    return Read(value, (full_axis(size, 0), *(laid.get(d, still) for d, still in enumerate(_still(rest)))))
+
+
+_WINDOW = 31
+"""Powers of two whose exact sum one scatter_sum holds: q_31 keeps 2^-30 .. 1."""
+
+_STARTS = (*range(-148, 129, _WINDOW), 129)
+"""The least exponent of each window; the last one is that of NaN and infinity alone."""
+
+
+def _row_exponents(ctx: Context, terms: Strided, rest: Group, at: Strided, size: int) -> Read:
+    """One exponent per row of out, at least that of each of its terms, by nodes that there are (ADR 0020).
+
+    Powers of two are added by index, window by window of exponents; where a window's sum is not zero, its own exponent
+    is a bound on the largest one: exact for one term, at most log2 of the number of terms above it.
+    """
+    red = terms.axes
+    read = Read(terms.value, (*red, *rest), terms.offset, terms.fill)
+    largest = ctx.values.add("rowexp", DType.I32, tuple(a.size for a in red), tuple(a.size for a in rest), (read,))
+    starts = ctx.values.const(DType.I32, (len(_STARTS),), to_bytes(torch.tensor(_STARTS, dtype=torch.int32)))
+    powers = ctx.strided(
+        ctx.apply("exponent_power", Strided(largest, (contiguous(largest.dims), ())), starts, dtype=DType.F32)
     )
-    return _grouped(value, ((first,), *groups))
+    column = powers.groups[1]
+    one, index = ctx.values.aligned([replace(powers, groups=powers.groups[:1]), replace(at, groups=(at.axes,))])[0]
+    zero = ctx.values.const(DType.I32, (), bytes(4)).value
+    unit = Read(zero, (full_axis(size, 0), *_still(column)))
+    sums = _scatter_node(ctx, one, column, index, unit, (column,), _still(column))
+    found = ctx.strided(ctx.apply("exponent_of_powers", sums, starts, dtype=DType.I32))
+    bound = reduce(ctx, "max", found, (1,), keepdim=False)
+    return Read(bound.value, (*bound.axes, *_still(rest)), bound.offset)
 
 
 @lowers(aten.embedding_dense_backward.default)

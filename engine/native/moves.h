@@ -47,8 +47,8 @@ static void run_gather(const Op *op, int64_t lo, int64_t hi, void **table)
 }
 
 /* Per row of out the terms whose index is that row. The space is (rest of out, terms), extra[0] dimensions of rest and
- * extra[1] rows; the index depends on the terms only. Terms are ordered by their row first, so that each is read once.
- * Returns 0 when there is no memory. */
+ * extra[1] rows, extra[2] elements from one row's exponents to the next's; the index depends on the terms only. Terms are
+ * ordered by their row first, so that each is read once. Returns 0 when there is no memory. */
 static int run_scatter(const Op *op, void **table, char *work)
 {
     const View *v = op->views, *vi_ = op->views + 1, *ve = op->views + 2;
@@ -63,8 +63,6 @@ static int run_scatter(const Op *op, void **table, char *work)
     int32_t *e = (int32_t *)(address + terms);
     float *first = (float *)(e + rest + LANES), *second = first + rest + LANES;
     int32_t *tile = (int32_t *)work;
-    gather(e, ve, &out, 0, ve->offset, 0, rest, table[ve->node]);
-    for (int64_t c = 0; c < rest; c++) scale_of(e[c], first + c, second + c);
     memset(start, 0, (size_t)(rows + 2) * 8);
     Walk k, a;
     for (int pass = 0; pass < 2; pass++) {
@@ -86,6 +84,11 @@ static int run_scatter(const Op *op, void **table, char *work)
             for (int64_t r = 2; r < rows + 2; r++) start[r] += start[r - 1];
     }
     for (int64_t r = 0; r < rows; r++) {
+        if (r == 0 || op->extra[2]) {
+            gather(e, ve, &out, 0, ve->offset + r * op->extra[2], 0, rest, table[ve->node]);
+            if (r == 0 || start[r] < start[r + 1])
+                for (int64_t c = 0; c < rest; c++) scale_of(e[c], first + c, second + c);
+        }
         memset(total, 0, (size_t)(rest + LANES) * 8);
         for (int64_t t = start[r]; t < start[r + 1]; t++)
             for (int64_t c = 0; c < rest; c += WIDTH) {

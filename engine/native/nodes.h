@@ -33,7 +33,7 @@ typedef struct {
     const Code *code;         /* dot: the function of the unit `dot` */
     const int64_t *constants; /* per slot: CELL, TILE_SLOT, or the address of its one element; dot: its plan */
     /* gather: entries of the table, stride of one, whether the index is the same along the last dimension; random:
-     * stream, key and step nodes; scatter_sum: dimensions of rest, rows; dot: the nodes of a, eA, b, eB */
+     * stream, key and step nodes; scatter_sum: dimensions of rest, rows, step of e per row; dot: the nodes of a, eA, b, eB */
     int64_t extra[4];
 } Op;
 
