@@ -4,9 +4,8 @@ A node becomes a plan: tables of element offsets per batch, row, column and term
 bounds belong to single dimensions, so an index outside one is outside whatever the others are. The kernels read f32
 values through the tables and write f32 results in the node's own order.
 
-Exact by inequalities that the C files carry: digits of i16 are multiplied in pairs and moved out of 32 bits before
-2^16 + 2 |a| |b| r reaches 2^31; digits of i8 add at most 65,536 products of 2^14; the whole sum stays below 2^52, so
-that binary64 holds it and one conversion rounds it. Each kind of product is run on its extremes before it is used.
+Exact by the inequalities of `limits`, which decides what is multiplied here, and how; the plan carries what follows for
+the C files. Each kind of product is run on its extremes, and at its last K, before it is used.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Sequence
-from enum import IntEnum
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from math import prod
 from pathlib import Path
@@ -25,9 +24,11 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
-from assay.engine import native_selftest
+from assay.engine import limits, native_selftest
 from assay.engine.dtypes import fill_tensor
+from assay.engine.limits import Digits, Way
 from assay.engine.native.library import load, native
+from assay.protocol.errors import InvariantError
 from assay.protocol.nodes import Dot, Operand
 from assay.protocol.program import Program
 from assay.protocol.types import DType
@@ -49,6 +50,9 @@ _CHECKED_AT_ONCE = 1 << 19
 
 _integer, _pointer = ctypes.c_int64, ctypes.c_void_p
 
+Dims = tuple[int, ...]
+Values = tuple[Tensor, Tensor, Tensor, Tensor]
+
 
 class _Side(ctypes.Structure):
     """Equal to `dot_side` in `dot.h`."""
@@ -64,6 +68,8 @@ class _Side(ctypes.Structure):
         ("fill", _integer),
         ("e_fill", _integer),
         ("precision", _integer),
+        ("digits", _integer),
+        ("shift", _integer),
     )
 
 
@@ -82,15 +88,10 @@ class _Plan(ctypes.Structure):
         ("c_column", _pointer),
         ("c_kind", _pointer),
         ("way", _integer),
+        ("run", _integer * 4),
+        ("room", _integer),
+        ("joined", _integer),
     )
-
-
-class Way(IntEnum):
-    """How digits are multiplied: pairs of i16, fours of i8, matrix tiles of i8; equal to `dot.h`."""
-
-    PAIRS = 0
-    BYTES = 1
-    TILES = 2
 
 
 class Kernels:
@@ -103,10 +104,12 @@ class Kernels:
         self.run.argtypes, self.run.restype = [_pointer] * 7 + [_integer], _integer
         self.prepare = handle.assay_dot_prepare
         self.prepare.argtypes, self.prepare.restype = [_pointer], None
-        self.refuses = handle.assay_dot_refuses
-        self.refuses.argtypes, self.refuses.restype = [_integer] * 3, _integer
-        self._fastest = handle.assay_dot_way
-        self._fastest.argtypes, self._fastest.restype = [_integer] * 4, _integer
+        handle.assay_dot_has.argtypes, handle.assay_dot_has.restype = [_integer], _integer
+        self.ways = tuple(
+            way
+            for way in Way
+            if way is Way.PAIRS or (not pairs and (tiles or way is Way.BYTES) and handle.assay_dot_has(way))
+        )
         runtime = Path(torch.__file__).parent / "lib" / "libgomp.so.1"
         if runtime.exists():
             handle.assay_set_team.argtypes, handle.assay_set_team.restype = [_pointer], None
@@ -115,25 +118,29 @@ class Kernels:
     def route(self, pa: int, pb: int, terms: int) -> str:
         """The name of the product for these precisions: how many products of digits, and what instructions."""
         way = self.way(pa, pb, terms)
-        if way is not Way.PAIRS:
-            return f"int8x{_bytes(pa) * _bytes(pb)}/{'amx' if way is Way.TILES else self.level}"
-        return f"int16x{_words(pa) * _words(pb)}/{self.level}"
+        count = limits.digits(way, pa).count * limits.digits(way, pb).count
+        if way is Way.PAIRS:
+            return f"int16x{count}/{self.level}"
+        return f"int8x{count}/{'amx' if way is Way.TILES else self.level}"
 
     def on(self, route: str) -> Kernels:
         """The same where products of all sizes that fit it take a route, the others pairs of i16."""
         return Kernels(self._handle, self.level, tiles=route.endswith("amx"), pairs=route.startswith("int16"))
 
+    def refuses(self, pa: int, pb: int, terms: int) -> bool:
+        """Whether no way of these kernels is exact for so many terms of these precisions."""
+        return terms < 1 or limits.native_way(pa, pb, terms, self.ways) is None
+
+    def most_terms(self, pa: int, pb: int) -> int:
+        """The most terms of any product of these precisions; 0 where there is none."""
+        return max(limits.native_terms(way, pa, pb) for way in self.ways)
+
     def way(self, pa: int, pb: int, terms: int) -> Way:
-        """How digits of these precisions are multiplied."""
-        return Way.PAIRS if self.pairs else Way(self._fastest(pa, pb, terms, self.tiles))
-
-
-def _bytes(p: int) -> int:
-    return 1 if p <= 8 else 2 if p <= 15 else 3
-
-
-def _words(p: int) -> int:
-    return 1 if p <= 15 else 2
+        """How digits of these precisions are multiplied. Raises InvariantError for what these kernels refuse."""
+        found = limits.native_way(pa, pb, terms, self.ways)
+        if found is None:
+            raise InvariantError(f"No native product of {terms} terms of {pa} by {pb} bits is exact.")
+        return found
 
 
 @cache
@@ -174,10 +181,19 @@ def _sums_memory(count: int) -> Tensor:
 class NativeDot:
     """One dot node as a plan of the kernels; `name` is its route.
 
-    groups: the dims that both operands, only A, and only B depend on.
+    groups: the dims that both operands, only A, and only B depend on. threaded: whether threads share it; by its size
+    unless given.
     """
 
-    def __init__(self, found: Kernels, program: Program, node: Dot, groups: Sequence[Sequence[int]]) -> None:
+    def __init__(
+        self,
+        found: Kernels,
+        program: Program,
+        node: Dot,
+        groups: Sequence[Sequence[int]],
+        *,
+        threaded: bool | None = None,
+    ) -> None:
         dims, red = node.spec.dims, node.red
         batch, rows, columns = (tuple(g) for g in groups)
         a, ea, pa = node.a, node.exponent_a, node.precision_a
@@ -190,17 +206,22 @@ class NativeDot:
         self._kernels, self._dims = found, dims
         self._sizes = tuple(prod(dims[d] for d in g) for g in (batch, rows, columns))
         self._sources = a.node, ea.node, b.node, eb.node
-        self._threaded = prod(self._sizes) * prod(red) >= _ONE_THREAD
+        self._threaded = prod(self._sizes) * prod(red) >= _ONE_THREAD if threaded is None else threaded
         self._kept: list[Tensor] = []
         out = View(0, contiguous_strides(dims), (0,) * len(dims), dims)
+        way = found.way(pa, pb, prod(red))
+        digits = limits.digits(way, pa), limits.digits(way, pb)
         self._plan = _Plan(
             *self._sizes,
             prod(red),
-            self._side(program, a, ea, pa, (batch, rows), node),
-            self._side(program, b, eb, pb, (batch, columns), node),
+            self._side(program, a, ea, pa, digits[0], (batch, rows), node),
+            self._side(program, b, eb, pb, digits[1], (batch, columns), node),
             *(self._keep(_table(out, dims, g)) for g in (batch, rows, columns)),
             self._keep(torch.zeros(-(-self._sizes[2] // _PANEL), dtype=torch.uint8)),
-            found.way(pa, pb, prod(red)),
+            way,
+            (_integer * 4)(*_runs(*digits)) if way is Way.PAIRS else (_integer * 4)(),
+            limits.ROOM,
+            way is Way.TILES and prod(red) <= limits.tiles_joined(pa, pb),
         )
         self._address = ctypes.addressof(self._plan)
         found.prepare(self._address)
@@ -288,7 +309,7 @@ class NativeDot:
             raise MemoryError("There is no memory for the packed operands of a product.")
 
     def _side(
-        self, program: Program, x: Operand, e: Operand, p: int, groups: tuple[tuple[int, ...], ...], node: Dot
+        self, program: Program, x: Operand, e: Operand, p: int, digits: Digits, groups: tuple[Dims, ...], node: Dot
     ) -> _Side:
         batch, own = groups
         dims, over = node.spec.dims, node.spec.dims + node.red
@@ -305,12 +326,21 @@ class NativeDot:
             int(fill_tensor(DType.F32, x.view.fill).view(torch.int32)),
             int(fill_tensor(exponent_type, e.view.fill).to(torch.int32)),
             p,
+            digits.count,
+            digits.shift,
         )
 
     def _keep(self, t: Tensor) -> int:
         """The address of a table, which lives as long as the plan."""
         self._kept.append(t)
         return t.data_ptr()
+
+
+def _runs(a: Digits, b: Digits) -> list[int]:
+    """Per pair of digits, [2, 2] row-major, how many pairs of terms 32 bits add."""
+    return [
+        limits.run(a.largest[x], b.largest[y]) if x < a.count and y < b.count else 0 for x in range(2) for y in range(2)
+    ]
 
 
 _tables: WeakValueDictionary[tuple[View, tuple[int, ...], tuple[int, ...], int], Tensor] = WeakValueDictionary()
@@ -346,18 +376,42 @@ def native_dot(found: Kernels, program: Program, node: Dot, groups: Sequence[Seq
 @cache
 def failure(found: Kernels, pa: int, pb: int, route: str) -> str:
     """What this product gets wrong on this machine; empty when it passes its self-test."""
-    limit = (1 << 52) >> (pa + pb - 2)
     found = found.on(route)
-    for name, operands in native_selftest.cases(pa, pb, limit):
-        shape = (*operands[0].shape[:2], operands[2].shape[1], operands[0].shape[2])
-        program, node = native_selftest.matrix_program(shape, pa, pb)
-        product = NativeDot(found, program, node, ((0,), (1,), (2,)))
-        sums, result = native_selftest.expected(operands, pa, pb)
-        values = list(operands)
-        if not torch.equal(product.sums(values).to(torch.int64), sums):
-            return f"product {route} is wrong for {name}"
-        if not torch.equal(product.run(values).view(torch.int32), result.view(torch.int32)):
-            return f"the rounding of {route} is wrong for {name}"
+    for name, operands in native_selftest.cases(pa, pb, found.most_terms(pa, pb)):
+        wrong = _wrong(found, operands, native_selftest.expected(operands, pa, pb), pa, pb)
+        if wrong:
+            return f"{wrong} of {route} is wrong for {name}"
+    # In a thread of its own, whose memory for packed operands goes with it.
+    with ThreadPoolExecutor(1) as alone:
+        return alone.submit(_failure_at_the_limits, found, pa, pb, route).result()
+
+
+def _failure_at_the_limits(found: Kernels, pa: int, pb: int, route: str) -> str:
+    way = Way.PAIRS if route.startswith("int16") else Way.TILES if route.endswith("amx") else Way.BYTES
+    for terms in limits.edges(way, pa, pb):
+        wrong = wrong_at_the_limit(found, way, pa, pb, terms)
+        if wrong:
+            return f"{wrong} of {route} is wrong at {terms} terms"
+    return ""
+
+
+def wrong_at_the_limit(found: Kernels, way: Way, pa: int, pb: int, terms: int) -> str:
+    """What is wrong of the sums of so many of the largest operands; empty when nothing is."""
+    operands, sums = native_selftest.at_the_limit(way, pa, pb, terms)
+    return _wrong(found, operands, (sums, None), pa, pb)
+
+
+def _wrong(found: Kernels, operands: Values, results: tuple[Tensor, Tensor | None], pa: int, pb: int) -> str:
+    """What of a product differs from the expected sums and results."""
+    shape = (*operands[0].shape[:2], operands[2].shape[1], operands[0].shape[2])
+    program, node = native_selftest.matrix_program(shape, pa, pb)
+    product = NativeDot(found, program, node, ((0,), (1,), (2,)), threaded=False)
+    sums, rounded = results
+    values = list(operands)
+    if not torch.equal(product.sums(values).to(torch.int64), sums):
+        return "the product"
+    if rounded is not None and not torch.equal(product.run(values).view(torch.int32), rounded.view(torch.int32)):
+        return "the rounding"
     return ""
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from assay.engine import exponents
 from assay.engine.affine import coordinates, steps
+from assay.engine.limits import sums_fit_f64
 from assay.engine.views import is_inside, reader, sub_view
 from assay.protocol.nodes import Max, Operand, Rank, RowExp, ScatterSum, Sum
 from assay.protocol.program import Program
@@ -20,11 +21,6 @@ Kernel = Callable[[list[Tensor]], Tensor]
 """Computes a node from the values of earlier nodes."""
 
 _SUM_P = 31
-
-
-def terms_fit_f64(bits: int, terms: int) -> bool:
-    """Whether every partial sum of this many integers below 2^bits in magnitude is exact in binary64."""
-    return terms << bits <= 1 << 53
 
 
 def rowexp(program: Program, node: RowExp) -> Kernel:
@@ -65,7 +61,7 @@ def total(program: Program, node: Sum, *, trusted: bool = True) -> Kernel:
     read, axes = _reduced(program, x, dims, node.red)
     read_e = reader(e.view, dims, program.specs[e.node], broadcast=True)
     j, k = x.node, e.node
-    wide = terms_fit_f64(_SUM_P - 1, prod(node.red))
+    wide = sums_fit_f64(_SUM_P - 1, prod(node.red))
     keep = (*dims, *(1,) * len(node.red))
 
     def add(q: Tensor) -> Tensor:
@@ -107,7 +103,7 @@ def scatter_sum(program: Program, node: ScatterSum) -> Kernel:
     read_i = reader(sub_view(index.view, inner), over[1:], program.specs[index.node])
     read_e = reader(e.view, dims, program.specs[e.node])
     rows, rest, terms = dims[0], prod(dims[1:]), prod(red)
-    number = torch.float64 if terms_fit_f64(_SUM_P - 1, terms) else torch.int64
+    number = torch.float64 if sums_fit_f64(_SUM_P - 1, terms) else torch.int64
 
     def run(values: list[Tensor]) -> Tensor:
         exponent = read_e(values[e.node]).to(torch.int32).reshape(rows, rest)

@@ -1,8 +1,8 @@
 """Exact ways to multiply matrices of bounded integers, chosen by inequalities and proved on this machine at start.
 
-A route is exact by arithmetic, not by hope: its inequality bounds every partial sum. The self-test then runs each route
-on the extremes of its range, because a library may be wrong where arithmetic is right (`torch._int_mm` without VNNI is,
-for digits near 127). A route that fails is not used in this process, and a slower exact one is.
+A route is exact by arithmetic, not by hope: its inequality (`limits`) bounds every partial sum. The self-test then runs
+each route on the extremes of its range, because a library may be wrong where arithmetic is right (`torch._int_mm`
+without VNNI is, for digits near 127). A route that fails is not used in this process, and a slower exact one is.
 """
 
 from __future__ import annotations
@@ -14,12 +14,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
-INT8_CHUNK = 65_536
-"""Terms that one int8 product may add in int32."""
-
-
-_SMALL = 2048
-"""Terms up to which the two higher digits of a Karatsuba product fit 32 bits."""
+from assay.engine import limits
+from assay.engine.limits import INT8_CHUNK, KARATSUBA_JOINED, f64_is_exact
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,7 @@ def _karatsuba(qa: Tensor, qb: Tensor) -> Tensor:
     b_high, b_low = digits(qb[0])
     pairs = ((a_high, b_high), (a_high + a_low, b_high + b_low), (a_low, b_low))
     high, both, low = (int8_product(a, b) for a, b in pairs)
-    if qa.shape[2] <= _SMALL:
+    if qa.shape[2] <= KARATSUBA_JOINED:
         # 128 (127 hh' + (h+l)(h'+l') - ll') + ll' is the same sum, and the bracket still fits 32 bits.
         rest = high.mul_(127).add_(both).sub_(low).to(torch.float64)
         return rest.mul_(128.0).add_(low.to(torch.float64))[None]
@@ -97,11 +93,6 @@ INT64 = Route("int64", _int64)
 KARATSUBA = Route("int8x3", _karatsuba)
 
 
-def f64_is_exact(pa: int, pb: int, terms: int) -> bool:
-    """pA + pB - 2 + log2 K <= 53."""
-    return terms << (pa + pb - 2) <= 1 << 53
-
-
 def choose(pa: int, pb: int, batch: int, m: int, n: int, k: int, *, other: bool = False) -> Route:
     """The fastest route that is exact for these precisions and sizes and passed its self-test.
 
@@ -119,8 +110,8 @@ def _choose(pa: int, pb: int, saves: bool, k: int) -> Route:
         if saves and pa == pb == 14 and not failure(KARATSUBA):
             return KARATSUBA
         return F64
-    low = 53 - pb - max(k - 1, 0).bit_length()
-    if low > 0 and f64_is_exact(pa - low + 1, pb, k):
+    low = limits.split_f64(pa, pb, k)
+    if low:
         return Route("fp64x2", lambda qa, qb: _split_f64(low, qa, qb))
     return INT64
 
@@ -149,7 +140,8 @@ def failure(route: Route) -> str:
 def _vectors() -> list[tuple[str, Tensor, Tensor]]:
     """Extremes of 14-bit operands in several shapes: where saturating or wrapping instructions go wrong."""
     found = []
-    for m, n, k in ((1, 1, 1), (17, 8, 8), (33, 24, 96), (16, 40, 1000), (3, 5, 4099)):
+    edges = ((1, 1, KARATSUBA_JOINED), (1, 1, KARATSUBA_JOINED + 1), (1, 1, INT8_CHUNK), (1, 1, INT8_CHUNK + 1))
+    for m, n, k in ((1, 1, 1), (17, 8, 8), (33, 24, 96), (16, 40, 1000), (3, 5, 4099), *edges):
         for name, a, b in (
             ("all 8192", 8192.0, 8192.0),
             ("8192 by -8192", 8192.0, -8192.0),

@@ -21,30 +21,8 @@
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-static dot_digits pair_digits(int64_t precision) {
-  int m = (int)precision - 1, shift = (m + 2) / 2;
-  if (precision <= 15) return (dot_digits){1, 0, {1LL << m, 0, 0}};
-  return (dot_digits){2, shift, {1LL << (shift - 1), 1LL << (m - shift), 0}};
-}
-
-static int byte_digits(int64_t precision) { return precision <= 8 ? 1 : precision <= 15 ? 2 : 3; }
-
-/* Why these sizes cannot be computed here; 0 when they can. */
-EXPORT int64_t assay_dot_refuses(int64_t pa, int64_t pb, int64_t k) {
-  if (pa < 2 || pb < 2 || pa > 24 || pb > 24 || k < 1) return 1;
-  if (k > (1 << 20)) return 2;                                /* |hi| stays below 2^31 */
-  if (((__int128)k << (pa + pb - 2)) > ((__int128)1 << 52)) return 3; /* S and its parts are exact in binary64 */
-  return 0;
-}
-
-#define TOO_FEW 32 /* terms fill half a tile at most, and pairs are faster (measured) */
-
-/* How digits of these sizes are multiplied fastest here. amx: whether matrix tiles may be used, should the machine have them. */
-EXPORT int64_t assay_dot_way(int64_t pa, int64_t pb, int64_t k, int64_t amx) {
-  int a = byte_digits(pa), b = byte_digits(pb), fits = a + b <= 5 && (a == 1) == (b == 1) && pa <= 23 && pb <= 23;
-  if (amx && fits && k > TOO_FEW && k <= AMX_TERMS && amx_available()) return TILES;
-  return HAS_BYTES && a + b == 2 && k <= BYTES_TERMS ? BYTES : PAIRS;
-}
+/* Whether digits can be multiplied in this way here; for which sizes they are is decided by `engine/limits.py`. */
+EXPORT int64_t assay_dot_has(int64_t way) { return way == TILES ? amx_available() : way == BYTES ? HAS_BYTES : way == PAIRS; }
 
 static uint8_t kind_of(const int64_t *t, int64_t count) {
   uint8_t kind = UNIT;
@@ -124,13 +102,11 @@ static inline void fetch_places(const job *j, int64_t batch, int64_t row, int64_
     for (int64_t c = 0; c < columns; c += PANEL) __builtin_prefetch(to + p->c_row[r] + c, 1);
 }
 
-#define FEW_TERMS 256
 #define TILE_SUMS (PANEL * PANEL)
 
-/* Add up the sums of equal places, and with few terms neighbouring places; returns the terms of S. With two digits of
-   one operand and up to three of the other, |digit| <= 128 and <= 64 for the highest, a place holds at most
-   K (2^14 + 2^13), below 2^31 for 65,536 terms, and a place with 256 times the next one below 2^31 for 256 terms. */
-static int join_places(int32_t *sums, const int *places, int count, int64_t k, term *t) {
+/* Add up the sums of equal places, and where 32 bits hold it (the plan says so) neighbouring places; returns the terms of
+   S. */
+static int join_places(int32_t *sums, const int *places, int count, int64_t joined, term *t) {
   int32_t *at[4] = {NULL};
   for (int i = 0; i < count; i++) {
     int32_t *more = sums + TILE_SUMS * i, *to = at[places[i]];
@@ -142,7 +118,7 @@ static int join_places(int32_t *sums, const int *places, int count, int64_t k, t
   int terms = 0;
   for (int p = 0; p < 4 && at[p]; p++) {
     t[terms++] = (term){at[p], (double)(1 << 8 * p)};
-    if (k > FEW_TERMS || p == 3 || !at[p + 1]) continue;
+    if (!joined || p == 3 || !at[p + 1]) continue;
     for (int c = 0; c < TILE_SUMS; c++) at[p][c] += 256 * at[p + 1][c];
     p++;
   }
@@ -162,16 +138,16 @@ static void multiply_tiles(const job *j, int64_t batch, int64_t panel, int64_t p
       int count = amx_multiply((const int8_t *)(a.data + m * j->bytes_a), (const int8_t *)(b.data + n * j->bytes_b), tiles,
                                j->da.count, j->db.count, sums);
       term t[4] = {{NULL, 0.0}};
-      int terms = join_places(sums, AMX_PLACES[j->da.count][j->db.count], count, p->k, t);
+      int terms = join_places(sums, AMX_PLACES[j->da.count][j->db.count], count, p->joined, t);
       finish_tile(j, batch, row, rows, column, columns, t, terms, PANEL, a.up + m * PANEL, b.up + column);
     }
 }
 
-/* How many pairs may be added in 32 bits. Runs of norms start at multiples of SEGMENT, so that each is some whole segments,
+/* How many pairs may be added in 32 bits (limits.py). Runs of norms start at multiples of SEGMENT, so that each is some whole segments,
    the squares of which bound it; the margin covers the rounding of these sums, 2^-24 for each of 128 additions. */
 static int64_t run_of(const job *j, int x, int y, float square_a, float square_b) {
   if (!j->by_norm) return j->run[x][y];
-  double most = sqrt((double)square_a * (double)square_b) * (1.0 + 1e-4), segments = (INT32_MAX - 65535.0) / most;
+  double most = sqrt((double)square_a * (double)square_b) * (1.0 + 1e-4), segments = (double)j->plan->room / most;
   if (!(segments < (double)(BLOCK_PAIRS / SEGMENT))) return BLOCK_PAIRS;
   return segments < 1.0 ? j->run[x][y] : (int64_t)segments * SEGMENT;
 }
@@ -318,13 +294,11 @@ static void one_block(void *arg, int64_t at) {
 EXPORT int64_t assay_dot(const dot_plan *p, const float *a, const int32_t *ea, const float *b, const int32_t *eb, float *out,
                          double *raw, int64_t threads) {
   job j = {.plan = p, .a = a, .b = b, .ea = ea, .eb = eb, .out = out, .raw = raw};
+  j.da = (dot_digits){(int)p->a.digits, (int)p->a.shift}, j.db = (dot_digits){(int)p->b.digits, (int)p->b.shift};
   if (p->way != PAIRS) {
-    j.da.count = byte_digits(p->a.precision), j.db.count = byte_digits(p->b.precision);
     j.bytes_a = ceil_div(p->k, 64) * 1024 * j.da.count, j.bytes_b = ceil_div(p->k, 64) * 1024 * j.db.count;
   } else {
-    j.da = pair_digits(p->a.precision), j.db = pair_digits(p->b.precision);
-    for (int x = 0; x < j.da.count; x++)
-      for (int y = 0; y < j.db.count; y++) j.run[x][y] = (INT32_MAX - 65535) / (2 * j.da.largest[x] * j.db.largest[y]);
+    memcpy(j.run, p->run, sizeof j.run);
     j.by_norm = j.da.count * j.db.count == 1 && j.run[0][0] < SEGMENT && 2 * j.run[0][0] < p->k;
     j.bytes_a = padded_pairs(p->k) * 64 * j.da.count, j.bytes_b = padded_pairs(p->k) * 64 * j.db.count;
   }

@@ -26,6 +26,7 @@ typedef struct {
   uint8_t *own_kind, *red_kind;   /* per PANEL of own, per RED_BLOCK of red */
   int64_t fill, e_fill;           /* bits of an f32, an i32 */
   int64_t precision;
+  int64_t digits, shift;          /* of q: how many, and bits between them */
 } dot_side;
 
 typedef struct {
@@ -33,12 +34,13 @@ typedef struct {
   dot_side a, b;
   const int64_t *c_batch, *c_row, *c_column;
   uint8_t *c_kind; /* per PANEL of columns */
-  int64_t way; /* PAIRS, BYTES or TILES */
+  /* What `engine/limits.py` has decided: the way; pairs of terms per pair of digits that 32 bits add, and what they may add
+     up to; whether neighbouring places of tiles are joined in 32 bits. */
+  int64_t way, run[2][2], room, joined;
 } dot_plan;
 
 typedef struct { /* digits of an operand: q = sum digit_i 2^(i shift) */
   int count, shift;
-  int64_t largest[3]; /* bound of |digit_i| */
 } dot_digits;
 
 #define SEGMENT 64 /* pairs whose squares are summed: a run that norms allow is a multiple of it */

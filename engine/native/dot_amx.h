@@ -1,7 +1,7 @@
 /* The product of i8 digits on matrix tiles (AMX), where processor and operating system offer them.
 
-   A tile holds 16 rows of 64 digits. Each accumulator adds one pair of digit planes, |a_i b_j| <= 2^14, so that 65,536
-   terms stay below 2^31. Planes have accumulators of their own: an instruction waits 52 cycles for the one before it on
+   A tile holds 16 rows of 64 digits. Each accumulator adds one pair of digit planes in 32 bits, for as many terms as
+   `engine/limits.py` admits. Planes have accumulators of their own: an instruction waits 52 cycles for the one before it on
    the same accumulator, but starts every 16 cycles. */
 #ifndef ASSAY_DOT_AMX_H
 #define ASSAY_DOT_AMX_H
@@ -11,7 +11,6 @@
 
 #include "dot.h"
 
-#define AMX_TERMS 65536
 #define AMX_SUMS 6
 
 #if defined(__AVX512VNNI__)

@@ -1,14 +1,13 @@
 /* The product of operands of up to 8 bits by vectors: four i8 at a time, where the processor has VNNI.
 
    The instruction multiplies unsigned by signed bytes, so rows of A are packed as a + 128 and every column starts from
-   -128 times the sum of its b. Sums are kept mod 2^32, and the result is within 32 bits: |a b| <= 2^14, 65,536 terms. */
+   -128 times the sum of its b. Sums are kept mod 2^32, and the result lies within 32 bits (`engine/limits.py`). */
 #ifndef ASSAY_DOT_BYTES_H
 #define ASSAY_DOT_BYTES_H
 
 #include "dot.h"
 #include "dot_kernel.h"
 
-#define BYTES_TERMS 65536
 #define BYTES_FLIP ((int8_t)-128) /* a xor this, read as an unsigned byte, is a + 128 */
 #define BLOCK_TILES 8            /* packed tiles of 64 terms whose columns stay in the first cache */
 

@@ -3,7 +3,8 @@
    A sum of 32 bits is kept as lo + 2^16 hi. With |a| <= x and |b| <= y a pair adds at most 2 x y, so from lo < 2^16 a
    run of r pairs stays below 2^31 while 2^16 + 2 x y r < 2^31 (15 pairs for 14-bit operands), and by Cauchy and Schwarz
    also while 2^16 + |a| |b| < 2^31 with the norms of the run's terms; the driver chooses r by these inequalities. Between
-   runs hi += lo >> 16, lo &= 2^16 - 1, and |hi| <= K x y / 2^16 + 1; a product of one run has no hi. */
+   runs hi += lo >> 16, lo &= 2^16 - 1: hi is a floor of at most K - 1 products over 2^16. A product of one run has no hi.
+   Which K keep all of it inside 32 bits stands in `engine/limits.py`. */
 #ifndef ASSAY_DOT_KERNEL_H
 #define ASSAY_DOT_KERNEL_H
 
