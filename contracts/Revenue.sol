@@ -10,12 +10,16 @@ import {IRevenue} from "./interfaces/IShares.sol";
 /// @title Revenue: deposits stream to the holders of shares
 /// @notice A deposit joins the bucket of the next week and streams linearly over the four weeks that follow; a running stream never changes, so a
 /// share held for an hour earns an hour's part. Every unit that streams reaches an accumulator per share, the remainder of the division included.
+/// What streams while nobody holds a share is parked and, when the first share is minted, streams anew: whoever comes first gains nothing by it.
 contract Revenue is IRevenue, ReentrancyGuard {
     using SafeERC20 for IERC20;
 
     uint256 public constant WEEK = 7 days;
     uint256 public constant STREAM = 4 weeks;
     uint256 public constant MIN_DEPOSIT = 1_000_000; // wei: what is smaller than the seconds of a stream
+    /// @notice Wei of one token that are ever taken in: 2^120. With it no sum below can overflow, so that no deposit can stop a transfer of shares.
+    /// @dev Since an owner was last settled, its balance is at most the supply, so balance x growth <= MAX_TOTAL x SCALE + supply < 2^249.
+    uint256 public constant MAX_TOTAL = 1 << 120;
     uint256 private constant SCALE = 1 << 128;
 
     /// @dev The books of one token.
@@ -34,6 +38,7 @@ contract Revenue is IRevenue, ReentrancyGuard {
     mapping(address token => bool) public isListed;
     mapping(address token => Stream) public streamOf;
     mapping(address token => mapping(uint256 week => uint256)) public bucketOf;
+    mapping(address token => uint256) public depositedOf;
     mapping(address token => mapping(address owner => uint256)) private _paidPerShare;
     mapping(address token => mapping(address owner => uint256)) private _owed;
 
@@ -50,15 +55,15 @@ contract Revenue is IRevenue, ReentrancyGuard {
     function deposit(address token, uint256 amount) external nonReentrant {
         if (!isListed[token]) revert TokenNotListed(token);
         if (amount < MIN_DEPOSIT) revert DepositTooSmall(amount, MIN_DEPOSIT);
+        uint256 room = MAX_TOTAL - depositedOf[token];
+        if (amount > room) revert DepositTooLarge(amount, room);
+        depositedOf[token] += amount;
         _book(token);
         uint256 before = IERC20(token).balanceOf(address(this));
         IERC20(token).safeTransferFrom(msg.sender, address(this), amount);
         uint256 received = IERC20(token).balanceOf(address(this)) - before;
         if (received != amount) revert FeeOnTransfer(received, amount);
-        uint256 week = block.timestamp / WEEK + 1;
-        bucketOf[token][week] += amount;
-        streamOf[token].lastWeek = uint64(week);
-        emit Deposited(token, msg.sender, amount, week);
+        emit Deposited(token, msg.sender, amount, _pour(token, amount));
     }
 
     /// @inheritdoc IRevenue
@@ -79,6 +84,8 @@ contract Revenue is IRevenue, ReentrancyGuard {
         if (msg.sender != address(_shares)) revert NotShares(msg.sender);
         for (uint256 i = 0; i < _tokens.length; ++i) {
             _book(_tokens[i]);
+            // A mint: from here on somebody holds a share.
+            if (from == address(0)) _streamAnew(_tokens[i]);
             if (from != address(0)) _settle(_tokens[i], from);
             if (to != address(0)) _settle(_tokens[i], to);
         }
@@ -100,6 +107,20 @@ contract Revenue is IRevenue, ReentrancyGuard {
         streamOf[token] = _advanced(token);
     }
 
+    /// @dev Adds to the bucket of the next week.
+    function _pour(address token, uint256 amount) private returns (uint256 week) {
+        week = block.timestamp / WEEK + 1;
+        bucketOf[token][week] += amount;
+        streamOf[token].lastWeek = uint64(week);
+    }
+
+    function _streamAnew(address token) private {
+        uint256 amount = streamOf[token].parked;
+        if (amount == 0) return;
+        streamOf[token].parked = 0;
+        emit StreamsAnew(token, amount, _pour(token, amount));
+    }
+
     function _settle(address token, address owner) private {
         uint256 perShare = streamOf[token].perShare;
         uint256 grown = perShare - _paidPerShare[token][owner];
@@ -114,17 +135,16 @@ contract Revenue is IRevenue, ReentrancyGuard {
         uint256 from = s.updated;
         if (from == block.timestamp) return s;
         s.updated = uint64(block.timestamp);
-        uint256 amount = s.parked;
+        uint256 amount = 0;
         uint256 last = s.lastWeek;
         for (uint256 week = last > 5 ? last - 5 : 0; week <= last; ++week) {
             amount += _streamed(token, week, block.timestamp) - _streamed(token, week, from);
         }
         uint256 supply = _shares.totalSupply();
         if (supply == 0) {
-            s.parked = amount;
+            s.parked += amount;
             return s;
         }
-        s.parked = 0;
         if (amount == 0) return s;
         uint256 scaled = amount * SCALE + s.remainder;
         s.perShare += scaled / supply;

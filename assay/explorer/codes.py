@@ -51,6 +51,7 @@ CONTRACT_CODES: Final[dict[str, tuple[str, str]]] = {
         "Fetch the commitment that stands there now, and sign for that.",
     ),
     "CommitmentNotFound": ("There is no such commitment, or it is another account's.", "Check round, seat or salt."),
+    "DepositTooLarge": ("A run takes 2^120 wei of a revenue token in all.", "Pay less, or in another listed token."),
     "DepositTooSmall": ("The revenue is too small to be streamed exactly.", "Pay at least the minimum."),
     "DisputeTooLong": ("With these clocks a dispute may outlast what the charter allows.", "Shorten the clocks."),
     "DrawNotRevealed": ("The draw was not revealed in time.", "Reveal it in its window; the duties are not paid."),

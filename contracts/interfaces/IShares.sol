@@ -40,13 +40,16 @@ interface IRevenue {
     error NotShares(address caller);
     error TokenNotListed(address token);
     error DepositTooSmall(uint256 amount, uint256 minimum);
+    error DepositTooLarge(uint256 amount, uint256 room);
     error FeeOnTransfer(uint256 received, uint256 wanted);
     error NothingToClaim(address token, address owner);
 
     event Deposited(address indexed token, address indexed from, uint256 amount, uint256 week);
+    event StreamsAnew(address indexed token, uint256 amount, uint256 week);
     event Claimed(address indexed token, address indexed owner, uint256 amount);
 
     /// @notice Adds revenue: it joins the next weekly bucket and streams linearly over the four weeks after that bucket begins.
+    /// @dev DepositTooLarge: of each token a run takes MAX_TOTAL wei in all; pay less, or in another listed token.
     function deposit(address token, uint256 amount) external;
 
     /// @notice Pays the caller what its shares have earned in a token.

@@ -263,6 +263,19 @@ def test_a_step_is_final_when_its_window_is_over_and_its_base_is_final(strangers
     assert s.ledger.vault.lock_amount(ids.outer_lock(Round(1), s.truth[2], posters[1])) == 0
 
 
+def test_a_step_is_not_final_in_the_last_second_of_its_window(strangers: Strangers) -> None:
+    s = strangers
+    open_round(s)
+    s.towards(s.times().t7)
+    s.keep_posting()
+    poster = s.people[HONEST_VERIFIERS[0]]
+    ref = outer_ref(s, 0, s.truth[1], HONEST_VERIFIERS[0])
+    s.play.now = s.ledger.book_of(ref).claim_of(ref).challengeable_until - 1
+    step = (s.people[STRANGER], Round(0), s.truth[1], poster)
+    assert s.play.finalize_outer(*step) == "TooEarly"
+    assert s.play.finalize_outer(*step) is None
+
+
 # --- challenges
 
 

@@ -68,16 +68,24 @@ def test_final_work_is_paid_and_credited_at_the_fixed_price_and_once(strangers: 
     assert s.world.call("shares", "totalSupply") == 0  # pending shares are nobody's tokens, and vote nowhere
 
 
-def test_nothing_is_paid_before_the_window_is_over(strangers: Strangers) -> None:
+@pytest.mark.parametrize("what", ("work", "duties"))
+def test_nothing_is_paid_before_the_window_is_over(strangers: Strangers, what: str) -> None:
+    """A challenge in the last second of the window still finds the money there."""
     s = strangers
     assert s.play.open_round(s.people[STRANGER]) is None
     s.towards(s.times().t7)
     s.keep_posting()
-    s.play.now = s.times().challenge_until - 2
-    duties = s.play.settle_duties(s.people[STRANGER], Round(0), s.people[HONEST_VERIFIERS[0]])
-    assert duties == "TooEarly"
-    assert s.play.settle_work(s.people[STRANGER], Round(0), Seat(0)) == "TooEarly"
-    assert s.play.settle_work(s.people[STRANGER], Round(0), Seat(0)) is None
+    caller = s.people[STRANGER]
+
+    def settle() -> str | None:
+        if what == "work":
+            return s.play.settle_work(caller, Round(0), Seat(0))
+        return s.play.settle_duties(caller, Round(0), s.people[HONEST_VERIFIERS[0]])
+
+    s.play.now = s.times().challenge_until - 1
+    assert settle() == "TooEarly"
+    assert s.play.now == s.times().challenge_until
+    assert settle() is None
 
 
 def test_convicted_work_is_not_paid_and_its_price_goes_to_nobody(strangers: Strangers) -> None:

@@ -93,14 +93,30 @@ def test_a_deposit_changes_no_running_stream(shares: World) -> None:
     assert claim(world, 1, at=begins + STREAM) >= 400 * ETHER
 
 
-def test_what_streams_while_nobody_holds_a_share_is_parked(shares: World) -> None:
+def test_what_streams_while_nobody_holds_a_share_streams_anew_from_the_first_one(shares: World) -> None:
+    """The week after the first share exists, over four weeks, beside what still streams."""
     world = shares
     begins = deposit(world, 400 * ETHER)
+    token, me = world.addresses["token"], world.people[1]
     mint(world, 1, ETHER, at=begins + STREAM // 2)
-    assert world.call("revenue", "claimable", world.addresses["token"], world.people[1]) == 0
-    claimed = claim(world, 1, at=begins + STREAM // 2 + 1)
-    assert claimed >= 200 * ETHER
-    assert 400 * ETHER - 2 <= claimed + claim(world, 1, at=begins + STREAM) <= 400 * ETHER
+    assert world.call("revenue", "claimable", token, me) == 0
+    assert world.call("revenue", "streamOf", token)[2] == 0, "nothing is parked any more"
+    # Half of the deposit was parked. A week on: a quarter of the stream's four weeks, and nothing of what starts then.
+    assert claim(world, 1, at=begins + STREAM // 2 + WEEK) == 100 * ETHER
+    # Another: a quarter of the old one, and a quarter of the 200 that stream anew.
+    assert claim(world, 1, at=begins + STREAM // 2 + 2 * WEEK) == 150 * ETHER
+    assert claim(world, 1, at=begins + STREAM // 2 + 5 * WEEK) == 150 * ETHER
+    assert world.call("token", "balanceOf", world.addresses["revenue"]) == 0
+
+
+def test_who_vests_first_gets_no_more_of_what_was_parked_than_who_vests_a_moment_later(shares: World) -> None:
+    world = shares
+    begins = deposit(world, 1000 * ETHER)
+    late = begins + 2 * STREAM  # all of it has streamed
+    mint(world, 1, ETHER, at=late)
+    assert claim(world, 1, at=late + 1) == 0
+    mint(world, 2, ETHER, at=late + 2)
+    assert (claim(world, 1, at=late + 2 * STREAM), claim(world, 2)) == (500 * ETHER, 500 * ETHER)
 
 
 def test_small_deposits_unlisted_tokens_and_empty_claims_are_refused(shares: World) -> None:
@@ -133,7 +149,7 @@ class Books:
     """The stream as it is meant: exact fractions, no rounding anywhere."""
 
     def __init__(self) -> None:
-        self.buckets: dict[int, int] = {}
+        self.buckets: dict[int, Fraction] = {}
         self.held: dict[int, int] = dict.fromkeys(HOLDERS, 0)
         self.earned: dict[int, Fraction] = dict.fromkeys(HOLDERS, Fraction(0))
         self.parked = Fraction(0)
@@ -147,8 +163,17 @@ class Books:
             self.parked += streamed
             return
         for k in HOLDERS:
-            self.earned[k] += (streamed + self.parked) * self.held[k] / supply
+            self.earned[k] += streamed * self.held[k] / supply
+
+    def mint(self, k: int, amount: int) -> None:
+        """The first share starts what was parked anew, in the bucket of the next week."""
+        self.pour(self.parked)
         self.parked = Fraction(0)
+        self.held[k] += amount
+
+    def pour(self, amount: Fraction) -> None:
+        week = self.now // WEEK + 1
+        self.buckets[week] = self.buckets.get(week, Fraction(0)) + amount
 
     @staticmethod
     def part(week: int, time: int) -> Fraction:
@@ -183,10 +208,10 @@ def test_every_unit_streams_to_whoever_held_the_shares_then(
             if what == "deposit" or deposited == 0:
                 deposit(world, amount, at=at)
                 deposited += amount
-                books.buckets[at // WEEK + 1] = books.buckets.get(at // WEEK + 1, 0) + amount
+                books.pour(Fraction(amount))
             elif what == "mint":
                 mint(world, a, amount, at=at)
-                books.held[a] += amount
+                books.mint(a, amount)
             elif what == "transfer":
                 moved = min(amount, books.held[a])
                 world.send(world.people[a], "shares", "transfer", world.people[b], moved, at=at)
@@ -194,7 +219,7 @@ def test_every_unit_streams_to_whoever_held_the_shares_then(
                 books.held[b] += moved
             else:
                 claimed[a] += claim(world, a, at=at)
-        end = world.now + 5 * STREAM
+        end = world.now + 5 * STREAM  # longer than what starts anew needs
         books.advance(end)
         for position, k in enumerate(HOLDERS):
             claimed[k] += claim(world, k, at=end + position)

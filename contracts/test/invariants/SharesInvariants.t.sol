@@ -40,6 +40,7 @@ contract SharesHandler is Handler {
     uint256 public cancelled;
     uint256 public deposited;
     uint256 public claimed;
+    uint256 public restreamed; // wei that had streamed while nobody held a share, and were poured into a bucket once more
     uint256 public settlements; // places where up to a wei is rounded away
 
     constructor() {
@@ -96,7 +97,7 @@ contract SharesHandler is Handler {
         if (!may) return;
         grant.done = true;
         if (falls) cancelled += grant.amount;
-        else vested += grant.amount;
+        else _mintedNow(grant.amount);
         ++settlements;
     }
 
@@ -111,7 +112,22 @@ contract SharesHandler is Handler {
         settlements += 2;
     }
 
+    /// @dev The first share starts anew what has streamed for nobody.
+    function _mintedNow(uint256 amount) private {
+        if (vested == 0) {
+            uint256 parked = streamed();
+            restreamed += parked;
+            if (parked != 0) _pour(parked);
+        }
+        vested += amount;
+    }
+
     // --- revenue
+
+    function _pour(uint256 amount) private {
+        lastWeek = block.timestamp / 7 days + 1;
+        _bucketOf[lastWeek] += amount;
+    }
 
     function pay(uint256 amount) external {
         amount = bound(amount, revenue.MIN_DEPOSIT() - 1, MAX_REVENUE);
@@ -119,8 +135,7 @@ contract SharesHandler is Handler {
         token.mint(address(this), amount);
         _call(address(this), address(revenue), abi.encodeCall(Revenue.deposit, (address(token), amount)), may);
         if (!may) return;
-        lastWeek = block.timestamp / 7 days + 1;
-        _bucketOf[lastWeek] += amount;
+        _pour(amount);
         deposited += amount;
     }
 
@@ -147,14 +162,15 @@ contract SharesHandler is Handler {
         }
     }
 
-    /// @notice What has streamed by now: each week's deposits evenly over the four weeks that follow its beginning.
-    function streamed() external view returns (uint256 sum) {
+    /// @notice What has streamed by now, for somebody once there are shares: each week's bucket evenly over the four weeks that follow its beginning.
+    function streamed() public view returns (uint256 sum) {
         for (uint256 week = firstWeek; week <= lastWeek; ++week) {
             uint256 start = week * 7 days;
             if (block.timestamp <= start) continue;
             uint256 elapsed = block.timestamp - start;
             sum += elapsed >= 4 weeks ? _bucketOf[week] : _bucketOf[week] * elapsed / 4 weeks;
         }
+        sum -= restreamed;
     }
 
     /// @notice The end: all streams run dry, somebody surely holds a share, everybody claims.
@@ -203,6 +219,9 @@ contract SharesInvariants is Invariants {
         }
         assertEq(_h.token().balanceOf(address(_h.revenue())), _h.deposited() - _h.claimed(), "tokens");
         assertLe(_h.claimed() + due, _h.streamed(), "streamed");
+        // Parked exactly while nobody holds a share: whoever comes first finds nothing of it.
+        (,, uint256 parked,,) = _h.revenue().streamOf(address(_h.token()));
+        assertLe(parked, _h.vested() == 0 ? _h.streamed() : 0, "parked");
     }
 
     /// @dev Each settlement rounds less than a wei away; the owners' last ones are counted too.
