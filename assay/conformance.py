@@ -28,6 +28,7 @@ from assay.protocol.scalar import SIGNATURES, Op, ScalarProgram, evaluate
 from assay.protocol.tensors import TensorSpec, tensor_root
 from assay.protocol.types import Address, Digest, DType, Round, Seat
 from assay.protocol.words import from_bytes as words_of
+from assay.protocol.words import sign_extend
 
 MAX_BYTES: Final = 16 << 20
 MASK: Final = (1 << 64) - 1
@@ -176,7 +177,8 @@ def _roundings(document: dict[str, Any]) -> Iterator[Case]:
 
 def _random(words: Sequence[str]) -> Iterator[Case]:
     for element, stream, low, high, k0, k1, known in _rows(words, 7):
-        yield f"element {element}", philox.random_word(element, stream, (low, high), (k0, k1)), known
+        word = sign_extend(philox.random_word(element, stream, (low, high), (k0, k1)), 32)
+        yield f"element {element}", word & MASK, known
 
 
 def _program(code: str, operands: Sequence[DType]) -> ScalarProgram:

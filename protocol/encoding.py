@@ -1,9 +1,7 @@
 """Descriptors of nodes as bytes (docs/protocol.md, section 3): `encode_node` and a decoder safe against hostile bytes.
 
-Decoding accepts exactly the encodings of nodes that satisfy the *local* bounds, those that need no other node: known
-codes, rank <= 8, numel and R <= 2^40, ranks of views equal to the rank of the index space they are read over,
-precisions in 2..31, at most 8 operands and 64 instructions, no byte left over. No program with a descriptor that fails
-them is well-formed, so nobody takes part in one; the contract gives its elements some defined value.
+Decoding accepts exactly the encodings of nodes that obey the rules MAL, which need no other node. No program with a
+malformed descriptor is well-formed, so nobody takes part in one; the contract gives its elements the value 0.
 """
 
 from __future__ import annotations
@@ -37,6 +35,7 @@ VERSION = 1
 """Version of programs, in their header."""
 
 MIN_PRECISION, MAX_PRECISION = 2, 31
+MAX_NODES = 1 << 20
 MAX_DESCRIPTOR = 1 << 13
 """No descriptor is longer; the longest that is not malformed, a map, takes 2,290 bytes."""
 
@@ -93,11 +92,13 @@ def decode_node(data: bytes) -> Node:
         MalformedError: the bytes are no descriptor, or break a local bound.
     """
     if len(data) > MAX_DESCRIPTOR:
-        raise MalformedError(f"A descriptor of {len(data)} bytes is above {MAX_DESCRIPTOR}.")
+        raise MalformedError("MAL-1", f"A descriptor of {len(data)} bytes is above {MAX_DESCRIPTOR}.")
     reader = Reader(bytes(data))
     family, dtype = reader.uint(1), reader.uint(1)
-    if family not in Family._value2member_map_ or dtype not in DType._value2member_map_:
-        raise MalformedError(f"Family {family} with element type {dtype} is unknown.")
+    if family not in Family._value2member_map_:
+        raise MalformedError("MAL-2", f"Family {family} is unknown.")
+    if dtype not in DType._value2member_map_:
+        raise MalformedError("MAL-3", f"Element type {dtype} is unknown.")
     spec = TensorSpec(DType(dtype), reader.dims())
     node = _body(Family(family), spec, reader)
     reader.end()
@@ -113,8 +114,10 @@ def _body(family: Family, spec: TensorSpec, reader: Reader) -> Node:
         case Family.CONST:
             return Const(spec, Digest(reader.take(32)))
         case Family.MAP:
-            operands = tuple(reader.operand(out) for _ in range(_limited(reader.uint(1), MAX_OPERANDS, "operands")))
-            count = _limited(reader.uint(1), MAX_INSTRUCTIONS, "instructions")
+            operands = tuple(
+                reader.operand(out) for _ in range(_limited(reader.uint(1), MAX_OPERANDS, "operands", "MAL-9"))
+            )
+            count = _limited(reader.uint(1), MAX_INSTRUCTIONS, "instructions", "MAL-10")
             return Map(spec, operands, reader.take(count * INSTRUCTION_SIZE))
         case Family.ROWEXP | Family.MAX:
             red = reader.dims()
@@ -123,7 +126,7 @@ def _body(family: Family, spec: TensorSpec, reader: Reader) -> Node:
         case Family.DOT:
             precisions = reader.uint(1), reader.uint(1)
             if not all(MIN_PRECISION <= p <= MAX_PRECISION for p in precisions):
-                raise MalformedError(f"Precisions {precisions} are not in {MIN_PRECISION}..{MAX_PRECISION}.")
+                raise MalformedError("MAL-8", f"Precisions {precisions} are not in {MIN_PRECISION}..{MAX_PRECISION}.")
             red = reader.dims()
             ranks = (out + len(red), out + len(red), out, out)
             return Dot(spec, red, *precisions, *(reader.operand(r) for r in ranks))
@@ -135,13 +138,13 @@ def _body(family: Family, spec: TensorSpec, reader: Reader) -> Node:
         case Family.SCATTER_SUM:
             red = reader.dims()
             if out == 0:
-                raise MalformedError("A scatter_sum has no first dimension.")
+                raise MalformedError("MAL-11", "A scatter_sum has no first dimension.")
             inner = out + len(red)
             return ScatterSum(spec, red, reader.operand(inner), reader.operand(inner), reader.operand(out))
         case Family.RANK:
             red = reader.dims()
             if out == 0 or len(red) != 1:
-                raise MalformedError("A rank needs a last dimension and exactly one reduced dimension.")
+                raise MalformedError("MAL-12", "A rank needs a last dimension and exactly one reduced dimension.")
             return Rank(spec, red, reader.operand(out + 1))
         case Family.RANDOM:
             return Random(spec, reader.uint(4), reader.uint(4), reader.uint(4))
@@ -149,10 +152,10 @@ def _body(family: Family, spec: TensorSpec, reader: Reader) -> Node:
             return Output(spec, reader.uint(1), reader.uint(4), reader.uint(4))
 
 
-def _limited(count: int, limit: int, what: str) -> int:
+def _limited(count: int, limit: int, what: str, rule: str) -> int:
     """A count that is at most `limit`."""
     if count > limit:
-        raise MalformedError(f"{count} {what} are above {limit}.")
+        raise MalformedError(rule, f"{count} {what} are above {limit}.")
     return count
 
 
@@ -171,18 +174,22 @@ def decode_header(data: bytes) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     Raises:
         MalformedError: the bytes are no header of version 1.
     """
-    reader = Reader(bytes(data))
+    reader = Reader(bytes(data), "HDR-4", "HDR-4")
     decoded = read_header(reader)
     reader.end()
     return decoded
 
 
 def read_header(reader: Reader) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    """The header at the cursor; raises MalformedError."""
+    """The header at the cursor; raises MalformedError where it breaks a rule HDR."""
     version = reader.uint(2)
     if version != VERSION:
-        raise MalformedError(f"Program version {version} is unknown; this is version {VERSION}.")
+        raise MalformedError("HDR-1", f"Program version {version} is unknown; this is version {VERSION}.")
     nodes = reader.uint(4)
     inputs = tuple(reader.uint(4) for _ in range(reader.uint(1)))
     outputs = tuple(reader.uint(4) for _ in range(reader.uint(1)))
+    if not 1 <= nodes <= MAX_NODES:
+        raise MalformedError("HDR-2", f"{nodes} nodes are not in 1..2^20.")
+    if sum(inputs) + sum(outputs) > nodes:
+        raise MalformedError("HDR-3", f"There are more slots than {nodes} nodes.")
     return nodes, inputs, outputs

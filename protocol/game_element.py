@@ -20,7 +20,6 @@ from .game_table import Side, Stage
 from .nodes import Node
 from .openings import check_count, check_digest, load
 from .tensors import LEAF_SIZE
-from .types import DType
 from .words import Word, from_bytes, signed
 
 _D, _C = Side.DEFENDER, Side.CHALLENGER
@@ -33,10 +32,9 @@ def point_element(state: GameState, move: PointElement, rules: Rules) -> GameSta
     head = parse_head(move.node)
     check_index(move.offset, len(move.leaf) // head.width)
     element = state.index * (LEAF_SIZE // head.width) + move.offset
-    dtype = DType(head.dtype) if head.dtype in DType._value2member_map_ else DType.U8
     at = move.offset * head.width
     # The bits as they stand: a NaN with a payload or a bool of 2 is not what a store writes, hence wrong.
-    claimed = from_bytes(dtype, move.leaf[at : at + head.width])[0]
+    claimed = from_bytes(head.element, move.leaf[at : at + head.width])[0]
     node = _decode(move.node)
     reads = families.head_reads(node, element) if node else ()
     heads = load(reads, move.heads, state.agreed, state.node)

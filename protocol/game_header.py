@@ -30,9 +30,14 @@ class Head:
         return volume(self.dims)
 
     @property
+    def element(self) -> DType:
+        """The type that its elements are read as: u8 for an unknown code (AR-6)."""
+        return DType(self.dtype) if self.dtype in DType._value2member_map_ else DType.U8
+
+    @property
     def width(self) -> int:
         """Bytes of one element."""
-        return DType(self.dtype).size if self.dtype in DType._value2member_map_ else 1
+        return self.element.size
 
     @property
     def nbytes(self) -> int:

@@ -19,7 +19,7 @@ from .nodes import Dot, Gather, Map, Max, Node, Operand, Random, Rank, RowExp, S
 from .rounding import finish, quantize
 from .types import DType
 from .views import unravel
-from .words import MASK_64, Word, as_f32, as_i32, canonical, signed
+from .words import MASK_64, Word, as_f32, as_i32, canonical, sign_extend, signed
 
 ReadValue = Callable[["Read"], Word]
 """The word that a read gives: its fill, or the opened element, or 0 for an address outside the source."""
@@ -82,7 +82,7 @@ def start(node: Node, element: int, heads: Sequence[Word]) -> Start:
             return _done(canonical(node.spec.dtype, scalar.evaluate(code, [h & MASK_64 for h in heads])))
         case Random(stream=stream):
             key, step = (as_i32(heads[0]), as_i32(heads[1])), (as_i32(heads[2]), as_i32(heads[3]))
-            return _done(canonical(node.spec.dtype, philox.random_word(element, stream, step, key)))
+            return _done(canonical(node.spec.dtype, sign_extend(philox.random_word(element, stream, step, key), 32)))
         case Gather(size=size):
             return Start(False, 0, 1) if 0 <= as_i32(heads[0]) < size else _done(_missing(node))
         case Dot() | Sum() | ScatterSum() if any(as_i32(h) >= f32.E_NONFINITE for h in heads):

@@ -26,7 +26,7 @@ def philox4x32(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tupl
 
 
 def random_word(element: int, stream: int, step: tuple[int, int], key: tuple[int, int]) -> int:
-    """Element i of `random`: word i mod 4 at counter (i div 4 mod 2^32, stream, step low, step high), unsigned.
+    """The word of element i of `random`, unsigned: word i mod 4 at counter (i div 4 mod 2^32, stream, step).
 
     step, key: pairs of 32-bit words; signed ones are taken mod 2^32.
     """

@@ -12,12 +12,11 @@ from functools import cached_property
 
 from . import merkle
 from .digests import leaf_digest, program_digest
+from .encoding import MAX_NODES as MAX_NODES
 from .encoding import encode_header, encode_node
 from .nodes import Node
 from .tensors import TensorSpec
 from .types import Digest
-
-MAX_NODES = 1 << 20
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from .encoding import MAX_DESCRIPTOR, MalformedError, decode_node, read_header
+from .encoding import MalformedError, decode_node, read_header
 from .nodes import Const, Node
-from .program import MAX_NODES, Program
+from .program import Program
 from .reader import Reader
 from .tensors import tensor_root
 from .types import Digest
 
 MAGIC = b"assay-program-1\n"
-MAX_FILE = 1 << 30
+MAX_FILE = 1 << 28
 
 
 def encode_program(program: Program) -> bytes:
@@ -41,20 +41,19 @@ def decode_program(data: bytes, max_bytes: int = MAX_FILE) -> Program:
         MalformedError: the bytes are no program file, too many, or not those that a const node names.
     """
     if len(data) > max_bytes:
-        raise MalformedError(f"A program file of {len(data)} bytes is above {max_bytes}.")
-    reader = Reader(bytes(data))
-    if reader.take(len(MAGIC)) != MAGIC:
-        raise MalformedError("The bytes are no program file.")
+        raise MalformedError("FILE-1", f"A program file of {len(data)} bytes is above {max_bytes}.")
+    reader = Reader(bytes(data), "FILE-6", "FILE-6")
+    if bytes(data[: len(MAGIC)]) != MAGIC:
+        raise MalformedError("FILE-2", "The bytes are no program file.")
+    reader.take(len(MAGIC))
     count, inputs, outputs = read_header(reader)
-    if count > MAX_NODES:
-        raise MalformedError(f"{count} nodes are above 2^20.")
     nodes = tuple(_node(reader) for _ in range(count))
     consts: dict[Digest, bytes] = {}
     for node in nodes:
         if isinstance(node, Const) and node.root not in consts:
             blob = reader.take(node.spec.nbytes)
             if tensor_root(node.spec, blob) != node.root:
-                raise MalformedError(f"The constant {node.root.hex()} has other bytes.")
+                raise MalformedError("FILE-5", f"The constant {node.root.hex()} has other bytes.")
             consts[node.root] = blob
     reader.end()
     return Program(nodes, inputs, outputs, consts)
@@ -67,7 +66,4 @@ def file_digest(data: bytes) -> Digest:
 
 def _node(reader: Reader) -> Node:
     """One descriptor with its length in front."""
-    length = reader.uint(2)
-    if length > MAX_DESCRIPTOR:
-        raise MalformedError(f"A descriptor of {length} bytes is above {MAX_DESCRIPTOR}.")
-    return decode_node(reader.take(length))
+    return decode_node(reader.take(reader.uint(2)))

@@ -128,10 +128,14 @@ CONSTANTS = (Op.CONST_F32, Op.CONST_I32, Op.CONST_I64, Op.CONST_BOOL)
 
 
 class IllFormedScalarProgramError(UserError):
-    """A scalar program breaks a limit, a type rule or the canonical encoding."""
+    """A scalar program breaks a limit, a type rule or the canonical encoding; `rule` is the rule's number."""
 
     code = "IllFormedScalarProgram"
     remedy = "Build the program with ScalarBuilder, which emits well-formed programs only."
+
+    def __init__(self, rule: str, message: str) -> None:
+        super().__init__(message, rule=rule)
+        self.rule = rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +172,9 @@ class ScalarProgram:
             IllFormedScalarProgramError: the length is no multiple of 8.
         """
         if len(code) % INSTRUCTION_SIZE:
-            raise IllFormedScalarProgramError(f"scalar code of {len(code)} bytes is no multiple of {INSTRUCTION_SIZE}")
+            raise IllFormedScalarProgramError(
+                "MAL-13", f"scalar code of {len(code)} bytes is no multiple of {INSTRUCTION_SIZE}"
+            )
         return cls(tuple(operands), tuple(_instructions(code)))
 
     @property
@@ -198,14 +204,16 @@ def infer_types(operands: Sequence[DType], instructions: Sequence[Instruction]) 
             non-zero field that the opcode ignores.
     """
     if len(operands) > MAX_OPERANDS:
-        raise IllFormedScalarProgramError(f"{len(operands)} operands; a map has at most {MAX_OPERANDS}")
+        raise IllFormedScalarProgramError("MAL-9", f"{len(operands)} operands; a map has at most {MAX_OPERANDS}")
     if len(instructions) > MAX_INSTRUCTIONS:
-        raise IllFormedScalarProgramError(f"{len(instructions)} instructions; a map has at most {MAX_INSTRUCTIONS}")
+        raise IllFormedScalarProgramError(
+            "MAL-10", f"{len(instructions)} instructions; a map has at most {MAX_INSTRUCTIONS}"
+        )
     types = [d.value_type for d in operands]
     for index, instruction in enumerate(instructions):
         types.append(_result_type(index, instruction, types))
     if not types:
-        raise IllFormedScalarProgramError("a map without operands and instructions has no value")
+        raise IllFormedScalarProgramError("WF-11", "a map without operands and instructions has no value")
     return types
 
 
@@ -213,23 +221,23 @@ def _result_type(index: int, instruction: Instruction, types: list[DType]) -> DT
     """The type of one instruction's result, given the registers before it."""
     where = f"instruction {index}"
     if instruction.op not in Op._value2member_map_:
-        raise IllFormedScalarProgramError(f"{where}: unknown opcode 0x{instruction.op:02x}")
+        raise IllFormedScalarProgramError("WF-12", f"{where}: unknown opcode 0x{instruction.op:02x}")
     op = Op(instruction.op)
     registers = (instruction.a, instruction.b, instruction.c)
     arity = arity_of(op)
     if any(registers[arity:]) or (instruction.imm and op not in CONSTANTS):
-        raise IllFormedScalarProgramError(f"{where}: {op.name} has a non-zero field that it ignores")
+        raise IllFormedScalarProgramError("WF-13", f"{where}: {op.name} has a non-zero field that it ignores")
     for r in registers[:arity]:
         if r >= len(types):
-            raise IllFormedScalarProgramError(f"{where}: {op.name} reads register {r} before it is computed")
+            raise IllFormedScalarProgramError("WF-14", f"{where}: {op.name} reads register {r} before it is computed")
     actual = tuple(types[r] for r in registers[:arity])
     expected, result = ((_B, actual[1], actual[1]), actual[1]) if op is Op.SELECT else SIGNATURES[op]
     if actual != expected:
         found, wanted = (", ".join(t.name for t in ts) for ts in (actual, expected))
-        raise IllFormedScalarProgramError(f"{where}: {op.name} takes ({wanted}), not ({found})")
+        raise IllFormedScalarProgramError("WF-15", f"{where}: {op.name} takes ({wanted}), not ({found})")
     imm = instruction.imm
     if (op is Op.CONST_BOOL and imm > 1) or (op is Op.CONST_F32 and f32.canonical(imm) != imm):
-        raise IllFormedScalarProgramError(f"{where}: the immediate 0x{imm:08x} of {op.name} is not canonical")
+        raise IllFormedScalarProgramError("WF-16", f"{where}: the immediate 0x{imm:08x} of {op.name} is not canonical")
     return result
 
 

@@ -87,13 +87,13 @@ class ScalarBuilder:
     def i32(self, value: int) -> Reg:
         """An i32 constant, given signed or as 32 unsigned bits."""
         if not -(1 << 31) <= value < 1 << 32:
-            raise IllFormedScalarProgramError(f"{value} is no 32-bit constant")
+            raise IllFormedScalarProgramError("SM-1", f"{value} is no 32-bit constant")
         return self._value(Op.CONST_I32, (), value & 0xFFFFFFFF, DType.I32)
 
     def i64(self, value: int) -> Reg:
         """An i64 constant; outside the range of i32 it takes more than one instruction."""
         if not -(1 << 63) <= value < 1 << 63:
-            raise IllFormedScalarProgramError(f"{value} is no i64 constant")
+            raise IllFormedScalarProgramError("SM-1", f"{value} is no i64 constant")
         if -(1 << 31) <= value < 1 << 31:
             return self._value(Op.CONST_I64, (), value & 0xFFFFFFFF, DType.I64)
         # high * 2^32 + low with both halves in the range of the sign-extended immediate
@@ -117,10 +117,12 @@ class ScalarBuilder:
         """
         found = tuple(a.dtype for a in args)
         if op in CONSTANTS or len(args) != arity_of(op):
-            raise IllFormedScalarProgramError(f"{op.name} cannot be applied to {len(args)} values")
+            raise IllFormedScalarProgramError("WF-15", f"{op.name} cannot be applied to {len(args)} values")
         wanted = (DType.BOOL, found[1], found[1]) if op is Op.SELECT else SIGNATURES[op][0]
         if found != wanted:
-            raise IllFormedScalarProgramError(f"{op.name} cannot be applied to ({', '.join(t.name for t in found)})")
+            raise IllFormedScalarProgramError(
+                "WF-15", f"{op.name} cannot be applied to ({', '.join(t.name for t in found)})"
+            )
         indices = tuple(a.index for a in args)
         if op in _COMMUTATIVE:
             indices = tuple(sorted(indices))
@@ -221,7 +223,9 @@ class ScalarBuilder:
         """
         infer_types(program.operands, program.instructions)
         if [a.dtype for a in args] != [d.value_type for d in program.operands]:
-            raise IllFormedScalarProgramError("the arguments of an inlined program differ in type from its operands")
+            raise IllFormedScalarProgramError(
+                "WF-15", "the arguments of an inlined program differ in type from its operands"
+            )
         registers = list(args)
         for instruction in program.instructions:
             op = Op(instruction.op)
@@ -261,12 +265,13 @@ class ScalarBuilder:
         live = [i for i in self._live([result]) if self._values[i].op is not None]
         if len(operands) > MAX_OPERANDS or len(live) > MAX_INSTRUCTIONS:
             raise IllFormedScalarProgramError(
+                "MAL-10",
                 f"a map holds {MAX_OPERANDS} operands and {MAX_INSTRUCTIONS} instructions; "
-                f"this one needs {len(operands)} and {len(live)}"
+                f"this one needs {len(operands)} and {len(live)}",
             )
         number = {self._known[(None, (), o)]: k for k, o in enumerate(operands)}
         if not live and (not operands or number.get(result.index) != len(operands) - 1):
-            raise IllFormedScalarProgramError("a map without instructions yields its last operand only")
+            raise IllFormedScalarProgramError("SM-2", "a map without instructions yields its last operand only")
         code: list[Instruction] = []
         for index in live:
             value = self._values[index]

@@ -34,7 +34,7 @@ SUM_PRECISION = 31
 
 
 class Rule(StrEnum):
-    """The names of the rules."""
+    """The kinds of rules; each rule has a number of its own in docs/protocol/programs.md."""
 
     NODE_COUNT = "node count"
     LISTS = "lists"
@@ -51,8 +51,8 @@ class Rule(StrEnum):
     CONST = "const"
 
 
-Found = Iterator[tuple[Rule, str]]
-"""Rules broken, each with a reason."""
+Found = Iterator[tuple[Rule, str, str]]
+"""Rules broken: kind, number, reason."""
 
 
 def family_violations(program: Program, node: Node) -> Found:
@@ -69,7 +69,7 @@ def family_violations(program: Program, node: Node) -> Found:
         case Max():
             yield from _types(program, ("x", node.x, dtype))
             if dtype not in (DType.F32, DType.I32):
-                yield Rule.DTYPE, f"a max is f32 or i32, not {dtype.name}"
+                yield Rule.DTYPE, "WF-17", f"a max is f32 or i32, not {dtype.name}"
             yield from _positive(node.red)
         case Dot():
             values = ("A", node.a, DType.F32), ("B", node.b, DType.F32)
@@ -83,7 +83,7 @@ def family_violations(program: Program, node: Node) -> Found:
         case Gather():
             table = program.specs[node.table.node].dtype
             if table is not dtype:
-                yield Rule.DTYPE, f"the table is {table.name}, the result {dtype.name}"
+                yield Rule.DTYPE, "WF-17", f"the table is {table.name}, the result {dtype.name}"
             yield from _types(program, ("index", node.index, DType.I32))
         case ScatterSum():
             integers = ("index", node.index, DType.I32), ("e", node.exponent, DType.I32)
@@ -92,12 +92,12 @@ def family_violations(program: Program, node: Node) -> Found:
         case Rank():
             yield from _types(program, ("result", dtype, DType.I32), ("x", node.x, DType.F32))
             if node.spec.dims[-1] != node.red[0]:
-                yield Rule.SHAPE, f"{node.red[0]} candidates for {node.spec.dims[-1]} ranks"
+                yield Rule.SHAPE, "WF-20", f"{node.red[0]} candidates for {node.spec.dims[-1]} ranks"
         case Random():
             yield from _random(program, node)
         case Output():
             if program.specs[node.node] != node.spec:
-                yield Rule.SHAPE, "an output has another type or dims than its node"
+                yield Rule.SHAPE, "WF-23", "an output has another type or dims than its node"
         case Input():
             pass
 
@@ -107,20 +107,20 @@ def _types(program: Program, *wanted: tuple[str, Operand | DType, DType]) -> Fou
     for name, have, want in wanted:
         found = have if isinstance(have, DType) else program.specs[have.node].dtype.value_type
         if found is not want:
-            yield Rule.DTYPE, f"{name} is {found.name}, not {want.name}"
+            yield Rule.DTYPE, "WF-17", f"{name} is {found.name}, not {want.name}"
 
 
 def _positive(red: tuple[int, ...]) -> Found:
     """A maximum over nothing has no meaning."""
     if prod(red) < 1:
-        yield Rule.TERMS, "R is 0"
+        yield Rule.TERMS, "WF-18", "R is 0"
 
 
 def _bits(bits: int, red: tuple[int, ...]) -> Found:
     """The exact sum of R terms of this many bits stays below 2^62."""
     terms = prod(red)
     if bits + max(terms - 1, 0).bit_length() > MAX_SUM_BITS:
-        yield Rule.TERMS, f"{terms} terms of {bits} bits are above {MAX_SUM_BITS} bits"
+        yield Rule.TERMS, "WF-19", f"{terms} terms of {bits} bits are above {MAX_SUM_BITS} bits"
 
 
 def _map(program: Program, node: Map) -> Found:
@@ -129,21 +129,21 @@ def _map(program: Program, node: Map) -> Found:
     try:
         result = ScalarProgram.decode(node.code, types).result_type
     except IllFormedScalarProgramError as error:
-        yield Rule.SCALAR, error.message
+        yield Rule.SCALAR, error.rule, error.message
         return
     if result is not node.spec.dtype.value_type:
-        yield Rule.DTYPE, f"the scalar program yields {result.name}, the node is {node.spec.dtype.name}"
+        yield Rule.DTYPE, "WF-10", f"the scalar program yields {result.name}, the node is {node.spec.dtype.name}"
 
 
 def _const(program: Program, node: Const) -> Found:
     """The bytes travel with the program, have the root, and are canonical."""
     data = program.consts.get(node.root)
     if data is None:
-        yield Rule.CONST, "its bytes are missing"
+        yield Rule.CONST, "WF-24", "its bytes are missing"
     elif len(data) != node.spec.nbytes or tensor_root(node.spec, data) != node.root:
-        yield Rule.CONST, "its bytes have another root"
+        yield Rule.CONST, "WF-24", "its bytes have another root"
     elif not is_canonical(node.spec.dtype, data):
-        yield Rule.CONST, "it holds a NaN with a payload or a bool other than 0 and 1"
+        yield Rule.CONST, "WF-25", "it holds a NaN with a payload or a bool other than 0 and 1"
 
 
 def is_canonical(dtype: DType, data: bytes) -> bool:
@@ -162,9 +162,9 @@ def _random(program: Program, node: Random) -> Found:
     """Key and step are i32[2], and the counter does not wrap."""
     pair = TensorSpec(DType.I32, (2,))
     if node.spec.dtype is not DType.I32:
-        yield Rule.DTYPE, f"a random node is i32, not {node.spec.dtype.name}"
+        yield Rule.DTYPE, "WF-17", f"a random node is i32, not {node.spec.dtype.name}"
     for name, j in (("key", node.key), ("step", node.step)):
         if program.specs[j] != pair:
-            yield Rule.SHAPE, f"{name} is not i32[2]"
+            yield Rule.SHAPE, "WF-22", f"{name} is not i32[2]"
     if node.spec.numel > philox.COUNTER_LIMIT:
-        yield Rule.SHAPE, f"{node.spec.numel} random words are above 2^34"
+        yield Rule.SHAPE, "WF-21", f"{node.spec.numel} random words are above 2^34"

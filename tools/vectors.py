@@ -18,6 +18,7 @@ from assay.protocol import functions, philox, rounding
 from assay.protocol.scalar import CONSTANTS, Instruction, Op, ScalarProgram, evaluate
 from assay.protocol.scalar_builder import ScalarBuilder
 from assay.protocol.types import DType
+from assay.protocol.words import sign_extend
 from tests.scalars import FLOAT_EDGES, I64, float_pattern, i64_word, operation, word
 
 PATH = Path(__file__).resolve().parent.parent / "tests" / "vectors" / "arithmetic.json"
@@ -79,7 +80,7 @@ def compute() -> dict[str, object]:
         element, stream = source.getrandbits(34), source.getrandbits(32)
         state = [source.getrandbits(32) for _ in range(4)]
         answer = philox.random_word(element, stream, (state[0], state[1]), (state[2], state[3]))
-        random += [element, stream, *state, answer]
+        random += [element, stream, *state, sign_extend(answer, 32)]
     return {
         "operations": {op.name: _operation(op) for op in Op},
         "functions": {name: _function(name) for name in FUNCTIONS},

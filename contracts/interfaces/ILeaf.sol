@@ -2,7 +2,8 @@
 pragma solidity ^0.8.28;
 
 /// @notice One element of an earlier node that the computation of an element reads.
-/// @dev `isFill`: the view is outside its bounds (or the address outside the source); the value is `fill`, nothing is opened.
+/// @dev `isFill`: the view is outside its bounds, or (with a `fill` of 0) the address in no u64; nothing is opened (EL-1, EL-2).
+/// An address outside the source is no fill: it reads 0, and its opening proves the source's size (EL-4, OPEN-6).
 struct Read {
     uint32 node;
     uint64 address_;

@@ -8,10 +8,13 @@ from random import Random
 
 import pytest
 
-from assay.protocol import openings
+from assay.protocol import merkle, openings
+from assay.protocol.digests import leaf_digest
+from assay.protocol.game_header import Head
 from assay.protocol.leaf import Read
 from assay.protocol.openings import NOTHING, Opening
 from assay.protocol.prefix import PrefixTree
+from assay.protocol.prefix import root_from_path as prefix_root_from_path
 from assay.protocol.tensors import TensorSpec, TensorTree
 from assay.protocol.types import Digest, DType
 from assay.protocol.words import canonical
@@ -153,3 +156,41 @@ def test_an_opening_with_anything_changed_is_refused(
         load(harness, Read((node + 1) % K, element), honest, root)
     with pytest.raises(Reverted, match="WrongDigest"):
         load(harness, read, honest, prefixes.roots[K - 1])
+
+
+def _claimed(dtype: int, dims: tuple[int, ...], address: int, leaf: bytes) -> tuple[Opening, Digest]:
+    """An opening of node 2 as the head of a malformed descriptor claims it, with any siblings, and the P_K over it."""
+    head = Head(0, dtype, dims, 0)
+    index = address * head.width // 1024
+    if address >= head.numel:
+        leaf, path, tree = b"", (Digest(b"t" * 32),), Digest(b"t" * 32)
+    else:
+        count = merkle.path_length(head.leaf_count, index)
+        path = tuple(Digest(bytes([i]) * 32) for i in range(count))
+        found = merkle.root_from_path(leaf_digest(leaf), head.leaf_count, index, path)
+        assert found is not None
+        tree = found
+    siblings = tuple(Digest(bytes([100 + i]) * 32) for i in range(20))
+    root = prefix_root_from_path(head.tensor_root(tree), 2, siblings)
+    assert root is not None
+    return Opening(dtype, dims, leaf, path, siblings), root
+
+
+@pytest.mark.parametrize("dtype", [*DType, 7, 200])
+@pytest.mark.parametrize("dims", [(1 << 33, 1 << 33), (1 << 40, 0, 1 << 40), (1 << 63, 3, 1), ((1 << 64) - 1,)])
+def test_values_of_malformed_nodes_open_by_type_and_dims_as_the_contract_cuts_them(
+    harness: Contract, dtype: int, dims: tuple[int, ...]
+) -> None:
+    """OPEN-4: the number of elements is cut to 2^64 - 1, and an unknown type is as wide as u8."""
+    head = Head(0, dtype, dims, 0)
+    leaf = Random(5).randbytes(1024)
+    for address in (0, 3, 1 << 62, head.numel - 1, head.numel, (1 << 64) - 1):
+        if not 0 <= address < 1 << 64:
+            continue
+        index = address * head.width // 1024
+        cut = leaf[: min(1024, head.nbytes - 1024 * index)] if address < head.numel else b""
+        opening, root = _claimed(dtype, dims, address, cut)
+        word = load(harness, Read(2, address), opening, root)
+        assert openings.load_one(Read(2, address), opening, root, K) == word
+        if address >= head.numel:
+            assert word == 0
