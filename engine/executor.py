@@ -19,7 +19,7 @@ from assay.engine import gather, native_dot, reduce
 from assay.engine.dot import dot
 from assay.engine.dtypes import PROTOCOL, TORCH, from_bytes
 from assay.engine.floats import check_float_environment, check_float_environment_held
-from assay.engine.freivalds import ProductCheck, ProductWatch
+from assay.engine.freivalds import ProductCheck, ProductWatch, products
 from assay.engine.fused import layout, selftest
 from assay.engine.fused.plan import Plan, own_memory
 from assay.engine.maps import scalar_map
@@ -103,7 +103,6 @@ class Executor:
         self.kind = Kind.STOCK if native is None else Kind.FUSED
         self._products = native.products if native else None
         self._kernels: dict[int, Kernel] = {}
-        self._watch = ProductWatch()
         found = violations(program)
         if found:
             raise UserError(
@@ -112,6 +111,7 @@ class Executor:
                 remedy="Refuse the run that names it.",
             )
         self.program = program
+        self._watch = ProductWatch(products(program), (program.root, self.kind, careful))
         self.routes: dict[int, str] = {}
         self._plan = None if native is None else Plan(program, native.nodes, self._kernel)
         self.fallbacks = dict(self._plan.reasons) if self._plan else {}
@@ -134,7 +134,10 @@ class Executor:
         plan = self._plan
         return [
             _Step(
-                plan.single(k) if plan is not None and k in plan.compiled else self._kernel(k),
+                # A product by its kernel in Python, which checks it when it is due.
+                plan.single(k)
+                if plan is not None and k in plan.compiled and not isinstance(node, Dot)
+                else self._kernel(k),
                 _exponents(node),
                 node.spec.dims,
                 TORCH[node.spec.dtype],
@@ -198,7 +201,8 @@ class Executor:
         """The kernel of a dot or sum that takes any exponents: after a hook has replaced those of a row."""
         node = self.program.nodes[k]
         if isinstance(node, Dot):
-            return dot(self.program, node, trusted=False)[0]
+            check, due = ProductCheck(self._watch, k), partial(self._watch.is_due, k)
+            return dot(self.program, node, trusted=False, check=check, due=due)[0]
         assert isinstance(node, Sum)
         return reduce.total(self.program, node, trusted=False)
 
@@ -261,8 +265,6 @@ class Executor:
                     check=ProductCheck(self._watch, k),
                     due=partial(self._watch.is_due, k),
                 )
-                if self.routes[k] != "elementwise":
-                    self._watch.products.append(k)
                 return kernel
             case Gather():
                 return gather.gather(self.program, node)

@@ -19,7 +19,6 @@ from math import prod
 from pathlib import Path
 from threading import local
 from typing import cast
-from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -28,6 +27,7 @@ from assay.engine import limits, native_selftest
 from assay.engine.dtypes import fill_tensor
 from assay.engine.limits import Digits, Way
 from assay.engine.native.library import load, native
+from assay.engine.native_plan import INTEGER, POINTER, Plan, Side, table
 from assay.protocol.errors import InvariantError
 from assay.protocol.nodes import Dot, Operand
 from assay.protocol.program import Program
@@ -35,9 +35,6 @@ from assay.protocol.types import DType
 from assay.protocol.views import View, contiguous_strides
 
 UNIT = "dot"
-
-OUTSIDE = -(1 << 63)
-"""In a table: the index lies outside the bounds and reads the fill."""
 
 _PANEL, _RED_BLOCK = 16, 32
 """Rows, and terms, that the kernels look at together; equal to `dot.h`."""
@@ -48,50 +45,8 @@ _ONE_THREAD = 1 << 19
 _CHECKED_AT_ONCE = 1 << 19
 """Sums (f64) that a check holds at a time: all those of a large product would be 5 % of the memory of a step."""
 
-_integer, _pointer = ctypes.c_int64, ctypes.c_void_p
-
 Dims = tuple[int, ...]
 Values = tuple[Tensor, Tensor, Tensor, Tensor]
-
-
-class _Side(ctypes.Structure):
-    """Equal to `dot_side` in `dot.h`."""
-
-    _fields_ = (
-        ("batch", _pointer),
-        ("own", _pointer),
-        ("red", _pointer),
-        ("e_batch", _pointer),
-        ("e_own", _pointer),
-        ("own_kind", _pointer),
-        ("red_kind", _pointer),
-        ("fill", _integer),
-        ("e_fill", _integer),
-        ("precision", _integer),
-        ("digits", _integer),
-        ("shift", _integer),
-    )
-
-
-class _Plan(ctypes.Structure):
-    """Equal to `dot_plan` in `dot.h`."""
-
-    _fields_ = (
-        ("batches", _integer),
-        ("m", _integer),
-        ("n", _integer),
-        ("k", _integer),
-        ("a", _Side),
-        ("b", _Side),
-        ("c_batch", _pointer),
-        ("c_row", _pointer),
-        ("c_column", _pointer),
-        ("c_kind", _pointer),
-        ("way", _integer),
-        ("run", _integer * 4),
-        ("room", _integer),
-        ("joined", _integer),
-    )
 
 
 class Kernels:
@@ -101,10 +56,10 @@ class Kernels:
         self.level, self.tiles, self.pairs = level, tiles, pairs
         self._handle = handle
         self.run = handle.assay_dot
-        self.run.argtypes, self.run.restype = [_pointer] * 7 + [_integer], _integer
+        self.run.argtypes, self.run.restype = [POINTER] * 7 + [INTEGER], INTEGER
         self.prepare = handle.assay_dot_prepare
-        self.prepare.argtypes, self.prepare.restype = [_pointer], None
-        handle.assay_dot_has.argtypes, handle.assay_dot_has.restype = [_integer], _integer
+        self.prepare.argtypes, self.prepare.restype = [POINTER], None
+        handle.assay_dot_has.argtypes, handle.assay_dot_has.restype = [INTEGER], INTEGER
         self.ways = tuple(
             way
             for way in Way
@@ -112,8 +67,8 @@ class Kernels:
         )
         runtime = Path(torch.__file__).parent / "lib" / "libgomp.so.1"
         if runtime.exists():
-            handle.assay_set_team.argtypes, handle.assay_set_team.restype = [_pointer], None
-            handle.assay_set_team(ctypes.cast(ctypes.CDLL(str(runtime)).GOMP_parallel, _pointer))
+            handle.assay_set_team.argtypes, handle.assay_set_team.restype = [POINTER], None
+            handle.assay_set_team(ctypes.cast(ctypes.CDLL(str(runtime)).GOMP_parallel, POINTER))
 
     def route(self, pa: int, pb: int, terms: int) -> str:
         """The name of the product for these precisions: how many products of digits, and what instructions."""
@@ -164,7 +119,7 @@ def checker() -> Callable[..., int] | None:
     if handle is None:
         return None
     function = handle.assay_check_product
-    function.argtypes, function.restype = [_pointer] * 8, _integer
+    function.argtypes, function.restype = [POINTER] * 8, INTEGER
     return cast(Callable[..., int], function)
 
 
@@ -211,15 +166,15 @@ class NativeDot:
         out = View(0, contiguous_strides(dims), (0,) * len(dims), dims)
         way = found.way(pa, pb, prod(red))
         digits = limits.digits(way, pa), limits.digits(way, pb)
-        self._plan = _Plan(
+        self._plan = Plan(
             *self._sizes,
             prod(red),
             self._side(program, a, ea, pa, digits[0], (batch, rows), node),
             self._side(program, b, eb, pb, digits[1], (batch, columns), node),
-            *(self._keep(_table(out, dims, g)) for g in (batch, rows, columns)),
+            *(self._keep(table(out, dims, g)) for g in (batch, rows, columns)),
             self._keep(torch.zeros(-(-self._sizes[2] // _PANEL), dtype=torch.uint8)),
             way,
-            (_integer * 4)(*_runs(*digits)) if way is Way.PAIRS else (_integer * 4)(),
+            (INTEGER * 4)(*_runs(*digits)) if way is Way.PAIRS else (INTEGER * 4)(),
             limits.ROOM,
             way is Way.TILES and prod(red) <= limits.tiles_joined(pa, pb),
         )
@@ -228,7 +183,7 @@ class NativeDot:
 
     def for_c(self) -> tuple[int, int, tuple[int, ...], bool]:
         """What a caller in C needs: function, plan, the nodes of a, eA, b, eB, and whether threads are worth it."""
-        function = ctypes.cast(self._kernels.run, _pointer).value
+        function = ctypes.cast(self._kernels.run, POINTER).value
         assert function is not None
         return function, self._address, self._sources, self._threaded
 
@@ -269,7 +224,7 @@ class NativeDot:
         return out
 
     @cached_property
-    def _pieces(self) -> list[_Plan]:
+    def _pieces(self) -> list[Plan]:
         """The product as products of some batches, or of some rows of one batch."""
         batches, m, n = self._sizes
         parts = -(-m * n // _CHECKED_AT_ONCE)
@@ -281,10 +236,10 @@ class NativeDot:
             for row in range(0, m, rows)
         ]
 
-    def _piece(self, batch: int, batches: int, row: int, rows: int) -> _Plan:
+    def _piece(self, batch: int, batches: int, row: int, rows: int) -> Plan:
         """The plan of some batches and rows: the same tables from another place on; row is a multiple of 16."""
-        part = _Plan.from_buffer_copy(self._plan)
-        word = ctypes.sizeof(_integer)
+        part = Plan.from_buffer_copy(self._plan)
+        word = ctypes.sizeof(INTEGER)
         part.batches, part.m = batches, rows
         part.c_batch += batch * word
         part.c_row += row * word
@@ -300,7 +255,7 @@ class NativeDot:
         a, ea, b, eb = (values[j] for j in self._sources)
         return a, ea.to(torch.int32), b, eb.to(torch.int32)
 
-    def _call(self, values: list[Tensor], out: int, raw: int, piece: _Plan | None = None) -> None:
+    def _call(self, values: list[Tensor], out: int, raw: int, piece: Plan | None = None) -> None:
         a, ea, b, eb = self._operands(values)
         plan = self._address if piece is None else ctypes.addressof(piece)
         threads = torch.get_num_threads() if self._threaded else 1
@@ -310,17 +265,17 @@ class NativeDot:
 
     def _side(
         self, program: Program, x: Operand, e: Operand, p: int, digits: Digits, groups: tuple[Dims, ...], node: Dot
-    ) -> _Side:
+    ) -> Side:
         batch, own = groups
         dims, over = node.spec.dims, node.spec.dims + node.red
         terms = tuple(range(len(dims), len(over)))
         exponent_type = program.specs[e.node].dtype
-        return _Side(
-            self._keep(_table(x.view, over, batch, x.view.offset)),
-            self._keep(_table(x.view, over, own)),
-            self._keep(_table(x.view, over, terms)),
-            self._keep(_table(e.view, dims, batch, e.view.offset)),
-            self._keep(_table(e.view, dims, own)),
+        return Side(
+            self._keep(table(x.view, over, batch, x.view.offset)),
+            self._keep(table(x.view, over, own)),
+            self._keep(table(x.view, over, terms)),
+            self._keep(table(e.view, dims, batch, e.view.offset)),
+            self._keep(table(e.view, dims, own)),
             self._keep(torch.zeros(-(-prod(dims[d] for d in own) // _PANEL), dtype=torch.uint8)),
             self._keep(torch.zeros(-(-prod(node.red) // _RED_BLOCK), dtype=torch.uint8)),
             int(fill_tensor(DType.F32, x.view.fill).view(torch.int32)),
@@ -341,26 +296,6 @@ def _runs(a: Digits, b: Digits) -> list[int]:
     return [
         limits.run(a.largest[x], b.largest[y]) if x < a.count and y < b.count else 0 for x in range(2) for y in range(2)
     ]
-
-
-_tables: WeakValueDictionary[tuple[View, tuple[int, ...], tuple[int, ...], int], Tensor] = WeakValueDictionary()
-
-
-def _table(view: View, dims: tuple[int, ...], which: tuple[int, ...], start: int = 0) -> Tensor:
-    """The offsets of all indices of some dimensions, row-major, i64; OUTSIDE where an index is outside the bounds.
-
-    One tensor for all products that look alike, as those of a model's layers do.
-    """
-    known = _tables.get((view, dims, which, start))
-    if known is not None:
-        return known
-    offsets = torch.full((1,), start, dtype=torch.int64)
-    for d in which:
-        index = torch.arange(dims[d])
-        inside = (index >= view.lo[d]) & (index < view.hi[d]) & (offsets != OUTSIDE)[:, None]
-        offsets = torch.where(inside, offsets[:, None] + index * view.strides[d], OUTSIDE).flatten()
-    _tables[view, dims, which, start] = offsets
-    return offsets
 
 
 def native_dot(found: Kernels, program: Program, node: Dot, groups: Sequence[Sequence[int]]) -> NativeDot | None:

@@ -12,6 +12,7 @@ from assay.engine.dtypes import TORCH, from_bytes
 from assay.engine.executor import Executor, Kind
 from assay.engine.exponents import E_ZERO
 from assay.engine.floats import check_float_environment, check_float_environment_held
+from assay.engine.freivalds import ProductCheck, ProductWatch, products
 from assay.engine.parallel.group import Alone, Group
 from assay.engine.parallel.layout import Layout
 from assay.engine.parallel.partial import finished, partial_sum
@@ -58,6 +59,7 @@ class ParallelExecutor:
             None if s.program is None else Executor(s.program, kind=kind) for s in self._stages
         ]
         self._gathered = self._shared_inputs()
+        self._watch = split_products(program, self.layout, f"rank {self.group.rank} of {self.group.size}")
 
     @property
     def executors(self) -> list[Executor]:
@@ -67,6 +69,7 @@ class ParallelExecutor:
     def run(self, inputs: Lists) -> list[list[Tensor]]:
         """This rank's part of Y for its part of X. Raises what `Executor.run` raises."""
         check_float_environment()
+        self._watch.begin()
         values = self._taken(inputs)
         for stage, executor in zip(self._stages, self._executors, strict=True):
             if executor is not None:
@@ -164,7 +167,7 @@ class ParallelExecutor:
         return [t.clone().view(p.shape) for t, p in zip(pieces, parts, strict=True)]
 
     def _partial(self, k: int, node: Node | None, values: Mapping[int, Tensor]) -> Tensor:
-        return partial_node(self.plan, k, node, values)
+        return partial_node(self.plan, k, node, values, self._watch)
 
     def _result(self, in_list: int, k: int, values: Mapping[int, Tensor]) -> Tensor:
         return result_of(self.plan, in_list, k, values)
@@ -179,13 +182,20 @@ def shard(layout: Layout, program: Program, whole: Lists, rank: int, size: int) 
     return parts
 
 
-def partial_node(plan: Plan, k: int, node: Node | None, values: Mapping[int, Tensor]) -> Tensor:
-    """A rank's integers of split node k, i64; zeros where it has no terms."""
+def split_products(program: Program, layout: Layout, name: str) -> ProductWatch:
+    """The watch over products that are divided among ranks or pieces; those of stages have their executors'."""
+    divided = [k for k in products(program) if k in layout.splits]
+    return ProductWatch(divided, (program.root, name, tuple(divided)))
+
+
+def partial_node(plan: Plan, k: int, node: Node | None, values: Mapping[int, Tensor], watch: ProductWatch) -> Tensor:
+    """A rank's integers of split node k, i64; zeros where it has no terms. Raises InvariantError: HardwareFault."""
     if node is None:
         return torch.zeros(plan.program.specs[k].dims, dtype=torch.int64)
     assert isinstance(node, Sum | Dot)
     held = _operands(plan, node, values)
-    return partial_sum(node, held, {j: plan.held_spec(j) for j in held})
+    check = ProductCheck(watch, k) if watch.is_due(k) else None
+    return partial_sum(node, held, {j: plan.held_spec(j) for j in held}, check)
 
 
 def finish_node(plan: Plan, k: int, total: Tensor, values: Mapping[int, Tensor]) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.engine import exponents, routes
+from assay.engine.dot import Check
 from assay.engine.views import reader
 from assay.protocol.nodes import Dot, Operand, Sum
 from assay.protocol.tensors import TensorSpec
@@ -22,8 +23,8 @@ Values = dict[int, Tensor]
 """Values by node, as the operands of a sliced node count them."""
 
 
-def partial_sum(node: Sum | Dot, values: Values, specs: dict[int, TensorSpec]) -> Tensor:
-    """The exact sum over the node's terms of its quantized products, i64 [dims]."""
+def partial_sum(node: Sum | Dot, values: Values, specs: dict[int, TensorSpec], check: Check | None = None) -> Tensor:
+    """The exact sum over the node's terms of its quantized products, i64 [dims]; check: sees a dot's, and may raise."""
     if isinstance(node, Sum):
         q = _quantized(node.x, node.exponent, _SUM_P, node, values, specs).to(torch.int64)
         axes = tuple(range(len(node.spec.dims), q.ndim))
@@ -31,7 +32,7 @@ def partial_sum(node: Sum | Dot, values: Values, specs: dict[int, TensorSpec]) -
         return (s.sum(axes) if axes else s).expand(node.spec.dims).contiguous()
     qa = _quantized(node.a, node.exponent_a, node.precision_a, node, values, specs)
     qb = _quantized(node.b, node.exponent_b, node.precision_b, node, values, specs)
-    return _product(qa, qb, node)
+    return _product(qa, qb, node, check)
 
 
 def finished(node: Sum | Dot, total: Tensor, values: Values, specs: dict[int, TensorSpec]) -> Tensor:
@@ -59,7 +60,7 @@ def _quantized(x: Operand, e: Operand, p: int, node: Sum | Dot, values: Values, 
     return exponents.quantize(raw, exponent.reshape((*exponent.shape, *(1,) * len(node.red))), p)
 
 
-def _product(qa: Tensor, qb: Tensor, node: Dot) -> Tensor:
+def _product(qa: Tensor, qb: Tensor, node: Dot, check: Check | None) -> Tensor:
     """sum over red of qa qb, i64 [dims], as one batched matrix product."""
     dims, red = node.spec.dims, node.red
     rank = len(dims)
@@ -78,6 +79,8 @@ def _product(qa: Tensor, qb: Tensor, node: Dot) -> Tensor:
     b = b.reshape(batches, n, terms)
     route = routes.choose(node.precision_a, node.precision_b, batches, m, n, terms)
     s = route.multiply(a, b).to(torch.int64)
+    if check is not None:
+        check(a, b, s)
     order = [*rest, *batch, *rows, *columns]
     s = s.reshape([1 if d in rest else dims[d] for d in order])
     back = [order.index(d) for d in range(rank)]

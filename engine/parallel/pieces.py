@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.engine.executor import Executor, Kind
 from assay.engine.exponents import E_ZERO
-from assay.engine.parallel.executor import finish_node, narrowed, partial_node, result_of
+from assay.engine.parallel.executor import finish_node, narrowed, partial_node, result_of, split_products
 from assay.engine.parallel.layout import Layout, micro_batch_sums, norm_sums
 from assay.engine.parallel.stages import Plan, Stage
 from assay.protocol.program import Program
@@ -87,12 +87,14 @@ class PieceExecutor:
         self._folder = folder
         self._plans = [Plan(program, self.layout, piece, pieces) for piece in range(pieces)]
         self._last_read = _last_reads(self._plans)
+        self._watch = split_products(program, self.layout, f"{pieces} pieces")
         self._executors = [
             [None if s.program is None else Executor(s.program, kind=kind) for s in p.stages] for p in self._plans
         ]
 
     def run(self, inputs: Lists) -> list[list[Tensor]]:
         """Y for X, both whole."""
+        self._watch.begin()
         flat = [t for part in inputs for t in part]
         common = Shelf(self._folder, "sum")
         shelves = [Shelf(self._folder, f"piece-{plan.rank}") for plan in self._plans]
@@ -134,7 +136,7 @@ class PieceExecutor:
             for plan, stage, values in zip(self._plans, stages, held, strict=True):
                 node = stage.sums[number][1]
                 if node is not None:
-                    total += partial_node(plan, k, node, values)
+                    total += partial_node(plan, k, node, values, self._watch)
             common[k] = finish_node(self._plans[0], k, total, held[0])
 
     def _joined(self, in_list: int, k: int, held: Sequence[_Held]) -> Tensor:
