@@ -15,7 +15,7 @@ import pytest
 from eth_abi import encode
 from eth_hash.auto import keccak
 
-from assay.protocol import digests, merkle, prefix, state
+from assay.protocol import digests, draws, merkle, outer, prefix, state
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef, attestation_root, challenge_commitment, claim_id
 from assay.protocol.game_descent import position_key
 from assay.protocol.game_state import DisputedClaim, GameState
@@ -23,7 +23,7 @@ from assay.protocol.game_table import Side, Stage
 from assay.protocol.program import verify_descriptor
 from assay.protocol.tensors import TensorSpec, tensor_root
 from assay.protocol.trace import ReferenceTrace
-from assay.protocol.types import Address, Digest, DType, Round, Seat
+from assay.protocol.types import Address, Digest, DType, Round, Seat, Wei
 from tests.programs import all_examples, round_scalars
 
 PATH = Path(__file__).parents[1] / "vectors" / "digests.json"
@@ -72,7 +72,11 @@ def compute() -> dict[str, Any]:
         ],
         "list": [{"roots": _hex(numbered(n)), "root": state.list_root(numbered(n)).hex()} for n in (0, 1, 3)],
         "state": [
-            {"lists": [_hex(numbered(n)) for n in sizes], "root": state.state_root([numbered(n) for n in sizes]).hex()}
+            {
+                "lists": [_hex(numbered(n)) for n in sizes],
+                "list_roots": _hex(state.list_roots([numbered(n) for n in sizes])),
+                "root": state.state_root([numbered(n) for n in sizes]).hex(),
+            }
             for sizes in ((1,), (2, 0, 3))
         ],
         "prefix": [
@@ -84,6 +88,7 @@ def compute() -> dict[str, Any]:
                 "header": example.program.header.hex(),
                 "descriptors": [d.hex() for d in example.program.descriptors],
                 "root": example.program.root.hex(),
+                "x": [_hex(slots) for slots in example.state],
                 "state": _hex([ReferenceTrace(example.program, example.state).state_root(t) for t in (0, 1)]),
             }
             for example in all_examples()
@@ -142,6 +147,38 @@ def compute() -> dict[str, Any]:
             }
             | {"agreed": roots[2].hex(), "disputed": roots[3].hex(), "key": standing(stage, step).hex()}
             for stage, step in ((Stage.STEPS, 0), (Stage.NODES, 7))
+        ],
+        "built": {
+            "roots": _hex(roots),
+            "mask": 0b10000101,
+            "mask_list": outer.mask_list_root(0b10000101).hex(),
+            "outer_state": outer.outer_state(roots[0], roots[1]).hex(),
+            "update_input": outer.update_input(roots[0], roots[1]).hex(),
+            "update_state": outer.update_state(roots[2]).hex(),
+            "updates": _hex(numbered(8)),
+            "outer_input": outer.outer_input(roots[0], roots[1], numbered(8), roots[4], 0b10000101).hex(),
+        },
+        "draw": [
+            {
+                "signature": signature.hex(),
+                "claim_id": roots[0].hex(),
+                "duty": duty,
+                "ticket": str(draws.ticket(signature, roots[0], duty)),
+            }
+            for signature, duty in ((bytes(range(256)), 0), (bytes(range(256)), 5), (bytes(256), (1 << 32) - 1))
+        ],
+        "threshold": [
+            {"ppm": ppm, "stake": str(stake), "total": str(total)}
+            | {"threshold": str(draws.threshold(ppm, Wei(stake), Wei(total)))}
+            for ppm, stake, total in (
+                (100_000, 1, 3),
+                (1_000_000, 1, 3),
+                (3_000_000, 1, 3),
+                (2_999_999, 1, 3),
+                (100_000, 0, 7),
+                (100_000, 0, 0),
+                ((1 << 32) - 1, 10**30, 10**38),
+            )
         ],
         "kept_list": [
             {"digests": _hex(numbered(n)), "hash": digests.digest_list_hash(numbered(n)).hex()} for n in (1, 3)

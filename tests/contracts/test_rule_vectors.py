@@ -1,0 +1,88 @@
+"""The contract runs the published vectors: what it accepts, what it opens, and elements of ill-formed nodes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from assay.protocol.nodes import Family
+from tests.contracts.harness import Chain, Contract, Reverted
+from tests.contracts.leaf_cases import CONTRACTS
+from tools import element_vectors, rule_vectors
+
+RULES: dict[str, Any] = json.loads(rule_vectors.PATH.read_text())
+ELEMENTS: dict[str, Any] = json.loads(element_vectors.PATH.read_text())
+
+
+@pytest.fixture(scope="module")
+def rules() -> Contract:
+    return Chain().deploy("RulesHarness")
+
+
+def test_descriptors_and_headers_mean_something_or_nothing(rules: Contract) -> None:
+    for case in RULES["descriptors"]:
+        ((valid,), _) = rules.call("descriptors", [bytes.fromhex(case["bytes"])])
+        assert valid is (case["rule"] is None), case["what"]
+    for case in RULES["headers"]:
+        (nodes,) = rules.call("headers", [bytes.fromhex(case["bytes"])])
+        assert (nodes > 0) is (case["rule"] is None), case["what"]
+
+
+def test_openings_give_their_words_or_are_refused_by_name(rules: Contract) -> None:
+    for case in RULES["openings"]:
+        reads = [(r["node"], int(r.get("address", 0)), "fill" in r, int(r.get("fill", 0))) for r in case["reads"]]
+        opened = [
+            (
+                o["dtype"],
+                [int(d) for d in o["dims"]],
+                bytes.fromhex(o["leaf"]),
+                _digests(o["path"]),
+                _digests(o["prefixPath"]),
+            )
+            for o in case["openings"]
+        ]
+        arguments = reads, opened, bytes.fromhex(case["root"]), case["k"]
+        if case["rule"] is None:
+            assert list(rules.call("load", *arguments)) == [int(w, 16) for w in case["words"]], case["what"]
+        else:
+            with pytest.raises(Reverted) as refusal:
+                rules.call("load", *arguments)
+            assert refusal.value.name == case["error"], case["what"]
+
+
+def _digests(texts: list[str]) -> list[bytes]:
+    return [bytes.fromhex(text) for text in texts]
+
+
+@pytest.mark.parametrize("family", CONTRACTS, ids=lambda family: family.name.lower())
+def test_a_leaf_computes_the_published_elements_step_by_step(family: Family, leaves: dict[Family, Contract]) -> None:
+    contract = leaves[family]
+    entries = [e for e in ELEMENTS["elements"] if int(e["descriptor"][:2], 16) == family]
+    assert entries
+    for entry in entries:
+        node, element = bytes.fromhex(entry["descriptor"]), int(entry["element"])
+        heads = [int(r["word"], 16) for r in entry["heads"]]
+        assert contract.call("headReads", node, element) == _reads(entry["heads"])
+        done, value, terms = contract.call("start", node, element, heads)
+        assert (done, terms) == (entry["done"], len(entry["terms"]))
+        parts = []
+        for k, term in enumerate(entry["terms"]):
+            assert contract.call("termReads", node, element, k, heads) == _reads(term["reads"])
+            values = [int(r["word"], 16) for r in term["reads"]]
+            parts.append(contract.call("term", node, element, k, heads, values))
+            assert parts[-1] == int(term["part"])
+        assert (value if done else contract.call("fold", node, heads, parts)) == int(entry["value"], 16)
+
+
+def _reads(reads: list[dict[str, Any]]) -> tuple[tuple[int, int, bool, int], ...]:
+    return tuple((r["node"], int(r.get("address", 0)), "fill" in r, int(r.get("fill", 0))) for r in reads)
+
+
+def test_a_malformed_descriptor_has_elements_of_0(leaves: dict[Family, Contract]) -> None:
+    for entry in ELEMENTS["malformed"]:
+        node = bytes.fromhex(entry["descriptor"])
+        contract = leaves[Family(node[0])]
+        assert contract.call("headReads", node, 0) in ((), None), entry["what"]
+        assert contract.call("start", node, 0, []) == (True, 0, 0), entry["what"]

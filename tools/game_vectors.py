@@ -1,0 +1,143 @@
+"""Write tests/vectors/games.json: recorded games, every move with what is refused in its place, to the verdict.
+
+The file's fields are explained in tests/vectors/README.md. `--check` compares instead of writing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from random import Random
+
+from assay.protocol.game import process_move
+from assay.protocol.game_descent import position_key
+from assay.protocol.game_errors import GameError
+from assay.protocol.game_moves import AnyMove
+from assay.protocol.game_state import GameState, ProgramHeader, Rules
+from assay.protocol.game_table import POSTINGS
+from assay.protocol.nodes import Family
+from assay.protocol.openings import Opening
+from assay.protocol.trace import ReferenceTrace
+from tests.games import config, damage, honest_trace, lie_at, lie_in_slot
+from tests.programs import Example, counting, every_family
+from tests.recorded import whole_game
+from tools.opening_vectors import opening_document
+
+PATH = Path(__file__).resolve().parent.parent / "tests" / "vectors" / "games.json"
+ARITY = 4
+REFUSED_PER_MOVE = 2
+TRIES = 12
+
+
+def _name(field: str) -> str:
+    """snake_case as the contract's arguments are called."""
+    head, *tail = field.split("_")
+    return head + "".join(word.capitalize() for word in tail)
+
+
+def _plain(field: str, value: object) -> object:
+    match value:
+        case bytes():
+            return value.hex()
+        case Opening():
+            return opening_document(value)
+        case tuple():
+            return [str(v) if field == "parts" else _plain(field, v) for v in value]
+        case _:
+            return value
+
+
+def arguments(move: AnyMove) -> dict[str, object]:
+    """The fields of a move by their names."""
+    return {_name(f.name): _plain(f.name, getattr(move, f.name)) for f in fields(move)}
+
+
+def _refused(state: GameState, move: AnyMove, rules: Rules, rng: Random) -> Iterator[dict[str, object]]:
+    """The move with one field changed, where that is refused."""
+    found = 0
+    for _ in range(TRIES):
+        bad = damage(move, rng)
+        changed = [f.name for f in fields(move) if getattr(bad, f.name) != getattr(move, f.name)]
+        if not changed or found == REFUSED_PER_MOVE:
+            continue
+        try:
+            process_move(state, state.party(state.turn), bad, state.turn_started, rules)
+        except GameError as error:
+            found += 1
+            yield {
+                "field": _name(changed[0]),
+                "value": _plain(changed[0], getattr(bad, changed[0])),
+                "error": error.code,
+            }
+
+
+def _turn(state: GameState, move: AnyMove, rules: Rules, rng: Random) -> dict[str, object]:
+    turn: dict[str, object] = {"stage": int(state.stage), "side": int(state.turn)}
+    if state.whose in POSTINGS:
+        turn |= {"step": state.step, "lo": state.lo, "hi": state.hi, "key": position_key(state).hex()}
+    turn |= {"move": move.kind.function, "arguments": arguments(move)}
+    return turn | {"refused": list(_refused(state, move, rules, rng))}
+
+
+def record(what: str, example: Example, lie: ReferenceTrace, steps: int = 1) -> dict[str, object]:
+    """A game of a liar that defends and an honest challenger."""
+    program = example.program
+    end, log = whole_game(example, lie, honest_trace(example, steps), ARITY, steps)
+    rules, rng = Rules(config(ARITY), ProgramHeader.of(program)), Random(what)
+    claim, verdict = end.claim, end.verdict
+    assert verdict is not None
+    return {
+        "what": what,
+        "arity": ARITY,
+        "claim": {"id": claim.id.hex(), "program": claim.program.hex(), "x": claim.x.hex(), "y": claim.y.hex()}
+        | {"steps": claim.steps},
+        "header": program.header.hex(),
+        "tree": program.tree.root.hex(),
+        "turns": [_turn(state, move, rules, rng) for state, move in log.moves],
+        "verdict": {
+            "loser": int(verdict.side),
+            "outcome": int(verdict.outcome),
+            "family": verdict.family,
+            "node": verdict.node,
+            "element": str(verdict.element),
+            "term": str(verdict.term),
+            "expected": str(verdict.expected),
+            "claimed": str(verdict.claimed),
+        },
+    }
+
+
+def games() -> Iterator[dict[str, object]]:
+    """Every stage and every move of the game."""
+    count = counting()
+    lie = lie_at(count, 1, 2, 5)
+    assert lie is not None
+    yield record("five steps of counting, a lie in the map of the second", count, lie, 5)
+    example = every_family()
+    for family in (Family.DOT, Family.SCATTER_SUM, Family.INPUT, Family.CONST, Family.OUTPUT):
+        for k in example.nodes_of(family):
+            found = lie_at(example, k)
+            if found is not None:
+                yield record(f"a lie in a node of family {family.name.lower()}", example, found)
+                break
+    yield record("a slot of the end that is not its output node", example, lie_in_slot(example, 2, 0))
+
+
+def text() -> str:
+    """The document as it stands in the file: one line per game."""
+    return '{"games": [\n' + ",\n".join(json.dumps(game) for game in games()) + "\n]}\n"
+
+
+def main() -> None:
+    """Write the file, or with --check exit 1 when it is stale."""
+    if "--check" in sys.argv[1:]:
+        sys.exit(0 if PATH.read_text() == text() else f"{PATH.name} is stale: run `python -m tools.game_vectors`")
+    PATH.write_text(text())
+    print(f"wrote {PATH.name}")
+
+
+if __name__ == "__main__":
+    main()
