@@ -1,0 +1,62 @@
+// Plays the recorded games of games.json: every move, what is refused in its place, positions, keys, the verdict.
+import { decodeHeader } from "./decode.mjs";
+import { Game, NODES, OVER, STATE, STEPS } from "./game.mjs";
+import { hex, programDigest, unhex } from "./hash.mjs";
+import { Refused, openingOf } from "./openings.mjs";
+
+const BYTES = ["node", "leaf", "opening"];
+const DIGESTS = ["digests", "programPath", "appendPath", "path", "listRoots"];
+
+/** The arguments of a move as values. */
+function values(given) {
+  const read = ([name, value]) => {
+    if (BYTES.includes(name)) return [name, unhex(value)];
+    if (DIGESTS.includes(name)) return [name, value.map(unhex)];
+    if (name === "parts") return [name, value.map(BigInt)];
+    if (name === "heads" || name === "reads") return [name, value.map(openingOf)];
+    return [name, value];
+  };
+  return Object.fromEntries(Object.entries(given).map(read));
+}
+
+function outcome(game, move, side, given) {
+  try {
+    game.play(move, side, values(given));
+    return "accepted";
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return error.code;
+  }
+}
+
+export function checkGame(recorded, expect) {
+  const { what, arity, tree } = recorded;
+  const header = unhex(recorded.header);
+  const claim = { steps: recorded.claim.steps };
+  for (const name of ["id", "program", "x", "y"]) claim[name] = unhex(recorded.claim[name]);
+  expect("games", `${what}: program root`, () => hex(programDigest(header, unhex(tree))), recorded.claim.program);
+  const game = new Game(claim, { ...decodeHeader(header), tree: unhex(tree) }, arity);
+  recorded.turns.forEach((turn, i) => {
+    const place = `${what}: turn ${i}, ${turn.move}`;
+    expect("games", place, () => [game.stage, game.turn], [turn.stage, turn.side]);
+    if ((turn.stage === STEPS || turn.stage === NODES) && turn.key) {
+      expect("games", `${place}: position`, () => [game.step, game.lo, game.hi], [turn.step, turn.lo, turn.hi]);
+      expect("games", `${place}: key`, () => hex(game.key()), turn.key);
+    }
+    for (const { field, value, error } of turn.refused) {
+      const bad = { ...turn.arguments, [field]: value };
+      expect("games", `${place}: another ${field}`, () => outcome(game, turn.move, turn.side, bad), error);
+    }
+    const other = 3 - turn.side;
+    expect("games", `${place}: by the other`, () => outcome(game, turn.move, other, turn.arguments), "NotYourTurn");
+    const wrong = turn.stage === STATE ? "openLeaf" : "openState";
+    expect("games", `${place}: ${wrong} here`, () => outcome(game, wrong, turn.side, {}), "WrongStage");
+    expect("games", place, () => outcome(game, turn.move, turn.side, turn.arguments), "accepted");
+  });
+  expect("games", `${what}: over`, () => game.stage, OVER);
+  const text = (verdict) => Object.fromEntries(Object.entries(verdict).map(([name, value]) => [name, `${value}`]));
+  const { outcome: how, ...known } = recorded.verdict;
+  const got = () => text({ loser: 0, family: 0, node: 0, element: 0, term: 0, expected: 0, claimed: 0, ...game.verdict });
+  expect("games", `${what}: verdict`, got, text({ loser: 0, family: 0, node: 0, element: 0, term: 0, ...known }));
+  expect("games", `${what}: outcome`, () => 1, how);
+}

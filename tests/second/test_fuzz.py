@@ -1,0 +1,125 @@
+"""Python, the contract and the second implementation accept and refuse the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+
+import pytest
+
+from tests.contracts.harness import Chain, Contract
+from tests.second import fuzzing
+from tests.second.fuzzing import Json, Second
+
+DESCRIPTORS, HEADERS, OPENINGS, FILES, STATES = 2_500, 400, 600, 500, 200
+"""Cases in the gate; the long test draws 25 times as many."""
+LONG = 25
+
+
+@pytest.fixture(scope="module")
+def second() -> Iterator[Second]:
+    with Second() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def harness() -> Contract:
+    return Chain().deploy("RulesHarness")
+
+
+def both_kinds(answers: list[Json], refused: Callable[[Json], bool]) -> None:
+    """A generator whose cases are all refused, or all accepted, proves nothing."""
+    share = sum(map(refused, answers)) / len(answers)
+    assert 0.05 < share < 0.98, share
+
+
+def descriptors(second: Second, harness: Contract, seed: str, count: int) -> int:
+    """Number of descriptors on which all three agree."""
+    found: list[Json] = []
+    for batch in fuzzing.batches(count, 100):
+        cases = [fuzzing.descriptor(Random(f"{seed} descriptor {i}")) for i in batch]
+        ours = [fuzzing.of_descriptor(data) for data in cases]
+        theirs = second.ask("descriptors", [data.hex() for data in cases])
+        chain = fuzzing.contract_descriptors(harness, cases)
+        for data, mine, other, contract in zip(cases, ours, theirs, chain, strict=True):
+            assert mine == other, data.hex()
+            assert [mine[0] is None, *mine[1:]] == contract, data.hex()
+        found += ours
+    both_kinds(found, lambda answer: answer[0] is not None)
+    return len(found)
+
+
+def headers(second: Second, harness: Contract, seed: str, count: int) -> int:
+    """Number of headers on which all three agree."""
+    found: list[Json] = []
+    for batch in fuzzing.batches(count, 200):
+        cases = [fuzzing.header(Random(f"{seed} header {i}")) for i in batch]
+        ours = [fuzzing.of_header(data) for data in cases]
+        assert ours == second.ask("headers", [data.hex() for data in cases])
+        known = [0 if isinstance(answer, str) else answer for answer in ours]
+        assert known == list(harness.call("headers", cases))
+        found += ours
+    both_kinds(found, lambda answer: isinstance(answer, str))
+    return len(found)
+
+
+def opened(second: Second, harness: Contract, seed: str, count: int) -> int:
+    """Number of openings of which all three load the same word, or refuse it by the same name."""
+    found: list[Json] = []
+    for batch in fuzzing.batches(count, 40):
+        cases = [fuzzing.opened(Random(f"{seed} opening {i}")) for i in batch]
+        ours = [fuzzing.of_opening(case) for case in cases]
+        theirs = second.ask("openings", [fuzzing.opened_document(case) for case in cases])
+        chain = fuzzing.contract_openings(harness, cases)
+        for case, mine, other, contract in zip(cases, ours, theirs, chain, strict=True):
+            assert mine == other == contract, case
+        found += ours
+    both_kinds(found, lambda answer: isinstance(answer, str))
+    return len(found)
+
+
+def files(second: Second, seed: str, count: int) -> int:
+    """Number of program files and states of which both say the same."""
+    found: list[Json] = []
+    for batch in fuzzing.batches(count, 100):
+        cases = [fuzzing.file(Random(f"{seed} file {i}")) for i in batch]
+        ours = [fuzzing.of_file(data) for data in cases]
+        for data, mine, other in zip(cases, ours, second.ask("files", [d.hex() for d in cases]), strict=True):
+            assert mine == other, data.hex()
+        found += ours
+    both_kinds(found, lambda answer: answer != [])
+    return len(found)
+
+
+def states(second: Second, seed: str, count: int) -> int:
+    """Number of objects of states of which both say the same."""
+    cases = [fuzzing.state_object(Random(f"{seed} state {i}")) for i in range(count)]
+    ours = [fuzzing.is_state(root, data) for root, data in cases]
+    assert ours == second.ask("states", [{"root": root.hex(), "bytes": data.hex()} for root, data in cases])
+    both_kinds(ours, lambda answer: not answer)
+    return len(ours)
+
+
+def test_descriptors_are_accepted_and_refused_alike_by_all_three(second: Second, harness: Contract) -> None:
+    assert descriptors(second, harness, "gate", DESCRIPTORS) == DESCRIPTORS
+
+
+def test_headers_are_accepted_and_refused_alike_by_all_three(second: Second, harness: Contract) -> None:
+    assert headers(second, harness, "gate", HEADERS) == HEADERS
+
+
+def test_openings_load_and_are_refused_alike_by_all_three(second: Second, harness: Contract) -> None:
+    assert opened(second, harness, "gate", OPENINGS) == OPENINGS
+
+
+def test_files_and_states_are_accepted_and_refused_alike(second: Second) -> None:
+    assert files(second, "gate", FILES) == FILES
+    assert states(second, "gate", STATES) == STATES
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_damaged_bytes_are_judged_alike(second: Second, harness: Contract) -> None:
+    total = descriptors(second, harness, "long", LONG * DESCRIPTORS) + headers(second, harness, "long", LONG * HEADERS)
+    total += opened(second, harness, "long", LONG * OPENINGS)
+    total += files(second, "long", LONG * FILES) + states(second, "long", LONG * STATES)
+    assert total >= 100_000
