@@ -11,6 +11,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -18,9 +19,11 @@ from typing import Any, Final, Protocol
 from web3.exceptions import Web3Exception
 from web3.types import TxReceipt
 
+from assay.ledger import urgency
 from assay.ledger.actions import Action, describe
 from assay.ledger.archive import Archive, Compute
 from assay.ledger.chain import Head
+from assay.ledger.deadline import waiting_at_most
 from assay.ledger.heartbeat import Activity, Heart
 from assay.ledger.index import Index
 from assay.ledger.journal import Journal
@@ -162,25 +165,21 @@ class Agent(ABC):
 
     def run(self, stop: threading.Event) -> None:
         """Steps until told to stop or nothing is left to do; heartbeats go on while a step takes long."""
-        ended = threading.Event()
-        pulse = threading.Thread(target=self._keep_beating, args=(ended,), daemon=True)
-        pulse.start()
-        try:
-            while not stop.is_set():
-                try:
-                    acted = self.step()
-                except UnavailableError as error:
-                    _LOG.warning("%s", error.explain())
-                    acted = False
-                if self._resting is Activity.DONE:
-                    return
-                if not acted:
-                    stop.wait(POLL_S)
-        finally:
-            ended.set()
-            pulse.join()
-            self.heart.say(self._index.state.head.number, Activity.DONE, None, "stopped")
-            self.close()
+        with self.heart.beating():
+            try:
+                while not stop.is_set():
+                    try:
+                        acted = self.step()
+                    except UnavailableError as error:
+                        _LOG.warning("%s", error.explain())
+                        acted = False
+                    if self._resting is Activity.DONE:
+                        return
+                    if not acted:
+                        stop.wait(POLL_S)
+            finally:
+                self.heart.say(self._index.state.head.number, Activity.DONE, None, "stopped")
+                self.close()
 
     def close(self) -> None:
         """Lets go of the data folder."""
@@ -220,7 +219,11 @@ class Agent(ABC):
 
     def _try(self, action: Action, view: View) -> None:
         try:
-            self.perform(action, view)
+            with ExitStack() as limits:
+                limits.enter_context(waiting_at_most(urgency.patience(action, view)))
+                if urgency.is_in_game(action):
+                    limits.enter_context(self.archive.objects.own_copies_first())
+                self.perform(action, view)
         except InvariantError:
             raise
         except AssayError as error:
@@ -266,7 +269,3 @@ class Agent(ABC):
         else:
             self._resting, self._doing = Activity.IDLE, "waiting"
         self.heart.say(head.number, self._resting, self.deadline, self._doing)
-
-    def _keep_beating(self, ended: threading.Event) -> None:
-        while not ended.wait(POLL_S * 10):
-            self.heart.beat()

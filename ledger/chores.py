@@ -41,8 +41,8 @@ GRACE_S = 600
 
 
 def play(view: View, silent: bool = False) -> Iterator[Action]:
-    """Moves that are due, and games whose other side is overdue; a silent defender makes none."""
-    for game in view.state.open_games_of(view.me):
+    """Moves that are due, nearest clock first, and games whose other side is overdue; a silent defender makes none."""
+    for game in sorted(view.state.open_games_of(view.me), key=lambda game: (game.deadline, game.game_id)):
         mine = Side.DEFENDER if game.defender == view.me else Side.CHALLENGER
         if game.turn is mine:
             if view.now <= game.deadline and not (silent and mine is Side.DEFENDER):

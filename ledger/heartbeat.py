@@ -19,8 +19,9 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 from eth_account.signers.local import LocalAccount
 
+from assay.ledger.deadline import waiting_at_most
 from assay.ledger.json_input import JsonRefused, parse_json
-from assay.ledger.store import SlotStore
+from assay.ledger.store import SlotStore, StoreUnreachable
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address
 
@@ -31,8 +32,15 @@ EVERY_S: Final = 2.0
 DEAD_AFTER_S: Final = 6.0
 """Without a new heartbeat for so long an actor counts as dead."""
 
+WRITE_S: Final = 2.0
+"""How long a heartbeat waits for the store; then the next one says more."""
+
+READ_S: Final = 4.0
+"""How long a reader waits for all heartbeats together."""
+
 MAX_BYTES: Final = 4096
-MAX_ACTORS: Final = 256
+MAX_STRANGERS: Final = 256
+"""Slots that are looked at beside those of known actors: anybody may write any number."""
 _VERSION: Final = 1
 
 
@@ -112,9 +120,10 @@ def _from_body(body: dict[str, Any]) -> Heartbeat | None:
 
 
 class Heart:
-    """Writes one actor's heartbeats: on every change, and every EVERY_S when asked to `beat`.
+    """One actor's heartbeats: `say` notes what to say, a thread of its own writes it, on a change and every EVERY_S.
 
-    `clock` gives seconds that never run back. A store that fails costs nothing but the message.
+    Whoever acts never waits for the store here: a write that hangs ends after WRITE_S, and what was said meanwhile is
+    said at once by the next one. `clock` gives seconds that never run back. Without `beating`, `beat` writes.
     """
 
     def __init__(
@@ -124,60 +133,89 @@ class Heart:
         self._me = Address(bytes.fromhex(account.address[2:]))
         self._name = f"{SLOT}/{self._me.hex()}"
         self._said: tuple[int, Activity, int | None, str] = (0, Activity.BUSY, None, "starting")
+        self._written: tuple[int, Activity, int | None, str] | None = None
         self._last = float("-inf")
-        previous = _read(slots, self._name)
-        self._counter = previous.counter if previous is not None else 0
+        self._counter: int | None = None
+        self._news = threading.Event()
 
     def say(self, head: int, activity: Activity, deadline: int | None = None, doing: str = "") -> None:
-        """What the actor does now; written if that is news or the last message is old."""
+        """What the actor does now; it returns at once."""
         said = head, activity, deadline, doing
-        if said != self._said or self._clock() - self._last >= EVERY_S:
+        if said != self._said:
             self._said = said
-            self._write()
+            self._news.set()
 
     @contextmanager
-    def kept_up(self) -> Iterator[None]:
-        """Says that the actor is starting, and goes on saying so from a thread while the block takes long."""
+    def beating(self) -> Iterator[None]:
+        """Writes heartbeats from a thread during the block, and at its end the last word."""
         ended = threading.Event()
 
         def keep_beating() -> None:
-            while not ended.wait(EVERY_S / 4):
+            while not ended.is_set():
+                self._news.clear()
                 self.beat()
+                self._news.wait(EVERY_S / 4)
+            self.beat()
 
-        self._write()
-        pulse = threading.Thread(target=keep_beating, daemon=True)
+        pulse = threading.Thread(target=keep_beating, daemon=True, name="assay-heart")
         pulse.start()
         try:
             yield
         finally:
             ended.set()
-            pulse.join()
+            self._news.set()
+            pulse.join(2 * WRITE_S)
 
     def beat(self) -> None:
-        """Says the same again if the last message is old; safe to call from another thread."""
-        if self._clock() - self._last >= EVERY_S / 2:
-            self._write()
-
-    def _write(self) -> None:
-        self._last = self._clock()
-        self._counter += 1
-        head, activity, deadline, doing = self._said
-        beat = Heartbeat(self._run, self._me, self._role, head, activity, deadline, doing, self._counter)
+        """Writes what was said last if it is news, or if the last message is old; one thread at a time."""
+        now, said = self._clock(), self._said
+        if said == self._written and now - self._last < EVERY_S / 2:
+            return
+        self._last = now
         try:
-            self._slots.write_slot(self._name, beat.encode(self._account))
+            with waiting_at_most(WRITE_S):
+                self._write(said)
         except UnavailableError:
             return
+        self._written = said
+
+    def _write(self, said: tuple[int, Activity, int | None, str]) -> None:
+        if self._counter is None:
+            # A later life of the same actor goes on counting.
+            try:
+                previous = decode(self._slots.read_slot(self._name, MAX_BYTES))
+            except StoreUnreachable:
+                raise
+            except UnavailableError:
+                previous = None
+            self._counter = previous.counter if previous is not None else 0
+        self._counter += 1
+        beat = Heartbeat(self._run, self._me, self._role, *said, self._counter)
+        self._slots.write_slot(self._name, beat.encode(self._account))
 
 
-def read_heartbeats(slots: SlotStore, run: Address) -> dict[Address, Heartbeat]:
-    """The last genuine heartbeat of every actor of a run. Raises StoreUnreachable, StoreDenied."""
-    found = {}
-    for name in slots.list_slots(SLOT, MAX_ACTORS):
-        beat = _read(slots, name)
-        # A copy of another actor's message under a wrong name says nothing about anybody.
-        if beat is not None and beat.run == run and name == f"{SLOT}/{beat.actor.hex()}":
-            found[beat.actor] = beat
+def read_heartbeats(slots: SlotStore, run: Address, known: Iterable[Address] = ()) -> dict[Address, Heartbeat]:
+    """The last genuine heartbeats: of the known actors, then of others as far as READ_S and MAX_STRANGERS reach.
+
+    Anybody may fill the store with slots; `known` actors are found whatever else lies there.
+    Raises StoreUnreachable, StoreDenied.
+    """
+    found: dict[Address, Heartbeat] = {}
+    names = [f"{SLOT}/{actor.hex()}" for actor in sorted(set(known))]
+    with waiting_at_most(READ_S):
+        for name in names:
+            _note(found, slots, run, name)
+        for name in slots.list_slots(SLOT, MAX_STRANGERS + len(names)):
+            if name not in names:
+                _note(found, slots, run, name)
     return found
+
+
+def _note(found: dict[Address, Heartbeat], slots: SlotStore, run: Address, name: str) -> None:
+    beat = _read(slots, name)
+    # A copy of another actor's message under a wrong name says nothing about anybody.
+    if beat is not None and beat.run == run and name == f"{SLOT}/{beat.actor.hex()}":
+        found[beat.actor] = beat
 
 
 def _read(slots: SlotStore, name: str) -> Heartbeat | None:

@@ -3,20 +3,22 @@
 A name in the store promises a root; every read recomputes that root from the bytes, so a store or a stranger can at
 worst be useless. Even that passes those by who hold copies of their own: they work from these, and put back what is
 gone. Sizes follow from the specs that the program declares, and bound every read before memory is taken.
-Source: docs/protocol.md, section 2; docs/adr/0007-actors.md; docs/adr/0017-copies.md.
+
+Where a publisher said on chain which digest its object has (`ledger.manifest`), that digest is asked for and no name is
+searched: however many objects strangers gave that name, they are never looked at.
+Source: docs/protocol/store.md; docs/adr/0007-actors.md; 0017-copies.md; 0027-time-of-stores-and-nodes.md.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Sequence
-from typing import Any, Final
-
-import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from typing import Final
 
 from assay.engine.native_sha256 import tensor_root
+from assay.ledger.listfile import file_size, pack, unpack
+from assay.ledger.manifest import Digests, Manifest
 from assay.ledger.shelf import Shelf
 from assay.ledger.store import ArtifactStore, StoreDenied, StoreUnreachable, get_named
 from assay.protocol.digests import state_digest
@@ -25,22 +27,10 @@ from assay.protocol.program import Program
 from assay.protocol.programfile import decode_program, encode_program
 from assay.protocol.state import list_root
 from assay.protocol.tensors import TensorSpec
-from assay.protocol.types import Digest, DType
+from assay.protocol.types import Digest
 
 MAX_PROGRAM_BYTES: Final = 1 << 28
 MAX_LISTS: Final = 64
-_HEADER_BYTES_PER_TENSOR: Final = 256
-_HEADER_BYTES: Final = 4096
-
-_NUMPY: Final[dict[DType, np.dtype[Any]]] = {
-    DType.F32: np.dtype("<f4"),
-    DType.I32: np.dtype("<i4"),
-    DType.I64: np.dtype("<i8"),
-    DType.BOOL: np.dtype("?"),
-    DType.U8: np.dtype("u1"),
-    DType.I8: np.dtype("i1"),
-    DType.U16: np.dtype("<u2"),
-}
 
 Tensors = tuple[bytes, ...]
 """The bytes of a list's tensors, row-major little-endian."""
@@ -55,6 +45,27 @@ class Objects:
     def __init__(self, store: ArtifactStore, shelf: Shelf | None = None) -> None:
         self.store = store
         self.shelf = shelf
+        self._own_first = False
+        self._digests: Digests = {}
+        self._cursors: dict[str, Digest] = {}
+
+    @contextmanager
+    def own_copies_first(self) -> Iterator[None]:
+        """In this block the store is asked only for what the shelf lacks: nobody else can hold up what it has."""
+        before, self._own_first = self._own_first, True
+        try:
+            yield
+        finally:
+            self._own_first = before
+
+    @contextmanager
+    def told(self, digests: Digests) -> Iterator[None]:
+        """In this block objects with these roots are looked for under these digests first."""
+        before, self._digests = self._digests, digests
+        try:
+            yield
+        finally:
+            self._digests = before
 
     def put_program(self, program: Program) -> Digest:
         """Publishes a program; returns its root."""
@@ -70,7 +81,7 @@ class Objects:
             except AssayError:
                 return False
 
-        data = self._fetch(f"programs/{root.hex()}", MAX_PROGRAM_BYTES, fits)
+        data = self._fetch(f"programs/{root.hex()}", root, MAX_PROGRAM_BYTES, fits)
         return decode_program(data, MAX_PROGRAM_BYTES)
 
     def put_tensor(self, spec: TensorSpec, data: bytes) -> Digest:
@@ -85,12 +96,12 @@ class Objects:
         def fits(data: bytes) -> bool:
             return len(data) == spec.nbytes and tensor_root(spec, data) == root
 
-        return self._fetch(f"tensors/{root.hex()}", spec.nbytes, fits)
+        return self._fetch(f"tensors/{root.hex()}", root, spec.nbytes, fits)
 
     def put_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
         """Publishes a list of tensors as one safetensors file; returns the list root."""
         root = root_of_list(specs, tensors)
-        self._publish(f"lists/{root.hex()}", _pack(specs, tensors))
+        self._publish(f"lists/{root.hex()}", pack(specs, tensors))
         return root
 
     def list(self, root: Digest, specs: Sequence[TensorSpec]) -> Tensors:
@@ -98,13 +109,12 @@ class Objects:
         zeros = tuple(spec.zeros() for spec in specs)
         if root_of_list(specs, zeros) == root:
             return zeros
-        limit = sum(s.nbytes for s in specs) + _HEADER_BYTES + _HEADER_BYTES_PER_TENSOR * len(specs)
 
         def fits(data: bytes) -> bool:
-            tensors = _unpack(specs, data)
+            tensors = unpack(specs, data)
             return tensors is not None and root_of_list(specs, tensors) == root
 
-        found = _unpack(specs, self._fetch(f"lists/{root.hex()}", limit, fits))
+        found = unpack(specs, self._fetch(f"lists/{root.hex()}", root, file_size(specs), fits))
         assert found is not None
         return found
 
@@ -120,28 +130,66 @@ class Objects:
         def fits(data: bytes) -> bool:
             return len(data) % 32 == 0 and state_digest(_digests(data)) == root
 
-        return _digests(self._fetch(f"states/{root.hex()}", 32 * MAX_LISTS, fits))
+        return _digests(self._fetch(f"states/{root.hex()}", root, 32 * MAX_LISTS, fits))
+
+    def put_manifest(self, manifest: Manifest) -> Digest:
+        """Publishes which digests the objects of some roots have; returns the manifest's own digest."""
+        data = manifest.encode()
+        digest = self.store.put(data)
+        if self.shelf is not None:
+            self.shelf.put(f"manifests/{digest.hex()}", data)
+        return digest
+
+    def manifest(self, digest: Digest) -> Manifest:
+        """The manifest with this digest; an empty one for bytes that are none. Raises UnavailableError."""
+        name, limit = f"manifests/{digest.hex()}", Manifest.MAX_BYTES
+        copy = None if self.shelf is None else self.shelf.get(name, limit)
+        if copy is not None and sha256(copy).digest() == digest:
+            return Manifest.decode(copy)
+        data = self.store.get(digest, limit)
+        if self.shelf is not None:
+            self.shelf.put(name, data)
+        return Manifest.decode(data)
 
     def _publish(self, name: str, data: bytes) -> None:
         if self.shelf is not None:
             self.shelf.put(name, data)
         self.store.put(data, name)
 
-    def _fetch(self, name: str, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes:
+    def _fetch(self, name: str, root: Digest, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes:
         """From the store; where that fails from the shelf, and then what is gone is put back for everybody else."""
+        if self._own_first and (copy := self._copy(name, max_bytes, fits)) is not None:
+            return copy
         try:
-            data = get_named(self.store, name, max_bytes, fits)
+            data = self._ask(name, root, max_bytes, fits)
         except UnavailableError as error:
-            copy = None if self.shelf is None else self.shelf.get(name, max_bytes)
-            if copy is None or not fits(copy):
+            copy = None if self._own_first else self._copy(name, max_bytes, fits)
+            if copy is None:
                 raise
             if not isinstance(error, StoreUnreachable | StoreDenied):
-                with contextlib.suppress(UnavailableError):
+                with suppress(UnavailableError):
                     self.store.put(copy, name)
             return copy
         if self.shelf is not None:
             self.shelf.put(name, data)
         return data
+
+    def _ask(self, name: str, root: Digest, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes:
+        """From the store: under the digest that its publisher named, else whatever has the name and fits."""
+        if (digest := self._digests.get(root)) is not None:
+            with suppress(UnavailableError):
+                data = self.store.get(digest, max_bytes)
+                if fits(data):
+                    return data
+        return get_named(self.store, name, max_bytes, fits, self._cursors)
+
+    def _copy(self, name: str, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes | None:
+        """The shelf's copy, if it is what its name promises; a damaged one is removed, so that a new one is kept."""
+        copy = None if self.shelf is None else self.shelf.get(name, max_bytes)
+        if copy is None or fits(copy):
+            return copy
+        self.shelf.drop(name)  # type: ignore[union-attr]
+        return None
 
 
 def root_of_list(specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
@@ -151,26 +199,3 @@ def root_of_list(specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Diges
 
 def _digests(data: bytes) -> tuple[Digest, ...]:
     return tuple(Digest(data[i : i + 32]) for i in range(0, len(data), 32))
-
-
-def _pack(specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> bytes:
-    """A safetensors file whose tensors are named by their place."""
-    arrays = {
-        f"{i:05d}": np.frombuffer(data, _NUMPY[spec.dtype]).reshape(spec.dims)
-        for i, (spec, data) in enumerate(zip(specs, tensors, strict=True))
-    }
-    return save(arrays)
-
-
-def _unpack(specs: Sequence[TensorSpec], data: bytes) -> Tensors | None:
-    """The tensors of a file if it holds exactly these specs, else None: whoever wrote it is a stranger."""
-    try:
-        found = load(data)
-    except (SafetensorError, ValueError, KeyError, TypeError):
-        return None
-    if sorted(found) != [f"{i:05d}" for i in range(len(specs))]:
-        return None
-    arrays = [found[f"{i:05d}"] for i in range(len(specs))]
-    if any(a.dtype != _NUMPY[s.dtype] or a.shape != s.dims for a, s in zip(arrays, specs, strict=True)):
-        return None
-    return tuple(a.tobytes() for a in arrays)

@@ -200,6 +200,10 @@ class RunState:
         """The latest round, None before the first."""
         return self.rounds[-1] if self.rounds else None
 
+    def members(self) -> set[Address]:
+        """Everybody who has a seat or ever registered."""
+        return {*self.holders.values(), *self.attesters}
+
     def open_games_of(self, who: Address) -> list[GameRecord]:
         """Games without a verdict to which an address is a party."""
         return [g for g in self.games.values() if not g.is_over and who in (g.defender, g.challenger)]

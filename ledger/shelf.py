@@ -17,6 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from assay.ledger.folder import read_regular
+from assay.protocol.errors import UnavailableError
+
 LASTING: Final = "run"
 """The folder that no round's end removes."""
 
@@ -46,7 +49,7 @@ class Shelf:
         """Keeps a copy; it appears whole or not at all."""
         path = self._place(name)
         try:
-            if path.exists() and path.stat().st_size == len(data):
+            if self._read(path, len(data)) == data:
                 return
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             fresh = path.with_name(path.name + ".new")
@@ -59,16 +62,17 @@ class Shelf:
         """The copy under a name, not checked against it; None where there is none of at most so many bytes."""
         path = self._place(name)
         for found in (path, *(self._folder / str(n) / name for n in reversed(self._rounds()))):
-            try:
-                if found.stat().st_size > max_bytes:
-                    continue
-                data = found.read_bytes()
-            except OSError:
-                continue
-            if found != path:
-                self._move(found, path)
-            return data
+            data = self._read(found, max_bytes)
+            if data is not None:
+                if found != path:
+                    self._move(found, path)
+                return data
         return None
+
+    def drop(self, name: str) -> None:
+        """Forgets a copy that turned out to be damaged; the next one is kept in its place."""
+        with suppress(OSError):
+            self._place(name).unlink()
 
     def _place(self, name: str) -> Path:
         return self._folder / (LASTING if name.startswith(_LASTING_KINDS) else str(self._round)) / name
@@ -77,6 +81,13 @@ class Shelf:
         with suppress(OSError):
             return sorted(int(entry.name) for entry in os.scandir(self._folder) if entry.name.isdecimal())
         return []
+
+    @staticmethod
+    def _read(path: Path, max_bytes: int) -> bytes | None:
+        try:
+            return read_regular(str(path), max_bytes)
+        except (OSError, UnavailableError):
+            return None
 
     @staticmethod
     def _move(old: Path, new: Path) -> None:

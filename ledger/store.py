@@ -4,88 +4,109 @@
     names/<name>/<64 hex digits>                    an empty marker: "this name was given to these bytes"
     slots/<name>                                    the latest small message under a name (heartbeats)
 
-A store is trusted with nothing. Every read is bounded before memory is taken and hashed before it is returned; bytes
-that do not hash to their digest prove nothing about anybody, so all of it is UnavailableError, never fraud. Markers
-only add: one name may stand for several digests, and whoever reads decides which bytes are the ones it needs.
-Objects appear whole or not at all (obstore writes beside and renames; object stores do so by nature).
+A store is trusted with nothing, time included. Every read is bounded before memory is taken and hashed before it is
+returned; bytes that do not hash to their digest prove nothing about anybody, so all of it is UnavailableError, never
+fraud. Every call ends within seconds, and a store that was silent is not asked for a while. Markers only add: one name
+may stand for several digests, and whoever reads decides which bytes are the ones it needs.
+Objects appear whole or not at all (written beside and renamed; object stores do so by nature).
 
-Source: design sections 5 (files named by digest, bounded before allocation) and 10.
+Source: design sections 5 (files named by digest, bounded before allocation) and 10; docs/stores.md.
 """
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
+from urllib.parse import unquote, urlparse
 
-from assay.protocol.errors import AssayError, ConfigError, UnavailableError, UsageError
+from assay.ledger.bucket import Bucket
+from assay.ledger.deadline import Breaker, waiting, waiting_at_most
+from assay.ledger.folder import Folder
+from assay.ledger.store_errors import (
+    ObjectMismatch,
+    ObjectMissing,
+    ObjectNameInvalid,
+    ObjectTooLarge,
+    ObjectTruncated,
+    StoreAddressInvalid,
+    StoreDenied,
+    StoreSilent,
+    StoreUnreachable,
+)
+from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.types import Digest
 
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
+__all__ = [
+    "ArtifactStore",
+    "BlobStore",
+    "ObjectMismatch",
+    "ObjectMissing",
+    "ObjectNameInvalid",
+    "ObjectTooLarge",
+    "ObjectTruncated",
+    "Pace",
+    "SlotStore",
+    "StoreAddressInvalid",
+    "StoreDenied",
+    "StoreSilent",
+    "StoreUnreachable",
+    "get_named",
+    "open_store",
+]
 
 MAX_LISTED: Final = 4096
-MAX_CANDIDATES: Final = 64
-"""Objects that are tried for one name: a flood of false ones costs this many reads."""
-_CHUNK_BYTES: Final = 1 << 20
+SEARCH_S: Final = 120.0
+SEARCH_BYTES_PER_S: Final = 1 << 18
+"""How long one search among the objects of a name takes at most; whoever has less time says so by `waiting_at_most`."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(/[A-Za-z0-9][A-Za-z0-9._-]{0,127}){0,7}")
 _MARKER = re.compile(r"names/(.+)/([0-9a-f]{64})")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
-_RETRY: Final[dict[str, Any]] = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
-_CLIENT: Final = {"connect_timeout": "5s", "timeout": "600s"}
+_RETRY: Final[dict[str, Any]] = {"max_retries": 2, "retry_timeout": timedelta(seconds=5)}
+_CLIENT: Final = {"connect_timeout": "5s", "timeout": "3600s"}
+"""The client's own limit is never reached: `Pace` ends every call, by the object's size."""
 
 
-class ObjectMissing(UnavailableError):
-    """The store has no object of that digest."""
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a store may take: `call_s` seconds for any call, and a second for each `bytes_per_s` bytes of a body.
 
-    remedy = "Wait for whoever published it, or name another store that has it."
+    Slower than 256 KiB a second (2 Mbit) is no store for training. Who lowers `call_s` loses stores that are far away;
+    who raises it waits so much longer for each of the first SILENCES calls to one that is silent.
+    """
 
-
-class ObjectTooLarge(UnavailableError):
-    """The object is larger than its place in the protocol allows; none of it was kept."""
-
-    remedy = "Whoever put it there is at fault: fetch it from another store."
-
-
-class ObjectTruncated(UnavailableError):
-    """Fewer bytes arrived than the store announced."""
-
-    remedy = "Try again; if it stays so, fetch the object from another store."
+    call_s: float = 5.0
+    bytes_per_s: int = 1 << 18
 
 
-class ObjectMismatch(UnavailableError):
-    """The bytes do not hash to the digest they are stored under."""
+class Backend(Protocol):
+    """Where a store's bytes are. Raises TimeoutError, FileNotFoundError, PermissionError, OSError.
 
-    remedy = "The copy is damaged: fetch it from another store, or ask its publisher to put it again."
+    `seconds` is for the whole call; reading and writing take a second more for each `bytes_per_s` bytes.
+    """
 
+    def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
+        """Raises ObjectTooLarge, ObjectTruncated."""
+        ...
 
-class StoreDenied(UnavailableError):
-    """The store refuses this account."""
+    def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> None:
+        """Replaces what is there; readers see the old bytes or the new ones."""
+        ...
 
-    remedy = "Check the credentials (AWS_ACCESS_KEY_ID and the like, or the folder's permissions)."
+    def exists(self, path: str, seconds: float) -> bool:
+        """Is something to be read there?"""
+        ...
 
-
-class StoreUnreachable(UnavailableError):
-    """The store does not answer, or its disk or bucket fails."""
-
-    remedy = "Check the store's address and that it is up; then try again."
-
-
-class StoreAddressInvalid(ConfigError):
-    """What was given as a store is neither a folder nor a supported address."""
-
-    remedy = "Name a folder, or an address such as s3://bucket/prefix."
-
-
-class ObjectNameInvalid(UsageError):
-    """A name that the index cannot hold."""
-
-    remedy = "Use letters, digits, dots, dashes and underscores in at most 8 parts divided by slashes."
+    def paths(self, prefix: str, after: str, limit: int, seconds: float) -> list[str]:
+        """At most `limit` paths below a prefix, after the path `after`, as far as the seconds reach."""
+        ...
 
 
 class ArtifactStore(Protocol):
@@ -110,6 +131,13 @@ class ArtifactStore(Protocol):
         """At most `limit` markers whose name is `prefix` or lies under it, sorted. Raises ObjectNameInvalid."""
         ...
 
+    def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
+        """Every digest that was given exactly this name, in order, from the one after `after` on.
+
+        Asks the store page by page, as far as it is read. Raises ObjectNameInvalid.
+        """
+        ...
+
 
 class SlotStore(Protocol):
     """Names whose bytes change. Nothing vouches for them: what matters is signed inside, and its reader checks that.
@@ -131,164 +159,179 @@ class SlotStore(Protocol):
 
 
 class BlobStore:
-    """An ArtifactStore and SlotStore over obstore: folders, memory, S3 and what speaks its language."""
+    """An ArtifactStore and SlotStore over a folder or what obstore reaches: memory, S3 and what speaks its language.
 
-    def __init__(self, backend: ObjectStore, location: str) -> None:
+    Safe to use from several threads. Every kind of call has a breaker of its own: a store that answers listings and
+    hangs on objects is not asked for objects.
+    """
+
+    def __init__(self, backend: Backend, location: str, pace: Pace | None = None) -> None:
         self._backend = backend
+        self._pace = pace or Pace()
+        self._breakers = {kind: Breaker() for kind in ("read", "write", "look", "list", "slot")}
         self.location = location
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"
 
     def put(self, data: bytes, name: str | None = None) -> Digest:
-        import obstore
-
         if name is not None:
             _check_name(name)
         digest = Digest(hashlib.sha256(data).digest())
-        with self._errors(_object_path(digest)):
-            # Always written: it replaces a damaged copy, and the rename shows either the old or the new one.
-            obstore.put(self._backend, _object_path(digest), data)
-            if name is not None:
-                obstore.put(self._backend, f"names/{name}/{digest.hex()}", b"")
+        # Always written: it replaces a damaged copy, and the rename shows either the old or the new one.
+        self._write(_object_path(digest), data, "write")
+        if name is not None:
+            self._write(f"names/{name}/{digest.hex()}", b"", "write")
         return digest
 
     def get(self, digest: Digest, max_bytes: int) -> bytes:
-        data = self._read(_object_path(digest), max_bytes)
+        data = self._read(_object_path(digest), max_bytes, "read")
         actual = hashlib.sha256(data).digest()
         if actual != digest:
             raise ObjectMismatch(f"{_object_path(digest)} in {self.location} hashes to {actual.hex()}.")
         return data
 
     def has(self, digest: Digest) -> bool:
-        import obstore
-
         path = _object_path(digest)
-        try:
-            with self._errors(path):
-                obstore.head(self._backend, path)
-        except ObjectMissing:
-            return False
-        return True
+        with self._asking(path, "look") as seconds:
+            return self._backend.exists(path, seconds)
 
     def list(self, prefix: str, limit: int = MAX_LISTED) -> tuple[tuple[str, Digest], ...]:
         _check_name(prefix)
-        found: set[tuple[str, Digest]] = set()
-        for path in self._paths(f"names/{prefix}"):
-            # Whatever else lies there was not put there by this program.
-            match = _MARKER.fullmatch(path)
-            if match and _NAME.fullmatch(match[1]):
-                found.add((match[1], Digest(bytes.fromhex(match[2]))))
-            if len(found) >= limit:
-                break
-        return tuple(sorted(found))
+        return tuple(sorted({marker for path in self._paths(prefix, "", limit) if (marker := _marker(path))}))
+
+    def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
+        _check_name(name)
+        last = "" if after is None else f"names/{name}/{after.hex()}"
+        # A store that shows the same page again must not be read for ever.
+        while paths := [path for path in self._paths(name, last, MAX_LISTED) if path > last]:
+            yield from (marker[1] for path in paths if (marker := _marker(path)) and marker[0] == name)
+            last = max(paths)
+
+    def _paths(self, prefix: str, after: str, limit: int) -> builtins.list[str]:
+        with self._asking(prefix, "list") as seconds:
+            return self._backend.paths(f"names/{prefix}", after, limit, seconds)
 
     def write_slot(self, name: str, data: bytes) -> None:
-        import obstore
-
         _check_name(name)
-        with self._errors(f"slots/{name}"):
-            obstore.put(self._backend, f"slots/{name}", data)
+        self._write(f"slots/{name}", data, "slot")
 
     def read_slot(self, name: str, max_bytes: int) -> bytes:
         _check_name(name)
-        return self._read(f"slots/{name}", max_bytes)
+        return self._read(f"slots/{name}", max_bytes, "slot")
 
     def list_slots(self, prefix: str, limit: int = MAX_LISTED) -> tuple[str, ...]:
         _check_name(prefix)
-        found: set[str] = set()
-        for path in self._paths(f"slots/{prefix}"):
-            if _NAME.fullmatch(name := path.removeprefix("slots/")):
-                found.add(name)
-            if len(found) >= limit:
-                break
-        return tuple(sorted(found))
+        with self._asking(prefix, "slot") as seconds:
+            paths = self._backend.paths(f"slots/{prefix}", "", limit, seconds)
+        names = {path.removeprefix("slots/") for path in paths}
+        return tuple(sorted(name for name in names if _NAME.fullmatch(name)))
 
-    def _read(self, path: str, max_bytes: int) -> bytes:
+    def _read(self, path: str, max_bytes: int, kind: str) -> bytes:
         """At most `max_bytes` bytes: a store that announces, or sends, more must not cost us the memory."""
-        import obstore
+        with self._asking(path, kind) as seconds:
+            return self._backend.read(path, max_bytes, seconds, self._pace.bytes_per_s)
 
-        with self._errors(path):
-            found = obstore.get(self._backend, path)
-            announced = found.meta["size"]
-            chunks, size = [], 0
-            if announced <= max_bytes:
-                for chunk in found.stream(min_chunk_size=_CHUNK_BYTES):
-                    size += len(chunk)
-                    if size > max_bytes:
-                        break
-                    chunks.append(bytes(chunk))
-        if max(announced, size) > max_bytes:
-            raise ObjectTooLarge(f"{path} in {self.location} has more than the {max_bytes} bytes it may have.")
-        if size < announced:
-            raise ObjectTruncated(f"{path} in {self.location} ended after {size} of {announced} bytes.")
-        return b"".join(chunks)
-
-    def _paths(self, prefix: str) -> Iterator[str]:
-        import obstore
-
-        with self._errors(prefix):
-            for batch in obstore.list(self._backend, prefix=prefix):
-                yield from (entry["path"] for entry in batch)
+    def _write(self, path: str, data: bytes, kind: str) -> None:
+        with self._asking(path, kind) as seconds:
+            self._backend.write(path, data, seconds, self._pace.bytes_per_s)
 
     @contextmanager
-    def _errors(self, path: str) -> Iterator[None]:
-        """obstore's errors as ours."""
-        from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
-
+    def _asking(self, path: str, kind: str) -> Iterator[float]:
+        """One call, unless the store rests: gives its seconds, notes whether it was answered, and names errors."""
+        breaker = self._breakers[kind]
+        if rests := breaker.rests_for:
+            raise StoreSilent(f"{self.location} did not answer and is not asked for another {rests:.0f} s.")
         try:
-            yield
+            with waiting(self._pace.call_s) as seconds:
+                yield seconds
+        except TimeoutError as error:
+            # Cut short by whoever has little time left: that says nothing about the store.
+            if seconds >= self._pace.call_s:
+                breaker.silent()
+            raise StoreSilent(f"{self.location} does not answer ({path}: {_first_line(error)}).") from None
         except AssayError:
+            breaker.answered()
             raise
         except FileNotFoundError:
+            breaker.answered()
             raise ObjectMissing(f"{path} is missing in {self.location}.") from None
-        except (PermissionDeniedError, UnauthenticatedError, PermissionError) as error:
+        except PermissionError as error:
+            breaker.answered()
             raise StoreDenied(f"{self.location} refuses access ({_first_line(error)}).") from None
-        except (BaseError, OSError) as error:
+        except OSError as error:
             raise StoreUnreachable(f"{self.location} fails ({_first_line(error)}).") from None
+        else:
+            breaker.answered()
 
 
-def get_named(store: ArtifactStore, name: str, max_bytes: int, accept: Callable[[bytes], bool]) -> bytes:
-    """The first of at most MAX_CANDIDATES objects given a name that `accept` finds to be the right one.
+def get_named(
+    store: ArtifactStore,
+    name: str,
+    max_bytes: int,
+    accept: Callable[[bytes], bool],
+    cursors: dict[str, Digest] | None = None,
+) -> bytes:
+    """The first of the objects given a name that `accept` finds to be the right one, however many others there are.
 
-    Anybody may give any bytes a name, so `accept` recomputes what the name promises (a root, say). Raises ObjectMissing
-    when nothing has the name, ObjectMismatch when nothing that has it is accepted, and what `list` raises.
+    Anybody may give any bytes a name, so `accept` recomputes what the name promises (a root, say). Whoever runs out of
+    time finds in `cursors` where it was, and goes on there the next time; after the last candidate it starts again.
+    Raises ObjectMissing when nothing has the name, ObjectMismatch when nothing that has it is accepted, and what
+    `candidates` raises.
     """
-    candidates = [digest for listed, digest in store.list(name, MAX_CANDIDATES) if listed == name]
-    if not candidates:
-        raise ObjectMissing(f"No object is named {name}.")
-    reasons = []
-    for digest in candidates:
+    with waiting_at_most(SEARCH_S + max_bytes / SEARCH_BYTES_PER_S):
+        return _search(store, name, max_bytes, accept, {} if cursors is None else cursors)
+
+
+def _search(
+    store: ArtifactStore, name: str, max_bytes: int, accept: Callable[[bytes], bool], cursors: dict[str, Digest]
+) -> bytes:
+    after = cursors.pop(name, None)
+    reasons: dict[str, int] = {}
+    refused: UnavailableError | None = None
+    for digest in store.candidates(name, after):
         try:
             data = store.get(digest, max_bytes)
-        except (ObjectMissing, ObjectTooLarge, ObjectTruncated, ObjectMismatch) as error:
-            reasons.append(error.code)
-            continue
-        if accept(data):
-            return data
-        reasons.append("not what the name says")
-    raise ObjectMismatch(f"Of {len(candidates)} objects named {name} none is the right one ({', '.join(reasons[:8])}).")
+        except StoreSilent:
+            cursors[name] = digest
+            raise
+        except UnavailableError as error:
+            # Whoever put an object may deny it to others, or break it: that must not hide those behind it.
+            refused, reason = error, error.code
+        else:
+            if accept(data):
+                return data
+            refused, reason = None, "not what the name says"
+        reasons[reason] = reasons.get(reason, 0) + 1
+    if refused is not None and isinstance(refused, StoreDenied | StoreUnreachable) and len(reasons) == 1:
+        raise refused
+    if not reasons and after is None:
+        raise ObjectMissing(f"No object is named {name}.")
+    said = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    raise ObjectMismatch(f"Of {sum(reasons.values())} objects named {name} none is the right one ({said}).")
 
 
-def open_store(location: str | Path) -> BlobStore:
+def open_store(location: str | Path, pace: Pace | None = None) -> BlobStore:
     """The store at a folder (made if need be) or an address: s3://, gs://, az://, http(s)://, file://, memory://.
 
     Credentials and endpoints come from the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_ALLOW_HTTP, ...).
     Nothing is asked of the store yet. Raises StoreAddressInvalid.
     """
     from obstore.exceptions import BaseError
-    from obstore.store import LocalStore, from_url
+    from obstore.store import from_url
 
     scheme = _SCHEME.match(str(location))
     try:
-        if scheme is None:
-            folder = Path(location).expanduser().resolve()
-            return BlobStore(LocalStore(folder, mkdir=True), str(folder))
+        if scheme is None or scheme[1] == "file":
+            # A path, or an address of one.
+            named = str(location) if scheme is None else unquote(urlparse(str(location)).path)
+            folder = Path(named).expanduser().resolve()
+            return BlobStore(Folder(folder), str(folder), pace)
         options: Any = {}
-        if scheme[1] not in ("file", "memory"):
+        if scheme[1] != "memory":
             plain = scheme[1] == "http" or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
             options = {"client_options": {**_CLIENT, "allow_http": plain}, "retry_config": _RETRY}
-        return BlobStore(from_url(str(location), **options), str(location))
+        return BlobStore(Bucket(from_url(str(location), **options)), str(location), pace)
     except (BaseError, OSError, ValueError) as error:
         raise StoreAddressInvalid(f"{location} cannot be used as a store ({_first_line(error)}).") from None
 
@@ -298,6 +341,12 @@ def _object_path(digest: Digest) -> str:
     if len(text) != 64:
         raise ObjectNameInvalid(f"A digest has 32 bytes, not {len(digest)}.")
     return f"objects/{text[:2]}/{text}"
+
+
+def _marker(path: str) -> tuple[str, Digest] | None:
+    """Name and digest of a marker's path; None for whatever else lies there."""
+    match = _MARKER.fullmatch(path)
+    return (match[1], Digest(bytes.fromhex(match[2]))) if match and _NAME.fullmatch(match[1]) else None
 
 
 def _check_name(name: str) -> None:

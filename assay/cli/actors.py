@@ -148,11 +148,13 @@ def _status(
 ) -> None:
     """What the actors of this role say they are doing; needs no key."""
     from assay.ledger.heartbeat import read_heartbeats
+    from assay.ledger.index import Index
 
     settings = settings_of(rpc_url=rpc_url, store=store, run=run)
     the_run = open_run(settings)
     wanted = None if address is None else Address(parse_address(address))
-    beats = read_heartbeats(open_blobs(settings), the_run.address)
+    known = {wanted} if wanted is not None else Index(the_run).sync().members()
+    beats = read_heartbeats(open_blobs(settings), the_run.address, known)
     role = typer_role()
     rows = [
         {
@@ -220,7 +222,7 @@ def _serve(settings: Settings, role: str, make: Callable[[type[Any], Run, tuple[
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
     # The training framework takes seconds to load; whoever moves chain time waits for those that it knows of.
-    with Heart(store, keys.account, run.address, role, time.monotonic).kept_up():
+    with Heart(store, keys.account, run.address, role, time.monotonic).beating():
         agent_class = getattr(import_module(f"assay.{role}.agent"), f"{role.capitalize()}Agent")
         from assay.engine.executor import how_programs_run
 

@@ -192,7 +192,11 @@ def watch(scene: Scene) -> None:
     Raises UnavailableError (ActorDied), DeadlineError (DemoStuck).
     """
     keeper = Timekeeper(
-        scene.chain, scene.store, scene.run.address, frozenset(scene.addresses[p.name] for p in scene.cast.players)
+        scene.chain,
+        scene.store,
+        scene.run.address,
+        frozenset(scene.addresses[p.name] for p in scene.cast.players),
+        members=lambda: scene.index.state.members(),
     )
     last_head, last_change = -1, time.monotonic()
     looked = weighed = 0.0
@@ -205,7 +209,7 @@ def watch(scene: Scene) -> None:
             last_head, last_change = state.head.number, now
         if now - looked >= LOOK_EVERY_S:
             looked = now
-            beats = read_heartbeats(scene.store, scene.run.address)
+            beats = read_heartbeats(scene.store, scene.run.address, scene.addresses.values())
             book(scene, beats)
             _check_alive(scene)
             rested = (rested or now) if is_over(scene, beats) else None

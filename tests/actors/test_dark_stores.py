@@ -104,7 +104,7 @@ class Curtain:
         self.refused = 0
 
     def __getattr__(self, name: str) -> object:
-        if self.dark and name in ("get", "put", "has", "list"):
+        if self.dark and name in ("get", "put", "has", "list", "candidates"):
             self.refused += 1
             raise StoreUnreachable("The store is dark.")
         return getattr(self._store, name)

@@ -10,11 +10,12 @@ import pytest
 from eth_account import Account
 
 from assay.ledger.chain import Chain, address_of
-from assay.ledger.heartbeat import DEAD_AFTER_S, Activity, Heart
+from assay.ledger.heartbeat import DEAD_AFTER_S, Activity, Heart, read_heartbeats
 from assay.ledger.node import Node
 from assay.ledger.store import BlobStore, open_store
 from assay.protocol.types import Address
 from assay.timekeeper import STRANGER_LIMIT_S, Timekeeper
+from tests.buckets import eventually
 
 RUN = Address(b"\x07" * 20)
 OWN, STRANGER = (Account.from_key(bytes([n]) * 32) for n in (1, 2))
@@ -30,6 +31,14 @@ class Clock:
         return self.now
 
 
+class Loud(Heart):
+    """Writes at once what it says."""
+
+    def say(self, *said: object) -> None:  # type: ignore[override]
+        super().say(*said)  # type: ignore[arg-type]
+        self.beat()
+
+
 @dataclass
 class World:
     chain: Chain
@@ -37,7 +46,7 @@ class World:
     clock: Clock = field(default_factory=Clock)
 
     def heart(self, account: object) -> Heart:
-        return Heart(self.store, account, RUN, "solver", self.clock)  # type: ignore[arg-type]
+        return Loud(self.store, account, RUN, "solver", self.clock)  # type: ignore[arg-type]
 
     def keeper(self) -> Timekeeper:
         return Timekeeper(self.chain, self.store, RUN, frozenset({address_of(OWN)}), self.clock)
@@ -153,7 +162,8 @@ def test_time_waits_for_a_stranger_that_is_still_starting(world: World) -> None:
     keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
     head = world.chain.head()
     heart.say(head.number, Activity.IDLE, head.timestamp + 900)
-    with other.kept_up():
+    with other.beating():
+        assert eventually(lambda: address_of(STRANGER) in read_heartbeats(world.store, RUN))
         assert keeper.tick() is None
         assert keeper.strangers_work
     world.heart(STRANGER).say(head.number, Activity.IDLE)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,7 @@ from assay.ledger.heartbeat import (
 )
 from assay.ledger.store import BlobStore, open_store
 from assay.protocol.types import Address
+from tests.buckets import eventually
 
 RUN = Address(b"r" * 20)
 
@@ -81,18 +85,20 @@ def test_junk_is_nobodys_heartbeat(junk: bytes) -> None:
 def test_a_heart_writes_what_is_new_and_renews_what_is_old(store: BlobStore) -> None:
     clock, account = Clock(), Account.create()
     heart = Heart(store, account, RUN, "verifier", clock)
+
+    def said(heart: Heart, *words: object) -> Heartbeat:
+        heart.say(*words)  # type: ignore[arg-type]
+        heart.beat()
+        return read_heartbeats(store, RUN)[me]
+
     me = Address(bytes.fromhex(account.address[2:]))
-    heart.say(5, Activity.BUSY, None, "replaying")
-    first = read_heartbeats(store, RUN)[me]
+    first = said(heart, 5, Activity.BUSY, None, "replaying")
     assert (first.head, first.activity, first.doing, first.role) == (5, Activity.BUSY, "replaying", "verifier")
-    heart.say(5, Activity.BUSY, None, "replaying")
-    assert read_heartbeats(store, RUN)[me] == first
+    assert said(heart, 5, Activity.BUSY, None, "replaying") == first
     clock.now += EVERY_S
-    heart.say(5, Activity.BUSY, None, "replaying")
-    assert read_heartbeats(store, RUN)[me].counter == first.counter + 1
+    assert said(heart, 5, Activity.BUSY, None, "replaying").counter == first.counter + 1
     # A later life of the same actor goes on counting.
-    Heart(store, account, RUN, "verifier", clock).say(9, Activity.IDLE, 50)
-    assert read_heartbeats(store, RUN)[me].counter == first.counter + 2
+    assert said(Heart(store, account, RUN, "verifier", clock), 9, Activity.IDLE, 50).counter == first.counter + 2
 
 
 def test_a_heartbeat_under_another_name_or_of_another_run_is_passed_over(store: BlobStore) -> None:
@@ -122,3 +128,58 @@ def test_time_moves_to_the_earliest_deadline_once_everybody_is_idle_at_the_head(
     assert not is_quiet(idle, head=8)
     gone = beat(account, activity=Activity.DONE, head=1, deadline=600)
     assert is_quiet([*idle, gone], head=7) and earliest_deadline([*idle, gone], now=500) == 900
+
+
+def test_what_is_said_never_waits_for_a_store_that_hangs_and_is_written_once_it_answers(store: BlobStore) -> None:
+    account, gate, asked = Account.create(), threading.Event(), threading.Event()
+    me = Address(bytes.fromhex(account.address[2:]))
+
+    class Hanging:
+        def __getattr__(self, name: str) -> object:
+            asked.set()
+            gate.wait(20)
+            return getattr(store, name)
+
+    heart = Heart(Hanging(), account, RUN, "solver", time.monotonic)  # type: ignore[arg-type]
+    with heart.beating():
+        assert asked.wait(10)
+        start = time.monotonic()
+        for head in range(100):
+            heart.say(head, Activity.BUSY, None, "moving")
+        assert time.monotonic() - start < 1
+        gate.set()
+        assert eventually(lambda: read_heartbeats(store, RUN).get(me, beat(account, head=0)).head == 99)
+        heart.say(100, Activity.DONE)
+    # The last word is written before the heart stops.
+    assert read_heartbeats(store, RUN)[me].activity is Activity.DONE
+
+
+def test_a_heart_ends_though_its_store_never_answers() -> None:
+    class Silent:
+        def __getattr__(self, name: str) -> object:
+            time.sleep(60)
+            raise AssertionError
+
+    start = time.monotonic()
+    with Heart(Silent(), Account.create(), RUN, "solver", time.monotonic).beating():  # type: ignore[arg-type]
+        pass
+    assert time.monotonic() - start < 10
+
+
+def test_any_number_of_junk_slots_hides_nobody_who_takes_part(tmp_path: Path, store: BlobStore) -> None:
+    accounts = [Account.create() for _ in range(3)]
+    for account in accounts:
+        store.write_slot("actors/" + account.address[2:].lower(), beat(account).encode(account))
+    for k in range(600):
+        (tmp_path / "slots" / "actors" / f"{k:040x}").write_bytes(b"junk")
+    members = {Address(bytes.fromhex(account.address[2:])) for account in accounts}
+    assert read_heartbeats(store, RUN) == {}
+    assert read_heartbeats(store, RUN, members).keys() == members
+
+
+def test_a_slot_that_is_a_fifo_is_nobodys_heartbeat(tmp_path: Path, store: BlobStore) -> None:
+    account = Account.create()
+    store.write_slot("actors/" + account.address[2:].lower(), beat(account).encode(account))
+    for k in range(100):
+        os.mkfifo(tmp_path / "slots" / "actors" / f"{k:040x}")
+    assert len(read_heartbeats(store, RUN, [Address(bytes.fromhex(f"{k:040x}")) for k in range(5)])) == 1

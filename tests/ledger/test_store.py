@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from urllib.parse import parse_qs, urlparse
-from xml.sax.saxutils import escape
 
 import pytest
 
@@ -29,6 +27,7 @@ from assay.ledger.store import (
 )
 from assay.protocol.errors import FraudError, UnavailableError
 from assay.protocol.types import Digest
+from tests.buckets import Bucket, running_bucket
 
 RUN = Digest(b"\x07" * 32)
 
@@ -37,82 +36,10 @@ def digest_of(data: bytes) -> Digest:
     return Digest(hashlib.sha256(data).digest())
 
 
-class Bucket:
-    """A small S3: what it holds, and how it lies. `answer` may replace the reply to a GET of an object."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
-        self.answer: Callable[[BaseHTTPRequestHandler, bytes], None] | None = None
-        self.status = 200
-        bucket = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-            def reply(self, status: int, body: bytes = b"") -> None:
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.send_header("ETag", '"tag"')
-                self.send_header("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")
-                self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(body)
-
-            def do_PUT(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if bucket.status == 200:
-                    bucket.objects[urlparse(self.path).path.removeprefix("/bucket/")] = body
-                self.reply(bucket.status)
-
-            def do_GET(self) -> None:
-                url = urlparse(self.path)
-                key = url.path.removeprefix("/bucket/")
-                if bucket.status != 200:
-                    self.reply(bucket.status)
-                elif "list-type" in url.query:
-                    prefix = parse_qs(url.query).get("prefix", [""])[0]
-                    keys = sorted(k for k in bucket.objects if k.startswith(prefix))
-                    entries = "".join(
-                        f"<Contents><Key>{escape(k)}</Key><Size>{len(bucket.objects[k])}</Size><ETag>t</ETag>"
-                        "<LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents>"
-                        for k in keys
-                    )
-                    self.reply(200, f"<ListBucketResult>{entries}</ListBucketResult>".encode())
-                elif key not in bucket.objects:
-                    self.reply(404)
-                elif bucket.answer is not None:
-                    bucket.answer(self, bucket.objects[key])
-                else:
-                    self.reply(200, bucket.objects[key])
-
-            do_HEAD = do_GET
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    bucket = Bucket()
-    settings = {
-        "AWS_ENDPOINT_URL": bucket.url,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "tests",
-        "AWS_SECRET_ACCESS_KEY": "tests",
-    }
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    yield bucket
-    bucket.server.shutdown()
-    bucket.server.server_close()
+def bucket() -> Iterator[Bucket]:
+    with running_bucket() as bucket:
+        yield bucket
 
 
 @pytest.fixture(params=["folder", "memory", "s3"])

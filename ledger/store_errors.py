@@ -1,0 +1,59 @@
+"""What can go wrong with a store. None of it is fraud: bytes that are missing or other prove nothing about anybody."""
+
+from __future__ import annotations
+
+from assay.protocol.errors import ConfigError, UnavailableError, UsageError
+
+
+class ObjectMissing(UnavailableError):
+    """The store has no object of that digest."""
+
+    remedy = "Wait for whoever published it, or name another store that has it."
+
+
+class ObjectTooLarge(UnavailableError):
+    """The object is larger than its place in the protocol allows; none of it was kept."""
+
+    remedy = "Whoever put it there is at fault: fetch it from another store."
+
+
+class ObjectTruncated(UnavailableError):
+    """Fewer bytes arrived than the store announced."""
+
+    remedy = "Try again; if it stays so, fetch the object from another store."
+
+
+class ObjectMismatch(UnavailableError):
+    """The bytes do not hash to the digest they are stored under."""
+
+    remedy = "The copy is damaged: fetch it from another store, or ask its publisher to put it again."
+
+
+class StoreDenied(UnavailableError):
+    """The store refuses this account."""
+
+    remedy = "Check the credentials (AWS_ACCESS_KEY_ID and the like, or the folder's permissions)."
+
+
+class StoreUnreachable(UnavailableError):
+    """The store does not answer, or its disk or bucket fails."""
+
+    remedy = "Check the store's address and that it is up; then try again."
+
+
+class StoreSilent(StoreUnreachable):
+    """The store did not answer in time, or is not asked for a while because of that."""
+
+    remedy = "Check that the store is up and fast enough (docs/stores.md); actors go on from their own copies."
+
+
+class StoreAddressInvalid(ConfigError):
+    """What was given as a store is neither a folder nor a supported address."""
+
+    remedy = "Name a folder, or an address such as s3://bucket/prefix."
+
+
+class ObjectNameInvalid(UsageError):
+    """A name that the index cannot hold."""
+
+    remedy = "Use letters, digits, dots, dashes and underscores in at most 8 parts divided by slashes."
