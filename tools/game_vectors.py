@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from assay.protocol.game import process_move
 from assay.protocol.game_descent import position_key
@@ -21,15 +22,20 @@ from assay.protocol.game_table import POSTINGS
 from assay.protocol.nodes import Family
 from assay.protocol.openings import Opening
 from assay.protocol.trace import ReferenceTrace
+from assay.protocol.types import Digest
 from tests.games import config, damage, honest_trace, lie_at, lie_in_slot
 from tests.programs import Example, counting, every_family
 from tests.recorded import whole_game
-from tools.opening_vectors import opening_document
+from tools.opening_vectors import opening_document, opening_of
 
 PATH = Path(__file__).resolve().parent.parent / "tests" / "vectors" / "games.json"
 ARITY = 4
 REFUSED_PER_MOVE = 2
 TRIES = 12
+
+
+Definition = tuple[str, Example, ReferenceTrace, int]
+"""What it is, the program and its true X, the defender's trace, the steps."""
 
 
 def _name(field: str) -> str:
@@ -53,6 +59,24 @@ def _plain(field: str, value: object) -> object:
 def arguments(move: AnyMove) -> dict[str, object]:
     """The fields of a move by their names."""
     return {_name(f.name): _plain(f.name, getattr(move, f.name)) for f in fields(move)}
+
+
+def changed(move: AnyMove, field: str, value: Any) -> AnyMove:
+    """The move with one field as a file has it."""
+    name = next(f.name for f in fields(move) if _name(f.name) == field)
+    return replace(move, **{name: _parsed(field, value, getattr(move, name))})
+
+
+def _parsed(field: str, value: Any, like: object) -> Any:
+    match like:
+        case bytes():
+            return bytes.fromhex(value)
+        case tuple():
+            if field in ("heads", "reads"):
+                return tuple(opening_of(o) for o in value)
+            return tuple(int(v) if field == "parts" else Digest(bytes.fromhex(v)) for v in value)
+        case _:
+            return value
 
 
 def _refused(state: GameState, move: AnyMove, rules: Rules, rng: Random) -> Iterator[dict[str, object]]:
@@ -82,7 +106,7 @@ def _turn(state: GameState, move: AnyMove, rules: Rules, rng: Random) -> dict[st
     return turn | {"refused": list(_refused(state, move, rules, rng))}
 
 
-def record(what: str, example: Example, lie: ReferenceTrace, steps: int = 1) -> dict[str, object]:
+def record(what: str, example: Example, lie: ReferenceTrace, steps: int) -> dict[str, object]:
     """A game of a liar that defends and an honest challenger."""
     program = example.program
     end, log = whole_game(example, lie, honest_trace(example, steps), ARITY, steps)
@@ -110,25 +134,29 @@ def record(what: str, example: Example, lie: ReferenceTrace, steps: int = 1) -> 
     }
 
 
-def games() -> Iterator[dict[str, object]]:
+def definitions() -> Iterator[Definition]:
     """Every stage and every move of the game."""
     count = counting()
     lie = lie_at(count, 1, 2, 5)
     assert lie is not None
-    yield record("five steps of counting, a lie in the map of the second", count, lie, 5)
+    yield "five steps of counting, a lie in the map of the second", count, lie, 5
     example = every_family()
     for family in (Family.DOT, Family.SCATTER_SUM, Family.INPUT, Family.CONST, Family.OUTPUT):
         for k in example.nodes_of(family):
             found = lie_at(example, k)
             if found is not None:
-                yield record(f"a lie in a node of family {family.name.lower()}", example, found)
+                yield f"a lie in a node of family {family.name.lower()}", example, found, 1
                 break
-    yield record("a slot of the end that is not its output node", example, lie_in_slot(example, 2, 0))
+    yield "a slot of the end that is not its output node", example, lie_in_slot(example, 2, 0), 1
 
 
 def text() -> str:
     """The document as it stands in the file: one line per game."""
-    return '{"games": [\n' + ",\n".join(json.dumps(game) for game in games()) + "\n]}\n"
+    return (
+        '{"games": [\n'
+        + ",\n".join(json.dumps(game) for game in (record(*definition) for definition in definitions()))
+        + "\n]}\n"
+    )
 
 
 def main() -> None:

@@ -7,83 +7,26 @@ instead of writing.
 from __future__ import annotations
 
 import json
-import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from assay.conformance_nodes import ROOT_FROM, Seeded, slot_bytes
 from assay.protocol.builder import ProgramBuilder, Ref
-from assay.protocol.programfile import encode_program
-from assay.protocol.reference import ReferenceExecutor
-from assay.protocol.scalar import CONSTANTS, SIGNATURES, Instruction, Op, ScalarProgram
 from assay.protocol.scalar_builder import ScalarBuilder
-from assay.protocol.tensors import TensorSpec, tensor_root
 from assay.protocol.types import DType
 from assay.protocol.views import fill_bits
 from tests.scalars import FLOAT_EDGES, word
+from tools.node_cases import BOOL, F32, I8, I32, I64, U8, U16, Slot, bits, entry, f32s, ints, seeded
+from tools.opcode_vectors import deepest, opcodes
 
 PATH = Path(__file__).resolve().parent.parent / "tests" / "vectors" / "nodes.json"
-F32, I32, I64, BOOL, U8, I8, U16 = DType
 
 NAN, INF, ONE, HALF = 0x7FC00000, 0x7F800000, 0x3F800000, 0x3F000000
 MINUS = 1 << 31
 ROW_MAXIMA = (-149, -127, -126, -114, -113, -98, 0, 127)
 EXPONENTS = (-149, -300, 0, 1, 2, 40, 128, 129, 400)
 PRECISIONS = ((8, 8), (14, 14), (14, 8), (22, 14), (22, 22), (2, 31))
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """An input: its type and dims, and its bytes or how they are drawn."""
-
-    spec: TensorSpec
-    data: bytes | Seeded
-
-
-Make = Callable[[ProgramBuilder, list[Ref]], Sequence[Ref]]
-
-
-def f32s(dims: Sequence[int], words: Sequence[int]) -> Slot:
-    """Patterns of binary32."""
-    return Slot(TensorSpec(F32, tuple(dims)), struct.pack(f"<{len(words)}I", *words))
-
-
-def ints(dims: Sequence[int], values: Sequence[int], dtype: DType = I32) -> Slot:
-    """Integers of any type."""
-    mask = (1 << 8 * dtype.size) - 1
-    return Slot(TensorSpec(dtype, tuple(dims)), b"".join((v & mask).to_bytes(dtype.size, "little") for v in values))
-
-
-def seeded(dims: Sequence[int], seed: int, low: int, span: int, dtype: DType = F32) -> Slot:
-    """Drawn elements: exponent fields (f32) or values (i32) from low on, `span` of them."""
-    return Slot(TensorSpec(dtype, tuple(dims)), Seeded(seed, low, span))
-
-
-def bits(value: float) -> int:
-    """The pattern of a number that binary32 has."""
-    return int(struct.unpack("<I", struct.pack("<f", value))[0])
-
-
-def entry(name: str, slots: Sequence[Slot], make: Make) -> dict[str, object]:
-    """One case: program, X, and Y from the reference."""
-    b = ProgramBuilder([[s.spec for s in slots]])
-    outputs = list(make(b, [b.input(0, k) for k in range(len(slots))]))
-    program = b.build([outputs])
-    x = [s.data if isinstance(s.data, bytes) else slot_bytes(s.data.document(), s.spec) for s in slots]
-    values = ReferenceExecutor(program).run([x])
-    y: list[object] = []
-    for ref in outputs:
-        data = values[ref.node]
-        y.append({"root": tensor_root(ref.spec, data).hex()} if len(data) > ROOT_FROM else data.hex())
-    return {
-        "name": name,
-        "program": encode_program(program).hex(),
-        "x": [[s.data.hex() if isinstance(s.data, bytes) else s.data.document() for s in slots]],
-        "y": [y],
-    }
 
 
 def extreme_rows(k: int) -> tuple[list[int], int]:
@@ -362,56 +305,9 @@ def _others() -> Iterator[dict[str, object]]:
     yield entry("const, input and output: every type, a value twice", [f32s((2,), [MINUS, NAN])], consts)
 
 
-WORDS = 12
-"""Elements of every operand in the programs of all opcodes."""
-
-
-def _operands_of(op: Op) -> tuple[DType, ...]:
-    """Types that an operation takes; a select chooses between two i64."""
-    return (BOOL, I64, I64) if op is Op.SELECT else SIGNATURES[op][0]
-
-
-def _opcodes() -> Iterator[dict[str, object]]:
-    def draws(dtype: DType, seed: int) -> Slot:
-        source = Random(f"opcodes {dtype.name} {seed}")
-        words = [word(source, dtype) for _ in range(WORDS)]
-        return f32s((WORDS,), [w & 0xFFFFFFFF for w in words]) if dtype is F32 else ints((WORDS,), words, dtype)
-
-    slots = [(dtype, draws(dtype, n)) for dtype in (F32, I32, I64, BOOL) for n in (0, 1)]
-
-    def make(b: ProgramBuilder, refs: list[Ref]) -> list[Ref]:
-        of = {dtype: [r for (d, _), r in zip(slots, refs, strict=True) if d is dtype] for dtype, _ in slots}
-        out = []
-        for op in Op:
-            takes = _operands_of(op)
-            picked, used = [], dict.fromkeys(of, 0)
-            for dtype in takes:
-                picked.append(of[dtype][used[dtype]])
-                used[dtype] += 1
-            arguments = range(len(takes))
-            code = Instruction(op, *arguments, *[0] * (3 - len(takes)), imm=int(op in CONSTANTS))
-            program = ScalarProgram(takes, (code,))
-            out.append(b.map(program, picked, (WORDS,), program.result_type))
-        return out
-
-    yield entry("map: every opcode, results of f32, i32, i64 and bool", [slot for _, slot in slots], make)
-
-
-def _deepest() -> Iterator[dict[str, object]]:
-    dims, red = (1, 2, 1, 2, 1, 1, 3, 1), (2, 1, 1, 3, 1, 2, 1, 1)
-    x = [bits((n * 29 % 41 - 20) / 8) for n in range(144)]
-
-    def make(b: ProgramBuilder, r: list[Ref]) -> list[Ref]:
-        deep = r[0].split(0, *dims, *red)
-        e = b.rowexp(deep, 8)
-        return [e, b.max(deep, 8), b.sum(deep, 8, e), b.dot(deep, deep, e, e, dims, red)]
-
-    yield entry("rowexp, max, sum and dot: views of 16 dimensions", [f32s((144,), x)], make)
-
-
 def cases() -> Iterator[dict[str, object]]:
     """Every case of the file."""
-    for group in (_maps, _rows, _dots, _indexed, _others, _opcodes, _deepest):
+    for group in (_maps, _rows, _dots, _indexed, _others, opcodes, deepest):
         yield from group()
 
 

@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+from assay.protocol.game_errors import GameError
 from assay.protocol.nodes import Family
+from tests.contracts.battles import HONEST, LIAR, fresh
 from tests.contracts.harness import Chain, Contract, Reverted
 from tests.contracts.leaf_cases import CONTRACTS
-from tools import element_vectors, rule_vectors
+from tests.games import ETHER, honest_trace
+from tests.recorded import whole_game
+from tools import element_vectors, game_vectors, rule_vectors
 
 RULES: dict[str, Any] = json.loads(rule_vectors.PATH.read_text())
 ELEMENTS: dict[str, Any] = json.loads(element_vectors.PATH.read_text())
@@ -86,3 +90,34 @@ def test_a_malformed_descriptor_has_elements_of_0(leaves: dict[Family, Contract]
         contract = leaves[Family(node[0])]
         assert contract.call("headReads", node, 0) in ((), None), entry["what"]
         assert contract.call("start", node, 0, []) == (True, 0, 0), entry["what"]
+
+
+GAMES: list[dict[str, Any]] = json.loads(game_vectors.PATH.read_text())["games"]
+
+
+@pytest.mark.parametrize("number", range(len(GAMES)), ids=lambda n: GAMES[n]["what"].replace(" ", "-"))
+def test_a_recorded_game_is_played_on_chain_and_refuses_what_is_refused(number: int) -> None:
+    recorded = GAMES[number]
+    what, example, lie, steps = list(game_vectors.definitions())[number]
+    assert what == recorded["what"]
+    twin = fresh(example, recorded["arity"])
+    game_id = twin.challenge(twin.claim(lie, LIAR, 1000 * ETHER), HONEST)
+    _, log = whole_game(example, lie, honest_trace(example, steps), recorded["arity"], steps)
+    for turn, (_, move) in zip(recorded["turns"], log.moves, strict=True):
+        state = twin.book.games[game_id].state
+        mover, now = state.party(state.turn), state.turn_started
+        assert (turn["stage"], turn["side"], turn["move"]) == (state.stage, state.turn, move.kind.function)
+        assert turn["arguments"] == game_vectors.arguments(move)
+        for refused in turn["refused"]:
+            bad = game_vectors.changed(move, refused["field"], refused["value"])
+            with pytest.raises(GameError) as refusal:  # by the contract too, by the same name: see TwinBook
+                twin.book.move(game_id, mover, bad, now)
+            assert refusal.value.code == refused["error"]
+        twin.book.move(game_id, mover, move, now)
+    verdict = twin.book.games[game_id].state.verdict
+    assert verdict is not None
+    assert (int(verdict.side), str(verdict.expected), str(verdict.claimed)) == (
+        recorded["verdict"]["loser"],
+        recorded["verdict"]["expected"],
+        recorded["verdict"]["claimed"],
+    )

@@ -15,6 +15,7 @@ import pytest
 from eth_abi import encode
 from eth_hash.auto import keccak
 
+from assay.ledger.model.rounds import commitment_digest
 from assay.protocol import digests, draws, merkle, outer, prefix, state
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef, attestation_root, challenge_commitment, claim_id
 from assay.protocol.game_descent import position_key
@@ -157,6 +158,15 @@ def compute() -> dict[str, Any]:
             "update_state": outer.update_state(roots[2]).hex(),
             "updates": _hex(numbered(8)),
             "outer_input": outer.outer_input(roots[0], roots[1], numbered(8), roots[4], 0b10000101).hex(),
+        },
+        "receipt": {
+            "round": 7,
+            "seat": 2,
+            "roots": _hex(numbered(4)),
+            "end_lists": _hex(roots[1:4]),
+            "update": roots[4].hex(),
+            "base": roots[0].hex(),
+            "digest": commitment_digest(Round(7), Seat(2), numbered(4), roots[1:4], roots[4], roots[0]).hex(),
         },
         "draw": [
             {

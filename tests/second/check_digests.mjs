@@ -34,6 +34,7 @@ export function checkDigests(known, expect) {
   for (const { digests, hash } of known.kept_list) is("kept list", () => digestList(list(digests)), hash);
   for (const { parts, hash } of known.kept_parts) is("kept parts", () => partList(parts.map(BigInt)), hash);
   claims(known, is);
+  receipt(known.receipt, is);
   states(known, is, expect);
 }
 
@@ -76,6 +77,15 @@ function claims({ claim, challenge, attestation, position }, is) {
       unhex(p.claim_id), unhex(p.program), ...[p.stage, p.step, p.lo, p.hi].map(word), unhex(p.agreed), unhex(p.disputed),
     ), p.key);
   }
+}
+
+/** RD-6; the dynamic list of roots stands behind the eight words of the head. */
+function receipt(r, is) {
+  const word = (value) => uint(value, 32);
+  is("receipt", () => keccak(
+    word(r.round), word(r.seat), word(256), ...list(r.end_lists), unhex(r.update), unhex(r.base), word(r.roots.length),
+    ...list(r.roots),
+  ), r.digest);
 }
 
 /** ST-1 to ST-3, CL-5, CL-6, DR-5, DR-6. */

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from eth_abi import decode as abi_decode
 
+from assay.fuzz.programs import Case as ProgramCase
 from assay.fuzz.programs import draw as draw_program
 from assay.ledger.objects import Objects
 from assay.ledger.store import ObjectTooLarge
@@ -33,6 +34,7 @@ from assay.protocol.nodes import Family, Node
 from assay.protocol.openings import Opening
 from assay.protocol.program import Program
 from assay.protocol.programfile import decode_program, encode_program
+from assay.protocol.reference import ReferenceExecutor
 from assay.protocol.types import Digest, DType
 from assay.protocol.wellformed import violations
 from tests.contracts.harness import Contract
@@ -342,6 +344,17 @@ class _OneObject:
 
     def list(self, prefix: str, limit: int = 4096) -> tuple[tuple[str, Digest], ...]:
         return ((prefix, self._digest),)
+
+
+def of_run(case: ProgramCase) -> Json:
+    """The beginning of the SHA-256 of every node's value."""
+    values = ReferenceExecutor(case.program).run(case.state)
+    return [sha256(data).hexdigest()[:16] for data in values]
+
+
+def run_document(case: ProgramCase) -> Json:
+    """A program and its X as the second implementation takes them."""
+    return {"file": encode_program(case.program).hex(), "x": [[data.hex() for data in slots] for slots in case.state]}
 
 
 def of_opening(case: Opened) -> Json:

@@ -3,9 +3,10 @@ import { createInterface } from "node:readline";
 import {
   DOT, MAX, Malformed, RANK, ROWEXP, SCATTER_SUM, SUM, decode, decodeFile, decodeHeader, head,
 } from "./decode.mjs";
-import { unhex } from "./hash.mjs";
+import { H, hex, unhex } from "./hash.mjs";
 import { isList, isState } from "./objects.mjs";
 import { Refused, load, openingOf, readOf } from "./openings.mjs";
+import { run } from "./run.mjs";
 import { broken as rulesBroken } from "./wellformed.mjs";
 
 const REDUCTIONS = [ROWEXP, MAX, DOT, SUM, SCATTER_SUM, RANK];
@@ -38,6 +39,10 @@ const kinds = {
       if (!(error instanceof Refused)) throw error;
       return error.code;
     }
+  },
+  runs: ({ file, x }) => {
+    const program = decodeFile(unhex(file));
+    return run(program, x.map((slots) => slots.map(unhex))).map((bytes) => hex(H(bytes)).slice(0, 16));
   },
   states: ({ root, bytes }) => isState(unhex(root), unhex(bytes)),
   lists: ({ specs, bytes }) => isList(specs, unhex(bytes)),

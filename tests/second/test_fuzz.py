@@ -7,11 +7,12 @@ from random import Random
 
 import pytest
 
+from assay.fuzz.programs import draw as draw_program
 from tests.contracts.harness import Chain, Contract
 from tests.second import fuzzing
 from tests.second.fuzzing import Json, Second
 
-DESCRIPTORS, HEADERS, OPENINGS, FILES, STATES = 2_500, 400, 600, 500, 200
+DESCRIPTORS, HEADERS, OPENINGS, FILES, STATES, PROGRAMS = 2_500, 400, 600, 500, 200, 60
 """Cases in the gate; the long test draws 25 times as many."""
 LONG = 25
 
@@ -98,6 +99,28 @@ def states(second: Second, seed: str, count: int) -> int:
     assert ours == second.ask("states", [{"root": root.hex(), "bytes": data.hex()} for root, data in cases])
     both_kinds(ours, lambda answer: not answer)
     return len(ours)
+
+
+def runs(second: Second, first: int, count: int) -> int:
+    """Number of nodes' values, of random programs on hostile states, on which both agree."""
+    nodes = 0
+    for batch in fuzzing.batches(count, 20):
+        cases = [draw_program(first + i) for i in batch]
+        theirs = second.ask("runs", [fuzzing.run_document(case) for case in cases])
+        for case, other in zip(cases, theirs, strict=True):
+            ours = fuzzing.of_run(case)
+            assert ours == other, f"seed {case.seed}: node {next(k for k, o in enumerate(ours) if o != other[k])}"
+            nodes += len(ours)
+    return nodes
+
+
+def test_random_programs_on_hostile_states_have_the_same_values(second: Second) -> None:
+    assert runs(second, 0, PROGRAMS) > 5 * PROGRAMS
+
+
+@pytest.mark.long
+def test_thousands_of_programs_on_hostile_states_have_the_same_values(second: Second) -> None:
+    assert runs(second, 1_000_000, LONG * PROGRAMS) > 5 * LONG * PROGRAMS
 
 
 def test_descriptors_are_accepted_and_refused_alike_by_all_three(second: Second, harness: Contract) -> None:
