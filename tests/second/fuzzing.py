@@ -345,6 +345,9 @@ class _OneObject:
     def list(self, prefix: str, limit: int = 4096) -> tuple[tuple[str, Digest], ...]:
         return ((prefix, self._digest),)
 
+    def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
+        yield self._digest
+
 
 def of_run(case: ProgramCase) -> Json:
     """The beginning of the SHA-256 of every node's value."""
