@@ -21,12 +21,9 @@ from eth_abi import decode as abi_decode
 
 from assay.fuzz.programs import Case as ProgramCase
 from assay.fuzz.programs import draw as draw_program
-from assay.ledger.objects import Objects
-from assay.ledger.store import ObjectTooLarge
-from assay.protocol import merkle, openings, prefix
-from assay.protocol.digests import keccak, leaf_digest, state_digest
+from assay.protocol import leaf, merkle, openings, prefix
+from assay.protocol.digests import keccak, leaf_digest
 from assay.protocol.encoding import MalformedError, decode_header, decode_node, encode_node
-from assay.protocol.errors import UnavailableError
 from assay.protocol.game_errors import GameError
 from assay.protocol.game_header import Head, parse_head
 from assay.protocol.leaf import Read
@@ -39,6 +36,7 @@ from assay.protocol.types import Digest, DType
 from assay.protocol.wellformed import violations
 from tests.contracts.harness import Contract
 from tests.contracts.leaf_cases import CONTRACTS, draw
+from tests.contracts.leaf_cases import Case as ElementCase
 from tools import rule_vectors
 from tools.opening_vectors import opening_document, read_document
 
@@ -278,14 +276,6 @@ def _damaged_path(path: tuple[Digest, ...], rng: Random) -> tuple[Digest, ...]:
     return rng.choice((path[:-1], (*path, other), (*path[:-1], other), path[::-1], ()))
 
 
-def state_object(rng: Random) -> tuple[Digest, bytes]:
-    """A state's root, and bytes that are its object or nearly."""
-    data = rng.randbytes(32 * rng.choice((0, 1, 3, 63, 64, 65)))
-    roots = [Digest(data[i : i + 32]) for i in range(0, len(data), 32)]
-    root = state_digest(roots)
-    return root, data if rng.random() < 0.5 else damaged(data, rng)
-
-
 # --- what each says
 
 
@@ -315,44 +305,24 @@ def of_file(data: bytes) -> Json:
     return _or_rule(lambda: sorted({v.number for v in violations(decode_program(data))}))
 
 
-def is_state(root: Digest, data: bytes) -> bool:
-    """Whether bytes are the object of the state with this root, as a reader of the store judges it."""
-    objects = Objects(_OneObject(data))
-    try:
-        objects.state(root)
-    except UnavailableError:
-        return False
-    return True
-
-
-class _OneObject:
-    """A store with one object, which every name is given to."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._digest = data, Digest(sha256(data).digest())
-
-    def put(self, data: bytes, name: str | None = None) -> Digest:
-        raise NotImplementedError
-
-    def get(self, digest: Digest, max_bytes: int) -> bytes:
-        if len(self._data) > max_bytes:
-            raise ObjectTooLarge("It is longer than its place allows.")
-        return self._data
-
-    def has(self, digest: Digest) -> bool:
-        return True
-
-    def list(self, prefix: str, limit: int = 4096) -> tuple[tuple[str, Digest], ...]:
-        return ((prefix, self._digest),)
-
-    def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
-        yield self._digest
-
-
 def of_run(case: ProgramCase) -> Json:
     """The beginning of the SHA-256 of every node's value."""
     values = ReferenceExecutor(case.program).run(case.state)
     return [sha256(data).hexdigest()[:16] for data in values]
+
+
+def element_document(case: ElementCase) -> tuple[int, Json]:
+    """An element's word, and the case with the words that its reads load as the second implementation takes it."""
+    words: dict[str, str] = {}
+
+    def value_of(read: Read) -> int:
+        word = case.value_of(read)
+        if not read.is_fill:
+            words[f"{read.node} {read.address}"] = str(word)
+        return word
+
+    value = leaf.element(case.node, case.element, value_of)
+    return value, {"descriptor": case.descriptor.hex(), "element": str(case.element), "words": words}
 
 
 def run_document(case: ProgramCase) -> Json:

@@ -12,6 +12,15 @@ export function isState(root, bytes) {
   return stateRoot(roots).equals(root);
 }
 
+/** STO-16: how many objects a manifest names; 0 for bytes that are none. */
+export function manifestEntries(bytes) {
+  if (bytes.length % 64 !== 0 || bytes.length > 64 * 4096) return 0;
+  for (let at = 64; at < bytes.length; at += 64) {
+    if (bytes.subarray(at - 64, at - 32).compare(bytes.subarray(at, at + 32)) >= 0) return 0;
+  }
+  return bytes.length / 64;
+}
+
 /** STO-8 to STO-11: whether bytes are laid out as the file of a list of these tensors, [type, dims] each. */
 export function isList(specs, bytes) {
   const places = specs.map((_, i) => i).sort((a, b) => ORDER.indexOf(specs[a][0]) - ORDER.indexOf(specs[b][0]) || a - b);

@@ -25,12 +25,15 @@ export function run(program, x) {
 
 function elements(node, word) {
   const found = [];
-  for (let o = 0n; o < node.numel; o++) {
-    const heads = headReads(node, o).map(word);
-    const begun = start(node, o, heads);
-    found.push(begun.done ? begun.value : fold(node, heads, parts(node, o, begun.terms, heads, word)));
-  }
+  for (let o = 0n; o < node.numel; o++) found.push(elementOf(node, o, word));
   return found;
+}
+
+/** The word of one element; `word` gives what a read loads. */
+export function elementOf(node, o, word) {
+  const heads = headReads(node, o).map(word);
+  const begun = start(node, o, heads);
+  return begun.done ? begun.value : fold(node, heads, parts(node, o, begun.terms, heads, word));
 }
 
 /** Parts of all terms, in a few combined ones where there are many. */

@@ -4,9 +4,9 @@ import {
   DOT, MAX, Malformed, RANK, ROWEXP, SCATTER_SUM, SUM, decode, decodeFile, decodeHeader, head,
 } from "./decode.mjs";
 import { H, hex, unhex } from "./hash.mjs";
-import { isList, isState } from "./objects.mjs";
+import { isList, isState, manifestEntries } from "./objects.mjs";
 import { Refused, load, openingOf, readOf } from "./openings.mjs";
-import { run } from "./run.mjs";
+import { elementOf, run } from "./run.mjs";
 import { broken as rulesBroken } from "./wellformed.mjs";
 
 const REDUCTIONS = [ROWEXP, MAX, DOT, SUM, SCATTER_SUM, RANK];
@@ -40,11 +40,18 @@ const kinds = {
       return error.code;
     }
   },
+  elements: ({ descriptor, element, words }) => {
+    const node = rule(() => decode(unhex(descriptor)));
+    if (typeof node === "string") return "0";
+    const word = (read) => (read.fill === undefined ? BigInt(words[`${read.node} ${read.address}`]) : read.fill);
+    return `${elementOf(node, BigInt(element), word)}`;
+  },
   runs: ({ file, x }) => {
     const program = decodeFile(unhex(file));
     return run(program, x.map((slots) => slots.map(unhex))).map((bytes) => hex(H(bytes)).slice(0, 16));
   },
   states: ({ root, bytes }) => isState(unhex(root), unhex(bytes)),
+  manifests: (bytes) => manifestEntries(unhex(bytes)),
   lists: ({ specs, bytes }) => isList(specs, unhex(bytes)),
 };
 

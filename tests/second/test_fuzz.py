@@ -9,10 +9,12 @@ import pytest
 
 from assay.fuzz.programs import draw as draw_program
 from tests.contracts.harness import Chain, Contract
-from tests.second import fuzzing
+from tests.contracts.leaf_cases import CONTRACTS, draw
+from tests.second import fuzzing, objects
 from tests.second.fuzzing import Json, Second
 
-DESCRIPTORS, HEADERS, OPENINGS, FILES, STATES, PROGRAMS = 2_500, 400, 600, 500, 200, 60
+DESCRIPTORS, HEADERS, OPENINGS, FILES, OBJECTS = 2_500, 400, 600, 500, 150
+ELEMENTS, PROGRAMS = 400, 60
 """Cases in the gate; the long test draws 25 times as many."""
 LONG = 25
 
@@ -80,7 +82,7 @@ def opened(second: Second, harness: Contract, seed: str, count: int) -> int:
 
 
 def files(second: Second, seed: str, count: int) -> int:
-    """Number of program files and states of which both say the same."""
+    """Number of program files of which both say the same."""
     found: list[Json] = []
     for batch in fuzzing.batches(count, 100):
         cases = [fuzzing.file(Random(f"{seed} file {i}")) for i in batch]
@@ -92,13 +94,32 @@ def files(second: Second, seed: str, count: int) -> int:
     return len(found)
 
 
-def states(second: Second, seed: str, count: int) -> int:
-    """Number of objects of states of which both say the same."""
-    cases = [fuzzing.state_object(Random(f"{seed} state {i}")) for i in range(count)]
-    ours = [fuzzing.is_state(root, data) for root, data in cases]
-    assert ours == second.ask("states", [{"root": root.hex(), "bytes": data.hex()} for root, data in cases])
+def stored(second: Second, seed: str, count: int) -> int:
+    """Number of objects of a store of which both say the same: states, lists, manifests."""
+    rngs = [Random(f"{seed} object {i}") for i in range(count)]
+    states = [objects.state_object(rng) for rng in rngs]
+    ours = [objects.is_state(root, data) for root, data in states]
+    assert ours == second.ask("states", [{"root": root.hex(), "bytes": data.hex()} for root, data in states])
     both_kinds(ours, lambda answer: not answer)
-    return len(ours)
+    lists = [objects.list_object(rng) for rng in rngs]
+    ours = [objects.is_list(specs, data) for specs, data in lists]
+    assert ours == second.ask("lists", [objects.list_document(specs, data) for specs, data in lists])
+    both_kinds(ours, lambda answer: not answer)
+    manifests = [objects.manifest_object(rng) for rng in rngs]
+    counts = [objects.entries(data) for data in manifests]
+    assert counts == second.ask("manifests", [data.hex() for data in manifests])
+    both_kinds(counts, lambda answer: answer == 0)
+    return 3 * count
+
+
+def elements(second: Second, seed: str, count: int) -> int:
+    """Number of elements of nodes, ill-formed ones among them, that are the same word in both."""
+    for batch in fuzzing.batches(count, 50):
+        cases = [draw(list(CONTRACTS)[i % len(CONTRACTS)], Random(f"{seed} element {i}")) for i in batch]
+        ours, documents = zip(*(fuzzing.element_document(case) for case in cases), strict=True)
+        for case, mine, other in zip(cases, ours, second.ask("elements", documents), strict=True):
+            assert mine == int(other), f"element {case.element} of {case.node}"
+    return count
 
 
 def runs(second: Second, first: int, count: int) -> int:
@@ -121,6 +142,7 @@ def test_random_programs_on_hostile_states_have_the_same_values(second: Second) 
 @pytest.mark.long
 def test_thousands_of_programs_on_hostile_states_have_the_same_values(second: Second) -> None:
     assert runs(second, 1_000_000, LONG * PROGRAMS) > 5 * LONG * PROGRAMS
+    assert elements(second, "long", LONG * ELEMENTS) == LONG * ELEMENTS
 
 
 def test_descriptors_are_accepted_and_refused_alike_by_all_three(second: Second, harness: Contract) -> None:
@@ -135,14 +157,21 @@ def test_openings_load_and_are_refused_alike_by_all_three(second: Second, harnes
     assert opened(second, harness, "gate", OPENINGS) == OPENINGS
 
 
-def test_files_and_states_are_accepted_and_refused_alike(second: Second) -> None:
+def test_files_are_accepted_and_refused_alike(second: Second) -> None:
     assert files(second, "gate", FILES) == FILES
-    assert states(second, "gate", STATES) == STATES
+
+
+def test_objects_of_a_store_are_accepted_and_refused_alike(second: Second) -> None:
+    assert stored(second, "gate", OBJECTS) == 3 * OBJECTS
+
+
+def test_elements_of_ill_formed_nodes_are_the_same_words(second: Second) -> None:
+    assert elements(second, "gate", ELEMENTS) == ELEMENTS
 
 
 @pytest.mark.long
 def test_a_hundred_thousand_damaged_bytes_are_judged_alike(second: Second, harness: Contract) -> None:
     total = descriptors(second, harness, "long", LONG * DESCRIPTORS) + headers(second, harness, "long", LONG * HEADERS)
     total += opened(second, harness, "long", LONG * OPENINGS)
-    total += files(second, "long", LONG * FILES) + states(second, "long", LONG * STATES)
+    total += files(second, "long", LONG * FILES) + stored(second, "long", LONG * OBJECTS)
     assert total >= 100_000

@@ -1,0 +1,101 @@
+"""Damaged objects of a store, and whether its reader takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from random import Random
+from typing import Any
+
+from assay.ledger import listfile
+from assay.ledger.manifest import Manifest
+from assay.ledger.objects import Objects
+from assay.ledger.store import ObjectTooLarge
+from assay.protocol.digests import state_digest
+from assay.protocol.errors import UnavailableError
+from assay.protocol.tensors import TensorSpec
+from assay.protocol.types import Digest, DType
+from tests.second.fuzzing import damaged
+
+
+def state_object(rng: Random) -> tuple[Digest, bytes]:
+    """A state's root, and bytes that are its object or nearly."""
+    data = rng.randbytes(32 * rng.choice((0, 1, 3, 63, 64, 65)))
+    roots = [Digest(data[i : i + 32]) for i in range(0, len(data), 32)]
+    root = state_digest(roots)
+    return root, data if rng.random() < 0.5 else damaged(data, rng)
+
+
+def list_object(rng: Random) -> tuple[list[TensorSpec], bytes]:
+    """Types and dims of a list, and bytes that are its file or nearly: damaged, or of another list."""
+    specs = _specs(rng)
+    other = specs if rng.random() < 0.8 else _specs(rng)
+    data = listfile.pack(other, [rng.randbytes(spec.nbytes) for spec in other])
+    for _ in range(rng.choice((0, 0, 1))):
+        head = data[: rng.choice((8, 40, len(data)))]
+        data = damaged(head, rng) + data[len(head) :]
+    return specs, data
+
+
+def _specs(rng: Random) -> list[TensorSpec]:
+    count = rng.choice((0, 1, 2, 3, 7))
+    dims = ((), (0,), (1,), (2, 3), (5,), (1, 1, 4))
+    return [TensorSpec(rng.choice(list(DType)), rng.choice(dims)) for _ in range(count)]
+
+
+def manifest_object(rng: Random) -> bytes:
+    """Bytes that are a manifest or nearly."""
+    digests = {Digest(rng.randbytes(32)): Digest(rng.randbytes(32)) for _ in range(rng.choice((0, 1, 2, 9)))}
+    data = Manifest(digests).encode()
+    if rng.random() < 0.2 and len(data) >= 128:
+        data = data[64:128] + data[:64] + data[128:]  # out of order
+    return data if rng.random() < 0.5 else damaged(data, rng)
+
+
+def is_state(root: Digest, data: bytes) -> bool:
+    """Whether bytes are the object of the state with this root, as a reader of the store judges it."""
+    objects = Objects(_OneObject(data))
+    try:
+        objects.state(root)
+    except UnavailableError:
+        return False
+    return True
+
+
+class _OneObject:
+    """A store with one object, which every name is given to."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._digest = data, Digest(sha256(data).digest())
+
+    def put(self, data: bytes, name: str | None = None) -> Digest:
+        raise NotImplementedError
+
+    def get(self, digest: Digest, max_bytes: int) -> bytes:
+        if len(self._data) > max_bytes:
+            raise ObjectTooLarge("It is longer than its place allows.")
+        return self._data
+
+    def has(self, digest: Digest) -> bool:
+        return True
+
+    def list(self, prefix: str, limit: int = 4096) -> tuple[tuple[str, Digest], ...]:
+        return ((prefix, self._digest),)
+
+    def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
+        yield self._digest
+
+
+def is_list(specs: list[TensorSpec], data: bytes) -> bool:
+    """Whether bytes are laid out as the file of a list of these tensors."""
+    return listfile.unpack(specs, data) is not None
+
+
+def list_document(specs: list[TensorSpec], data: bytes) -> dict[str, Any]:
+    """A list's file as the second implementation takes it."""
+    return {"specs": [[int(spec.dtype), list(spec.dims)] for spec in specs], "bytes": data.hex()}
+
+
+def entries(data: bytes) -> int:
+    """How many objects a manifest names."""
+    return len(Manifest.decode(data).digests)
