@@ -74,7 +74,7 @@ mutants: setup ## apply each checked-in fault and see its named test turn red
 	$(BIN)/python tools/mutants.py $(ARGS)
 
 snapshots: setup ## measure the contracts' gas and sizes anew and print them in docs/
-	ASSAY_SNAPSHOTS=write $(TEST_ENV) $(BIN)/pytest -q tests/contracts/test_sizes.py tests/contracts/test_leaf_gas.py \
+	ASSAY_SNAPSHOTS=write $(TEST_ENV) $(BIN)/pytest -q tests/contracts/test_sizes.py tests/contracts/test_code_manifest.py tests/contracts/test_leaf_gas.py \
 	  tests/contracts/test_game_gas.py tests/contracts/test_float32_gas.py
 	$(BIN)/python tools/check_docs.py --write
 

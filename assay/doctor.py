@@ -159,9 +159,17 @@ def _anvil() -> str:
 
 def _contracts() -> str:
     from assay.ledger.artifacts import artifacts_dir, load_artifact
-    from assay.ledger.deploy import LEAVES, MODULE_CONTRACTS
+    from assay.ledger.places import LEAVES, MODULE_CONTRACTS
 
-    names = ["Charter", "Arbiter", "TestToken", *MODULE_CONTRACTS.values(), *LEAVES.values()]
+    names = [
+        "Deployer",
+        "Charter",
+        "PrevrandaoSeed",
+        "Arbiter",
+        "TestToken",
+        *MODULE_CONTRACTS.values(),
+        *LEAVES.values(),
+    ]
     for name in names:
         load_artifact(name)
     return f"{len(names)} compiled in {artifacts_dir()}"

@@ -17,6 +17,7 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from assay.protocol.errors import ConfigError
+from assay.protocol.types import Digest
 
 ENVIRONMENT: Final = {
     "rpc_url": "ETH_RPC_URL",
@@ -26,6 +27,7 @@ ENVIRONMENT: Final = {
     "key": "ETH_KEYSTORE",
     "password_file": "ETH_PASSWORD",
     "data_dir": "ASSAY_DATA_DIR",
+    "allow_code": "ASSAY_ALLOW_CODE",
 }
 """Environment variable of each setting."""
 
@@ -46,6 +48,17 @@ class Settings(BaseModel):
     key: str | None = Field(None, description="name of a key, its folder, or a keystore file")
     password_file: Path | None = Field(None, description="file that holds the key's password")
     data_dir: Path | None = Field(None, description="folder for journal and caches of one actor")
+    allow_code: str | None = Field(
+        None,
+        pattern=r"^0x[0-9a-fA-F]{64}(,0x[0-9a-fA-F]{64})*$",
+        description="digests of contracts that are not this release's and that you have checked, with commas between",
+    )
+
+    @property
+    def allowed_code(self) -> frozenset[Digest]:
+        """The digests in `allow_code`."""
+        named = self.allow_code.split(",") if self.allow_code else ()
+        return frozenset(Digest(bytes.fromhex(digest[2:])) for digest in named)
 
 
 @dataclass(frozen=True, slots=True)

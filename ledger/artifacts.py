@@ -15,11 +15,15 @@ from assay.protocol.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One compiled contract; `bytecode` is its creation code without constructor arguments."""
+    """One compiled contract: creation code without constructor arguments, and the code that this leaves behind.
+
+    `deployed` has zeros where a constructor writes immutables.
+    """
 
     name: str
     abi: list[dict[str, Any]]
     bytecode: bytes
+    deployed: bytes
 
 
 def artifacts_dir() -> Path:
@@ -37,8 +41,8 @@ def load_artifact(name: str) -> Artifact:
     path = artifacts_dir() / f"{name}.sol" / f"{name}.json"
     try:
         document = json.loads(path.read_text())
-        code = document["bytecode"]["object"].removeprefix("0x")
-        return Artifact(name, document["abi"], bytes.fromhex(code))
+        code, deployed = (document[kind]["object"].removeprefix("0x") for kind in ("bytecode", "deployedBytecode"))
+        return Artifact(name, document["abi"], bytes.fromhex(code), bytes.fromhex(deployed))
     except (OSError, ValueError, KeyError) as error:
         raise ConfigError(
             f"The compiled contract {name} cannot be read ({error}).",

@@ -43,6 +43,7 @@ GAS_MARGIN: Final = 1.5
 T = TypeVar("T")
 
 _CONTRACTS: Final = (
+    "Deployer",
     "Charter",
     "Vault",
     "Rounds",
@@ -143,6 +144,17 @@ class Chain:
         wanted = gas
         call = self.read(lambda: function.build_transaction({**params, "gas": wanted, "gasPrice": 0, "nonce": 0}))
         return self._submit(account, {"to": call["to"], "data": call["data"], "gas": wanted})
+
+    def code_at(self, address: Address | str) -> bytes:
+        """The code at an address; empty where there is none."""
+        return bytes(self.read(lambda: self.w3.eth.get_code(to_checksum_address(address))))
+
+    def send_data(self, account: LocalAccount, to: Address, data: bytes) -> TxReceipt:
+        """Sends bytes to a contract that has no ABI, simulated first like `send`."""
+        params: TxParams = {"from": account.address, "to": to_checksum_address(to), "data": data}
+        estimate = self.read(lambda: self.w3.eth.estimate_gas(params))
+        gas = min(int(estimate * GAS_MARGIN) + 50_000, TRANSACTION_GAS_CAP)
+        return self._submit(account, {"to": to_checksum_address(to), "data": data, "gas": gas})
 
     def deploy(self, account: LocalAccount, name: str, *arguments: Any) -> tuple[Address, TxReceipt]:
         """Creates a contract; returns its address and the receipt."""

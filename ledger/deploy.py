@@ -1,53 +1,40 @@
-"""Deploys the contracts of a run.
+"""Deploys the contracts of a run, each at the address that proves what it was created from (`ledger.places`).
 
-The contracts take the charter's address alone and hold each other's addresses for ever, so all addresses are computed
-before the first is created (CREATE: deployer and nonce), written into the charter, and verified after the last.
+Leaves, arbiter and seed source are created by CREATE2 once per chain and shared by all runs. A run's own contracts are
+created by its deployer, one a transaction; whoever sends them, and whoever sent some of them before, they are the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from eth_utils.crypto import keccak
 from web3.exceptions import BadFunctionCallOutput
 
 from assay.ledger.artifacts import load_artifact
-from assay.ledger.chain import Chain, address_of
+from assay.ledger.chain import Chain
+from assay.ledger.places import (
+    FACTORY,
+    LEAVES,
+    MODULE_CONTRACTS,
+    NOBODY,
+    SALT,
+    arbiter_code,
+    create2_address,
+    create_address,
+    deployer_code,
+    leaf_code,
+    seed_code,
+)
 from assay.ledger.run import Run
-from assay.protocol.charter import Charter, Modules, modules_tuple
+from assay.protocol.charter import Charter, Modules
 from assay.protocol.economics import check_charter
 from assay.protocol.errors import AssayError, ConfigError
 from assay.protocol.types import Address
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
-
-MODULE_CONTRACTS: Final = {
-    "vault": "Vault",
-    "rounds": "Rounds",
-    "outers": "Outers",
-    "audit": "Audit",
-    "settlement": "Settlement",
-    "game": "Game",
-    "shares": "ModelShares",
-    "vesting": "Vesting",
-    "revenue": "Revenue",
-}
-"""Field of `Modules` to contract, in the order of creation after the charter."""
-
-LEAVES: Final = {
-    "map": "MapLeaf",
-    "rowexp": "RowExpLeaf",
-    "max": "MaxLeaf",
-    "dot": "DotLeaf",
-    "sum": "SumLeaf",
-    "gather": "GatherLeaf",
-    "scatter_sum": "ScatterSumLeaf",
-    "rank": "RankLeaf",
-    "random": "RandomLeaf",
-}
-"""Family to the contract that computes one of its elements, from family 2 on in the order of their codes."""
 
 
 class DeploymentFailed(ConfigError):
@@ -62,12 +49,10 @@ class WiringWrong(ConfigError):
     remedy = "Check the address of the run (its charter) and the RPC URL."
 
 
-def create_address(deployer: Address, nonce: int) -> Address:
-    """Where the contract that `deployer` creates in its transaction number `nonce` will be (CREATE)."""
-    number = nonce.to_bytes((nonce.bit_length() + 7) // 8, "big")
-    encoded = number if len(number) == 1 and nonce < 0x80 else bytes([0x80 + len(number)]) + number
-    payload = b"\x94" + deployer + encoded  # RLP of (address, nonce)
-    return Address(keccak(bytes([0xC0 + len(payload)]) + payload)[12:])
+class FactoryMissing(ConfigError):
+    """The chain lacks the contract by which others are created at addresses that follow from their code."""
+
+    remedy = "Have the deterministic deployment proxy (Arachnid) put on this chain; anybody can."
 
 
 def deploy_token(chain: Chain, account: LocalAccount) -> Address:
@@ -76,49 +61,59 @@ def deploy_token(chain: Chain, account: LocalAccount) -> Address:
 
 
 def deploy_seed(chain: Chain, account: LocalAccount) -> Address:
-    """The seed source over the chain's own randomness."""
-    return chain.deploy(account, "PrevrandaoSeed")[0]
+    """The seed source over the chain's own randomness; found, or created once per chain."""
+    return _create2(chain, account, "PrevrandaoSeed", seed_code())
 
 
 def deploy_arbiter(chain: Chain, account: LocalAccount) -> Address:
-    """The leaves and the contract that asks them; stateless, shared by any number of runs."""
-    leaves = [chain.deploy(account, name)[0] for name in LEAVES.values()]
-    return chain.deploy(account, "Arbiter", leaves)[0]
+    """The leaves and the contract that asks them; stateless, found or created once per chain."""
+    for family, name in LEAVES.items():
+        _create2(chain, account, name, leaf_code(family))
+    return _create2(chain, account, "Arbiter", arbiter_code())
 
 
 def deploy_run(
-    chain: Chain, account: LocalAccount, charter: Charter, arbiter: Address | None = None, *, game: str = "Game"
+    chain: Chain,
+    account: LocalAccount,
+    charter: Charter,
+    *,
+    contracts: Mapping[str, str] = MODULE_CONTRACTS,
+    arbiter: Address | None = None,
 ) -> Run:
-    """Create every contract of a run and verify how they are wired.
+    """Create every contract of a run, or those that are missing, and verify how they are wired.
 
-    `charter` names token, seed source and sponsor; `arbiter` may be one that serves other runs (None: a new one). The
-    account must send nothing else meanwhile. `game` is another contract than the dispute game, for tests, constructed
-    from the charter's address alone.
+    `charter` names token, seed source and sponsor. `contracts` and `arbiter` are others than this release's, for tests:
+    a run of them is elsewhere, and no client takes part in it.
 
     Raises RejectedError under the constructors' own names (checked here first, so a bad charter costs no gas),
-    DeploymentFailed, WiringWrong.
+    DeploymentFailed, WiringWrong, FactoryMissing.
     """
     check_charter(charter, chain.head().timestamp)
-    if arbiter is None and game == "Game":
-        arbiter = deploy_arbiter(chain, account)
+    for name in ("Charter", *contracts.values()):
+        load_artifact(name)  # its absence is an error of its own, not of the deployment
+    if arbiter is None:  # a game other than ours asks none
+        arbiter = deploy_arbiter(chain, account) if contracts["game"] == "Game" else NOBODY
     first_block = chain.head().number
-    sender = address_of(account)
-    nonce = int(chain.read(lambda: chain.w3.eth.get_transaction_count(account.address)))
-    expected = {name: create_address(sender, nonce + 1 + k) for k, name in enumerate(MODULE_CONTRACTS)}
-    modules = Modules(**expected)
-    address = _create(
-        chain, account, "Charter", create_address(sender, nonce), charter.as_tuple(), modules_tuple(modules)
-    )
-    for name, contract in MODULE_CONTRACTS.items():
-        arguments = (address, arbiter) if name == "game" and arbiter is not None else (address,)
-        _create(chain, account, game if name == "game" else contract, expected[name], *arguments)
-    return verify_wiring(Run(chain, address, first_block))
+    address = _create2(chain, account, "Deployer", deployer_code(charter.run, arbiter, contracts))
+    deployer = chain.contract("Deployer", address)
+    created = int(chain.call(deployer.functions.created()))
+    for index, name in list(enumerate(("Charter", *contracts.values())))[created:]:
+        code = load_artifact(name).bytecode
+        if index == 0:
+            step = deployer.functions.createCharter(code, charter.as_tuple())
+        else:
+            step = deployer.functions.create(code)
+        try:
+            chain.send(account, step)
+        except AssayError as error:
+            raise DeploymentFailed(f"{name} could not be created: {error.message}", reason=error.code) from error
+    return verify_wiring(Run(chain, create_address(address, 1), first_block))
 
 
 def verify_wiring(run: Run) -> Run:
     """The run itself, once every contract of it is found to exist and to name this charter.
 
-    Raises WiringWrong.
+    It says nothing of their code: `ledger.code` does. Raises WiringWrong.
     """
     for field in fields(Modules):
         address: Address = getattr(run.modules, field.name)
@@ -132,12 +127,16 @@ def verify_wiring(run: Run) -> Run:
     return run
 
 
-def _create(chain: Chain, account: LocalAccount, name: str, wanted: Address, *arguments: Any) -> Address:
-    load_artifact(name)  # its absence is an error of its own, not of the deployment
+def _create2(chain: Chain, account: LocalAccount, name: str, code: bytes) -> Address:
+    """The contract that this creation code makes, created unless it exists. Raises DeploymentFailed, FactoryMissing."""
+    address = create2_address(code)
+    if chain.code_at(address):
+        return address
+    if not chain.code_at(FACTORY):
+        raise FactoryMissing(f"There is no contract at 0x{FACTORY.hex()} on chain {chain.chain_id}.")
     try:
-        address, _ = chain.deploy(account, name, *arguments)
+        chain.send_data(account, FACTORY, SALT + code)
     except AssayError as error:
-        raise DeploymentFailed(f"{name} could not be created: {error.message}", reason=error.code) from error
-    if address != wanted:
-        raise DeploymentFailed(f"{name} was created at another address: the account sent something else meanwhile.")
+        if not chain.code_at(address):  # else somebody was faster, and it is the same
+            raise DeploymentFailed(f"{name} could not be created: {error.message}", reason=error.code) from error
     return address

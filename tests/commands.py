@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner, Result
 
-CONFIGURED = ("ETH_RPC_URL", "ASSAY_STORE", "ASSAY_RUN", "ASSAY_KEYS_DIR", "ETH_KEYSTORE", "ETH_PASSWORD")
+CONFIGURED = (
+    "ETH_RPC_URL",
+    "ASSAY_STORE",
+    "ASSAY_RUN",
+    "ASSAY_KEYS_DIR",
+    "ETH_KEYSTORE",
+    "ETH_PASSWORD",
+    "ASSAY_ALLOW_CODE",
+)
 
 
 def assay(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:

@@ -14,6 +14,7 @@ import platformdirs
 import typer
 
 from assay.cli.common import (
+    AllowCodeOption,
     DataDirOption,
     JsonOption,
     KeyOption,
@@ -22,6 +23,7 @@ from assay.cli.common import (
     RpcUrl,
     RunOption,
     StoreOption,
+    check_run_code,
     open_blobs,
     open_run,
     parse_address,
@@ -70,6 +72,7 @@ def start_solver(
     keys_dir: KeysDirOption = None,
     password_file: PasswordOption = None,
     data_dir: DataDirOption = None,
+    allow_code: AllowCodeOption = None,
     first_seats: FirstSeats = 1,
     first_verifiers: FirstVerifiers = 1,
     cheat: Annotated[
@@ -100,6 +103,7 @@ def start_verifier(
     keys_dir: KeysDirOption = None,
     password_file: PasswordOption = None,
     data_dir: DataDirOption = None,
+    allow_code: AllowCodeOption = None,
     stake: StakeOption = None,
     first_seats: FirstSeats = 1,
     first_verifiers: FirstVerifiers = 1,
@@ -132,6 +136,7 @@ def start_whistleblower(
     keys_dir: KeysDirOption = None,
     password_file: PasswordOption = None,
     data_dir: DataDirOption = None,
+    allow_code: AllowCodeOption = None,
     stake: StakeOption = None,
 ) -> None:
     """Register, replay a drawn share of what verifiers attested, challenge what is false."""
@@ -192,7 +197,7 @@ for _app in (solver, verifier, whistleblower):
 
 
 def _settings(given: dict[str, Any]) -> Settings:
-    names = ("rpc_url", "store", "run", "key", "keys_dir", "password_file", "data_dir")
+    names = ("rpc_url", "store", "run", "key", "keys_dir", "password_file", "data_dir", "allow_code")
     return settings_of(**{name: given[name] for name in names})
 
 
@@ -204,6 +209,7 @@ def _serve(settings: Settings, role: str, make: Callable[[type[Any], Run, tuple[
     from assay.ledger.heartbeat import Heart
 
     store, run, keys = open_blobs(settings), open_run(settings), unlock_key(settings)
+    check_run_code(run, settings)
     if role != "solver" and keys.bls is None:
         raise UsageError(
             f"The key {keys.name} has no drawing key, which a {role} needs.",

@@ -17,6 +17,7 @@ from assay.settings import Settings, resolve
 
 if TYPE_CHECKING:
     from assay.ledger.chain import Chain
+    from assay.ledger.code import RunCode
     from assay.ledger.keystore import ActorKeys
     from assay.ledger.run import Run
     from assay.ledger.store import BlobStore
@@ -41,6 +42,14 @@ PasswordOption = Annotated[
 ]
 DataDirOption = Annotated[
     Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder for this actor's journal [ASSAY_DATA_DIR].")
+]
+AllowCodeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--allow-code",
+        metavar="DIGEST",
+        help="Accept contracts that are not this release's: those of this digest [ASSAY_ALLOW_CODE].",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money moves.")]
@@ -74,6 +83,18 @@ def open_run(settings: Settings, chain: Chain | None = None) -> Run:
             "No run is named.", code="RunMissing", remedy="Give --run ADDRESS, or set ASSAY_RUN (`assay run list`)."
         )
     return Run(chain or open_chain(settings), Address(bytes.fromhex(settings.run[2:])))
+
+
+def check_run_code(run: Run, settings: Settings) -> RunCode:
+    """What every command does before it approves or stakes anything. Raises RejectedError (UnknownCode)."""
+    from assay.ledger.code import check_code
+
+    code = check_code(run, settings.allowed_code)
+    if code.unknown:
+        talk.print("Allowed by you, not this release's: " + ", ".join(c.name for c in code.unknown))
+    if not code.token.is_known:
+        talk.print(f"The token 0x{run.charter.token.hex()} is {code.token_words}.")
+    return code
 
 
 def open_blobs(settings: Settings) -> BlobStore:

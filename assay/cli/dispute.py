@@ -162,7 +162,7 @@ def _watchdog(
     from assay.watchdog.watch import Options, Watchdog
 
     named = frozenset(Address(parse_address(p)) for p in parties)
-    options = Options(named, near, stale_after, max_age)
+    options = Options(named, near, stale_after, max_age, settings.allowed_code)
     target = open_run(settings)
     if settings.store is None:
         if not named:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.common import (
+    AllowCodeOption,
     DryRunOption,
     JsonOption,
     KeyOption,
@@ -16,6 +17,7 @@ from assay.cli.common import (
     RpcUrl,
     RunOption,
     YesOption,
+    check_run_code,
     confirm,
     open_chain,
     open_run,
@@ -52,13 +54,17 @@ def stake(
     keys_dir: KeysDirOption = None,
     password_file: PasswordOption = None,
     yes: YesOption = False,
+    allow_code: AllowCodeOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Move tokens into the run's vault, where your own claims lock them."""
-    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file)
+    settings = settings_of(
+        rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file, allow_code=allow_code
+    )
     wei = parse_amount(amount)
     the_run = open_run(settings)
+    check_run_code(the_run, settings)
     account = unlock_key(settings).account
     held = int(the_run.chain.call(the_run.token.functions.balanceOf(account.address)))
     if held < wei:
@@ -184,12 +190,16 @@ def pay(
     key: KeyOption = None,
     keys_dir: KeysDirOption = None,
     password_file: PasswordOption = None,
+    allow_code: AllowCodeOption = None,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Pay revenue to the owners of the model: it joins the next weekly bucket and streams over four weeks."""
-    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file)
+    settings = settings_of(
+        rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file, allow_code=allow_code
+    )
     the_run = open_run(settings)
+    check_run_code(the_run, settings)
     account = unlock_key(settings).account
     wei = parse_amount(amount)
     listed = the_run.charter.revenue_tokens

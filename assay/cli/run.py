@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.cli.common import (
+    AllowCodeOption,
     JsonOption,
     KeyOption,
     KeysDirOption,
@@ -16,6 +18,7 @@ from assay.cli.common import (
     RunOption,
     StoreOption,
     YesOption,
+    check_run_code,
     confirm,
     open_blobs,
     open_chain,
@@ -30,11 +33,12 @@ from assay.cli.common import (
     tokens,
     unlock_key,
 )
+from assay.ledger.code import code_of
 from assay.ledger.records import RunState
 from assay.ledger.run import Run
 from assay.protocol import economics
 from assay.protocol.errors import UsageError
-from assay.protocol.types import Address
+from assay.protocol.types import Address, Digest
 
 if TYPE_CHECKING:
     from assay.preparing import Prepared
@@ -110,6 +114,7 @@ def post(
         talk=talk.print,
     )
     run = Run(chain, address)
+    check_run_code(run, settings)
     talk.print("filling the escrow")
     for function in (
         run.token.functions.mint(sponsor.address, wei),
@@ -170,7 +175,8 @@ def show(rpc_url: RpcUrl = None, run: RunOption = None, as_json: JsonOption = Fa
         "attesters": {"0x" + a.who.hex(): a.role.name.lower() for a in state.attesters.values()},
         "games": len(state.games),
     }
-    _show({"run": "0x" + the_run.address.hex()} | describe(the_run) | progress, as_json=as_json)
+    code = describe_code(the_run, settings.allowed_code)
+    _show({"run": "0x" + the_run.address.hex()} | describe(the_run) | {"code": code} | progress, as_json=as_json)
 
 
 @app.command("list", epilog='Example: assay run list --json  ->  [{"run", "block"}, ...]')
@@ -207,19 +213,26 @@ def can_join(
     role: Annotated[str, typer.Option(help="solver, verifier or whistleblower.")] = "solver",
     rpc_url: RpcUrl = None,
     run: RunOption = None,
+    allow_code: AllowCodeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Whether an address can take part, with every reason why not and what each would take."""
-    settings = settings_of(rpc_url=rpc_url, run=run)
+    settings = settings_of(rpc_url=rpc_url, run=run, allow_code=allow_code)
     the_run = open_run(settings)
+    code = describe_code(the_run, settings.allowed_code)
     reasons = joining_reasons(the_run, _state(the_run), Address(parse_address(address)), role)
+    if code["status"] == "unknown":
+        names = ", ".join(code["unknown"])
+        reasons.insert(0, f"not created from this release's code: {names} (--allow-code {code['digest']})")
     e = the_run.charter.economics
     lock = e.claim_lock + e.seat_fee if role == "solver" else e.verifier_bond
-    facts = {"can_join": not reasons, "reasons": reasons, "locks": lock, "exit_seconds": the_run.charter.windows.exit}
+    facts: dict[str, Any] = {"can_join": not reasons, "reasons": reasons, "locks": lock}
+    facts |= {"exit_seconds": the_run.charter.windows.exit, "code": code}
     if as_json:
         print_json(facts)
     else:
         typer.echo("yes" if not reasons else "no: " + "; ".join(reasons))
+        typer.echo(f"The contracts' code is {CODE_WORDS[code['status']]}; the token is {code['token']}.")
         typer.echo(f"Taking part locks {tokens(lock)} tokens at a time; leaving takes {facts['exit_seconds']} s.")
 
 
@@ -244,6 +257,25 @@ def joining_reasons(run: Run, state: RunState, who: Address, role: str) -> list[
     if int(run.chain.read(lambda: run.chain.w3.eth.get_balance(to_checksum_address(who)))) == 0:
         reasons.append("it has no coins to pay for gas")
     return reasons
+
+
+CODE_WORDS = {
+    "release": "this release's",
+    "allowed": "not this release's, and allowed by you",
+    "unknown": "not this release's",
+}
+
+
+def describe_code(run: Run, allowed: Collection[Digest] = ()) -> dict[str, Any]:
+    """What is known of the code at a run's addresses, for people and scripts."""
+    code = code_of(run)
+    return {
+        "status": code.status(allowed),
+        "digest": "0x" + code.digest.hex(),
+        "unknown": [c.name for c in code.unknown],
+        "token": code.token_words,
+        "contracts": {c.name: {"address": "0x" + c.address.hex(), "code": "0x" + c.code.hex()} for c in code.contracts},
+    }
 
 
 def describe(run: Run) -> dict[str, Any]:
@@ -287,4 +319,9 @@ def _show(document: dict[str, Any], *, as_json: bool) -> None:
         return
     money = ("price_per_round", "claim_lock", "verifier_bond", "wage", "seat_fee", "price_of_one_false_update")
     shown = {n: f"{tokens(v)} tokens" if n in money else v for n, v in document.items()}
+    if "code" in document:
+        code = document["code"]
+        shown["code"] = f"{CODE_WORDS[code['status']]} ({code['digest']})"
+        shown["token"] = code["token"]
+        shown |= {f"unknown {name}": code["contracts"][name]["address"] for name in code["unknown"]}
     print_fields(shown)

@@ -47,6 +47,12 @@ def run_document(look: Lookout) -> Document:
         "head": {"block": state.head.number, "time": state.head.timestamp},
         "sponsor": hexed(c.sponsor),
         "contracts": {name: contract.address.lower() for name, contract in run.contracts().items()},
+        "code": {
+            "status": look.code.status(),
+            "digest": hexed(look.code.digest),
+            "unknown": [found.name for found in look.code.unknown],
+            "token": look.code.token_words,
+        },
         "programs": {name: hexed(getattr(c, name).root) for name in ("step", "update", "outer")},
         "genesis": hexed(look.facts.genesis),
         "data": hexed(t.data),

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from hexbytes import HexBytes
@@ -19,6 +20,7 @@ from assay.bundle.document import Bundle
 from assay.bundle.export import gather
 from assay.bundle.replay import Replay, replay
 from assay.explorer.money import Money
+from assay.ledger.code import RunCode, code_of
 from assay.ledger.index import Index
 from assay.ledger.records import GameRecord, RunState
 from assay.ledger.run import Run
@@ -81,6 +83,11 @@ class Lookout:
                 self._index.sync()
                 self._asked = now
             yield self
+
+    @cached_property
+    def code(self) -> RunCode:
+        """What is at the addresses of the run, which never changes."""
+        return code_of(self.run)
 
     @property
     def state(self) -> RunState:

@@ -26,6 +26,7 @@ class Kind(StrEnum):
     BOND_SHORT = "bond-short"
     LOCK_SHORT = "lock-short"
     GAS_SHORT = "gas-short"
+    CODE_UNKNOWN = "code-unknown"
     CHAIN_UNREACHABLE = "chain-unreachable"
     HEAD_STALE = "head-stale"
     CANNOT_CHECK = "cannot-check"
@@ -38,6 +39,7 @@ NOTES: Final = frozenset({Kind.REFUND_WAITS, Kind.TIMEOUT_DUE})
 _CODES: Final[tuple[tuple[ExitCode, frozenset[Kind]], ...]] = (
     (ExitCode.FRAUD, frozenset({Kind.HONEST_LOSING, Kind.HONEST_LOST})),
     (ExitCode.DEADLINE, frozenset({Kind.DEADLINE_NEAR, Kind.DEADLINE_MISSED})),
+    (ExitCode.REJECTED, frozenset({Kind.CODE_UNKNOWN})),
     (ExitCode.FUNDS, frozenset({Kind.BOND_SHORT, Kind.LOCK_SHORT, Kind.GAS_SHORT})),
     (ExitCode.NETWORK, frozenset({Kind.CHAIN_UNREACHABLE, Kind.HEAD_STALE, Kind.CANNOT_CHECK})),
 )

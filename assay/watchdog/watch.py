@@ -15,6 +15,7 @@ from eth_utils.address import to_checksum_address
 from web3.types import LogReceipt
 
 from assay.ledger.archive import Archive, Compute, Job
+from assay.ledger.code import RunCode, code_of
 from assay.ledger.games import ref_to_chain
 from assay.ledger.index import Index, address
 from assay.ledger.objects import Objects
@@ -47,12 +48,14 @@ class Options:
 
     near: share of a clock, of chain time, at which a deadline is near. stale_after: how long the head may stand still.
     max_age: how old the newest block may be by this machine's clock; None on chains that keep a time of their own.
+    allowed_code: digests of contracts that are not this release's and that the user has checked.
     """
 
     parties: frozenset[Address] = frozenset()
     near: float = 0.25
     stale_after: float = 300.0
     max_age: float | None = None
+    allowed_code: frozenset[Digest] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class Watchdog:
             run.charter.economics.challenge_bond, options.near, GAS_PER_MOVE, GameConfig.of(run.charter).reveal_window
         )
         self._index = Index(run, [self._on_event])
+        self._code: RunCode | None = None
         self._head: tuple[int, float] | None = None
         self._bound: dict[bytes, Address] = {}
         self._honest: dict[int, Side] = {}
@@ -115,6 +119,7 @@ class Watchdog:
     def _found(self) -> Iterator[Alarm]:
         now = self.head[1]
         yield from self._freshness()
+        yield from self._unknown_code()
         for _, record in sorted(self._index.state.games.items()):
             if record.is_over:
                 yield from self._lost(record)
@@ -125,6 +130,16 @@ class Watchdog:
                 yield from self._pending(commitment, owner, now)
 
     # --- the chain
+
+    def _unknown_code(self) -> Iterator[Alarm]:
+        """Whoever wrote a run's contracts may take what is staked; what is at an address never changes."""
+        if self._code is None:
+            self._code = code_of(self.run)
+        if self._code.status(self.options.allowed_code) == "unknown":
+            names = ", ".join(c.name for c in self._code.unknown)
+            digest = "0x" + self._code.digest.hex()
+            text = f"not created from this release's code: {names}; stake nothing"
+            yield Alarm(Kind.CODE_UNKNOWN, "run", text, (("digest", digest),))
 
     def _freshness(self) -> Iterator[Alarm]:
         """The head moves, or we say that it does not: a standing chain is nobody's fault in a game."""

@@ -6,7 +6,6 @@ earliest chain time that one of them waits for.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,10 +23,11 @@ from assay.ledger import artifacts
 from assay.ledger.agent import Agent
 from assay.ledger.bls import BlsKey
 from assay.ledger.chain import Chain, address_of
-from assay.ledger.deploy import LEAVES, MODULE_CONTRACTS, deploy_arbiter, deploy_run, deploy_seed, deploy_token
+from assay.ledger.deploy import deploy_run, deploy_seed, deploy_token
 from assay.ledger.keystore import ActorKeys
 from assay.ledger.node import Node
 from assay.ledger.objects import Objects, root_of_list
+from assay.ledger.places import LEAVES, MODULE_CONTRACTS
 from assay.ledger.records import GameRecord, RunState
 from assay.ledger.run import Run
 from assay.ledger.store import BlobStore, open_store
@@ -43,13 +43,21 @@ from assay.training.rounds import TorchCompute
 from assay.verifier.agent import VerifierAgent
 from assay.whistleblower.agent import WhistleblowerAgent
 from tests.actors.programs import outer_program, update_program
-from tests.contracts import harness
+from tests.contracts.world import write_artifact
 from tests.programs import Example, mlp_step
 
 ETHER = 10**18
 START = 1_800_000_000
 STAKE = 2_000 * ETHER
-CONTRACTS = [*MODULE_CONTRACTS.values(), *LEAVES.values(), "Charter", "TestToken", "PrevrandaoSeed", "Arbiter"]
+CONTRACTS = [
+    *MODULE_CONTRACTS.values(),
+    *LEAVES.values(),
+    "Deployer",
+    "Charter",
+    "TestToken",
+    "PrevrandaoSeed",
+    "Arbiter",
+]
 
 
 @dataclass(frozen=True)
@@ -110,10 +118,7 @@ def fresh_artifacts(folder: Path) -> Iterator[None]:
         yield
         return
     for name in CONTRACTS:
-        built = harness.artifact(name)
-        (folder / f"{name}.sol").mkdir(parents=True, exist_ok=True)
-        document = {"abi": built.abi, "bytecode": {"object": "0x" + built.bytecode.hex()}}
-        (folder / f"{name}.sol" / f"{name}.json").write_text(json.dumps(document))
+        write_artifact(folder, name)
     os.environ["ASSAY_ARTIFACTS"] = str(folder)
     artifacts.load_artifact.cache_clear()
     try:
@@ -132,7 +137,6 @@ class Stage:
         self.sponsor = Account.from_key(self.node.dev_keys[0])
         self.token = deploy_token(self.chain, self.sponsor)
         self.seed = deploy_seed(self.chain, self.sponsor)
-        self.arbiter = deploy_arbiter(self.chain, self.sponsor)
         self.worlds = 0
 
     def close(self) -> None:
@@ -308,7 +312,7 @@ def new_world(
     store = open_store(folder / "store")
     charter = change(make_test_charter(stage, work, rounds))
     publish(Objects(store), work)
-    run = deploy_run(stage.chain, stage.sponsor, charter, stage.arbiter)
+    run = deploy_run(stage.chain, stage.sponsor, charter)
     fill_escrow(stage, run)
     return World(stage, folder, work, run, store)
 

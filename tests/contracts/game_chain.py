@@ -10,7 +10,7 @@ from eth_abi import decode
 from eth_hash.auto import keccak
 from pyrevm import BlockEnv
 
-from assay.ledger.deploy import create_address
+from assay.ledger.places import create_address
 from assay.protocol.charter import Clocks, Modules, ProgramRef, modules_tuple
 from assay.protocol.claims import ClaimRef
 from assay.protocol.game_book import ClaimView, GameBook

@@ -18,8 +18,9 @@ from eth_hash.auto import keccak
 
 from assay.ledger import artifacts
 from assay.ledger.chain import Chain
-from assay.ledger.deploy import MODULE_CONTRACTS, deploy_run
+from assay.ledger.deploy import deploy_run
 from assay.ledger.node import Node
+from assay.ledger.places import MODULE_CONTRACTS
 from assay.protocol.charter import ChainProfile, Charter, Clocks, Economics, ProgramRef, Training, Windows
 from assay.protocol.digests import program_digest
 from assay.protocol.types import Address, Digest, Wei
@@ -28,7 +29,10 @@ from tests.contracts import harness
 ETHER = 10**18
 START = 1_800_000_000
 GAS = 16_000_000
-NAMES = [*(n for n in MODULE_CONTRACTS.values() if n != "Game"), "Charter", "TestToken", "PuppetGame", "FixedSeed"]
+PUPPETS = {**MODULE_CONTRACTS, "game": "PuppetGame"}
+"""The contracts of a run whose games a test decides."""
+
+NAMES = [*PUPPETS.values(), "Deployer", "Charter", "TestToken", "FixedSeed"]
 NOBODY = Address(bytes(19) + b"\x01")
 
 
@@ -117,14 +121,20 @@ def charter(**changes: Any) -> Charter:
     return replace(values, **changes)
 
 
+def write_artifact(folder: Path, name: str) -> None:
+    """One contract as its sources stand now, as forge would write it."""
+    built = harness.artifact(name)
+    (folder / f"{name}.sol").mkdir(parents=True, exist_ok=True)
+    codes = {"bytecode": built.bytecode, "deployedBytecode": built.deployed}
+    document = {"abi": built.abi} | {kind: {"object": "0x" + code.hex()} for kind, code in codes.items()}
+    (folder / f"{name}.sol" / f"{name}.json").write_text(json.dumps(document))
+
+
 @contextmanager
 def fresh_artifacts(folder: Path, names: Sequence[str]) -> Iterator[None]:
     """The contracts as the sources stand now, where `load_artifact` finds them."""
     for name in names:
-        built = harness.artifact(name)
-        (folder / f"{name}.sol").mkdir(parents=True, exist_ok=True)
-        document = {"abi": built.abi, "bytecode": {"object": "0x" + built.bytecode.hex()}}
-        (folder / f"{name}.sol" / f"{name}.json").write_text(json.dumps(document))
+        write_artifact(folder, name)
     before = os.environ.get("ASSAY_ARTIFACTS")
     os.environ["ASSAY_ARTIFACTS"] = str(folder)
     artifacts.load_artifact.cache_clear()
@@ -157,6 +167,7 @@ class World:
         accounts: int = 12,
         tokens: int = 100_000,
         token: str = "TestToken",
+        contracts: Mapping[str, str] = PUPPETS,
     ) -> None:
         self.node = Node(accounts=accounts, genesis_time=START)
         self._connection = http.client.HTTPConnection("127.0.0.1", self.node.port, timeout=60)
@@ -164,7 +175,7 @@ class World:
         self.now = START
         self.first_state = ""
         self._ids = 0
-        with fresh_artifacts(folder, [*NAMES, token]):
+        with fresh_artifacts(folder, [*NAMES, *contracts.values(), token]):
             chain = Chain(self.node.url)
             self.chain_id = chain.chain_id
             deployer = Account.from_key(self.node.dev_keys[0])
@@ -174,7 +185,7 @@ class World:
             terms = replace(
                 terms, token=token_address, seed=seed, sponsor=self.people[0], revenue_tokens=(token_address,)
             )
-            self.run = deploy_run(chain, deployer, terms, game="PuppetGame")
+            self.run = deploy_run(chain, deployer, terms, contracts=contracts)
         self.charter = terms
         addresses = {name: getattr(self.run.modules, name) for name in MODULE_CONTRACTS}
         self.addresses: dict[str, Address] = {
@@ -183,7 +194,7 @@ class World:
             "token": token_address,
             "seed": seed,
         }
-        contract_names = {**MODULE_CONTRACTS, "game": "PuppetGame", "charter": "Charter", "token": "TestToken"}
+        contract_names = {**contracts, "charter": "Charter", "token": "TestToken"}
         self.artifacts = {key: harness.artifact(name) for key, name in contract_names.items()}
         self.now = int(self.rpc("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
         for person in self.people:

@@ -11,18 +11,15 @@ from eth_account import Account
 
 from assay.ledger.chain import Chain, address_of
 from assay.ledger.deploy import (
-    LEAVES,
-    MODULE_CONTRACTS,
     DeploymentFailed,
     WiringWrong,
-    create_address,
-    deploy_arbiter,
     deploy_run,
     deploy_seed,
     deploy_token,
     verify_wiring,
 )
 from assay.ledger.node import Node
+from assay.ledger.places import LEAVES, MODULE_CONTRACTS, create_address, places_of
 from assay.ledger.run import Run
 from assay.protocol.chain_profile import MIN_WINDOW, PPM, min_challenge_bond, min_kept
 from assay.protocol.charter import Charter, Modules, ProgramRef, modules_tuple
@@ -34,7 +31,7 @@ from tests.contracts import harness, world
 from tests.contracts.game_chain import LONG
 from tests.contracts.world import START, fresh_artifacts
 
-NAMES = ["Charter", "TestToken", "PrevrandaoSeed", "Arbiter", *MODULE_CONTRACTS.values(), *LEAVES.values()]
+NAMES = ["Deployer", "Charter", "TestToken", "PrevrandaoSeed", "Arbiter", *MODULE_CONTRACTS.values(), *LEAVES.values()]
 
 
 @pytest.fixture(scope="module")
@@ -95,19 +92,21 @@ def test_every_contract_of_a_run_is_small_enough(artifacts: Path) -> None:
 
 def test_two_runs_share_an_arbiter(node: Node, chain: Chain) -> None:
     sponsor = account(node)
-    token, seed, arbiter = deploy_token(chain, sponsor), deploy_seed(chain, sponsor), deploy_arbiter(chain, sponsor)
+    token, seed = deploy_token(chain, sponsor), deploy_seed(chain, sponsor)
     terms = real_charter(token=token, seed=seed, sponsor=address_of(sponsor))
-    first = deploy_run(chain, sponsor, terms, arbiter)
-    second = deploy_run(chain, sponsor, replace(terms, name=world.digest("another")), arbiter)
+    first = deploy_run(chain, sponsor, terms)
+    second = deploy_run(chain, sponsor, replace(terms, name=world.digest("another")))
     assert first.address != second.address and first.run_id != second.run_id
+    arbiters = {chain.call(run.game.functions.arbiter()) for run in (first, second)}
+    assert {bytes.fromhex(found[2:]) for found in arbiters} == {places_of(terms.run).arbiter}
 
 
 def test_a_contract_of_another_run_is_noticed(node: Node, chain: Chain) -> None:
     sponsor = account(node)
-    token, seed, arbiter = deploy_token(chain, sponsor), deploy_seed(chain, sponsor), deploy_arbiter(chain, sponsor)
+    token, seed = deploy_token(chain, sponsor), deploy_seed(chain, sponsor)
     terms = real_charter(token=token, seed=seed, sponsor=address_of(sponsor))
-    run = deploy_run(chain, sponsor, terms, arbiter)
-    other = deploy_run(chain, sponsor, replace(terms, name=world.digest("another")), arbiter)
+    run = deploy_run(chain, sponsor, terms)
+    other = deploy_run(chain, sponsor, replace(terms, name=world.digest("another")))
     run.modules = replace(run.modules, audit=other.modules.audit)
     with pytest.raises(WiringWrong, match="audit"):
         verify_wiring(run)

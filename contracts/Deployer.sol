@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {Modules, Terms} from "./interfaces/ICharter.sol";
+
+/// @title Deployer: creates the contracts of one run out of code that it knows by hash, and nothing else
+/// @notice Created by CREATE2, its address is a hash over its own creation code, the run, the arbiter and the hashes of all creation codes; the
+/// addresses of a run's contracts follow from it (CREATE, nonces 1 to 10). Who computes these addresses from sources of his own, and finds a charter
+/// and its modules there, knows what was created with which arguments: code, wiring and everything that a constructor wrote. Whoever calls, the
+/// outcome is the same.
+contract Deployer {
+    /// @notice Thrown when `create` is given another creation code than the next contract's: give the one that this deployer was made for.
+    error WrongCode(uint256 index, bytes32 found, bytes32 wanted);
+    /// @notice Thrown when the terms are not those of the run: every other run has a deployer of its own.
+    error WrongTerms(bytes32 found, bytes32 wanted);
+    /// @notice Thrown when there is nothing of this kind to create (any more): read `created`.
+    error NotNext(uint256 created);
+
+    event Created(uint256 indexed index, address at);
+
+    /// @notice The charter (0), and the modules in the order of `Modules`.
+    uint256 public constant COUNT = 10;
+    uint256 private constant GAME = 6;
+
+    bytes32 public immutable run;
+    address public immutable arbiter;
+    /// @notice How many contracts exist; the next one has this index.
+    uint256 public created;
+    bytes32[COUNT] private _codes;
+
+    /// @param run_ keccak256(abi.encode(terms))
+    /// @param arbiter_ what the game asks
+    /// @param codes keccak-256 of each creation code without arguments
+    constructor(bytes32 run_, address arbiter_, bytes32[COUNT] memory codes) {
+        run = run_;
+        arbiter = arbiter_;
+        _codes = codes;
+    }
+
+    /// @notice Creates the charter. Reverts with whatever its constructor says.
+    function createCharter(bytes calldata code, Terms calldata terms) external {
+        if (created != 0) revert NotNext(created);
+        bytes32 found = keccak256(abi.encode(terms));
+        if (found != run) revert WrongTerms(found, run);
+        Modules memory modules = Modules(
+            addressOf(1),
+            addressOf(2),
+            addressOf(3),
+            addressOf(4),
+            addressOf(5),
+            addressOf(6),
+            addressOf(7),
+            addressOf(8),
+            addressOf(9)
+        );
+        _create(code, abi.encode(terms, modules));
+    }
+
+    /// @notice Creates the next module. Reverts with whatever its constructor says.
+    function create(bytes calldata code) external {
+        uint256 index = created;
+        if (index == 0 || index == COUNT) revert NotNext(index);
+        _create(code, index == GAME ? abi.encode(addressOf(0), arbiter) : abi.encode(addressOf(0)));
+    }
+
+    /// @notice Where the contract of an index is, or will be: keccak256(rlp([this, index + 1])).
+    function addressOf(uint256 index) public view returns (address) {
+        return address(uint160(uint256(keccak256(abi.encodePacked(hex"d694", address(this), uint8(index + 1))))));
+    }
+
+    function _create(bytes calldata code, bytes memory arguments) private {
+        uint256 index = created++;
+        if (keccak256(code) != _codes[index]) revert WrongCode(index, keccak256(code), _codes[index]);
+        bytes memory init = bytes.concat(code, arguments);
+        address made;
+        assembly ("memory-safe") {
+            made := create(0, add(init, 32), mload(init))
+            if iszero(made) {
+                // A reverted call takes the nonce back, so that the next try is at the same address.
+                let at := mload(0x40)
+                returndatacopy(at, 0, returndatasize())
+                revert(at, returndatasize())
+            }
+        }
+        emit Created(index, made);
+    }
+}
