@@ -135,16 +135,13 @@ def _by_reference(program: Program, x: Lists) -> list[list[bytes]]:
 def _by_torch(
     program: Program, x: Lists, *, careful: bool = False, natives: Natives | None = None
 ) -> list[list[bytes]]:
-    from assay.engine.dtypes import from_bytes, to_bytes
     from assay.engine.executor import Executor, Kind
+    from assay.engine.state_io import from_lists_of_bytes, input_specs, to_lists_of_bytes
 
     kind = Kind.STOCK if natives is None else Kind.FUSED
     executor = Executor(program, careful=careful, kind=kind, natives=natives)
-    tensors = [
-        [from_bytes(program.specs[k].dtype, program.specs[k].dims, data) for data, k in zip(datas, nodes, strict=True)]
-        for datas, nodes in zip(x, program.input_nodes, strict=True)
-    ]
-    return [[to_bytes(t) for t in part] for part in executor.run(tensors)]
+    ends = executor.run(from_lists_of_bytes(input_specs(program), x))
+    return [list(part) for part in to_lists_of_bytes(ends)]
 
 
 def _natives() -> Iterator[tuple[str, Run] | Absent]:

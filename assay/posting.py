@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from assay.cards import Card
 from assay.charters import make_charter, windows
+from assay.ledger.canonical import check_canonical
 from assay.ledger.deploy import deploy_run, deploy_seed, deploy_token
 from assay.ledger.objects import Objects, root_of_list
 from assay.ledger.store import ArtifactStore
@@ -27,9 +28,11 @@ Talk = Callable[[str], None]
 
 
 def publish(store: ArtifactStore, prepared: Prepared) -> None:
-    """Puts programs, data and the first lists into the store."""
+    """Puts programs, data and the first lists into the store. Raises NotCanonical: nobody would join such a run."""
     from assay.engine.state_io import spec_of, to_lists_of_bytes
 
+    for what, tensors in (("the parameters", prepared.parameters), ("the optimizer's state", prepared.optimizer)):
+        check_canonical(what, [spec_of(t) for t in tensors], to_lists_of_bytes([tensors])[0])
     objects = Objects(store)
     for program in prepared.programs:
         objects.put_program(program)

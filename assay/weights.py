@@ -116,8 +116,7 @@ def _read(path: Path, names: Sequence[str], specs: Sequence[TensorSpec]) -> tupl
     from safetensors import SafetensorError
     from safetensors.torch import load
 
-    from assay.engine.dtypes import TORCH
-    from assay.engine.dtypes import to_bytes as tensor_bytes
+    from assay.engine.dtypes import TORCH, raw_bytes
 
     limit = sum(s.nbytes for s in specs) + 4096 + 512 * len(specs)
     try:
@@ -133,4 +132,4 @@ def _read(path: Path, names: Sequence[str], specs: Sequence[TensorSpec]) -> tupl
     )
     if not fits:
         raise WeightsNotOnChain(f"{path} does not hold the parameters of this run's model.")
-    return tuple(tensor_bytes(found[name]) for name in names)
+    return tuple(raw_bytes(found[name]) for name in names)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from assay.engine.native_sha256 import hasher
 from assay.protocol.types import DType
 
 NAN_BITS = 0x7FC00000
+
+_LOOKED_THROUGH = 1 << 10
+"""Elements from which on a native kernel looks for odd NaNs faster than torch."""
 
 TORCH: dict[DType, torch.dtype] = {
     DType.F32: torch.float32,
@@ -35,10 +39,19 @@ def canonical(t: Tensor) -> Tensor:
 
     Arithmetic between nodes does not care which NaN it meets, so executors call this only where bits are read.
     """
-    if t.dtype is not torch.float32:
+    if t.dtype is torch.bool:
+        odd = t.view(torch.uint8) > 1
+        return t.view(torch.uint8).ne(0) if bool(odd.any()) else t
+    if t.dtype is not torch.float32 or not _may_be_odd(t):
         return t
     odd = t.isnan()
     return torch.where(odd, float("nan"), t) if bool(odd.any()) else t
+
+
+def _may_be_odd(t: Tensor) -> bool:
+    """Whether some f32 is a NaN that no store writes; also true where no native kernel can look through the tensor."""
+    kernels = hasher() if t.numel() > _LOOKED_THROUGH and t.is_contiguous() and t.device.type == "cpu" else None
+    return kernels is None or kernels.has_odd_nan(t.data_ptr(), t.numel())
 
 
 def fill_tensor(dtype: DType, word: int) -> Tensor:
@@ -51,18 +64,21 @@ def fill_tensor(dtype: DType, word: int) -> Tensor:
 
 
 def from_bytes(dtype: DType, dims: tuple[int, ...], data: bytes) -> Tensor:
-    """The tensor with these little-endian elements, in memory of its own; bools other than 0 become 1.
+    """The tensor with these little-endian elements, in memory of its own; bits are kept, canonical or not.
 
     Raises:
         ValueError: the length does not fit.
     """
     if len(data) == 0:
         return torch.zeros(dims, dtype=TORCH[dtype])
-    if dtype is DType.BOOL:
-        return torch.frombuffer(bytearray(data), dtype=torch.uint8).ne(0).reshape(dims)
     return torch.frombuffer(bytearray(data), dtype=TORCH[dtype]).reshape(dims)
 
 
 def to_bytes(t: Tensor) -> bytes:
-    """The canonical little-endian elements of a tensor, row-major."""
-    return canonical(t).numpy().tobytes()
+    """The little-endian elements of a computed value, row-major: as a store writes them."""
+    return raw_bytes(canonical(t))
+
+
+def raw_bytes(t: Tensor) -> bytes:
+    """The little-endian elements of a slot, row-major: as they are in memory, canonical or not."""
+    return bits(t.detach()).numpy().tobytes() if t.dtype is torch.bool else t.detach().numpy().tobytes()

@@ -7,7 +7,7 @@ Sums are exact integers, so the number of threads and the order of additions do 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property, partial
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from assay.engine import gather, native_dot, reduce
 from assay.engine.dot import dot
-from assay.engine.dtypes import PROTOCOL, TORCH, from_bytes
+from assay.engine.dtypes import PROTOCOL, TORCH, canonical, from_bytes
 from assay.engine.floats import check_float_environment, check_float_environment_held
 from assay.engine.freivalds import ProductCheck, ProductWatch, products
 from assay.engine.fused import layout, selftest
@@ -149,6 +149,8 @@ class Executor:
     def run(self, inputs: Lists, hook: Hook | None = None, *, give: bool = False) -> list[list[Tensor]]:
         """The lists of Y for these lists of X; no input is changed unless given, outputs may alias inputs.
 
+        A slot that is an input passed through is that input, bit for bit; what is computed is as a store writes it.
+
         hook: sees the value of every node in order and returns what later nodes read. give: the caller needs the inputs
         no more, whatever comes of the run; slots of Y are written over those of X where that is possible.
 
@@ -157,18 +159,60 @@ class Executor:
             InvariantError: FlushToZero, a thread flushes subnormal numbers, before or after; HardwareFault, the product
                 that this run checks is wrong.
         """
+        return self._lists(self._stored(self._once(inputs, hook, give), self._computed))
+
+    def repeat(self, inputs: Lists, steps: int, on_step: Callable[[int], None] | None = None) -> list[list[Tensor]]:
+        """The state after several steps of a program whose Y is its X, as `run` gives it.
+
+        on_step: told the number of steps done after each. Raises what `run` raises.
+        """
+        state: Lists = inputs
+        for t in range(1, steps + 1):
+            # A slot that is ever written over is computed in every step: after the first it is not the caller's.
+            ends = self._once(state, None, give=t > 1)
+            state = self._lists(self._stored(ends, self._computed if t == steps else self._passed_later))
+            if on_step is not None:
+                on_step(t)
+        return [list(part) for part in state]
+
+    def _once(self, inputs: Lists, hook: Hook | None, give: bool) -> list[Tensor]:
+        """The slots of Y; a computed one may hold NaNs that no store writes."""
         self._check_inputs(inputs)
         check_float_environment()
         self._watch.begin()
-        flat = [own_memory(t) for part in inputs for t in part]
+        slots = [own_memory(t) for part in inputs for t in part]
+        # A reader of a bool takes every byte but 0 for true, and torch takes bytes of 0 and 1 only.
+        flat = [canonical(t) if t.dtype is torch.bool else t for t in slots]
         ends = (
             self._watched(flat, hook)
             if hook is not None or self._plan is None
             else self._plan.run(flat, self._watch.due, give=give)
         )
         check_float_environment_held()
+        passed = zip(ends, self._sources, strict=True)
+        return [slots[j] if j < len(slots) and t is flat[j] else t for t, j in passed]
+
+    def _stored(self, ends: list[Tensor], which: Collection[int]) -> list[Tensor]:
+        return [canonical(t) if k in which else t for k, t in enumerate(ends)]
+
+    def _lists(self, ends: Sequence[Tensor]) -> list[list[Tensor]]:
         found = iter(ends)
         return [[next(found) for _ in range(size)] for size in self.program.outputs]
+
+    @cached_property
+    def _sources(self) -> list[int]:
+        """The node that each slot of Y is the value of, slots in list order."""
+        return [node.node for node in self.program.nodes if isinstance(node, Output)]
+
+    @cached_property
+    def _computed(self) -> frozenset[int]:
+        """Slots of Y that are no inputs."""
+        return frozenset(k for k, j in enumerate(self._sources) if not isinstance(self.program.nodes[j], Input))
+
+    @cached_property
+    def _passed_later(self) -> frozenset[int]:
+        """Slots of Y that are computed, and that the next step passes through: there they are taken as they are."""
+        return self._computed.intersection(self._sources)
 
     def _watched(self, flat: list[Tensor], hook: Hook | None) -> list[Tensor]:
         """The outputs, node by node; every value is a tensor of its own that the hook may keep."""
@@ -184,18 +228,11 @@ class Executor:
                 seen = hook(k, values[k])  # type: ignore[arg-type]
                 if seen is not values[k]:
                     altered.add(k)
-                    values[k] = own_memory(self._checked(k, step, seen))
+                    kept = own_memory(self._checked(k, step, seen))
+                    values[k] = canonical(kept) if kept.dtype is torch.bool else kept
             for j in step.dead:
                 values[j] = None
         return values[first_output:]  # type: ignore[return-value]
-
-    def repeat(self, inputs: Lists, steps: int) -> list[list[Tensor]]:
-        """The state after several steps of a program whose Y is its X."""
-        state: Lists = inputs
-        for t in range(steps):
-            # A slot that is ever written over is computed in every step: after the first it is not the caller's.
-            state = self.run(state, give=t > 0)
-        return [list(part) for part in state]
 
     def _careful(self, k: int) -> Kernel:
         """The kernel of a dot or sum that takes any exponents: after a hook has replaced those of a row."""

@@ -169,7 +169,7 @@ def is_row_exponent(program: Program, x: Operand, e: Operand, dims: Sequence[int
     True only when e's node is the rowexp of the same node over the same red, and both reach the same rows.
     """
     source = program.nodes[e.node]
-    if not isinstance(source, RowExp) or source.x.node != x.node:
+    if not isinstance(source, RowExp) or source.x.node != x.node or 0 in (*dims, *red):
         return False
     rows = source.spec.dims
     r, n = source.x.view, len(rows)

@@ -1,7 +1,8 @@
 """Lists of tensors as bytes and as roots, and back.
 
 Files and stores hold the bytes (`ledger.objects`); what is here is the border between torch and the protocol. Bytes
-of a stranger are checked against their root before they come here; shapes and sizes come from the program.
+of a stranger are checked against their root before they come here; shapes and sizes come from the program. A slot's
+bytes cross the border as they are, in both directions: a NaN keeps its payload, a bool its byte.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from assay.engine.dtypes import PROTOCOL, from_bytes, to_bytes
+from assay.engine.dtypes import PROTOCOL, canonical, from_bytes, raw_bytes
 from assay.engine.native_sha256 import root_at
 from assay.protocol import state
 from assay.protocol.errors import UserError
@@ -39,8 +40,8 @@ def spec_of(t: Tensor) -> TensorSpec:
 
 
 def to_lists_of_bytes(lists: Lists) -> ListBytes:
-    """The canonical bytes of every slot."""
-    return tuple(tuple(to_bytes(t) for t in part) for part in lists)
+    """The bytes of every slot, as they are."""
+    return tuple(tuple(raw_bytes(t) for t in part) for part in lists)
 
 
 def from_lists_of_bytes(
@@ -77,10 +78,15 @@ def output_specs(program: Program) -> list[list[TensorSpec]]:
 
 
 def root_of(t: Tensor) -> Digest:
-    """The tensor root."""
+    """The tensor root of a slot."""
     spec = spec_of(t)
     found = root_at(spec, t.data_ptr()) if t.is_contiguous() and spec.nbytes > LEAF_SIZE else None
-    return found or tensor_root(spec, to_bytes(t))
+    return found or tensor_root(spec, raw_bytes(t))
+
+
+def stored_root(t: Tensor) -> Digest:
+    """The tensor root of a computed value, which memory may hold with other NaNs than a store writes."""
+    return root_of(canonical(t))
 
 
 def slot_roots(lists: Lists) -> SlotLists:

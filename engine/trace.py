@@ -22,7 +22,7 @@ from assay.engine.state_io import (
     from_lists_of_bytes,
     input_specs,
     output_specs,
-    root_of,
+    stored_root,
     tensor_from_bytes,
     to_lists_of_bytes,
 )
@@ -223,7 +223,7 @@ class TorchTrace:
                 elif isinstance(node, Output):
                     roots.append(roots[node.node])
                 else:
-                    roots.append(root_of(value))
+                    roots.append(stored_root(value))
 
             self._run(t, self.state_bytes(t - 1), hash_node)
             self._prefix = t, PrefixTree(roots), tuple(roots)

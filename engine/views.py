@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from assay.engine.dtypes import fill_tensor
+from assay.engine.dtypes import bits, fill_tensor
 from assay.protocol.errors import InvariantError
 from assay.protocol.tensors import TensorSpec
 from assay.protocol.views import View, contiguous_strides
@@ -90,4 +90,5 @@ def _strided(dims: tuple[int, ...], strides: tuple[int, ...], offset: int, sourc
     flipped = [d for d, s in enumerate(strides) if s < 0]
     lowest = offset + sum((dims[d] - 1) * strides[d] for d in flipped)
     forward = tuple(abs(s) for s in strides)
-    return lambda t: t.as_strided(dims, forward, lowest).flip(flipped)
+    # Moved as bits: torch does not flip every type.
+    return lambda t: bits(t).as_strided(dims, forward, lowest).flip(flipped).view(t.dtype)

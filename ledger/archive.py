@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+from assay.ledger.canonical import check_canonical
 from assay.ledger.objects import Objects, Tensors, root_of_list
 from assay.ledger.records import CommitmentRecord, RoundRecord
 from assay.ledger.view import Duty, Facts, OuterStep, View
@@ -110,6 +111,21 @@ class Archive:
                     remedy="Refuse the run that names it.",
                 )
 
+    def check_genesis(self) -> None:
+        """Before anything is put at stake: a sponsor may start a run from elements that no store writes.
+
+        Raises NotCanonical, UnavailableError.
+        """
+        training = self.facts.charter.training
+        parameters, optimizer = self.specs(TrainingList.PARAMETERS), self.specs(TrainingList.OPTIMIZER)
+        for what, root, specs in (
+            ("the first parameters", training.parameters, parameters),
+            ("the first outer momentum", training.momentum, parameters),
+            ("the blank optimizer", training.blank_optimizer, optimizer),
+            ("the zero update", training.zero_update, parameters),
+        ):
+            check_canonical(what, specs, self.objects.list(root, specs))
+
     def _program(self, ref: ProgramRef) -> Program:
         program = self.objects.program(ref.root)
         if program.header != ref.header:
@@ -197,21 +213,23 @@ class Archive:
     # --- commitments and claims
 
     def check_commitment(self, view: View, record: RoundRecord, commitment: CommitmentRecord) -> None:
-        """Fetches and hashes every object that a commitment names.
+        """Fetches and hashes every object that a commitment names, and looks whether a store would write it so.
 
-        Raises UnavailableError for what is missing, StateMismatch for what does not belong together.
+        Raises UnavailableError for what is missing, StateMismatch for what does not belong together, NotCanonical for
+        lists that hold what no program makes of a canonical genesis: one of the commitment's claims is false.
         """
         training = self.facts.charter.training
         for j, root in enumerate(commitment.roots):
             done = j * training.steps_per_interval
             roots = self._list_roots(record.number, commitment.seat, done, root)
-            self.assemble(record.number, commitment.seat, done, *roots[:2])
+            lists = self.assemble(record.number, commitment.seat, done, *roots[:2])
+            for number in (TrainingList.PARAMETERS, TrainingList.OPTIMIZER):
+                check_canonical(f"list {number} after {done} steps", self.specs(number), lists[number])
         if tuple(commitment.end_lists) != roots:
             raise StateMismatch(f"Seat {commitment.seat} commits to other end lists than its last state has.")
-        self.objects.list(commitment.update, self.specs(TrainingList.PARAMETERS))
-        self.objects.list(
-            view.outer_lists(record.number, commitment.base).parameters, self.specs(TrainingList.PARAMETERS)
-        )
+        specs = self.specs(TrainingList.PARAMETERS)
+        check_canonical("the update", specs, self.objects.list(commitment.update, specs))
+        self.objects.list(view.outer_lists(record.number, commitment.base).parameters, specs)
 
     def job(self, view: View, duty: Duty) -> Job:
         """Program, X and steps of an interval, an update, or an attestation of one."""

@@ -89,6 +89,7 @@ class AttesterAgent(Member):
     def do_register(self, action: Register, view: View) -> None:
         """Registers the drawing key with proof of possession, in a run whose programs are some."""
         self.archive.check_programs()
+        self.archive.check_genesis()
         proof = self.bls.prove_possession(self.facts.chain_id, self.target.modules.audit, self.me)
         register = self.target.audit.functions.register
         self.send(register(int(action.role), self.bls.public_key, proof, action.stake))

@@ -74,6 +74,7 @@ class SolverAgent(Member):
     def do_join(self, action: Join, view: View) -> None:
         """Takes a seat."""
         self.archive.check_programs()
+        self.archive.check_genesis()
         self.send(self.target.rounds.functions.join())
 
     def do_leave_seat(self, action: LeaveSeat, view: View) -> None:

@@ -6,14 +6,12 @@ come out, so that nobody's tensors, devices or libraries leak into what is claim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
-from torch import Tensor
 
-from assay.engine.dtypes import to_bytes
 from assay.engine.executor import Executor
-from assay.engine.state_io import from_lists_of_bytes, input_specs, tensor_from_bytes, to_lists_of_bytes
+from assay.engine.state_io import from_lists_of_bytes, input_specs, to_lists_of_bytes
 from assay.engine.trace import TorchTrace
 from assay.protocol.program import Program
 from assay.protocol.trace import SlotTamper, Tamper, Trace
@@ -36,7 +34,7 @@ class TorchCompute:
         tamper: Tamper | None = None,
         on_step: Callable[[int], None] | None = None,
     ) -> Lists:
-        """Y after `steps` steps from X, as canonical bytes per list and slot.
+        """Y after `steps` steps from X: the bytes of every slot per list, those passed through as they were.
 
         tamper: alters a node's value, and everything after is computed from the altered one; one that has a method
         `touches(step, node)` is asked for the nodes that it names only.
@@ -44,7 +42,15 @@ class TorchCompute:
         Raises:
             UserError: the program is ill-formed, or the lists do not fit it.
         """
-        return _run(self._executor(program), lists, steps, tamper, on_step)
+        executor = self._executor(program)
+        if tamper is None:
+            return _run(executor, lists, steps, on_step)
+        trace, state = TorchTrace(executor, lists, steps, tamper), lists
+        for t in range(1, steps + 1):
+            state = trace.state_bytes(t)
+            if on_step is not None:
+                on_step(t)
+        return state
 
     def recheck(self, program: Program, lists: Lists, steps: int = 1) -> Lists:
         """The same from the beginning on other routes and another number of threads.
@@ -75,35 +81,5 @@ class TorchCompute:
         return self._executors[program.root]
 
 
-def _run(
-    executor: Executor,
-    lists: Lists,
-    steps: int,
-    tamper: Tamper | None = None,
-    on_step: Callable[[int], None] | None = None,
-) -> Lists:
-    program = executor.program
-    tensors: Sequence[Sequence[Tensor]] = from_lists_of_bytes(input_specs(program), lists)
-    for t in range(1, steps + 1):
-        # What the first step reads is the caller's, what a tampered one leaves may be the tamperer's.
-        is_own = t > 1 and tamper is None
-        tensors = executor.run(tensors, None if tamper is None else _hook(program, tamper, t), give=is_own)
-        if on_step is not None:
-            on_step(t)
-    return to_lists_of_bytes(tensors)
-
-
-def _hook(program: Program, tamper: Tamper, t: int) -> Callable[[int, Tensor], Tensor] | None:
-    """A tamper function on bytes as a hook on tensors; None where it touches nothing in this step."""
-    touches = getattr(tamper, "touches", None)
-    if touches is not None and not any(touches(t, k) for k in range(len(program.nodes))):
-        return None
-
-    def hook(k: int, value: Tensor) -> Tensor:
-        if touches is not None and not touches(t, k):
-            return value
-        data = to_bytes(value)
-        altered = tamper(t, k, data)
-        return value if altered == data else tensor_from_bytes(program.specs[k], altered)
-
-    return hook
+def _run(executor: Executor, lists: Lists, steps: int, on_step: Callable[[int], None] | None = None) -> Lists:
+    return to_lists_of_bytes(executor.repeat(from_lists_of_bytes(input_specs(executor.program), lists), steps, on_step))

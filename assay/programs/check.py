@@ -12,7 +12,6 @@ from torch import Tensor
 from assay.engine import state_io
 from assay.engine.calibrate import LIMIT, Loss, losses
 from assay.engine.capture import Captured
-from assay.engine.dtypes import to_bytes
 from assay.engine.executor import Executor
 from assay.protocol.errors import InvariantError, MismatchError, RejectedError
 from assay.protocol.program import Program
@@ -99,12 +98,12 @@ def _not_finite(ends: Lists, names: Sequence[Sequence[str]] | None) -> list[str]
 
 def _compare_reference(program: Program, state: Lists, ends: Lists) -> int:
     """Compute every node by the reference and compare the ends. Raises MismatchError (ReferenceDiffers)."""
-    values = ReferenceExecutor(program).run([[to_bytes(t) for t in part] for part in state])
+    values, found = ReferenceExecutor(program).run(state_io.to_lists_of_bytes(state)), state_io.to_lists_of_bytes(ends)
     if len(values) != len(program.nodes):
         raise InvariantError("The reference computed another number of nodes.")
     for i, nodes in enumerate(program.output_nodes):
         for k, node in enumerate(nodes):
-            if values[node] != to_bytes(ends[i][k]):
+            if values[node] != found[i][k]:
                 raise MismatchError(
                     f"Slot {k} of list {i} differs from the reference.",
                     code="ReferenceDiffers",

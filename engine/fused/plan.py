@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.dot import NativeProduct
-from assay.engine.dtypes import TORCH
+from assay.engine.dtypes import TORCH, bits
 from assay.engine.fused.groups import Group, grouped
 from assay.engine.fused.layout import CGroup, Kernels, Kind, Strategy
 from assay.engine.fused.memory import ALIGNMENT, Life, Recycled, placed
@@ -279,4 +279,6 @@ def _over(address: int, spec: TensorSpec) -> Tensor:
 
 def own_memory(t: Tensor) -> Tensor:
     """The tensor, contiguous and at the start of its memory, as readers of strided views need it."""
-    return t if t.is_contiguous() and t.storage_offset() == 0 else t.clone(memory_format=torch.contiguous_format)
+    if t.is_contiguous() and t.storage_offset() == 0:
+        return t
+    return bits(t).clone(memory_format=torch.contiguous_format).view(t.dtype)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from assay.engine.dtypes import TORCH, from_bytes
+from assay.engine.dtypes import TORCH, bits, canonical, from_bytes
 from assay.engine.executor import Executor, Kind
 from assay.engine.exponents import E_ZERO
 from assay.engine.floats import check_float_environment, check_float_environment_held
@@ -18,7 +18,7 @@ from assay.engine.parallel.layout import Layout
 from assay.engine.parallel.partial import finished, partial_sum
 from assay.engine.parallel.stages import Plan, Stage
 from assay.protocol.errors import UserError
-from assay.protocol.nodes import Const, Dot, Node, Output, Sum
+from assay.protocol.nodes import Const, Dot, Input, Node, Output, Sum
 from assay.protocol.program import Program
 
 Lists = Sequence[Sequence[Tensor]]
@@ -208,14 +208,15 @@ def finish_node(plan: Plan, k: int, total: Tensor, values: Mapping[int, Tensor])
 
 
 def result_of(plan: Plan, in_list: int, k: int, values: Mapping[int, Tensor]) -> Tensor:
-    """A rank's rows of a slot of Y."""
+    """A rank's rows of a slot of Y: of an input as they are, of anything computed as a store writes them."""
     node, spec = plan.program.nodes[k], plan.program.specs[k]
     assert isinstance(node, Output)
     first, last = plan.layout.rows(spec, in_list, plan.rank, plan.size)
     if first == last or spec.numel == 0:
         return from_bytes(spec.dtype, (last - first, *spec.dims[1:]), b"")
     start = plan.held(node.node)[0]
-    return narrowed(_value(plan, node.node, values), first - start, last - start)
+    rows = narrowed(_value(plan, node.node, values), first - start, last - start)
+    return rows if isinstance(plan.program.nodes[node.node], Input) else canonical(rows)
 
 
 def _operands(plan: Plan, node: Sum | Dot, values: Mapping[int, Tensor]) -> dict[int, Tensor]:
@@ -233,5 +234,5 @@ def _value(plan: Plan, k: int, values: Mapping[int, Tensor]) -> Tensor:
 
 
 def narrowed(t: Tensor, first: int, last: int) -> Tensor:
-    """Rows of a tensor, in memory of their own where they are not all of it."""
-    return t if t.ndim == 0 or (first == 0 and last == t.shape[0]) else t[first:last].clone()
+    """Rows of a tensor, bit for bit, in memory of their own where they are not all of it."""
+    return t if t.ndim == 0 or (first == 0 and last == t.shape[0]) else bits(t)[first:last].clone().view(t.dtype)

@@ -9,6 +9,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from assay.engine.dtypes import bits
+
 
 class Group(Protocol):
     """The ranks that run one program together; every rank makes the same calls in the same order."""
@@ -59,6 +61,7 @@ class Distributed:
 
     def gather(self, t: Tensor, counts: Sequence[int]) -> Tensor:
         """All-gather of bytes, padded to the longest part: Gloo takes parts of one size and few element types."""
+        t, dtype = bits(t), t.dtype  # joined as bools, a byte of 2 would become 1
         width = t[:1].numel() if t.shape[0] else int(torch.Size(t.shape[1:]).numel())
         rows = max(counts)
         mine = torch.zeros((rows, width), dtype=t.dtype)
@@ -67,4 +70,4 @@ class Distributed:
         parts = [torch.empty_like(raw) for _ in counts]
         dist.all_gather(parts, raw, self._group)
         kept = [part.view(t.dtype)[:count] for part, count in zip(parts, counts, strict=True)]
-        return torch.cat(kept).reshape(sum(counts), *t.shape[1:])
+        return torch.cat(kept).reshape(sum(counts), *t.shape[1:]).view(dtype)

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from assay.engine.dtypes import bits
 from assay.engine.executor import Executor, Kind
 from assay.engine.exponents import E_ZERO
 from assay.engine.parallel.executor import finish_node, narrowed, partial_node, result_of, split_products
@@ -143,7 +144,8 @@ class PieceExecutor:
         """A slot of Y from its pieces."""
         plans = self._plans if self.program.specs[k].dims else self._plans[:1]
         parts = [result_of(plan, in_list, k, values) for plan, values in zip(plans, held, strict=False)]
-        return torch.cat(parts) if len(parts) > 1 else parts[0]
+        # As bits: joined as bools, a byte of 2 would become 1.
+        return torch.cat([bits(t) for t in parts]).view(parts[0].dtype) if len(parts) > 1 else parts[0]
 
 
 class _Held(Mapping[int, Tensor]):

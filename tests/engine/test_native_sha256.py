@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.engine import native_sha256, state_io
-from assay.engine.dtypes import to_bytes
+from assay.engine.dtypes import raw_bytes, to_bytes
 from assay.engine.native.build import LEVELS
 from assay.engine.native.library import native, processor_flags
 from assay.engine.native_sha256 import Hasher, hasher_of
@@ -73,7 +73,7 @@ def test_a_wrong_length_is_refused():
 
 
 def test_tensors_hash_as_they_are_stored():
-    """Strides and offsets are followed, and a NaN that no store writes becomes the one NaN."""
+    """Strides and offsets are followed; a NaN that no store writes stays in a slot, and is the one NaN in a value."""
     x = torch.randn(60, 50)
     odd = x.clone()
     odd.view(torch.int32)[7, 7] = 0x7FC00001
@@ -84,7 +84,9 @@ def test_tensors_hash_as_they_are_stored():
     fine[1, 1] = float("nan")
     for t in (x, x.t(), x[5:], x[:, 3:7].contiguous(), odd, minus, fine, torch.full((40, 40), float("inf"))):
         spec = state_io.spec_of(t)
-        assert state_io.root_of(t) == tensors.tensor_root(spec, to_bytes(t))
+        assert state_io.stored_root(t) == tensors.tensor_root(spec, to_bytes(t))
+        assert state_io.root_of(t) == tensors.tensor_root(spec, raw_bytes(t))
+    assert state_io.stored_root(odd) != state_io.root_of(odd)
 
 
 def test_without_kernels_the_roots_are_the_same(monkeypatch: pytest.MonkeyPatch):
