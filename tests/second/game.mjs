@@ -10,6 +10,7 @@ import { demand, load } from "./openings.mjs";
 
 export const [STEPS, NODES, NODE, ROOT, TENSOR, LEAF, PARTS, TERM, STATE, LIST, SLOT, OVER] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 const [D, C] = [1, 2];
+const REFUTED = 1; // LEAF; DEFAULT (2) is the clock's
 const EMPTY = prefixRoot([]);
 
 /** Which stages a move belongs to, and whose it is. */
@@ -62,7 +63,7 @@ export class Game {
 
   judge(expected, claimed, place = {}) {
     const loser = expected !== claimed ? D : C;
-    this.verdict = { loser, family: this.family, node: this.node, element: 0n, term: 0n, ...place, expected, claimed };
+    this.verdict = { loser, outcome: REFUTED, family: this.family, node: this.node, element: 0n, term: 0n, ...place, expected, claimed };
     this.stage = OVER;
   }
 
