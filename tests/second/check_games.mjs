@@ -29,13 +29,36 @@ function outcome(game, move, side, given) {
   }
 }
 
+/** The game before its first move. */
+function begin({ arity, tree, header, claim: given }) {
+  const claim = { steps: given.steps };
+  for (const name of ["id", "program", "x", "y"]) claim[name] = unhex(given[name]);
+  return new Game(claim, { ...decodeHeader(unhex(header)), tree: unhex(tree) }, arity);
+}
+
+/** What comes of other moves in some turns of a recorded game: the error, the verdict, or where the game stands then. */
+export function judgeMoves({ game: recorded, attempts }) {
+  const game = begin(recorded);
+  const found = [];
+  recorded.turns.forEach((turn, number) => {
+    attempts.forEach((attempt, i) => {
+      if (attempt.turn !== number) return;
+      const copy = Object.assign(Object.create(Game.prototype), game);
+      const refused = outcome(copy, turn.move, turn.side, attempt.arguments);
+      const v = copy.verdict;
+      if (refused !== "accepted") found[i] = refused;
+      else if (v) found[i] = [v.loser, v.family, v.node, v.element, v.term, v.expected, v.claimed].join(" ");
+      else found[i] = [copy.stage, copy.turn, hex(copy.agreed), hex(copy.posted)].join(" ");
+    });
+    game.play(turn.move, turn.side, values(turn.arguments));
+  });
+  return found;
+}
+
 export function checkGame(recorded, expect) {
-  const { what, arity, tree } = recorded;
-  const header = unhex(recorded.header);
-  const claim = { steps: recorded.claim.steps };
-  for (const name of ["id", "program", "x", "y"]) claim[name] = unhex(recorded.claim[name]);
-  expect("games", `${what}: program root`, () => hex(programDigest(header, unhex(tree))), recorded.claim.program);
-  const game = new Game(claim, { ...decodeHeader(header), tree: unhex(tree) }, arity);
+  const { what, header, tree, claim } = recorded;
+  expect("games", `${what}: program root`, () => hex(programDigest(unhex(header), unhex(tree))), claim.program);
+  const game = begin(recorded);
   recorded.turns.forEach((turn, i) => {
     const place = `${what}: turn ${i}, ${turn.move}`;
     expect("games", place, () => [game.stage, game.turn], [turn.stage, turn.side]);

@@ -1,5 +1,6 @@
 // Answers questions about bytes, one JSON object a line: {kind, items} gives {answers}. For fuzzing.
 import { createInterface } from "node:readline";
+import { judgeMoves } from "./check_games.mjs";
 import {
   DOT, MAX, Malformed, RANK, ROWEXP, SCATTER_SUM, SUM, decode, decodeFile, decodeHeader, head,
 } from "./decode.mjs";
@@ -50,6 +51,7 @@ const kinds = {
     const program = decodeFile(unhex(file));
     return run(program, x.map((slots) => slots.map(unhex))).map((bytes) => hex(H(bytes)).slice(0, 16));
   },
+  moves: judgeMoves,
   states: ({ root, bytes }) => isState(unhex(root), unhex(bytes)),
   manifests: (bytes) => manifestEntries(unhex(bytes)),
   lists: ({ specs, bytes }) => isList(specs, unhex(bytes)),

@@ -10,11 +10,11 @@ import pytest
 from assay.fuzz.programs import draw as draw_program
 from tests.contracts.harness import Chain, Contract
 from tests.contracts.leaf_cases import CONTRACTS, draw
-from tests.second import fuzzing, objects
+from tests.second import fuzzing, moves, objects
 from tests.second.fuzzing import Json, Second
 
 DESCRIPTORS, HEADERS, OPENINGS, FILES, OBJECTS = 2_500, 400, 600, 500, 150
-ELEMENTS, PROGRAMS = 400, 60
+ELEMENTS, PROGRAMS, MOVES = 400, 60, 80
 """Cases in the gate; the long test draws 25 times as many."""
 LONG = 25
 
@@ -122,6 +122,19 @@ def elements(second: Second, seed: str, count: int) -> int:
     return count
 
 
+def damaged_moves(second: Second, seed: str, count: int) -> int:
+    """Number of damaged moves in recorded games of which model and second implementation make the same."""
+    found: list[str] = []
+    for number, game in enumerate(moves.games()):
+        ours, documents = moves.attempts(game, Random(f"{seed} moves {number}"), count)
+        (theirs,) = second.ask("moves", [{"game": game.document, "attempts": documents}])
+        for mine, other, document in zip(ours, theirs, documents, strict=True):
+            assert mine == other, f"{game.document['what']}: {document}"
+        found += ours
+    both_kinds(found, lambda answer: " " not in answer)
+    return len(found)
+
+
 def runs(second: Second, first: int, count: int) -> int:
     """Number of nodes' values, of random programs on hostile states, on which both agree."""
     nodes = 0
@@ -143,6 +156,7 @@ def test_random_programs_on_hostile_states_have_the_same_values(second: Second) 
 def test_thousands_of_programs_on_hostile_states_have_the_same_values(second: Second) -> None:
     assert runs(second, 1_000_000, LONG * PROGRAMS) > 5 * LONG * PROGRAMS
     assert elements(second, "long", LONG * ELEMENTS) == LONG * ELEMENTS
+    assert damaged_moves(second, "long", LONG * MOVES) == LONG * MOVES * len(moves.games())
 
 
 def test_descriptors_are_accepted_and_refused_alike_by_all_three(second: Second, harness: Contract) -> None:
@@ -159,6 +173,10 @@ def test_openings_load_and_are_refused_alike_by_all_three(second: Second, harnes
 
 def test_files_are_accepted_and_refused_alike(second: Second) -> None:
     assert files(second, "gate", FILES) == FILES
+
+
+def test_damaged_moves_are_refused_or_lead_to_the_same(second: Second) -> None:
+    assert damaged_moves(second, "gate", MOVES) == MOVES * len(moves.games())
 
 
 def test_objects_of_a_store_are_accepted_and_refused_alike(second: Second) -> None:

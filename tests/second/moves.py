@@ -1,0 +1,65 @@
+"""Damaged moves in recorded games: what the model makes of each, and the same for the second implementation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cache
+from random import Random
+from typing import Any
+
+from assay.protocol.game import process_move
+from assay.protocol.game_errors import GameError
+from assay.protocol.game_moves import AnyMove
+from assay.protocol.game_state import GameState, ProgramHeader, Rules
+from tests.games import config, damage, honest_trace
+from tests.recorded import whole_game
+from tools.game_vectors import ARITY, arguments, definitions, record
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """A recorded game as the model plays it and as the file has it."""
+
+    document: dict[str, Any]
+    turns: tuple[tuple[GameState, AnyMove], ...]
+    rules: Rules
+
+
+@cache
+def games() -> tuple[Game, ...]:
+    """The games of games.json."""
+    found = []
+    for what, example, lie, steps in definitions():
+        _, log = whole_game(example, lie, honest_trace(example, steps), ARITY, steps)
+        rules = Rules(config(ARITY), ProgramHeader.of(example.program))
+        found.append(Game(record(what, example, lie, steps), tuple(log.moves), rules))
+    return tuple(found)
+
+
+def attempts(game: Game, rng: Random, count: int) -> tuple[list[str], list[dict[str, Any]]]:
+    """What the model says of damaged moves, and the moves as the second implementation takes them."""
+    ours, documents = [], []
+    while len(ours) < count:
+        number = rng.randrange(len(game.turns))
+        state, move = game.turns[number]
+        bad = damage(move, rng)
+        if any(_too_large(getattr(bad, f.name)) for f in fields(bad)):
+            continue
+        ours.append(_outcome(state, bad, game.rules))
+        documents.append({"turn": number, "arguments": arguments(bad)})
+    return ours, documents
+
+
+def _too_large(value: object) -> bool:
+    """Whether an integer is one that no caller can encode."""
+    return isinstance(value, int) and value < 0
+
+
+def _outcome(state: GameState, move: AnyMove, rules: Rules) -> str:
+    try:
+        after = process_move(state, state.party(state.turn), move, state.turn_started, rules)
+    except GameError as error:
+        return error.code
+    if (v := after.verdict) is not None:
+        return f"{int(v.side)} {v.family} {v.node} {v.element} {v.term} {v.expected} {v.claimed}"
+    return f"{int(after.stage)} {int(after.turn)} {after.agreed.hex()} {after.posted.hex()}"
