@@ -35,7 +35,7 @@ from assay.protocol.scalar import Instruction, Op
 from assay.protocol.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 from assay.protocol.views import View
-from tools import opening_vectors
+from tools import object_vectors, opening_vectors
 from tools.program_vectors import LIMIT, Case, programs
 
 PATH = Path(__file__).resolve().parent.parent / "tests" / "vectors" / "rules.json"
@@ -191,6 +191,7 @@ def compute() -> dict[str, list[dict[str, object]]]:
         "files": found,
         "programs": plain(programs()),
         "openings": list(opening_vectors.cases()),
+        "objects": list(object_vectors.cases()),
     }
 
 

@@ -7,6 +7,7 @@ import { Malformed, decode, decodeFile, decodeHeader } from "./decode.mjs";
 import { combine, fold, headReads, start, term, termReads } from "./elements.mjs";
 import { hex, tensorRoot, unhex } from "./hash.mjs";
 import { F32, finish, philox, q, toBytes } from "./numbers.mjs";
+import { isList, isState, manifestEntries } from "./objects.mjs";
 import { Refused, load, openingOf, readOf } from "./openings.mjs";
 import { run } from "./run.mjs";
 import { evaluate } from "./scalar.mjs";
@@ -95,6 +96,9 @@ function rules(document) {
   for (const { rule, what, bytes } of document.programs) {
     expect("programs", what, () => [...broken(decodeFile(unhex(bytes)))], rule ? [rule] : []);
   }
+  for (const object of document.objects) {
+    expect("objects", `${object.kind}: ${object.what}`, () => objects[object.kind](object), object.rule === null);
+  }
   for (const { rule, what, k, root, reads, openings, words: known, error } of document.openings) {
     const opened = () => {
       try {
@@ -107,6 +111,13 @@ function rules(document) {
     expect("openings", what, opened, rule ? [rule, error] : known);
   }
 }
+
+/** STO: whether an object is what its reader looks for. */
+const objects = {
+  state: ({ root, bytes }) => isState(unhex(root), unhex(bytes)),
+  list: ({ specs, bytes }) => isList(specs, unhex(bytes)),
+  manifest: ({ entries, bytes }) => entries === manifestEntries(unhex(bytes)) && (entries > 0 || bytes === ""),
+};
 
 // --- elements.json
 

@@ -45,6 +45,7 @@ SPOILT = (
     ("rules", ("files", 1, "rule"), None, "files"),
     ("rules", ("programs", 1, "rule"), None, "programs"),
     ("rules", ("openings", 0, "words"), ["0x1"], "openings"),
+    ("rules", ("objects", 0, "rule"), "STO-5", "objects"),
     ("elements", ("elements", 0, "value"), "0x123456", "elements"),
     ("games", ("games", 0, "turns", 0, "key"), "00" * 32, "games"),
     ("games", ("games", 1, "verdict", "expected"), "77", "games"),
@@ -59,6 +60,7 @@ def spoilt(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The tally over vectors in which one answer per row of the table is another."""
     folder = tmp_path_factory.mktemp("vectors")
     documents = {path.stem: json.loads(path.read_text()) for path in VECTORS.glob("*.json")}
+    documents["nodes"]["cases"] = documents["nodes"]["cases"][:3]  # the others take seconds
     for name, path, value, _ in SPOILT:
         spoil(documents[name], path, value)
     for name, document in documents.items():

@@ -1,0 +1,81 @@
+"""Objects of a store, good ones and passed over ones, for tests/vectors/rules.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from assay.ledger.listfile import pack
+from assay.ledger.manifest import Manifest
+from assay.protocol.digests import state_digest
+from assay.protocol.tensors import TensorSpec
+from assay.protocol.types import Digest, DType
+
+SPECS = (
+    TensorSpec(DType.U8, (3,)),
+    TensorSpec(DType.F32, (2, 1)),
+    TensorSpec(DType.BOOL, ()),
+    TensorSpec(DType.F32, (0,)),
+)
+TENSORS = (b"\1\2\3", bytes(range(8)), b"\1", b"")
+
+
+def cases() -> Iterator[dict[str, object]]:
+    """Every case: `kind`, what a reader knows beforehand, the bytes."""
+    yield from _states()
+    yield from _lists()
+    yield from _manifests()
+
+
+def _states() -> Iterator[dict[str, object]]:
+    roots = [Digest(bytes([i]) * 32) for i in range(65)]
+    for count in (0, 1, 3, 64):
+        yield _state(None, f"{count} lists", state_digest(roots[:count]), b"".join(roots[:count]))
+    data = b"".join(roots[:3])
+    root = state_digest(roots[:3])
+    yield _state("STO-5", "a byte is missing", root, data[:-1])
+    yield _state("STO-5", "a byte is left over", root, data + b"\0")
+    yield _state("STO-5", "other lists", root, b"".join(roots[1:4]))
+    yield _state("STO-4", "65 lists", state_digest(roots), b"".join(roots))
+
+
+def _state(rule: str | None, what: str, root: Digest, data: bytes) -> dict[str, object]:
+    return {"kind": "state", "rule": rule, "what": what, "root": root.hex(), "bytes": data.hex()}
+
+
+def _lists() -> Iterator[dict[str, object]]:
+    good = pack(SPECS, TENSORS)
+    size = int.from_bytes(good[:8], "little")
+    header, data = good[8 : 8 + size], good[8 + size :]
+
+    def case(rule: str | None, what: str, head: bytes, body: bytes = data) -> dict[str, object]:
+        file = len(head).to_bytes(8, "little") + head + body
+        specs = [[int(spec.dtype), list(spec.dims)] for spec in SPECS]
+        return {"kind": "list", "rule": rule, "what": what, "specs": specs, "bytes": file.hex()}
+
+    yield case(None, "tensors of three types, one empty", header)
+    yield case("STO-8", "a byte of data is missing", header, data[:-1])
+    yield case("STO-8", "a byte is left over", header, data + b"\0")
+    yield case("STO-9", "padding of eight spaces more", header + b" " * 8)
+    yield case("STO-9", "no padding", header.rstrip())
+    yield case("STO-9", "spaces inside", header.rstrip().replace(b":", b": ").ljust(2 * size))
+    yield case("STO-9", "another type of the same width", header.replace(b'"U8"', b'"I8"'))
+    yield case("STO-9", "other dims", header.replace(b"[2,1]", b"[1,2]"))
+    yield case("STO-9", "metadata", (b'{"__metadata__":{},' + header[1:].rstrip()).ljust(size + 24))
+    first, *others = json.loads(header).items()
+    turned = json.dumps(dict([*others, first]), separators=(",", ":")).encode()
+    yield case("STO-10", "the first tensor named last", turned.ljust(size))
+
+
+def _manifests() -> Iterator[dict[str, object]]:
+    digests = {Digest(bytes([i]) * 32): Digest(bytes([i + 100]) * 32) for i in (1, 2, 3)}
+    good = Manifest(digests).encode()
+    for entries, what, data in ((3, "three objects", good), (0, "none", b"")):
+        yield {"kind": "manifest", "rule": None, "what": what, "entries": entries, "bytes": data.hex()}
+    for what, data in (
+        ("a byte is missing", good[:-1]),
+        ("a byte is left over", good + b"\0"),
+        ("roots out of order", good[64:128] + good[:64] + good[128:]),
+        ("a root twice", good[:64] + good),
+    ):
+        yield {"kind": "manifest", "rule": "STO-16", "what": what, "entries": 0, "bytes": data.hex()}
