@@ -15,7 +15,7 @@ FORGE  := $(BIN)/python tools/forge.py
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile --max-worker-restart 0 --durations 15 --durations-min 5
 
-.PHONY: help setup demo test test-long check lint types fmt-sol docs-check leak-check cover format docs lock vectors mutants snapshots slither wheel-check clean
+.PHONY: help setup demo test test-long check lint types fmt-sol docs-check leak-check cover format docs lock vectors mutants sanitize snapshots slither wheel-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ vectors: setup ## compare every implementation of the arithmetic on 100,000 case
 
 mutants: setup ## apply each checked-in fault and see its named test turn red
 	$(BIN)/python tools/mutants.py $(ARGS)
+
+sanitize: setup ## run all native kernels under address and undefined-behaviour sanitizers, on random programs
+	$(BIN)/python tools/sanitize.py $(ARGS)
 
 snapshots: setup ## measure the contracts' gas and sizes anew and print them in docs/
 	ASSAY_SNAPSHOTS=write $(TEST_ENV) $(BIN)/pytest -q tests/contracts/test_sizes.py tests/contracts/test_code_manifest.py tests/contracts/test_leaf_gas.py \

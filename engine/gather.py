@@ -18,7 +18,7 @@ _NAN = 0x7FC00000
 
 def gather(program: Program, node: Gather) -> Kernel:
     """table[index[o], o]; an index outside [0, size) gives NaN (f32) or 0, an element outside the view its fill."""
-    dims, size = node.spec.dims, node.size
+    dims, size = node.spec.dims, min(node.size, 1 << 31)  # an index is an i32, and torch compares in 63 bits
     table = node.table
     read_index = reader(node.index.view, dims, program.specs[node.index.node])
     missing = bits(fill_tensor(node.spec.dtype, _NAN if node.spec.dtype is DType.F32 else 0))

@@ -211,7 +211,10 @@ class NativeDot:
         if check is None:
             raise LookupError(native("check").reason)
         out = torch.empty(self._dims) if out is None else out
-        operands = [t.data_ptr() for t in self._operands(values)]
+        held = self._operands(
+            values
+        )  # exponents of storage types are copies, which live as long as this refers to them
+        operands = [t.data_ptr() for t in held]
         words = (ctypes.c_uint32 * 2)(*key)
         for piece in self._pieces:
             raw = _sums_memory(piece.batches * piece.m * piece.n)

@@ -41,6 +41,15 @@ FLAGS = (
     "-Werror=implicit-function-declaration",
 )
 
+SANITIZED = (
+    "-O1",
+    "-g1",
+    "-fsanitize=address,undefined,float-cast-overflow",
+    "-fno-sanitize-recover=all",
+    "-fno-omit-frame-pointer",
+)
+"""What is added for `make sanitize`: any read or write outside its memory, and anything undefined, ends the process."""
+
 _AVX512 = ("-mavx2", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mprefer-vector-width=512")
 
 LEVELS: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
@@ -63,16 +72,22 @@ def units() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.c"))
 
 
+def flags(level: str, *, sanitized: bool = False) -> tuple[str, ...]:
+    """The compiler's flags for an instruction set."""
+    return (*FLAGS, *LEVELS[level][0], *(SANITIZED if sanitized else ()))
+
+
 @cache
-def object_path(unit: str, level: str) -> Path | None:
+def object_path(unit: str, level: str, *, sanitized: bool = False) -> Path | None:
     """Where the shared object of a unit belongs, built or not; None when its sources are not at hand."""
-    digest = sha256(repr((FLAGS, LEVELS[level][0])).encode())
+    digest = sha256(repr(flags(level, sanitized=sanitized)).encode())
     try:
         for path in _sources(_FOLDER / f"{unit}.c"):
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     except OSError:
         return None
-    return _FOLDER.parents[1] / ".build" / "native" / f"{unit}-{level}-{digest.hexdigest()[:16]}.so"
+    name = f"{unit}-{level}{'-sanitized' if sanitized else ''}-{digest.hexdigest()[:16]}.so"
+    return _FOLDER.parents[1] / ".build" / "native" / name
 
 
 def _sources(start: Path) -> Iterable[Path]:
@@ -94,10 +109,13 @@ def compiler() -> str | None:
     return next((found for name in names if (found := shutil.which(name))), None)
 
 
-def build(names: Iterable[str] | None = None) -> list[str]:
+def build(
+    names: Iterable[str] | None = None, levels: Iterable[str] = tuple(LEVELS), *, sanitized: bool = False
+) -> list[str]:
     """Compile what is missing of these units (all by default); returns why each that is still missing is."""
-    wanted = [(unit, level) for unit in names or units() for level in LEVELS]
-    missing = [(u, v, p) for u, v in wanted if (p := object_path(u, v)) is not None and not p.exists()]
+    wanted = [(unit, level) for unit in names or units() for level in levels]
+    paths = ((u, v, object_path(u, v, sanitized=sanitized)) for u, v in wanted)
+    missing = [(flags(v, sanitized=sanitized), u, v, p) for u, v, p in paths if p is not None and not p.exists()]
     if not missing:
         return [] if wanted else ["the C files are not part of this installation"]
     cc = compiler()
@@ -108,12 +126,12 @@ def build(names: Iterable[str] | None = None) -> list[str]:
     return [reason for reason in reasons if reason]
 
 
-def _compile(cc: str, unit: str, level: str, target: Path) -> str:
+def _compile(cc: str, options: tuple[str, ...], unit: str, level: str, target: Path) -> str:
     """One object, put there whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
     os.close(descriptor)
-    command = [cc, *FLAGS, *LEVELS[level][0], "-o", name, str(_FOLDER / f"{unit}.c"), "-lm"]
+    command = [cc, *options, "-o", name, str(_FOLDER / f"{unit}.c"), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         Path(name).unlink()

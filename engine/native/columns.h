@@ -80,15 +80,15 @@ static void columns_add(const Op *op, Columns *c, int64_t i, int64_t n, int64_t 
     Walk k;
     walk_start(&k, v, space, outer, space->rank, from, planes ? v->offset : address);
     while (from < to) {
-        const int32_t *plane = x + k.address;
+        const int32_t *plane = c->tile;
         int64_t run = planes ? 1 : space->size[last] - k.index[last];
         run = run < most ? run : most;
         run = run < to - from ? run : to - from;
         if (planes) {
             if (walk_inside(&k, v)) gather(c->tile, v, &out, 0, k.address, i, n, x);
             else fill_run(c->tile, 0, n, v->fill, v->dtype);
-            plane = c->tile;
-        }
+        } else
+            plane = x + k.address; /* inside: an address outside the bounds may be any number */
         if (op->kind == SUM) column_totals(c->total, plane, n, run, v->stride[last], c->first, c->second);
         else column_most(c->most, plane, n, run, v->stride[last], op->kind == MAX);
         walk_on(&k, v, space, run);

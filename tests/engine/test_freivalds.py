@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.engine import routes
+from assay.engine import native_selftest, routes
 from assay.engine.dot import NativeProduct
 from assay.engine.executor import Executor, Kind
 from assay.engine.freivalds import ProductWatch
@@ -18,6 +19,11 @@ from assay.engine.lowering.registry import Precision
 from assay.engine.native.library import native
 from assay.engine.native_dot import NativeDot
 from assay.protocol.errors import InvariantError
+from assay.protocol.nodes import Dot, Operand, Output
+from assay.protocol.program import Program
+from assay.protocol.tensors import TensorSpec
+from assay.protocol.types import DType
+from assay.protocol.views import View
 from tests.engine.helpers import captured, same_lists, tensors_of
 from tests.engine.test_executor import _Draw
 
@@ -143,3 +149,32 @@ def test_one_wrong_sum_stops_the_run(change: float, monkeypatch: pytest.MonkeyPa
     with pytest.raises(InvariantError) as caught:
         executor.run([[x]])
     assert caught.value.code == "HardwareFault"
+
+
+@needs_native
+def test_the_check_reads_exponents_of_storage_types_as_long_as_it_runs(monkeypatch: pytest.MonkeyPatch):
+    """They are copied to i32; whoever lets go of the copy reads what somebody else has written there since."""
+    terms, rows = 6, 37
+    exponents = TensorSpec(DType.U8, (rows,))
+    program, _ = native_selftest.matrix_program((1, rows, rows, terms), 14, 14)
+    inputs = (program.nodes[0], replace(program.nodes[1], spec=exponents))
+    inputs += (program.nodes[2], replace(program.nodes[3], spec=exponents))
+    e = [Operand(k, View(0, (1, 0) if k == 1 else (0, 1), (0, 0), (rows, rows))) for k in (1, 3)]
+    a, b = (
+        Operand(k, View(0, (terms, 0, 1) if k == 0 else (0, terms, 1), (0, 0, 0), (rows, rows, terms))) for k in (0, 2)
+    )
+    dot = Dot(TensorSpec(DType.F32, (rows, rows)), (terms,), 14, 14, a, b, *e)
+    whole = Program((*inputs, dot, Output(dot.spec, 0, 0, 4)), (4,), (1,))
+    torch.manual_seed(2)
+    state = [torch.randn(1, rows, terms), torch.full((rows,), 3, dtype=torch.uint8)]
+    state += [torch.randn(1, rows, terms), torch.full((rows,), 2, dtype=torch.uint8)]
+    original, taken = NativeDot._call, []
+
+    def call(self: NativeDot, values: list[torch.Tensor], out: int, raw: int, *piece: Any) -> None:
+        original(self, values, out, raw, *piece)
+        taken.extend(torch.full((rows,), 11, dtype=torch.int32) for _ in range(4))
+
+    monkeypatch.setattr(NativeDot, "_call", call)
+    executor = Executor(whole, kind=Kind.FUSED)
+    assert same_lists(executor.run([state]), Executor(whole, kind=Kind.STOCK).run([state]))
+    assert taken

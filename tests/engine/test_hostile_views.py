@@ -13,15 +13,15 @@ from assay.protocol.nodes import Map
 from assay.protocol.reference import ReferenceExecutor
 from tests.engine.fused_levels import PRESENT, needs_kernels
 from tests.engine.helpers import tensors_of
-from tests.engine.hostile_views import programs
+from tests.engine.hostile_views import huge_tables, programs
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_stock_torch_reads_hostile_maps_as_the_reference_does():
+def test_stock_torch_reads_hostile_maps_and_huge_tables_as_the_reference_does():
     small = [c for c in programs() if any(isinstance(n, Map) and n.spec.numel < 30 for n in c.program.nodes)]
     assert len(small) > 100
-    for case in small[::5]:
+    for case in (*small[::5], *huge_tables()):
         reference = ReferenceExecutor(case.program).run(case.state)
         ends = Executor(case.program, kind=Kind.STOCK).run(tensors_of(case.program, case.state))[0]
         assert [to_bytes(t) for t in ends] == list(reference[-len(ends) :]), case.name

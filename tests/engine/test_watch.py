@@ -75,7 +75,7 @@ def watch_it(_: int, value: Tensor) -> Tensor:
 
 def plant(patch: pytest.MonkeyPatch, rows: int) -> None:
     """One sum of the product with so many rows is one too large, whoever multiplies it."""
-    mm, bmm, int8, call, add = torch.mm, torch.bmm, routes.int8_product, NativeDot._call, Tensor.sum
+    mm, bmm, int8, call = torch.mm, torch.bmm, routes.int8_product, NativeDot._call
 
     def wrong(s: Tensor, m: int) -> Tensor:
         if m == rows:
@@ -88,15 +88,10 @@ def plant(patch: pytest.MonkeyPatch, rows: int) -> None:
         if raw and rows in self._sizes:
             ctypes.c_double.from_address(raw).value += 1.0
 
-    def elementwise(s: Tensor, *axes: Any, **options: Any) -> Tensor:
-        is_product = s.dtype is torch.int64 and s.ndim == 3 and s.shape[1:] == (COLUMNS, TERMS)
-        return wrong(add(s, *axes, **options), s.shape[0] if is_product else -1)
-
     patch.setattr(torch, "mm", lambda a, b: wrong(mm(a, b), a.shape[-2]))
     patch.setattr(torch, "bmm", lambda a, b: wrong(bmm(a, b), a.shape[-2]))
     patch.setattr(routes, "int8_product", lambda a, b: wrong(int8(a, b), a.shape[0]))
     patch.setattr(NativeDot, "_call", native)
-    patch.setattr(Tensor, "sum", elementwise)
 
 
 def runs_of_one(executor: Executor, hook: Callable[[int, Tensor], Tensor] | None = None) -> Callable[[Lists], Any]:
