@@ -16,16 +16,18 @@ from typing import Any
 from assay.protocol.game import process_move
 from assay.protocol.game_descent import position_key
 from assay.protocol.game_errors import GameError
-from assay.protocol.game_moves import AnyMove
+from assay.protocol.game_moves import AnyMove, PostDigests
 from assay.protocol.game_state import GameState, ProgramHeader, Rules
-from assay.protocol.game_table import POSTINGS
+from assay.protocol.game_table import POSTINGS, Side
 from assay.protocol.nodes import Family
 from assay.protocol.openings import Opening
+from assay.protocol.play import Posted
+from assay.protocol.program import Program
 from assay.protocol.trace import ReferenceTrace
 from assay.protocol.types import Digest
-from tests.games import config, damage, honest_trace, lie_at, lie_in_slot
+from tests.games import ETHER, Log, World, address, config, damage, honest_trace, lie_at, lie_in_slot, play_out, player
 from tests.programs import Example, counting, every_family
-from tests.recorded import whole_game
+from tests.recorded import HONEST, LIAR, whole_game
 from tools.opening_vectors import opening_document, opening_of
 
 PATH = Path(__file__).resolve().parent.parent / "tests" / "vectors" / "games.json"
@@ -83,7 +85,7 @@ def _refused(state: GameState, move: AnyMove, rules: Rules, rng: Random) -> Iter
     """The move with one field changed, where that is refused."""
     found = 0
     for _ in range(TRIES):
-        bad = damage(move, rng)
+        bad = _other_list(state, rng) if move == PostDigests(()) else damage(move, rng)
         changed = [f.name for f in fields(move) if getattr(bad, f.name) != getattr(move, f.name)]
         if not changed or found == REFUSED_PER_MOVE:
             continue
@@ -98,6 +100,12 @@ def _refused(state: GameState, move: AnyMove, rules: Rules, rng: Random) -> Iter
             }
 
 
+def _other_list(state: GameState, rng: Random) -> PostDigests:
+    """A list of the right length and end, where another is known."""
+    count = min(ARITY, state.hi - state.lo) - 1
+    return PostDigests((*(Digest(rng.randbytes(32)) for _ in range(count)), state.disputed))
+
+
 def _turn(state: GameState, move: AnyMove, rules: Rules, rng: Random) -> dict[str, object]:
     turn: dict[str, object] = {"stage": int(state.stage), "side": int(state.turn)}
     if state.whose in POSTINGS:
@@ -108,9 +116,33 @@ def _turn(state: GameState, move: AnyMove, rules: Rules, rng: Random) -> dict[st
 
 def record(what: str, example: Example, lie: ReferenceTrace, steps: int) -> dict[str, object]:
     """A game of a liar that defends and an honest challenger."""
-    program = example.program
     end, log = whole_game(example, lie, honest_trace(example, steps), ARITY, steps)
-    rules, rng = Rules(config(ARITY), ProgramHeader.of(program)), Random(what)
+    return _document(what, example.program, end, log, {})
+
+
+def record_known(what: str, example: Example, lie: ReferenceTrace, steps: int) -> dict[str, object]:
+    """The second of two games on one claim, opened before the first was played.
+
+    It stands at the first position when the list there becomes known; later ones are known when it comes there.
+    """
+    world = World(example.program, config(ARITY))
+    ref = world.claim(lie, LIAR, 1000 * ETHER)
+    first, second = world.challenge(ref, HONEST), world.challenge(ref, address("later"))
+    defends = player(Side.DEFENDER, lie, ARITY)
+    challenges = player(Side.CHALLENGER, honest_trace(example, steps), ARITY)
+
+    def in_short(state: GameState, posted: Posted) -> AnyMove | None:
+        return PostDigests(()) if position_key(state) in known else defends(state, posted)
+
+    play_out(world, first, defends, challenges)
+    known, log = dict(world.book.lists), Log()
+    end = play_out(world, second, in_short, challenges, log=log)
+    return _document(what, example.program, end, log, known)
+
+
+def _document(what: str, program: Program, end: GameState, log: Log, known: dict[Digest, Digest]) -> dict[str, object]:
+    """A game that was played to its end; `known` are the lists of other games, by their positions' keys."""
+    rules, rng = Rules(config(ARITY), ProgramHeader.of(program), known), Random(what)
     claim, verdict = end.claim, end.verdict
     assert verdict is not None
     return {
@@ -120,6 +152,7 @@ def record(what: str, example: Example, lie: ReferenceTrace, steps: int) -> dict
         | {"steps": claim.steps},
         "header": program.header.hex(),
         "tree": program.tree.root.hex(),
+        "known": {key.hex(): posted.hex() for key, posted in sorted(known.items())},
         "turns": [_turn(state, move, rules, rng) for state, move in log.moves],
         "verdict": {
             "loser": int(verdict.side),
@@ -152,11 +185,9 @@ def definitions() -> Iterator[Definition]:
 
 def text() -> str:
     """The document as it stands in the file: one line per game."""
-    return (
-        '{"games": [\n'
-        + ",\n".join(json.dumps(game) for game in (record(*definition) for definition in definitions()))
-        + "\n]}\n"
-    )
+    documents = [record(*definition) for definition in definitions()]
+    documents.append(record_known("a second game on the first claim, its lists known", *next(definitions())[1:]))
+    return '{"games": [\n' + ",\n".join(map(json.dumps, documents)) + "\n]}\n"
 
 
 def main() -> None:

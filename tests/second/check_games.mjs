@@ -30,10 +30,14 @@ function outcome(game, move, side, given) {
 }
 
 /** The game before its first move. */
-function begin({ arity, tree, header, claim: given }) {
+function begin({ arity, tree, header, known, claim: given }) {
   const claim = { steps: given.steps };
   for (const name of ["id", "program", "x", "y"]) claim[name] = unhex(given[name]);
-  return new Game(claim, { ...decodeHeader(unhex(header)), tree: unhex(tree) }, arity);
+  const program = { ...decodeHeader(unhex(header)), tree: unhex(tree) };
+  const game = new Game(claim, program, arity);
+  // Lists of other games that were posted after this one had begun.
+  game.known = new Map(Object.entries(known).map(([key, list]) => [key, unhex(list)]));
+  return game;
 }
 
 /** What comes of other moves in some turns of a recorded game: the error, the verdict, or where the game stands then. */

@@ -2,7 +2,7 @@
 import { CONST, INPUT, OUTPUT, Malformed, decode, head } from "./decode.mjs";
 import { combine, fold, headReads, start, term, termReads } from "./elements.mjs";
 import {
-  ZERO, climb, digestList, height, keccak, leafDigest, listDigest, opening, partList, pathLength, prefixClimb,
+  ZERO, climb, digestList, height, hex, keccak, leafDigest, listDigest, opening, partList, pathLength, prefixClimb,
   stateRoot, tensorDigest, tree, uint, prefixRoot,
 } from "./hash.mjs";
 import { raw, width } from "./numbers.mjs";
@@ -38,11 +38,12 @@ function prefix(digest, index, siblings) {
 
 export class Game {
   /** `claim`: id, program root, x, y, steps; `program`: n, x, y (list sizes), tree over the descriptors. */
-  constructor(claim, program, arity) {
-    Object.assign(this, { claim, program, arity, levels: Math.log2(arity), lists: new Map(), turn: D, verdict: null });
+  constructor(claim, program, arity, known = new Map()) {
+    Object.assign(this, { claim, program, arity, levels: Math.log2(arity), known, turn: D, verdict: null });
     this.heads = [];
     if (claim.steps > 1) Object.assign(this, { stage: STEPS, step: 0, lo: 0, hi: claim.steps, agreed: claim.x, disputed: claim.y });
     else this.beginNodes(1, claim.x, claim.y);
+    this.reuse();
   }
 
   /** One move; throws Refused and changes nothing, or returns. */
@@ -85,10 +86,21 @@ export class Game {
     return Array.from({ length: m }, (_, i) => this.lo + Math.floor(((this.hi - this.lo) * (i + 1)) / m));
   }
 
+  /** GM-11: a list that is known here counts as posted. */
+  reuse() {
+    if ((this.stage !== STEPS && this.stage !== NODES) || this.turn !== D) return;
+    const known = this.known.get(hex(this.key()));
+    if (known) Object.assign(this, { posted: known, turn: C });
+  }
+
   postDigests({ digests }) {
-    count(digests.length, this.positions().length);
-    same(digests[digests.length - 1], this.disputed);
-    this.posted = digestList(digests);
+    const known = this.known.get(hex(this.key()));
+    if (!known || digests.length) {
+      count(digests.length, this.positions().length);
+      same(digests[digests.length - 1], this.disputed);
+      demand(!known || digestList(digests).equals(known), "ListMismatch", "GM-11");
+    }
+    this.posted = known ?? digestList(digests);
     this.turn = C;
   }
 
@@ -100,12 +112,13 @@ export class Game {
     this.disputed = digests[index];
     [this.lo, this.hi] = [at[index], at[index + 1]];
     this.turn = D;
-    if (this.hi - this.lo > 1) return;
+    if (this.hi - this.lo > 1) return this.reuse();
     if (this.stage === STEPS) this.beginNodes(this.hi, this.agreed, this.disputed);
     else {
       this.node = this.lo;
       this.stage = this.node < this.program.n ? NODE : STATE;
     }
+    this.reuse();
   }
 
   // --- one node
