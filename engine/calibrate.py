@@ -15,7 +15,7 @@ from torch import Tensor
 from assay.engine import exponents
 from assay.engine.capture import Captured, capture
 from assay.engine.executor import Executor
-from assay.engine.graph import Function
+from assay.engine.graph import Function, trace
 from assay.engine.lowering.registry import FIXED14, Precision
 from assay.engine.views import reader
 from assay.protocol.nodes import Dot, Operand
@@ -90,8 +90,9 @@ def calibrated(
     Operands above the limit are captured again with more bits, up to 26; what stays above it is in the report.
     """
     raised: dict[int, int] = {}
+    traced = trace(function, inputs)
     while True:
-        captured = capture(function, inputs, precision, raised)
+        captured = capture(function, inputs, precision, raised, traced)
         report = losses(captured, inputs)
         wanted = dict(raised)
         for loss in report:

@@ -19,7 +19,7 @@ from torch.fx import GraphModule, Node
 
 from assay.engine.dtypes import PROTOCOL, to_bytes
 from assay.engine.emit import emit
-from assay.engine.graph import Function, trace
+from assay.engine.graph import Function, Traced, trace
 from assay.engine.ir import MAX_RANK, Fill, Literal, Values, number
 from assay.engine.lowering.registry import FIXED14, RULES, Context, Precision, Unsupported, program_dtype
 from assay.engine.strided import Strided, whole
@@ -66,16 +66,19 @@ def capture(
     lists: Sequence[Sequence[Tensor]],
     precision: Precision = FIXED14,
     raised: Mapping[int, int] | None = None,
+    traced: Traced | None = None,
 ) -> Captured:
     """The program of a pure function on lists of tensors of these shapes and types.
 
-    precision: the tier of products. raised: bits for single values above the tier (from `calibrate`).
+    precision: the tier of products. raised: bits for single values above the tier (from `calibrate`). traced: the
+    function's graph on these lists, where it is at hand.
 
     Raises:
-        UserError: NotCapturable.
+        UserError: NotCapturable; HiddenState and TracesDiffer (engine/hidden). NumericsError: HiddenInput.
         CannotLowerError: operations without a rule; all of them are listed.
     """
-    graph = trace(function, lists)
+    traced = trace(function, lists) if traced is None else traced
+    graph = traced.graph
     values = Values()
     context = Context(values, precision, dict(raised or {}))
     for position, tensor in enumerate(t for part in lists for t in part):
@@ -97,9 +100,8 @@ def capture(
             f"The function takes {len(values.items)} values, a program has at most 2^20 nodes.",
             remedy="Use larger tensors and fewer operations: write loops over positions or layers as batched products.",
         )
-    sizes = _output_sizes(function, lists, len(slots))
     parts = []
-    for size in sizes:
+    for size in traced.sizes:
         parts.append(slots[:size])
         slots = slots[size:]
     program, numbers = emit(values, [len(part) for part in lists], parts)
@@ -114,20 +116,6 @@ def capture(
 
 def _output(graph: GraphModule) -> Sequence[Node]:
     return next(node for node in graph.graph.nodes if node.op == "output").args[0]
-
-
-def _output_sizes(function: Function, lists: Sequence[Sequence[Tensor]], count: int) -> list[int]:
-    """How many tensors each list of the result has."""
-    sizes = getattr(function, "output_sizes", None)
-    if sizes is None:
-        from torch._subclasses.fake_tensor import FakeTensorMode
-
-        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-            fake = [[mode.from_tensor(t) for t in part] for part in lists]
-            sizes = [len(part) for part in function(*fake)]
-    if sum(sizes) != count:
-        raise InvariantError(f"The function returns {sizes} tensors, its graph {count}.")
-    return list(sizes)
 
 
 def _lower(graph: GraphModule, context: Context) -> list[Any]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -26,13 +24,22 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.engine import lowering  # noqa: F401 - fills the table of rules
 from assay.engine.decompositions import decompositions
-from assay.protocol.errors import UserError
+from assay.engine.hidden.guard import traced_alike
+from assay.engine.hidden.lines import is_library, line_of, where
+from assay.protocol.errors import AssayError, UserError
 
 Function = Callable[..., Sequence[Sequence[Tensor]]]
 """A pure function from lists of tensors to lists of tensors."""
 
 _GRADIENT = " (gradient)"
-_LIBRARIES = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The graph of one call, and how many tensors each list of its result has."""
+
+    graph: GraphModule
+    sizes: tuple[int, ...]
 
 
 class _ForwardLines(TorchFunctionMode):
@@ -61,16 +68,10 @@ class _GradientLines(TorchDispatchMode):
 def _line_of_caller() -> str:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_LIBRARIES):
-            return f"{_short(frame.f_code.co_filename)}:{frame.f_lineno}"
+        if not is_library(frame.f_code.co_filename):
+            return line_of(frame)
         frame = frame.f_back
     return "unknown line"
-
-
-def _short(path: str) -> str:
-    """A path relative to the working folder where it lies inside."""
-    relative = os.path.relpath(path)
-    return path if relative.startswith("..") else relative
 
 
 @contextmanager
@@ -114,51 +115,64 @@ def _reason(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _where(error: Exception) -> str:
-    """The innermost line of the user's own code that the error came through."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_LIBRARIES)]
-    return f" at {_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
-
-
-def trace(function: Function, lists: Sequence[Sequence[Tensor]]) -> GraphModule:
+def trace(function: Function, lists: Sequence[Sequence[Tensor]]) -> Traced:
     """The graph of one call on tensors like these (shapes and types count, values do not).
 
+    Whatever the function can reach besides its arguments is afterwards as it was before.
+
     Raises:
-        UserError: NotCapturable, when the function's control flow depends on values, or it fails.
+        UserError: NotCapturable, when the function's control flow depends on values, or it fails; HiddenState and
+            TracesDiffer, when something besides its arguments has a say. NumericsError: HiddenInput.
     """
+    sizes: list[int] = []
+    # One tensor given for two slots would be traced as one input: every slot gets a tensor of its own.
+    tensors = [torch.empty(t.shape, dtype=t.dtype) for part in lists for t in part]
 
     def flat(*tensors: Tensor) -> tuple[Tensor, ...]:
         supply = iter(tensors)
-        arguments = [[next(supply) for _ in part] for part in lists]
-        with _ForwardLines(), _GradientLines():
-            return tuple(t for part in function(*arguments) for t in part)
+        parts = function(*[[next(supply) for _ in part] for part in lists])
+        sizes[:] = [len(part) for part in parts]
+        return tuple(t for part in parts for t in part)
 
-    # One tensor given for two slots would be traced as one input: every slot gets a tensor of its own.
-    tensors = [torch.empty(t.shape, dtype=t.dtype) for part in lists for t in part]
+    def with_lines(*tensors: Tensor) -> tuple[Tensor, ...]:
+        with _ForwardLines(), _GradientLines():
+            return flat(*tensors)
+
+    def once(keeps_lines: bool) -> GraphModule:
+        with _tracing(keeps_lines):
+            return _make_graph(with_lines if keeps_lines else flat, tensors)
+
+    graph = traced_alike(function, once)
+    writing = [node for node in graph.graph.nodes if _writes(node)]
+    _check_writes(writing)
+    if writing:
+        # Operations in place become ordinary ones; the interpreter carries each node's source line over.
+        pure = torch.func.functionalize(Interpreter(graph).run, remove="mutations")
+        with _tracing(keeps_lines=True):
+            graph = _make_graph(pure, tensors)
+    graph.graph.eliminate_dead_code()
+    return Traced(graph, tuple(sizes))
+
+
+@contextmanager
+def _tracing(keeps_lines: bool) -> Iterator[None]:
+    """PyTorch's modes while a function is traced, and its errors in our words. Raises UserError (NotCapturable)."""
     try:
         with (
             warnings.catch_warnings(),
             sdpa_kernel(SDPBackend.MATH),
             _without_onednn(),
-            torch.autograd.set_detect_anomaly(True, check_nan=False),
-            fx_traceback.preserve_node_meta(),
+            torch.autograd.set_detect_anomaly(keeps_lines, check_nan=False),
+            fx_traceback.preserve_node_meta(keeps_lines),
         ):
             # Anomaly mode is what remembers forward lines; `detect_anomaly` would warn that it is for debugging.
             warnings.simplefilter("ignore")
-            traced = _make_graph(flat, tensors)
-            writing = [node for node in traced.graph.nodes if _writes(node)]
-            _check_writes(writing)
-            if writing:
-                # Operations in place become ordinary ones; the interpreter carries each node's source line over.
-                pure = torch.func.functionalize(Interpreter(traced).run, remove="mutations")
-                traced = _make_graph(pure, tensors)
-    except UserError:
+            yield
+    except AssayError:
         raise
     except Exception as error:
         raise UserError(
-            f"The function cannot be captured: {_reason(error)}{_where(error)}",
+            f"The function cannot be captured: {_reason(error)}{where(error)}",
             code="NotCapturable",
             remedy="Make it a pure function of its tensors, with no control flow that depends on their values.",
         ) from error
-    traced.graph.eliminate_dead_code()
-    return traced

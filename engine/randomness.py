@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.engine import ops
+from assay.engine.hidden.lines import here
 from assay.protocol.errors import NumericsError
 
 aten = torch.ops.aten
@@ -65,7 +66,7 @@ class Randomness(TorchDispatchMode):
         replacement = _REPLACED.get(func)
         if replacement is not None and self.is_closed:
             raise NumericsError(
-                "Random numbers are drawn during the backward pass, where a layer that drops is computed again.",
+                f"A layer that drops is computed again in the backward pass{here()}, which draws random numbers.",
                 code="HiddenRandomness",
                 remedy="Checkpoint no layer that draws: a program keeps what its gradients need anyway.",
             )
@@ -73,7 +74,7 @@ class Randomness(TorchDispatchMode):
             return replacement(self, *args, **(kwargs or {}))
         if torch.Tag.nondeterministic_seeded in func.tags and func not in _WITHOUT_DROPOUT:
             raise NumericsError(
-                f"{func} draws random numbers that no state determines.",
+                f"{func} draws random numbers that no state determines{here()}.",
                 code="HiddenRandomness",
                 remedy="Use dropout, rand, randn, randint, randperm or bernoulli, without generators of their own.",
             )
@@ -165,7 +166,7 @@ def _exponential_in_place(mode: Randomness, x: Tensor, rate: float = 1.0, *, gen
 def _no_generator(generator: Any) -> None:
     if generator is not None:
         raise NumericsError(
-            "A generator of its own is given to a random operation.",
+            f"A generator of its own is given to a random operation{here()}.",
             code="HiddenRandomness",
             remedy="Leave the generator out: inside a training step numbers come from the state.",
         )

@@ -12,6 +12,7 @@ computes gradients, perhaps clips them, and updates; dropout and `torch.rand` dr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import torch
@@ -20,13 +21,16 @@ from torch.func import functional_call
 
 from assay.engine import ops
 from assay.engine.dtypes import to_bytes
+from assay.engine.hidden.guard import Known
 from assay.engine.randomness import Randomness
 from assay.protocol.errors import UserError
+from assay.training.attached import refuse_attached
 from assay.training.optimizer import Group, Grouped, Optimizer, clip_by_global_norm
 from assay.training.recipe_form import Loss, Recipe
 from assay.training.state import SCALAR_NAMES, Lists, Scalars
 from assay.training.step import BATCH_STREAM
 from assay.training.torch_optimizers import translated
+from assay.training.trial import ParameterWritten, alike, tried
 
 __all__ = ["Recipe", "RecipeStep"]
 
@@ -68,11 +72,13 @@ class RecipeStep:
     stays as it is, as in PyTorch (`unreached` names it).
 
     Raises:
-        UserError: LossFails, when the loss cannot be computed on the recipe's own data or is no f32 scalar; what
-            `Recipe` raises.
+        UserError: LossFails, when the loss cannot be computed on the recipe's own data or is no f32 scalar;
+            HiddenState, HiddenInput, when something besides module, data and step has a say; what `refuse_attached`
+            raises.
     """
 
     def __init__(self, recipe: Recipe) -> None:
+        refuse_attached(recipe)
         self.recipe = recipe
         named = dict(recipe.module.named_parameters())
         self.names = list(named)
@@ -80,7 +86,7 @@ class RecipeStep:
         self._carrier = _Carrier(recipe.module, recipe.loss)
         self._types: dict[str, torch.dtype] = {}
         self._trained = [k for k, p in enumerate(named.values()) if p.requires_grad]
-        self.buffers, self.unreached, self.first_loss = self._tried()
+        self.buffers, self.unreached, self.first_loss, self.hidden = self._tried()
         self._trained = [k for k in self._trained if self.names[k] not in self.unreached]
         self.optimizer: Optimizer
         if isinstance(recipe.optimizer, torch.optim.Optimizer):
@@ -182,40 +188,50 @@ class RecipeStep:
         news = [new if k in slopes else parameters[k] for k, new in enumerate(news)]
         return news, [*moments, *buffers], [*now.advanced().to_list(), *scalars[len(SCALAR_NAMES) :]]
 
-    def _tried(self) -> tuple[list[str], list[str], float]:
-        """By one eager trial: buffers that a step changes, parameters that the loss does not reach, and the loss."""
+    def _tried(self) -> tuple[list[str], list[str], float, Known]:
+        """By eager trials: buffers that a step changes, parameters that the loss does not reach, the loss, the rest."""
         named = dict(self.recipe.module.named_buffers())
-        copies = {n: b.detach().clone() for n, b in named.items()}
-        versions = {n: b._version for n, b in copies.items()}
-        leaves = [p.clone().requires_grad_(k in self._trained) for k, p in enumerate(self._start)]
-        given = {f"module.{n}": t for n, t in (*copies.items(), *zip(self.names, leaves, strict=True))}
-        wanted = [leaves[k] for k in self._trained]
-        scalars = self._scalars(0.0)
-        now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
-        mode = Randomness(now.key, now.step)
         size = self.recipe.batch_size // self.recipe.micro_batches
-        try:
+        changed: set[str] = set()
+        leaves: list[Tensor] = []
+
+        def written(factor: float) -> list[str]:
+            return [n for n, a, b in zip(self.names, leaves, self._start, strict=False) if not alike(a, b * factor)]
+
+        def run(number: int, factor: float) -> list[Tensor | None]:
+            copies = {n: b.detach().clone() for n, b in named.items()}
+            versions = {n: b._version for n, b in copies.items()}
+            leaves[:] = [(p * factor).requires_grad_(k in self._trained) for k, p in enumerate(self._start)]
+            given = {f"module.{n}": t for n, t in (*copies.items(), *zip(self.names, leaves, strict=True))}
+            scalars = self._scalars(0.0, number)
+            now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
+            mode = Randomness(now.key, now.step)
             with torch.enable_grad(), mode:
                 piece = [t[:size] for t in self.batch(scalars)]
+                wanted = [leaves[k] for k in self._trained]
                 loss, slopes = functional_call(self._carrier, given, (piece, wanted, mode))
-        except UserError:
-            raise
-        except Exception as error:
-            reason = (str(error).strip().splitlines() or [""])[0]
-            raise UserError(
-                f"The loss fails on the recipe's own data: {type(error).__name__}: {reason}",
-                code="LossFails",
-                remedy="Make loss(module, *batch) work in plain PyTorch first; a batch has the data's element types.",
-            ) from error
-        # Not every write is counted by `_version`: batch norm's are not.
-        changed = [
-            n
-            for n, b in copies.items()
-            if given[f"module.{n}"] is not b or b._version != versions[n] or to_bytes(b) != to_bytes(named[n])
-        ]
-        self._types = {n: named[n].dtype for n in changed}
+            replaced = [n for n, leaf in zip(self.names, leaves, strict=True) if given[f"module.{n}"] is not leaf]
+            if replaced or written(factor):
+                raise ParameterWritten([*replaced, *written(factor)][0])
+            # Not every write is counted by `_version`: batch norm's are not.
+            changed.update(
+                n
+                for n, b in copies.items()
+                if given[f"module.{n}"] is not b or b._version != versions[n] or to_bytes(b) != to_bytes(named[n])
+            )
+            return [loss, *slopes, *(given[f"module.{n}"] for n in named)]
+
+        trial = tried(self.recipe.own_parts, run, lambda: bool(written(1.0)))
+        loss, slopes = trial.results[0], trial.results[1 : 1 + len(self._trained)]
+        assert loss is not None
+        buffers = [n for n in named if n in changed]
+        self._types = {n: named[n].dtype for n in buffers}
         unreached = [self.names[k] for k, g in zip(self._trained, slopes, strict=True) if g is None]
-        return changed, unreached, float(loss.detach())
+        known = trial.hidden
+        if self.recipe.schedule is not None or not isinstance(self.recipe.optimizer, torch.optim.Optimizer):
+            # The trial calls neither.
+            known = replace(known, calls_are_checked=False)
+        return buffers, unreached, float(loss.detach()), known
 
 
 def _stored(t: Tensor) -> Tensor:

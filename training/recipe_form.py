@@ -48,6 +48,11 @@ class Recipe:
     def __post_init__(self) -> None:
         _check(self)
 
+    @property
+    def own_parts(self) -> dict[str, object]:
+        """Where the user's code and values lie, by field."""
+        return {name: getattr(self, name) for name in ("module", "loss", "optimizer", "schedule")}
+
 
 def _bad(what: str, remedy: str) -> UserError:
     return UserError(what, code="BadRecipe", remedy=remedy)

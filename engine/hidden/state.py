@@ -1,0 +1,280 @@
+"""A record of everything that a function can reach beside its arguments: what changed since, and how to put it back."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import FunctionType, TracebackType
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+
+from assay.engine.hidden import walk
+from assay.engine.hidden.walk import MISSING, Slots
+
+Image = dict[str, object]
+"""What can be reached, by path: two images are equal where all values, types and bits are."""
+
+
+class Stale:
+    """Lies, for one trace, where a step leaves something behind: a step that reads it before writing it fails."""
+
+
+STALE: Final = Stale()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something changed: `path` as a person writes it, the number of the record and the key in it."""
+
+    path: str
+    record: int
+    key: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """One thing that can change. read: its slots or its contents now. write: puts back what it held."""
+
+    path: str
+    owner: object
+    before: Any
+    read: Callable[[], Any]
+    write: Callable[[], None]
+
+
+class Watch:
+    """While active, whatever `roots` (by name) reach is on record; at the end, also after an error, it is put back.
+
+    On record besides: the random generators of Python, NumPy and PyTorch, gradient mode and default element type.
+    """
+
+    def __init__(self, roots: Mapping[str, object]) -> None:
+        self._roots = dict(roots)
+        self._seen: dict[int, object] = {}
+        self._records: list[_Record] = []
+        self.iterators: list[str] = []
+        """Paths of what yields its values once."""
+        self._records += _surroundings()
+        self._process = len(self._records)
+        queue = deque((value, path) for path, value in roots.items())
+        while queue:
+            value, path = queue.popleft()
+            self._look(value, path, queue)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.restore()
+
+    def _look(self, value: Any, path: str, queue: deque[tuple[Any, str]]) -> None:
+        if walk.is_atom(value) or id(value) in self._seen:
+            return
+        self._seen[id(value)] = value
+        if walk.is_iterator(value):
+            self.iterators.append(path)
+            return
+        if isinstance(value, Tensor):
+            self._records.append(_tensor_record(value, path))
+        elif (blob := walk.blob_of(value)) is not None:
+            held, write = blob
+            self._records.append(_Record(path, value, held, lambda: walk.blob_of(value)[0], write))  # type: ignore[index]
+        slots = walk.slots_of(value)
+        if slots:
+            self._records.append(
+                _Record(path, value, slots, lambda: walk.slots_of(value) or {}, lambda: walk.put_back(value, slots))
+            )
+            queue.extend((v, path + label) for label, v in slots.values())
+        elif slots is not None:
+            # Empty now, and perhaps not later.
+            self._records.append(
+                _Record(path, value, {}, lambda: walk.slots_of(value) or {}, lambda: walk.put_back(value, {}))
+            )
+        queue.extend((v, path + label) for label, v in walk.fixed_parts(value))
+        if isinstance(value, FunctionType):
+            for table, key, label in walk.named_globals(value):
+                self._look_global(table, key, label, queue)
+
+    def _look_global(self, table: dict[str, Any], key: str, label: str, queue: deque[tuple[Any, str]]) -> None:
+        if (id(table), key) in self._seen:  # type: ignore[comparison-overlap]
+            return
+        self._seen[id(table), key] = table  # type: ignore[index]
+        before: Slots = {key: (label, table.get(key, MISSING))}
+
+        def write() -> None:
+            value = before[key][1]
+            if value is MISSING:
+                table.pop(key, None)
+            else:
+                table[key] = value
+
+        self._records.append(_Record("", table, before, lambda: {key: (label, table.get(key, MISSING))}, write))
+        queue.append((before[key][1], label))
+
+    def changes(self) -> list[Place]:
+        """The places that hold something else than before, in the order in which they were found."""
+        return [place for k in range(len(self._records)) for place in self._changes_of(k)]
+
+    def _changes_of(self, k: int) -> list[Place]:
+        record = self._records[k]
+        now = record.read()
+        if not _is_slots(record.before):
+            return [] if _same(record.before, now) else [Place(record.path, k)]
+        found = []
+        for key in [*record.before, *(key for key in now if key not in record.before)]:
+            label, old = record.before.get(key, (None, MISSING))
+            other, new = now.get(key, (None, MISSING))
+            if old is not new and not (walk.is_atom(old) and walk.is_atom(new) and _token(old) == _token(new)):
+                found.append(Place(record.path + str(other if label is None else label), k, key))
+        return found
+
+    def is_of_process(self, place: Place) -> bool:
+        """Whether the place is a generator or mode of the process, not the user's own."""
+        return place.record < self._process
+
+    def is_changed(self, place: Place) -> bool:
+        """Whether the place differs from before."""
+        return any(p.key == place.key for p in self._changes_of(place.record))
+
+    def restore(self) -> None:
+        """Put everything back."""
+        for k, record in enumerate(self._records):
+            if isinstance(record.owner, Tensor) or not _is_slots(record.before) or self._changes_of(k):
+                record.write()
+
+    def spoil(self, places: list[Place]) -> None:
+        """Put `STALE` into these places."""
+        for place in places:
+            record = self._records[place.record]
+            if _is_slots(record.before):
+                label = record.before.get(place.key, ("", None))[0]
+                if record.path == "" and isinstance(record.owner, dict):
+                    record.owner[place.key] = STALE
+                else:
+                    walk.put_back(record.owner, {**walk.slots_of(record.owner), place.key: (label, STALE)})  # type: ignore[dict-item]
+
+    def path_of(self, tensor: Tensor) -> str | None:
+        """How a person calls a tensor that was found."""
+        return next((r.path for r in self._records if r.owner is tensor), None)
+
+    def image(self) -> Image:
+        """What can be reached now."""
+        fresh = Watch(self._roots)
+        found: Image = {}
+        for record in fresh._records:
+            if _is_slots(record.before):
+                for label, value in record.before.values():
+                    found[record.path + label] = _token(value)
+            elif isinstance(record.owner, Tensor):
+                found[record.path + " contents"] = record.before[0]
+            else:
+                found[record.path + " contents"] = record.before
+        return found
+
+
+def differences(one: Image, other: Image) -> list[str]:
+    """The paths at which two images differ."""
+    paths = [*one, *(p for p in other if p not in one)]
+    return [p.removesuffix(" contents") for p in paths if not _same(one.get(p, MISSING), other.get(p, MISSING))]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Held:
+    """The contents of a tensor: a copy, and what else PyTorch keeps of it."""
+
+    copy: Tensor | None
+    facts: tuple[object, ...]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Held) or self.facts != other.facts:
+            return False
+        return self.copy is None or other.copy is None or torch.equal(_bits(self.copy), _bits(other.copy))
+
+
+def _bits(t: Tensor) -> Tensor:
+    return t.reshape(-1).view(torch.uint8)
+
+
+def _held(t: Tensor) -> _Held:
+    facts = (type(t), t.dtype, t.shape, t.requires_grad)
+    plain = t.layout is torch.strided and t.device.type == "cpu" and not t.is_quantized
+    if isinstance(t, FakeTensor) or not plain or torch.nn.parameter.is_lazy(t):
+        return _Held(None, facts)
+    with torch.no_grad():
+        return _Held(t.detach().clone(memory_format=torch.contiguous_format), facts)
+
+
+def _tensor_record(t: Tensor, path: str) -> _Record:
+    before, gradient = _held(t), t.grad if t.is_leaf else None
+
+    def write() -> None:
+        if before.copy is not None and _held(t) != before:
+            with torch.no_grad():
+                if t.shape != before.copy.shape or t.dtype != before.copy.dtype:
+                    t.data = before.copy
+                else:
+                    t.detach().copy_(before.copy)
+        if t.is_leaf:
+            if t.requires_grad != before.facts[-1]:
+                t.requires_grad_(bool(before.facts[-1]))
+            if t.grad is not gradient:
+                t.grad = gradient
+
+    return _Record(path, t, (before, id(gradient)), lambda: (_held(t), id(t.grad if t.is_leaf else None)), write)
+
+
+def _surroundings() -> list[_Record]:
+    """The generators and modes of the process."""
+    held: list[tuple[str, Callable[[], Any], Callable[[Any], Any]]] = [
+        ("the state of Python's random numbers", random.getstate, random.setstate),
+        ("the state of NumPy's random numbers", lambda: repr_state(np.random.get_state()), lambda _: None),
+        ("the state of PyTorch's random numbers", lambda: bytes(torch.get_rng_state().numpy()), lambda _: None),
+        ("whether gradients are computed", torch.is_grad_enabled, torch.set_grad_enabled),
+        ("PyTorch's default element type", torch.get_default_dtype, torch.set_default_dtype),
+    ]
+    numpy_state, torch_state = np.random.get_state(), torch.get_rng_state()
+    writes: dict[str, Callable[[], Any]] = {
+        held[1][0]: lambda: np.random.set_state(numpy_state),
+        held[2][0]: lambda: torch.set_rng_state(torch_state),
+    }
+    records = []
+    for name, read, write in held:
+        before = read()
+        put = writes.get(name, lambda write=write, before=before: write(before))
+        records.append(_Record(name, None, before, read, put))
+    return records
+
+
+def repr_state(state: Any) -> object:
+    """NumPy's generator state as something to compare."""
+    return tuple(bytes(part) if isinstance(part, np.ndarray) else part for part in state)
+
+
+def _is_slots(before: object) -> bool:
+    return isinstance(before, dict)
+
+
+def _token(value: Any) -> object:
+    """A value as something to compare by what it is: bits of floats, types of all."""
+    if isinstance(value, float):
+        return float, value.hex()
+    if isinstance(value, complex):
+        return complex, value.real.hex(), value.imag.hex()
+    if walk.is_atom(value):
+        return type(value), repr(value) if isinstance(value, np.generic) else value
+    if isinstance(value, FunctionType):
+        return FunctionType, value.__code__
+    return (type(value),)
+
+
+def _same(one: object, other: object) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:  # a comparison that a user wrote; what cannot be compared is not the same
+        return False
