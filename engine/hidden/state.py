@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 
 from assay.engine.hidden import walk
@@ -130,7 +130,9 @@ class Watch:
         for key in [*record.before, *(key for key in now if key not in record.before)]:
             label, old = record.before.get(key, (None, MISSING))
             other, new = now.get(key, (None, MISSING))
-            if old is not new and not (walk.is_atom(old) and walk.is_atom(new) and _token(old) == _token(new)):
+            if isinstance(record.owner, nn.RNNBase) and key in ("_flat_weights", "_flat_weight_refs"):
+                continue  # PyTorch's own second view of the weights, which follows whenever they are exchanged
+            if not _is_same_thing(old, new):
                 found.append(Place(record.path + str(other if label is None else label), k, key))
         return found
 
@@ -144,8 +146,8 @@ class Watch:
 
     def restore(self) -> None:
         """Put everything back."""
-        for k, record in enumerate(self._records):
-            if isinstance(record.owner, Tensor) or not _is_slots(record.before) or self._changes_of(k):
+        for record in self._records:
+            if isinstance(record.owner, Tensor) or not _is_slots(record.before) or _is_touched(record):
                 record.write()
 
     def spoil(self, places: list[Place]) -> None:
@@ -176,6 +178,26 @@ class Watch:
             else:
                 found[record.path + " contents"] = record.before
         return found
+
+
+def _is_touched(record: _Record) -> bool:
+    """Whether any place holds another object than before, or another atom."""
+    now = record.read()
+    pairs = ((record.before.get(k, ("", MISSING))[1], now.get(k, ("", MISSING))[1]) for k in {**record.before, **now})
+    return any(a is not b and not _is_same_thing(a, b, depth=0) for a, b in pairs)
+
+
+def _is_same_thing(a: Any, b: Any, depth: int = 1) -> bool:
+    """One object, equal atoms, or lists of one length with the same things in them (as PyTorch makes some anew)."""
+    if a is b:
+        return True
+    if walk.is_atom(a) and walk.is_atom(b):
+        return _token(a) == _token(b)
+    if type(a) is not type(b) or not depth:
+        return False
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(_is_same_thing(x, y) for x, y in zip(a, b, strict=True))
+    return False
 
 
 def differences(one: Image, other: Image) -> list[str]:

@@ -477,6 +477,16 @@ class OwnFunction(Net):
         return _Scaled.apply(h * 3.0)
 
 
+class Recurrent(Net):
+    """PyTorch keeps a second list of its weights here, which follows the first."""
+
+    def setup(self) -> None:
+        self.memory = nn.GRU(8, 8, batch_first=True)
+
+    def hidden(self, h: Tensor) -> Tensor:
+        return self.memory(h[:, None])[0][:, 0]
+
+
 # --- parameters written by the loss: refused
 
 
