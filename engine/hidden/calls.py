@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import random
 import sys
 from collections.abc import Iterator
@@ -80,10 +81,11 @@ def _user_of(frame: FrameType | None) -> FrameType | None:
     caller = frame
     while caller is not None and _is_python_itself(caller):
         caller = caller.f_back
+    collecting = {getattr(f, "__code__", None) for f in gc.callbacks}
     inner = frame
     while inner is not None:
-        if inner.f_code.co_filename.startswith("<frozen importlib"):
-            return None  # a module that is imported on first use
+        if inner.f_code.co_filename.startswith("<frozen importlib") or inner.f_code in collecting:
+            return None  # a module that is imported on first use, or somebody who watches the garbage collector
         inner = inner.f_back
     return None if caller is None or is_library(caller.f_code.co_filename) else caller
 
