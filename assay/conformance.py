@@ -1,7 +1,8 @@
 """Known answers, checked here and now: does this machine compute what the protocol says?
 
 The files of tests/vectors: arithmetic.json (operations, functions, roundings, Philox), nodes.json (whole programs),
-digests.json and draws.json. Whoever writes another implementation runs the same files.
+rules.json (what is refused), elements.json, digests.json and draws.json. Whoever writes another implementation runs the
+same files.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from assay import conformance_nodes as nodes
+from assay import conformance_rules as refusals
 from assay.ledger.json_input import JsonRefused, parse_json
 from assay.protocol import digests, merkle, philox, prefix, rounding, state
 from assay.protocol.builder import ProgramBuilder
@@ -65,12 +67,14 @@ def default_vectors() -> Path:
 
 def check_all(folder: Path) -> list[Tally]:
     """Every group against every implementation; what cannot run here is skipped by name. Raises VectorsMissing."""
-    names = ("arithmetic", "digests", "draws", "nodes")
-    arithmetic, hashes, draws, programs = (_read(folder / f"{name}.json") for name in names)
+    names = ("arithmetic", "digests", "draws", "elements", "nodes", "rules")
+    arithmetic, hashes, draws, elements, programs, rules = (_read(folder / f"{name}.json") for name in names)
     groups: list[tuple[str, str, Iterator[Case]]] = [
         ("reference", "roundings", _roundings(arithmetic)),
         ("reference", "random", _random(arithmetic["random"])),
         ("reference", "digests", _digests(hashes)),
+        ("reference", "rules", refusals.rules(rules)),
+        ("reference", "elements", refusals.elements(elements)),
     ]
     skipped = []
     vectors = nodes.read(programs)

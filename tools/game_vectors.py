@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from assay.conformance_rules import opening_of
 from assay.protocol.game import process_move
 from assay.protocol.game_descent import position_key
 from assay.protocol.game_errors import GameError
@@ -28,7 +29,7 @@ from assay.protocol.types import Digest
 from tests.games import ETHER, Log, World, address, config, damage, honest_trace, lie_at, lie_in_slot, play_out, player
 from tests.programs import Example, counting, every_family
 from tests.recorded import HONEST, LIAR, whole_game
-from tools.opening_vectors import opening_document, opening_of
+from tools.opening_vectors import opening_document
 
 PATH = Path(__file__).resolve().parent.parent / "tests" / "vectors" / "games.json"
 ARITY = 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 from assay.protocol import merkle, openings, prefix
 from assay.protocol.digests import leaf_digest
@@ -37,13 +36,6 @@ def opening_document(opening: Opening) -> dict[str, object]:
         "path": [d.hex() for d in opening.path],
         "prefixPath": [d.hex() for d in opening.prefix_path],
     }
-
-
-def opening_of(document: dict[str, Any]) -> Opening:
-    """An opening that a file has."""
-    path, prefix_path = (tuple(Digest(bytes.fromhex(d)) for d in document[name]) for name in ("path", "prefixPath"))
-    dims = tuple(int(d) for d in document["dims"])
-    return Opening(document["dtype"], dims, bytes.fromhex(document["leaf"]), path, prefix_path)
 
 
 def read_document(read: Read) -> dict[str, object]:
