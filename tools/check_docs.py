@@ -110,8 +110,10 @@ def check_tests(text: str) -> list[str]:
 
 
 def check_faults(table: str) -> list[str]:
-    """Every checked-in fault has a row in the table of what was caught, and the test that it names exists."""
-    wrong = [
+    """Every checked-in fault has one row in the table of what was caught, and the test that it names exists."""
+    names = re.findall(r"^\| ([\w-]+) \| .*` \|$", table, re.MULTILINE)
+    wrong = [f"lists {name} twice" for name in sorted(set(names)) if names.count(name) > 1]
+    wrong += [
         f"has no row for {path.name}: run `make mutants`"
         for path in sorted(FAULTS.glob("*.patch"))
         if f"| {path.stem} |" not in table
