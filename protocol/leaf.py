@@ -53,6 +53,8 @@ def _done(value: Word) -> Start:
 
 def head_reads(node: Node, element: int) -> tuple[Read, ...]:
     """The reads that are opened together with the element, in the order in which `start` and the others take them."""
+    if node.spec.numel == 0:
+        return ()
     match node:
         case Random(key=key, step=step):
             return Read(key, 0), Read(key, 1), Read(step, 0), Read(step, 1)

@@ -104,8 +104,18 @@ def decided(state: GameState) -> tuple[Any, ...]:
 
 
 def test_elements_of_damaged_descriptors_are_decided_alike(arbiter: Contract, sources: Sources) -> None:
+    decide(arbiter, sources, 0, CASES)
+
+
+@pytest.mark.long
+def test_elements_of_many_damaged_descriptors_are_decided_alike(arbiter: Contract, sources: Sources) -> None:
+    decide(arbiter, sources, 1_000_000, 50 * CASES)
+
+
+def decide(arbiter: Contract, sources: Sources, first: int, count: int) -> None:
+    """Elements, and terms, of as many descriptors by arbiter and model."""
     seen: set[str] = set()
-    for number in range(CASES):
+    for number in range(first, first + count):
         rng = Random(f"arbiter {number}")
         descriptor = fuzzing.descriptor(rng)
         head = parse_head(descriptor)
