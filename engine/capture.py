@@ -21,7 +21,16 @@ from assay.engine.dtypes import PROTOCOL, to_bytes
 from assay.engine.emit import emit
 from assay.engine.graph import Function, Traced, trace
 from assay.engine.ir import MAX_RANK, Fill, Literal, Values, number
-from assay.engine.lowering.registry import FIXED14, RULES, Context, Precision, Unsupported, program_dtype
+from assay.engine.lowering.registry import (
+    FIXED14,
+    RULES,
+    Context,
+    Precision,
+    Product,
+    Treatment,
+    Unsupported,
+    program_dtype,
+)
 from assay.engine.strided import Strided, whole
 from assay.protocol.errors import InvariantError, NumericsError
 from assay.protocol.program import MAX_NODES, Program
@@ -36,8 +45,8 @@ class Captured:
 
     program: Program
     sources: Mapping[int, str]
-    operand_values: Mapping[int, tuple[int, int]]
-    """Per dot node the value numbers of its operands, by which `raised` names them."""
+    products: Mapping[int, tuple[Product, ...]]
+    """Per dot node the products that it computes, by whose numbers calibration names them."""
 
 
 _CREATION = frozenset({torch.ops.aten.arange.default, torch.ops.aten.arange.start, torch.ops.aten.arange.start_step})
@@ -65,13 +74,13 @@ def capture(
     function: Function,
     lists: Sequence[Sequence[Tensor]],
     precision: Precision = FIXED14,
-    raised: Mapping[int, int] | None = None,
+    treatments: Mapping[int, Treatment] | None = None,
     traced: Traced | None = None,
 ) -> Captured:
     """The program of a pure function on lists of tensors of these shapes and types.
 
-    precision: the tier of products. raised: bits for single values above the tier (from `calibrate`). traced: the
-    function's graph on these lists, where it is at hand.
+    precision: the tier of products. treatments: what single products get, by their numbers (from `calibrate`). traced:
+    the function's graph on these lists, where it is at hand.
 
     Raises:
         UserError: NotCapturable; HiddenState and TracesDiffer (engine/hidden). NumericsError: HiddenInput.
@@ -80,7 +89,7 @@ def capture(
     traced = trace(function, lists) if traced is None else traced
     graph = traced.graph
     values = Values()
-    context = Context(values, precision, dict(raised or {}))
+    context = Context(values, precision, treatments or {})
     for position, tensor in enumerate(t for part in lists for t in part):
         if tensor.dtype not in PROTOCOL or tensor.dtype is torch.int64:
             raise CannotLowerError(
@@ -106,12 +115,12 @@ def capture(
         slots = slots[size:]
     program, numbers = emit(values, [len(part) for part in lists], parts)
     sources = {node: values.items[n].source for n, node in numbers.items()}
-    dots = {
-        numbers[v.number]: (v.reads[0].value.number, v.reads[1].value.number)
-        for v in values.items
-        if v.kind == "dot" and v.number in numbers
-    }
-    return Captured(program, sources, dots)
+    products: dict[int, tuple[Product, ...]] = {}
+    for value, product in context.products:
+        if value.number in numbers:
+            k = numbers[value.number]
+            products[k] = (*products.get(k, ()), product)
+    return Captured(program, sources, products)
 
 
 def _output(graph: GraphModule) -> Sequence[Node]:

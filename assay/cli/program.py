@@ -28,7 +28,7 @@ def capture(
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="File to write; MODULE.program.")] = None,
     tier: Annotated[str, typer.Option("--tier", metavar="TIER", help="fixed8, fixed14 or fixed22.")] = "fixed14",
     calibrate: Annotated[
-        bool, typer.Option(help="Give operands that lose more than 1 % of a row on the first batch more bits.")
+        bool, typer.Option(help="Where rounding costs too much on the first batch, take more bits or a second product.")
     ] = True,
     state: Annotated[
         bool, typer.Option(help="Write the first state too, as the batch for `assay program check`.")
@@ -146,7 +146,7 @@ def check(
         )
     for loss in above_limit(found.rounding)[:1]:
         talk.print(
-            f"Operand {loss.side} of node {loss.node} loses {loss.share:.1%} of a row at {loss.bits} bits"
+            f"Operand {loss.side} of node {loss.node} has an error of {loss.error:.2g} at {loss.bits} bits"
             f" ({loss.source or 'unknown line'}): capture with calibration, or normalize it."
         )
 
@@ -202,11 +202,12 @@ def _print_rounding(rounding: list[dict[str, Any]]) -> None:
             r.get("node"),
             r.get("side"),
             r.get("bits"),
-            f"{r['worst_row']:.2e}",
-            f"{r.get('mean_row', 0):.2e}",
+            f"{r['error']:.1e}",
+            f"{r['zeroed']:.1%}",
+            f"{r['worst_row']:.1%}",
             r.get("source"),
         ]
         for r in rounding[:SHOWN_LOSSES]
     ]
-    title = f"Share of a row rounded to zero: {len(rounding)} operands, {above} above 1 %"
-    print_table(title, ["node", "side", "bits", "worst row", "mean row", "source"], rows)
+    title = f"What rounding costs: {len(rounding)} operands of products, {above} above their limit"
+    print_table(title, ["node", "side", "bits", "error", "zeroed", "worst row", "source"], rows)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from assay.engine import state_io
-from assay.engine.calibrate import LIMIT, Loss, calibrated, losses
+from assay.engine.calibrate import calibrated
 from assay.engine.capture import Captured, capture
 from assay.engine.executor import Executor
+from assay.engine.losses import Loss, losses
 from assay.engine.lowering.registry import FIXED8, FIXED14, FIXED22, Precision
 from assay.protocol.errors import UsageError
 from assay.protocol.program import Program
@@ -27,7 +28,7 @@ class CapturedRecipe:
     """A program, the state that it starts from, and what is known of its nodes.
 
     slots: names of the tensors of X and Y, per list. sources: the user's line per node. rounding: what each product's
-    operands lose on the first batch, the largest share first. after: root of the state one step later. unreached:
+    operands lose on the first batch, the largest error first. after: root of the state one step later. unreached:
     parameters that the loss does not reach.
     """
 
@@ -59,8 +60,8 @@ class CapturedRecipe:
 def capture_recipe(recipe: Recipe, tier: str = "fixed14", *, calibrate: bool = True) -> CapturedRecipe:
     """The program of one step of a recipe.
 
-    tier: fixed8, fixed14 or fixed22. calibrate: operands that lose more than 1 % of a row on the first batch get more
-    bits.
+    tier: fixed8, fixed14 or fixed22. calibrate: operands whose error on the first batch is above their limit get more
+    bits, or their outlier columns a product of their own.
 
     Raises:
         UsageError: UnknownTier.
@@ -105,8 +106,9 @@ def rounding_document(loss: Loss) -> dict[str, Any]:
         "node": loss.node,
         "side": loss.side,
         "bits": loss.bits,
-        "worst_row": loss.share,
-        "mean_row": loss.mean,
-        "above_limit": loss.share > LIMIT,
+        "error": loss.error,
+        "zeroed": loss.zeroed,
+        "worst_row": loss.worst,
+        "above_limit": loss.is_above_limit,
         "source": loss.source,
     }

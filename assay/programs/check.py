@@ -10,9 +10,9 @@ from typing import Any
 from torch import Tensor
 
 from assay.engine import state_io
-from assay.engine.calibrate import LIMIT, Loss, losses
 from assay.engine.capture import Captured
 from assay.engine.executor import Executor
+from assay.engine.losses import Loss, losses
 from assay.protocol.errors import InvariantError, MismatchError, RejectedError
 from assay.protocol.program import Program
 from assay.protocol.reference import ReferenceExecutor
@@ -77,8 +77,8 @@ def check_on_batch(
 
 
 def above_limit(rounding: Sequence[Loss]) -> list[Loss]:
-    """The operands that lose more of a row than the limit."""
-    return [loss for loss in rounding if loss.share > LIMIT]
+    """The operands whose error is above their limit."""
+    return [loss for loss in rounding if loss.is_above_limit]
 
 
 def _sources(report: Mapping[str, Any] | None) -> dict[int, str]:

@@ -26,6 +26,9 @@ from assay.protocol.programfile import decode_program, encode_program
 
 MAX_REPORT: Final = 1 << 28
 
+_ROUNDING: Final = ("error", "zeroed", "worst_row")
+"""Numbers of every operand in the rounding report."""
+
 
 def report_path(file: Path) -> Path:
     """Where the report of a program file lies."""
@@ -95,7 +98,7 @@ def _has_shape(document: dict[str, Any], program: Program) -> bool:
         and [len(part) if isinstance(part, list) else -1 for part in slots] == list(program.inputs)
         and isinstance(sources, dict)
         and isinstance(rounding, list)
-        and all(isinstance(r, dict) and isinstance(r.get("worst_row"), int | float) for r in rounding)
+        and all(isinstance(r, dict) and all(isinstance(r.get(n), int | float) for n in _ROUNDING) for r in rounding)
     )
 
 

@@ -8,8 +8,9 @@ from math import prod
 import torch
 
 from assay.engine.ir import MAX_RANK, Read, Tensorlike, Value
+from assay.engine.lowering import outliers
 from assay.engine.lowering.reductions import reduce
-from assay.engine.lowering.registry import Context, Unsupported, lowers
+from assay.engine.lowering.registry import Context, Product, Treatment, Unsupported, lowers
 from assay.engine.strided import Axis, Group, Strided, common_axes, contiguous, full_axis, merge_axes
 from assay.protocol.types import DType
 
@@ -52,24 +53,47 @@ def _contract_folded(ctx: Context, p: Strided, v: Strided) -> Strided:
 
 
 def _dot(ctx: Context, a: Strided, b: Strided, bits_a: int, bits_b: int, *, plain: bool) -> Strided:
-    """The dot node of aligned operands; with `plain`, b is normalized and its exponent the constant 0."""
-    batch = tuple(axis for group in a.groups[:-2] for axis in group)
-    batch_b = tuple(axis for group in b.groups[:-2] for axis in group)
-    rows, columns = a.groups[-2], b.groups[-1]
-    inner_a, inner_b = a.groups[-1], b.groups[-2]
-    terms = prod(x.size for x in inner_a)
+    """The product of aligned operands as calibration wants it; with `plain`, b is normalized and its exponent 0."""
+    number = len(ctx.products)
+    wanted = ctx.treatments.get(number, Treatment())
+    sizes = tuple(x.size for x in a.groups[-1])
+    cuttable = () if plain or wanted.columns else outliers.cuttable_axes(a, b)
+    small: Strided | None = None
+    if wanted.columns:
+        a, b, thin_a, thin_b = outliers.divided(ctx, a, b, wanted)
+        (a, b), (thin_a, thin_b) = _aligned(ctx, a, b), _aligned(ctx, thin_a, thin_b)
+        small = _node(ctx, thin_a, thin_b, outliers.BITS, outliers.BITS, plain=False)
+    bits = _within_room(a, (bits_a, bits_b), (wanted.bits_a, wanted.bits_b))
+    made = _node(ctx, a, b, *bits, plain=plain)
+    ctx.products.append((made.value, Product(number, sizes, cuttable)))
+    return made if small is None else ctx.strided(ctx.apply("add", made, small))
+
+
+def _within_room(a: Strided, tier: tuple[int, int], wanted: tuple[int, int]) -> tuple[int, int]:
+    """Bits of both operands: as wanted above the tier's, where so long a sum has room for them."""
+    terms = prod(x.size for x in a.groups[-1])
+    bits_a, bits_b = (max(pair) for pair in zip(tier, wanted, strict=True))
     room = _MAX_BITS + 2 - max(terms - 1, 0).bit_length() - bits_a - bits_b
     if room < 0:
         # Bits that calibration added are given back first: what an operand then loses stays in the report.
-        back = min(-room, max(bits_a - ctx.tier_bits(a), 0))
+        back = min(-room, bits_a - tier[0])
         bits_a, room = bits_a - back, room + back
-        back = min(-room, max(bits_b - ctx.tier_bits(b), 0))
+        back = min(-room, bits_b - tier[1])
         bits_b, room = bits_b - back, room + back
     if room < 0:
         raise Unsupported(
             f"a product over {terms} terms at {bits_a} and {bits_b} bits, of which 62 are exact "
             "(divide the batch into micro-batches, or take a lower tier)"
         )
+    return bits_a, bits_b
+
+
+def _node(ctx: Context, a: Strided, b: Strided, bits_a: int, bits_b: int, *, plain: bool) -> Strided:
+    """The dot node of aligned operands."""
+    batch = tuple(axis for group in a.groups[:-2] for axis in group)
+    batch_b = tuple(axis for group in b.groups[:-2] for axis in group)
+    rows, columns = a.groups[-2], b.groups[-1]
+    inner_a, inner_b = a.groups[-1], b.groups[-2]
     still_rows, still_columns = _still(rows), _still(columns)
     dims = tuple(x.size for x in (*batch, *rows, *columns))
     red = tuple(x.size for x in inner_a)

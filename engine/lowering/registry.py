@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from assay.engine.dtypes import PROTOCOL
-from assay.engine.ir import Fill, Literal, Tensorlike, Values, number
+from assay.engine.ir import Fill, Literal, Tensorlike, Value, Values, number
 from assay.engine.strided import Strided
 from assay.protocol.types import DType
 
@@ -40,16 +40,43 @@ FIXED22 = Precision(22, 22)
 FIXED8 = Precision(8, 22)
 
 
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """What calibration chose for one product: bits above the tier's, columns that become a product of their own.
+
+    axis: of the axes of the contraction, the one that the columns are indices of.
+    """
+
+    bits_a: int = 0
+    bits_b: int = 0
+    axis: int = 0
+    columns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product as calibration names it: its number in the order of lowering, the same in every capture of a function.
+
+    axes: sizes of the axes of the contraction. cuttable: those of which columns may become a product of their own.
+    """
+
+    number: int
+    axes: tuple[int, ...]
+    cuttable: tuple[int, ...]
+
+
 @dataclass
 class Context:
     """The graph being lowered; `result` is what PyTorch says of the present operation's output (fake tensors)."""
 
     values: Values
     precision: Precision = FIXED14
-    raised: dict[int, int] = field(default_factory=dict)
+    treatments: Mapping[int, Treatment] = field(default_factory=dict)
     result: Any = None
     distinct: dict[int, int] = field(default_factory=dict)
     """Indices that do not repeat along a dimension: the number of their value, and the dimension."""
+    products: list[tuple[Value, Product]] = field(default_factory=list)
+    """All products so far, with the dot that each became."""
 
     @property
     def dtype(self) -> DType:
@@ -83,11 +110,7 @@ class Context:
         return self.values.materialize(x)
 
     def bits_of(self, x: Strided) -> int:
-        """The precision of a product's operand."""
-        return max(self.tier_bits(x), self.raised.get(x.value.number, 0))
-
-    def tier_bits(self, x: Strided) -> int:
-        """The precision that the tier alone gives to a product's operand."""
+        """The precision that the tier gives to a product's operand."""
         return self.precision.sensitive if x.value.sensitive else self.precision.default
 
 

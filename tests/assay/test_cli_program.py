@@ -119,7 +119,7 @@ def test_an_own_model_is_captured_shown_and_checked(folder: Path) -> None:
 def test_what_people_read_names_slots_nodes_and_losses(folder: Path) -> None:
     invoke("capture", "mymodels:factory")
     text = invoke("show", "mymodels.program").output
-    for words in ("weight", "learning_rate", "14 x 14 bits", "mymodels.py:", "Share of a row rounded to zero"):
+    for words in ("weight", "learning_rate", "14 x 14 bits", "mymodels.py:", "What rounding costs"):
         assert words in text
     assert len(invoke("show", "mymodels.program", "--no-nodes").output) < len(text)
 

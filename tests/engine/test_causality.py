@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from assay.engine.capture import capture
+from assay.engine.capture import Captured, capture
 from assay.engine.executor import Executor
-from assay.engine.lowering.registry import FIXED8, FIXED14, Precision
+from assay.engine.lowering.registry import FIXED8, FIXED14, Precision, Treatment
 from assay.protocol.nodes import Dot
 from assay.training.initialize import initialize
 from assay.training.model import CharacterGPT
@@ -22,7 +22,22 @@ from tests.engine.helpers import bits_equal
 SIZE = Preset("causal", layers=2, width=32, heads=4, context=24, batch=2, inner_steps=1)
 
 
-def logits_of(precision: Precision, length: int) -> tuple[Executor, list[Tensor]]:
+COLUMNS = (3, 17)
+"""Which calibration may take for outliers, modulo the axis."""
+
+
+def treatments_of(found: Captured) -> dict[int, Treatment]:
+    """Outlier columns apart in every product where a weight names them, and more bits elsewhere."""
+    chosen = {}
+    for p in (p for own in found.products.values() for p in own):
+        axis = p.cuttable[-1] if p.cuttable else 0
+        columns = tuple(sorted(c % p.axes[axis] for c in COLUMNS)) if p.cuttable else ()
+        chosen[p.number] = Treatment(bits_a=0 if columns else 17, axis=axis, columns=columns)
+    assert any(t.columns for t in chosen.values())
+    return chosen
+
+
+def logits_of(precision: Precision, length: int, *, outliers: bool = False) -> tuple[Executor, list[Tensor]]:
     """The captured forward pass on token rows of this length, and parameters with strong, uneven activations."""
     model = CharacterGPT(50, SIZE.layers, SIZE.width, SIZE.heads, SIZE.context)
     parameters = [p * 3.0 if p.ndim > 1 else p for p in initialize(model, 9)]
@@ -32,7 +47,10 @@ def logits_of(precision: Precision, length: int) -> tuple[Executor, list[Tensor]
         return ([functional_call(model, dict(zip(names, ps, strict=True)), (tokens[0],))],)
 
     tokens = torch.zeros(SIZE.batch, length, dtype=torch.int32)
-    return Executor(capture(forward, [parameters, [tokens]], precision).program), parameters
+    found = capture(forward, [parameters, [tokens]], precision)
+    if outliers:
+        found = capture(forward, [parameters, [tokens]], precision, treatments_of(found))
+    return Executor(found.program), parameters
 
 
 def random_tokens(seed: int) -> Tensor:
@@ -40,9 +58,16 @@ def random_tokens(seed: int) -> Tensor:
     return torch.randint(0, 50, (SIZE.batch, SIZE.context), generator=generator, dtype=torch.int32)
 
 
-@pytest.mark.parametrize("precision", [FIXED14, FIXED8], ids=["fixed14", "fixed8"])
-def test_editing_a_token_changes_no_earlier_output_bit(precision: Precision):
-    executor, parameters = logits_of(precision, SIZE.context)
+WAYS = pytest.mark.parametrize(
+    ("precision", "outliers"),
+    [(FIXED14, False), (FIXED8, False), (FIXED14, True)],
+    ids=["fixed14", "fixed8", "outliers"],
+)
+
+
+@WAYS
+def test_editing_a_token_changes_no_earlier_output_bit(precision: Precision, outliers: bool):
+    executor, parameters = logits_of(precision, SIZE.context, outliers=outliers)
     for seed in range(3):
         tokens = random_tokens(seed)
         (before,) = executor.run([parameters, [tokens]])[0]
@@ -54,12 +79,13 @@ def test_editing_a_token_changes_no_earlier_output_bit(precision: Precision):
             assert not bits_equal(before[:, t:], after[:, t:])
 
 
-def test_a_prefix_alone_gives_the_bits_that_it_gives_inside_a_longer_text():
-    whole, parameters = logits_of(FIXED14, SIZE.context)
+@pytest.mark.parametrize("outliers", [False, True], ids=["plain", "outliers"])
+def test_a_prefix_alone_gives_the_bits_that_it_gives_inside_a_longer_text(outliers: bool):
+    whole, parameters = logits_of(FIXED14, SIZE.context, outliers=outliers)
     tokens = random_tokens(4)
     (long,) = whole.run([parameters, [tokens]])[0]
     for length in (1, 5, 16):
-        short, _ = logits_of(FIXED14, length)
+        short, _ = logits_of(FIXED14, length, outliers=outliers)
         (alone,) = short.run([parameters, [tokens[:, :length].contiguous()]])[0]
         assert bits_equal(alone, long[:, :length].contiguous())
 
@@ -90,10 +116,10 @@ class Decoder(nn.Module):
         return model.head(model.norm(x_B1C)), *now
 
 
-@pytest.mark.parametrize("precision", [FIXED14, FIXED8], ids=["fixed14", "fixed8"])
-def test_decoding_token_by_token_gives_the_bits_of_the_whole_text(precision: Precision):
+@WAYS
+def test_decoding_token_by_token_gives_the_bits_of_the_whole_text(precision: Precision, outliers: bool):
     length = 6
-    whole, parameters = logits_of(precision, length)
+    whole, parameters = logits_of(precision, length, outliers=outliers)
     tokens = random_tokens(6)[:, :length].contiguous()
     (expected,) = whole.run([parameters, [tokens]])[0]
     decoder = Decoder(CharacterGPT(50, SIZE.layers, SIZE.width, SIZE.heads, SIZE.context))
@@ -103,9 +129,13 @@ def test_decoding_token_by_token_gives_the_bits_of_the_whole_text(precision: Pre
         return ([*functional_call(decoder, dict(zip(names, ps, strict=True)), (token[0], past))],)
 
     past: list[Tensor] = []
+    treatments: dict[int, Treatment] = {}
     for t in range(length):
         token = tokens[:, t : t + 1].contiguous()
-        executor = Executor(capture(one, [parameters, [token], past], precision).program)
+        lists = [parameters, [token], past]
+        if outliers and t == 0:
+            treatments = treatments_of(capture(one, lists, precision))
+        executor = Executor(capture(one, lists, precision, treatments).program)
         logits, *past = executor.run([parameters, [token], past])[0]
         assert bits_equal(logits, expected[:, t : t + 1].contiguous()), t
 
