@@ -30,6 +30,7 @@ from assay.ledger.journal import Journal
 from assay.ledger.keystore import ActorKeys
 from assay.ledger.memory import Recorder
 from assay.ledger.objects import Objects
+from assay.ledger.publications import Publications
 from assay.ledger.records import RunState
 from assay.ledger.run import Run
 from assay.ledger.shelf import Shelf
@@ -93,7 +94,8 @@ class Agent(ABC):
         self.compute = compute
         self.facts = Facts(run.chain.chain_id, run.address, run.run_id, run.charter)
         self._shelf = Shelf(data_dir / "shelf")
-        self.archive = Archive(self.facts, Objects(store, self._shelf))
+        objects = Objects(store, self._shelf)
+        self.archive = Archive(self.facts, objects, Publications(run.chain, objects))
         self.recorder = Recorder(Journal(data_dir))
         self.heart = Heart(store, keys.account, run.address, self.role, clock)
         self.deadline: int | None = None
@@ -195,9 +197,9 @@ class Agent(ABC):
 
     # --- for actions
 
-    def send(self, function: Any, *, gas: int | None = None) -> TxReceipt:
-        """Signs, sends and waits for a contract call."""
-        return self.chain.send(self.account, function, gas=gas)
+    def send(self, function: Any, *, gas: int | None = None, tail: bytes = b"") -> TxReceipt:
+        """Signs, sends and waits for a contract call, with `tail` behind its arguments."""
+        return self.chain.send(self.account, function, gas=gas, tail=tail)
 
     def progress(self, doing: str, done: int, total: int) -> None:
         """Says how far a long piece of work is."""

@@ -8,17 +8,20 @@ Source: docs/adr/0007-actors.md; docs/protocol.md, section 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from assay.ledger.canonical import check_canonical
+from assay.ledger.manifest import Manifest
 from assay.ledger.objects import Objects, Tensors, root_of_list
+from assay.ledger.publications import Publications
 from assay.ledger.records import CommitmentRecord, RoundRecord
 from assay.ledger.view import Duty, Facts, OuterStep, View
 from assay.protocol.charter import SEATS, ProgramRef
 from assay.protocol.digests import state_digest
-from assay.protocol.errors import InvariantError, MismatchError, UserError
+from assay.protocol.errors import InvariantError, MismatchError, UnavailableError, UserError
 from assay.protocol.program import Program
 from assay.protocol.state import SCALAR_SPECS, RoundScalars, Scalar, TrainingList, list_root
 from assay.protocol.tensors import TensorSpec, tensor_root
@@ -77,9 +80,22 @@ class Job:
 class Archive:
     """The programs of one run and what was published under its roots. Reads raise UnavailableError."""
 
-    def __init__(self, facts: Facts, objects: Objects) -> None:
+    def __init__(self, facts: Facts, objects: Objects, publications: Publications) -> None:
         self.facts = facts
         self.objects = objects
+        self._publications = publications
+
+    # --- where things lie
+
+    def told_of(self, commitment: CommitmentRecord) -> AbstractContextManager[None]:
+        """In this block objects are looked for where the solver of a commitment said that they are."""
+        return self.objects.told(self._publications.told([commitment.tx_hash]))
+
+    def told_of_base(self, view: View, generation: Round, base: Digest) -> AbstractContextManager[None]:
+        """In this block objects are looked for where those who posted an outer root, or began there, said they are."""
+        record = view.state.rounds[generation]
+        began = [c.tx_hash for _, c in sorted(record.commitments.items()) if c.base == base]
+        return self.objects.told(self._publications.told([*view.posted_in(generation, base), *began]))
 
     # --- programs and layouts
 
@@ -219,29 +235,35 @@ class Archive:
         lists that hold what no program makes of a canonical genesis: one of the commitment's claims is false.
         """
         training = self.facts.charter.training
-        for j, root in enumerate(commitment.roots):
-            done = j * training.steps_per_interval
-            roots = self._list_roots(record.number, commitment.seat, done, root)
-            lists = self.assemble(record.number, commitment.seat, done, *roots[:2])
-            for number in (TrainingList.PARAMETERS, TrainingList.OPTIMIZER):
-                check_canonical(f"list {number} after {done} steps", self.specs(number), lists[number])
-        if tuple(commitment.end_lists) != roots:
-            raise StateMismatch(f"Seat {commitment.seat} commits to other end lists than its last state has.")
         specs = self.specs(TrainingList.PARAMETERS)
-        check_canonical("the update", specs, self.objects.list(commitment.update, specs))
-        self.objects.list(view.outer_lists(record.number, commitment.base).parameters, specs)
+        with self.told_of(commitment):
+            for j, root in enumerate(commitment.roots):
+                done = j * training.steps_per_interval
+                roots = self._list_roots(record.number, commitment.seat, done, root)
+                lists = self.assemble(record.number, commitment.seat, done, *roots[:2])
+                for number in (TrainingList.PARAMETERS, TrainingList.OPTIMIZER):
+                    check_canonical(f"list {number} after {done} steps", self.specs(number), lists[number])
+            if tuple(commitment.end_lists) != roots:
+                raise StateMismatch(f"Seat {commitment.seat} commits to other end lists than its last state has.")
+            check_canonical("the update", specs, self.objects.list(commitment.update, specs))
+        with self.told_of_base(view, record.number, commitment.base):
+            self.objects.list(view.outer_lists(record.number, commitment.base).parameters, specs)
 
     def job(self, view: View, duty: Duty) -> Job:
         """Program, X and steps of an interval, an update, or an attestation of one."""
         training = self.facts.charter.training
         commitment = view.state.rounds[duty.round].commitments[duty.seat]
         if duty.number < training.intervals:
-            lists = self.state(duty.round, duty.seat, duty.number, duty.x)
+            with self.told_of(commitment):
+                lists = self.state(duty.round, duty.seat, duty.number, duty.x)
             return Job(self.step, lists, training.steps_per_interval)
         specs = self.specs(TrainingList.PARAMETERS)
         start = view.outer_lists(duty.round, commitment.base).parameters
-        ends = (self.objects.list(start, specs), self.objects.list(commitment.end_lists[0], specs))
-        return Job(self.update, ends, 1)
+        with self.told_of_base(view, duty.round, commitment.base):
+            first = self.objects.list(start, specs)
+        with self.told_of(commitment):
+            last = self.objects.list(commitment.end_lists[0], specs)
+        return Job(self.update, (first, last), 1)
 
     def end_root(self, duty: Duty, lists: Lists) -> Digest:
         """The root of the state that a duty's computation ended in; its lists are published for whoever needs them."""
@@ -257,9 +279,10 @@ class Archive:
     def claimed_end(self, view: View, duty: Duty) -> Lists:
         """The published lists that a duty claims to end in, without scalars."""
         commitment = view.state.rounds[duty.round].commitments[duty.seat]
-        if duty.number == self.facts.charter.training.intervals:
-            return (self.objects.list(commitment.update, self.specs(TrainingList.PARAMETERS)),)
-        return self.state(duty.round, duty.seat, duty.number + 1, duty.y)[: TrainingList.SCALARS]
+        with self.told_of(commitment):
+            if duty.number == self.facts.charter.training.intervals:
+                return (self.objects.list(commitment.update, self.specs(TrainingList.PARAMETERS)),)
+            return self.state(duty.round, duty.seat, duty.number + 1, duty.y)[: TrainingList.SCALARS]
 
     # --- outer steps
 
@@ -267,14 +290,19 @@ class Archive:
         """The outer step of a round from a base with this inclusion. Raises StateMismatch when X is not that."""
         specs = self.specs(TrainingList.PARAMETERS)
         start = view.outer_lists(round_, base)
-        lists = [self.objects.list(start.parameters, specs), self.objects.list(start.momentum, specs)]
+        with self.told_of_base(view, round_, base):
+            lists = [self.objects.list(start.parameters, specs), self.objects.list(start.momentum, specs)]
         roots = [start.parameters, start.momentum]
         commitments = view.state.rounds[round_].commitments
         for seat in range(SEATS):
             included = bool(mask >> seat & 1)
-            root = commitments[Seat(seat)].update if included else self.facts.charter.training.zero_update
-            roots.append(root)
-            lists.append(self.objects.list(root, specs))
+            if not included:
+                roots.append(self.facts.charter.training.zero_update)
+                lists.append(self.objects.list(roots[-1], specs))
+                continue
+            roots.append(commitments[Seat(seat)].update)
+            with self.told_of(commitments[Seat(seat)]):
+                lists.append(self.objects.list(roots[-1], specs))
         weights = to_bytes(DType.F32, [0x3F800000 if mask >> seat & 1 else 0 for seat in range(SEATS)])
         roots.append(root_of_list([TensorSpec(DType.F32, (SEATS,))], [weights]))
         if state_digest(roots) != x:
@@ -285,7 +313,17 @@ class Archive:
         """The root of a list of the parameters' layout: parameters, an update, or the outer momentum."""
         return root_of_list(self.specs(TrainingList.PARAMETERS), tensors)
 
-    def publish_outer(self, lists: Lists) -> OuterStep:
-        """Publishes where an outer step ends."""
+    def outer_manifest(self, step: OuterStep) -> Digest | None:
+        """Publishes where the lists of an outer step lie; returns the digest of that, None where nothing has them."""
         specs = self.specs(TrainingList.PARAMETERS)
-        return OuterStep(*(self.objects.put_list(specs, tensors) for tensors in lists))
+        try:
+            with self.objects.own_copies_first():
+                digests = {root: self.objects.list_digest(root, specs) for root in (step.parameters, step.momentum)}
+        except UnavailableError:
+            return None
+        return self.objects.put_manifest(Manifest(digests))
+
+    def publish_outer(self, lists: Lists) -> OuterStep:
+        """Publishes where an outer step ends; a store that fails keeps nobody from posting what all can recompute."""
+        specs = self.specs(TrainingList.PARAMETERS)
+        return OuterStep(*(self.objects.put_list(specs, tensors, is_vital=False) for tensors in lists))

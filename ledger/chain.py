@@ -122,6 +122,10 @@ class Chain:
         """The newest block."""
         return Head.of(self.read(lambda: self.w3.eth.get_block("latest")))
 
+    def calldata(self, transaction: bytes) -> bytes:
+        """What a transaction was sent with."""
+        return bytes(self.read(lambda: self.w3.eth.get_transaction(HexBytes(transaction)))["input"])
+
     def contract(self, name: str, address: Address | str | None = None) -> Contract:
         """A compiled contract of ours at an address."""
         where = None if address is None else to_checksum_address(address)
@@ -132,8 +136,8 @@ class Chain:
         params: TxParams = {} if sender is None else {"from": to_checksum_address(sender)}
         return self.read(lambda: function.call(params))
 
-    def send(self, account: LocalAccount, function: Any, *, gas: int | None = None) -> TxReceipt:
-        """Signs and sends a contract call and waits for its receipt.
+    def send(self, account: LocalAccount, function: Any, *, gas: int | None = None, tail: bytes = b"") -> TxReceipt:
+        """Signs and sends a contract call, with `tail` behind its arguments, and waits for its receipt.
 
         The call is simulated first, so a revert costs nothing and comes back with its name.
         """
@@ -143,7 +147,7 @@ class Chain:
             gas = min(int(estimate * GAS_MARGIN) + 50_000, TRANSACTION_GAS_CAP)
         wanted = gas
         call = self.read(lambda: function.build_transaction({**params, "gas": wanted, "gasPrice": 0, "nonce": 0}))
-        return self._submit(account, {"to": call["to"], "data": call["data"], "gas": wanted})
+        return self._submit(account, {"to": call["to"], "data": HexBytes(call["data"]) + tail, "gas": wanted})
 
     def code_at(self, address: Address | str) -> bytes:
         """The code at an address; empty where there is none."""

@@ -163,12 +163,13 @@ class Index:
     def on_inclusion_fixed(self, args: Args, _: LogReceipt) -> None:
         self._round(args).inclusions[digest(args["base"])] = int(args["mask"]), digest(args["x"])
 
-    def on_outer_posted(self, args: Args, _: LogReceipt) -> None:
+    def on_outer_posted(self, args: Args, log: LogReceipt) -> None:
         root = digest(args["root"])
         fresh = OuterRecord(root, digest(args["base"]), digest(args["parameters"]), digest(args["momentum"]))
         record = self._round(args).outers.setdefault(root, fresh)
         poster = address(args["poster"])
         record.posters[poster], record.bases[poster] = Fate.OPEN, digest(args["base"])
+        record.transactions[poster] = bytes(HexBytes(log["transactionHash"]))
         record.fallen = False
 
     def on_outer_closed(self, args: Args, _: LogReceipt) -> None:

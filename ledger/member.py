@@ -212,7 +212,8 @@ class Member(Agent):
         mask, x, _ = self.chain.call(asked)
         step = self._compute_outer(view, action.round, action.base, mask, Digest(bytes(x)))
         post = self.target.outers.functions.postOuter
-        self.send(post(action.round, action.base, x, step.parameters, step.momentum))
+        tail = self.archive.outer_manifest(step) or b""
+        self.send(post(action.round, action.base, x, step.parameters, step.momentum), tail=tail)
 
     def _compute_outer(self, view: View, round_: Round, base: Digest, mask: int, x: Digest) -> OuterStep:
         known = self.memory.outers.get(x)

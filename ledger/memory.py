@@ -53,6 +53,7 @@ class Recorder:
             roots=trained.roots,
             end_lists=trained.end_lists,
             update=trained.update,
+            manifest=trained.manifest,
         )
         self.memory.trained[round_, trained.base] = trained
 
@@ -88,7 +89,8 @@ class Recorder:
     def _read_trained(self, e: Entry) -> None:
         roots, ends = tuple(map(_digest, e["roots"])), tuple(map(_digest, e["end_lists"]))
         base = _digest(e["base"])
-        self.memory.trained[Round(e["round"]), base] = Trained(base, roots, ends, _digest(e["update"]))
+        manifest = None if e.get("manifest") is None else _digest(e["manifest"])
+        self.memory.trained[Round(e["round"]), base] = Trained(base, roots, ends, _digest(e["update"]), manifest)
 
     def _read_leaves(self, e: Entry) -> None:
         self.memory.draws[Round(e["round"])] = _digest(e["draw"])

@@ -46,7 +46,8 @@ class Objects:
         self.store = store
         self.shelf = shelf
         self._own_first = False
-        self._digests: Digests = {}
+        self._told: Sequence[Callable[[], Digests]] = ()
+        self._noted: dict[Digest, Digest] = {}
         self._cursors: dict[str, Digest] = {}
 
     @contextmanager
@@ -59,17 +60,27 @@ class Objects:
             self._own_first = before
 
     @contextmanager
-    def told(self, digests: Digests) -> Iterator[None]:
-        """In this block objects with these roots are looked for under these digests first."""
-        before, self._digests = self._digests, digests
+    def told(self, sources: Sequence[Callable[[], Digests]]) -> Iterator[None]:
+        """In this block objects are looked for first under the digests that these sources give for their roots."""
+        before, self._told = self._told, sources
         try:
             yield
         finally:
-            self._digests = before
+            self._told = before
+
+    @contextmanager
+    def noting(self) -> Iterator[dict[Digest, Digest]]:
+        """Gives the digests of what is published in this block, by root."""
+        before, noted = self._noted, dict[Digest, Digest]()
+        self._noted = noted
+        try:
+            yield noted
+        finally:
+            self._noted = before
 
     def put_program(self, program: Program) -> Digest:
         """Publishes a program; returns its root."""
-        self._publish(f"programs/{program.root.hex()}", encode_program(program))
+        self._publish(f"programs/{program.root.hex()}", program.root, encode_program(program))
         return program.root
 
     def program(self, root: Digest) -> Program:
@@ -87,7 +98,7 @@ class Objects:
     def put_tensor(self, spec: TensorSpec, data: bytes) -> Digest:
         """Publishes one tensor's bytes; returns its root."""
         root = tensor_root(spec, data)
-        self._publish(f"tensors/{root.hex()}", data)
+        self._publish(f"tensors/{root.hex()}", root, data)
         return root
 
     def tensor(self, root: Digest, spec: TensorSpec) -> bytes:
@@ -98,10 +109,17 @@ class Objects:
 
         return self._fetch(f"tensors/{root.hex()}", root, spec.nbytes, fits)
 
-    def put_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
-        """Publishes a list of tensors as one safetensors file; returns the list root."""
+    def put_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes], *, is_vital: bool = True) -> Digest:
+        """Publishes a list of tensors as one safetensors file; returns the list root.
+
+        What is not vital is kept on the shelf alone where the store fails.
+        """
         root = root_of_list(specs, tensors)
-        self._publish(f"lists/{root.hex()}", pack(specs, tensors))
+        try:
+            self._publish(f"lists/{root.hex()}", root, pack(specs, tensors))
+        except UnavailableError:
+            if is_vital or self.shelf is None:
+                raise
         return root
 
     def list(self, root: Digest, specs: Sequence[TensorSpec]) -> Tensors:
@@ -118,10 +136,14 @@ class Objects:
         assert found is not None
         return found
 
+    def list_digest(self, root: Digest, specs: Sequence[TensorSpec]) -> Digest:
+        """The digest of the object of a list: a list has one file."""
+        return Digest(sha256(pack(specs, self.list(root, specs))).digest())
+
     def put_state(self, list_roots: Sequence[Digest]) -> Digest:
         """Publishes which lists a state is made of; returns the state root."""
         root = state_digest(list_roots)
-        self._publish(f"states/{root.hex()}", b"".join(list_roots))
+        self._publish(f"states/{root.hex()}", root, b"".join(list_roots))
         return root
 
     def state(self, root: Digest) -> tuple[Digest, ...]:
@@ -133,11 +155,16 @@ class Objects:
         return _digests(self._fetch(f"states/{root.hex()}", root, 32 * MAX_LISTS, fits))
 
     def put_manifest(self, manifest: Manifest) -> Digest:
-        """Publishes which digests the objects of some roots have; returns the manifest's own digest."""
+        """Publishes which digests the objects of some roots have; returns the manifest's own digest.
+
+        A store that fails costs no more than that the names of those objects have to be searched.
+        """
         data = manifest.encode()
-        digest = self.store.put(data)
+        digest = Digest(sha256(data).digest())
         if self.shelf is not None:
             self.shelf.put(f"manifests/{digest.hex()}", data)
+        with suppress(UnavailableError):
+            self.store.put(data)
         return digest
 
     def manifest(self, digest: Digest) -> Manifest:
@@ -151,10 +178,10 @@ class Objects:
             self.shelf.put(name, data)
         return Manifest.decode(data)
 
-    def _publish(self, name: str, data: bytes) -> None:
+    def _publish(self, name: str, root: Digest, data: bytes) -> None:
         if self.shelf is not None:
             self.shelf.put(name, data)
-        self.store.put(data, name)
+        self._noted[root] = self.store.put(data, name)
 
     def _fetch(self, name: str, root: Digest, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes:
         """From the store; where that fails from the shelf, and then what is gone is put back for everybody else."""
@@ -176,7 +203,7 @@ class Objects:
 
     def _ask(self, name: str, root: Digest, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes:
         """From the store: under the digest that its publisher named, else whatever has the name and fits."""
-        if (digest := self._digests.get(root)) is not None:
+        for digest in filter(None, (source().get(root) for source in self._told)):
             with suppress(UnavailableError):
                 data = self.store.get(digest, max_bytes)
                 if fits(data):

@@ -91,6 +91,8 @@ class OuterRecord:
     posters: dict[Address, Fate] = field(default_factory=dict)
     bases: dict[Address, Digest] = field(default_factory=dict)
     """What each poster claims to have started from; `base` is the first one's."""
+    transactions: dict[Address, bytes] = field(default_factory=dict)
+    """In which transaction each of them posted it."""
     fallen: bool = False
     rescue_until: int = 0
     """Chain time until which anybody may still put a lock behind it; 0 while no poster has lost its standing."""

@@ -98,12 +98,13 @@ class OuterStep:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a solver trained and published for a round: everything that its commitment says."""
+    """What a solver trained and published for a round: everything that its commitment says, and its manifest."""
 
     base: Digest
     roots: tuple[Digest, ...]
     end_lists: tuple[Digest, ...]
     update: Digest
+    manifest: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +237,14 @@ class View:
             return OuterStep(self.charter.training.parameters, self.charter.training.momentum)
         record = self.state.rounds[generation - 1].outers[root]
         return OuterStep(record.parameters, record.momentum)
+
+    def posted_in(self, generation: Round, root: Digest) -> list[bytes]:
+        """The transactions that posted an outer root, of those first that still stand by it."""
+        record = self.outer(generation, root)
+        if record is None:
+            return []
+        posters = sorted(record.posters.items(), key=lambda entry: (entry[1] not in (Fate.OPEN, Fate.FINAL), entry[0]))
+        return [record.transactions[who] for who, _ in posters]
 
     def is_standing(self, generation: Round, root: Digest) -> bool:
         """Does a round start from this root, as far as anybody has refuted it?"""

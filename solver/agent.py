@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from assay.ledger.actions import Action, Commit, Join, LeaveSeat, Train
 from assay.ledger.agent import RunStore
 from assay.ledger.archive import Compute, Job, Lists
 from assay.ledger.keystore import ActorKeys
+from assay.ledger.manifest import Manifest
 from assay.ledger.member import Member
 from assay.ledger.run import Run
 from assay.ledger.view import Trained, View
@@ -86,12 +88,19 @@ class SolverAgent(Member):
 
         Raises InvariantError (StartMismatch) when the contract builds another start than this actor.
         """
-        training = self.facts.charter.training
         asked = self.target.rounds.functions.startOf(action.round, action.seat, action.base)
         parameters, optimizer, scalars, start = (Digest(bytes(d)) for d in self.chain.call(asked))
         if scalars != self.archive.scalars_root(action.round, action.seat, 0):
             raise InvariantError("The contract builds other scalars than docs/protocol.md says.", code="StartMismatch")
-        lists = self.archive.assemble(action.round, action.seat, 0, parameters, optimizer)
+        with self.archive.told_of_base(view, action.round, action.base):
+            lists = self.archive.assemble(action.round, action.seat, 0, parameters, optimizer)
+        with self.archive.objects.noting() as digests:
+            trained = self._train(action, lists, start)
+        trained = replace(trained, manifest=self.archive.objects.put_manifest(Manifest(digests)))
+        self.recorder.trained(action.round, trained)
+
+    def _train(self, action: Train, lists: Lists, start: Digest) -> Trained:
+        training = self.facts.charter.training
         first = lists[TrainingList.PARAMETERS]
         ends = self.archive.publish_state(action.round, action.seat, 0, lists)
         roots = [state_digest(ends)]
@@ -105,8 +114,7 @@ class SolverAgent(Member):
         job = Job(self.archive.update, (first, lists[TrainingList.PARAMETERS]), 1)
         lie = self.tamper(action.round, action.seat, training.intervals, job)
         (update,) = self.compute.run(job.program, job.lists, 1, lie)
-        trained = Trained(action.base, tuple(roots), ends, self.archive.publish_update(update))
-        self.recorder.trained(action.round, trained)
+        return Trained(action.base, tuple(roots), ends, self.archive.publish_update(update))
 
     def _interval(self, action: Train, j: int, lists: Lists) -> Lists:
         training = self.facts.charter.training
@@ -125,4 +133,6 @@ class SolverAgent(Member):
         trained = self.memory.trained[action.round, action.base]
         commit = self.target.rounds.functions.commit
         ends, update, base = list(trained.end_lists), trained.update, trained.base
-        self.send(commit(action.round, action.seat, list(trained.roots), ends, update, base))
+        # Where everything lies, behind the arguments: nobody else can write there, and contracts do not look.
+        tail = trained.manifest or b""
+        self.send(commit(action.round, action.seat, list(trained.roots), ends, update, base), tail=tail)

@@ -33,6 +33,7 @@ class Bucket:
         self.victims = ""
         self.drip_s = 0.2
         self.requests = 0
+        self.listed: set[str] = set()
         self.keys: list[str] = []
         self._over = threading.Event()
         bucket = self
@@ -94,6 +95,7 @@ class Bucket:
     def page(self, query: dict[str, list[str]]) -> bytes:
         """A page of keys in order, as ListObjectsV2 gives it."""
         prefix = query.get("prefix", [""])[0]
+        self.listed.add(prefix.strip("/"))
         last = max(query.get("start-after", [""])[0], query.get("continuation-token", [""])[0])
         start = max(bisect.bisect_left(self.keys, prefix), bisect.bisect_right(self.keys, last))
         keys = []

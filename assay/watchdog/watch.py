@@ -19,6 +19,7 @@ from assay.ledger.code import RunCode, code_of
 from assay.ledger.games import ref_to_chain
 from assay.ledger.index import Index, address
 from assay.ledger.objects import Objects
+from assay.ledger.publications import Publications
 from assay.ledger.records import GameRecord
 from assay.ledger.run import Run
 from assay.ledger.store import ArtifactStore
@@ -83,7 +84,8 @@ class Watchdog:
         self.alarms: dict[tuple[Kind, str], Alarm] = {}
         self._compute = compute
         self._facts = Facts(run.chain.chain_id, run.address, run.run_id, run.charter)
-        self._archive = None if store is None or compute is None else Archive(self._facts, Objects(store))
+        objects = None if store is None or compute is None else Objects(store)
+        self._archive = None if objects is None else Archive(self._facts, objects, Publications(run.chain, objects))
         self._clock, self._wall = clock, wall
         self._terms = Terms(
             run.charter.economics.challenge_bond, options.near, GAS_PER_MOVE, GameConfig.of(run.charter).reveal_window

@@ -138,6 +138,23 @@ def test_nothing_is_read_or_written_outside_the_store_through_a_link(tmp_path: P
     assert (tmp_path / "outside" / digest.hex()).read_bytes() == b"untouched"
 
 
+def test_a_link_to_the_right_bytes_outside_is_nothing_too(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "store")
+    digest = store.put(b"x")
+    (tmp_path / "outside").write_bytes(b"x")
+    for path in [p for p in (tmp_path / "store" / "objects").rglob("*") if p.is_file()]:
+        path.unlink()
+        path.symlink_to(tmp_path / "outside")
+    store.write_slot("actors/x", b"x")
+    (tmp_path / "store" / "slots" / "actors" / "x").unlink()
+    (tmp_path / "store" / "slots" / "actors" / "x").symlink_to(tmp_path / "outside")
+    with pytest.raises(ObjectMissing):
+        store.get(digest, 10)
+    with pytest.raises(ObjectMissing):
+        store.read_slot("actors/x", 10)
+    assert not store.has(digest)
+
+
 def test_a_file_that_grows_while_it_is_read_gives_what_it_had_when_it_was_opened(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     store.write_slot("actors/x", b"y" * 1000)
