@@ -34,6 +34,12 @@ def leaf_harness(evm: Chain) -> Contract:
     return evm.deploy("LeafHarness")
 
 
+@pytest.fixture(scope="module")
+def arbiter(evm: Chain, leaves: dict[Family, Contract]) -> Contract:
+    """The arbiter over the leaves."""
+    return evm.deploy("Arbiter", [contract.address for contract in leaves.values()])
+
+
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A node and a run on it; its state is whatever the last test left."""

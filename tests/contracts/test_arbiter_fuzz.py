@@ -22,8 +22,7 @@ from assay.protocol.openings import NOTHING, Opening
 from assay.protocol.prefix import PrefixTree
 from assay.protocol.tensors import TensorSpec, TensorTree
 from assay.protocol.types import Address, DType
-from tests.contracts.harness import Chain, Contract, Reverted
-from tests.contracts.leaf_cases import CONTRACTS
+from tests.contracts.harness import Contract
 from tests.games import config
 from tests.programs import counting
 from tests.second import fuzzing
@@ -63,12 +62,6 @@ class Sources:
 
 
 @pytest.fixture(scope="module")
-def arbiter() -> Contract:
-    chain = Chain()
-    return chain.deploy("Arbiter", [chain.deploy(name).address for name in CONTRACTS.values()])
-
-
-@pytest.fixture(scope="module")
 def sources() -> Sources:
     return Sources()
 
@@ -84,15 +77,6 @@ def standing(descriptor: bytes, leaf: bytes, index: int, root: Any) -> GameState
 
 def fields(openings: tuple[Opening, ...]) -> list[Any]:
     return [(o.dtype, o.dims, o.leaf, o.path, o.prefix_path) for o in openings]
-
-
-def on_chain(arbiter: Contract, function: str, *args: Any) -> Any:
-    """What the arbiter answers, or the name of its error."""
-    try:
-        return arbiter.call(function, *args)
-    except Reverted as error:
-        assert error.name, error
-        return error.name
 
 
 def decided(state: GameState) -> tuple[Any, ...]:
@@ -130,7 +114,7 @@ def decide(arbiter: Contract, sources: Sources, first: int, count: int) -> None:
         if rng.random() < 0.1:
             heads = (*heads, NOTHING)
         state = standing(descriptor, leaf, index, sources.root)
-        answer = on_chain(arbiter, "start", descriptor, leaf, index, offset, fields(heads), sources.root, K)
+        answer = fuzzing.called(arbiter, "start", descriptor, leaf, index, offset, fields(heads), sources.root, K)
         try:
             after = point_element(state, PointElement(offset, leaf, descriptor, heads), RULES)
         except GameError as error:
@@ -158,7 +142,7 @@ def term(arbiter: Contract, sources: Sources, state: GameState, descriptor: byte
     if rng.random() < 0.1 and reads:
         reads = (replace(reads[0], leaf=reads[0].leaf + b"\0"), *reads[1:])
     arguments = descriptor, state.element, k, list(state.heads), fields(reads), sources.root, K, state.whole
-    answer = on_chain(arbiter, "computeTerm", *arguments)
+    answer = fuzzing.called(arbiter, "computeTerm", *arguments)
     try:
         after = prove_term(state, ProveTerm(descriptor, reads), RULES)
     except GameError as error:

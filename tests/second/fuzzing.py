@@ -34,7 +34,7 @@ from assay.protocol.programfile import decode_program, encode_program
 from assay.protocol.reference import ReferenceExecutor
 from assay.protocol.types import Digest, DType
 from assay.protocol.wellformed import violations
-from tests.contracts.harness import Contract
+from tests.contracts.harness import Contract, Reverted
 from tests.contracts.leaf_cases import CONTRACTS, draw
 from tests.contracts.leaf_cases import Case as ElementCase
 from tools import rule_vectors
@@ -342,6 +342,15 @@ def opened_document(case: Opened) -> Json:
     """A case as the second implementation takes it."""
     document = {"reads": [read_document(case.read)], "openings": [opening_document(case.opening)]}
     return document | {"root": case.root.hex(), "k": K}
+
+
+def called(contract: Contract, function: str, *args: Json) -> Json:
+    """What a contract answers, or the name of its error."""
+    try:
+        return contract.call(function, *args)
+    except Reverted as error:
+        assert error.name, error
+        return error.name
 
 
 def contract_descriptors(harness: Contract, cases: Sequence[bytes]) -> list[Json]:
