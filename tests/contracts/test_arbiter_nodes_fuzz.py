@@ -1,4 +1,4 @@
-"""Arbiter and model open nodes with damaged descriptors alike, and say alike what input, const and output must equal."""
+"""Arbiter and model open nodes with damaged descriptors alike, and agree on what input, const and output must equal."""
 
 from __future__ import annotations
 
