@@ -28,6 +28,7 @@ ENVIRONMENT: Final = {
     "password_file": "ETH_PASSWORD",
     "data_dir": "ASSAY_DATA_DIR",
     "allow_code": "ASSAY_ALLOW_CODE",
+    "tip_floor": "ASSAY_TIP_FLOOR",
 }
 """Environment variable of each setting."""
 
@@ -52,6 +53,12 @@ class Settings(BaseModel):
         None,
         pattern=r"^0x[0-9a-fA-F]{64}(,0x[0-9a-fA-F]{64})*$",
         description="digests of contracts that are not this release's and that you have checked, with commas between",
+    )
+    tip_floor: int = Field(
+        1_000_000,
+        ge=1,
+        lt=1 << 64,
+        description="least tip of a transaction, in wei of the chain's coin per gas",
     )
 
     @property

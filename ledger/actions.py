@@ -268,6 +268,35 @@ Action = (
 )
 
 
+HAS_NO_CLOCK = (
+    Join,
+    LeaveSeat,
+    Register,
+    Retire,
+    OpenRound,
+    EndOverdue,
+    FinalizeOuter,
+    VoidOuter,
+    SettleWork,
+    SettleDuties,
+    SettleRound,
+    ReleaseWork,
+    ReleaseDuties,
+)
+"""Actions by whose delay nobody loses anything: they wait for a fee below the run's cap."""
+
+
+def highest_base_fee(action: Action, base_fee: int, cap: int) -> int | None:
+    """The highest base fee at which an action is worth sending, in wei per gas; None for any.
+
+    What has no clock waits below the cap. A move that was chosen below the cap is not sent above it: whoever is to move
+    then waits or defers first, and chooses to move at any fee when its clock demands it (`game_clock.timing`).
+    """
+    if isinstance(action, HAS_NO_CLOCK) or (isinstance(action, Play) and base_fee <= cap):
+        return cap
+    return None
+
+
 def describe(action: Action) -> str:
     """A few words for heartbeats and logs: Train of round 2 is "train round 2 seat 0"."""
     name = type(action).__name__

@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from web3.exceptions import Web3Exception
 from web3.types import TxReceipt
 
 from assay.ledger import urgency
-from assay.ledger.actions import Action, describe
+from assay.ledger.actions import Action, describe, highest_base_fee
 from assay.ledger.archive import Archive, Compute
 from assay.ledger.chain import Head
 from assay.ledger.deadline import waiting_at_most
@@ -108,6 +108,8 @@ class Agent(ABC):
         self._parked: dict[Action, _Parked] = {}
         self._idle_at: Head | None = None
         self._doing = ""
+        self._limit: int | None = None
+        run.chain.outbox(keys.account, data_dir / "outbox.jsonl")
         self._resting = Activity.IDLE
 
     # --- what a role adds
@@ -153,14 +155,13 @@ class Agent(ABC):
         self.refresh(view)
         candidates = list(self.candidates(view))
         self._parked = {action: parked for action, parked in self._parked.items() if action in candidates}
-        for action in candidates:
-            parked = self._parked.get(action)
-            if parked is not None and not parked.is_due(view.state.head, self._clock()):
-                continue
-            self._doing = describe(action)
+        now = self._clock()
+        due = [a for a in candidates if a not in self._parked or self._parked[a].is_due(head, now)]
+        if due:
+            self._doing = describe(due[0])
             self.heart.say(view.block, Activity.BUSY, None, self._doing)
             self._idle_at = None
-            self._try(action, view)
+            self._try(self.together(due, view), view)
             return True
         self._rest(view)
         return False
@@ -178,7 +179,7 @@ class Agent(ABC):
                     if self._resting is Activity.DONE:
                         return
                     if not acted:
-                        stop.wait(POLL_S)
+                        stop.wait(self.chain.pace.period)
             finally:
                 self.heart.say(self._index.state.head.number, Activity.DONE, None, "stopped")
                 self.close()
@@ -186,6 +187,22 @@ class Agent(ABC):
     def close(self) -> None:
         """Lets go of the data folder."""
         self.recorder.journal.close()
+
+    def together(self, due: Sequence[Action], view: View) -> Sequence[Action]:
+        """Those of the actions that are due, most urgent first, that are carried out at once."""
+        return due[:1]
+
+    def carry_out(self, actions: Sequence[Action], view: View) -> Iterator[tuple[Action, AssayError | None]]:
+        """Carries actions out; each with the error that it was refused by, None where it was done."""
+        for action in actions:
+            try:
+                self.perform(action, view)
+            except InvariantError:
+                raise
+            except AssayError as error:
+                yield action, error
+            else:
+                yield action, None
 
     def perform(self, action: Action, view: View) -> None:
         """Carries an action out, by the method named after it."""
@@ -198,8 +215,12 @@ class Agent(ABC):
     # --- for actions
 
     def send(self, function: Any, *, gas: int | None = None, tail: bytes = b"") -> TxReceipt:
-        """Signs, sends and waits for a contract call, with `tail` behind its arguments."""
-        return self.chain.send(self.account, function, gas=gas, tail=tail)
+        """Signs, sends and waits for a contract call, `tail` behind its arguments, at the fee that the action is worth."""
+        return self.chain.send(self.account, function, gas=gas, tail=tail, limit=self._limit)
+
+    def send_all(self, functions: Sequence[Any]) -> list[TxReceipt | AssayError]:
+        """The same for several calls, none of which depends on another."""
+        return self.chain.send_all(self.account, functions, limit=self._limit)
 
     def progress(self, doing: str, done: int, total: int) -> None:
         """Says how far a long piece of work is."""
@@ -219,22 +240,26 @@ class Agent(ABC):
         unsettled = next((record.number for record in state.rounds if not record.settled), latest)
         self._shelf.turn(latest, max(unsettled - 1, 0))
 
-    def _try(self, action: Action, view: View) -> None:
+    def _try(self, actions: Sequence[Action], view: View) -> None:
+        head = view.state.head
+        self._limit = highest_base_fee(actions[0], head.base_fee, self.facts.charter.chain.fee_cap)
         try:
             with ExitStack() as limits:
-                limits.enter_context(waiting_at_most(urgency.patience(action, view)))
-                if urgency.is_in_game(action):
+                limits.enter_context(waiting_at_most(urgency.patience(actions[0], view)))
+                if urgency.is_in_game(actions[0]):
                     limits.enter_context(self.archive.objects.own_copies_first())
-                self.perform(action, view)
+                for action, error in self.carry_out(actions, view):
+                    if error is None:
+                        self._parked.pop(action, None)
+                    else:
+                        self._park(action, head, error)
         except InvariantError:
             raise
         except AssayError as error:
-            self._park(action, view.state.head, error)
+            self._park(actions[0], head, error)
         except Web3Exception as error:
             lost = UnavailableError(f"The node did not answer as expected: {error}", code="RpcError")
-            self._park(action, view.state.head, lost)
-        else:
-            self._parked.pop(action, None)
+            self._park(actions[0], head, lost)
 
     def _park(self, action: Action, head: Head, error: AssayError) -> None:
         """An action that is refused is not an error: somebody was faster, or its time has not come."""
@@ -263,7 +288,11 @@ class Agent(ABC):
         times += [p.time for p in self._parked.values() if p.time is not None and p.time > head.timestamp]
         self.deadline = min(times, default=None)
         self._idle_at = head
-        waits = any(p.clock is not None and p.times < PATIENCE for p in self._parked.values())
+        asks_again = [p for p in self._parked.values() if p.clock is not None]
+        if not asks_again:
+            # What is still in flight now was sent for something that is over.
+            self.chain.outbox(self.account).cancel(self.facts.charter.chain.fee_cap)
+        waits = any(p.times < PATIENCE for p in asks_again)
         if waits:
             self._resting, self._doing = Activity.BUSY, "waiting for the store"
         elif self.is_finished(view):

@@ -70,7 +70,7 @@ def open_chain(settings: Settings) -> Chain:
     """The chain at the RPC URL. Raises UnavailableError (NodeUnreachable)."""
     from assay.ledger.chain import Chain
 
-    return Chain(settings.rpc_url, retry_for_s=5.0)
+    return Chain(settings.rpc_url, retry_for_s=5.0, tip_floor=settings.tip_floor)
 
 
 def open_run(settings: Settings, chain: Chain | None = None) -> Run:

@@ -1,0 +1,44 @@
+"""How often a node is asked whether there is something new: a fraction of the time between blocks, as they come in."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from statistics import median
+from typing import Final
+
+SHARE: Final = 8
+"""A new block is noticed within an eighth of the time between blocks."""
+
+LEAST_S: Final = 0.05
+MOST_S: Final = 2.0
+SEEN: Final = 9
+"""Intervals between new heads that count."""
+
+
+class Pace:
+    """The period of polling, from the times at which new heads were seen. `clock` gives seconds that never run back."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._head: int | None = None
+        self._at = 0.0
+        self._intervals: deque[float] = deque(maxlen=SEEN)
+
+    def saw(self, number: int) -> None:
+        """Notes the number of the newest block."""
+        if number == self._head:
+            return
+        now = self._clock()
+        if self._head is not None:
+            # Several blocks at once are what one slow look at a fast chain finds.
+            self._intervals.append((now - self._at) / max(1, number - self._head))
+        self._head, self._at = number, now
+
+    @property
+    def period(self) -> float:
+        """Seconds between two looks: short until the pace of the chain is known."""
+        if not self._intervals:
+            return LEAST_S
+        return min(max(median(self._intervals) / SHARE, LEAST_S), MOST_S)
