@@ -1,14 +1,15 @@
 """The trace of a run by re-execution: what a player of a game is asked for, without ever storing a whole trace.
 
 Kept are the start, the slot roots after each step, states at equal distances as fit a limit and the one last computed,
-the node roots of the step last asked about and the values of few nodes. Everything else is computed again when it is
-asked for: the steps from the nearest state, and of the last step no more than the nodes up to the one asked for.
+the node roots of the steps last asked about (many games may stand at as many steps) and the values of few nodes.
+Everything else is computed again when it is asked for: the steps from the nearest state, and of the last step no more
+than the nodes up to the one asked for.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -37,6 +38,12 @@ from assay.protocol.types import Digest
 MAX_STATE_BYTES = 1 << 28
 """Bytes of states that a trace keeps beside the start and the one last computed; where more would not fit, every other
 one is dropped."""
+
+MAX_PREFIX_BYTES = 1 << 26
+"""Bytes of node roots that a trace keeps; those of the step last asked about are always kept."""
+
+PREFIX_BYTES_PER_NODE = 400
+"""What a node's root, its prefix root and the trees over them take in memory."""
 
 MAX_NODE_BYTES = 1 << 26
 """Bytes of node values that a trace keeps; those of one question are always kept."""
@@ -79,7 +86,7 @@ class TorchTrace:
         self._stride = 1
         self._last: tuple[int, ListBytes] = (0, start)
         self._slot_roots: list[SlotLists] = [self._roots_of(start, 0, None)]
-        self._prefix: tuple[int, PrefixTree, tuple[Digest, ...]] | None = None
+        self._prefixes: OrderedDict[int, tuple[PrefixTree, tuple[Digest, ...]]] = OrderedDict()
         self._nodes: OrderedDict[tuple[int, int], bytes] = OrderedDict()
 
     @property
@@ -97,8 +104,14 @@ class TorchTrace:
         """What is held now: states, node roots, values of nodes."""
         states = [*self._states.values(), self._last[1]]
         datas = {id(data): len(data) for lists in states for part in lists for data in part}
-        roots = 32 * len(self._prefix[2]) if self._prefix else 0
+        roots = PREFIX_BYTES_PER_NODE * sum(len(roots) for _, roots in self._prefixes.values())
         return sum(datas.values()) + roots + sum(map(len, self._nodes.values()))
+
+    def shed(self) -> None:
+        """Lets go of what takes much memory and can be computed again: states after the start, values of nodes."""
+        start = self._states[0]
+        self._states, self._stride, self._last = {0: start}, 1, (0, start)
+        self._nodes.clear()
 
     def state_root(self, t: int) -> Digest:
         """See Trace."""
@@ -141,22 +154,46 @@ class TorchTrace:
     def node_bytes(self, t: int, k: int) -> bytes:
         """See Trace; the values that the node reads are kept as well, since they are asked for next."""
         if (t, k) not in self._nodes:
-            wanted = {k, *reads(self._program.nodes[k])}
-            found: dict[int, bytes] = {}
-
-            def keep(node: int, value: Tensor, step: _Step) -> None:
-                if node in wanted:
-                    found[node] = step.bytes_of(node, value)
-                if len(found) == len(wanted):
-                    raise _Seen
-
-            with suppress(_Seen):
-                self._run(t, self.state_bytes(t - 1), keep)
-            for node, data in found.items():
-                self._nodes[t, node] = data
-            while len(self._nodes) > len(found) and sum(map(len, self._nodes.values())) > MAX_NODE_BYTES:
-                self._nodes.popitem(last=False)
+            found = self._values(t, {k, *reads(self._program.nodes[k])})
+            self._keep_values(t, found, len(found))
         return self._nodes[t, k]
+
+    def look_up(self, places: Iterable[tuple[int, int | None]]) -> None:
+        """Computes what many games ask for next in one run of each of their steps, as far as memory holds it.
+
+        places: (step, node), or (step, None) where the step's prefix roots alone are asked for.
+        """
+        wanted: dict[int, set[int]] = {}
+        for t, k in places:
+            wanted.setdefault(t, set()).update(() if k is None else (k, *reads(self._program.nodes[k])))
+        for t, nodes in sorted(wanted.items()):
+            missing = {k for k in nodes if (t, k) not in self._nodes}
+            if t not in self._prefixes:
+                self._keep_values(t, self._trace_step(t, missing), 0)
+            elif missing:
+                self._keep_values(t, self._values(t, missing), 0)
+
+    def _values(self, t: int, wanted: set[int]) -> dict[int, bytes]:
+        """The bytes of some nodes of a step, by a run up to the last of them."""
+        found: dict[int, bytes] = {}
+
+        def keep(node: int, value: Tensor, step: _Step) -> None:
+            if node in wanted:
+                found[node] = step.bytes_of(node, value)
+            if len(found) == len(wanted):
+                raise _Seen
+
+        with suppress(_Seen):
+            self._run(t, self.state_bytes(t - 1), keep)
+        return found
+
+    def _keep_values(self, t: int, found: dict[int, bytes], at_least: int) -> None:
+        """Keeps values of nodes, the newest within the limit; `at_least` so many of the newest in any case."""
+        for node, data in found.items():
+            self._nodes[t, node] = data
+            self._nodes.move_to_end((t, node))
+        while len(self._nodes) > at_least and sum(map(len, self._nodes.values())) > MAX_NODE_BYTES:
+            self._nodes.popitem(last=False)
 
     def _slots(self, t: int) -> SlotLists:
         """The slot roots of state t; runs the steps up to it once."""
@@ -208,26 +245,41 @@ class TorchTrace:
         )
 
     def _traced(self, t: int) -> tuple[PrefixTree, tuple[Digest, ...]]:
-        """The prefix tree and the node roots of one step; those of the last step asked about are kept."""
-        if self._prefix is None or self._prefix[0] != t:
-            roots: list[Digest] = []
-            slots = [root for part in self._slots(t - 1) for root in part]
-            specs, nodes = self._program.specs, self._program.nodes
+        """The prefix tree and the node roots of one step; those of the steps last asked about are kept."""
+        if t not in self._prefixes:
+            self._trace_step(t, set())
+        self._prefixes.move_to_end(t)
+        return self._prefixes[t]
 
-            def hash_node(k: int, value: Tensor, step: _Step) -> None:
-                node = nodes[k]
-                if k in step.altered:
-                    roots.append(tensor_root(specs[k], step.altered[k]))
-                elif isinstance(node, Input):
-                    roots.append(slots[k])
-                elif isinstance(node, Output):
-                    roots.append(roots[node.node])
-                else:
-                    roots.append(stored_root(value))
+    def _trace_step(self, t: int, wanted: set[int]) -> dict[int, bytes]:
+        """Runs one whole step for its prefix tree; returns the bytes of some nodes, as many as the limit holds."""
+        roots: list[Digest] = []
+        found: dict[int, bytes] = {}
+        slots = [root for part in self._slots(t - 1) for root in part]
+        specs, nodes = self._program.specs, self._program.nodes
+        room = MAX_NODE_BYTES
 
-            self._run(t, self.state_bytes(t - 1), hash_node)
-            self._prefix = t, PrefixTree(roots), tuple(roots)
-        return self._prefix[1], self._prefix[2]
+        def hash_node(k: int, value: Tensor, step: _Step) -> None:
+            nonlocal room
+            node = nodes[k]
+            if k in step.altered:
+                roots.append(tensor_root(specs[k], step.altered[k]))
+            elif isinstance(node, Input):
+                roots.append(slots[k])
+            elif isinstance(node, Output):
+                roots.append(roots[node.node])
+            else:
+                roots.append(stored_root(value))
+            if k in wanted and specs[k].nbytes <= room:
+                found[k] = step.bytes_of(k, value)
+                room -= specs[k].nbytes
+
+        self._run(t, self.state_bytes(t - 1), hash_node)
+        self._prefixes[t] = PrefixTree(roots), tuple(roots)
+        each = PREFIX_BYTES_PER_NODE * len(nodes)
+        while len(self._prefixes) > 1 and len(self._prefixes) * each > MAX_PREFIX_BYTES:
+            self._prefixes.popitem(last=False)
+        return found
 
     def _run(self, t: int, state: ListBytes, see: See | None = None) -> tuple[_Step, list[list[Tensor]]]:
         """Run step t from a state's bytes; `see` gets every node as later ones read it. Returns the outputs too."""

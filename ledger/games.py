@@ -8,7 +8,7 @@ Source: docs/protocol.md, section 5; docs/adr/0007-actors.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -17,10 +17,11 @@ from web3.contract import Contract
 from web3.types import EventData, TxReceipt
 
 from assay.ledger.chain import Chain, address_of
+from assay.ledger.traces import LooksUp, Traces
 from assay.protocol import leaf
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.digests import ZERO, digest_list_hash
-from assay.protocol.errors import InvariantError, MismatchError
+from assay.protocol.errors import AssayError, InvariantError, MismatchError
 from assay.protocol.game_descent import position_key
 from assay.protocol.game_moves import AnyMove, PointElement, PostDigests
 from assay.protocol.game_state import DisputedClaim, GameState, Outcome, Verdict
@@ -38,6 +39,10 @@ BLOCKS_PER_QUERY: Final = 5_000
 
 SHOWN_IN_GAME: Final = {Stage.LEAF: "LeafPosted", Stage.PARTS: "PartsPosted"}
 """Where what the challenger points into is told of by the game's number; in other stages by the hash of the list."""
+
+AT_A_NODE: Final = (Stage.NODE, Stage.ROOT, Stage.TENSOR, Stage.LEAF, Stage.PARTS, Stage.TERM)
+AT_A_STEP: Final = (Stage.NODES, *AT_A_NODE, Stage.SLOT)
+"""Where a player needs the prefix roots of the disputed step, and the value of the disputed node."""
 
 WITHOUT_LIST: Final = (Stage.ROOT, Stage.TERM, Stage.SLOT, Stage.OVER)
 
@@ -175,14 +180,18 @@ class Games:
 
 
 class GamePlayer:
-    """Moves for one account in any number of games, from traces that `trace_of` rebuilds for a claim."""
+    """Moves for one account in any number of games, from traces that `trace_of` rebuilds once per claim and side."""
 
     def __init__(self, games: Games, account: LocalAccount, arity: int, trace_of: Callable[[Game], Trace]) -> None:
         self._games = games
         self._account = account
         self._arity = arity
         self._trace_of = trace_of
-        self._traces: dict[tuple[int, ClaimRef], Trace] = {}
+        self._traces = Traces()
+
+    def is_ready(self, claim_id: Digest, side: Side) -> bool:
+        """Has the run behind a claim been executed for games on this side of it?"""
+        return (claim_id, side) in self._traces
 
     def is_due(self, game: Game) -> bool:
         """Is this account to move, or may it end the game because the opponent's clock ran out?"""
@@ -194,11 +203,63 @@ class GamePlayer:
 
         Raises RejectedError where the contract refuses the move, and what `confirm` raises.
         """
+        call = self.call_of(game)
+        return None if call is None else self._games.chain.send(self._account, call)
+
+    def call_of(self, game: Game) -> Any:
+        """The contract call of this account's move; None when it has none to make. Raises what `confirm` raises."""
         move = self.next_move(game)
         if move is None:
             return None
         self.confirm(game, move)
-        return self._games.chain.send(self._account, encode_move(self._games.contract, game.game_id, move))
+        return encode_move(self._games.contract, game.game_id, move)
+
+    def calls_of(self, games: Sequence[Game]) -> Iterator[tuple[Game, Any | AssayError | None]]:
+        """The calls of this account's moves in several games, sent in this order; an error where there is none.
+
+        Games on one claim are answered by one run of each step that they stand at. Of games that wait for the same list
+        the first is sent it; the others are left out, since their reply is a short one as soon as it is known.
+        Raises InvariantError.
+        """
+        failed = self._look_ahead(games)
+        positions: set[Digest] = set()
+        for game in games:
+            if (lost := failed.get(game.state.claim.id)) is not None:
+                yield game, lost
+                continue
+            try:
+                move = self.next_move(game)
+                if isinstance(move, PostDigests) and move.digests:
+                    if (position := position_key(game.state)) in positions:
+                        continue
+                    positions.add(position)
+                if move is not None:
+                    self.confirm(game, move)
+            except InvariantError:
+                raise
+            except AssayError as error:
+                yield game, error
+            else:
+                yield game, None if move is None else encode_move(self._games.contract, game.game_id, move)
+
+    def _look_ahead(self, games: Sequence[Game]) -> dict[Digest, AssayError]:
+        """Has every trace compute at once what the games on its claim ask for; errors by the claim's id."""
+        failed: dict[Digest, AssayError] = {}
+        by_claim: dict[Digest, list[Game]] = {}
+        for game in games:
+            if self.is_due(game):
+                by_claim.setdefault(game.state.claim.id, []).append(game)
+        for claim, found in by_claim.items():
+            try:
+                trace = self._trace(found[0])
+                if isinstance(trace, LooksUp):
+                    at = [g.state for g in found if g.state.stage in AT_A_STEP]
+                    trace.look_up((s.step, s.node if s.stage in AT_A_NODE else None) for s in at)
+            except InvariantError:
+                raise
+            except AssayError as error:
+                failed[claim] = error
+        return failed
 
     def next_move(self, game: Game) -> AnyMove | None:
         """The move that this account would make now, from its trace; None when it has none to make."""
@@ -225,21 +286,18 @@ class GamePlayer:
         """A last look before a move is sent: see `check_element`, whose MismatchError stops it."""
         check_element(self._trace(game), game.state, move)
 
-    def end_overdue(self, game: Game, now: int) -> TxReceipt | None:
-        """Calls `timeout` when the opponent's clock has run out."""
+    def overdue_call(self, game: Game, now: int) -> Any:
+        """The contract call that ends a game whose other side's clock has run out; None while it has not."""
         state = game.state
         mine = game.side_of(address_of(self._account))
         if state.is_over or mine is Side.NONE or state.turn is mine or now <= state.deadline:
             return None
-        return self._games.chain.send(self._account, self._games.contract.functions.timeout(game.game_id))
+        return self._games.contract.functions.timeout(game.game_id)
 
     def _trace(self, game: Game) -> Trace:
-        # After a reorganization of the chain the same number can be a game on another claim.
-        key = game.game_id, game.ref
-        if key not in self._traces:
-            # A trace holds a step's values: one game's at a time bounds the memory.
-            self._traces = {key: self._trace_of(game)}
-        return self._traces[key]
+        # The id binds claimant, X and Y: after a reorganization of the chain the same game can be on another claim.
+        key = game.state.claim.id, game.side_of(address_of(self._account))
+        return self._traces.get(key, lambda: self._trace_of(game))
 
 
 def check_element(trace: Trace, state: GameState, move: AnyMove) -> None:

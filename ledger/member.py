@@ -6,9 +6,13 @@ What is decided is in `ledger.chores`; here are the transactions and calculation
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
+from assay.ledger import chores
 from assay.ledger.actions import (
+    Action,
     BindChallenge,
     Challenge,
     ComputeOuter,
@@ -35,9 +39,9 @@ from assay.ledger.games import Game, GamePlayer, ref_to_chain
 from assay.ledger.records import Fate
 from assay.ledger.view import Duty, OuterStep, View
 from assay.protocol.claims import ClaimKind, ClaimRef, challenge_commitment
-from assay.protocol.errors import MismatchError
+from assay.protocol.errors import AssayError, MismatchError
 from assay.protocol.trace import SlotTamper, Tamper, Trace
-from assay.protocol.types import Digest, Round, Seat
+from assay.protocol.types import Digest, Round, Seat, Wei
 
 
 class SecondThoughts(MismatchError):
@@ -81,6 +85,12 @@ class Member(Agent):
                 return False
         return True
 
+    def free_stake(self, view: View) -> Wei | None:
+        """This actor's stake that nothing locks; asked for while it decides about a rescue alone."""
+        if not chores.may_rescue(view):
+            return None
+        return Wei(int(self.chain.call(self.target.vault.functions.free(bytes(self.me)))))
+
     # --- lies that a dishonest actor tells; an honest one has none
 
     def tamper(self, round_: Round, seat: Seat, number: int, job: Job) -> Tamper | None:
@@ -93,9 +103,32 @@ class Member(Agent):
 
     # --- games
 
-    def do_play(self, action: Play, view: View) -> None:
-        """Makes the move that is due."""
-        self._player().move(self.target.games.game(action.game_id))
+    def together(self, due: Sequence[Action], view: View) -> Sequence[Action]:
+        """See Agent: moves that wait for no execution but the first one's go out at once, as many as there are."""
+        if not isinstance(due[0], Play):
+            return due[:1]
+        first = view.state.games[due[0].game_id].claim_id
+        return [a for a in due if isinstance(a, Play) and (self._is_at_hand(a, view, first))]
+
+    def _is_at_hand(self, action: Play, view: View, executed: Digest) -> bool:
+        game = view.state.games[action.game_id]
+        return game.claim_id == executed or self._player().is_ready(game.claim_id, game.turn)
+
+    def carry_out(self, actions: Sequence[Action], view: View) -> Iterator[tuple[Action, AssayError | None]]:
+        """See Agent: moves in several games are sent at once and mined as fast as blocks take them."""
+        if not isinstance(actions[0], Play):
+            yield from super().carry_out(actions, view)
+            return
+        moves = {a.game_id: a for a in actions if isinstance(a, Play)}
+        games = [self.target.games.game(number) for number in moves]
+        calls: dict[Action, Any] = {}
+        for game, call in self._player().calls_of(games):
+            if call is None or isinstance(call, AssayError):
+                yield moves[game.game_id], call
+            else:
+                calls[moves[game.game_id]] = call
+        for action, result in zip(calls, self.send_all(list(calls.values())), strict=True):
+            yield action, result if isinstance(result, AssayError) else None
 
     def do_defer(self, action: Defer, view: View) -> None:
         """Defers a turn of this actor's; refused by the contract when the fee has fallen meanwhile."""
@@ -103,7 +136,9 @@ class Member(Agent):
 
     def do_end_overdue(self, action: EndOverdue, view: View) -> None:
         """Ends a game that the other side lets run out."""
-        self._player().end_overdue(self.target.games.game(action.game_id), view.now)
+        call = self._player().overdue_call(self.target.games.game(action.game_id), view.now)
+        if call is not None:
+            self.send(call)
 
     def do_challenge(self, action: Challenge, view: View) -> None:
         """Opens a game as a party to the claim, after a second calculation."""

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from assay.engine.executor import Executor
-from assay.engine.trace import TorchTrace
+from assay.engine.trace import PREFIX_BYTES_PER_NODE, TorchTrace
 from assay.protocol.errors import InvariantError
 from assay.protocol.nodes import Family
 from assay.protocol.trace import ReferenceTrace, flip_bit
@@ -91,15 +91,37 @@ def test_states_that_do_not_fit_are_computed_again(monkeypatch: pytest.MonkeyPat
     assert list(trace._states) == [0]
 
 
-def test_a_trace_keeps_the_prefix_of_one_step_only():
+@pytest.mark.parametrize("steps_kept", (1, 2, 3))
+def test_a_trace_keeps_the_prefixes_of_as_many_steps_as_fit(monkeypatch: pytest.MonkeyPatch, steps_kept: int):
+    example = mlp_step()
+    each = PREFIX_BYTES_PER_NODE * len(example.program.nodes)
+    monkeypatch.setattr("assay.engine.trace.MAX_PREFIX_BYTES", steps_kept * each)
+    trace = TorchTrace(example.program, example.state, STEPS)
+    for t in (1, 2, 3):
+        trace.prefix_root(t, 3)
+    assert list(trace._prefixes) == [1, 2, 3][-steps_kept:]
+
+
+def test_a_trace_that_shed_its_states_answers_as_before():
     example = mlp_step()
     trace = TorchTrace(example.program, example.state, STEPS)
-    trace.prefix_root(1, 3)
-    first = trace._prefix
-    trace.prefix_root(3, 3)
-    assert first is not None
-    assert trace._prefix is not None
-    assert trace._prefix[0] == 3
+    assert_same(trace, example.trace(STEPS))
+    before = trace.bytes_kept
+    trace.shed()
+    assert trace.bytes_kept < before
+    assert_same(trace, example.trace(STEPS))
+
+
+def test_games_that_stand_at_every_step_in_turn_cost_one_run_of_each():
+    example = mlp_step()
+    executor = Counted(example.program)
+    trace = TorchTrace(executor, example.state, STEPS)
+    roots = [trace.state_root(t) for t in range(STEPS + 1)]
+    assert executor.steps == STEPS and len(set(roots)) == STEPS + 1
+    for _ in range(5):
+        for t in range(1, STEPS + 1):
+            trace.prefix_root(t, 3)
+    assert executor.steps == 2 * STEPS
 
 
 def test_tensors_and_bytes_start_the_same_trace():
