@@ -33,7 +33,7 @@ from assay.ledger.view import OuterStep, View, turn_of
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.game_clock import Timing, nearing, timing
 from assay.protocol.game_table import Side
-from assay.protocol.types import Address, Digest, Round, Seat
+from assay.protocol.types import Address, Digest, Round, Seat, Wei
 
 STAGGER_S = 30
 GRACE_S = 600
@@ -100,13 +100,21 @@ def outer_steps(view: View) -> Iterator[Action]:
         base = step.root
 
 
-def rescue(view: View) -> Iterator[Action]:
-    """Put one's own lock behind every right root of which a poster has lost its standing.
+def affordable_rescues(view: View, free: Wei | None, keep: Wei) -> int | None:
+    """How many rescues one's free stake pays for beside what must be kept; None while it is not known."""
+    return None if free is None else max(0, free - keep) // view.charter.economics.price
+
+
+def rescue(view: View, at_most: int | None = None) -> Iterator[Action]:
+    """Put one's own lock behind every right root of which a poster has lost its standing, `at_most` so many.
 
     Also behind one that somebody else has put up again: whoever that is may lose on purpose too, when it is too late
     for another. Those come first whose turn this actor has first, so that members with little stake share the roots.
+    A root that nobody stands behind when half of its window is over is rescued whatever that costs: all work on it
+    would be void.
     """
     found: list[tuple[RoundRecord, Digest]] = []
+    last: list[tuple[RoundRecord, Digest]] = []
     base = view.facts.genesis
     for record in view.state.rounds:
         step = _step_from(view, record, base)
@@ -116,9 +124,22 @@ def rescue(view: View) -> Iterator[Action]:
         running = posted is not None and view.now <= posted.rescue_until
         if posted is not None and running and view.me not in posted.posters and not _is_final(posted):
             found.append((record, base))
+            if posted.fallen and view.now >= _half_time(view, posted):
+                last.append((record, base))
         base = step.root
-    for record, base in sorted(found, key=lambda entry: turn_of(view.members, view.me, entry[0].number)):
-        yield PostOuter(record.number, base)
+    found.sort(key=lambda entry: turn_of(view.members, view.me, entry[0].number))
+    for place, (record, base) in enumerate(found):
+        if at_most is None or place < at_most or (record, base) in last:
+            yield PostOuter(record.number, base)
+
+
+def _half_time(view: View, outer: OuterRecord) -> int:
+    return outer.rescue_until - view.charter.windows.rescue // 2
+
+
+def may_rescue(view: View) -> bool:
+    """Is there a root that somebody may still put a lock behind?"""
+    return any(view.now <= outer.rescue_until for record in view.state.rounds for outer in record.outers.values())
 
 
 def _is_final(outer: OuterRecord) -> bool:
@@ -311,6 +332,7 @@ def times(view: View) -> Iterator[int]:
             over = t.challenge_until
             yield from (t.t7 + 1, over + 1, over + GRACE_S + 1, over + late + 1)
             yield from (outer.rescue_until + 1 for outer in record.outers.values())
+            yield from (_half_time(view, outer) for outer in record.outers.values() if outer.rescue_until)
             if any(not g.is_over for g in view.state.games.values() if g.ref.round == record.number):
                 yield patience(view, record.number)
         if any(c.solver == view.me for c in record.commitments.values()) or view.me in record.attendance:

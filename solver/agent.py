@@ -56,6 +56,7 @@ class SolverAgent(Member):
             waits=self._waits(view),
             first_seats=self._first[0],
             first_verifiers=self._first[1],
+            free=self.free_stake(view),
         )
         return strategy.candidates(view, plan)
 

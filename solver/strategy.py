@@ -10,6 +10,7 @@ from assay.ledger.actions import Action, Commit, Join, LeaveSeat, Train
 from assay.ledger.records import RoundRecord
 from assay.ledger.view import View
 from assay.protocol.charter import SEATS
+from assay.protocol.types import Wei
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class SolverPlan:
     """How a solver takes part.
 
     `is_silent` makes no move in games on its own claims, `is_honest` accuses, `waits` holds its training back until
-    another seat has committed: what dishonest ones need.
+    another seat has committed: what dishonest ones need. `free` is its stake that nothing locks, None if not known.
     """
 
     leaving: bool = False
@@ -26,13 +27,14 @@ class SolverPlan:
     waits: bool = False
     first_seats: int = 1
     first_verifiers: int = 1
+    free: Wei | None = None
 
 
 def candidates(view: View, plan: SolverPlan) -> Iterator[Action]:
     """Actions, most urgent first: clocks of games, then the commitment, then what trails behind."""
     yield from chores.play(view, plan.is_silent)
     yield from _seat(view, plan.leaving)
-    yield from chores.rescue(view)
+    yield from chores.rescue(view, chores.affordable_rescues(view, plan.free, _kept(view)))
     yield from _commit(view, plan.waits)
     yield from chores.draw_seeds(view)
     if plan.is_honest:
@@ -64,6 +66,15 @@ def _seat(view: View, leaving: bool) -> Iterator[Action]:
             yield LeaveSeat()
     elif not leaving and not seated and not over and len(view.state.holders) < SEATS:
         yield Join()
+
+
+def _kept(view: View) -> Wei:
+    """Free stake that no rescue may take: a commitment that is not made costs the seat, a claim denied is defended."""
+    terms = view.charter.economics
+    commits = view.me in view.state.holders.values() and (
+        _owes(view) or (len(view.state.rounds) < view.charter.rounds and view.now <= view.charter.expiry)
+    )
+    return Wei(terms.challenge_bond + (terms.claim_lock if commits else 0))
 
 
 def _owes(view: View) -> bool:

@@ -47,7 +47,7 @@ class VerifierAgent(AttesterAgent):
 
     def candidates(self, view: View) -> Iterator[Action]:
         """See Agent."""
-        plan = strategy.VerifierPlan(self.stake, self.leaving, self.lazy, *self._first)
+        plan = strategy.VerifierPlan(self.stake, self.leaving, self.lazy, *self._first, free=self.free_stake(view))
         return strategy.candidates(view, plan)
 
     def times(self, view: View) -> Iterator[int]:

@@ -14,19 +14,23 @@ from assay.protocol.types import Wei
 
 @dataclass(frozen=True, slots=True)
 class VerifierPlan:
-    """How a verifier takes part. `stake` registers it; a lazy one accuses nobody, since it computes nothing."""
+    """How a verifier takes part. `stake` registers it; a lazy one accuses nobody, since it computes nothing.
+
+    `free` is its stake that nothing locks, None if not known: no rescue takes the bond of a challenge.
+    """
 
     stake: Wei | None = None
     leaving: bool = False
     lazy: bool = False
     first_seats: int = 1
     first_verifiers: int = 1
+    free: Wei | None = None
 
 
 def candidates(view: View, plan: VerifierPlan) -> Iterator[Action]:
     """Actions, most urgent first: clocks of games, then windows of the round, then what trails behind."""
     yield from chores.play(view)
-    yield from chores.rescue(view)
+    yield from chores.rescue(view, chores.affordable_rescues(view, plan.free, view.charter.economics.challenge_bond))
     yield from attesting.membership(view, Role.VERIFIER, plan.stake, plan.leaving)
     yield from attesting.receipts(view)
     yield from chores.draw_seeds(view)

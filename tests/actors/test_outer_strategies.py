@@ -6,7 +6,9 @@ from assay.ledger import chores
 from assay.ledger.actions import Action, Challenge, FinalizeOuter, PostOuter, VoidOuter
 from assay.ledger.records import Fate, OuterRecord, RoundRecord, RunState
 from assay.ledger.view import Memory, OuterStep, turn_of
-from assay.protocol.types import Address, Digest, Round
+from assay.protocol.types import Address, Digest, Round, Wei
+from assay.solver import strategy as solving
+from assay.verifier import strategy as verifying
 from tests.actors.test_strategies import ADA, BOB, FACTS, TIMES, VERA, VIKTOR, audited, digest, person, times, view
 
 MALLORY, TRUDY = person("mallory"), person("trudy")
@@ -106,3 +108,34 @@ def test_members_with_little_stake_share_the_roots_that_fell() -> None:
         assert turns == sorted(turns)
         firsts.add(order[0])
     assert len(firsts) == min(len(members), 4)
+
+
+def test_rescues_leave_what_the_next_commitment_locks_and_a_challenge_needs() -> None:
+    """Else whoever makes enough roots fall takes the seats of those who stand up for them."""
+    made, memory = after_round_0(posted(RIGHT, (MALLORY, GENESIS), rescue_until=NOW + 3000))
+    terms = FACTS.charter.economics
+    kept = terms.claim_lock + terms.challenge_bond
+
+    def first(free: int) -> list[Action]:
+        seen = view(ADA, NOW, made, memory)
+        found = solving.candidates(seen, solving.SolverPlan(free=Wei(free)))
+        return [a for a in found if isinstance(a, PostOuter) and a.round == 0]
+
+    assert first(kept + terms.price) == [PostOuter(Round(0), GENESIS)]
+    assert not first(kept + terms.price - 1)
+    # A verifier has no commitment to make.
+    seen = view(VERA, NOW, made, memory)
+    for free, count in ((terms.challenge_bond + terms.price, 1), (terms.challenge_bond + terms.price - 1, 0)):
+        found = verifying.candidates(seen, verifying.VerifierPlan(free=Wei(free)))
+        assert len([a for a in found if isinstance(a, PostOuter)]) == count
+
+
+def test_a_root_that_nobody_stands_behind_at_half_time_is_rescued_with_what_there_is() -> None:
+    half = FACTS.charter.windows.rescue // 2
+    right = posted(RIGHT, (MALLORY, GENESIS), rescue_until=NOW + half, fallen=True)
+    made, memory = after_round_0(right)
+    assert list(chores.rescue(view(ADA, NOW, made, memory), 0)) == [PostOuter(Round(0), GENESIS)]
+    assert not list(chores.rescue(view(ADA, NOW - 1, made, memory), 0))
+    assert NOW in set(chores.times(view(ADA, NOW - 1, made, memory)))
+    right.fallen = False
+    assert not list(chores.rescue(view(ADA, NOW, made, memory), 0))
