@@ -38,7 +38,6 @@ from assay.ledger.store import ArtifactStore, SlotStore
 from assay.ledger.view import Facts, Memory, View
 from assay.protocol.errors import AssayError, InvariantError, UnavailableError
 
-POLL_S: Final = 0.05
 PATIENCE: Final = 6
 """How often something unavailable is asked for again before the actor counts as idle."""
 
