@@ -214,7 +214,7 @@ class Agent(ABC):
     # --- for actions
 
     def send(self, function: Any, *, gas: int | None = None, tail: bytes = b"") -> TxReceipt:
-        """Signs, sends and waits for a contract call, `tail` behind its arguments, at the fee that the action is worth."""
+        """Signs, sends and waits for a contract call, `tail` behind its arguments, at the fee that it is worth."""
         return self.chain.send(self.account, function, gas=gas, tail=tail, limit=self._limit)
 
     def send_all(self, functions: Sequence[Any]) -> list[TxReceipt | AssayError]:
