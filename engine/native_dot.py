@@ -211,9 +211,7 @@ class NativeDot:
         if check is None:
             raise LookupError(native("check").reason)
         out = torch.empty(self._dims) if out is None else out
-        held = self._operands(
-            values
-        )  # exponents of storage types are copies, which live as long as this refers to them
+        held = self._operands(values)  # exponents of storage types are copies, which must outlive the calls
         operands = [t.data_ptr() for t in held]
         words = (ctypes.c_uint32 * 2)(*key)
         for piece in self._pieces:

@@ -1,0 +1,49 @@
+"""Run as a script: cases one after the other by every executor, said line by line; it may die at any of them.
+
+python -m assay.fuzz.worker '{"first": 7, "stride": 2, "skip": 0, "only": null}'
+
+Lines: `here [...]` names what is compared and what is absent; `at SEED NAME` before each comparison; `did` with its
+result as JSON after it. It goes on until it is ended.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+from typing import Any
+
+from assay.fuzz.executors import Absent, Truth, executors
+from assay.fuzz.programs import draw
+
+
+def say(word: str, value: Any) -> None:
+    """One line, written at once: whatever ends this process next, it was said."""
+    os.write(1, f"{word} {json.dumps(value)}\n".encode())
+
+
+def main(options: dict[str, Any]) -> None:
+    """Compares until nobody listens. skip: how many executors of the first case are left out."""
+    found = list(executors(None if options["only"] is None else frozenset(options["only"])))
+    present = [each for each in found if not isinstance(each, Absent)]
+    absent = [[each.name, each.reason] for each in found if isinstance(each, Absent)]
+    say("here", {"pairs": [name for name, _ in present], "absent": absent})
+    skip = int(options["skip"])
+    for seed in itertools.count(options["first"], options["stride"]):
+        say("at", [seed, "reference"])
+        truth = Truth(draw(seed))
+        for name, compare in present[skip:]:
+            say("at", [seed, name])
+            try:
+                elements, difference = compare(truth)
+            except Exception as error:
+                # Whatever it is: a well-formed program must run.
+                say("did", [seed, name, 0, "", f"{type(error).__name__}: {error}"[:300]])
+            else:
+                say("did", [seed, name, elements, difference, ""])
+        skip = 0
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
