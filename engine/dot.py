@@ -18,6 +18,7 @@ from assay.engine.views import Reader, reader, sub_view
 from assay.protocol.nodes import Const, Dot, Operand
 from assay.protocol.program import Program
 from assay.protocol.types import DType
+from assay.protocol.words import as_i32
 
 Check = Callable[[Tensor, Tensor, Tensor], None]
 """Sees operands [B, M, K], [B, N, K] and product [B, M, N] of a run, and may raise."""
@@ -232,9 +233,10 @@ def _by_element(program: Program, node: Dot) -> Kernel:
 
 
 def _is_bounded(program: Program, e: Operand) -> bool:
-    """Whether a constant exponent lies where the tables of finishing factors reach."""
+    """Whether a constant exponent, and its fill, lie where the tables of finishing factors reach."""
     node = program.nodes[e.node]
     if not isinstance(node, Const) or node.spec.dtype is not DType.I32:
         return False
     values = from_bytes(node.spec.dtype, node.spec.dims, program.consts[node.root])
-    return bool(((values >= exponents.E_ZERO) & (values < exponents.E_NONFINITE)).all())
+    is_fill_bounded = exponents.E_ZERO <= as_i32(e.view.fill) < exponents.E_NONFINITE
+    return is_fill_bounded and bool(((values >= exponents.E_ZERO) & (values < exponents.E_NONFINITE)).all())

@@ -32,6 +32,7 @@ from assay.protocol.nodes import Input, Output, reads
 from assay.protocol.prefix import PrefixTree
 from assay.protocol.program import Program
 from assay.protocol.state import SlotLists, list_roots, state_root
+from assay.protocol.tensors import TensorSpec
 from assay.protocol.trace import SlotTamper, Tamper
 from assay.protocol.types import Digest
 
@@ -235,12 +236,13 @@ class TorchTrace:
 
     def _roots_of(self, state: ListBytes, t: int, before: ListBytes | None) -> SlotLists:
         """The slot roots of state t; a slot whose bytes were passed through keeps its root."""
-        known: dict[int, Digest] = {}
+        # By type and dims as well: short bytes that are equal are one object, whatever tensor they are of.
+        known: dict[tuple[TensorSpec, int], Digest] = {}
         if before is not None:
-            for datas, roots in zip(before, self._slot_roots[t - 1], strict=True):
-                known.update((id(data), root) for data, root in zip(datas, roots, strict=True))
+            for specs, datas, roots in zip(self._ins, before, self._slot_roots[t - 1], strict=True):
+                known.update(((spec, id(d)), root) for spec, d, root in zip(specs, datas, roots, strict=True))
         return tuple(
-            tuple(known.get(id(d)) or tensor_root(spec, d) for spec, d in zip(specs, datas, strict=True))
+            tuple(known.get((spec, id(d))) or tensor_root(spec, d) for spec, d in zip(specs, datas, strict=True))
             for specs, datas in zip(self._outs if t else self._ins, state, strict=True)
         )
 

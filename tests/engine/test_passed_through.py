@@ -32,6 +32,7 @@ from assay.protocol.scalar_builder import ScalarBuilder
 from assay.protocol.tensors import TensorSpec
 from assay.protocol.trace import ReferenceTrace
 from assay.protocol.types import DType
+from assay.protocol.views import fill_bits
 from assay.training.rounds import TorchCompute
 from tests.programs import unary
 
@@ -124,6 +125,24 @@ def test_random_programs_end_in_the_same_bytes(name: str) -> None:
         assert RUNS[name](case.program, case.state, steps) == expected, seed
 
 
+def test_a_sum_over_rows_of_nothing_runs() -> None:
+    b = ProgramBuilder([[TensorSpec(F32, (8, 0, 3))]])
+    program = b.build([[b.sum(b.input(0, 0), 1)]])
+    assert RUNS["stock"](program, ((b"",),), 1) == ((b"",),)
+
+
+@pytest.mark.parametrize("fill", [129, 2**31 - 1, -(2**31), -150, -149, 128])
+def test_a_constant_exponent_may_have_any_fill(fill: int) -> None:
+    row = TensorSpec(F32, (3, 2))
+    b = ProgramBuilder([[row]])
+    e = b.const(TensorSpec(I32, (1,)), bytes(4)).pad(0, 1, 1, fill_bits(I32, fill))
+    x = b.input(0, 0)
+    program = b.build([[b.dot(x.unsqueeze(1), x.unsqueeze(0), e.unsqueeze(1), e, (3, 3), (2,))]])
+    state = ((struct.pack("<6f", 1, 0.5, 3, -0.25, 1e30, 7),),)
+    for name in ("stock", "recheck", "compute", "trace"):
+        assert RUNS[name](program, state, 1) == by_reference(program, state, 1), name
+
+
 def test_roots_of_a_trace_are_the_references() -> None:
     program, state = frozen()
     ours, reference = COMPUTE.trace(program, state, 2), ReferenceTrace(program, state, 2)
@@ -132,6 +151,22 @@ def test_roots_of_a_trace_are_the_references() -> None:
     for k in range(len(program.nodes)):
         assert ours.node_root(2, k) == reference.node_root(2, k)
         assert ours.node_bytes(2, k) == reference.node_bytes(2, k)
+
+
+@pytest.mark.parametrize("dims", [(), (1,), (0,)])
+def test_equal_bytes_of_other_types_have_roots_of_their_own(dims: tuple[int, ...]) -> None:
+    """CPython keeps short bytes once: a passed u8 of 1 and a computed bool of 1 are one object, and two tensors."""
+    small, flag = TensorSpec(DType.U8, dims), TensorSpec(BOOL, dims)
+    b = ProgramBuilder([[small], [flag]])
+    s = ScalarBuilder([BOOL])
+    negated = b.map(s.build(s.logical_not(s.operand(0))), [b.input(1, 0)], dims)
+    program = b.build([[b.input(0, 0)], [negated]])
+    state = ((b"\x01" * small.nbytes,), (bytes(flag.nbytes),))
+    ours, reference = COMPUTE.trace(program, state, 3), ReferenceTrace(program, state, 3)
+    assert [ours.state_root(t) for t in range(4)] == [reference.state_root(t) for t in range(4)]
+    assert [ours.node_root(2, k) for k in range(len(program.nodes))] == [
+        reference.node_root(2, k) for k in range(len(program.nodes))
+    ]
 
 
 def test_a_lie_in_a_slot_is_told_alike_by_a_run_and_its_trace() -> None:
