@@ -15,7 +15,7 @@ from functools import cache, cached_property, partial
 import torch
 from torch import Tensor
 
-from assay.engine import gather, native_dot, reduce
+from assay.engine import footprint, gather, native_dot, reduce
 from assay.engine.dot import dot
 from assay.engine.dtypes import PROTOCOL, TORCH, canonical, from_bytes
 from assay.engine.floats import check_float_environment, check_float_environment_held
@@ -82,13 +82,21 @@ class Executor:
     which exact product is used.
     careful: stock, products by other routes than usual and sums by the general kernels, for whoever is about to accuse:
     the bits are the same, the instructions are not.
+    memory: bytes that a run may take, instead of `footprint.limit()`; the attribute is what one is expected to take.
 
     Raises:
-        UserError: IllFormedProgram; NoNativeKernels, when fused is asked for and not there.
+        UserError: IllFormedProgram; ProgramTooLarge, before anything is allocated; NoNativeKernels, when fused is asked
+            for and not there.
     """
 
     def __init__(
-        self, program: Program, *, careful: bool = False, kind: Kind | None = None, natives: Natives | None = None
+        self,
+        program: Program,
+        *,
+        careful: bool = False,
+        kind: Kind | None = None,
+        natives: Natives | None = None,
+        memory: int | None = None,
     ) -> None:
         self._is_careful = careful
         native, self.reason = usable_natives() if natives is None else (natives, "")
@@ -110,11 +118,13 @@ class Executor:
                 code="IllFormedProgram",
                 remedy="Refuse the run that names it.",
             )
+        footprint.check(program, stock=footprint.left_to_stock(program) if native else None, most=memory)
         self.program = program
         self._watch = ProductWatch(products(program), (program.root, self.kind, careful))
         self.routes: dict[int, str] = {}
         self._plan = None if native is None else Plan(program, native.nodes, self._kernel)
         self.fallbacks = dict(self._plan.reasons) if self._plan else {}
+        self.memory = footprint.check(program, stock=self.fallbacks if self._plan else None, most=memory)
         if self._plan is None:
             for k in range(len(program.nodes)):
                 self._kernel(k)
@@ -323,6 +333,16 @@ def usable_natives() -> tuple[Natives | None, str]:
     if wrong:
         return None, f"the native kernels ({nodes.level}) fail their self-test: {wrong}"
     return found, ""
+
+
+def check_memory(program: Program, most: int | None = None) -> None:
+    """Before anything is put at stake: whether a run of a well-formed program fits this machine.
+
+    Raises:
+        UserError: ProgramTooLarge.
+    """
+    natives, _ = usable_natives()
+    footprint.check(program, stock=footprint.left_to_stock(program) if natives else None, most=most)
 
 
 def how_programs_run() -> str:

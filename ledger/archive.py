@@ -115,10 +115,12 @@ class Archive:
         return self._program(self.facts.charter.outer)
 
     def check_programs(self) -> None:
-        """Before anything is put at stake: a sponsor may name programs that nobody can run.
+        """Before anything is put at stake: a sponsor may name programs that nobody can run, or not on this machine.
 
-        Raises UserError (IllFormedProgram), UnavailableError.
+        Raises UserError (IllFormedProgram, ProgramTooLarge), UnavailableError.
         """
+        from assay.engine.executor import check_memory  # torch is for those who compute
+
         for name, program in (("step", self.step), ("update", self.update), ("outer", self.outer)):
             if found := violations(program):
                 raise UserError(
@@ -126,6 +128,7 @@ class Archive:
                     code="IllFormedProgram",
                     remedy="Refuse the run that names it.",
                 )
+            check_memory(program)
 
     def check_genesis(self) -> None:
         """Before anything is put at stake: a sponsor may start a run from elements that no store writes.

@@ -1,4 +1,4 @@
-"""A sponsor posts a run whose program is none: nobody joins it, so nobody can lose a seat fee or a bond by it."""
+"""A sponsor posts a run whose program is none, or one that no machine holds: nobody joins it, nobody loses by it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from assay.ledger.records import Role
 from assay.protocol.errors import UserError
 from assay.protocol.nodes import Family, Map
 from assay.protocol.program import Program
+from assay.protocol.scalar_builder import ScalarBuilder
+from assay.protocol.tensors import TensorSpec
+from assay.protocol.types import DType
 from assay.protocol.wellformed import violations
 from tests.actors.world import Stage, Work, new_world, small_work
 
@@ -43,3 +46,28 @@ def test_nobody_puts_anything_at_stake_for_a_malformed_program(stage: Stage, tmp
         with pytest.raises(UserError) as refused:
             agent.perform(action, agent._view())
         assert refused.value.code == "IllFormedProgram"
+
+
+def enormous(program: Program) -> Program:
+    """The program with a map of 4 TiB that nothing reads."""
+    first = len(program.nodes) - sum(program.outputs)
+    dims = (1 << 40,)
+    s = ScalarBuilder([])
+    node = Map(TensorSpec(DType.F32, dims), (), s.build(s.f32(1.0)).encode())
+    return replace(program, nodes=(*program.nodes[:first], node, *program.nodes[first:]))
+
+
+def test_nobody_puts_anything_at_stake_for_a_program_that_no_memory_holds(stage: Stage, tmp_path: Path) -> None:
+    good = small_work()
+    work: Work = replace(good, step=enormous(good.step))
+    assert not violations(work.step)
+    world = new_world(stage, tmp_path, work, rounds=1)
+    ada, vera = world.solver("ada", **FOUNDERS), world.verifier("vera", **FOUNDERS)
+    state = world.settle()
+    assert not state.rounds and not state.holders and not state.attesters
+    assert {owner for owner, _ in world.locks().values()} == {world.run.charter.sponsor}
+    bond = world.run.charter.economics.verifier_bond
+    for agent, action in ((ada, Join()), (vera, Register(Role.VERIFIER, bond))):
+        with pytest.raises(UserError) as refused:
+            agent.perform(action, agent._view())
+        assert refused.value.code == "ProgramTooLarge"
