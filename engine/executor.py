@@ -82,7 +82,8 @@ class Executor:
     which exact product is used.
     careful: stock, products by other routes than usual and sums by the general kernels, for whoever is about to accuse:
     the bits are the same, the instructions are not.
-    memory: bytes that a run may take, instead of `footprint.limit()`; the attribute is what one is expected to take.
+    memory: bytes that a run may take, instead of `footprint.limit()` (of a careful one, any); the attribute is what one
+    is expected to take.
 
     Raises:
         UserError: IllFormedProgram; ProgramTooLarge, before anything is allocated; NoNativeKernels, when fused is asked
@@ -118,6 +119,8 @@ class Executor:
                 code="IllFormedProgram",
                 remedy="Refuse the run that names it.",
             )
+        if careful and memory is None:
+            memory = footprint.UNBOUNDED  # whoever runs this has something at stake already: it is tried
         footprint.check(program, stock=footprint.left_to_stock(program) if native else None, most=memory)
         self.program = program
         self._watch = ProductWatch(products(program), (program.root, self.kind, careful))

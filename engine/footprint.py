@@ -38,6 +38,9 @@ from assay.protocol.program import Program
 MOST_INDICES = 1 << 59
 """Of an index space with its zeros left out: torch counts bytes and strides in 63 bits, also those of nothing."""
 
+UNBOUNDED = 1 << 62
+"""Bytes that no machine has."""
+
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _GROUPS = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")
 

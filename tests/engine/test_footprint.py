@@ -96,6 +96,16 @@ def test_what_fits_to_the_byte_is_run_and_one_byte_less_is_refused():
             Executor(program, kind=kind, memory=most - 1)
 
 
+def test_a_careful_run_is_tried_whatever_it_takes(monkeypatch: pytest.MonkeyPatch):
+    """It is made before an accusation: who refused it then would lose what is at stake."""
+    b = ProgramBuilder([[TensorSpec(F32, (300, 50))]])
+    program = b.build([[b.sum(b.input(0, 0), 1)]])
+    monkeypatch.setenv("ASSAY_MEMORY", "100000")
+    with pytest.raises(UserError):
+        Executor(program, kind=Kind.STOCK)
+    assert Executor(program, careful=True).run([[torch.ones(300, 50)]])[0][0].tolist() == [50.0] * 300
+
+
 def test_the_limit_is_what_is_named_or_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert 0 < footprint.limit({}) <= physical
