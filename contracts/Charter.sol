@@ -12,6 +12,8 @@ contract Charter is ICharter {
     uint256 internal constant SEATS = 8;
     uint256 internal constant MAX_INTERVALS = 40; // so that eight seats' leaves fit into one transaction
     uint256 internal constant MAX_REVENUE_TOKENS = 4;
+    uint256 internal constant MAX_ARITY = 64;
+    uint256 internal constant MAX_HEADER = 2048; // bytes: two lists of 255 sizes and what stands around them
 
     bytes32 public immutable run;
 
@@ -28,8 +30,10 @@ contract Charter is ICharter {
         if (terms_.token == address(0)) revert ValueZero("token");
         if (terms_.seed == address(0)) revert ValueZero("seed");
         if (terms_.clocks.arity < 2) revert ValueZero("arity");
+        _checkAtMost("arity", terms_.clocks.arity, MAX_ARITY);
         ChainBounds.check(terms_.chain, terms_.windows, terms_.clocks, terms_.economics);
         if (terms_.expiry <= block.timestamp) revert WindowTooShort("expiry", terms_.expiry, block.timestamp + 1);
+        _checkAtMost("expiry", terms_.expiry, type(uint40).max);
         if (terms_.revenueTokens.length > MAX_REVENUE_TOKENS) {
             revert TooManyRevenueTokens(terms_.revenueTokens.length, MAX_REVENUE_TOKENS);
         }
@@ -87,6 +91,7 @@ contract Charter is ICharter {
     }
 
     function _checkProgram(Program memory program) private pure {
+        _checkAtMost("header", program.header.length, MAX_HEADER);
         bytes32 computed = Digests.program(program.header, program.tree);
         if (computed != program.root) revert ProgramMismatch(program.root, computed);
     }

@@ -21,6 +21,9 @@ contract Vault is IVault, ReentrancyGuard {
         uint64 notBefore;
     }
 
+    /// @notice Wei that a vault ever holds at a time: below the 128 bits in which draws count stakes.
+    uint256 public constant MAX_TOTAL = 1 << 127;
+
     /// @notice Where burned tokens go: an address of which nobody can know the key.
     address public constant SINK = 0x000000000000000000000000000000000000dEaD;
 
@@ -65,6 +68,8 @@ contract Vault is IVault, ReentrancyGuard {
     /// @inheritdoc IVault
     function deposit(uint256 amount) external nonReentrant {
         if (amount == 0) revert AmountZero();
+        uint256 room = MAX_TOTAL - (_totalFree + _totalLocked + _totalExiting + _burned);
+        if (amount > room) revert VaultFull(amount, room);
         uint256 before = token.balanceOf(address(this));
         token.safeTransferFrom(msg.sender, address(this), amount);
         // A token that keeps a fee would leave the vault owing more than it holds.

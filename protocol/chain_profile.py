@@ -23,8 +23,21 @@ POINTING_GAS: Final = 250_000
 """A challenger's whole game needs no more than this for every move that it can consist of (the same test)."""
 
 PPM: Final = 1_000_000
-MAX_WINDOW: Final = (1 << 40) - 1
-"""Seconds; far above any use, so that no sum of lengths overflows 64 bits."""
+MAX_WINDOW: Final = 180 * 86_400
+"""Seconds; beyond any use. Whoever waits for money waits for sums of windows."""
+
+MAX_DELAY: Final = 30 * 86_400
+"""Seconds, of the chain or of a clock: the least windows, which are sums of them, stay below MAX_WINDOW."""
+
+MIN_TURN: Final = 60
+"""Seconds of every turn beyond F, without the budget: nobody is convicted for a busy machine in a single turn."""
+
+MAX_FEE_CAP: Final = 10**15
+"""Wei per gas, a million gwei: with a higher cap nobody could ever defer."""
+
+MAX_AMOUNT: Final = (1 << 112) - 1
+"""Wei. With it no product or sum of a run overflows: 328 duties' shares in 128 bits, all shares ever in the 208 bits of
+votes, the escrow of a round in what a vault holds."""
 
 
 def min_challenge_bond(profile: ChainProfile, arity: int) -> Wei:
@@ -47,15 +60,21 @@ def kept(e: Economics) -> Wei:
 def check_chain(p: ChainProfile, w: Windows, c: Clocks, e: Economics) -> None:
     """Refuse terms under which an honest party could be late, be undone, or pay for gas below the cap.
 
-    Raises RejectedError: ValueZero, ScheduleTooLong, WindowTooShort, ChallengeBondTooSmall, BountyTooSmall.
+    Raises RejectedError: ValueZero, AmountTooLarge, ScheduleTooLong, WindowTooShort, ChallengeBondTooSmall,
+    BountyTooSmall.
     """
-    for what, value in (("fee cap", p.fee_cap), ("move", c.move)):
-        if value == 0:
-            raise refusal("ValueZero", f"The {what} must not be zero.", what=what)
-    lengths = {"reorg depth": p.reorg_depth, "budget": c.budget, "replay": c.replay, "move": c.move}
-    for what, length in lengths.items():
-        if length > MAX_WINDOW:
+    if p.fee_cap == 0:
+        raise refusal("ValueZero", "The fee cap must not be zero.", what="fee cap")
+    if p.fee_cap > MAX_FEE_CAP:
+        raise refusal("AmountTooLarge", f"A fee cap above {MAX_FEE_CAP} wei never lets anybody defer.", what="fee cap")
+    clocks = {"budget": c.budget, "replay": c.replay, "move": c.move}
+    for what, length in {"reorg depth": p.reorg_depth, **clocks}.items():
+        if length > MAX_DELAY:
             raise refusal("ScheduleTooLong", f"The {what} is too long.", what=what)
+    # Who is challenged must be able to answer: with clocks of nothing a second of silence would convict.
+    for (what, length), least in zip(clocks.items(), (MIN_WINDOW, MIN_TURN, MIN_TURN), strict=True):
+        if length < least:
+            raise refusal("WindowTooShort", f"The {what} must be at least {least} s.", what=what)
     for what, least in _least(p, c).items():
         if getattr(w, what.replace(" ", "_")) < least:
             raise refusal("WindowTooShort", f"The {what} window must be at least {least} s here.", what=what)

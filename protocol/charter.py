@@ -24,6 +24,8 @@ SEATS: Final = 8
 MAX_INTERVALS: Final = 40
 """So that the leaves of eight seats are revealed in one transaction (about 46,000 gas each)."""
 MAX_REVENUE_TOKENS: Final = 4
+MAX_HEADER: Final = 2048
+"""Bytes of a program's header: two lists of 255 sizes and what stands around them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from .chain_profile import MAX_WINDOW, MIN_WINDOW, PPM, check_chain, refusal
-from .charter import MAX_INTERVALS, MAX_REVENUE_TOKENS, SEATS, Charter, Economics, Training, Windows
+from .chain_profile import MAX_AMOUNT, MAX_DELAY, MAX_WINDOW, MIN_WINDOW, PPM, check_chain, refusal
+from .charter import MAX_HEADER, MAX_INTERVALS, MAX_REVENUE_TOKENS, SEATS, Charter, Economics, Training, Windows
 from .types import Wei
 
 VESTING_ROUNDS: Final = 20
 REPLAY_COST: Final = 1.3
 """Cost of a replay over the pay of its interval, before bytes."""
+
+MAX_RATE: Final = 100 * PPM
+"""Replays of a duty, in ppm; wages for two hundred are set aside."""
+
+MAX_ARITY: Final = 64
+MAX_EXPIRY: Final = (1 << 40) - 1
+"""Chain time in seconds, so that no time of a run overflows 64 bits."""
 
 INTERVALS_OF_TABLE: Final = (1, 4, 8, 20, 64)
 RATES_OF_TABLE: Final = (0.02, 0.05, 0.10, 0.20)
@@ -119,22 +126,25 @@ def round_reserve(e: Economics, training: Training, seats: int, verifiers: int, 
 def check_charter(charter: Charter, now: int) -> None:
     """Refuse what the constructor of the charter refuses at chain time `now`, by the same name.
 
-    Raises RejectedError: ValueZero, NotFinite, ShardsFewerThanSeats, ScheduleTooLong, ReferencePriceZero, RateTooHigh,
-    SeatFeeTooHigh, ClaimLockTooSmall, BondTooSmall, WindowTooShort, ExitDelayTooShort, ProgramMismatch,
-    ChallengeBondTooSmall, BountyTooSmall, TooManyRevenueTokens.
+    Raises RejectedError: ValueZero, NotFinite, ShardsFewerThanSeats, ScheduleTooLong, ReferencePriceZero,
+    AmountTooLarge, RateTooHigh, SeatFeeTooHigh, ClaimLockTooSmall, BondTooSmall, WindowTooShort, ExitDelayTooShort,
+    ExitDelayTooLong, ProgramMismatch, ChallengeBondTooSmall, BountyTooSmall, TooManyRevenueTokens.
     """
     _check_training(charter.training, charter.rounds)
     check_economics(charter.economics, charter.training, charter.windows, charter.chain.inclusion_delay)
     for program in (charter.step, charter.update, charter.outer):
+        _check_most("header", len(program.header), MAX_HEADER)
         if not program.is_consistent:
             raise refusal("ProgramMismatch", "Header and tree do not hash to the program's root.", root=program.root)
     for what in ("sponsor", "token", "seed"):
         _check_nonzero(what, int.from_bytes(getattr(charter, what), "big"))
     if charter.clocks.arity < 2:
         raise refusal("ValueZero", "The arity must be at least 2.", what="arity")
+    _check_most("arity", charter.clocks.arity, MAX_ARITY)
     check_chain(charter.chain, charter.windows, charter.clocks, charter.economics)
     if charter.expiry <= now:
         raise refusal("WindowTooShort", "The run expires before it begins.", what="expiry")
+    _check_most("expiry", charter.expiry, MAX_EXPIRY)
     if len(charter.revenue_tokens) > MAX_REVENUE_TOKENS:
         raise refusal("TooManyRevenueTokens", f"At most {MAX_REVENUE_TOKENS} revenue tokens.")
 
@@ -143,6 +153,21 @@ def check_economics(e: Economics, t: Training, w: Windows, inclusion_delay: int 
     """Refuse prices, locks, rates and windows under which somebody gains by cheating; see `check_charter`."""
     if e.unit_price == 0 or e.units == 0:
         raise refusal("ReferencePriceZero", "Without a reference price every lock, fee and wage is zero.")
+    amounts = {
+        "price": 2 * e.price,  # B is at least 2 W, and no amount is above the maximum
+        "shares per commitment": e.shares_per_unit * e.units,
+        "shares per duty": e.shares_per_duty,
+        "claim lock": e.claim_lock,
+        "verifier bond": e.verifier_bond,
+        "wage": e.wage,
+        "challenge bond": e.challenge_bond,
+        "challenge deposit": e.challenge_deposit,
+    }
+    for what, amount in amounts.items():
+        if amount > MAX_AMOUNT:
+            raise refusal("AmountTooLarge", f"The {what} is too large: sums of it could overflow.", what=what)
+    _check_rate("audit", e.audit_ppm, MAX_RATE)
+    _check_rate("whistle", e.whistle_ppm, MAX_RATE)
     _check_rate("cartel", e.cartel_ppm, PPM - 1)
     _check_rate("bounty", e.bounty_ppm, PPM // 2)
     _check_rate("trap", e.trap_ppm, 0)
@@ -163,10 +188,13 @@ def check_economics(e: Economics, t: Training, w: Windows, inclusion_delay: int 
             raise refusal("WindowTooShort", f"The {what} window must be at least {MIN_WINDOW} s.", what=what)
         if length > MAX_WINDOW:
             raise refusal("ScheduleTooLong", f"The {what} window is too long.", what=what)
-    if inclusion_delay > MAX_WINDOW:
+    if inclusion_delay > MAX_DELAY:
         raise refusal("ScheduleTooLong", "The inclusion delay is too long.", what="inclusion delay")
     if w.exit <= (least := min_exit(w, inclusion_delay)):
         raise refusal("ExitDelayTooShort", f"The exit delay must exceed {least} s.", minimum=least + 1)
+    # A longer one would only keep deposits, or never let them out.
+    if w.exit > (most := least + MAX_WINDOW):
+        raise refusal("ExitDelayTooLong", f"An exit delay above {most} s only keeps deposits.", maximum=most)
 
 
 _CHECKED_WINDOWS: Final = (
@@ -181,7 +209,9 @@ def _check_training(t: Training, rounds: int) -> None:
     _check_nonzero("shard length", t.shard_length)
     _check_nonzero("rounds", rounds)
     if t.learning_rate & 0x7F800000 == 0x7F800000:
-        raise refusal("NotFinite", "The learning rate must be a finite binary32.", bits=t.learning_rate)
+        raise refusal(
+            "NotFinite", "The learning rate must be a finite binary32.", what="learning rate", bits=t.learning_rate
+        )
     if t.shards < SEATS:
         raise refusal("ShardsFewerThanSeats", f"{t.shards} shards for {SEATS} seats.", shards=t.shards)
     _check_most("intervals", t.intervals, MAX_INTERVALS)

@@ -117,6 +117,10 @@ interface ICharter {
     error BondTooSmall(uint256 bond, uint256 minimum);
     error SeatFeeTooHigh(uint256 fee, uint256 maximum);
     error ExitDelayTooShort(uint256 exit, uint256 minimum);
+    /// @notice Thrown when a deposit would stay locked in for longer than anything that it answers for, and a window more.
+    error ExitDelayTooLong(uint256 exit, uint256 maximum);
+    /// @notice Thrown when an amount is so large that a sum or product of it could overflow somewhere in the run.
+    error AmountTooLarge(bytes32 what, uint256 amount, uint256 maximum);
     error RateTooHigh(bytes32 what, uint256 ppm, uint256 maximum);
     error ShardsFewerThanSeats(uint256 shards, uint256 seats);
     error ScheduleTooLong(bytes32 what, uint256 value, uint256 maximum);

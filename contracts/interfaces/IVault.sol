@@ -12,6 +12,8 @@ interface IVault {
     error NotTheOwner(bytes32 id, address owner, address caller);
     error NotAModule(address caller);
     error AmountZero();
+    /// @notice Thrown when a vault would hold more than draws can count: deposit less.
+    error VaultFull(uint256 amount, uint256 room);
     error FeeOnTransfer(uint256 received, uint256 wanted);
     error ExitTooEarly(uint256 now_, uint256 notBefore);
     error NothingExiting(address owner);

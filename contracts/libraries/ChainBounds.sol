@@ -10,6 +10,9 @@ import {GameBounds} from "./GameBounds.sol";
 library ChainBounds {
     uint256 internal constant PPM = 1_000_000;
     uint256 internal constant MARGIN = EconomicsBounds.MIN_WINDOW;
+    /// @dev Seconds of every turn beyond F, without the budget: nobody is convicted for a busy machine in a single turn.
+    uint256 internal constant MIN_TURN = 60;
+    uint256 internal constant MAX_FEE_CAP = 1e15; // wei per gas: a million gwei, beyond which nobody could ever defer
     /// @dev No reply of a defender needs more gas at any arity.
     uint256 internal constant REPLY_GAS = 350_000;
     /// @dev A challenger's whole game needs no more than this for every move that it can consist of.
@@ -28,11 +31,15 @@ library ChainBounds {
     /// @notice Reverts by name where an honest party could be late, be undone, or pay for gas below the cap.
     function check(ChainProfile memory p, Windows memory w, Clocks memory c, Economics memory e) internal pure {
         if (p.feeCap == 0) revert ICharter.ValueZero("fee cap");
-        if (c.move == 0) revert ICharter.ValueZero("move");
+        if (p.feeCap > MAX_FEE_CAP) revert ICharter.AmountTooLarge("fee cap", p.feeCap, MAX_FEE_CAP);
         _checkAtMost("reorg depth", p.reorgDepth);
         _checkAtMost("budget", c.budget);
         _checkAtMost("replay", c.replay);
         _checkAtMost("move", c.move);
+        // Who is challenged must be able to answer: with clocks of nothing a second of silence would convict.
+        _checkLength("budget", c.budget, MARGIN);
+        _checkLength("replay", c.replay, MIN_TURN);
+        _checkLength("move", c.move, MIN_TURN);
         uint256 once = p.inclusionDelay + MARGIN;
         _checkLength("commit", w.commit, once);
         _checkLength("receipt", w.receipt, once);
@@ -62,6 +69,7 @@ library ChainBounds {
     }
 
     function _checkAtMost(bytes32 what, uint64 length) private pure {
-        if (length > type(uint40).max) revert ICharter.ScheduleTooLong(what, length, type(uint40).max);
+        uint256 maximum = EconomicsBounds.MAX_DELAY;
+        if (length > maximum) revert ICharter.ScheduleTooLong(what, length, maximum);
     }
 }

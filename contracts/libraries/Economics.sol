@@ -9,6 +9,12 @@ import {Economics, ICharter, Training, Windows} from "../interfaces/ICharter.sol
 library EconomicsBounds {
     uint256 internal constant PPM = 1_000_000;
     uint256 internal constant MIN_WINDOW = 600; // seconds: a loaded machine is never late
+    uint256 internal constant MAX_WINDOW = 180 days; // beyond any use; whoever waits for money waits for sums of these
+    uint256 internal constant MAX_DELAY = 30 days; // of the chain or of a clock: the least windows, sums of them, stay below MAX_WINDOW
+    /// @dev In wei. The largest products stay below their types with it: 328 duties of 8 seats' shares in 128 bits, all shares of 2^24 rounds in the
+    /// 208 bits of votes, and an escrow for rounds of 8 seats in what a vault holds (2^127).
+    uint256 internal constant MAX_AMOUNT = type(uint112).max;
+    uint256 internal constant MAX_RATE = 100 * PPM; // replays of a duty; wages for two hundred are set aside
 
     /// @notice W: full pay of one commitment, in wei.
     function price(Economics memory e) internal pure returns (uint256) {
@@ -65,6 +71,17 @@ library EconomicsBounds {
     /// @notice Reverts by name where the terms would let somebody gain by cheating.
     function check(Economics memory e, Training memory t, Windows memory w, uint64 inclusionDelay) internal pure {
         if (e.unitPrice == 0 || e.units == 0) revert ICharter.ReferencePriceZero();
+        // B is at least 2 W, and no amount is above the maximum.
+        if (price(e) > MAX_AMOUNT / 2) revert ICharter.AmountTooLarge("price", price(e), MAX_AMOUNT / 2);
+        _checkAmount("shares per commitment", uint256(e.sharesPerUnit) * e.units);
+        _checkAmount("shares per duty", e.sharesPerDuty);
+        _checkAmount("claim lock", e.claimLock);
+        _checkAmount("verifier bond", e.verifierBond);
+        _checkAmount("wage", e.wage);
+        _checkAmount("challenge bond", e.challengeBond);
+        _checkAmount("challenge deposit", e.challengeDeposit);
+        _checkRate("audit", e.auditPpm, MAX_RATE);
+        _checkRate("whistle", e.whistlePpm, MAX_RATE);
         _checkRate("cartel", e.cartelPpm, PPM - 1);
         _checkRate("bounty", e.bountyPpm, PPM / 2);
         _checkRate("trap", e.trapPpm, 0);
@@ -88,17 +105,20 @@ library EconomicsBounds {
         _checkWindow("challenge", w.challenge);
         _checkWindow("rescue", w.rescue);
         _checkWindow("longest dispute", w.longestDispute);
-        if (inclusionDelay > type(uint40).max) {
-            revert ICharter.ScheduleTooLong("inclusion delay", inclusionDelay, type(uint40).max);
-        }
-        uint64 exit = minExit(w, inclusionDelay);
+        if (inclusionDelay > MAX_DELAY) revert ICharter.ScheduleTooLong("inclusion delay", inclusionDelay, MAX_DELAY);
+        uint256 exit = minExit(w, inclusionDelay);
         if (w.exit <= exit) revert ICharter.ExitDelayTooShort(w.exit, exit + 1);
+        // A longer one would only keep deposits, or never let them out.
+        if (w.exit > exit + MAX_WINDOW) revert ICharter.ExitDelayTooLong(w.exit, exit + MAX_WINDOW);
+    }
+
+    function _checkAmount(bytes32 what, uint256 amount) private pure {
+        if (amount > MAX_AMOUNT) revert ICharter.AmountTooLarge(what, amount, MAX_AMOUNT);
     }
 
     function _checkWindow(bytes32 what, uint64 length) private pure {
         if (length < MIN_WINDOW) revert ICharter.WindowTooShort(what, length, MIN_WINDOW);
-        // A bound far above any use, so that no sum of windows overflows 64 bits.
-        if (length > type(uint40).max) revert ICharter.ScheduleTooLong(what, length, type(uint40).max);
+        if (length > MAX_WINDOW) revert ICharter.ScheduleTooLong(what, length, MAX_WINDOW);
     }
 
     function _checkRate(bytes32 what, uint256 ppm, uint256 maximum) private pure {

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from assay.protocol.types import Address, Digest, Wei
 
 from .errors import refuse
+
+MAX_TOTAL: Final = 1 << 127
+"""Wei that a vault ever holds at a time: below the 128 bits in which draws count stakes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,10 @@ class Vault:
     withdrawn: int = 0
 
     def deposit(self, who: Address, amount: int) -> None:
-        """Raises AmountZero."""
+        """Raises AmountZero, VaultFull."""
         _check_amount(amount)
+        if amount > (room := MAX_TOTAL - (self.deposited - self.withdrawn - self.flushed)):
+            raise refuse("VaultFull", amount=amount, room=room)
         self._credit(who, amount)
         self.deposited += amount
 

@@ -83,7 +83,7 @@ class ChainGames:
             outer=ProgramRef.of(program),
             training=replace(base.training, steps_per_interval=steps),
             # Rounds long enough for any clock: it is the game that refuses too long ones.
-            windows=replace(base.windows, **dict.fromkeys(LONG, 10**7), longest_dispute=10**6, exit=10**9),
+            windows=replace(base.windows, **dict.fromkeys(LONG, 10**7), longest_dispute=10**6, exit=120_000_000),
             clocks=Clocks(clocks.budget, clocks.replay - delay, clocks.move - delay, settings.arity),
             chain=settings.chain,
         )

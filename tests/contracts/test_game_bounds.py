@@ -29,10 +29,9 @@ def test_the_deployed_contracts_leave_ten_percent_room() -> None:
 @pytest.mark.parametrize(
     ("clocks", "arity", "error"),
     (
-        (Clocks(100, 100, 100), 48, "WrongArity"),
-        (Clocks(100, 100, 100), 128, "WrongArity"),
-        (Clocks(100, 10**6, 100), 64, "DisputeTooLong"),
-        (Clocks(5 * 10**5, 1, 1), 64, "DisputeTooLong"),
+        (Clocks(600, 100, 100), 48, "WrongArity"),
+        (Clocks(600, 10**6, 100), 64, "DisputeTooLong"),
+        (Clocks(5 * 10**5, 60, 60), 64, "DisputeTooLong"),
     ),
 )
 def test_a_charter_whose_games_could_not_be_bounded_is_refused(clocks: Clocks, arity: int, error: str) -> None:

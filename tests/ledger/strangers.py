@@ -39,6 +39,8 @@ class Strangers:
     snapshot: ClassVar[str] = ""
     endowment: ClassVar[int] = 9 * STAKE
     """What the sponsor puts into the escrow, in wei."""
+    unit: ClassVar[int] = ETHER
+    """Wei of what people count in: everybody has 5,000 of it, the sponsor ten times as many."""
 
     def set_up(self) -> None:
         """People with stakes, a funded escrow, three honest seats, two verifiers, one whistleblower."""
@@ -67,12 +69,12 @@ class Strangers:
         self.paid_out = 0
         self.escrow_in = 0
         for k in range(PEOPLE):
-            self.deposit(k, STAKE if k != SPONSOR else 10 * STAKE)
+            self.deposit(k, (5_000 if k != SPONSOR else 50_000) * self.unit)
         assert self.play.fund(people[SPONSOR], self.endowment) is None
         self.escrow_in = self.endowment
         for k in HONEST_VERIFIERS:
-            assert self.play.register(people[k], Role.VERIFIER, 250 * ETHER) is None
-        assert self.play.register(people[HONEST_WHISTLEBLOWER], Role.WHISTLEBLOWER, 200 * ETHER) is None
+            assert self.play.register(people[k], Role.VERIFIER, 250 * self.unit) is None
+        assert self.play.register(people[HONEST_WHISTLEBLOWER], Role.WHISTLEBLOWER, 200 * self.unit) is None
         for k in HONEST_SOLVERS:
             assert self.play.join(people[k]) is None
         self.richest = [self.wealth_of(k) for k in range(PEOPLE)]

@@ -176,7 +176,7 @@ OFF_THE_CHAIN = {
         ),
     ),
     "fee cap": ("ValueZero", replace(BASE, chain=replace(BASE.chain, fee_cap=0))),
-    "move": ("ValueZero", replace(BASE, clocks=replace(BASE.clocks, move=0))),
+    "move": ("WindowTooShort", replace(BASE, clocks=replace(BASE.clocks, move=59))),
     "delay": ("ScheduleTooLong", replace(BASE, chain=replace(SLOW, inclusion_delay=1 << 40))),
     "reorg depth": ("ScheduleTooLong", replace(BASE, chain=replace(SLOW, reorg_depth=1 << 40))),
     "exit": ("ExitDelayTooShort", replace(AT_THE_BOUND, windows=replace(SHORTEST, exit=min_exit(SHORTEST, F)))),
