@@ -57,14 +57,16 @@ class ChainGames:
         on: Chain | NodeChain | None = None,
         steps: int = 64,
         other: Program | None = None,
+        token: str = "TestToken",
     ) -> None:
-        """`other`: a second program of the run."""
+        """`other`: a second program of the run. `token`: another than the test token mints any amount at once."""
+        self.most = TOKENS if token == "TestToken" else 1 << 127
         self.chain = chain = on or Chain(timestamp=START)
         self.block, self.now, self.base_fee = 1, 0, 0
         first = chain.nonce() if isinstance(chain, NodeChain) else 0
         leaves = [chain.deploy(name).address for name in CONTRACTS.values()]
         arbiter = chain.deploy("Arbiter", leaves)
-        self.token = chain.deploy("TestToken")
+        self.token = chain.deploy(token)
         sender = bytes.fromhex(chain.caller[2:])
         # Charter, vault, book and game know each other from the addresses that they will have.
         nonce = first + len(leaves) + 2
@@ -72,11 +74,11 @@ class ChainGames:
         none = Address(bytes(19) + b"\x01")
         modules = Modules(at[1], at[2], at[2], at[2], none, at[3], none, none, none)
         clocks, delay = settings.clocks, settings.chain.inclusion_delay
-        token = Address(bytes.fromhex(self.token.address[2:]))
+        token_address = Address(bytes.fromhex(self.token.address[2:]))
         money = economics(
             challenge_bond=settings.bond, challenge_deposit=settings.commit_deposit, bounty_ppm=settings.bounty_ppm
         )
-        base = charter(token=token, economics=money, step=ProgramRef.of(program))
+        base = charter(token=token_address, economics=money, step=ProgramRef.of(program))
         terms = replace(
             base,
             update=ProgramRef.of(other or program),
@@ -145,10 +147,10 @@ class ChainGames:
 
     def deposit(self, who: Address, amount: int) -> None:
         """Give a party tokens in the vault."""
-        for _ in range(amount // TOKENS):
-            self._deposit(who, TOKENS)
-        if amount % TOKENS:
-            self._deposit(who, amount % TOKENS)
+        for _ in range(amount // self.most):
+            self._deposit(who, self.most)
+        if amount % self.most:
+            self._deposit(who, amount % self.most)
 
     def _deposit(self, who: Address, amount: int) -> None:
         self.call(who, "mint", who, amount, contract=self.token)

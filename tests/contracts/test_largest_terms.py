@@ -13,10 +13,14 @@ from assay.protocol.chain_profile import MAX_AMOUNT, MAX_DELAY, MAX_FEE_CAP, MAX
 from assay.protocol.charter import ChainProfile, Charter, Clocks
 from assay.protocol.economics import MAX_EXPIRY, MAX_RATE, check_charter, min_exit
 from assay.protocol.types import Seat, Wei
+from tests.contracts.battles import battle
 from tests.contracts.conftest import strangers_on
+from tests.contracts.game_chain import ChainGames, Twin
 from tests.contracts.test_settlement import CHEAT, play_round, settle_all
 from tests.contracts.world import ETHER, START, Rejected, World, charter, economics
+from tests.games import config, honest_trace, lie_at
 from tests.ledger.strangers import HONEST_SOLVERS, HONEST_VERIFIERS, PEOPLE, SPONSOR, STRANGER, Strangers
+from tests.programs import counting
 
 UNIT = MAX_AMOUNT // 200
 """W is 100 of it, B 200: every amount of the charter at its maximum, or a hair below."""
@@ -91,6 +95,19 @@ def test_what_the_largest_terms_promise_is_paid_and_nothing_overflows(world: Wor
     world.now = s.play.now
     world.send(verifier, "shares", "transfer", solver, held[1])
     assert world.call("shares", "balanceOf", solver) == sum(held)
+
+
+@pytest.mark.parametrize("lies", ["defender", "challenger"])
+def test_a_game_over_the_largest_lock_and_bond_moves_every_wei_of_them(lies: str) -> None:
+    """Bounties, advances and refunds are kept in 128 bits; contract and model agree on each."""
+    example, settings = counting(), config(4, MAX_AMOUNT)
+    twin = Twin(example.program, settings, ChainGames(example.program, settings, token="ReentrantToken"))
+    truth, lie = honest_trace(example), lie_at(example, 1)
+    sides = (lie, truth) if lies == "defender" else (truth, lie)
+    end = battle(twin, *sides, 1, lock=MAX_AMOUNT)
+    assert end.verdict is not None and end.verdict.loser == (end.defender if lies == "defender" else end.challenger)
+    twin.check_money()
+    assert twin.vault.burned >= MAX_AMOUNT // 4
 
 
 def test_a_deposit_leaves_after_the_longest_exit(world: World) -> None:

@@ -270,6 +270,19 @@ def test_stake_approves_nothing_to_a_vault_that_is_not_known(
     assert stake(evil, "--allow-code", digest) == 5 * ETHER
 
 
+@pytest.mark.parametrize("role", ["solver", "verifier", "whistleblower"])
+def test_no_actor_starts_in_a_run_that_is_not_known(
+    role: str, stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
+    evil = deploy_run(stage.chain, stage.sponsor, stage.named(f"{role} starts"), contracts=contracts)
+    options = ("--rpc-url", stage.chain.url, "--run", "0x" + evil.address.hex(), "--key", str(stage.keystore))
+    options += ("--password-file", str(stage.keystore.parent / "password"), "--store", str(tmp_path / "store"))
+    done = commands.assay(monkeypatch, role, "start", *options, "--data-dir", str(tmp_path / "data"))
+    assert isinstance(done.exception, UnknownCode)
+    assert not (tmp_path / "data").exists()
+
+
 def test_can_join_and_show_say_what_is_known_of_the_code(
     stage: Stage, honest: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
