@@ -13,6 +13,8 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_utils.crypto import keccak
 
+from assay.explorer.documents import run_document
+from assay.explorer.lookout import Lookout
 from assay.ledger.chain import Chain, address_of
 from assay.ledger.code import TEST_TOKEN, UnknownCode, check_code, code_of
 from assay.ledger.deploy import deploy_arbiter, deploy_run, deploy_seed, deploy_token, verify_wiring
@@ -29,6 +31,8 @@ from assay.ledger.run import Run
 from assay.protocol.charter import Charter, Modules, modules_tuple
 from assay.protocol.errors import RejectedError
 from assay.protocol.types import Address, Digest
+from assay.watchdog.alarms import Kind
+from assay.watchdog.watch import Options, Watchdog
 from tests import commands
 from tests.contracts import harness, world
 from tests.contracts.world import ETHER, START, fresh_artifacts
@@ -256,7 +260,14 @@ def test_stake_approves_nothing_to_a_vault_that_is_not_known(
     evil = deploy_run(stage.chain, stage.sponsor, stage.named("stake"), contracts=contracts)
 
     def stake(run: Run, *words: str) -> Any:
-        options = ("--rpc-url", stage.chain.url, "--run", "0x" + run.address.hex(), "--key", str(stage.keystore))
+        options: tuple[str, ...] = (
+            "--rpc-url",
+            stage.chain.url,
+            "--run",
+            "0x" + run.address.hex(),
+            "--key",
+            str(stage.keystore),
+        )
         options += ("--password-file", str(stage.keystore.parent / "password"))
         done = commands.assay(monkeypatch, "ledger", "stake", "5", *options, "--yes", "--json", *words)
         return done.exception if done.exit_code else json.loads(done.stdout)["staked"]
@@ -276,11 +287,31 @@ def test_no_actor_starts_in_a_run_that_is_not_known(
 ) -> None:
     contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
     evil = deploy_run(stage.chain, stage.sponsor, stage.named(f"{role} starts"), contracts=contracts)
-    options = ("--rpc-url", stage.chain.url, "--run", "0x" + evil.address.hex(), "--key", str(stage.keystore))
+    options: tuple[str, ...] = (
+        "--rpc-url",
+        stage.chain.url,
+        "--run",
+        "0x" + evil.address.hex(),
+        "--key",
+        str(stage.keystore),
+    )
     options += ("--password-file", str(stage.keystore.parent / "password"), "--store", str(tmp_path / "store"))
     done = commands.assay(monkeypatch, role, "start", *options, "--data-dir", str(tmp_path / "data"))
     assert isinstance(done.exception, UnknownCode)
     assert not (tmp_path / "data").exists()
+
+
+def test_watchdog_and_explorer_say_whose_code_it_is(stage: Stage, honest: Run) -> None:
+    contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
+    evil = deploy_run(stage.chain, stage.sponsor, stage.named("watched"), contracts=contracts)
+    digest = code_of(evil).digest
+    assert {kind for kind, _ in Watchdog(evil).look()} == {Kind.CODE_UNKNOWN}
+    assert not Watchdog(evil, options=Options(allowed_code=frozenset({digest}))).look()
+    assert not Watchdog(honest).look()
+    for run, status in ((evil, "unknown"), (honest, "release")):
+        with Lookout(run).reading() as look:
+            shown = run_document(look)["code"]
+        assert shown["status"] == status and ("vault" in shown["unknown"]) == (status == "unknown")
 
 
 def test_can_join_and_show_say_what_is_known_of_the_code(
