@@ -130,12 +130,14 @@ class Chain:
         return self.read(lambda: function.call(params))
 
     def outbox(self, account: LocalAccount, path: Path | None = None) -> Outbox:
-        """An account's transactions; `path`, when it is first asked for, keeps what is in flight over a restart."""
+        """An account's transactions; the first `path` that is given keeps what is in flight over a restart."""
         with self._lock:
             if account.address not in self._outboxes:
                 self._outboxes[account.address] = Outbox(
                     self, account, path, receipt_for_s=self._receipt_for_s, tip_floor=self._tip_floor
                 )
+            elif path is not None:
+                self._outboxes[account.address].keep_at(path)
             return self._outboxes[account.address]
 
     def send(

@@ -79,17 +79,17 @@ class Record:
     """
 
     def __init__(self, account: LocalAccount, chain_id: int, path: Path | None) -> None:
-        self._account, self._chain_id, self._path = account, chain_id, path
+        self._account, self._chain_id, self.path = account, chain_id, path
 
     def load(self) -> dict[int, Slot]:
         """Slots by nonce as the last process left them; lines that are not this account's are nobody's."""
         slots: dict[int, Slot] = {}
-        if self._path is None or not self._path.exists():
+        if self.path is None or not self.path.exists():
             return slots
         try:
-            lines = self._path.read_bytes().splitlines()
+            lines = self.path.read_bytes().splitlines()
         except OSError as error:
-            _LOG.warning("%s cannot be read: %s", self._path, error)
+            _LOG.warning("%s cannot be read: %s", self.path, error)
             return slots
         for line in lines:
             if (found := self._parse(line)) is not None:
@@ -98,25 +98,25 @@ class Record:
 
     def add(self, raw: bytes) -> None:
         """Writes a signed transaction; it is on disk before it is sent."""
-        if self._path is None:
+        if self.path is None:
             return
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with self._path.open("ab") as file:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with self.path.open("ab") as file:
                 file.write(json.dumps({"raw": raw.hex()}).encode() + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            _LOG.warning("%s cannot be written: %s", self._path, error)
+            _LOG.warning("%s cannot be written: %s", self.path, error)
 
     def clear(self) -> None:
         """Nothing is in flight any more."""
-        if self._path is None or not self._path.exists():
+        if self.path is None or not self.path.exists():
             return
         try:
-            os.truncate(self._path, 0)
+            os.truncate(self.path, 0)
         except OSError as error:
-            _LOG.warning("%s cannot be emptied: %s", self._path, error)
+            _LOG.warning("%s cannot be emptied: %s", self.path, error)
 
     def _parse(self, line: bytes) -> tuple[int, Attempt] | None:
         try:

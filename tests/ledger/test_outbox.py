@@ -162,6 +162,23 @@ def test_what_a_node_loses_is_sent_to_it_again(pool: Mempool, is_down: bool) -> 
     assert payer.received() == [1] and len(pool.taken) == 2
 
 
+def test_all_that_a_node_loses_is_sent_again_as_it_was(pool: Mempool) -> None:
+    payer = Payer(pool)
+    calls = [payer.call() for _ in range(10)]
+
+    def lose(held: Held) -> None:
+        if held.nonce == 9:
+            pool.on_taken = lambda _: None
+            pool.lose_everything()
+            pool.is_mining = pool.mines_empty = True
+
+    pool.is_mining, pool.every_s = False, 0.1
+    pool.on_taken = lose
+    assert mined(payer.box.send(calls)) and payer.received() == [1] * 10
+    # The first is offered for more, since nothing moves; the others wait for nothing but it.
+    assert len({held.hash for held in pool.taken if held.nonce}) == 9
+
+
 @pytest.mark.parametrize("keeps_record", (True, False))
 def test_a_restarted_process_is_not_stuck_behind_its_former_self(
     pool: Mempool, tmp_path: Path, keeps_record: bool
@@ -176,6 +193,17 @@ def test_a_restarted_process_is_not_stuck_behind_its_former_self(
     assert mined(again.send([new]))
     assert payer.received() == [0, 1]
     assert (tmp_path / "outbox.jsonl").read_bytes() == b"" or not keeps_record
+
+
+def test_a_record_is_kept_also_for_an_account_that_has_sent_before(pool: Mempool, tmp_path: Path) -> None:
+    payer, path = Payer(pool), tmp_path / "outbox.jsonl"
+    pool.is_mining = False
+    payer.process(path, receipt_for_s=0.1).send([payer.call()])
+    chain = Chain(pool.url, receipt_for_s=0.1)
+    assert not chain.outbox(payer.account).in_flight
+    assert list(chain.outbox(payer.account, path).in_flight) == [0]
+    chain.outbox(payer.account).send([payer.call(), payer.call()])
+    assert list(payer.process(path).in_flight) == [0, 1]
 
 
 def test_a_record_of_anything_else_is_nothing(pool: Mempool, tmp_path: Path) -> None:
