@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,18 +73,25 @@ def test_everybody_is_killed_at_every_transaction(
 ) -> None:
     world = with_a_bit_flipper(stage, tmp_path)
     struck: set[tuple[bytes, str]] = set()
-    send = Agent.send
+    send, send_all = Agent.send, Agent.send_all
 
-    def dies(self: Agent, function: Any, *, gas: int | None = None) -> Any:
-        place = bytes(self.me), f"{function.fn_name}{function.args}"
-        if place in struck:
-            return send(self, function, gas=gas)
-        struck.add(place)
+    def dies(self: Agent, functions: Sequence[Any], go: Callable[[], Any]) -> Any:
+        places = {(bytes(self.me), f"{function.fn_name}{function.args}") for function in functions}
+        if places <= struck:
+            return go()
+        struck.update(places)
         if mined:
-            send(self, function, gas=gas)
+            go()
         raise Killed
 
-    monkeypatch.setattr(Agent, "send", dies)
+    def dies_at_one(self: Agent, function: Any, **options: Any) -> Any:
+        return dies(self, [function], lambda: send(self, function, **options))
+
+    def dies_at_several(self: Agent, functions: Sequence[Any]) -> Any:
+        return dies(self, functions, lambda: send_all(self, functions))
+
+    monkeypatch.setattr(Agent, "send", dies_at_one)
+    monkeypatch.setattr(Agent, "send_all", dies_at_several)
     monkeypatch.setattr(world, "sweep", lambda: sweep(world))
     world.settle()
     check(world)
