@@ -90,7 +90,7 @@ def start_of(model: str, tier: str) -> tuple[Program, Lists]:
 
 
 class Exact:
-    """A side that runs a program, state after state; it takes the first one over."""
+    """A side that runs a program, state after state, as `Executor.repeat` does; it takes the first one over."""
 
     def __init__(self, program: Program, state: Lists, kind: str) -> None:
         self.program, self.state = program, state
@@ -98,7 +98,7 @@ class Exact:
 
     def __call__(self) -> None:
         """One step."""
-        self.state = tuple(self.executor.run(self.state, give=True))
+        self.state = tuple(self.executor.run(self.state, give=True, store=False))
 
 
 class Eager:

@@ -7,7 +7,7 @@ Sums are exact integers, so the number of threads and the order of additions do 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property, partial
@@ -159,20 +159,27 @@ class Executor:
             for k, node in enumerate(nodes)
         ]
 
-    def run(self, inputs: Lists, hook: Hook | None = None, *, give: bool = False) -> list[list[Tensor]]:
+    def run(
+        self, inputs: Lists, hook: Hook | None = None, *, give: bool = False, store: bool = True
+    ) -> list[list[Tensor]]:
         """The lists of Y for these lists of X; no input is changed unless given, outputs may alias inputs.
 
         A slot that is an input passed through is that input, bit for bit; what is computed is as a store writes it.
 
         hook: sees the value of every node in order and returns what later nodes read. give: the caller needs the inputs
-        no more, whatever comes of the run; slots of Y are written over those of X where that is possible.
+        no more, whatever comes of the run; slots of Y are written over those of X where that is possible. store: False
+        for a Y that is nothing but the X of a next step: computed slots that it does not pass on keep whatever NaNs
+        they have, which no reader tells apart.
 
         Raises:
             UserError: the inputs do not fit the program.
             InvariantError: FlushToZero, a thread flushes subnormal numbers, before or after; HardwareFault, the product
                 that this run checks is wrong.
         """
-        return self._lists(self._stored(self._once(inputs, hook, give), self._computed))
+        which = self._computed if store else self._passed_later
+        ends = [canonical(t) if k in which else t for k, t in enumerate(self._once(inputs, hook, give))]
+        found = iter(ends)
+        return [[next(found) for _ in range(size)] for size in self.program.outputs]
 
     def repeat(self, inputs: Lists, steps: int, on_step: Callable[[int], None] | None = None) -> list[list[Tensor]]:
         """The state after several steps of a program whose Y is its X, as `run` gives it.
@@ -182,8 +189,7 @@ class Executor:
         state: Lists = inputs
         for t in range(1, steps + 1):
             # A slot that is ever written over is computed in every step: after the first it is not the caller's.
-            ends = self._once(state, None, give=t > 1)
-            state = self._lists(self._stored(ends, self._computed if t == steps else self._passed_later))
+            state = self.run(state, give=t > 1, store=t == steps)
             if on_step is not None:
                 on_step(t)
         return [list(part) for part in state]
@@ -204,13 +210,6 @@ class Executor:
         check_float_environment_held()
         passed = zip(ends, self._sources, strict=True)
         return [slots[j] if j < len(slots) and t is flat[j] else t for t, j in passed]
-
-    def _stored(self, ends: list[Tensor], which: Collection[int]) -> list[Tensor]:
-        return [canonical(t) if k in which else t for k, t in enumerate(ends)]
-
-    def _lists(self, ends: Sequence[Tensor]) -> list[list[Tensor]]:
-        found = iter(ends)
-        return [[next(found) for _ in range(size)] for size in self.program.outputs]
 
     @cached_property
     def _sources(self) -> list[int]:

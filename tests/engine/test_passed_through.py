@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from assay import weights
 from assay.engine import state_io
 from assay.engine.dtypes import raw_bytes
 from assay.engine.executor import Executor, Kind, usable_natives
@@ -31,7 +32,7 @@ from assay.protocol.reference import ReferenceExecutor
 from assay.protocol.scalar_builder import ScalarBuilder
 from assay.protocol.tensors import TensorSpec
 from assay.protocol.trace import ReferenceTrace
-from assay.protocol.types import DType
+from assay.protocol.types import Digest, DType
 from assay.protocol.views import fill_bits
 from assay.training.rounds import TorchCompute
 from tests.programs import unary
@@ -201,6 +202,14 @@ def test_lists_keep_their_bytes_in_a_store(tmp_path: Path) -> None:
     objects = Objects(open_store(tmp_path))
     for specs, datas in zip(input_specs(program), state, strict=True):
         assert objects.list(objects.put_list(specs, datas), specs) == datas
+
+
+def test_weights_keep_their_bytes_in_a_file_for_people(tmp_path: Path) -> None:
+    specs = (TensorSpec(F32, (5,)), TensorSpec(BOOL, (5,)))
+    datas = (struct.pack("<5I", *ODD), bytes((0, 1, 2, 128, 255)))
+    path = tmp_path / "model.safetensors"
+    weights.write_weights(path, weights.Weights(Digest(bytes(32)), None, True, ("w", "m"), specs, datas))
+    assert weights._read(path, ("w", "m"), specs) == datas
 
 
 def test_a_computed_slot_that_is_passed_on_later_is_stored_before() -> None:
