@@ -109,7 +109,7 @@ def _columns(product: Product, a: Side, b: Side) -> Treatment | None:
             columns = order[:count]
             kept = torch.ones(size, dtype=torch.bool)
             kept[columns] = False
-            if _is_enough(_spread(product, axis, kept), a, b, weights):
+            if _is_enough(_spread(product, axis, kept), a, b, weights, whole=product.sensitive):
                 best = Treatment(axis=axis, columns=tuple(sorted(columns.tolist())))
                 break
             count *= 2
@@ -133,21 +133,21 @@ def _spread(product: Product, axis: int, kept: Tensor) -> Tensor:
     return kept.reshape(shape).expand(product.axes).reshape(-1)
 
 
-def _is_enough(kept: Tensor, a: Side, b: Side, weights: tuple[Tensor, Tensor]) -> bool:
+def _is_enough(kept: Tensor, a: Side, b: Side, weights: tuple[Tensor, Tensor], *, whole: bool) -> bool:
     """Whether both operands are within their limits with the kept terms and the others in two products."""
     pairs = (a, weights[1]), (b, weights[0])
-    found = [_row_losses(side.x * kept, side.bits, other) for side, other in pairs]
+    found = [_row_losses(side.x * kept, side.bits, other, whole=whole) for side, other in pairs]
     said = min(others for _, others in found)
     for (side, other), (lost, _) in zip(pairs, found, strict=True):
-        apart, _ = _row_losses(side.x * ~kept, outliers.BITS, other)
+        apart, _ = _row_losses(side.x * ~kept, outliers.BITS, other, whole=True)
         if lost + apart > limit_of(side.bits) ** 2 * said:
             return False
     return True
 
 
-def _row_losses(x: Tensor, bits: int, weights: Tensor) -> tuple[float, float]:
+def _row_losses(x: Tensor, bits: int, weights: Tensor, *, whole: bool) -> tuple[float, float]:
     """Mean squares of the error and of what the others say, per row under an exponent of its own."""
-    lost, said, _, _ = row_losses(x, exponent_of_magnitude(x).amax(2), bits, weights)
+    lost, said, _, _ = row_losses(x, exponent_of_magnitude(x).amax(2), bits, weights, whole=whole)
     return float(lost.mean()), float(said.mean())
 
 

@@ -2,7 +2,8 @@
 
 One element far above the rest of its row sets the row's exponent, and the others are rounded by its size. How much of
 the *total* is lost then says nothing: the large element is in the total. So the error is held against what the others
-say: the product without the few terms of each row that contribute most.
+say: the product without the few terms of each row that contribute most. Products with a softmax's output or gradient
+are held against all of themselves: the token attended to, or the target, is what they say.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class Loss:
     """What one operand of one product loses at `bits`.
 
     error: root mean square of the product's error that this operand's rounding makes, over that of the product without
-    the few largest terms of each row. zeroed, worst: the share of the non-zero elements that become zero, of all and of
-    the worst row.
+    the few largest terms of each row (whole: of all of the product). zeroed, worst: the share of the non-zero elements
+    that become zero, of all and of the worst row.
     """
 
     node: int
@@ -53,6 +54,7 @@ class Loss:
     zeroed: float
     worst: float
     source: str
+    whole: bool = False
 
     @property
     def is_above_limit(self) -> bool:
@@ -115,10 +117,11 @@ def losses_of(captured: Captured, k: int, a: Side, b: Side) -> tuple[Loss, Loss]
     only that one knows its largest terms.
     """
     source = captured.sources.get(k, "")
-    lost = _lost(a, b.energy), _lost(b, a.energy)
+    whole = any(product.sensitive for product in captured.products.get(k, ()))
+    lost = _lost(a, b.energy, whole=whole), _lost(b, a.energy, whole=whole)
     said = min(each.said for each in lost)
     first, second = (
-        Loss(k, name, side.bits, each.error_over(said), each.zeroed, each.worst, source)
+        Loss(k, name, side.bits, each.error_over(said), each.zeroed, each.worst, source, whole)
         for name, side, each in zip("AB", (a, b), lost, strict=True)
     )
     return first, second
@@ -195,11 +198,11 @@ class _Lost:
         return (self.error / said) ** 0.5 if said > 0 else 0.0
 
 
-def _lost(side: Side, weights: Tensor) -> _Lost:
+def _lost(side: Side, weights: Tensor, *, whole: bool) -> _Lost:
     error = said = relative = worst = 0.0
     zeros = elements = 0
     for at, rows, part in side.parts():
-        lost, others, gone, present = row_losses(part, side.e[at, rows], side.bits, weights[at])
+        lost, others, gone, present = row_losses(part, side.e[at, rows], side.bits, weights[at], whole=whole)
         error, said = error + float(lost.sum()), said + float(others.sum())
         relative += float(torch.where(others > 0, lost / others, 0.0).sum())
         zeros, elements = zeros + int(gone.sum()), elements + int(present.sum())
@@ -209,17 +212,20 @@ def _lost(side: Side, weights: Tensor) -> _Lost:
     return _Lost(error / count, said / count, relative / count if side.shared else None, zeroed, worst)
 
 
-def row_losses(x: Tensor, e: Tensor, bits: int, weights: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def row_losses(
+    x: Tensor, e: Tensor, bits: int, weights: Tensor, *, whole: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Per row [b, m]: squares of the error and of what the others say, f64; elements made zero, and not zero, i64.
 
     x: f32 [b, m, terms]; e: i32 [b, m]; weights: f64 [b, terms], the mean squares that the terms are multiplied by.
+    whole: all terms say something.
     A row that is not finite has no error: its result is NaN.
     """
     exact = _finite(x)
     q = exponents.quantize(x, e[..., None], bits)
     lost = (q * exponents.power_of_two(e.to(torch.int64) - (bits - 1))[..., None] - exact).square_() * weights[:, None]
     said = exact.square() * weights[:, None]
-    few = ceil(x.shape[2] / _FEW) if x.shape[2] >= _SHORT else 0
+    few = ceil(x.shape[2] / _FEW) if x.shape[2] >= _SHORT and not whole else 0
     if few:
         # Set to zero, not subtracted: beside a square of 1e17 and more, binary64 would keep nothing of the others.
         said.scatter_(2, said.topk(few, 2)[1], 0.0)

@@ -110,5 +110,6 @@ def rounding_document(loss: Loss) -> dict[str, Any]:
         "zeroed": loss.zeroed,
         "worst_row": loss.worst,
         "above_limit": loss.is_above_limit,
+        "whole": loss.whole,
         "source": loss.source,
     }

@@ -13,6 +13,7 @@ from assay.engine import state_io
 from assay.engine.capture import Captured
 from assay.engine.executor import Executor
 from assay.engine.losses import Loss, losses
+from assay.engine.lowering.registry import Product
 from assay.protocol.errors import InvariantError, MismatchError, RejectedError
 from assay.protocol.program import Program
 from assay.protocol.reference import ReferenceExecutor
@@ -72,7 +73,7 @@ def check_on_batch(
             )
     nodes = _compare_reference(program, state, ends) if reference else 0
     names = report["slots"] if report is not None else None
-    found = losses(Captured(program, _sources(report), {}), state)
+    found = losses(Captured(program, _sources(report), _sensitive(report)), state)
     return Checked(found, after, _not_finite(ends, names), seconds, nodes)
 
 
@@ -83,6 +84,13 @@ def above_limit(rounding: Sequence[Loss]) -> list[Loss]:
 
 def _sources(report: Mapping[str, Any] | None) -> dict[int, str]:
     return {int(k): str(line) for k, line in report["sources"].items() if k.isdigit()} if report is not None else {}
+
+
+def _sensitive(report: Mapping[str, Any] | None) -> dict[int, tuple[Product, ...]]:
+    """The products that were held against all of themselves at capture, and so are here."""
+    rounding = report["rounding"] if report is not None else []
+    nodes = (r.get("node") for r in rounding if r.get("whole") is True)
+    return {k: (Product(0, (), (), sensitive=True),) for k in nodes if isinstance(k, int)}
 
 
 def _not_finite(ends: Lists, names: Sequence[Sequence[str]] | None) -> list[str]:

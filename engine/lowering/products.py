@@ -58,6 +58,7 @@ def _dot(ctx: Context, a: Strided, b: Strided, bits_a: int, bits_b: int, *, plai
     wanted = ctx.treatments.get(number, Treatment())
     sizes = tuple(x.size for x in a.groups[-1])
     cuttable = () if plain or wanted.columns else outliers.cuttable_axes(a, b)
+    sensitive = a.value.sensitive or b.value.sensitive
     small: Strided | None = None
     if wanted.columns:
         a, b, thin_a, thin_b = outliers.divided(ctx, a, b, wanted)
@@ -65,7 +66,7 @@ def _dot(ctx: Context, a: Strided, b: Strided, bits_a: int, bits_b: int, *, plai
         small = _node(ctx, thin_a, thin_b, outliers.BITS, outliers.BITS, plain=False)
     bits = _within_room(a, (bits_a, bits_b), (wanted.bits_a, wanted.bits_b))
     made = _node(ctx, a, b, *bits, plain=plain)
-    ctx.products.append((made.value, Product(number, sizes, cuttable)))
+    ctx.products.append((made.value, Product(number, sizes, cuttable, sensitive)))
     return made if small is None else ctx.strided(ctx.apply("add", made, small))
 
 

@@ -58,11 +58,13 @@ class Product:
     """A product as calibration names it: its number in the order of lowering, the same in every capture of a function.
 
     axes: sizes of the axes of the contraction. cuttable: those of which columns may become a product of their own.
+    sensitive: one operand is a softmax's output or a gradient of one; its largest terms are its message, no outliers.
     """
 
     number: int
     axes: tuple[int, ...]
     cuttable: tuple[int, ...]
+    sensitive: bool
 
 
 @dataclass

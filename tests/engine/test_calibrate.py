@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from assay.engine import ops
 from assay.engine.calibrate import calibrated
@@ -85,6 +86,20 @@ def test_an_operand_of_few_bits_may_lose_what_few_bits_cost():
     tensors = [torch.randn(8, 64), torch.randn(64, 8)]
     worst = max(loss.error for loss in losses(captured(product, *tensors, precision=FIXED8), [tensors]))
     assert LIMIT < worst < limit_of(8) / 3
+
+
+def test_targets_and_attended_tokens_are_no_outliers():
+    torch.manual_seed(6)
+    x, w, targets = torch.randn(48, 16), torch.randn(16, 8192) * 0.1, torch.randint(0, 8192, (48,), dtype=torch.int32)
+
+    def slopes(x: Tensor, w: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
+        x, w = x.clone().requires_grad_(), w.clone().requires_grad_()
+        return torch.autograd.grad(F.cross_entropy(x @ w, targets.long()), [x, w])
+
+    found, report = calibrated(lambda part: [list(slopes(*part))], [[x, w, targets]])
+    assert found.program.root == captured(slopes, x, w, targets).program.root
+    assert sorted(loss.whole for loss in report) == [False, False, True, True, True, True]
+    assert not any(loss.is_above_limit for loss in report)
 
 
 def test_what_stays_above_the_limit_is_reported():
