@@ -58,7 +58,7 @@ class Absent:
 
 
 def executors(only: frozenset[str] | None = None) -> Iterator[tuple[str, Compare] | Absent]:
-    """Every executor by name, in an order that is always the same; the best native one with two threads as well.
+    """Every executor by name, in an order that is always the same; the best native one in small blocks as well.
 
     only: names of those that are wanted; the others are neither loaded nor given.
     """
@@ -80,7 +80,7 @@ def _makers() -> Iterator[tuple[str, Callable[[], Compare]]]:
     for level in LEVELS:
         yield f"native {level}", lambda level=level: _native(level, tiles=False)  # type: ignore[misc]
     yield "native vnni, amx", lambda: _native("vnni", tiles=True)
-    yield "native, 2 threads", lambda: _native(None, tiles=False, threads=2)
+    yield "native, 2 threads", _in_small_blocks
     yield "contract", _contract
 
 
@@ -161,6 +161,23 @@ def _native(level: str | None, *, tiles: bool, threads: int = 1) -> Compare:
         raise OSError("the processor does not have these instructions")
     natives = _natives(level or present[0], tiles=tiles)
     return _ends(lambda program: _fused(program, natives), threads)
+
+
+def _in_small_blocks() -> Compare:
+    """The best native kernels, with blocks of rows so small that two threads share out tensors of a few elements."""
+    compare = _native(None, tiles=False, threads=2)
+
+    def divided(truth: Truth) -> tuple[int, str]:
+        from assay.engine.fused import plan
+
+        usual = plan._BLOCK_BYTES, plan._PARALLEL_BYTES
+        plan._BLOCK_BYTES, plan._PARALLEL_BYTES = 1 << 8, 1 << 8
+        try:
+            return compare(truth)
+        finally:
+            plan._BLOCK_BYTES, plan._PARALLEL_BYTES = usual
+
+    return divided
 
 
 def _natives(level: str, *, tiles: bool) -> Natives:
