@@ -18,6 +18,7 @@ from assay.engine.freivalds import ProductWatch
 from assay.engine.lowering.registry import Precision
 from assay.engine.native.library import native
 from assay.engine.native_dot import NativeDot
+from assay.fuzz.programs import draw
 from assay.protocol.errors import InvariantError
 from assay.protocol.nodes import Dot, Operand, Output
 from assay.protocol.program import Program
@@ -25,7 +26,6 @@ from assay.protocol.tensors import TensorSpec
 from assay.protocol.types import DType
 from assay.protocol.views import View
 from tests.engine.helpers import captured, same_lists, tensors_of
-from tests.engine.test_executor import _Draw
 
 
 def operands(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -105,9 +105,8 @@ def test_the_native_check_rounds_the_same_results(bits: int, turned: bool):
 @given(st.integers(0, 2**32))
 @settings(max_examples=80, deadline=None)
 def test_the_native_check_passes_whatever_exponents_and_views_a_program_has(seed: int):
-    draw = _Draw(seed)
-    program = draw.program()
-    inputs = tensors_of(program, draw.state)
+    case = draw(seed)
+    program, inputs = case.program, tensors_of(case.program, case.state)
     executor = Executor(program, kind=Kind.FUSED)
     stock = Executor(program, kind=Kind.STOCK).run(inputs)
     for _ in executor.routes:

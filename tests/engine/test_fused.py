@@ -19,6 +19,7 @@ from assay.engine.dtypes import to_bytes
 from assay.engine.executor import Executor, Kind, how_programs_run, usable_natives
 from assay.engine.fused import plan as plan_module
 from assay.engine.native import library
+from assay.fuzz.programs import Limits, draw
 from assay.protocol.builder import ProgramBuilder, Ref
 from assay.protocol.errors import UserError
 from assay.protocol.program import Program
@@ -27,7 +28,6 @@ from assay.protocol.tensors import TensorSpec
 from assay.protocol.types import DType
 from tests.engine.fused_levels import PRESENT, at_level, needs_kernels
 from tests.engine.helpers import differing_nodes, same_lists, tensors_of
-from tests.engine.test_executor import _Draw
 from tests.programs import Example, all_examples, unary
 
 F32, I32, U8 = DType.F32, DType.I32, DType.U8
@@ -55,20 +55,15 @@ def test_hand_written_programs_agree_with_the_reference(example: Example, level:
 @given(st.integers(0, 2**32))
 @settings(max_examples=40, deadline=None)
 def test_random_programs_agree_with_the_reference(level: str, seed: int):
-    draw = _Draw(seed)
-    program = draw.program()
-    inputs = tensors_of(program, draw.state)
+    case = draw(seed)
+    program, inputs = case.program, tensors_of(case.program, case.state)
     with at_level(level):
         assert differing_nodes(program, inputs, Kind.FUSED) == []
         assert wrong_outputs(program, inputs) == []
 
 
-class _Large(_Draw):
-    """Random programs whose values fill several tiles, with runs long enough to be taken one by one."""
-
-    def dims(self, limit: int) -> tuple[int, ...]:
-        shapes = ((1300,), (5, 260), (37, 40), (3, 5, 70), (9, 11, 13), (2, 600), (700, 2), (64, 33))
-        return self.rng.choice(shapes) if limit > 20 else super().dims(limit)
+LARGE = Limits(nodes=6, elements=2200, terms=300)
+"""Values that fill several tiles, with runs long enough to be taken one by one."""
 
 
 @pytest.mark.parametrize("block", [1 << 8, 1 << 17])
@@ -76,9 +71,8 @@ class _Large(_Draw):
 @given(st.integers(0, 2**32))
 @settings(max_examples=40, deadline=None)
 def test_large_random_programs_agree_with_stock_torch(block: int, threads: int, seed: int):
-    draw = _Large(seed)
-    program = draw.program()
-    inputs = tensors_of(program, draw.state)
+    case = draw(seed, LARGE)
+    program, inputs = case.program, tensors_of(case.program, case.state)
     stock = Executor(program, kind=Kind.STOCK).run(inputs)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
