@@ -49,8 +49,9 @@ static void read_line(const Operand *o, int along_red, int64_t fixed, int64_t fr
         for (int64_t i = 0; i < n; i++) out[i] = fill;
         return;
     }
-    const int32_t *x = (const int32_t *)o->data + o->base + at;
-    for (int64_t i = 0; i < n; i++) out[i] = moving[i] == OUTSIDE ? fill : x[moving[i]];
+    const int32_t *x = (const int32_t *)o->data;
+    at += o->base;
+    for (int64_t i = 0; i < n; i++) out[i] = moving[i] == OUTSIDE ? fill : x[at + moving[i]];
 }
 
 static void quantize_line(const Operand *o, int along_red, int64_t fixed, int64_t from, int64_t n, int32_t *q)

@@ -71,8 +71,7 @@ static void collect(const dot_side *s, const float *x, int64_t batch, int64_t fi
   for (int64_t r = 0; r < rows; r++) {
     int64_t own = s->own[first + r];
     if (inside) {
-      const float *from = x + at + own;
-      for (int64_t k = 0; k < count; k++) buf[r * width + k] = from[s->red[k0 + k]];
+      for (int64_t k = 0; k < count; k++) buf[r * width + k] = x[at + own + s->red[k0 + k]];
       continue;
     }
     for (int64_t k = 0; k < count; k++) {
@@ -145,15 +144,15 @@ static inline void rows_to_pairs(const float *const *row, int64_t rows, int64_t 
   for (int j = 0; j < 16; j++) _mm512_store_si512(out + plane + PAIR_OF[j] * 32, high[j]);
 }
 
-/* 16 consecutive rows at p + red[k]. */
-static inline void columns_to_pairs(const float *p, const int64_t *red, int64_t rows, int64_t count, const scales *f,
+/* 16 consecutive rows at x + (at + red[k]): of these sums alone is it known that they lie inside the source. */
+static inline void columns_to_pairs(const float *x, int64_t at, const int64_t *red, int64_t rows, int64_t count, const scales *f,
                                     dot_digits d, int16_t *out, int64_t plane) {
   __mmask16 m = first_lanes(rows);
   factors by = {_mm512_loadu_ps(f->first), _mm512_loadu_ps(f->second), _mm512_set1_ps(f->limit), f->two};
   for (int64_t t = 0; t < 16; t++) {
     __m512i q0 = _mm512_setzero_si512(), q1 = q0;
-    if (2 * t < count) q0 = quantize(_mm512_maskz_loadu_ps(m, p + red[2 * t]), by);
-    if (2 * t + 1 < count) q1 = quantize(_mm512_maskz_loadu_ps(m, p + red[2 * t + 1]), by);
+    if (2 * t < count) q0 = quantize(_mm512_maskz_loadu_ps(m, x + (at + red[2 * t])), by);
+    if (2 * t + 1 < count) q1 = quantize(_mm512_maskz_loadu_ps(m, x + (at + red[2 * t + 1])), by);
     if (d.count == 1) {
       _mm512_store_si512(out + 32 * t, _mm512_mask_blend_epi16(0xAAAAAAAA, q0, _mm512_slli_epi32(q1, 16)));
       continue;
@@ -226,7 +225,7 @@ static void rows_to_pairs(const float *const *row, int64_t rows, int64_t count, 
 
 static inline __m128i joined(__m128i q0, __m128i q1) { return _mm_blend_epi16(q0, _mm_slli_epi32(q1, 16), 0xAA); }
 
-static void columns_to_pairs(const float *p, const int64_t *red, int64_t rows, int64_t count, const scales *f, dot_digits d,
+static void columns_to_pairs(const float *x, int64_t at, const int64_t *red, int64_t rows, int64_t count, const scales *f, dot_digits d,
                              int16_t *out, int64_t plane) {
   float tail[2][4];
   for (int64_t t = 0; t < 16; t++) {
@@ -235,13 +234,13 @@ static void columns_to_pairs(const float *p, const int64_t *red, int64_t rows, i
       factors by = {_mm_loadu_ps(f->first + r), _mm_loadu_ps(f->second + r), _mm_set1_ps(f->limit), f->two};
       for (int i = 0; i < 2; i++) {
         if (2 * t + i >= count || r >= rows) continue;
-        const float *x = p + red[2 * t + i] + r;
+        const float *from = x + (at + red[2 * t + i] + r);
         if (rows - r < 4) {
           memset(tail[i], 0, sizeof tail[i]);
-          memcpy(tail[i], x, (size_t)(rows - r) * 4);
-          x = tail[i];
+          memcpy(tail[i], from, (size_t)(rows - r) * 4);
+          from = tail[i];
         }
-        q[i] = quantize(_mm_loadu_ps(x), by);
+        q[i] = quantize(_mm_loadu_ps(from), by);
       }
       int16_t *to = out + 32 * t + 2 * r;
       if (d.count == 1) {
@@ -291,10 +290,10 @@ static void pack_pairs(const dot_side *s, dot_digits d, const float *x, int64_t 
     int16_t *to = out + k0 * PANEL;
     int by_column = own_kind == UNIT && red_kind >= INSIDE;
     if (red_kind == UNIT && own_kind >= INSIDE && !(by_column && rows > count)) {
-      for (int64_t r = 0; r < rows; r++) row[r] = x + at + s->own[first + r] + s->red[k0];
+      for (int64_t r = 0; r < rows; r++) row[r] = x + (at + s->own[first + r] + s->red[k0]);
       rows_to_pairs(row, rows, count, f, d, to, plane);
     } else if (by_column) {
-      columns_to_pairs(x + at + s->own[first], s->red + k0, rows, count, f, d, to, plane);
+      columns_to_pairs(x, at + s->own[first], s->red + k0, rows, count, f, d, to, plane);
     } else {
       collect(s, x, batch, first, rows, k0, count, 32, buf);
       for (int64_t r = 0; r < rows; r++) row[r] = buf + r * 32;

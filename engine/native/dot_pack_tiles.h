@@ -35,7 +35,7 @@ static void pack_tiles(const dot_side *s, int digits, int across, int8_t flip, c
     __m512i tile[3][16];
     int by_column = own_kind == UNIT && red_kind >= INSIDE;
     if (by_column && !(red_kind == UNIT && rows <= count)) {
-      const float *p = x + at + s->own[first];
+      int64_t from = at + s->own[first];
       const int64_t *red = s->red + k0;
       __mmask16 m = first_lanes(rows);
       factors by = {_mm512_loadu_ps(f->first), _mm512_loadu_ps(f->second), limit, f->two};
@@ -44,7 +44,7 @@ static void pack_tiles(const dot_side *s, int digits, int across, int8_t flip, c
         __m512i q[4];
 #pragma GCC unroll 4
         for (int i = 0; i < 4; i++)
-          q[i] = 4 * t + i < count ? quantize(_mm512_maskz_loadu_ps(m, p + red[4 * t + i]), by) : _mm512_setzero_si512();
+          q[i] = 4 * t + i < count ? quantize(_mm512_maskz_loadu_ps(m, x + (from + red[4 * t + i])), by) : _mm512_setzero_si512();
 #pragma GCC unroll 3
         for (int d = 0; d < 3; d++) {
           if (d >= digits) break;
@@ -60,7 +60,7 @@ static void pack_tiles(const dot_side *s, int digits, int across, int8_t flip, c
     }
     if (red_kind == UNIT && own_kind >= INSIDE) {
       for (int h = 0; h < halves; h++)
-        for (int64_t r = 0; r < rows; r++) row[h][r] = x + at + s->own[first + r] + s->red[k0 + h * RED_BLOCK];
+        for (int64_t r = 0; r < rows; r++) row[h][r] = x + (at + s->own[first + r] + s->red[k0 + h * RED_BLOCK]);
     } else {
       collect(s, x, batch, first, rows, k0, count, 64, buf);
       for (int h = 0; h < halves; h++)

@@ -69,6 +69,7 @@ def programs() -> Iterator[Hostile]:
     yield from _reductions()
     yield from _moves()
     yield from _dots()
+    yield from _single_rows()
     yield from _empty_sources()
     yield from huge_tables()
 
@@ -230,6 +231,26 @@ def _dots() -> Iterator[Hostile]:
                 for exponents in (wide, far)
             ]
             yield _hostile(f"dots at {offset} by {step}, dimension {which}", [a, e], nodes)
+
+
+def _single_rows() -> Iterator[Hostile]:
+    """Products of which one row, column or term is inside, in a block of its own: its stride may be any."""
+    x, e = TensorSpec(F32, (17 * 33,)), TensorSpec(I32, (17,))
+    dims, red, over = (17, 17), (33,), (17, 17, 33)
+    exponents = Operand(1, View(0, (1, 0), (0, 0), dims, 0)), Operand(1, View(0, (0, 1), (0, 0), dims, 0))
+    for d, inner in ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)):
+        for step in (1 << 40, -(1 << 40), 1 << 57, -(1 << 57)):
+            operands = []
+            for own in (0, 1):
+                strides = [33 if i == own else 1 if i == 2 else 0 for i in range(3)]
+                if inner:
+                    strides = [1 if i == own else 17 if i == 2 else 0 for i in range(3)]
+                lo, hi, offset = [0, 0, 0], list(over), 0
+                if d in (own, 2):
+                    lo[d], offset, strides[d] = over[d] - 1, -step * (over[d] - 1), step
+                operands.append(Operand(0, View(offset, tuple(strides), tuple(lo), tuple(hi), ONE)))
+            nodes: list[Node] = [Dot(TensorSpec(F32, dims), red, p, p, *operands, *exponents) for p in (8, 14, 22)]
+            yield _hostile(f"products of one index of dimension {d}, {step} apart, {inner}", [x, e], nodes)
 
 
 def huge_tables() -> Iterator[Hostile]:
