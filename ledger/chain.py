@@ -17,9 +17,9 @@ from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_checksum_address
 from hexbytes import HexBytes
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
-from web3 import HTTPProvider, Web3
+from web3 import Web3
 from web3.contract import Contract
-from web3.exceptions import ContractLogicError, Web3RPCError
+from web3.exceptions import ContractLogicError, TimeExhausted, TransactionNotFound, Web3RPCError
 from web3.types import BlockData, RPCEndpoint, TxParams, TxReceipt
 
 from assay.ledger.artifacts import load_artifact
@@ -27,6 +27,7 @@ from assay.ledger.fees import TIP_FLOOR
 from assay.ledger.outbox import Outbox
 from assay.ledger.pace import Pace
 from assay.ledger.rejections import rejection
+from assay.ledger.rpc import NONSENSE, provider
 from assay.ledger.sent import Call
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.types import Address
@@ -37,10 +38,16 @@ TRANSACTION_GAS_CAP: Final = 16_777_216
 CALLDATA_CAP: Final = 128 * 1024
 """What common transaction pools accept, in bytes."""
 
+CALL_S: Final = 10.0
+"""For one request, from connection to last byte: far below the shortest turn, above what a node needs for many logs."""
+
 RETRY_FOR_S: Final = 30.0
 RECEIPT_FOR_S: Final = 120.0
 GAS_MARGIN: Final = 1.5
 """Over the estimate, which is made for another block's time than the one the call will run in; unused gas is free."""
+
+PASSED_ON: Final = (TimeExhausted, TransactionNotFound)
+"""Answers, not nonsense: something is not there yet."""
 
 T = TypeVar("T")
 
@@ -72,7 +79,7 @@ class Chain:
         url: str,
         *,
         retry_for_s: float = RETRY_FOR_S,
-        timeout_s: float = 30.0,
+        timeout_s: float = CALL_S,
         receipt_for_s: float = RECEIPT_FOR_S,
         tip_floor: int = TIP_FLOOR,
     ) -> None:
@@ -80,10 +87,7 @@ class Chain:
         self._retry_for_s = retry_for_s
         self._receipt_for_s, self._tip_floor = receipt_for_s, tip_floor
         self.pace = Pace()
-        session = requests.Session()
-        # Proxies named in the environment are for the world outside; an RPC URL is taken as it is written.
-        session.trust_env = False
-        self.w3 = Web3(HTTPProvider(url, request_kwargs={"timeout": timeout_s}, session=session))
+        self.w3 = Web3(provider(url, timeout_s))
         self.chain_id: int = self.read(lambda: self.w3.eth.chain_id)
         self._lock = threading.Lock()
         self._outboxes: dict[str, Outbox] = {}
@@ -107,17 +111,25 @@ class Chain:
             ) from error
         except (ContractLogicError, Web3RPCError) as error:
             raise rejection(error) from error
+        except PASSED_ON:
+            raise
+        except NONSENSE as error:
+            raise UnavailableError(
+                f"The chain at {self.url} gives an answer that makes no sense ({type(error).__name__}).",
+                code="RpcError",
+                remedy="Try again, or name another node; nothing is lost.",
+            ) from error
         raise AssertionError("unreachable: Retrying returns or raises")
 
     def head(self) -> Head:
         """The newest block."""
-        head = Head.of(self.read(lambda: self.w3.eth.get_block("latest")))
+        head = self.read(lambda: Head.of(self.w3.eth.get_block("latest")))
         self.pace.saw(head.number)
         return head
 
     def calldata(self, transaction: bytes) -> bytes:
         """What a transaction was sent with."""
-        return bytes(self.read(lambda: self.w3.eth.get_transaction(HexBytes(transaction)))["input"])
+        return self.read(lambda: bytes(HexBytes(self.w3.eth.get_transaction(HexBytes(transaction))["input"])))
 
     def contract(self, name: str, address: Address | str | None = None) -> Contract:
         """A compiled contract of ours at an address."""

@@ -31,9 +31,10 @@ from assay.ledger.records import (
     RunState,
     Times,
 )
+from assay.ledger.rpc import NONSENSE
 from assay.ledger.run import Run
 from assay.protocol.claims import ClaimKind
-from assay.protocol.errors import InvariantError
+from assay.protocol.errors import AssayError, InvariantError, UnavailableError
 from assay.protocol.game_state import Outcome, Verdict
 from assay.protocol.game_table import Side, Stage
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
@@ -60,22 +61,48 @@ class Index:
         }
         self._next = run.first_block
         self._last_hash: bytes | None = None
+        self._is_applying = False
         self.state = RunState(Head(0, 0))
 
     def sync(self) -> RunState:
-        """The records at the newest head: one request while that is the last one read, two after each new block."""
+        """The records at the newest head: one request while that is the last one read, two after each new block.
+
+        Raises UnavailableError. What a node did not answer, or answered without sense, in the middle of some blocks
+        leaves nothing half read: the fold starts again from the run's first block.
+        """
+        try:
+            return self._sync()
+        except (*NONSENSE, InvariantError) as error:
+            self._restart()
+            raise UnavailableError(
+                f"The node's blocks or events make no sense together ({type(error).__name__}: {error}).",
+                code="RpcError",
+                remedy="Try again, or name another node; nothing is lost.",
+            ) from error
+        except AssayError:
+            if self._is_applying:
+                self._restart()
+            raise
+
+    def _restart(self) -> None:
+        self._next, self._last_hash, self.state = self.run.first_block, None, RunState(Head(0, 0))
+        self._is_applying = False
+
+    def _sync(self) -> RunState:
         chain = self.run.chain
         block = chain.read(lambda: chain.w3.eth.get_block("latest"))
         number, hash_ = int(block["number"]), bytes(block["hash"])
         if hash_ == self._last_hash:
             return self.state
         if self._last_hash is not None and not self._continues(number, bytes(block["parentHash"])):
-            self._next, self.state = self.run.first_block, RunState(Head(0, 0))
+            self._restart()
         while self._next <= number:
             high = min(number, self._next + BLOCKS_PER_QUERY - 1)
-            for log in self._logs(self._next, high):
+            logs = self._logs(self._next, high)
+            self._is_applying = True
+            for log in logs:
                 self._apply(log)
-            self._next = high + 1
+            self._next, self._is_applying = high + 1, False
         self.state.head, self._last_hash = Head.of(block), hash_
         return self.state
 

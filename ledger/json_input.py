@@ -25,7 +25,7 @@ def parse_json(data: bytes, *, max_bytes: int, max_depth: int = DEFAULT_DEPTH) -
     """
     if len(data) > max_bytes:
         raise JsonRefused(f"it has more than {max_bytes} bytes")
-    if _is_deeper(data, max_depth):
+    if is_deeper(data, max_depth):
         raise JsonRefused(f"it is nested more than {max_depth} levels deep")
     try:
         return json.loads(data.decode(), object_pairs_hook=_unique, parse_float=_refuse, parse_constant=_refuse)
@@ -35,7 +35,8 @@ def parse_json(data: bytes, *, max_bytes: int, max_depth: int = DEFAULT_DEPTH) -
         raise JsonRefused("it is not JSON") from None
 
 
-def _is_deeper(data: bytes, most: int) -> bool:
+def is_deeper(data: bytes | bytearray, most: int) -> bool:
+    """Are brackets nested more than `most` levels deep, whatever else the bytes are?"""
     if data.count(b"[") + data.count(b"{") <= most:
         return False
     depth = 0

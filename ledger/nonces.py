@@ -34,6 +34,7 @@ from assay.ledger.fees import (
 )
 from assay.ledger.pace import Pace
 from assay.ledger.rejections import gas_short, rejection
+from assay.ledger.rpc import NONSENSE
 from assay.ledger.sent import Attempt, Call, Record, Slot
 from assay.protocol.errors import AssayError, RejectedError, UnavailableError
 
@@ -53,6 +54,10 @@ class Wire(Protocol):
     pace: Pace
 
     def read(self, ask: Callable[[], T]) -> T: ...
+
+
+LOST_ANSWERS: Final = 3
+"""So often a transaction is sent at once before it counts as sent: where no block comes, nobody would send it again."""
 
 
 class Answer(Enum):
@@ -103,18 +108,18 @@ class Nonces:
     def count(self, block: str) -> int:
         """The account's transactions up to a block, or with those in the pool."""
         w3, who = self._wire.w3, self._account.address
-        return self._wire.read(lambda: w3.eth.get_transaction_count(who, block))  # type: ignore[arg-type]
+        return self._wire.read(lambda: int(w3.eth.get_transaction_count(who, block)))  # type: ignore[arg-type]
 
     def height(self) -> int:
         """The number of the newest block."""
-        number = int(self._wire.read(lambda: self._wire.w3.eth.block_number))
+        number = self._wire.read(lambda: int(self._wire.w3.eth.block_number))
         self._wire.pace.saw(number)
         return number
 
     def market(self) -> Market:
         """The fees of the next block: by the fee history, and by the newest block where a node has none."""
         w3 = self._wire.w3
-        base = int(self._wire.read(lambda: w3.eth.get_block("latest")).get("baseFeePerGas", 0))
+        base = self._wire.read(lambda: int(w3.eth.get_block("latest").get("baseFeePerGas", 0)))
         rewards: Sequence[Sequence[int]] = ()
         try:
             history = self._wire.read(lambda: w3.eth.fee_history(TIP_BLOCKS, "latest", [TIP_PERCENTILE]))
@@ -184,7 +189,7 @@ class Nonces:
             self._wire.w3.eth.call(fields, receipt["blockNumber"])  # type: ignore[arg-type]
         except (ContractLogicError, Web3RPCError) as error:
             return rejection(error)
-        except (requests.RequestException, OSError):
+        except (requests.RequestException, OSError, *NONSENSE):
             pass
         return RejectedError(f"The transaction {receipt['transactionHash'].to_0x_hex()} reverted.", code="Reverted")
 
@@ -192,9 +197,12 @@ class Nonces:
 
     def _receipt_of(self, attempt: Attempt) -> TxReceipt | None:
         try:
-            return self._wire.w3.eth.get_transaction_receipt(HexBytes(attempt.hash))
+            receipt = self._wire.w3.eth.get_transaction_receipt(HexBytes(attempt.hash))
         except TransactionNotFound:
             return None
+        # Where a node answers nonsense, here is where it shows.
+        int(receipt["status"]), int(receipt["blockNumber"]), bytes(receipt["transactionHash"])
+        return receipt
 
     def _sign(self, nonce: int, call: Call, offer: Offer) -> Attempt:
         fields = {
@@ -210,23 +218,25 @@ class Nonces:
         return Attempt(raw, call, offer)
 
     def _broadcast(self, raw: bytes) -> Answer:
-        try:
-            self._wire.w3.eth.send_raw_transaction(HexBytes(raw))
-        except (requests.RequestException, OSError):
-            # The answer was lost, not necessarily the transaction: what becomes of the nonce decides.
+        for _ in range(LOST_ANSWERS):
+            try:
+                self._wire.w3.eth.send_raw_transaction(HexBytes(raw))
+            except Web3RPCError as error:
+                text = str(error).lower()
+                for words, answer in _ANSWERS:
+                    if any(word in text for word in words):
+                        return answer
+                raise rejection(error) from error
+            except (requests.RequestException, OSError, *NONSENSE):
+                continue
             return Answer.TAKEN
-        except Web3RPCError as error:
-            text = str(error).lower()
-            for words, answer in _ANSWERS:
-                if any(word in text for word in words):
-                    return answer
-            raise rejection(error) from error
+        # The answers were lost, not necessarily the transaction: what becomes of the nonce decides.
         return Answer.TAKEN
 
     def _balance_beside(self, nonce: int) -> int:
         """The balance in wei less what the account's other transactions may cost at most."""
         who = self._account.address
-        balance = int(self._wire.read(lambda: self._wire.w3.eth.get_balance(who)))
+        balance = self._wire.read(lambda: int(self._wire.w3.eth.get_balance(who)))
         others = (s for n, s in self._slots.items() if n != nonce)
         return balance - sum(s.call.gas * s.offer.most + s.call.value for s in others)
 

@@ -15,6 +15,7 @@ from typing import Final
 from eth_abi.abi import decode, encode
 from eth_abi.exceptions import DecodingError, EncodingError
 from eth_utils.abi import function_abi_to_4byte_selector, get_abi_input_types
+from web3.exceptions import TransactionNotFound
 
 from assay.ledger.artifacts import load_artifact
 from assay.ledger.chain import Chain
@@ -50,7 +51,7 @@ class Publications:
             try:
                 digest = named_digest(self._chain.calldata(transaction))
                 found = {} if digest is None else self._objects.manifest(digest).digests
-            except UnavailableError:
+            except (UnavailableError, TransactionNotFound):
                 return {}
             self._known[transaction] = found
             while len(self._known) > MAX_KEPT:
