@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ MAX_CARD_BYTES: Final = 1 << 20
 MAX_TEXT_BYTES: Final = 1 << 30
 MAX_NAMES: Final = 1 << 14
 MAX_NAME: Final = 256
+_CARD_OF: Final = re.compile(r"runs/([0-9a-f]{40})/card")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,12 @@ class Card:
         if card.text is not None and len(card.text) != 32:
             raise ValueError("no digest of a text")
         return card
+
+
+def listed_runs(store: ArtifactStore) -> list[Address]:
+    """The runs that some card in the store is named after; anybody may name a card. Raises what `list` raises."""
+    found = map(_CARD_OF.fullmatch, {name for name, _ in store.list("runs")})
+    return sorted(Address(bytes.fromhex(match[1])) for match in found if match)
 
 
 def read_card(store: ArtifactStore, run: Address) -> Card:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from assay.protocol.errors import ConfigError, UsageError
 from assay.settings import Settings, resolve
@@ -181,7 +182,8 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        # Cells are strangers' words: never markup.
+        table.add_row(*(Text(str(cell)) for cell in row))
     Console(highlight=False).print(table)
 
 

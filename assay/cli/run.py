@@ -182,22 +182,25 @@ def show(rpc_url: RpcUrl = None, run: RunOption = None, as_json: JsonOption = Fa
 @app.command("list", epilog='Example: assay run list --json  ->  [{"run", "block"}, ...]')
 def list_(rpc_url: RpcUrl = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """The runs whose cards lie in the store and whose contracts are on the chain."""
-    from assay.cards import read_card
+    from assay.cards import listed_runs, read_card
     from assay.protocol.errors import AssayError
 
     settings = settings_of(rpc_url=rpc_url, store=store)
     blobs, chain = open_blobs(settings), open_chain(settings)
     found: list[dict[str, Any]] = []
-    for listed, _ in blobs.list("runs"):
-        address = listed.split("/")[1]
+    for address in listed_runs(blobs):
         try:
-            run = Run(chain, Address(parse_address(address)))
+            run = Run(chain, address)
             card = read_card(blobs, run.address)
         except AssayError:
             continue
-        entry = {"run": f"0x{address}", "model": card.model, "rounds": run.charter.rounds, "block": card.first_block}
-        if entry not in found:
-            found.append(entry)
+        entry = {
+            "run": "0x" + address.hex(),
+            "model": card.model,
+            "rounds": run.charter.rounds,
+            "block": card.first_block,
+        }
+        found.append(entry)
     if as_json:
         print_json(found)
     else:
