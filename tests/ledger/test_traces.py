@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+from assay.ledger.actions import Defer, Play
 from assay.ledger.games import GamePlayer
+from assay.ledger.member import Member
 from assay.ledger.traces import Traces
-from assay.protocol.game_table import Side
+from assay.protocol.game_table import Side, Stage
 from assay.protocol.types import Address, Digest
 
 ME, OTHER = Address(b"\1" * 20), Address(b"\2" * 20)
@@ -78,3 +82,49 @@ def test_what_was_asked_for_longest_ago_sheds_first_and_then_goes() -> None:
     ask(4)
     assert 1 not in kept and 0 in kept and len(kept) == 4
     assert runs[4].shed_times == 0
+
+
+class Asked(Run):
+    """A trace that notes what is looked up at once."""
+
+    def __init__(self, asked: list[list[Any]]) -> None:
+        super().__init__()
+        self.asked = asked
+
+    def look_up(self, places: Iterable[tuple[int, int | None]]) -> None:
+        self.asked.append(sorted(places, key=str))
+
+
+def at(number: int, claim: int, stage: Stage, step: int, node: int) -> Any:
+    """A game that waits for this account's answer there."""
+    made = game(number, claim)
+    made.state.stage, made.state.step, made.state.node = stage, step, node
+    made.state.turn, made.state.is_over = Side.DEFENDER, False
+    return made
+
+
+def test_what_all_games_on_a_claim_ask_for_is_looked_up_at_once() -> None:
+    asked: list[list[Any]] = []
+    account: Any = SimpleNamespace(address="0x" + ME.hex())
+    mine = GamePlayer(SimpleNamespace(), account, 64, lambda _: Asked(asked))  # type: ignore[arg-type, return-value]
+    games = [
+        at(1, 1, Stage.STEPS, 0, 0),
+        at(2, 1, Stage.NODES, 3, 0),
+        at(3, 1, Stage.LEAF, 3, 7),
+        at(4, 2, Stage.NODE, 1, 5),
+        at(5, 1, Stage.PARTS, 2, 9),
+    ]
+    assert not mine._look_ahead(games)
+    assert asked == [[(2, 9), (3, 7), (3, None)], [(1, 5)]]
+
+
+def test_moves_that_wait_for_no_execution_but_the_first_ones_go_out_together() -> None:
+    claims = {1: Digest(b"\1" * 32), 2: Digest(b"\2" * 32), 3: Digest(b"\1" * 32), 4: Digest(b"\3" * 32)}
+    records = {k: SimpleNamespace(claim_id=claim, turn=Side.DEFENDER) for k, claim in claims.items()}
+    view: Any = SimpleNamespace(state=SimpleNamespace(games=records))
+    ready = {claims[4]}
+    member: Any = SimpleNamespace(_player=lambda: SimpleNamespace(is_ready=lambda claim, _: claim in ready))
+    member._is_at_hand = partial(Member._is_at_hand, member)
+    due = [Play(1, 0), Defer(2, 0), Play(2, 0), Play(3, 4), Play(4, 1)]
+    assert list(Member.together(member, due, view)) == [Play(1, 0), Play(3, 4), Play(4, 1)]
+    assert list(Member.together(member, due[1:], view)) == [Defer(2, 0)]
