@@ -28,6 +28,7 @@ from assay.protocol.state import TrainingList
 from assay.protocol.tensors import TensorSpec
 from assay.protocol.trace import Tamper
 from assay.protocol.types import DType, Round
+from assay.solver.agent import SolverAgent
 from assay.solver.cheats import Cheat, Lie, Scene
 from tests.actors.programs import outer_program, update_program
 from tests.actors.world import Stage, Work, World, new_world, small_work, tiny_prepared, with_economics
@@ -126,6 +127,27 @@ def test_nobody_signs_for_lists_that_no_store_writes(
     assert commitments["ada"].fate is Fate.FINAL and commitments["mallory"].fate is not Fate.FINAL
     for name in ("ada", "vera", "viktor"):
         assert world.wealth(name) >= world.players[name].wealth
+
+
+def test_an_honest_solver_can_defend_what_it_claims_from_such_a_genesis(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were a run joined all the same, the trace behind every claim ends where the claim does, whoever challenges it."""
+    monkeypatch.setattr(archive, "check_canonical", lambda what, specs, tensors: None)
+    work = replace(frozen_work(), parameters=(bytes(64), PAYLOAD), optimizer=(bytes(4), bytes((2,) * 8)))
+    world = new_world(stage, tmp_path, work, rounds=1)
+    founders = {"first_seats": 1, "first_verifiers": 1}
+    ada, _ = world.solver("ada", **founders), world.verifier("vera", **founders)
+    state = world.settle()
+    assert isinstance(ada, SolverAgent) and not world.verdicts()
+    (record,) = state.rounds
+    (commitment,) = record.commitments.values()
+    view = ada._view()
+    for j in range(world.run.charter.training.intervals):
+        duty = view.duty(record, commitment, j)
+        job = ada.archive.job(view, duty)
+        assert ada.compute.trace(job.program, job.lists, job.steps).state_root(job.steps) == duty.y
+    assert commitment.fate is Fate.FINAL
 
 
 GENESES = [
