@@ -95,6 +95,22 @@ def prices(inner_steps: int, *, pays: bool, whistle_ppm: int = 200_000, audit_pp
     )
 
 
+def training_of(genesis: Genesis) -> Training:
+    """What is trained, cut into the usual intervals and shards."""
+    return Training(
+        intervals=INTERVALS,
+        steps_per_interval=genesis.inner_steps // INTERVALS,
+        shards=SHARDS,
+        shard_length=genesis.data_length // SHARDS,
+        learning_rate=genesis.learning_rate,
+        parameters=genesis.parameters,
+        momentum=genesis.momentum,
+        blank_optimizer=genesis.blank_optimizer,
+        zero_update=genesis.zero_update,
+        data=genesis.data,
+    )
+
+
 def make_charter(
     genesis: Genesis,
     *,
@@ -122,18 +138,7 @@ def make_charter(
         seed=seed,
         rounds=rounds,
         expiry=now + 365 * DAY,
-        training=Training(
-            intervals=INTERVALS,
-            steps_per_interval=genesis.inner_steps // INTERVALS,
-            shards=SHARDS,
-            shard_length=genesis.data_length // SHARDS,
-            learning_rate=genesis.learning_rate,
-            parameters=genesis.parameters,
-            momentum=genesis.momentum,
-            blank_optimizer=genesis.blank_optimizer,
-            zero_update=genesis.zero_update,
-            data=genesis.data,
-        ),
+        training=training_of(genesis),
         windows=windows(pace),
         economics=prices(genesis.inner_steps, pays=pays, whistle_ppm=whistle_ppm, audit_ppm=audit_ppm),
         clocks=Clocks(budget=HOUR, replay=pace * 10 * MINUTE, move=10 * MINUTE, arity=ARITY),

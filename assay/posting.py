@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from assay.cards import Card
-from assay.charters import make_charter, windows
+from assay.charters import make_charter, training_of, windows
 from assay.ledger.canonical import check_canonical
 from assay.ledger.deploy import deploy_run, deploy_seed, deploy_token
 from assay.ledger.objects import Objects, root_of_list
 from assay.ledger.store import ArtifactStore
 from assay.preparing import Prepared, pace_of
+from assay.protocol.layouts import check_layouts
 from assay.protocol.types import Address, Digest
 
 if TYPE_CHECKING:
@@ -67,10 +68,11 @@ def post_run(
 ) -> Address:
     """Publishes and deploys a run; returns its charter's address. A test token is made unless one is given.
 
-    Raises RejectedError where the contracts refuse the terms.
+    Raises RejectedError where the contracts refuse the terms; WrongLayout, where programs and data do not fit.
     """
     from assay.ledger.chain import address_of
 
+    check_layouts(*prepared.programs, training_of(prepared.genesis))
     talk("publishing programs, data and genesis")
     publish(store, prepared)
     first_block = chain.head().number

@@ -7,8 +7,8 @@ Source: docs/adr/0007-actors.md; docs/protocol.md, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -18,10 +18,12 @@ from assay.ledger.manifest import Manifest
 from assay.ledger.objects import Objects, Tensors, root_of_list
 from assay.ledger.publications import Publications
 from assay.ledger.records import CommitmentRecord, RoundRecord
+from assay.ledger.store import StoreDenied, StoreUnreachable
 from assay.ledger.view import Duty, Facts, OuterStep, View
 from assay.protocol.charter import SEATS, ProgramRef
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import InvariantError, MismatchError, UnavailableError, UserError
+from assay.protocol.layouts import check_layouts
 from assay.protocol.program import Program
 from assay.protocol.state import SCALAR_SPECS, RoundScalars, Scalar, TrainingList, list_root
 from assay.protocol.tensors import TensorSpec, tensor_root
@@ -68,6 +70,12 @@ class StateMismatch(MismatchError):
     remedy = "Do not sign for the commitment: what it names is not what was published."
 
 
+class GenesisMissing(UnavailableError):
+    """What a run starts from is not in the store, or is laid out otherwise than the step program reads it."""
+
+    remedy = "Stake nothing in the run until its sponsor has published it; check that the store is the run's."
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A claim as it is computed: program, X, steps."""
@@ -75,6 +83,17 @@ class Job:
     program: Program
     lists: Lists
     steps: int
+
+
+@contextmanager
+def _as_genesis(what: str) -> Iterator[None]:
+    """Names what a run starts from where it is not to be had. Raises GenesisMissing, StoreUnreachable, StoreDenied."""
+    try:
+        yield
+    except (StoreUnreachable, StoreDenied):
+        raise
+    except UnavailableError as error:
+        raise GenesisMissing(f"The store does not hold {what} as the step program reads it: {error.message}") from error
 
 
 class Archive:
@@ -117,7 +136,8 @@ class Archive:
     def check_programs(self) -> None:
         """Before anything is put at stake: a sponsor may name programs that nobody can run, or not on this machine.
 
-        Raises UserError (IllFormedProgram, ProgramTooLarge), UnavailableError.
+        Or such as do not fit each other. Raises UserError (IllFormedProgram, ProgramTooLarge), WrongLayout,
+        UnavailableError.
         """
         from assay.engine.executor import check_memory  # torch is for those who compute
 
@@ -129,11 +149,14 @@ class Archive:
                     remedy="Refuse the run that names it.",
                 )
             check_memory(program)
+        check_layouts(self.step, self.update, self.outer, self.facts.charter.training)
 
     def check_genesis(self) -> None:
         """Before anything is put at stake: a sponsor may start a run from elements that no store writes.
 
-        Raises NotCanonical, UnavailableError.
+        Or from lists that are laid out otherwise than its step program reads them, which nobody ever finds.
+
+        Raises NotCanonical, GenesisMissing, UnavailableError.
         """
         training = self.facts.charter.training
         parameters, optimizer = self.specs(TrainingList.PARAMETERS), self.specs(TrainingList.OPTIMIZER)
@@ -143,7 +166,12 @@ class Archive:
             ("the blank optimizer", training.blank_optimizer, optimizer),
             ("the zero update", training.zero_update, parameters),
         ):
-            check_canonical(what, specs, self.objects.list(root, specs))
+            with _as_genesis(what):
+                tensors = self.objects.list(root, specs)
+            check_canonical(what, specs, tensors)
+        with _as_genesis("the data"):
+            # Read once here and kept: every state holds it.
+            assert self.data is not None
 
     def _program(self, ref: ProgramRef) -> Program:
         program = self.objects.program(ref.root)

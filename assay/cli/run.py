@@ -37,10 +37,11 @@ from assay.ledger.code import code_of
 from assay.ledger.records import RunState
 from assay.ledger.run import Run
 from assay.protocol import economics
-from assay.protocol.errors import UsageError
+from assay.protocol.errors import AssayError, UsageError
 from assay.protocol.types import Address, Digest
 
 if TYPE_CHECKING:
+    from assay.ledger.store import BlobStore
     from assay.preparing import Prepared
 
 app = typer.Typer(no_args_is_help=True, help="Training runs.")
@@ -183,7 +184,6 @@ def show(rpc_url: RpcUrl = None, run: RunOption = None, as_json: JsonOption = Fa
 def list_(rpc_url: RpcUrl = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """The runs whose cards lie in the store and whose contracts are on the chain."""
     from assay.cards import listed_runs, read_card
-    from assay.protocol.errors import AssayError
 
     settings = settings_of(rpc_url=rpc_url, store=store)
     blobs, chain = open_blobs(settings), open_chain(settings)
@@ -216,14 +216,17 @@ def can_join(
     role: Annotated[str, typer.Option(help="solver, verifier or whistleblower.")] = "solver",
     rpc_url: RpcUrl = None,
     run: RunOption = None,
+    store: StoreOption = None,
     allow_code: AllowCodeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Whether an address can take part, with every reason why not and what each would take."""
-    settings = settings_of(rpc_url=rpc_url, run=run, allow_code=allow_code)
+    settings = settings_of(rpc_url=rpc_url, run=run, store=store, allow_code=allow_code)
     the_run = open_run(settings)
     code = describe_code(the_run, settings.allowed_code)
     reasons = joining_reasons(the_run, _state(the_run), Address(parse_address(address)), role)
+    if settings.store is not None:
+        reasons += start_faults(the_run, open_blobs(settings))
     if code["status"] == "unknown":
         names = ", ".join(code["unknown"])
         reasons.insert(0, f"not created from this release's code: {names} (--allow-code {code['digest']})")
@@ -235,6 +238,8 @@ def can_join(
         print_json(facts)
     else:
         typer.echo("yes" if not reasons else "no: " + "; ".join(reasons))
+        if settings.store is None:
+            typer.echo("What the run starts from was not looked at: give --store.")
         typer.echo(f"The contracts' code is {CODE_WORDS[code['status']]}; the token is {code['token']}.")
         typer.echo(f"Taking part locks {tokens(lock)} tokens at a time; leaving takes {facts['exit_seconds']} s.")
 
@@ -260,6 +265,21 @@ def joining_reasons(run: Run, state: RunState, who: Address, role: str) -> list[
     if int(run.chain.read(lambda: run.chain.w3.eth.get_balance(to_checksum_address(who)))) == 0:
         reasons.append("it has no coins to pay for gas")
     return reasons
+
+
+def start_faults(run: Run, blobs: BlobStore) -> list[str]:
+    """Why nobody should stake in a run whatever he has: what it starts from, as an actor checks it before it joins."""
+    from assay.ledger.archive import Archive
+    from assay.ledger.objects import Objects
+    from assay.ledger.view import Facts
+
+    archive = Archive(Facts(run.chain.chain_id, run.address, run.run_id, run.charter), Objects(blobs))
+    try:
+        archive.check_programs()
+        archive.check_genesis()
+    except AssayError as error:
+        return [error.message.rstrip(".")]
+    return []
 
 
 CODE_WORDS = {
