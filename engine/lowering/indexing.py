@@ -11,7 +11,7 @@ import torch
 
 from assay.engine import ops
 from assay.engine.dtypes import to_bytes
-from assay.engine.ir import Fill, Read, Tensorlike, number
+from assay.engine.ir import Fill, Read, Tensorlike
 from assay.engine.lowering.reductions import check_terms, reduce
 from assay.engine.lowering.registry import Context, Unsupported, axis, lowers
 from assay.engine.strided import Axis, Group, Strided, contiguous, full_axis, merge_axes, whole
@@ -193,6 +193,32 @@ def _slice_exponents(ctx: Context, terms: Strided, rest: Group, at_rest: Group, 
     return Read(value, (full_axis(size, 0), *(laid.get(d, still) for d, still in enumerate(_still(rest)))))
 
 
+_EXACT_POSITIONS = 1 << 24
+"""Positions below are exact in binary32."""
+
+
+def placed(ctx: Context, ranks: Strided, count: int, dim: int) -> Tensorlike:
+    """The positions whose ranks along a dimension are 0 .. count - 1, in that order, as i32.
+
+    ranks: i32, each number once along the dimension. One exact sum by index: position i is added where its rank says.
+    """
+    size = ranks.shape[dim]
+    if size > _EXACT_POSITIONS:
+        raise Unsupported(f"an order of {size} (at most 2^24)")
+    others = [d for d in range(len(ranks.shape)) if d != dim]
+    at = Strided(ranks.value, (ranks.groups[dim],), ranks.offset, ranks.fill)
+    at_rest = tuple(a for d in others for a in ranks.groups[d])
+    column = ctx.values.const(DType.F32, (size,), to_bytes(torch.arange(size, dtype=torch.float32)))
+    # The exponent of the largest position: each is quantized to itself.
+    bits = torch.tensor((size - 1).bit_length() if size > 1 else -149, dtype=torch.int32)
+    scale = ctx.values.const(DType.I32, (), to_bytes(bits))
+    exponents = Read(scale.value, (full_axis(count, 0), *_still(at_rest)))
+    groups = [ranks.groups[d] for d in others]
+    found = _scatter_node(ctx, column, _still(at_rest), at, exponents, groups, at_rest)
+    back = (*range(1, dim + 1), 0, *range(dim + 1, len(ranks.shape)))
+    return ctx.cast(found.permute(back), DType.I32)
+
+
 _WINDOW = 31
 """Powers of two whose exact sum one scatter_sum holds: q_31 keeps 2^-30 .. 1."""
 
@@ -237,7 +263,7 @@ def _embedding_backward(
     return add_rows(ctx, gradient, indices, count, len(indices.shape))
 
 
-def _onto(ctx: Context, base: Tensorlike, added: Strided) -> Tensorlike:
+def _onto(ctx: Context, base: Tensorlike, added: Tensorlike) -> Tensorlike:
     """base + added, without the addition where base is zero."""
     if isinstance(base, Fill) and base.word == 0:
         return added
@@ -276,6 +302,10 @@ def _scatter_add(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x:
     dim = axis(dim, len(base.shape))
     if any(n != base.shape[d] for d, n in enumerate(index.shape) if d != dim) or x.shape != index.shape:
         raise Unsupported("a scatter_add onto a part of a dimension")
+    ranks = _ranks_of(ctx, index, dim)
+    if ranks is not None:
+        zeros = Fill(base.dtype, base.shape, 0)
+        return _onto(ctx, base, _written(ctx, zeros, dim, ranks, index.shape[dim], x))
     at = ctx.strided(ctx.cast(index, _index_type(index)))
     (source, at), _ = ctx.values.aligned([ctx.strided(x), at])
     others = [d for d in range(len(base.shape)) if d != dim]
@@ -294,8 +324,11 @@ def _scatter_write(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, 
     """One element written per row, as one-hot encodings and the gradient of cross-entropy do."""
     dim = axis(dim, len(base.shape))
     whole_rows = all(n == base.shape[d] for d, n in enumerate(index.shape) if d != dim)
-    if index.shape[dim] != 1 and whole_rows and _is_distinct(ctx, index, dim):
-        return _write_distinct(ctx, base, dim, index, value)
+    ranks = _ranks_of(ctx, index, dim)
+    if ranks is not None and whole_rows:
+        given = ctx.cast(value, base.dtype)
+        source = given if isinstance(given, Strided | Fill) else Fill(base.dtype, index.shape, given.word)
+        return _written(ctx, base, dim, ranks, index.shape[dim], source)
     if index.shape[dim] != 1 or not whole_rows:
         raise Unsupported("writing at several indices of a row (they may repeat)")
     size = base.shape[dim]
@@ -305,29 +338,22 @@ def _scatter_write(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, 
     return ctx.apply("select", hit, ctx.cast(value, base.dtype), base, dtype=base.dtype)
 
 
-def _is_distinct(ctx: Context, index: Tensorlike, dim: int) -> bool:
-    """Whether an index is known not to repeat along a dimension: positions that a sort or topk returned."""
-    if not isinstance(index, Strided) or ctx.distinct.get(index.value.number) != dim:
-        return False
-    return index.shape == whole(index.value).shape and merge_axes(index.axes) == merge_axes(whole(index.value).axes)
+def _ranks_of(ctx: Context, index: Tensorlike, dim: int) -> Strided | None:
+    """The ranks that an index was made from, where it holds the positions that a sort or topk returned."""
+    if not isinstance(index, Strided) or index.value.number not in ctx.placed:
+        return None
+    along, ranks = ctx.placed[index.value.number]
+    is_whole = index.shape == whole(index.value).shape and merge_axes(index.axes) == merge_axes(whole(index.value).axes)
+    return ranks if is_whole and along == dim else None
 
 
-def _write_distinct(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, value: Any) -> Tensorlike:
-    """Elements written where nothing else is: added to zeros, and chosen where the index points."""
-    source = (
-        ctx.cast(value, base.dtype)
-        if isinstance(value, Strided | Fill)
-        else Fill(base.dtype, index.shape, ctx.cast(value, base.dtype).word)
-    )
-    if source.dtype is not DType.F32:
-        raise Unsupported(f"writing {source.dtype.name} at several indices of a row")
-    zeros = Fill(DType.F32, base.shape, 0)
-    written = _scatter_add(ctx, zeros, dim, index, source)
-    if isinstance(base, Fill) and base.word == 0:
-        return written
-    ones = Fill(DType.F32, index.shape, number(DType.F32, 1.0).word)
-    hit = ctx.cast(_scatter_add(ctx, zeros, dim, index, ones), DType.BOOL)
-    return ctx.apply("select", hit, written, base, dtype=DType.F32)
+def _written(ctx: Context, base: Tensorlike, dim: int, ranks: Strided, count: int, source: Tensorlike) -> Tensorlike:
+    """base with the k-th element of `source` along a dimension where the rank is k < count: read, not added."""
+    found = gathered(ctx, source, dim, ranks)
+    if count == ranks.shape[dim]:
+        return found
+    hit = ctx.apply("lt", ranks, count, dtype=DType.BOOL)
+    return ctx.apply("select", hit, found, base, dtype=base.dtype)
 
 
 @lowers(ops.RANK)

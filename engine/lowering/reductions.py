@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 from assay.engine.ir import Read, Tensorlike, regrouped
 from assay.engine.lowering.registry import Context, Unsupported, all_axes, lowers
 from assay.engine.lowering.shapes import pad
-from assay.engine.strided import Group, Strided, contiguous, full_axis, memory_order, merge_axes
+from assay.engine.strided import Group, Strided, contiguous, memory_order
 from assay.protocol.types import DType
 
 aten = torch.ops.aten
@@ -96,34 +95,26 @@ def integer_total(ctx: Context, x: Tensorlike, count: int, add: Callable[[Tensor
     return result
 
 
-_LONGEST_PREFIX = 1 << 13
-"""A cumulative sum over n takes n^2 additions: each prefix is a sum of its own, rounded once."""
-
-
 @lowers(aten.cumsum.default)
 def _cumulative_sum(ctx: Context, x: Tensorlike, dim: int, **_: Any) -> Tensorlike:
+    """Prefix sums by doubling (Hillis and Steele, 1986): log2 n additions, each of what lies 1, 2, 4, ... before.
+
+    Each sum is rounded at most log2 n times, where adding one by one rounds n times; integers are added mod 2^32.
+    """
+    total: Tensorlike = ctx.cast(x, ctx.dtype)
     if not x.shape:
-        return ctx.cast(x, ctx.dtype)
-    dim = dim % len(x.shape)
-    if x.shape[dim] > _LONGEST_PREFIX:
-        raise Unsupported(f"a cumulative sum over {x.shape[dim]} (at most {_LONGEST_PREFIX}; divide it)")
-
-    def add(part: Tensorlike) -> Tensorlike:
-        return total(ctx, _prefixes(ctx, part, dim), (len(x.shape),), keepdim=False)
-
-    if ctx.dtype is DType.F32:
-        return add(ctx.cast(x, DType.F32))
-    return integer_total(ctx, x, x.shape[dim], add)
-
-
-def _prefixes(ctx: Context, x: Tensorlike, dim: int) -> Strided:
-    """x with one more dimension, along which index i of dimension `dim` sees elements 0..i behind zeros."""
+        return total
+    dim, shift = dim % len(x.shape), 1
     size = x.shape[dim]
-    padded = ctx.values.copy(pad(ctx, x, dim, size - 1, 0, 0))
-    group = merge_axes(padded.groups[dim])
-    stride = group[0].stride if group else 0
-    along = (full_axis(size, stride),)
-    return replace(padded, groups=(*padded.groups[:dim], along, *padded.groups[dim + 1 :], along))
+    if size == 1 and ctx.dtype is DType.F32:
+        return ctx.apply("add", total, 0.0)  # a sum of negative zeros is +0, of one too
+    while shift < size:
+        earlier = pad(ctx, total, dim, shift, 0, 0).narrow(dim, 0, size)
+        if earlier is None:
+            raise Unsupported("a cumulative sum along this dimension (call contiguous first)")
+        total = ctx.apply("add", total, earlier)
+        shift *= 2
+    return total
 
 
 @lowers(aten.mean.dim, aten.mean.default)

@@ -75,8 +75,8 @@ class Context:
     precision: Precision = FIXED14
     treatments: Mapping[int, Treatment] = field(default_factory=dict)
     result: Any = None
-    distinct: dict[int, int] = field(default_factory=dict)
-    """Indices that do not repeat along a dimension: the number of their value, and the dimension."""
+    placed: dict[int, tuple[int, Strided]] = field(default_factory=dict)
+    """Positions in the order of ranks, by the number of their value: the dimension, and the ranks."""
     products: list[tuple[Value, Product]] = field(default_factory=list)
     """All products so far, with the dot that each became."""
 

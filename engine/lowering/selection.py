@@ -9,7 +9,7 @@ import torch
 from assay.engine import ops
 from assay.engine.dtypes import to_bytes
 from assay.engine.ir import Fill, Tensorlike
-from assay.engine.lowering.indexing import gathered
+from assay.engine.lowering.indexing import gathered, placed
 from assay.engine.lowering.reductions import reduce
 from assay.engine.lowering.registry import RULES, Context, Unsupported, all_axes, axis, lowers
 from assay.engine.strided import Strided
@@ -45,19 +45,21 @@ def ranks(ctx: Context, x: Tensorlike, dim: int) -> Tensorlike:
     return ranked.permute(back)
 
 
+def _ascending(ctx: Context, x: Tensorlike, dim: int) -> Tensorlike:
+    """Per element how many along a dimension are smaller, or equal and earlier; NaN is above +inf here too.
+
+    The stable ascending order is the reverse of the stable descending order of the reversed sequence.
+    """
+    turn = RULES[aten.flip.default]
+    behind = ctx.strided(turn(ctx, ranks(ctx, ctx.strided(turn(ctx, x, [dim])), dim), [dim]))
+    return ctx.apply("sub", Fill(DType.I32, behind.shape, x.shape[dim] - 1), behind)
+
+
 def best(ctx: Context, x: Tensorlike, count: int, dim: int, *, largest: bool) -> tuple[Tensorlike, Tensorlike]:
     """The `count` first along a dimension in descending (ascending) order, and their positions as i32."""
-    keyed = _f32(x) if largest else ctx.apply("neg", _f32(x))
-    rank = len(x.shape)
-    found = ranks(ctx, keyed, dim)
-    shape = (*found.shape[: dim + 1], 1, *found.shape[dim + 1 :])
-    apart = ctx.values.reshape(found, shape)
-    size = x.shape[dim]
-    hit = ctx.apply("eq", apart, _iota(ctx, count, dim + 1, rank + 1), dtype=DType.BOOL)
-    place = _iota(ctx, size, dim, rank + 1)
-    marked = ctx.apply("select", hit, place, Fill(DType.I32, (), _NONE), dtype=DType.I32)
-    index = reduce(ctx, "max", ctx.strided(marked), (dim,), keepdim=False)
-    ctx.distinct[index.value.number] = dim
+    found = ctx.strided(ranks(ctx, _f32(x), dim) if largest else _ascending(ctx, _f32(x), dim))
+    index = ctx.strided(placed(ctx, found, count, dim))
+    ctx.placed[index.value.number] = dim, found
     return gathered(ctx, x, dim, index), index
 
 

@@ -11,17 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from assay.cli.run import start_faults
 from assay.ledger.actions import Join, Register
 from assay.ledger.objects import Objects
 from assay.ledger.records import Role
-from assay.ledger.store import BlobStore
+from assay.ledger.store import BlobStore, open_store
+from assay.posting import post_run
 from assay.protocol.charter import Charter, ProgramRef
 from assay.protocol.errors import AssayError
-from assay.protocol.layouts import zero_root
+from assay.protocol.layouts import WrongLayout, zero_root
 from assay.protocol.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 from tests.actors.programs import outer_program, update_program
-from tests.actors.world import Stage, Work, new_world, small_work
+from tests.actors.world import Stage, Work, new_world, small_work, tiny_prepared
 
 FOUNDERS = {"first_seats": 1, "first_verifiers": 1}
 OTHER = [TensorSpec(DType.F32, (3,))]
@@ -65,6 +67,28 @@ def test_nobody_puts_anything_at_stake_for_programs_that_do_not_fit(stage: Stage
         with pytest.raises(AssayError) as refused:
             agent.perform(action, agent._view())
         assert refused.value.code == code
+    (reason,) = start_faults(world.run, world.store)
+    assert reason == refused.value.message.rstrip(".")
+
+
+def test_a_run_whose_parts_fit_has_no_faults(stage: Stage, tmp_path: Path) -> None:
+    world = new_world(stage, tmp_path, small_work(), rounds=1)
+    assert start_faults(world.run, world.store) == []
+
+
+def test_nothing_that_does_not_fit_is_posted(stage: Stage, tmp_path: Path) -> None:
+    prepared, store = tiny_prepared(), open_store(tmp_path / "store")
+    step, update, _ = prepared.programs
+    head = stage.chain.head()
+    for wrong in (
+        replace(prepared, programs=(step, update, update)),
+        replace(prepared, genesis=replace(prepared.genesis, zero_update=prepared.genesis.data)),
+        replace(prepared, genesis=replace(prepared.genesis, data_length=prepared.genesis.data_length + 8)),
+    ):
+        with pytest.raises(WrongLayout):
+            post_run(stage.chain, stage.sponsor, store, wrong, name="none", rounds=1)
+    assert stage.chain.head() == head
+    assert store.list("programs") == ()
 
 
 def _naming(charter: Charter, work: Work) -> Charter:
