@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from pathlib import Path
 
+from assay.engine.reduce import ranks_by_sorting
 from assay.protocol.errors import UserError
 from assay.protocol.nodes import (
     Const,
@@ -161,6 +162,8 @@ def _stock_work(node: Node) -> int:
             return _TERM * _read(node) + 4 * _WORD * numel
         case RowExp() | Max():
             return 2 * _WORD * numel * node.terms
+        case Rank() if ranks_by_sorting(node):
+            return 6 * _WORD * numel
         case Sum() | Dot() | ScatterSum() | Rank():
             return _TERM * numel * node.terms + 4 * _WORD * numel
         case Random() | Gather():

@@ -143,8 +143,8 @@ def _scatter_by_comparison(program: Program, node: ScatterSum) -> Kernel:
 def rank(program: Program, node: Rank) -> Kernel:
     """How many of red are ahead of the element at the last coordinate: by a stable sort where red are its row."""
     dims = node.spec.dims
-    count, last = node.red[0], len(dims) - 1
-    if node.x.view.strides[last] == 0 and is_inside(node.x.view, dims + node.red) and dims[last] == count:
+    count = node.red[0]
+    if ranks_by_sorting(node):
         return _rank_by_sorting(program, node)
     read = reader(node.x.view, dims + node.red, program.specs[node.x.node])
     j = node.x.node
@@ -157,6 +157,12 @@ def rank(program: Program, node: Rank) -> Kernel:
         return ahead.sum(-1).to(torch.int32)
 
     return run
+
+
+def ranks_by_sorting(node: Rank) -> bool:
+    """Whether every element looks at its own row, so that the row's order says all of its ranks."""
+    dims, view = node.spec.dims, node.x.view
+    return view.strides[len(dims) - 1] == 0 and is_inside(view, dims + node.red) and dims[-1] == node.red[0]
 
 
 def _rank_by_sorting(program: Program, node: Rank) -> Kernel:

@@ -271,9 +271,11 @@ def start_faults(run: Run, blobs: BlobStore) -> list[str]:
     """Why nobody should stake in a run whatever he has: what it starts from, as an actor checks it before it joins."""
     from assay.ledger.archive import Archive
     from assay.ledger.objects import Objects
+    from assay.ledger.publications import Publications
     from assay.ledger.view import Facts
 
-    archive = Archive(Facts(run.chain.chain_id, run.address, run.run_id, run.charter), Objects(blobs))
+    objects, facts = Objects(blobs), Facts(run.chain.chain_id, run.address, run.run_id, run.charter)
+    archive = Archive(facts, objects, Publications(run.chain, objects))
     try:
         archive.check_programs()
         archive.check_genesis()
