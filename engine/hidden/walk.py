@@ -60,12 +60,13 @@ def is_atom(value: object) -> bool:
 
 def is_iterator(value: object) -> bool:
     """Whether a value yields once what it yields: a position that nothing can read or put back."""
-    return isinstance(value, _ITERATORS) or type(value).__module__ == "itertools"
+    return isinstance(value, _ITERATORS) or str(type(value).__module__) == "itertools"
 
 
-def is_foreign(module: str | None) -> bool:
+def is_foreign(module: object) -> bool:
     """Whether a module of this name is the user's or a package's, not Python's, PyTorch's, NumPy's or our own."""
-    root = (module or "").partition(".")[0]
+    # Some classes of C code have something else than a name there.
+    root = module.partition(".")[0] if isinstance(module, str) else ""
     return bool(root) and root not in STDLIB and root not in ("torch", "numpy", "assay", "builtins")
 
 
@@ -91,7 +92,7 @@ def slots_of(value: object) -> Slots | None:
 
 def _attributes(value: object) -> Slots | None:
     """The attributes of an object; none of Python's own objects, whose insides are theirs."""
-    root = type(value).__module__.partition(".")[0]
+    root = str(type(value).__module__).partition(".")[0]
     if isinstance(value, ModuleType) or (root in STDLIB and not isinstance(value, FunctionType | functools.partial)):
         return None
     found: Slots = {}

@@ -172,7 +172,7 @@ def against_stock(recipe: Recipe, count: int = 5) -> None:
 
 RIGHT = [
     *(own.LastOutput, own.Rewritten, own.Cache, own.CachedProperty, own.Memoized, own.ByShape, own.Inner, own.Constant),
-    *(own.OwnFunction, own.Recurrent),
+    *(own.OwnFunction, own.Recurrent, own.NamesAType),
 ]
 
 
