@@ -11,7 +11,7 @@ import requests
 
 from assay.ledger.chain import Chain
 from assay.ledger.node import Node
-from assay.ledger.rpc import AnswerRefused, TimedSession
+from assay.ledger.rpc import MAX_DEPTH, AnswerRefused, TimedSession
 from assay.protocol.errors import UnavailableError
 from tests.nodes import NONSENSE, SILENCES, HostileNode
 
@@ -95,4 +95,19 @@ def test_an_answer_without_end_is_not_kept(hostile: HostileNode, chain: Chain, m
         session.post(hostile.url, json={"method": "x"})
     with pytest.raises(UnavailableError):
         chain.head()
+    hostile.turn(None)
+
+
+def test_an_answer_is_read_down_to_its_depth_and_no_deeper(
+    hostile: HostileNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = TimedSession(5.0)
+    for depth in (MAX_DEPTH, MAX_DEPTH + 1):
+        monkeypatch.setitem(NONSENSE, "nested", b"[" * depth + b"]" * depth)
+        hostile.turn("nested")
+        if depth == MAX_DEPTH:
+            assert len(session.post(hostile.url, json={"method": "x"}).content) == 2 * depth
+            continue
+        with pytest.raises(AnswerRefused):
+            session.post(hostile.url, json={"method": "x"})
     hostile.turn(None)
