@@ -110,7 +110,7 @@ def check_tests(text: str) -> list[str]:
 
 
 def check_faults(table: str) -> list[str]:
-    """Every checked-in fault has one row in the table of what was caught, and the test that it names exists."""
+    """Every checked-in fault applies, has one row in the table of what was caught, and its test exists."""
     names = re.findall(r"^\| ([\w-]+) \| .*` \|$", table, re.MULTILINE)
     wrong = [f"lists {name} twice" for name in sorted(set(names)) if names.count(name) > 1]
     wrong += [
@@ -123,6 +123,8 @@ def check_faults(table: str) -> list[str]:
         named = re.findall(r"[\w./-]+\.(?:py|sol)(?:::\w+)?", line[1]) if line else []
         found = check_tests(" ".join(f"`{name}`" for name in named if "::" in name)) if named else ["names no test"]
         found += [f"{name} does not exist" for name in named if not (ROOT / name.split("::")[0]).is_file()]
+        if subprocess.run(["git", "apply", "--check", path], cwd=ROOT, capture_output=True).returncode != 0:
+            found.append("no longer applies: write it anew with tools/new_mutant.py")
         wrong += [f"{path.name}: {what}" for what in found]
     return wrong
 
