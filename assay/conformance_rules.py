@@ -15,6 +15,7 @@ from assay.protocol import leaf, openings
 from assay.protocol.digests import state_digest
 from assay.protocol.encoding import MalformedError, decode_header, decode_node
 from assay.protocol.game_errors import GameError
+from assay.protocol.game_header import parse_head
 from assay.protocol.leaf import Read
 from assay.protocol.openings import Opening
 from assay.protocol.programfile import decode_program
@@ -29,7 +30,9 @@ Case = tuple[str, object, object]
 def rules(document: Any) -> Iterator[Case]:
     """Whatever the file has that is refused or valid: the rule that is broken, or None."""
     for case in document["descriptors"]:
-        yield case["what"], _broken(decode_node, bytes.fromhex(case["bytes"])), case["rule"]
+        data = bytes.fromhex(case["bytes"])
+        yield case["what"], _broken(decode_node, data), case["rule"]
+        yield f"{case['what']}: head", head_document(data), case["head"]
     for case in document["headers"]:
         yield case["what"], _broken(decode_header, bytes.fromhex(case["bytes"])), case["rule"]
     for case in document["files"]:
@@ -52,8 +55,20 @@ def elements(document: Any) -> Iterator[Case]:
         words = {_read(r): int(r["word"], 16) for r in reads}
         value = leaf.element(node, int(entry["element"]), words.__getitem__)
         yield f"element {entry['element']} of {entry['descriptor'][:40]}", f"0x{value:x}", entry["value"]
+    for entry in document["posted"]:
+        node, heads = decode_node(bytes.fromhex(entry["descriptor"])), [int(h, 16) for h in entry["heads"]]
+        parts = [int(p) for p in entry["parts"]]
+        stood_for = str(leaf.combine(node, parts)), f"0x{leaf.fold(node, heads, parts):x}"
+        yield entry["what"], stood_for, (entry["part"], entry["value"])
     for entry in document["malformed"]:
         yield entry["what"], _broken(decode_node, bytes.fromhex(entry["descriptor"])) is not None, True
+
+
+def head_document(data: bytes) -> dict[str, object]:
+    """What the game reads of any descriptor (EL-16)."""
+    head = parse_head(data)
+    dims = [str(d) for d in head.dims]
+    return {"family": head.family, "type": head.dtype, "dims": dims, "numel": str(head.numel)}
 
 
 def _broken(decode: Callable[[bytes], object], data: bytes) -> str | None:

@@ -19,6 +19,7 @@ from assay.protocol.nodes import Family, Map
 from assay.protocol.tensors import TensorSpec
 from assay.protocol.types import DType
 from tests.contracts.leaf_cases import CONTRACTS, Case, draw
+from tools.element_cases import PostedParts, crafted, posted
 from tools.opening_vectors import read_document
 from tools.rule_vectors import descriptors
 
@@ -87,9 +88,25 @@ def malformed() -> Iterator[dict[str, object]]:
             yield {"descriptor": data.hex(), "what": f"{rule}: {what}"}
 
 
+def posted_entry(case: PostedParts) -> dict[str, object]:
+    """What posted parts are combined to, and the element that they stand for."""
+    return {
+        "what": case.what,
+        "descriptor": encode_node(case.node).hex(),
+        "heads": [f"0x{h:x}" for h in case.heads],
+        "parts": [str(p) for p in case.parts],
+        "part": str(leaf.combine(case.node, case.parts)),
+        "value": f"0x{leaf.fold(case.node, case.heads, case.parts):x}",
+    }
+
+
 def text() -> str:
     """The document as it stands in the file: one line per case."""
-    groups = {"elements": [entry(case) for case in drawn()], "malformed": list(malformed())}
+    groups = {
+        "elements": [entry(case) for cases in (drawn(), crafted()) for case in cases],
+        "posted": [posted_entry(case) for case in posted()],
+        "malformed": list(malformed()),
+    }
     lines = (f'"{k}": [\n' + ",\n".join(json.dumps(case) for case in cases) + "\n]" for k, cases in groups.items())
     return "{" + ",\n".join(lines) + "}\n"
 

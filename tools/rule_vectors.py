@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from assay.conformance_rules import head_document
 from assay.protocol.builder import ProgramBuilder
 from assay.protocol.encoding import encode_header, encode_node
 from assay.protocol.nodes import (
@@ -91,6 +92,10 @@ def descriptors() -> Iterator[Case]:
     yield None, "type 6", b"\x00\x06" + encode_node(nodes["input"])[2:]
     yield None, "rank 8 and 8 reduced", _with_dims(total, rank8, rank8)
     yield "MAL-4", "rank 9", encode_node(Input(TensorSpec(F32, (1,) * 9), 0, 0))
+    for family in ("map", "const"):
+        sizes = b"".join(size.to_bytes(8, "big") for size in range(2, 11))
+        yield "MAL-4", f"{family}: 9 sizes, 2..10", encode_node(nodes[family])[:2] + b"\x09" + sizes + bytes(40)
+    yield "MAL-4", "rank 255, cut short", b"\2\0\xff" + bytes((0, 0, 0, 0, 0, 0, 0, 3))
     yield "MAL-4", "9 reduced", _with_dims(total, (), (1,) * 9)
     for name, dims in (("2^40", (LIMIT,)), ("0 and 2^40", (0, LIMIT)), ("2^20 x 2^20", (1 << 20, 1 << 20))):
         yield None, f"dims {name}", _with_dims(total, dims, ())
@@ -186,7 +191,10 @@ def compute() -> dict[str, list[dict[str, object]]]:
         {"rule": "FILE-1", "what": "2^28 bytes and one", "bytes": MAGIC.hex(), "zeros": MAX_FILE + 1 - len(MAGIC)}
     )
     return {
-        "descriptors": plain(descriptors()),
+        "descriptors": [
+            {"rule": rule, "what": what, "bytes": data.hex(), "head": head_document(data)}
+            for rule, what, data in descriptors()
+        ],
         "headers": plain(headers()),
         "files": found,
         "programs": plain(programs()),

@@ -27,8 +27,11 @@ def rules() -> Contract:
 
 def test_descriptors_and_headers_mean_something_or_nothing(rules: Contract) -> None:
     for case in RULES["descriptors"]:
-        ((valid,), _) = rules.call("descriptors", [bytes.fromhex(case["bytes"])])
+        valid, (family, dtype, rank, numel, _) = rules.call("descriptor", bytes.fromhex(case["bytes"]))
         assert valid is (case["rule"] is None), case["what"]
+        head = case["head"]
+        said = (head["family"], head["type"], len(head["dims"]), int(head["numel"]))
+        assert (family, dtype, rank, numel) == said, case["what"]
     for case in RULES["headers"]:
         (nodes,) = rules.call("headers", [bytes.fromhex(case["bytes"])])
         assert (nodes > 0) is (case["rule"] is None), case["what"]
@@ -82,6 +85,16 @@ def test_a_leaf_computes_the_published_elements_step_by_step(family: Family, lea
 
 def _reads(reads: list[dict[str, Any]]) -> tuple[tuple[int, int, bool, int], ...]:
     return tuple((r["node"], int(r.get("address", 0)), "fill" in r, int(r.get("fill", 0))) for r in reads)
+
+
+def test_a_leaf_makes_of_posted_parts_what_is_published(leaves: dict[Family, Contract]) -> None:
+    assert ELEMENTS["posted"]
+    for entry in ELEMENTS["posted"]:
+        node, parts = bytes.fromhex(entry["descriptor"]), [int(p) for p in entry["parts"]]
+        contract = leaves[Family(node[0])]
+        assert contract.call("combine", node, parts) == int(entry["part"]), entry["what"]
+        heads = [int(h, 16) for h in entry["heads"]]
+        assert contract.call("fold", node, heads, parts) == int(entry["value"], 16), entry["what"]
 
 
 def test_a_malformed_descriptor_has_elements_of_0(leaves: dict[Family, Contract]) -> None:

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkDigests } from "./check_digests.mjs";
 import { checkGame } from "./check_games.mjs";
-import { Malformed, decode, decodeFile, decodeHeader } from "./decode.mjs";
+import { Malformed, decode, decodeFile, decodeHeader, head } from "./decode.mjs";
 import { combine, fold, headReads, start, term, termReads } from "./elements.mjs";
 import { hex, tensorRoot, unhex } from "./hash.mjs";
 import { F32, finish, philox, q, toBytes } from "./numbers.mjs";
@@ -83,8 +83,10 @@ function refusal(fn) {
 }
 
 function rules(document) {
-  for (const { rule, what, bytes } of document.descriptors) {
+  for (const { rule, what, bytes, head: known } of document.descriptors) {
     expect("descriptors", what, () => refusal(() => decode(unhex(bytes))), rule);
+    const { family, dtype: type, dims, numel } = head(unhex(bytes));
+    expect("descriptors", `${what}: head`, () => ({ family, type, dims: dims.map(String), numel: `${numel}` }), known);
   }
   for (const { rule, what, bytes } of document.headers) {
     expect("headers", what, () => refusal(() => decodeHeader(unhex(bytes))), rule);
@@ -144,6 +146,12 @@ function elements(document) {
       const halves = [combine(node, parts.slice(0, 1)), combine(node, parts.slice(1))];
       expect("elements", `${what}: halves`, () => `0x${fold(node, known, halves).toString(16)}`, value);
     }
+  }
+  for (const { what, descriptor, heads, parts, part, value } of document.posted) {
+    const node = decode(unhex(descriptor));
+    expect("posted parts", what, () => `${combine(node, words(parts))}`, part);
+    const result = () => `0x${BigInt.asUintN(256, fold(node, words(heads), words(parts))).toString(16)}`;
+    expect("posted parts", `${what}: element`, result, value);
   }
   for (const { descriptor, what } of document.malformed) {
     expect("elements", what, () => refusal(() => decode(unhex(descriptor))) !== null, true);
