@@ -1,4 +1,4 @@
-"""Elements that drawn ones miss: rows of negative numbers, no terms, addresses beyond 63 bits; and parts as a liar may post them."""
+"""Elements that drawn ones miss: negative rows, no terms, addresses beyond 63 bits; and parts as a liar posts them."""
 
 from __future__ import annotations
 

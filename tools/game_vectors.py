@@ -14,31 +14,24 @@ from random import Random
 from typing import Any
 
 from assay.conformance_rules import opening_of
-from assay.protocol.game import process_move
+from assay.protocol.game import open_game, process_move, process_timeout
 from assay.protocol.game_descent import position_key
 from assay.protocol.game_errors import GameError
 from assay.protocol.game_moves import AnyMove, PostDigests
-from assay.protocol.game_state import GameState, ProgramHeader, Rules
+from assay.protocol.game_state import GameState, Outcome, ProgramHeader, Rules, Verdict
 from assay.protocol.game_table import POSTINGS, Side
-from assay.protocol.nodes import Family
 from assay.protocol.openings import Opening
 from assay.protocol.play import Posted
 from assay.protocol.program import Program
-from assay.protocol.trace import ReferenceTrace
 from assay.protocol.types import Digest
-from tests.games import ETHER, Log, World, address, config, damage, honest_trace, lie_at, lie_in_slot, play_out, player
-from tests.programs import Example, counting, every_family
-from tests.recorded import HONEST, LIAR, whole_game
+from tests.games import ETHER, Log, World, address, config, damage, play_out, player
+from tests.recorded import HONEST, LIAR
+from tools.game_definitions import ARITY, Definition, definitions
 from tools.opening_vectors import opening_document
 
 PATH = Path(__file__).resolve().parent.parent / "tests" / "vectors" / "games.json"
-ARITY = 4
 REFUSED_PER_MOVE = 2
 TRIES = 12
-
-
-Definition = tuple[str, Example, ReferenceTrace, int]
-"""What it is, the program and its true X, the defender's trace, the steps."""
 
 
 def _name(field: str) -> str:
@@ -112,33 +105,38 @@ def _turn(state: GameState, move: AnyMove, rules: Rules, rng: Random) -> dict[st
     if state.whose in POSTINGS:
         turn |= {"step": state.step, "lo": state.lo, "hi": state.hi, "key": position_key(state).hex()}
     turn |= {"move": move.kind.function, "arguments": arguments(move)}
-    return turn | {"refused": list(_refused(state, move, rules, rng))}
+    return turn | {"refused": list(_refused(state, move, rules, rng)), "default": _default(state)}
 
 
-def record(what: str, example: Example, lie: ReferenceTrace, steps: int) -> dict[str, object]:
-    """A game of a liar that defends and an honest challenger."""
-    end, log = whole_game(example, lie, honest_trace(example, steps), ARITY, steps)
-    return _document(what, example.program, end, log, {})
+def record(definition: Definition) -> dict[str, object]:
+    """A game that was played to its end."""
+    end, log = definition.play()
+    return _document(definition.what, definition.example.program, end, log, {})
 
 
-def record_known(what: str, example: Example, lie: ReferenceTrace, steps: int) -> dict[str, object]:
-    """The second of two games on one claim, opened before the first was played.
+def record_known(what: str, definition: Definition, first: bool) -> dict[str, object]:
+    """The second of two games on one claim, opened before the first was played, or with `first` after it.
 
-    It stands at the first position when the list there becomes known; later ones are known when it comes there.
+    It stands at the first position when the list there becomes known; what it comes to later, or begins on, is known.
     """
-    world = World(example.program, config(ARITY))
-    ref = world.claim(lie, LIAR, 1000 * ETHER)
-    first, second = world.challenge(ref, HONEST), world.challenge(ref, address("later"))
-    defends = player(Side.DEFENDER, lie, ARITY)
-    challenges = player(Side.CHALLENGER, honest_trace(example, steps), ARITY)
+    world = World(definition.example.program, config(ARITY))
+    ref = world.claim(definition.defends, LIAR, 1000 * ETHER)
+    games = [world.challenge(ref, HONEST), world.challenge(ref, address("later"))]
+    defends = player(Side.DEFENDER, definition.defends, ARITY)
+    challenges = player(Side.CHALLENGER, definition.challenges, ARITY)
 
     def in_short(state: GameState, posted: Posted) -> AnyMove | None:
         return PostDigests(()) if position_key(state) in known else defends(state, posted)
 
-    play_out(world, first, defends, challenges)
+    play_out(world, games[0], defends, challenges)
     known, log = dict(world.book.lists), Log()
-    end = play_out(world, second, in_short, challenges, log=log)
-    return _document(what, example.program, end, log, known)
+    if first:  # what a conviction closes, another world has open
+        shown, world = world.shown, World(definition.example.program, config(ARITY))
+        world.book.lists.update(known)
+        world.shown.update(shown)
+        games[1] = world.challenge(world.claim(definition.defends, LIAR, 1000 * ETHER), HONEST)
+    end = play_out(world, games[1], in_short, challenges, log=log)
+    return _document(what, definition.example.program, end, log, known) | {"knownFirst": first}
 
 
 def _document(what: str, program: Program, end: GameState, log: Log, known: dict[Digest, Digest]) -> dict[str, object]:
@@ -146,6 +144,9 @@ def _document(what: str, program: Program, end: GameState, log: Log, known: dict
     rules, rng = Rules(config(ARITY), ProgramHeader.of(program), known), Random(what)
     claim, verdict = end.claim, end.verdict
     assert verdict is not None
+    turns = [_turn(state, move, rules, rng) for state, move in log.moves]
+    if verdict.outcome is Outcome.DEFAULT:
+        turns.append(_timeout(log.moves, end, rules))
     return {
         "what": what,
         "arity": ARITY,
@@ -154,40 +155,50 @@ def _document(what: str, program: Program, end: GameState, log: Log, known: dict
         "header": program.header.hex(),
         "tree": program.tree.root.hex(),
         "known": {key.hex(): posted.hex() for key, posted in sorted(known.items())},
-        "turns": [_turn(state, move, rules, rng) for state, move in log.moves],
-        "verdict": {
-            "loser": int(verdict.side),
-            "outcome": int(verdict.outcome),
-            "family": verdict.family,
-            "node": verdict.node,
-            "element": str(verdict.element),
-            "term": str(verdict.term),
-            "expected": str(verdict.expected),
-            "claimed": str(verdict.claimed),
-        },
+        "turns": turns,
+        "verdict": verdict_document(verdict),
     }
 
 
-def definitions() -> Iterator[Definition]:
-    """Every stage and every move of the game."""
-    count = counting()
-    lie = lie_at(count, 1, 2, 5)
-    assert lie is not None
-    yield "five steps of counting, a lie in the map of the second", count, lie, 5
-    example = every_family()
-    for family in (Family.DOT, Family.SCATTER_SUM, Family.INPUT, Family.CONST, Family.OUTPUT):
-        for k in example.nodes_of(family):
-            found = lie_at(example, k)
-            if found is not None:
-                yield f"a lie in a node of family {family.name.lower()}", example, found, 1
-                break
-    yield "a slot of the end that is not its output node", example, lie_in_slot(example, 2, 0), 1
+def _timeout(moves: list[tuple[GameState, AnyMove]], end: GameState, rules: Rules) -> dict[str, object]:
+    """The turn in which somebody's clock ran out."""
+    assert end.verdict is not None
+    if moves:
+        state, move = moves[-1]
+        state = process_move(state, state.party(state.turn), move, state.turn_started, rules)
+    else:
+        state = open_game(end.game_id, end.claim, end.challenger, 0, rules)
+    place = {"stage": int(state.stage), "side": int(state.turn)}
+    return place | {"move": "timeout", "arguments": {}, "refused": [], "default": _default(state)}
+
+
+def _default(state: GameState) -> dict[str, object]:
+    """The verdict if the side to move says nothing."""
+    verdict = process_timeout(state, state.deadline + 1).verdict
+    assert verdict is not None
+    return verdict_document(verdict)
+
+
+def verdict_document(verdict: Verdict) -> dict[str, object]:
+    """A verdict as the file has it."""
+    return {
+        "loser": int(verdict.side),
+        "outcome": int(verdict.outcome),
+        "family": verdict.family,
+        "node": verdict.node,
+        "element": str(verdict.element),
+        "term": str(verdict.term),
+        "expected": str(verdict.expected),
+        "claimed": str(verdict.claimed),
+    }
 
 
 def text() -> str:
     """The document as it stands in the file: one line per game."""
-    documents = [record(*definition) for definition in definitions()]
-    documents.append(record_known("a second game on the first claim, its lists known", *next(definitions())[1:]))
+    documents = [record(definition) for definition in definitions()]
+    first = next(definitions())
+    documents.append(record_known("a second game on the first claim, its lists known", first, False))
+    documents.append(record_known("a later game on the first claim, its lists known from the beginning", first, True))
     return '{"games": [\n' + ",\n".join(map(json.dumps, documents)) + "\n]}\n"
 
 

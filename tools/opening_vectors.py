@@ -145,4 +145,8 @@ def _refused(honest, root: Digest) -> Iterator[dict[str, object]]:  # type: igno
         ("OPEN-8", "another node", Read(2, 1100), inner),
     ):
         yield _case(rule, what, (read,), (bad,), root)
+    other, short = replace(inner, leaf=b"\1" + inner.leaf[1:]), replace(inner, dims=(1,) * 9)
+    yield _case("OPEN-8", "a wrong leaf, then nine dims: read by read", (here, here), (other, short), root)
+    yield _case("OPEN-3", "nine dims, then a wrong leaf: read by read", (here, here), (short, other), root)
+    yield _case("OPEN-1", "nine dims, and an opening missing: their number first", (here, here), (short,), root)
     yield _case("OPEN-8", "under another prefix root", (here,), (inner,), prefix.EMPTY)

@@ -12,9 +12,9 @@ from assay.protocol.nodes import Family
 from tests.contracts.battles import HONEST, LIAR, fresh
 from tests.contracts.harness import Chain, Contract, Reverted
 from tests.contracts.leaf_cases import CONTRACTS
-from tests.games import ETHER, honest_trace
-from tests.recorded import whole_game
+from tests.games import ETHER
 from tools import element_vectors, game_vectors, rule_vectors
+from tools.game_definitions import definitions
 
 RULES: dict[str, Any] = json.loads(rule_vectors.PATH.read_text())
 ELEMENTS: dict[str, Any] = json.loads(element_vectors.PATH.read_text())
@@ -105,19 +105,26 @@ def test_a_malformed_descriptor_has_elements_of_0(leaves: dict[Family, Contract]
         assert contract.call("start", node, 0, []) == (True, 0, 0), entry["what"]
 
 
-GAMES: list[dict[str, Any]] = [g for g in json.loads(game_vectors.PATH.read_text())["games"] if not g["known"]]
+RECORDED: list[dict[str, Any]] = json.loads(game_vectors.PATH.read_text())["games"]
+GAMES = {definition.what: definition for definition in definitions()}
 """Games at known positions are played on chain by test_game_openings.py."""
 
 
-@pytest.mark.parametrize("number", range(len(GAMES)), ids=lambda n: GAMES[n]["what"].replace(" ", "-"))
-def test_a_recorded_game_is_played_on_chain_and_refuses_what_is_refused(number: int) -> None:
-    recorded = GAMES[number]
-    what, example, lie, steps = list(game_vectors.definitions())[number]
-    assert what == recorded["what"]
-    twin = fresh(example, recorded["arity"])
-    game_id = twin.challenge(twin.claim(lie, LIAR, 1000 * ETHER), HONEST)
-    _, log = whole_game(example, lie, honest_trace(example, steps), recorded["arity"], steps)
-    for turn, (_, move) in zip(recorded["turns"], log.moves, strict=True):
+def test_every_recorded_game_is_defined_and_they_end_in_every_way() -> None:
+    assert [g["what"] for g in RECORDED if not g["known"]] == list(GAMES)
+    ends = {(g["turns"][-1]["move"], g["verdict"]["loser"]) for g in RECORDED}
+    judged = {("pointElement", 1), ("pointElement", 2), ("proveTerm", 1), ("proveTerm", 2), ("postParts", 1)}
+    assert ends == judged | {("proveRoot", 1), ("proveRoot", 2), ("timeout", 1), ("timeout", 2)}
+    assert {g["verdict"]["family"] for g in RECORDED} == {*range(13), 255}
+
+
+@pytest.mark.parametrize("what", GAMES, ids=lambda what: what.replace(" ", "-"))
+def test_a_recorded_game_is_played_on_chain_and_refuses_what_is_refused(what: str) -> None:
+    (recorded,), definition = [g for g in RECORDED if g["what"] == what], GAMES[what]
+    _, log = definition.play()
+    twin = fresh(definition.example, recorded["arity"])
+    game_id = twin.challenge(twin.claim(definition.defends, LIAR, 1000 * ETHER), HONEST)
+    for turn, (_, move) in zip(recorded["turns"], log.moves, strict=False):
         state = twin.book.games[game_id].state
         mover, now = state.party(state.turn), state.turn_started
         assert (turn["stage"], turn["side"], turn["move"]) == (state.stage, state.turn, move.kind.function)
@@ -128,10 +135,9 @@ def test_a_recorded_game_is_played_on_chain_and_refuses_what_is_refused(number: 
                 twin.book.move(game_id, mover, bad, now)
             assert refusal.value.code == refused["error"]
         twin.book.move(game_id, mover, move, now)
-    verdict = twin.book.games[game_id].state.verdict
-    assert verdict is not None
-    assert (int(verdict.side), str(verdict.expected), str(verdict.claimed)) == (
-        recorded["verdict"]["loser"],
-        recorded["verdict"]["expected"],
-        recorded["verdict"]["claimed"],
-    )
+    state = twin.book.games[game_id].state
+    if not state.is_over:
+        assert recorded["turns"][-1]["move"] == "timeout"
+        state = twin.book.timeout(game_id, state.deadline + 1)
+    assert state.verdict is not None  # and the contract's event says the same: see TwinBook
+    assert game_vectors.verdict_document(state.verdict) == recorded["verdict"]

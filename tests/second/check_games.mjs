@@ -30,13 +30,14 @@ function outcome(game, move, side, given) {
 }
 
 /** The game before its first move. */
-function begin({ arity, tree, header, known, claim: given }) {
+function begin({ arity, tree, header, known, knownFirst, claim: given }) {
   const claim = { steps: given.steps };
   for (const name of ["id", "program", "x", "y"]) claim[name] = unhex(given[name]);
   const program = { ...decodeHeader(unhex(header)), tree: unhex(tree) };
-  const game = new Game(claim, program, arity);
-  // Lists of other games that were posted after this one had begun.
-  game.known = new Map(Object.entries(known).map(([key, list]) => [key, unhex(list)]));
+  // Lists of other games: posted before this one began, or after.
+  const lists = new Map(Object.entries(known).map(([key, list]) => [key, unhex(list)]));
+  const game = new Game(claim, program, arity, knownFirst ? lists : new Map());
+  game.known = lists;
   return game;
 }
 
@@ -59,6 +60,8 @@ export function judgeMoves({ game: recorded, attempts }) {
   return found;
 }
 
+const text = (verdict) => Object.fromEntries(Object.entries(verdict).map(([name, value]) => [name, `${value}`]));
+
 export function checkGame(recorded, expect) {
   const { what, header, tree, claim } = recorded;
   expect("games", `${what}: program root`, () => hex(programDigest(unhex(header), unhex(tree))), claim.program);
@@ -74,13 +77,13 @@ export function checkGame(recorded, expect) {
       const bad = { ...turn.arguments, [field]: value };
       expect("games", `${place}: another ${field}`, () => outcome(game, turn.move, turn.side, bad), error);
     }
+    expect("games", `${place}: default`, () => text(game.inDefault()), text(turn.default));
     const other = 3 - turn.side;
-    expect("games", `${place}: by the other`, () => outcome(game, turn.move, other, turn.arguments), "NotYourTurn");
+    if (turn.move !== "timeout") expect("games", `${place}: by the other`, () => outcome(game, turn.move, other, turn.arguments), "NotYourTurn");
     const wrong = turn.stage === STATE ? "openLeaf" : "openState";
     expect("games", `${place}: ${wrong} here`, () => outcome(game, wrong, turn.side, {}), "WrongStage");
     expect("games", place, () => outcome(game, turn.move, turn.side, turn.arguments), "accepted");
   });
   expect("games", `${what}: over`, () => game.stage, OVER);
-  const text = (verdict) => Object.fromEntries(Object.entries(verdict).map(([name, value]) => [name, `${value}`]));
   expect("games", `${what}: verdict`, () => text(game.verdict), text(recorded.verdict));
 }

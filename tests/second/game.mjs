@@ -10,7 +10,7 @@ import { demand, load } from "./openings.mjs";
 
 export const [STEPS, NODES, NODE, ROOT, TENSOR, LEAF, PARTS, TERM, STATE, LIST, SLOT, OVER] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 const [D, C] = [1, 2];
-const REFUTED = 1; // LEAF; DEFAULT (2) is the clock's
+const [REFUTED, DEFAULT] = [1, 2];
 const EMPTY = prefixRoot([]);
 
 /** Which stages a move belongs to, and whose it is. */
@@ -40,14 +40,15 @@ export class Game {
   /** `claim`: id, program root, x, y, steps; `program`: n, x, y (list sizes), tree over the descriptors. */
   constructor(claim, program, arity, known = new Map()) {
     Object.assign(this, { claim, program, arity, levels: Math.log2(arity), known, turn: D, verdict: null });
-    this.heads = [];
+    Object.assign(this, { heads: [], family: 255, node: 0, element: 0n });
     if (claim.steps > 1) Object.assign(this, { stage: STEPS, step: 0, lo: 0, hi: claim.steps, agreed: claim.x, disputed: claim.y });
     else this.beginNodes(1, claim.x, claim.y);
     this.reuse();
   }
 
-  /** One move; throws Refused and changes nothing, or returns. */
+  /** One move; throws Refused and changes nothing, or returns. Whether a clock has run out is for who calls `timeout`. */
   play(name, side, args) {
+    if (name === "timeout") return this.timeout();
     const [stages, mover] = MOVES[name];
     demand(stages.includes(this.stage), "WrongStage", "GM-1");
     demand(side === mover && side === this.turn, "NotYourTurn", "GM-1");
@@ -65,6 +66,18 @@ export class Game {
   judge(expected, claimed, place = {}) {
     const loser = expected !== claimed ? D : C;
     this.verdict = { loser, outcome: REFUTED, family: this.family, node: this.node, element: 0n, term: 0n, ...place, expected, claimed };
+    this.stage = OVER;
+  }
+
+  /** GM-24: the verdict if the side to move says nothing. */
+  inDefault() {
+    const { turn: loser, family, node, element } = this;
+    return { loser, outcome: DEFAULT, family, node, element, term: 0n, expected: 0n, claimed: 0n };
+  }
+
+  timeout() {
+    demand(this.stage !== OVER, "WrongStage", "GM-1");
+    this.verdict = this.inDefault();
     this.stage = OVER;
   }
 
@@ -178,9 +191,9 @@ export class Game {
   proveSlot(node, siblings, opened) {
     count(node.length, 0);
     const slots = this.program.y;
-    this.node = this.program.n - sum(slots) + sum(slots.slice(0, this.list)) + Number(this.index);
-    const wanted = this.source(this.node, siblings, opened);
-    this.family = OUTPUT;
+    const source = this.program.n - sum(slots) + sum(slots.slice(0, this.list)) + Number(this.index);
+    const wanted = this.source(source, siblings, opened);
+    Object.assign(this, { family: OUTPUT, node: source });
     this.judge(big(wanted), big(this.disputed), { element: this.index, term: BigInt(this.list) });
   }
 

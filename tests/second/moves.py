@@ -11,9 +11,9 @@ from assay.protocol.game import process_move
 from assay.protocol.game_errors import GameError
 from assay.protocol.game_moves import AnyMove
 from assay.protocol.game_state import GameState, ProgramHeader, Rules
-from tests.games import config, damage, honest_trace
-from tests.recorded import whole_game
-from tools.game_vectors import ARITY, arguments, definitions, record
+from tests.games import config, damage
+from tools.game_definitions import ARITY, definitions
+from tools.game_vectors import arguments, record
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,11 @@ class Game:
 def games() -> tuple[Game, ...]:
     """The games of games.json."""
     found = []
-    for what, example, lie, steps in definitions():
-        _, log = whole_game(example, lie, honest_trace(example, steps), ARITY, steps)
-        rules = Rules(config(ARITY), ProgramHeader.of(example.program))
-        found.append(Game(record(what, example, lie, steps), tuple(log.moves), rules))
+    for definition in definitions():
+        _, log = definition.play()
+        rules = Rules(config(ARITY), ProgramHeader.of(definition.example.program))
+        if log.moves:
+            found.append(Game(record(definition), tuple(log.moves), rules))
     return tuple(found)
 
 

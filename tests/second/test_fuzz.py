@@ -14,7 +14,7 @@ from tests.second import fuzzing, moves, objects
 from tests.second.fuzzing import Json, Second
 
 DESCRIPTORS, HEADERS, OPENINGS, FILES, OBJECTS = 2_500, 400, 600, 500, 150
-ELEMENTS, PROGRAMS, MOVES = 400, 60, 80
+ELEMENTS, PROGRAMS, MOVES = 400, 60, 20
 """Cases in the gate; the long test draws 25 times as many."""
 LONG = 25
 
