@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ HERE = Path(__file__).resolve().parent
 VECTORS = HERE.parent / "vectors"
 
 
-def check(folder: Path) -> dict[str, Any]:
+def check(folder: Path, code: Path = HERE) -> dict[str, Any]:
     """Cases and wrong answers per group."""
     done = subprocess.run(
-        ["node", str(HERE / "check.mjs"), str(folder)], capture_output=True, text=True, timeout=120, check=True
+        ["node", str(code / "check.mjs"), str(folder)], capture_output=True, text=True, timeout=120, check=True
     )
     return dict(json.loads(done.stdout))
 
@@ -72,3 +73,81 @@ def test_the_second_implementation_notices_a_wrong_answer_in_every_group(spoilt:
     wrong = {group: len(entry["wrong"]) for group, entry in spoilt.items()}
     expected = [group for *_, group in SPOILT]
     assert {group: wrong[group] for group in set(expected)} == {group: expected.count(group) for group in set(expected)}
+
+
+WRONG_READINGS = (
+    ("EL-9: a part of max is signed", "elements", "BigInt(fromOrder(order(x))) :", "BigInt(fromOrder(order(x)) | 0) :"),
+    (
+        "EL-20: the largest integer",
+        "elements",
+        "node.family === MAX && node.dtype === F32",
+        "node.family === undefined",
+    ),
+    (
+        "EL-20: the part as posted",
+        "elements",
+        "return BigInt(fromOrder(Math.max(...parts.map((p) => order(asF32(p))))));",
+        "return parts.reduce((a, b) => (order(asF32(a)) >= order(asF32(b)) ? a : b));",
+    ),
+    (
+        "EL-8: no wrapping",
+        "elements",
+        "return int256(parts.reduce((a, b) => a + b));",
+        "return parts.reduce((a, b) => a + b);",
+    ),
+    ("EL-16: ranks above 8", "decode", "Math.min(Number(at(2, 1)), 8)", "Number(at(2, 1))"),
+    ("EL-2: addresses of 63 bits", "elements", "address >= 1n << 64n", "address >= 1n << 63n"),
+    (
+        "EL-12: max without terms is 0",
+        "elements",
+        "going(node.terms) : decided(missing)",
+        "going(node.terms) : decided(0n)",
+    ),
+    (
+        "EL-15: malformed nodes have no elements",
+        "game",
+        "if (!(error instanceof Malformed)) throw error;",
+        "throw error;",
+    ),
+    ("GM-11: a game does not begin on a list", "game", "claim.y);\n    this.reuse();", "claim.y);"),
+    ("GM-16: one part more", "game", "while (size * BigInt(this.arity) <", "while (size * BigInt(this.arity) <="),
+    ("GM-17: parts are not judged", "game", "if (expected !== this.claimed) return", "if (!parts) return"),
+    ("GM-22: the challenger never loses", "game", "expected !== claimed ? D : C", "D"),
+    ("GM-23: parts are kept as f32", "game", "claimed: parts[index],", "claimed: BigInt.asUintN(32, parts[index]),"),
+    ("GM-24: family 0 before openNode", "game", "family: 255", "family: 0"),
+    ("GM-24: the term too", "game", "term: 0n, expected", "term: this.from ?? 0n, expected"),
+    ("CK-4: who waits has lost", "game", "loser, outcome: DEFAULT", "loser: 3 - loser, outcome: DEFAULT"),
+    (
+        "OPEN: rule by rule across reads",
+        "openings",
+        "  return reads.map(",
+        '  openings.forEach((o) => demand(o.dims.length <= 8, "WrongCount", "OPEN-3"));\n  return reads.map(',
+    ),
+)
+"""A rule, and a reading of it that is wrong, as a replacement in a file of the second implementation."""
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The vectors but for what takes long and what no reading below is about."""
+    folder = tmp_path_factory.mktemp("quick")
+    for path in VECTORS.glob("*.json"):
+        document = json.loads(path.read_text())
+        if path.stem == "arithmetic":
+            document = {name: type(group)() for name, group in document.items()}
+        if path.stem == "nodes":
+            document["cases"] = []
+        (folder / path.name).write_text(json.dumps(document))
+    return folder
+
+
+@pytest.mark.parametrize("reading", WRONG_READINGS, ids=lambda reading: reading[0].split(":")[0])
+def test_a_wrong_reading_of_a_rule_gives_wrong_answers(reading: tuple[str, ...], quick: Path, tmp_path: Path) -> None:
+    _, module, old, new = reading
+    for path in HERE.glob("*.mjs"):
+        shutil.copy(path, tmp_path)
+    target = tmp_path / f"{module}.mjs"
+    text = target.read_text()
+    assert text.count(old) == 1
+    target.write_text(text.replace(old, new))
+    assert any(entry["wrong"] for entry in check(quick, tmp_path).values())
