@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from assay.protocol import charter as charter_module
-from assay.protocol.charter import Charter, Modules, modules_tuple
+from assay.protocol.charter import TERMS_TYPE, Charter, Modules, modules_tuple
 from assay.protocol.economics import check_charter, min_exit
 from assay.protocol.errors import RejectedError
 from tests.contracts import harness
@@ -69,6 +69,18 @@ def test_every_field_of_the_terms_has_a_row_and_every_row_its_limits() -> None:
     for term, codes in rows.items():
         played = {x.code for x in LIMITS if x.term == term} | BY_THE_GAME.get(term, set())
         assert codes == played, term
+
+
+def test_the_types_of_the_text_are_those_of_the_contract() -> None:
+    (block,) = re.findall(r"^```\n(Terms .*?)```", TABLE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    kinds = dict(re.findall(r"(\w+) += \(([^)]*)\)", block))
+
+    def written(kind: str) -> str:
+        fields_ = [field.split()[0] for field in kinds[kind].split(",")]
+        return "(" + ",".join(written(f) if f in kinds else f for f in fields_) + ")"
+
+    constructor = next(e for e in harness.artifact("Charter").abi if e["type"] == "constructor")
+    assert written("Terms") == harness._type(constructor["inputs"][0]) == TERMS_TYPE
 
 
 def table() -> dict[str, set[str]]:

@@ -17,6 +17,7 @@ from eth_hash.auto import keccak
 
 from assay.ledger.model.rounds import commitment_digest
 from assay.protocol import digests, draws, merkle, outer, prefix, state
+from assay.protocol.charter import Charter
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef, attestation_root, challenge_commitment, claim_id
 from assay.protocol.game_descent import position_key
 from assay.protocol.game_state import DisputedClaim, GameState
@@ -159,6 +160,7 @@ def compute() -> dict[str, Any]:
             "updates": _hex(numbered(8)),
             "outer_input": outer.outer_input(roots[0], roots[1], numbered(8), roots[4], 0b10000101).hex(),
         },
+        "run": run_vector(),
         "receipt": {
             "round": 7,
             "seat": 2,
@@ -195,6 +197,36 @@ def compute() -> dict[str, Any]:
         ],
         "kept_parts": [{"parts": p, "hash": digests.integer_list_hash(p).hex()} for p in ([0], [-1, 5, 1 << 61])],
     }
+
+
+def run_vector() -> dict[str, Any]:
+    """Terms in which every number is another, two lists and three headers of different lengths."""
+    roots = numbered(12)
+    programs = [(roots[2 * i + 5], roots[2 * i + 6], bytes(range(length))) for i, length in enumerate((11, 32, 33))]
+    money = [*range(300, 302), True, *range(303, 311), *range(3_000_000_311, 3_000_000_316)]
+    terms = (
+        *(roots[0], CONTRACT, CLAIMANT, Address(bytes(range(40, 60))), 100, (1 << 40) - 1),
+        (*range(101, 105), 0x3D4CCCCD, *roots[:5]),
+        tuple(range(200, 211)),
+        tuple(money),
+        tuple(range(400, 404)),
+        (*range(500, 503), 1 << 100),
+        *programs,
+        (CLAIMANT, CONTRACT),
+    )
+    return {"terms": _nested(terms), "run": Charter.from_tuple(terms).run.hex()}
+
+
+def _nested(value: Any) -> Any:
+    match value:
+        case tuple():
+            return [_nested(v) for v in value]
+        case bytes():
+            return value.hex()
+        case bool():
+            return value
+        case _:
+            return str(value)
 
 
 def standing(stage: Stage, step: int) -> Digest:

@@ -34,6 +34,7 @@ export function checkDigests(known, expect) {
   for (const { digests, hash } of known.kept_list) is("kept list", () => digestList(list(digests)), hash);
   for (const { parts, hash } of known.kept_parts) is("kept parts", () => partList(parts.map(BigInt)), hash);
   claims(known, is);
+  is("run", () => keccak(abi(["tuple", TERMS], known.run.terms).outer), known.run.run);
   receipt(known.receipt, is);
   states(known, is, expect);
 }
@@ -56,6 +57,46 @@ function program({ name, header, descriptors, root, x, state }, is) {
     let at = nodes.length - y.reduce((a, b) => a + b, 0);
     return stateRoot(y.map((size) => listRoot(roots.slice(at, (at += size)))));
   }, state[1]);
+}
+
+// --- CL-3, CH-8
+
+const some = (number, type) => Array(number).fill(type);
+const PROGRAM = ["bytes32", "bytes32", "bytes"];
+const TERMS = [
+  "bytes32", ...some(3, "address"), "uint64", "uint64",
+  ["tuple", [...some(5, "uint32"), ...some(5, "bytes32")]],
+  ["tuple", some(11, "uint64")],
+  ["tuple", ["uint128", "uint64", "bool", ...some(8, "uint128"), ...some(5, "uint32")]],
+  ["tuple", [...some(3, "uint64"), "uint32"]],
+  ["tuple", ["uint64", "uint64", "uint128", "uint128"]],
+  ["tuple", PROGRAM], ["tuple", PROGRAM], ["tuple", PROGRAM], "address[]",
+];
+
+/** The ABI's encoding of a value: `bytes`, whether it is dynamic, and `outer`, as the only argument of a call. */
+function abi(type, value) {
+  const word = (number) => uint(number, 32);
+  if (type === "address[]") {
+    return { dynamic: true, bytes: Buffer.concat([word(value.length), ...value.map(address)]) };
+  }
+  if (type === "bytes") {
+    const bytes = unhex(value);
+    return { dynamic: true, bytes: Buffer.concat([word(bytes.length), bytes, Buffer.alloc((32 - (bytes.length % 32)) % 32)]) };
+  }
+  if (type === "address") return { bytes: address(value) };
+  if (type === "bytes32") return { bytes: unhex(value) };
+  if (type === "bool") return { bytes: word(value ? 1 : 0) };
+  if (!Array.isArray(type)) return { bytes: word(BigInt(value)) };
+  const fields = type[1].map((inner, i) => abi(inner, value[i]));
+  let at = fields.reduce((size, field) => size + (field.dynamic ? 32 : field.bytes.length), 0);
+  const heads = fields.map(({ dynamic, bytes }) => {
+    if (!dynamic) return bytes;
+    at += bytes.length;
+    return word(at - bytes.length);
+  });
+  const dynamic = fields.some((field) => field.dynamic);
+  const bytes = Buffer.concat([...heads, ...fields.filter((field) => field.dynamic).map((field) => field.bytes)]);
+  return { dynamic, bytes, outer: dynamic ? Buffer.concat([word(32), bytes]) : bytes };
 }
 
 function claims({ claim, challenge, attestation, position }, is) {
