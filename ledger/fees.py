@@ -22,6 +22,12 @@ TIP_BLOCKS: Final = 10
 GROWTH: Final = 2
 """The base fee rises by at most an eighth per block: doubled in six full blocks."""
 
+STUCK_TIPS: Final = 8
+"""Times the base fee: what nobody mines for such a tip waits for something else."""
+
+STUCK_PART: Final = 100
+"""Or for a hundredth of the balance in tips alone: chains may ask for tips far above their base fee."""
+
 RAISE_NUMERATOR: Final = 9
 RAISE_DENOMINATOR: Final = 8
 """12.5 %: pools take a replacement only if it offers 10 % more, some 12.5 %, in tip and in total."""
@@ -73,6 +79,15 @@ def raised(old: Offer, market: Market, limit: int | None) -> Offer | None:
     if limit is None:
         return Offer(wanted, tip)
     return Offer(min(wanted, limit + tip), tip) if least <= limit + tip else None
+
+
+def may_raise(old: Offer, market: Market, gas: int, balance: int) -> bool:
+    """Is it worth a higher tip to have mined what pays the base fee and is not mined all the same?
+
+    Without a bound whoever keeps a transaction out for an hour, or a node that passes nothing on, would let its tip
+    grow to all that the account has, and somebody would be paid it.
+    """
+    return old.tip < STUCK_TIPS * max(market.base, market.tip) or _raise(old.tip) * gas <= balance // STUCK_PART
 
 
 def affordable(offer: Offer, market: Market, gas: int, balance: int, least: Offer | None) -> Offer | None:

@@ -29,6 +29,7 @@ from assay.ledger.fees import (
     Offer,
     affordable,
     first_offer,
+    may_raise,
     raised,
     tip_of,
 )
@@ -169,6 +170,10 @@ class Nonces:
             remedy="Another program uses this key: stop it, or wait until its transactions are mined.",
         )
 
+    def may_raise(self, slot: Slot, market: Market) -> bool:
+        """May more be offered only because nothing is mined?"""
+        return may_raise(slot.offer, market, slot.call.gas, self._balance())
+
     def send_again(self, slot: Slot, block: int) -> None:
         """Sends what is in flight once more, to a node that may have lost it."""
         slot.sent_at = block
@@ -235,10 +240,12 @@ class Nonces:
 
     def _balance_beside(self, nonce: int) -> int:
         """The balance in wei less what the account's other transactions may cost at most."""
-        who = self._account.address
-        balance = self._wire.read(lambda: int(self._wire.w3.eth.get_balance(who)))
         others = (s for n, s in self._slots.items() if n != nonce)
-        return balance - sum(s.call.gas * s.offer.most + s.call.value for s in others)
+        return self._balance() - sum(s.call.gas * s.offer.most + s.call.value for s in others)
+
+    def _balance(self) -> int:
+        who = self._account.address
+        return self._wire.read(lambda: int(self._wire.w3.eth.get_balance(who)))
 
 
 def _fields(call: Call) -> dict[str, Any]:

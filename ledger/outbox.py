@@ -219,7 +219,8 @@ class _Sending:
         for nonce, slot in sorted(nonces.slots.items()):
             if nonce < self.latest or nonce > last:
                 continue
-            if not slot.offer.is_enough(market) or (stuck and nonce == self.latest):
+            waits = stuck and nonce == self.latest and nonces.may_raise(slot, market)
+            if waits or not slot.offer.is_enough(market):
                 with suppress(AssayError):
                     nonces.offer(nonce, slot.call, self.limit, market)
             elif self.block - slot.sent_at >= SEND_AGAIN_BLOCKS:

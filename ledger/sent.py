@@ -16,6 +16,8 @@ from typing import Any, Final
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_account.typed_transactions.typed_transaction import TypedTransaction
+from eth_keys.exceptions import BadSignature
+from eth_utils.exceptions import ValidationError
 from hexbytes import HexBytes
 from rlp.exceptions import RLPException  # type: ignore[import-untyped]
 
@@ -25,6 +27,12 @@ from assay.protocol.digests import keccak
 
 MAX_LINE_BYTES: Final = 1 << 19
 """A transaction of 128 KiB in hexadecimal digits, and some."""
+
+_DAMAGED: Final = (
+    *(JsonRefused, RLPException, BadSignature, ValidationError),
+    *(LookupError, TypeError, ValueError, ArithmeticError),
+)
+"""What reading a line raises that is no transaction of anybody's."""
 
 _LOG = logging.getLogger("assay.outbox")
 
@@ -126,7 +134,7 @@ class Record:
                 return None
             values = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
             return self._attempt(raw, values)
-        except (JsonRefused, RLPException, LookupError, TypeError, ValueError, ArithmeticError):
+        except _DAMAGED:
             # A crash cut the line short, or somebody wrote into the folder: nothing depends on it.
             return None
 

@@ -107,6 +107,21 @@ def test_a_tip_that_nobody_takes_is_raised_though_the_base_fee_is_paid(pool: Mem
     assert pool.blocks[-1][0].tip >= wanted > pool.taken[0].tip
 
 
+def test_a_tip_that_changes_nothing_is_not_raised_to_all_that_its_owner_has(pool: Mempool) -> None:
+    """Whoever keeps a transaction out long enough would be paid the whole balance for letting it in."""
+    pool.base, pool.mines_empty, pool.every_s = GWEI // 1000, True, 0.005
+    pool._choose = list  # type: ignore[method-assign]
+    pool.mine()
+    for part, wei in ((8 * pool.base, 10**12), (10**12 // 21_000, 10**14)):  # eight base fees, a hundredth of it
+        payer, begun = Payer(pool, wei=wei), len(pool.blocks)
+        chain = Chain(pool.url)
+        box = Outbox(chain, payer.account, receipt_for_s=300, clock=lambda: float(len(pool.blocks)))
+        assert refusal(box.send([payer.call()])) == "TransactionPending"
+        assert len(pool.blocks) - begun >= 300
+        tips = [held.tip for held in pool.taken if held.sender.lower() == payer.account.address.lower()]
+        assert part < 9 * max(tips) / 8 and max(tips) < 9 * part / 8 + 2
+
+
 def test_above_its_limit_nothing_is_sent_and_what_was_sent_is_mined_once_when_the_fee_falls(pool: Mempool) -> None:
     payer = Payer(pool)
     limit, call = 2 * GWEI, payer.call()
@@ -212,7 +227,9 @@ def test_a_record_of_anything_else_is_nothing(pool: Mempool, tmp_path: Path) -> 
     pool.is_mining = False
     other.process(receipt_for_s=0.1).send([other.call()])
     lines = path.read_bytes()
-    path.write_bytes(lines + b'{"raw": "02"}\n{"raw": 7}\n[]\n\xff\n' + lines[:50])
+    # The last 32 bytes are the s of a signature: no curve has such a one.
+    broken = lines.rstrip()[:-66] + b"f" * 64 + b'"}\n'
+    path.write_bytes(lines + b'{"raw": "02"}\n{"raw": 7}\n[]\n\xff\n' + broken + lines[:50])
     assert len(other.process().in_flight) == 1
     assert not Payer(pool, path).box.in_flight
 
