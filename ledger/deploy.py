@@ -35,12 +35,13 @@ from assay.protocol.types import Address
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
+    from web3.contract import Contract
 
 
 class DeploymentFailed(ConfigError):
-    """A contract of the run could not be created; nothing that was created before it is of use to anybody."""
+    """A contract of the run could not be created."""
 
-    remedy = "Mend what the reason names and deploy again; addresses are computed anew."
+    remedy = "Mend what the reason names and deploy again: with the same terms what exists is found."
 
 
 class WiringWrong(ConfigError):
@@ -96,8 +97,9 @@ def deploy_run(
     first_block = chain.head().number
     address = _create2(chain, account, "Deployer", deployer_code(charter.run, arbiter, contracts))
     deployer = chain.contract("Deployer", address)
-    created = int(chain.call(deployer.functions.created()))
-    for index, name in list(enumerate(("Charter", *contracts.values())))[created:]:
+    for index, name in enumerate(("Charter", *contracts.values())):
+        if _created(deployer, chain) > index:
+            continue
         code = load_artifact(name).bytecode
         if index == 0:
             step = deployer.functions.createCharter(code, charter.as_tuple())
@@ -106,8 +108,14 @@ def deploy_run(
         try:
             chain.send(account, step)
         except AssayError as error:
+            if _created(deployer, chain) > index:
+                continue  # somebody was faster, and it is the same
             raise DeploymentFailed(f"{name} could not be created: {error.message}", reason=error.code) from error
     return verify_wiring(Run(chain, create_address(address, 1), first_block))
+
+
+def _created(deployer: Contract, chain: Chain) -> int:
+    return int(chain.call(deployer.functions.created()))
 
 
 def verify_wiring(run: Run) -> Run:

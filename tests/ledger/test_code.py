@@ -114,6 +114,25 @@ def test_who_created_the_contracts_makes_no_difference(stage: Stage) -> None:
     assert check_code(run).status() == "release"
 
 
+class Overtaken(Chain):
+    """A chain on which somebody sends every step of a deployment first."""
+
+    def send(self, account: LocalAccount, function: Any, **how: Any) -> Any:
+        super().send(self.rival, function)
+        return super().send(account, function, **how)
+
+    rival: LocalAccount
+
+
+def test_who_is_overtaken_at_every_step_has_deployed_his_run_all_the_same(stage: Stage) -> None:
+    """One copied transaction made a deployment fail, and its sponsor begin another run."""
+    chain = Overtaken(stage.chain.url)
+    chain.rival = stage.staker
+    terms = stage.named("overtaken")
+    run = deploy_run(chain, stage.sponsor, terms)
+    assert check_code(run).status() == "release" and run.charter == terms
+
+
 def test_a_run_that_is_not_wholly_created_is_not_known(stage: Stage) -> None:
     terms = stage.named("half")
     places = places_of(terms.run)
