@@ -160,12 +160,14 @@ def check_economics(e: Economics, t: Training, w: Windows, inclusion_delay: int 
         "claim lock": e.claim_lock,
         "verifier bond": e.verifier_bond,
         "wage": e.wage,
-        "challenge bond": e.challenge_bond,
-        "challenge deposit": e.challenge_deposit,
     }
     for what, amount in amounts.items():
         if amount > MAX_AMOUNT:
             raise refusal("AmountTooLarge", f"The {what} is too large: sums of it could overflow.", what=what)
+    # Whoever can stake as a verifier can afford to challenge: a dear challenge would shield whoever cheats.
+    for what, amount in {"challenge bond": e.challenge_bond, "challenge deposit": e.challenge_deposit}.items():
+        if amount > e.verifier_bond:
+            raise refusal("AmountTooLarge", f"The {what} is above the bond of a verifier.", what=what)
     _check_rate("audit", e.audit_ppm, MAX_RATE)
     _check_rate("whistle", e.whistle_ppm, MAX_RATE)
     _check_rate("cartel", e.cartel_ppm, PPM - 1)

@@ -119,7 +119,8 @@ interface ICharter {
     error ExitDelayTooShort(uint256 exit, uint256 minimum);
     /// @notice Thrown when a deposit would stay locked in for longer than anything that it answers for, and a window more.
     error ExitDelayTooLong(uint256 exit, uint256 maximum);
-    /// @notice Thrown when an amount is so large that a sum or product of it could overflow somewhere in the run.
+    /// @notice Thrown when an amount is so large that a sum or product of it could overflow somewhere in the run, or that challenges cost more than
+    /// a verifier's stake.
     error AmountTooLarge(bytes32 what, uint256 amount, uint256 maximum);
     error RateTooHigh(bytes32 what, uint256 ppm, uint256 maximum);
     error ShardsFewerThanSeats(uint256 shards, uint256 seats);

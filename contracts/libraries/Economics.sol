@@ -78,8 +78,9 @@ library EconomicsBounds {
         _checkAmount("claim lock", e.claimLock);
         _checkAmount("verifier bond", e.verifierBond);
         _checkAmount("wage", e.wage);
-        _checkAmount("challenge bond", e.challengeBond);
-        _checkAmount("challenge deposit", e.challengeDeposit);
+        // Whoever can stake as a verifier can afford to challenge: a dear challenge would shield whoever cheats.
+        _checkMost("challenge bond", e.challengeBond, e.verifierBond);
+        _checkMost("challenge deposit", e.challengeDeposit, e.verifierBond);
         _checkRate("audit", e.auditPpm, MAX_RATE);
         _checkRate("whistle", e.whistlePpm, MAX_RATE);
         _checkRate("cartel", e.cartelPpm, PPM - 1);
@@ -113,7 +114,11 @@ library EconomicsBounds {
     }
 
     function _checkAmount(bytes32 what, uint256 amount) private pure {
-        if (amount > MAX_AMOUNT) revert ICharter.AmountTooLarge(what, amount, MAX_AMOUNT);
+        _checkMost(what, amount, MAX_AMOUNT);
+    }
+
+    function _checkMost(bytes32 what, uint256 amount, uint256 maximum) private pure {
+        if (amount > maximum) revert ICharter.AmountTooLarge(what, amount, maximum);
     }
 
     function _checkWindow(bytes32 what, uint64 length) private pure {

@@ -78,6 +78,7 @@ class ChainGames:
         money = economics(
             challenge_bond=settings.bond, challenge_deposit=settings.commit_deposit, bounty_ppm=settings.bounty_ppm
         )
+        money = replace(money, verifier_bond=max(money.verifier_bond, settings.bond))
         base = charter(token=token_address, economics=money, step=ProgramRef.of(program))
         terms = replace(
             base,

@@ -47,12 +47,14 @@ def fitted(c: Charter) -> Charter:
 
 
 def locked(c: Charter, **money: Any) -> Charter:
-    """The same with S and B as small as they may be, unless they are named."""
+    """The same with S and B as small as they may be, and challenges for no more than B, unless they are named."""
     e = replace(c.economics, seat_fee=Wei(0), **money)
     if "claim_lock" not in money:
         e = replace(e, claim_lock=rules.min_claim_lock(e, c.training.intervals))
     if "verifier_bond" not in money:
         e = replace(e, verifier_bond=rules.min_bond(e))
+    for field in {"challenge_bond", "challenge_deposit"} - set(money):
+        e = replace(e, **{field: min(getattr(e, field), e.verifier_bond)})
     return replace(c, economics=e)
 
 
@@ -184,12 +186,13 @@ def _money() -> Iterator[Limit]:
     fee = FREE.economics.price
     paid = replace(FREE.economics, seat_fee=fee), replace(FREE.economics, seat_fee=Wei(fee + 1))
     yield Limit("economics.seatFee", "SeatFeeTooHigh", None, *(replace(FREE, economics=e) for e in paid))
-    yield pair("challenge_bond", "AmountTooLarge", "challenge bond", most, most + 1)
+    bond = FREE.economics.verifier_bond
+    for what in ("challenge bond", "challenge deposit"):
+        yield pair(what.replace(" ", "_"), "AmountTooLarge", what, bond, bond + 1, verifier_bond=bond)
     yield pair("challenge_bond", "ValueZero", "challenge bond", 1, 0)
     least = min_challenge_bond(BASE.chain, 64)
     bonds = (_raw(BASE, "economics", challenge_bond=Wei(v)) for v in (least, least - 1))
     yield Limit("economics.challengeBond", "ChallengeBondTooSmall", None, *bonds)
-    yield pair("challenge_deposit", "AmountTooLarge", "challenge deposit", most, most + 1)
     yield pair("challenge_deposit", "ValueZero", "challenge deposit", 1, 0)
 
 
@@ -240,7 +243,7 @@ def _clocks() -> Iterator[Limit]:
     yield pair("chain.fee_cap", "AmountTooLarge", "fee cap", MAX_FEE_CAP, MAX_FEE_CAP + 1)
     dearest = BASE.economics.challenge_bond // min_challenge_bond(replace(BASE.chain, gas_price=Wei(1)), 64)
     yield pair("chain.gas_price", "ChallengeBondTooSmall", None, dearest, dearest + 1)
-    rich = replace(BASE, economics=replace(BASE.economics, challenge_bond=Wei(MAX_AMOUNT)))
+    rich = _raw(BASE, "economics", challenge_bond=Wei(MAX_AMOUNT), verifier_bond=Wei(MAX_AMOUNT))
     kept = 15 * ETHER // min_kept(replace(BASE.chain, gas_price=Wei(1)), 64)
     prices = (_raw(rich, "chain", gas_price=Wei(v)) for v in (kept, kept + 1))
     yield Limit("chain.gasPrice", "BountyTooSmall", None, *prices)

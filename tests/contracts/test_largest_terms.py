@@ -40,8 +40,8 @@ def largest() -> Charter:
         verifier_bond=Wei(200 * UNIT),
         wage=Wei(MAX_AMOUNT),
         seat_fee=Wei(100 * UNIT),
-        challenge_bond=Wei(MAX_AMOUNT),
-        challenge_deposit=Wei(MAX_AMOUNT),
+        challenge_bond=Wei(200 * UNIT),
+        challenge_deposit=Wei(200 * UNIT),
         audit_ppm=MAX_RATE,
         whistle_ppm=MAX_RATE,
     )
