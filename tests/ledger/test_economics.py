@@ -60,7 +60,8 @@ terms = st.builds(
 
 
 def at_the_bounds(e: Economics, n: int) -> Economics:
-    """The same terms with S and B as small as the constructor allows."""
+    """The same terms with S and B as small as the constructor allows, and challenges that cost no more than any B."""
+    e = replace(e, challenge_bond=Wei(1), challenge_deposit=Wei(1))
     e = replace(e, claim_lock=rules.min_claim_lock(e, n), seat_fee=Wei(0))
     return replace(e, verifier_bond=rules.min_bond(e))
 
