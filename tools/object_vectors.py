@@ -62,6 +62,11 @@ def _lists() -> Iterator[dict[str, object]]:
     yield case("STO-9", "another type of the same width", header.replace(b'"U8"', b'"I8"'))
     yield case("STO-9", "other dims", header.replace(b"[2,1]", b"[1,2]"))
     yield case("STO-9", "metadata", (b'{"__metadata__":{},' + header[1:].rstrip()).ljust(size + 24))
+    later = json.loads(header)
+    later["00002"]["data_offsets"] = [at + 8 for at in later["00002"]["data_offsets"]]
+    wide = json.dumps(later, separators=(",", ":")).encode()
+    wide = wide.ljust(-(-len(wide) // 8) * 8)
+    yield case("STO-11", "a hole before the last tensor", wide, data[:-1] + bytes(8) + data[-1:])
     first, *others = json.loads(header).items()
     turned = json.dumps(dict([*others, first]), separators=(",", ":")).encode()
     yield case("STO-10", "the first tensor named last", turned.ljust(size))
