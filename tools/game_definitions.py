@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from assay.protocol.builder import ProgramBuilder
-from assay.protocol.game_moves import AnyMove, PointElement, PostParts
+from assay.protocol.game_moves import AnyMove, PointElement, PostParts, ProveRoot
 from assay.protocol.game_state import GameState
 from assay.protocol.game_table import Side, Stage
 from assay.protocol.nodes import Family
@@ -155,7 +155,7 @@ def _zeros(example: Example, node: int) -> ReferenceTrace:
 
 
 def _malformed() -> Iterator[Definition]:
-    const, first, second = 1, 2, 3
+    const, first, second, output = 1, 2, 3, 4
     wide = (2, 1, 1, 1, 1, 1, 1, 1)
     for what, change, size in (
         ("a byte left over", _longer, (2,)),
@@ -172,6 +172,23 @@ def _malformed() -> Iterator[Definition]:
     example = damaged("nine sizes", _nine_sizes, first, wide)
     lie = example.trace(1, lambda t, k, data: bytes(len(data)) if k in (first, second) else data)
     yield Definition("a lie in a node that reads a malformed one", example, lie, _zeros(example, first))
+    example = damaged("an input with a byte left over", _longer, 0)
+    yield Definition("a lie in a malformed input", example, example.trace(1, flip_bit(1, 0)), example.trace())
+    # Its last byte, 3, is missing: it names node 0.
+    example = damaged("an output cut short", _shorter, output)
+    (state,) = example.state[0]
+    truth = example.trace(1, lambda t, k, data: state if k == output else data)
+
+    def named(inner: Player) -> Player:
+        def play(game: GameState, posted: Posted) -> AnyMove | None:
+            move = inner(game, posted)
+            if not isinstance(move, ProveRoot):
+                return move
+            return ProveRoot(move.node, truth.prefix_path(1, output, 0), truth.node_root(1, 0))
+
+        return play
+
+    yield Definition("a malformed output, claimed as it was meant", example, example.trace(), truth, 1, unbent, named)
     example = damaged("a const cut short", _shorter, const)
     yield Definition("a malformed const", example, example.trace(), _zeros(example, const))
 
