@@ -170,6 +170,12 @@ class Nonces:
             remedy="Another program uses this key: stop it, or wait until its transactions are mined.",
         )
 
+    def is_fixed(self, nonce: int, limit: int | None, market: Market) -> bool:
+        """Is it offered for so much that nothing below a limit replaces it, and enough to be mined?"""
+        old = self._slots[nonce].offer
+        is_below = limit is None or market.base <= limit
+        return is_below and old.is_enough(market) and raised(old, market, limit) is None
+
     def may_raise(self, slot: Slot, market: Market) -> bool:
         """May more be offered only because nothing is mined?"""
         return may_raise(slot.offer, market, slot.call.gas, self._balance())

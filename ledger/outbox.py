@@ -145,6 +145,10 @@ class _Sending:
         for k in todo:
             if k in self.places:
                 continue
+            # What cannot be replaced below the limit can be mined below it: it is sent again, and left in front.
+            while free and nonces.is_fixed(free[0], self.limit, market):
+                nonces.send_again(nonces.slots[free[0]], nonces.height())
+                free.pop(0)
             nonce = free[0] if free else new
             try:
                 nonces.offer(nonce, self.calls[k], self.limit, market)

@@ -210,6 +210,25 @@ def test_a_restarted_process_is_not_stuck_behind_its_former_self(
     assert (tmp_path / "outbox.jsonl").read_bytes() == b"" or not keeps_record
 
 
+@pytest.mark.parametrize("base", (6, 2))
+def test_what_was_offered_at_a_limit_or_above_and_lost_does_not_hold_up_what_is_sent_below_it(
+    pool: Mempool, tmp_path: Path, base: int
+) -> None:
+    """A deferral that was signed at a high fee, and never arrived, kept back the move until its clock had run out."""
+    payer = Payer(pool, tmp_path / "outbox.jsonl")
+    lost, due = payer.call(), payer.call()
+    pool.base, pool.is_mining = base * GWEI, False
+    pool.mine()
+    limit = 2 * GWEI if base <= 2 else None
+    assert refusal(payer.process(receipt_for_s=0.2).send([lost], limit)) == "TransactionPending"
+    pool.lose_everything()
+    pool.base, pool.is_mining = 2 * GWEI, True
+    pool.mine()
+    assert mined(payer.process().send([due], 2 * GWEI))
+    assert payer.received() == [1, 1]
+    assert all(held.most <= 2 * GWEI + held.tip for held in pool.taken if held.nonce)
+
+
 def test_a_record_is_kept_also_for_an_account_that_has_sent_before(pool: Mempool, tmp_path: Path) -> None:
     payer, path = Payer(pool), tmp_path / "outbox.jsonl"
     pool.is_mining = False
