@@ -115,7 +115,10 @@ class Watch:
                 table[key] = value
 
         self._records.append(_Record("", table, before, lambda: {key: (label, table.get(key, MISSING))}, write))
-        queue.append((before[key][1], label))
+        value = before[key][1]
+        # Packages number things of their own by counters; where one decides, the two traces differ.
+        if not (walk.is_iterator(value) and walk.is_installed(table)):
+            queue.append((value, label))
 
     def changes(self) -> list[Place]:
         """The places that hold something else than before, in the order in which they were found."""

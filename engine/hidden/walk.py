@@ -8,10 +8,12 @@ from __future__ import annotations
 import array
 import enum
 import functools
+import os
 import random
 import sys
+import sysconfig
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -50,6 +52,7 @@ _ITERATORS: tuple[type, ...] = (
     *(type(iter(x)) for x in _ITERABLES),
 )
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules")
+_INSTALLED = tuple({sysconfig.get_path("purelib") + os.sep, sysconfig.get_path("platlib") + os.sep})
 STDLIB = sys.stdlib_module_names - {"__main__"}
 
 
@@ -68,6 +71,11 @@ def is_foreign(module: object) -> bool:
     # Some classes of C code have something else than a name there.
     root = module.partition(".")[0] if isinstance(module, str) else ""
     return bool(root) and root not in STDLIB and root not in ("torch", "numpy", "assay", "builtins")
+
+
+def is_installed(table: Mapping[str, Any]) -> bool:
+    """Whether these are the globals of an installed package, not of the user's own file."""
+    return str(table.get("__file__", "")).startswith(_INSTALLED)
 
 
 def slots_of(value: object) -> Slots | None:

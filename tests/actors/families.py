@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from assay.ledger.archive import Compute, Job
 from assay.protocol import leaf
 from assay.protocol.game_element import chunk
-from assay.protocol.nodes import Const, Family, Input, Output
+from assay.protocol.nodes import Const, Dot, Family, Input, Output, ScatterSum, Sum
 from assay.protocol.play_values import Position, defend_parts
 from assay.protocol.program import Program
 from assay.protocol.tensors import tensor_root
@@ -42,7 +42,7 @@ class NodeLie:
 
 
 def lie_in(compute: Compute, job: Job, family: Family, step: int) -> NodeLie:
-    """The first single bit of a node of this family that changes where the job ends."""
+    """The first single bit of a node of this family that changes where the job ends, and that parts can stand for."""
     truth = compute.trace(job.program, job.lists, job.steps)
     end = truth.state_root(job.steps)
     for node in (k for k, n in enumerate(job.program.nodes) if n.family is family):
@@ -52,9 +52,21 @@ def lie_in(compute: Compute, job: Job, family: Family, step: int) -> NodeLie:
             words = from_bytes(dtype, lie.data)
             if any(canonical(dtype, w) != w for w in words):
                 continue
+            if not _has_parts(Position(truth, step, node), words, from_bytes(dtype, honest)):
+                continue
             if compute.trace(job.program, job.lists, job.steps, lie.tamper).state_root(job.steps) != end:
                 return lie
     raise AssertionError(f"no lie in a {family.name} reaches the end")
+
+
+def _has_parts(place: Position, words: Sequence[int], honest: Sequence[int]) -> bool:
+    """Whether a liar finds a sum that rounds to its word; otherwise its own parts refute it, and no proof is needed."""
+    if not isinstance(place.node, Dot | Sum | ScatterSum):
+        return True
+    element = next(k for k, (a, b) in enumerate(zip(words, honest, strict=True)) if a != b)
+    heads, claimed = place.heads(element), signed(words[element])
+    found = defend_parts(place.node, heads, [0], claimed, whole=True)
+    return signed(leaf.fold(place.node, heads, found)) == claimed
 
 
 class LiesInNodes(Cheat):

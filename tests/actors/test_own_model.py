@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,9 +15,9 @@ from assay.ledger.records import Fate
 from assay.ledger.run import Run
 from assay.ledger.store import open_store
 from assay.posting import post_run, publish_card
-from assay.preparing import pace_of, prepare_recipe
+from assay.preparing import Prepared, pace_of, prepare_recipe
 from assay.programs.factory import load_recipe
-from assay.protocol.errors import UnavailableError, UsageError, UserError
+from assay.protocol.errors import RejectedError, UnavailableError, UsageError, UserError
 from assay.protocol.game_state import Outcome
 from assay.protocol.types import Address, Digest
 from assay.solver.cheats import cheat_named
@@ -131,15 +132,26 @@ def test_slow_steps_lengthen_every_window_in_which_one_is_executed() -> None:
     assert longer.exit > usual.exit
 
 
-@pytest.mark.parametrize("pace", [1, 4, 40, 400])
-def test_a_charter_of_any_pace_is_one_that_the_contracts_take(stage: Stage, tmp_path, pace: int) -> None:
+def slowed(pace: int) -> Prepared:
+    """A prepared run whose steps take so long that every window is stretched this many times."""
     prepared = prepare_recipe(recipe_of(torch.ones(64, 1)), "own", inner_steps=10)
-    seconds = pace * windows().commit / 40
-    slow = type(prepared)(*(getattr(prepared, f) for f in prepared.__slots__[:-1]), step_seconds=seconds)
+    return replace(prepared, step_seconds=pace * windows().commit / 40)
+
+
+@pytest.mark.parametrize("pace", [1, 4, 40, 180])
+def test_a_charter_of_any_pace_is_one_that_the_contracts_take(stage: Stage, tmp_path, pace: int) -> None:
     store = open_store(tmp_path)
-    address = post_run(stage.chain, stage.sponsor, store, slow, name="slow", rounds=1, token=stage.token)
+    address = post_run(stage.chain, stage.sponsor, store, slowed(pace), name="slow", rounds=1, token=stage.token)
     charter = Run(stage.chain, address).charter
     assert charter.windows == windows(pace) and charter.clocks.replay == pace * 600
+
+
+def test_steps_too_slow_for_any_charter_are_refused_by_name(stage: Stage, tmp_path) -> None:
+    with pytest.raises(RejectedError, match="window is too long") as refused:
+        post_run(
+            stage.chain, stage.sponsor, open_store(tmp_path), slowed(181), name="slow", rounds=1, token=stage.token
+        )
+    assert refused.value.code == "ScheduleTooLong"
 
 
 def test_names_that_no_card_can_hold_are_refused_before_anything_is_posted() -> None:

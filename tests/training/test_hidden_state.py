@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis.internal import entropy
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -354,3 +355,12 @@ def test_the_trial_and_both_traces_leave_gradients_flags_and_generators():
     attempt(recipe)
     assert torch.equal(recipe.module.up.weight.grad, torch.full((8, 2), 0.5))
     assert not recipe.module.down.training
+
+
+def test_a_counter_of_an_installed_package_is_the_packages_own_matter():
+    # Its module numbers generators by `itertools.count`, which a step that names the function can reach.
+    def loss(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        assert callable(entropy.register_random)
+        return own.base_loss(module, x, y)
+
+    RecipeStep(recipe_of(loss))

@@ -302,7 +302,7 @@ def test_checkpointed_layers_are_computed_again_with_the_same_parameters():
 
 
 def test_a_checkpointed_layer_that_drops_is_refused():
-    with pytest.raises(UserError, match=r"in the backward pass at .*test_recipe.py:\d+"):
+    with pytest.raises(UserError, match="is computed again in the backward pass"):
         RecipeStep(recipe(perceptron(nn.Dropout(0.5)), loss=checkpointed))
 
 
