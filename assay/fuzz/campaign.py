@@ -17,6 +17,9 @@ from assay.ledger.process import spawn, stop
 PATIENCE_S: Final = 120.0
 """Seconds after which a comparison that says nothing is taken for one that never ends."""
 
+CASES: Final = 1000
+"""Cases after which a process starts afresh: by then it has taken about a gigabyte."""
+
 NAMED: Final = 20
 """Most differences and crashes that are told one by one."""
 
@@ -64,7 +67,7 @@ class _Worker:
 
     def start(self, skip: int) -> None:
         """A fresh process from this seed on, without some executors of its first case."""
-        options = {"first": self.seed, "stride": self._stride, "skip": skip, "only": self._only}
+        options = {"first": self.seed, "stride": self._stride, "skip": skip, "only": self._only, "cases": CASES}
         # Threads that wait must not spin: there are more processes than cores.
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
         command = [sys.executable, "-m", "assay.fuzz.worker", json.dumps(options)]

@@ -1,9 +1,10 @@
 """Run as a script: cases one after the other by every executor, said line by line; it may die at any of them.
 
-python -m assay.fuzz.worker '{"first": 7, "stride": 2, "skip": 0, "only": null}'
+python -m assay.fuzz.worker '{"first": 7, "stride": 2, "skip": 0, "only": null, "cases": 1000}'
 
 Lines: `here [...]` names what is compared and what is absent; `at SEED NAME` before each comparison; `did` with its
-result as JSON after it. It goes on until it is ended.
+result as JSON after it. It goes on until it is ended; after so many cases in a fresh image, since what libraries keep
+of thousands of programs fills the memory.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ def main(options: dict[str, Any]) -> None:
     absent = [[each.name, each.reason] for each in found if isinstance(each, Absent)]
     say("here", {"pairs": [name for name, _ in present], "absent": absent})
     skip = int(options["skip"])
-    for seed in itertools.count(options["first"], options["stride"]):
+    for done, seed in enumerate(itertools.count(options["first"], options["stride"])):
+        if done == options["cases"]:
+            fresh = json.dumps({**options, "first": seed, "skip": 0})
+            os.execv(sys.executable, [sys.executable, "-m", "assay.fuzz.worker", fresh])
         say("at", [seed, "reference"])
         truth = Truth(draw(seed))
         for name, compare in present[skip:]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from assay.fuzz import executors as fuzz_executors
-from assay.fuzz.campaign import Campaign, Found
+from assay.fuzz.campaign import Campaign, Found, _Worker
 from assay.fuzz.executors import Truth, executors
 from assay.fuzz.programs import draw
 from assay.ledger.artifacts import load_artifact
@@ -134,3 +134,20 @@ def test_names_of_executors_can_be_chosen() -> None:
         each.name if isinstance(each, fuzz_executors.Absent) else each[0] for each in executors(frozenset(["stock"]))
     ]
     assert names == ["stock"]
+
+
+def test_a_process_starts_afresh_after_its_cases_and_leaves_none_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.fuzz.campaign.CASES", 2)
+    drawn: list[int] = []
+    hear = Campaign._hear
+
+    def listen(self: Campaign, worker: _Worker, line: bytes) -> None:
+        word, _, rest = line.decode().partition(" ")
+        if word == "at" and json.loads(rest)[1] == "reference":
+            drawn.append(json.loads(rest)[0])
+        hear(self, worker, line)
+
+    monkeypatch.setattr(Campaign, "_hear", listen)
+    found = Campaign(60, 7, only=["stock"], programs=5).run()
+    assert drawn[:5] == [7, 8, 9, 10, 11]
+    assert (found.differences, found.crashes) == (0, 0) and found.pairs[0].programs >= 4
