@@ -102,7 +102,8 @@ class Watch:
                 self._look_global(table, key, label, queue)
 
     def _look_global(self, table: dict[str, Any], key: str, label: str, queue: deque[tuple[Any, str]]) -> None:
-        if (id(table), key) in self._seen:  # type: ignore[comparison-overlap]
+        # Packages count and time things of their own; where one of them decides, the two traces differ.
+        if (id(table), key) in self._seen or walk.is_installed(table):  # type: ignore[comparison-overlap]
             return
         self._seen[id(table), key] = table  # type: ignore[index]
         before: Slots = {key: (label, table.get(key, MISSING))}
@@ -115,10 +116,7 @@ class Watch:
                 table[key] = value
 
         self._records.append(_Record("", table, before, lambda: {key: (label, table.get(key, MISSING))}, write))
-        value = before[key][1]
-        # Packages number things of their own by counters; where one decides, the two traces differ.
-        if not (walk.is_iterator(value) and walk.is_installed(table)):
-            queue.append((value, label))
+        queue.append((before[key][1], label))
 
     def changes(self) -> list[Place]:
         """The places that hold something else than before, in the order in which they were found."""

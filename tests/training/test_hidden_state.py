@@ -357,10 +357,13 @@ def test_the_trial_and_both_traces_leave_gradients_flags_and_generators():
     assert not recipe.module.down.training
 
 
-def test_a_counter_of_an_installed_package_is_the_packages_own_matter():
+def test_what_an_installed_package_counts_or_times_is_its_own_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     # Its module numbers generators by `itertools.count`, which a step that names the function can reach.
+    monkeypatch.setattr(entropy, "calls", 0, raising=False)
+
     def loss(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
         assert callable(entropy.register_random)
+        entropy.calls += 1
         return own.base_loss(module, x, y)
 
     RecipeStep(recipe_of(loss))
