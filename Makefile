@@ -51,7 +51,7 @@ fmt-sol:
 	$(FORGE) fmt --check
 
 docs-check:
-	$(BIN)/python tools/check_docs.py
+	$(BIN)/python -m tools.check_docs
 
 leak-check:
 	$(BIN)/python tools/check_leaks.py
@@ -62,7 +62,7 @@ format: setup ## rewrite sources in the house format
 	$(FORGE) fmt
 
 docs: setup ## renew the generated blocks in documents
-	$(BIN)/python tools/check_docs.py --write
+	$(BIN)/python -m tools.check_docs --write
 
 lock: ## write requirements.lock from requirements*.in (needs a network)
 	$(PYTHON) tools/lock.py
@@ -70,8 +70,8 @@ lock: ## write requirements.lock from requirements*.in (needs a network)
 vectors: setup ## compare every implementation of the arithmetic on 100,000 cases per operator (4 CPU minutes)
 	ASSAY_VECTORS=100000 $(PYTEST) -m vectors --fail-on-skip -o timeout=1800
 
-mutants: setup ## apply each checked-in fault and see its named test turn red
-	$(BIN)/python tools/mutants.py $(ARGS)
+mutants: setup ## put in each fault of tests/mutants and see its named test turn red (ARGS="game leaf-rank-ties")
+	$(BIN)/python -m tools.mutants $(ARGS)
 
 sanitize: setup ## run all native kernels under address and undefined-behaviour sanitizers, on random programs
 	$(BIN)/python tools/sanitize.py $(ARGS)
@@ -79,7 +79,7 @@ sanitize: setup ## run all native kernels under address and undefined-behaviour 
 snapshots: setup ## measure the contracts' gas and sizes anew and print them in docs/
 	ASSAY_SNAPSHOTS=write $(TEST_ENV) $(BIN)/pytest -q tests/contracts/test_sizes.py tests/contracts/test_code_manifest.py tests/contracts/test_leaf_gas.py \
 	  tests/contracts/test_game_gas.py tests/contracts/test_float32_gas.py
-	$(BIN)/python tools/check_docs.py --write
+	$(BIN)/python -m tools.check_docs --write
 
 slither: setup ## hold slither's findings to docs/security/slither.md (needs a network the first time)
 	@stamp=.build/slither/.assay-$$({ pwd -P; cat requirements-slither.lock; } | sha256sum | cut -c1-16); \

@@ -19,6 +19,7 @@ from pathlib import Path
 from assay.bench import function_table, snapshot_table
 from assay.protocol.errors import ExitCode
 from assay.protocol.game_table import to_mermaid
+from tools.mutant_tables import TableError, read_mutants
 
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -29,7 +30,6 @@ CODES = re.compile(r"(<!-- exit-codes -->\n)(.*?)(<!-- /exit-codes -->)", re.DOT
 ERRORS = re.compile(r"(<!-- function-errors -->\n)(.*?)(<!-- /function-errors -->)", re.DOTALL)
 SNAPSHOT = re.compile(r"(<!-- snapshot: (.+?) -->\n)(.*?)(<!-- /snapshot -->)", re.DOTALL)
 MAKE = re.compile(r"`make ([a-z][a-z-]*)")
-FAULTS = ROOT / "tests" / "mutants"
 RULE = re.compile(r"\b(?:AR|SM|TR|ENC|HDR|FILE|MAL|WF|EL|ST|CL|GM|OPEN|CK|RD|DR|STO|CH)-[1-9]\d*\b")
 RULE_LINE = re.compile(rf"^- \*\*({RULE.pattern})\*\* ", re.MULTILINE)
 CITING = ("protocol", "contracts", "ledger", "engine", "assay", "tools", "tests")
@@ -109,23 +109,27 @@ def check_tests(text: str) -> list[str]:
     return wrong
 
 
-def check_faults(table: str) -> list[str]:
-    """Every checked-in fault applies, has one row in the table of what was caught, and its test exists."""
-    names = re.findall(r"^\| ([\w-]+) \| .*` \|$", table, re.MULTILINE)
-    wrong = [f"lists {name} twice" for name in sorted(set(names)) if names.count(name) > 1]
-    wrong += [
-        f"has no row for {path.name}: run `make mutants`"
-        for path in sorted(FAULTS.glob("*.patch"))
-        if f"| {path.stem} |" not in table
-    ]
-    for path in sorted(FAULTS.glob("*.patch")):
-        line = re.search(r"^(?:Test|Forge): (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        named = re.findall(r"[\w./-]+\.(?:py|sol)(?:::\w+)?", line[1]) if line else []
+def check_mutants(page: str) -> list[str]:
+    """Every checked-in fault applies, its test exists, and `page` has its row: docs/mutants.md, what was caught."""
+    try:
+        mutants = read_mutants()
+    except TableError as error:
+        return [str(error)]
+    rows = [line for line in page.splitlines(keepends=True) if line.endswith("` |\n")]
+    stale = sorted(set(rows) - {mutant.row() for mutant in mutants})
+    wrong = [f"says what no table in tests/mutants says: {row.strip()}" for row in stale]
+    wrong += [f"has a row twice: {row.strip()}" for row in sorted(set(rows)) if rows.count(row) > 1]
+    for mutant in mutants:
+        if mutant.row() not in rows:
+            wrong.append(f"has no row for {mutant.name}: run `make mutants ARGS={mutant.name}`")
+        named = re.findall(r"[\w./-]+\.(?:py|sol)(?:::\w+)?", mutant.test)
         found = check_tests(" ".join(f"`{name}`" for name in named if "::" in name)) if named else ["names no test"]
         found += [f"{name} does not exist" for name in named if not (ROOT / name.split("::")[0]).is_file()]
-        if subprocess.run(["git", "apply", "--check", path], cwd=ROOT, capture_output=True).returncode != 0:
-            found.append("no longer applies: write it anew with tools/new_mutant.py")
-        wrong += [f"{path.name}: {what}" for what in found]
+        wrong += [f"{mutant.name}: {what}" for what in found]
+        try:
+            mutant.faulty(ROOT)
+        except TableError as error:
+            wrong.append(str(error))
     return wrong
 
 
@@ -189,7 +193,7 @@ def main(argv: list[str]) -> int:
         if ERRORS.search(text):
             wrong += function_table.stale()
         if path.name == "mutants.md":
-            wrong += check_faults(text)
+            wrong += check_mutants(text)
         if path.name == "glossary.md":
             wrong += check_glossary(text)
         if path.parent.name == "adr" and path.name[:4].isdigit():

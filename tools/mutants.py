@@ -1,30 +1,24 @@
 """Applies every checked-in fault, runs the test that must catch it, and writes the table docs/mutants.md.
 
-A fault is a patch in tests/mutants/NAME.patch. The lines before the diff say what it is:
-
-    What: the tie rule of `finish` rounds up
-    Test: tests/protocol/test_rounding.py::test_ties_go_to_even      (or  Forge: --match-test test_ties)
-
-Each patch is applied to a private copy of the tree, which imports before the installed one. A fault is caught when its
-test ends red there. That the tests are green without it is `make check`'s matter, and is checked here once per test.
+The faults stand in tests/mutants/; tools/mutant_tables.py says how an entry reads. Each is put into a private copy of
+the tree, which imports before the installed one. A fault is caught when its test ends red there. That the tests are
+green without it is `make check`'s matter, and is checked here once per test.
 """
 
 import argparse
 import concurrent.futures
 import contextlib
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "tests" / "mutants"
+from tools.mutant_tables import ROOT, Mutant, TableError, read_mutants
+
 TABLE = ROOT / "docs" / "mutants.md"
 LIMIT_S = 900
 
@@ -33,29 +27,11 @@ PYTEST_RED = 1  # tests ran and some failed; 2..5 are "could not run", which cat
 NOT_COMPILED = ("does not compile", "Compilation failed")
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One fault and the command that must turn red."""
-
-    name: str
-    what: str
-    kind: str
-    test: str
-
-    def command(self) -> list[str]:
-        if self.kind == "Forge":
-            return [sys.executable, "tools/forge.py", "test", *self.test.split()]
-        return [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *self.test.split()]
-
-
-def read(path: Path) -> Mutant:
-    """The head of a patch; raises ValueError when a line is missing."""
-    head = path.read_text(encoding="utf-8").split("\ndiff --git", 1)[0]
-    fields = dict(re.findall(r"^(What|Test|Forge): *(.+?) *$", head, re.MULTILINE))
-    kind = "Forge" if "Forge" in fields else "Test"
-    if "What" not in fields or kind not in fields:
-        raise ValueError(f"{path.name} does not say What and Test (or Forge) before the diff")
-    return Mutant(path.stem, fields["What"], kind, fields[kind])
+def command(mutant: Mutant) -> list[str]:
+    """What must turn red."""
+    if mutant.is_forge:
+        return [sys.executable, "tools/forge.py", "test", *mutant.test.split()]
+    return [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.test.split()]
 
 
 def copy_tree(into: Path) -> None:
@@ -93,26 +69,27 @@ def end_orphans(tree: Path) -> None:
                 process.kill()
 
 
-def judge(path: Path) -> tuple[Mutant, str]:
+def judge(mutant: Mutant) -> tuple[Mutant, str]:
     """(mutant, "" when caught, else why not)."""
-    mutant = read(path)
     with tempfile.TemporaryDirectory(prefix="assay-mutant-") as folder:
         tree = Path(folder)
         copy_tree(tree)
-        applied = subprocess.run(["git", "apply", path], cwd=tree, capture_output=True, text=True)
-        if applied.returncode != 0:
-            return mutant, "the patch no longer applies: " + applied.stderr.strip()
-        if "+++ b/engine/native/" in path.read_text(encoding="utf-8"):
+        try:
+            faulty = mutant.faulty(tree)
+        except TableError as error:
+            return mutant, str(error)
+        (tree / mutant.file).write_bytes(faulty.encode())
+        if mutant.file.endswith((".c", ".h")):
             # Objects are named after their sources: without the faulty ones, tests of kernels would be skipped.
             built = run([sys.executable, "-m", "assay.engine.native.build"], tree)
             if built.stderr:
                 return mutant, f"its kernels cannot be built: {built.stderr.strip()[-300:]}"
         try:
-            red = run(mutant.command(), tree)
-            if red.returncode == 0 and "+++ b/contracts/" in path.read_text(encoding="utf-8"):
+            red = run(command(mutant), tree)
+            if red.returncode == 0 and mutant.file.endswith(".sol"):
                 # The tests' own compiler takes one contract in seconds; deployed as a whole it needs forge's minute.
                 run([sys.executable, "tools/forge.py", "build", "--quiet"], tree)
-                red = run(mutant.command(), tree)
+                red = run(command(mutant), tree)
         except subprocess.TimeoutExpired:
             return mutant, f"its test did not end within {LIMIT_S} s"
     if red.returncode == 0:
@@ -129,7 +106,7 @@ def red_without_fault(mutants: list[Mutant]) -> list[str]:
         tree = Path(folder)
         copy_tree(tree)
         first = {mutant.test: mutant for mutant in mutants}
-        return [test for test, mutant in sorted(first.items()) if not is_green(run(mutant.command(), tree))]
+        return [test for test, mutant in sorted(first.items()) if not is_green(run(command(mutant), tree))]
 
 
 def is_green(done: subprocess.CompletedProcess[str]) -> bool:
@@ -139,34 +116,37 @@ def is_green(done: subprocess.CompletedProcess[str]) -> bool:
 
 def table(mutants: list[Mutant], rows: dict[str, str]) -> str:
     """The committed table: a row for each of these, and `rows` (by name) for faults that were judged another time."""
-    rows = rows | {m.name: f"| {m.name} | {m.what} | `{m.test}` |\n" for m in mutants}
+    rows = rows | {m.name: m.row() for m in mutants}
     return (
         "# Faults that the tests catch\n\n"
-        "Written by `make mutants`, which applies each patch of tests/mutants/ and sees the named test turn red.\n\n"
+        "Written by `make mutants`, which puts in each fault of tests/mutants/ and sees the named test turn red.\n\n"
         f"| fault | what it does | caught by |\n|---|---|---|\n{''.join(rows[name] for name in sorted(rows))}"
     )
 
 
-def judged_before() -> dict[str, str]:
-    """The table's rows by name, for faults that are still there."""
+def judged_before(names: set[str]) -> dict[str, str]:
+    """The table's rows by name, for faults that are still there: `names`."""
     lines = TABLE.read_text(encoding="utf-8").splitlines(keepends=True) if TABLE.exists() else []
     found = {line.split("|")[1].strip(): line for line in lines if line.startswith("| ")}
-    return {name: line for name, line in found.items() if (FOLDER / f"{name}.patch").exists()}
+    return {name: line for name, line in found.items() if name in names}
 
 
 def main() -> int:
-    """Judge all faults, or those named; 0 when each is caught, and then the table has a row for each of them."""
+    """Judge all faults, or those named; 0 when each is caught, and then docs/mutants.md has a row for each of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help="judge only these faults")
+    parser.add_argument("names", nargs="*", help="judge only these faults, or those of these areas")
     parser.add_argument("-j", "--jobs", type=int, default=1)
     options = parser.parse_args()
-    paths = sorted(FOLDER.glob("*.patch"))
-    if unknown := set(options.names) - {path.stem for path in paths}:
-        sys.exit(f"mutants: no such fault: {', '.join(sorted(unknown))}")
-    chosen = [path for path in paths if not options.names or path.stem in options.names]
+    try:
+        mutants = read_mutants()
+    except TableError as error:
+        sys.exit(f"mutants: {error}")
+    if unknown := set(options.names) - {m.name for m in mutants} - {m.area for m in mutants}:
+        sys.exit(f"mutants: no such fault or area: {', '.join(sorted(unknown))}")
+    chosen = [m for m in mutants if not options.names or {m.name, m.area} & set(options.names)]
     if not chosen:
         sys.exit("mutants: there are no faults in tests/mutants")
-    if red := red_without_fault([read(path) for path in chosen]):
+    if red := red_without_fault(chosen):
         sys.exit("mutants: red without any fault: " + "; ".join(red))
     survived = 0
     caught = []
@@ -181,7 +161,7 @@ def main() -> int:
             )
     print(f"mutants: {len(chosen) - survived} of {len(chosen)} caught")
     if not survived:
-        TABLE.write_text(table(caught, judged_before()), encoding="utf-8")
+        TABLE.write_text(table(caught, judged_before({m.name for m in mutants})), encoding="utf-8")
     return 1 if survived else 0
 
 
