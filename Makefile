@@ -43,6 +43,7 @@ check: setup lint types fmt-sol docs-check leak-check test ## the gate: lint, ty
 lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	git ls-files '*.[ch]' | xargs $(BIN)/clang-format --dry-run -Werror
 
 types:
 	$(BIN)/mypy
@@ -59,6 +60,7 @@ leak-check:
 format: setup ## rewrite sources in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	git ls-files '*.[ch]' | xargs $(BIN)/clang-format -i
 	$(FORGE) fmt
 
 docs: setup ## renew the generated blocks in documents

@@ -1,4 +1,4 @@
-/* Whether this thread's floating point is as the protocol needs it: nearest-even, subnormals kept, all faults masked. */
+/* Whether this thread's floating point is as the protocol needs it: nearest-even, subnormals kept, faults masked. */
 #include "common.h"
 #include <xmmintrin.h>
 

@@ -33,7 +33,7 @@ INLINE vi quantized(vi bits, vf first, vf second, vf limit)
 typedef struct {
     const dot_side *side;
     const float *data;
-    const int32_t *e;      /* per own, of this batch */
+    const int32_t *e;       /* per own, of this batch */
     int64_t own, red, base; /* counts; the batch's offset */
     float *first, *second;  /* per own */
 } Operand;
@@ -111,13 +111,15 @@ INLINE double up_of(int64_t e, int64_t power)
     return power_of_two((e < E_LOWEST ? E_LOWEST : e) + power);
 }
 
-/* Check raw [batches][m][n] with the random numbers of a key, and write the results that it rounds to. Rows and columns that are not
- * finite are left out: their results are NaN whatever the sums say. 0 when right, 1 when wrong, 2 without memory. */
-EXPORT int64_t assay_check_product(const dot_plan *p, const float *a, const int32_t *ea, const float *b, const int32_t *eb,
-                                   const double *raw, const uint32_t *key, float *out)
+/* Check raw [batches][m][n] with the random numbers of a key, and write the results that it rounds to. Rows and columns
+ * that are not finite are left out: their results are NaN whatever the sums say. 0 when right, 1 when wrong, 2 without
+ * memory. */
+EXPORT int64_t assay_check_product(const dot_plan *p, const float *a, const int32_t *ea, const float *b,
+                                   const int32_t *eb, const double *raw, const uint32_t *key, float *out)
 {
     int64_t m = p->m, n = p->n, k = p->k;
-    char *memory = scratch(0, (m + n + LANES) * 12 + (m + n + k) * 8 + (m + n + 2 * LANES) * 8 + (LINE + LANES) * 4 + n * 12 + 64);
+    char *memory =
+        scratch(0, (m + n + LANES) * 12 + (m + n + k) * 8 + (m + n + 2 * LANES) * 8 + (LINE + LANES) * 4 + n * 12 + 64);
     if (!memory) return 2;
     uint64_t *v = (uint64_t *)memory, *right = v + k, *w = right + m;
     double *up = (double *)(w + n);

@@ -12,7 +12,7 @@ INLINE vi key_of(vi bits, int is_max)
     return bits & splat_i(ABS_BITS);
 }
 
-/* Keys, or quantized values, of columns over some terms that lie `step` apart: each column stays in a register meanwhile. */
+/* Keys, or quantized values, of columns over some terms that lie `step` apart: each column stays in a register. */
 INLINE void column_most(int32_t *most, const int32_t *x, int64_t n, int64_t terms, int64_t step, int is_max)
 {
     int64_t c = 0;
@@ -68,7 +68,8 @@ static void columns_start(const Op *op, Columns *c, int64_t i, int64_t n, void *
 }
 
 /* Terms from .. to of columns i .. i + n, of which the first lies at `address` (BY_COLUMNS). */
-static void columns_add(const Op *op, Columns *c, int64_t i, int64_t n, int64_t address, int64_t from, int64_t to, void **table)
+static void columns_add(const Op *op, Columns *c, int64_t i, int64_t n, int64_t address, int64_t from, int64_t to,
+                        void **table)
 {
     const View *v = op->views;
     const Space *space = &op->space;
@@ -87,8 +88,7 @@ static void columns_add(const Op *op, Columns *c, int64_t i, int64_t n, int64_t 
         if (planes) {
             if (walk_inside(&k, v)) gather(c->tile, v, &out, 0, k.address, i, n, x);
             else fill_run(c->tile, 0, n, v->fill, v->dtype);
-        } else
-            plane = x + k.address; /* inside: an address outside the bounds may be any number */
+        } else plane = x + k.address; /* inside: an address outside the bounds may be any number */
         if (op->kind == SUM) column_totals(c->total, plane, n, run, v->stride[last], c->first, c->second);
         else column_most(c->most, plane, n, run, v->stride[last], op->kind == MAX);
         walk_on(&k, v, space, run);
@@ -133,13 +133,14 @@ typedef struct {
     int64_t count, i, n, address;
 } Divided;
 
-#define LEAST_DIVIDED (1 << 16) /* elements below which waking other threads costs more than it saves */
+#define LEAST_DIVIDED (1 << 16)   /* elements below which waking other threads costs more than it saves */
 #define MOST_DIVIDED (16 * WIDTH) /* columns, of which there would otherwise be enough to share */
 
 INLINE int is_divisible(const Op *op)
 {
     int is_reduction = op->kind == ROWEXP || op->kind == MAX || op->kind == SUM;
-    return is_reduction && op->strategy == BY_COLUMNS && op->numel <= MOST_DIVIDED && op->numel * op->terms >= LEAST_DIVIDED;
+    return is_reduction && op->strategy == BY_COLUMNS && op->numel <= MOST_DIVIDED &&
+           op->numel * op->terms >= LEAST_DIVIDED;
 }
 
 static void add_part(void *context, int64_t p)
@@ -150,7 +151,8 @@ static void add_part(void *context, int64_t p)
     __builtin_ia32_ldmxcsr(0x1f80);
     int64_t terms = d->op->terms;
     columns_start(d->op, d->parts + p, d->i, d->n, d->table);
-    columns_add(d->op, d->parts + p, d->i, d->n, d->address, terms * p / d->count, terms * (p + 1) / d->count, d->table);
+    columns_add(d->op, d->parts + p, d->i, d->n, d->address, terms * p / d->count, terms * (p + 1) / d->count,
+                d->table);
     __builtin_ia32_ldmxcsr(control);
 }
 

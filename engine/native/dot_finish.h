@@ -9,30 +9,30 @@
 #include "dot_pack.h"
 
 typedef struct {
-  const int32_t *value;
-  double weight;
+    const int32_t *value;
+    double weight;
 } term; /* S = sum weight value, all exact in binary64 */
 
 typedef struct {
-  char *data;    /* bytes per panel as the job says */
-  double *up;    /* PANEL per panel: 2^(e-(p-1)) */
-  float *square; /* per panel: see pack_pairs */
-  scales *by;    /* per panel, while packing */
+    char *data;    /* bytes per panel as the job says */
+    double *up;    /* PANEL per panel: 2^(e-(p-1)) */
+    float *square; /* per panel: see pack_pairs */
+    scales *by;    /* per panel, while packing */
 } packed;
 
 typedef struct {
-  const dot_plan *plan;
-  const float *a, *b;
-  const int32_t *ea, *eb;
-  float *out;
-  double *raw;
-  dot_digits da, db;
-  int64_t run[2][2];
-  int by_norm; /* whether norms can allow longer runs */
-  int64_t panels_m, panels_n, bytes_a, bytes_b; /* packed bytes per panel */
-  int64_t panels_block, blocks;                 /* panels of A per block, blocks per batch */
-  packed b_panels; /* of all batches, unless every thread packs its own */
-  int failed;
+    const dot_plan *plan;
+    const float *a, *b;
+    const int32_t *ea, *eb;
+    float *out;
+    double *raw;
+    dot_digits da, db;
+    int64_t run[2][2];
+    int by_norm;                                  /* whether norms can allow longer runs */
+    int64_t panels_m, panels_n, bytes_a, bytes_b; /* packed bytes per panel */
+    int64_t panels_block, blocks;                 /* panels of A per block, blocks per batch */
+    packed b_panels;                              /* of all batches, unless every thread packs its own */
+    int failed;
 } job;
 
 #if defined(__AVX512F__)
@@ -64,67 +64,65 @@ typedef __m128d doubles;
 /* f32(S up_a up_b) of a row of 16 sums, NaN where a factor is. Weights and factors are powers of two: all products and
    sums are exact in binary64, their exponents above -900, and the conversion rounds once. */
 static inline __attribute__((always_inline)) void round_row(const term *t, const int terms, int64_t at, double up_a,
-                                                            const double *up_b, float *to) {
-  doubles s[PANEL / LANES], weight = ALL(t[0].weight * up_a);
+                                                            const double *up_b, float *to)
+{
+    doubles s[PANEL / LANES], weight = ALL(t[0].weight * up_a);
 #pragma GCC unroll 8
-  for (int c = 0; c < PANEL / LANES; c++) s[c] = INTEGERS(t[0].value + at + c * LANES) * weight;
+    for (int c = 0; c < PANEL / LANES; c++) s[c] = INTEGERS(t[0].value + at + c * LANES) * weight;
 #pragma GCC unroll 8
-  for (int i = 1; i < terms; i++) {
-    weight = ALL(t[i].weight * up_a);
+    for (int i = 1; i < terms; i++) {
+        weight = ALL(t[i].weight * up_a);
 #pragma GCC unroll 8
-    for (int c = 0; c < PANEL / LANES; c++) s[c] += INTEGERS(t[i].value + at + c * LANES) * weight;
-  }
+        for (int c = 0; c < PANEL / LANES; c++) s[c] += INTEGERS(t[i].value + at + c * LANES) * weight;
+    }
 #pragma GCC unroll 8
-  for (int c = 0; c < PANEL / LANES; c++) ROUNDED(to + c * LANES, s[c] * LOAD(up_b + c * LANES));
+    for (int c = 0; c < PANEL / LANES; c++) ROUNDED(to + c * LANES, s[c] * LOAD(up_b + c * LANES));
 }
 
 static inline __attribute__((always_inline)) void finish_rows(const job *j, int64_t batch, int64_t row, int64_t rows,
                                                               int64_t column, int64_t columns, const term *t,
                                                               const int terms, int stride, const double *up_a,
-                                                              const double *up_b) {
-  const dot_plan *p = j->plan;
-  for (int64_t c = 0; c < columns; c += PANEL) {
-    int64_t at = column + c, count = columns - c < PANEL ? columns - c : PANEL;
-    float *to = j->out + p->c_batch[batch];
-    const int64_t *place = p->c_row + row;
-    if (p->c_kind[at / PANEL] == UNIT && count == PANEL) {
-      to += p->c_column[at];
-      for (int64_t r = 0; r < rows; r++) round_row(t, terms, r * stride + c, up_a[r], up_b + c, to + place[r]);
-      continue;
-    }
-    for (int64_t r = 0; r < rows; r++) {
-      float one[PANEL];
-      round_row(t, terms, r * stride + c, up_a[r], up_b + c, one);
-      for (int64_t i = 0; i < count; i++) to[place[r] + p->c_column[at + i]] = one[i];
-    }
-  }
-}
-
-static void keep_sums(const job *j, int64_t batch, int64_t row, int64_t rows, int64_t column, int64_t columns, const term *t,
-                      int terms, int stride) {
-  const dot_plan *p = j->plan;
-  for (int64_t r = 0; r < rows; r++)
-    for (int64_t c = 0; c < columns; c++) {
-      double s = 0.0;
-      for (int i = 0; i < terms; i++) s += (double)t[i].value[r * stride + c] * t[i].weight;
-      j->raw[(batch * p->m + row + r) * p->n + column + c] = s;
+                                                              const double *up_b)
+{
+    const dot_plan *p = j->plan;
+    for (int64_t c = 0; c < columns; c += PANEL) {
+        int64_t at = column + c, count = columns - c < PANEL ? columns - c : PANEL;
+        float *to = j->out + p->c_batch[batch];
+        const int64_t *place = p->c_row + row;
+        if (p->c_kind[at / PANEL] == UNIT && count == PANEL) {
+            to += p->c_column[at];
+            for (int64_t r = 0; r < rows; r++) round_row(t, terms, r * stride + c, up_a[r], up_b + c, to + place[r]);
+            continue;
+        }
+        for (int64_t r = 0; r < rows; r++) {
+            float one[PANEL];
+            round_row(t, terms, r * stride + c, up_a[r], up_b + c, one);
+            for (int64_t i = 0; i < count; i++) to[place[r] + p->c_column[at + i]] = one[i];
+        }
     }
 }
 
-static void finish_tile(const job *j, int64_t batch, int64_t row, int64_t rows, int64_t column, int64_t columns, const term *t,
-                        int terms, int stride, const double *up_a, const double *up_b) {
-  if (j->raw)
-    keep_sums(j, batch, row, rows, column, columns, t, terms, stride);
-  else if (terms == 1)
-    finish_rows(j, batch, row, rows, column, columns, t, 1, stride, up_a, up_b);
-  else if (terms == 2)
-    finish_rows(j, batch, row, rows, column, columns, t, 2, stride, up_a, up_b);
-  else if (terms == 3)
-    finish_rows(j, batch, row, rows, column, columns, t, 3, stride, up_a, up_b);
-  else if (terms == 4)
-    finish_rows(j, batch, row, rows, column, columns, t, 4, stride, up_a, up_b);
-  else
-    finish_rows(j, batch, row, rows, column, columns, t, terms, stride, up_a, up_b);
+static void keep_sums(const job *j, int64_t batch, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                      const term *t, int terms, int stride)
+{
+    const dot_plan *p = j->plan;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++) {
+            double s = 0.0;
+            for (int i = 0; i < terms; i++) s += (double)t[i].value[r * stride + c] * t[i].weight;
+            j->raw[(batch * p->m + row + r) * p->n + column + c] = s;
+        }
+}
+
+static void finish_tile(const job *j, int64_t batch, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                        const term *t, int terms, int stride, const double *up_a, const double *up_b)
+{
+    if (j->raw) keep_sums(j, batch, row, rows, column, columns, t, terms, stride);
+    else if (terms == 1) finish_rows(j, batch, row, rows, column, columns, t, 1, stride, up_a, up_b);
+    else if (terms == 2) finish_rows(j, batch, row, rows, column, columns, t, 2, stride, up_a, up_b);
+    else if (terms == 3) finish_rows(j, batch, row, rows, column, columns, t, 3, stride, up_a, up_b);
+    else if (terms == 4) finish_rows(j, batch, row, rows, column, columns, t, 4, stride, up_a, up_b);
+    else finish_rows(j, batch, row, rows, column, columns, t, terms, stride, up_a, up_b);
 }
 
 #endif

@@ -8,6 +8,7 @@
 #define ONE(name) X(name)
 #define TWO(name) X(name##_vv) X(name##_vs) X(name##_sv)
 #define THREE(name) X(name##_vvv) X(name##_vvs) X(name##_vsv) X(name##_vss) X(name##_svv) X(name##_svs) X(name##_ssv)
+/* clang-format off */
 #define TILE_FUNCTIONS                                                                                                 \
     TWO(f32_add) TWO(f32_sub) TWO(f32_mul) TWO(f32_div) ONE(f32_sqrt) ONE(f32_neg) ONE(f32_abs) TWO(f32_min)           \
     TWO(f32_max) TWO(f32_eq) TWO(f32_lt) TWO(f32_le) ONE(f32_rint) ONE(f32_floor) TWO(f32_scale2) ONE(f32_exponent)    \
@@ -18,6 +19,7 @@
     ONE(i64_to_f32) ONE(f32_to_i64) ONE(i64_to_i32) ONE(i32_to_i64) ONE(i64_add) ONE(i64_sub) ONE(i64_mul)             \
     ONE(i64_eq) ONE(i64_lt) ONE(spread_i64) ONE(copy_i64) ONE(select_i64) ONE(store_byte) ONE(store_bool)              \
     ONE(store_u16)
+/* clang-format on */
 
 #define X(name) name,
 static const TileFunction FUNCTIONS[] = {TILE_FUNCTIONS};
@@ -79,8 +81,7 @@ static void run_map(const Op *op, int64_t lo, int64_t hi, void **table, char *wo
                 if (op->by_runs && size >= 4 && !v->bounded && v->stride[space->rank - 1] == 1) {
                     int inside;
                     slot[k] = (char *)base + address_of(v, space, space->rank, at, &inside) * size;
-                } else
-                    gather(slot[k], v, space, 0, v->offset, at, n, base);
+                } else gather(slot[k], v, space, 0, v->offset, at, n, base);
             }
         }
         execute(op->code + op->n_first, op->n_code - op->n_first, slot, (char *)table[op->node] + at * width, n);

@@ -37,8 +37,7 @@ static void run_gather(const Op *op, int64_t lo, int64_t hi, void **table)
             move_run(out, base + (index * entry + from.address) * size, n, space->rank ? t->stride[last] : 0, size);
         else if (op->dtype == F32)
             for (int64_t k = 0; k < n; k++) ((int32_t *)out)[k] = NAN_BITS;
-        else
-            memset(out, 0, (size_t)(n * size));
+        else memset(out, 0, (size_t)(n * size));
         i += n;
         out += n * size;
         walk_on(&at, v, space, n);
@@ -47,8 +46,8 @@ static void run_gather(const Op *op, int64_t lo, int64_t hi, void **table)
 }
 
 /* Per row of out the terms whose index is that row. The space is (rest of out, terms), extra[0] dimensions of rest and
- * extra[1] rows, extra[2] elements from one row's exponents to the next's; the index depends on the terms only. Terms are
- * ordered by their row first, so that each is read once. Returns 0 when there is no memory. */
+ * extra[1] rows, extra[2] elements from one row's exponents to the next's; the index depends on the terms only. Terms
+ * are ordered by their row first, so that each is read once. Returns 0 when there is no memory. */
 static int run_scatter(const Op *op, void **table, char *work)
 {
     const View *v = op->views, *vi_ = op->views + 1, *ve = op->views + 2;
@@ -59,7 +58,8 @@ static int run_scatter(const Op *op, void **table, char *work)
     size_t need = (size_t)(2 * terms + rows + 2) * 8 + (size_t)(rest + LANES) * 24;
     char *memory = malloc(need);
     if (!memory) return 0;
-    int64_t *total = (int64_t *)memory, *start = total + rest + LANES, *order = start + rows + 2, *address = order + terms;
+    int64_t *total = (int64_t *)memory, *start = total + rest + LANES, *order = start + rows + 2,
+            *address = order + terms;
     int32_t *e = (int32_t *)(address + terms);
     float *first = (float *)(e + rest + LANES), *second = first + rest + LANES;
     int32_t *tile = (int32_t *)work;
@@ -107,7 +107,8 @@ static int run_scatter(const Op *op, void **table, char *work)
 
 static void run_random(const Op *op, int64_t lo, int64_t hi, void **table)
 {
-    philox_words((uint32_t *)table[op->node] + lo, lo, hi, (uint32_t)op->extra[0], table[op->extra[1]], table[op->extra[2]]);
+    philox_words((uint32_t *)table[op->node] + lo, lo, hi, (uint32_t)op->extra[0], table[op->extra[1]],
+                 table[op->extra[2]]);
 }
 
 #endif

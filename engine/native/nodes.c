@@ -6,8 +6,8 @@
 #include "scratch.h"
 #include "team.h"
 
-typedef int64_t (*Dot)(const void *plan, const void *a, const void *ea, const void *b, const void *eb, void *out, void *raw,
-                       int64_t threads);
+typedef int64_t (*Dot)(const void *plan, const void *a, const void *ea, const void *b, const void *eb, void *out,
+                       void *raw, int64_t threads);
 
 static int run_op(const Op *op, int64_t lo, int64_t hi, void **table, char *work)
 {
@@ -27,8 +27,8 @@ typedef struct {
     atomic_int failed;
 } Job;
 
-/* One part of a group's blocks. Values that live in a block only are placed so that their rows have the usual addresses,
- * in a table of this thread's own. */
+/* One part of a group's blocks. Values that live in a block only are placed so that their rows have the usual
+ * addresses, in a table of this thread's own. */
 static void run_part(void *context, int64_t part)
 {
     Job *job = context;
@@ -68,8 +68,8 @@ static int run_group(const Group *g, void **table, int64_t nodes, int64_t thread
     const Op *op = g->ops[0];
     if (op->kind == DOT) {
         const int64_t *n = op->extra;
-        return ((Dot)(intptr_t)op->code)(op->constants, table[n[0]], table[n[1]], table[n[2]], table[n[3]], table[op->node], 0,
-                                         op->by_runs ? threads : 1) == 0;
+        return ((Dot)(intptr_t)op->code)(op->constants, table[n[0]], table[n[1]], table[n[2]], table[n[3]],
+                                         table[op->node], 0, op->by_runs ? threads : 1) == 0;
     }
     Job job = {g, table, nodes, 1, threads, 0};
     int64_t blocks = (g->rows + g->block - 1) / g->block;
@@ -80,7 +80,8 @@ static int run_group(const Group *g, void **table, int64_t nodes, int64_t thread
 }
 
 /* Run groups first .. last - 1 on a table of `nodes` pointers; 0, or -1 when memory is out. */
-EXPORT int assay_run_groups(const Group *const *groups, int64_t first, int64_t last, void **table, int64_t nodes, int64_t threads)
+EXPORT int assay_run_groups(const Group *const *groups, int64_t first, int64_t last, void **table, int64_t nodes,
+                            int64_t threads)
 {
     for (int64_t g = first; g < last; g++)
         if (!run_group(groups[g], table, nodes, threads)) return -1;

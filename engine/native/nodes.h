@@ -7,8 +7,8 @@
 enum { MAP, ROWEXP, MAX, SUM, GATHER, SCATTER_SUM, RANDOM, DOT };
 
 /* How a reduction finds its terms. BY_ROWS: the innermost reduced dimension has stride 1. BY_COLUMNS: the innermost
- * dimension of out has stride 1. BY_TILES: any view, the terms of an element copied into a tile first. BY_PLANES: any view,
- * one term of many elements copied into a tile, term by term. */
+ * dimension of out has stride 1. BY_TILES: any view, the terms of an element copied into a tile first. BY_PLANES: any
+ * view, one term of many elements copied into a tile, term by term. */
 enum { BY_ROWS, BY_COLUMNS, BY_TILES, BY_PLANES };
 
 /* One instruction of a map: function, and slots of result and operands; once: on one element, not on the tile. */
@@ -33,7 +33,8 @@ typedef struct {
     const Code *code;         /* dot: the function of the unit `dot` */
     const int64_t *constants; /* per slot: CELL, TILE_SLOT, or the address of its one element; dot: its plan */
     /* gather: entries of the table, stride of one, whether the index is the same along the last dimension; random:
-     * stream, key and step nodes; scatter_sum: dimensions of rest, rows, step of e per row; dot: the nodes of a, eA, b, eB */
+     * stream, key and step nodes; scatter_sum: dimensions of rest, rows, step of e per row; dot: the nodes of a, eA, b,
+     * eB */
     int64_t extra[4];
 } Op;
 
@@ -42,7 +43,7 @@ typedef struct {
     const Op *const *ops;
     const int64_t *per_row; /* elements of each op in a row */
     int64_t rows, block;
-    int64_t n_scratch;              /* values that live in a block only */
+    int64_t n_scratch; /* values that live in a block only */
     const int64_t *scratch_node, *scratch_offset, *scratch_row_bytes;
     int64_t scratch_bytes;
 } Group;
@@ -55,7 +56,8 @@ typedef struct {
     int64_t index[MAX_RANK], first, end, address;
 } Walk;
 
-INLINE void walk_start(Walk *w, const View *v, const Space *space, int64_t first, int64_t end, int64_t flat, int64_t address)
+INLINE void walk_start(Walk *w, const View *v, const Space *space, int64_t first, int64_t end, int64_t flat,
+                       int64_t address)
 {
     w->first = first, w->end = end, w->address = address;
     for (int64_t d = end - 1; d >= first; d--) {

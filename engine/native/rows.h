@@ -1,4 +1,4 @@
-/* Reductions along rows: rowexp, max, sum. All are exact, so lanes, blocks and threads may take the terms in any order. */
+/* Reductions along rows: rowexp, max, sum. All are exact: lanes, blocks and threads take the terms in any order. */
 #ifndef ASSAY_ROWS_H
 #define ASSAY_ROWS_H
 

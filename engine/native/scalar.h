@@ -18,7 +18,7 @@ typedef void (*TileFunction)(void *out, const void *a, const void *b, const void
 
 #define TILE_1(name, body)                                                                                             \
     INLINE vi name##_of(vi A) { return (vi)(body); }                                                                   \
-    static void name(void *out, const void *a, const void *b, const void *c, int64_t n)                               \
+    static void name(void *out, const void *a, const void *b, const void *c, int64_t n)                                \
     {                                                                                                                  \
         (void)b, (void)c;                                                                                              \
         int32_t *o = out;                                                                                              \
@@ -38,7 +38,9 @@ typedef void (*TileFunction)(void *out, const void *a, const void *b, const void
     }
 #define TILE_2(name, body)                                                                                             \
     INLINE vi name##_of(vi A, vi B) { return (vi)(body); }                                                             \
-    TILE_2_AS(name, v, v) TILE_2_AS(name, v, s) TILE_2_AS(name, s, v)
+    TILE_2_AS(name, v, v)                                                                                              \
+    TILE_2_AS(name, v, s)                                                                                              \
+    TILE_2_AS(name, s, v)
 
 #define TILE_3_AS(name, ka, kb, kc)                                                                                    \
     static void name##_##ka##kb##kc(void *out, const void *a, const void *b, const void *c, int64_t n)                 \
@@ -48,12 +50,18 @@ typedef void (*TileFunction)(void *out, const void *a, const void *b, const void
         for (; i + LANES <= n; i += LANES)                                                                             \
             store_i(o + i, name##_of(LOAD_##ka(a, i), LOAD_##kb(b, i), LOAD_##kc(c, i)));                              \
         if (i < n)                                                                                                     \
-            store_part(o + i, name##_of(PART_##ka(a, i, n - i), PART_##kb(b, i, n - i), PART_##kc(c, i, n - i)), n - i); \
+            store_part(o + i, name##_of(PART_##ka(a, i, n - i), PART_##kb(b, i, n - i), PART_##kc(c, i, n - i)),       \
+                       n - i);                                                                                         \
     }
 #define TILE_3(name, body)                                                                                             \
     INLINE vi name##_of(vi A, vi B, vi C) { return (vi)(body); }                                                       \
-    TILE_3_AS(name, v, v, v) TILE_3_AS(name, v, v, s) TILE_3_AS(name, v, s, v) TILE_3_AS(name, v, s, s)                \
-    TILE_3_AS(name, s, v, v) TILE_3_AS(name, s, v, s) TILE_3_AS(name, s, s, v)
+    TILE_3_AS(name, v, v, v)                                                                                           \
+    TILE_3_AS(name, v, v, s)                                                                                           \
+    TILE_3_AS(name, v, s, v)                                                                                           \
+    TILE_3_AS(name, v, s, s)                                                                                           \
+    TILE_3_AS(name, s, v, v)                                                                                           \
+    TILE_3_AS(name, s, v, s)                                                                                           \
+    TILE_3_AS(name, s, s, v)
 
 #define FA ((vf)A)
 #define FB ((vf)B)

@@ -21,12 +21,9 @@ static void choose(int64_t way)
 {
     int has = way != 2 && has_sha_instructions();
     use_sha_instructions = has;
-    if (way == 0)
-        fewest = 1;
-    else if (way > 0)
-        fewest = INT32_MAX;
-    else
-        fewest = !has ? 1 : LANES == 4 ? INT32_MAX : LANES / 2; /* 4 lanes are slower than the instructions */
+    if (way == 0) fewest = 1;
+    else if (way > 0) fewest = INT32_MAX;
+    else fewest = !has ? 1 : LANES == 4 ? INT32_MAX : LANES / 2; /* 4 lanes are slower than the instructions */
 }
 
 /* Hash by lanes only (0), one message after the other (1), that in plain C (2), or what is fastest here (-1). */
@@ -97,8 +94,8 @@ static void next_level(const uint8_t *in, int64_t count, uint8_t *out)
     if (count % 2) memcpy(out + 32 * pairs, in + 32 * (count - 1), 32);
 }
 
-/* All levels above `count` digests, one behind the other, the root last; out starts after the digests themselves, with a
-   byte before them. Returns how many digests were written. */
+/* All levels above `count` digests, one behind the other, the root last; out starts after the digests themselves, with
+   a byte before them. Returns how many digests were written. */
 static int64_t levels(const uint8_t *digests, int64_t count, uint8_t *out)
 {
     int64_t written = 0;

@@ -54,7 +54,8 @@ static inline __attribute__((always_inline)) void load_lanes(const uint8_t *p, i
 #if defined(__AVX512BW__)
     const __m512i swap = _mm512_broadcast_i32x4(_mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3));
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; i++) w[i] = _mm512_shuffle_epi8(_mm512_loadu_si512(p + apart * (i < live ? i : live - 1)), swap);
+    for (int i = 0; i < 16; i++)
+        w[i] = _mm512_shuffle_epi8(_mm512_loadu_si512(p + apart * (i < live ? i : live - 1)), swap);
     transpose16(w);
 #else
     const __m128i swap = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);

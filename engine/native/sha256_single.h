@@ -28,13 +28,15 @@ static void compress_plain(uint32_t state[8], const uint8_t *block)
             w[t] = __builtin_bswap32(w[t]);
         } else {
             uint32_t x = w[(t + 1) & 15], y = w[(t + 14) & 15];
-            w[t & 15] += (turned(x, 7) ^ turned(x, 18) ^ x >> 3) + w[(t + 9) & 15] + (turned(y, 17) ^ turned(y, 19) ^ y >> 10);
+            w[t & 15] +=
+                (turned(x, 7) ^ turned(x, 18) ^ x >> 3) + w[(t + 9) & 15] + (turned(y, 17) ^ turned(y, 19) ^ y >> 10);
         }
         uint32_t one = h + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) + (g ^ (e & (f ^ g))) + SHA_K[t] + w[t & 15];
         uint32_t two = (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & b) | (c & (a | b)));
         h = g, g = f, f = e, e = d + one, d = c, c = b, b = a, a = one + two;
     }
-    state[0] += a, state[1] += b, state[2] += c, state[3] += d, state[4] += e, state[5] += f, state[6] += g, state[7] += h;
+    state[0] += a, state[1] += b, state[2] += c, state[3] += d, state[4] += e, state[5] += f, state[6] += g,
+        state[7] += h;
 }
 
 /* The instructions keep the state as the words (f e b a) and (h g d c), lowest first. */
@@ -66,14 +68,13 @@ __attribute__((target("sha,sse4.1"))) static void compress_instructions(uint32_t
 
 static void compress(uint32_t state[8], const uint8_t *block)
 {
-    if (use_sha_instructions)
-        compress_instructions(state, block);
-    else
-        compress_plain(state, block);
+    if (use_sha_instructions) compress_instructions(state, block);
+    else compress_plain(state, block);
 }
 
 /* The digest of a short head and a body behind each other. */
-static void single_message(const uint8_t *head, int64_t head_bytes, const uint8_t *body, int64_t body_bytes, uint8_t *out)
+static void single_message(const uint8_t *head, int64_t head_bytes, const uint8_t *body, int64_t body_bytes,
+                           uint8_t *out)
 {
     uint32_t state[8];
     uint8_t block[128] = {0};

@@ -10,7 +10,7 @@
 enum { F32, I32, I64, BOOL, U8, I8, U16 };
 
 typedef struct {
-    int64_t node;    /* whose pointer is read */
+    int64_t node; /* whose pointer is read */
     int64_t dtype;
     int64_t mode;    /* see below */
     int64_t offset;  /* element of the source */
@@ -68,13 +68,19 @@ INLINE void fill_run(void *out, int64_t at, int64_t n, int64_t fill, int64_t dty
         const type *s = (const type *)base + from;                                                                     \
         target *o = (target *)out + at;                                                                                \
         if (stride == 1)                                                                                               \
-            for (int64_t i = 0; i < n; i++) { type x = s[i]; o[i] = (target)(value); }                                 \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                type x = s[i];                                                                                         \
+                o[i] = (target)(value);                                                                                \
+            }                                                                                                          \
         else if (stride == 0) {                                                                                        \
             type x = s[0];                                                                                             \
             target v = (target)(value);                                                                                \
             for (int64_t i = 0; i < n; i++) o[i] = v;                                                                  \
         } else                                                                                                         \
-            for (int64_t i = 0; i < n; i++) { type x = s[i * stride]; o[i] = (target)(value); }                        \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                type x = s[i * stride];                                                                                \
+                o[i] = (target)(value);                                                                                \
+            }                                                                                                          \
         return;                                                                                                        \
     }
 

@@ -40,7 +40,10 @@ INLINE void store_i(void *p, vi x) { *(vi *)p = x; }
 
 #if VBYTES == 64
 INLINE vi load_part(const void *p, int64_t n) { return (vi)_mm512_maskz_loadu_epi32((__mmask16)((1u << n) - 1), p); }
-INLINE void store_part(void *p, vi x, int64_t n) { _mm512_mask_storeu_epi32(p, (__mmask16)((1u << n) - 1), (__m512i)x); }
+INLINE void store_part(void *p, vi x, int64_t n)
+{
+    _mm512_mask_storeu_epi32(p, (__mmask16)((1u << n) - 1), (__m512i)x);
+}
 INLINE vf vsqrt(vf x) { return (vf)_mm512_sqrt_ps((__m512)x); }
 INLINE vf vrint(vf x) { return (vf)_mm512_roundscale_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 INLINE vf vfloor(vf x) { return (vf)_mm512_roundscale_ps((__m512)x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
@@ -81,7 +84,8 @@ INLINE vd low_d(vf x) { return (vd)_mm256_cvtps_pd(_mm256_castps256_ps128((__m25
 INLINE vd high_d(vf x) { return (vd)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)x, 1)); }
 INLINE vf join_d(vd a, vd b)
 {
-    return (vf)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps((__m256d)a)), _mm256_cvtpd_ps((__m256d)b), 1);
+    return (vf)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps((__m256d)a)), _mm256_cvtpd_ps((__m256d)b),
+                                    1);
 }
 INLINE vl low_l(vi x) { return (vl)_mm256_cvtepi32_epi64(_mm256_castsi256_si128((__m256i)x)); }
 INLINE vl high_l(vi x) { return (vl)_mm256_cvtepi32_epi64(_mm256_extracti128_si256((__m256i)x, 1)); }
@@ -114,7 +118,7 @@ INLINE vi vmin_i(vi a, vi b) { return (vi)_mm_min_epi32((__m128i)a, (__m128i)b);
 /* E(x): -149 for zero, 129 for NaN and infinity; bits without their sign. Subnormals by the integer's own exponent. */
 INLINE vi vexponent_of_bits(vi bits)
 {
-    vi tiny = (vi)__builtin_convertvector(bits & splat_i(0x007fffff), vf);
+    vi tiny = (vi) __builtin_convertvector(bits & splat_i(0x007fffff), vf);
     vi small = vmax_i((tiny >> 23) - 275, splat_i(-149));
     vi usual = vmin_i((bits >> 23) - 126, splat_i(129));
     return blend(bits < splat_i(0x00800000), small, usual);
