@@ -15,7 +15,7 @@ FORGE  := $(BIN)/python tools/forge.py
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile --max-worker-restart 0 --durations 15 --durations-min 5
 
-.PHONY: help setup demo test test-long check lint types fmt-sol docs-check leak-check cover format docs lock vectors mutants sanitize snapshots slither wheel-check clean
+.PHONY: help setup demo test test-long check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither wheel-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -38,7 +38,7 @@ test-long: setup ## the tests marked `long`, all vectors, deeper fuzzing
 	ASSAY_VECTORS=20000 $(PYTEST) -m "vectors and not long" --fail-on-skip -o timeout=1800
 	FOUNDRY_PROFILE=long $(FORGE) test
 
-check: setup lint types fmt-sol docs-check leak-check test ## the gate: lint, types, docs, tests
+check: setup lint types fmt-sol docs-check check-layout leak-check test ## the gate: lint, types, docs, tests
 
 lint:
 	$(BIN)/ruff check .
@@ -53,6 +53,9 @@ fmt-sol:
 
 docs-check:
 	$(BIN)/python -m tools.check_docs
+
+check-layout: ## lines of documents, and how the house is laid out
+	$(BIN)/python tools/check_layout.py
 
 leak-check:
 	$(BIN)/python tools/check_leaks.py

@@ -6,8 +6,8 @@ protocol/errors.py, the diagram between `<!-- game-diagram -->` marks protocol/g
 `<!-- function-errors -->` marks docs/functions.json, measured on the functions' code of today, one between
 `<!-- snapshot: NAME -->` marks docs/snapshots/NAME.json; every `make` target that a document names exists, and every
 test that one names as `path::name`; the glossary is sorted and explains no word twice; every ADR starts with its number
-and states a status; the pages of the protocol keep to 100 columns, number no rule twice, and every rule that a
-document, a source or a test cites is there.
+and states a status; the pages of the protocol number no rule twice, and every rule that a document, a source or a test
+cites is there.
 """
 
 import os
@@ -33,7 +33,6 @@ MAKE = re.compile(r"`make ([a-z][a-z-]*)")
 RULE = re.compile(r"\b(?:AR|SM|TR|ENC|HDR|FILE|MAL|WF|EL|ST|CL|GM|OPEN|CK|RD|DR|STO|CH)-[1-9]\d*\b")
 RULE_LINE = re.compile(rf"^- \*\*({RULE.pattern})\*\* ", re.MULTILINE)
 CITING = ("protocol", "contracts", "ledger", "engine", "assay", "tools", "tests")
-COLUMNS = 100
 TEST = re.compile(r"`([\w./-]+\.(?:py|sol))::(\w+)`")
 
 
@@ -158,13 +157,9 @@ def rules() -> list[str]:
 
 
 def check_rules() -> list[str]:
-    """The form of the normative pages, and every citation of a rule."""
+    """No rule is defined twice, and every rule that is cited is there."""
     known = rules()
     wrong = [f"docs/protocol: {number} is defined twice" for number in sorted(set(known)) if known.count(number) > 1]
-    for page in protocol_pages():
-        for i, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-            if len(line) > COLUMNS:
-                wrong.append(f"{page.relative_to(ROOT)}:{i}: {len(line)} columns are above {COLUMNS}")
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *CITING]
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout.decode().split("\0")
     sources = [ROOT / name for name in sorted(set(names)) if name.endswith((".py", ".sol", ".mjs", ".c", ".h"))]

@@ -77,6 +77,32 @@ def test_an_unsorted_or_doubled_glossary_word_is_found() -> None:
     assert docs.check_glossary("| **a** | x |\n| **a** | y |\n")
 
 
+LONG = "word " * 19 + "words"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        (LONG, False),
+        (LONG + "x", True),
+        (f"- {LONG}", True),
+        (f"1. `{LONG}`", False),
+        (f"| {LONG} |", False),
+        (f"```\n{LONG}x\n```", False),
+        (f"```\n```\n{LONG}x", True),
+        (f"see `{LONG}`", True),
+        (f"[here](https://{'x' * 100})", False),
+        (f"- see [here](https://{'x' * 100})", True),
+    ],
+)
+def test_a_long_line_of_prose_is_found_and_tables_code_and_links_are_not(
+    tmp_path: Path, text: str, is_found: bool
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"# A heading {LONG}\n\n{text}\n")
+    assert bool(tool("check_layout").long_lines([page])) is is_found
+
+
 def test_a_make_target_that_does_not_exist_is_found() -> None:
     assert tool("check_docs").check_targets("run `make nothing`", {"check"})
 

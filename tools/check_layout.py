@@ -1,0 +1,57 @@
+"""Fails when the house no longer stands as drawn.
+
+Each function returns complaints, one a line, and none where all is in order. Documents: no line of prose above 100
+columns (tables, code, and what cannot be broken, such as one long link, are no prose).
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COLUMNS = 100
+FENCE = re.compile(r"\s*(?:```|~~~)")
+BEFORE_TEXT = re.compile(r"\s*(?:[-*+] |\d+[.)] |> )?\s*")
+UNBREAKABLE = re.compile(r"`[^`]*`|\]\([^)]*\)|^\[[^\]]+\]: .*$")
+
+
+def documents() -> list[Path]:
+    """Every Markdown file of the project, tracked or new."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout.decode()
+    return [ROOT / name for name in sorted(set(names.split("\0"))) if name and (ROOT / name).is_file()]
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """Lines of prose with their numbers: what no fence, table or heading is."""
+    is_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if FENCE.match(line):
+            is_code = not is_code
+        elif not is_code and not line.lstrip().startswith(("|", "#")):
+            yield number, line
+
+
+def long_lines(paths: Iterable[Path] | None = None) -> list[str]:
+    """Lines of documents above 100 columns that could be broken: of all documents, or of these."""
+    return [
+        f"{path}:{number}: {len(line)} columns are above {COLUMNS}: break the line"
+        for path in (documents() if paths is None else paths)
+        for number, line in prose(path.read_text(encoding="utf-8"))
+        if len(line) > COLUMNS and " " in UNBREAKABLE.sub("x", line[BEFORE_TEXT.match(line).end() :])  # type: ignore[union-attr]
+    ]
+
+
+def main() -> int:
+    """Print every complaint; 0 when there is none."""
+    wrong = long_lines()
+    for what in wrong:
+        print(what)
+    print(f"layout check: {len(wrong)} found")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
