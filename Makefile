@@ -53,6 +53,7 @@ fmt-sol:
 
 docs-check:
 	$(BIN)/python -m tools.check_docs
+	$(BIN)/python tools/bindings.py --check
 
 check-layout: ## lines of documents, and how the house is laid out
 	$(BIN)/python tools/check_layout.py
@@ -66,8 +67,9 @@ format: setup ## rewrite sources in the house format
 	git ls-files '*.[ch]' | xargs $(BIN)/clang-format -i
 	$(FORGE) fmt
 
-docs: setup ## renew the generated blocks in documents
+docs: setup ## renew the generated blocks in documents and the bindings of the contracts
 	$(BIN)/python -m tools.check_docs --write
+	$(BIN)/python tools/bindings.py
 
 lock: ## write requirements.lock from requirements*.in (needs a network)
 	$(PYTHON) tools/lock.py
