@@ -1,4 +1,4 @@
-"""A run's card: where its roots came from. Advice for readers, checked against the chain by whoever uses it."""
+"""A run's card: where its roots came from. Advice, which every reader checks against the chain."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Card:
             raise ValueError("no card") from error
         words = [card.preset or card.recipe or "", *card.names]
         if len(words) > MAX_NAMES or not all(0 < len(w) <= MAX_NAME and w.isprintable() for w in words):
-            raise ValueError("names of a card that nobody would give")
+            raise ValueError("implausible names of parameters")
         if card.text is not None and len(card.text) != 32:
             raise ValueError("no digest of a text")
         return card
@@ -78,7 +78,7 @@ def listed_runs(store: ArtifactStore) -> list[Address]:
 
 
 def read_card(store: ArtifactStore, run: Address) -> Card:
-    """The card of a run. Raises UnavailableError (ObjectMissing, ObjectMismatch) when nobody put a readable one."""
+    """The card of a run. Raises UnavailableError (ObjectMissing, ObjectMismatch) when there is no readable one."""
     found: list[Card] = []
 
     def fits(data: bytes) -> bool:

@@ -1,7 +1,7 @@
 """Known answers, checked here and now: does this machine compute what the protocol says?
 
 The files of tests/vectors: arithmetic.json (operations, functions, roundings, Philox), nodes.json (whole programs),
-rules.json (what is refused), elements.json, digests.json and draws.json. Whoever writes another implementation runs the
+rules.json (what is refused), elements.json, digests.json and draws.json. Another implementation runs the
 same files.
 """
 

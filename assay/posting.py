@@ -29,7 +29,7 @@ Talk = Callable[[str], None]
 
 
 def publish(store: ArtifactStore, prepared: Prepared) -> None:
-    """Puts programs, data and the first lists into the store. Raises NotCanonical: nobody would join such a run."""
+    """Puts programs, data and the first lists into the store. Raises NotCanonical: no actor would join such a run."""
     from assay.engine.state_io import spec_of, to_lists_of_bytes
 
     for what, tensors in (("the parameters", prepared.parameters), ("the optimizer's state", prepared.optimizer)):

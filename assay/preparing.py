@@ -41,7 +41,7 @@ class Prepared:
     """All that a run starts from.
 
     programs: step, update, outer. parameters, optimizer: the first lists. data: the tensor that shards are cut from.
-    step_seconds: of one exact step on this machine, 0 where nobody measured it.
+    step_seconds: of one exact step on this machine, 0 where it was not measured.
     """
 
     origin: Origin

@@ -1,7 +1,7 @@
-"""Moves the chain time of a local node, and only while nobody has anything to do.
+"""Moves the chain time of a local node, and only while every actor is idle.
 
-Wall time never moves chain time on the local node (ledger.node), so a loaded machine makes nobody late. When every live
-actor is idle at the present head and no transaction waits, time jumps by one atomic `evm_mine(T)` to the earliest
+Wall time never moves chain time on the local node (ledger.node), so a loaded machine makes no actor late. When every
+live actor is idle at the present head and no transaction waits, time jumps by one atomic `evm_mine(T)` to the earliest
 deadline that somebody waits for. Nothing else moves it: `evm_increaseTime` and `evm_setNextBlockTimestamp` stack with
 other accounts' transactions.
 """
@@ -73,7 +73,7 @@ class Timekeeper:
         return target
 
     def jump(self, timestamp: int) -> None:
-        """Moves time to a moment at which nobody acts, such as the end of vesting."""
+        """Moves time to a moment at which no actor acts, such as the end of vesting."""
         if timestamp > self._chain.head().timestamp:
             self._chain.rpc("evm_mine", {"timestamp": timestamp})
 

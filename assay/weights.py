@@ -23,9 +23,7 @@ MAX_FILE: Final = 1 << 34
 class WeightsNotOnChain(FraudError):
     """The weights of a file are none that stand in this run."""
 
-    remedy = (
-        "Whoever gave you this file did not get it from this run, or altered it: `assay model pull` fetches the model."
-    )
+    remedy = "This file is not from this run, or it was altered: `assay model pull` fetches the model."
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ Talk = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the report. Gas per whole transaction; bytes; seconds_at_2s_blocks: one move a block, nobody waits.
+    """One line of the report. Gas per whole transaction; bytes; seconds_at_2s_blocks: one move a block, no side waits.
 
     gas_leaf: the transaction in which the contract computes. retrace_seconds: one step executed again with every
     digest, processor time of one thread. bytes_kept: what the defender holds to answer. `estimated` names the columns

@@ -85,7 +85,7 @@ def _shapes(state: Lists) -> list[list[str]]:
 
 
 def start_of(model: str, tier: str) -> tuple[Program, Lists]:
-    """The program of one step and the state before the first: what whoever takes part in a run is given."""
+    """The program of one step and the state before the first: what a participant of a run is given."""
     return program_of(model, tier), RecipeStep(recipe_of(model)).state(key=(1, 2))
 
 

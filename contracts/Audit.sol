@@ -141,10 +141,10 @@ contract Audit is Registry {
     /// @dev Checks and records one leaf; returns its digest.
     function _reveal(uint64 round, Leaf calldata leaf, bytes memory y, Cursor memory cursor) private returns (bytes32) {
         (bytes32 id,, bytes32 claimed) = _rounds.dutyOf(round, leaf.seat, leaf.duty);
-        // Sorted without repetition: nobody is paid twice for one duty.
+        // Sorted without repetition: no duty is paid twice.
         if (id < cursor.id || (id == cursor.id && leaf.duty < cursor.next)) revert NotSorted(leaf.seat, leaf.duty);
         (cursor.id, cursor.next) = (id, uint256(leaf.duty) + 1);
-        // Whoever answers for duties that it did not draw answers where it likes.
+        // An attester that may answer for other duties answers where it likes.
         if (!Draws.isDrawn(y, id, leaf.duty, cursor.threshold)) revert NotDrawn(leaf.seat, leaf.duty);
         if (leaf.endRoot == 0) revert EndRootZero(leaf.seat, leaf.duty);
         _endRoots[_key(round, leaf.seat, leaf.duty, msg.sender)] = leaf.endRoot;
@@ -189,7 +189,7 @@ contract Audit is Registry {
     }
 
     /// @inheritdoc IClaims
-    /// @dev The solver whose work is denied, and whoever revealed another result for the same duty.
+    /// @dev The solver whose work is denied, and every party that revealed another result for the same duty.
     function mayChallengeDirectly(ClaimRef calldata ref, address who) external view returns (bool) {
         bytes32 endRoot = _endRoots[_key(ref.round, ref.seat, ref.duty, ref.party)];
         if (ref.kind != ClaimKind.ATTESTATION || endRoot == 0) return false;

@@ -76,7 +76,7 @@ contract Charter is ICharter {
         if (t.stepsPerInterval == 0) revert ValueZero("steps per interval");
         if (t.shardLength == 0) revert ValueZero("shard length");
         if (rounds == 0) revert ValueZero("rounds");
-        // A NaN has many patterns, of which tensors know one: the start would be nobody's.
+        // A NaN has many patterns, of which tensors know one: no step would end in this start.
         if (t.learningRate & 0x7f800000 == 0x7f800000) revert NotFinite("learning rate", t.learningRate);
         if (t.shards < SEATS) revert ShardsFewerThanSeats(t.shards, SEATS);
         _checkAtMost("intervals", t.intervals, MAX_INTERVALS);

@@ -128,7 +128,7 @@ contract Outers is IOuters {
     }
 
     /// @inheritdoc IClaims
-    /// @dev Nobody is drawn for an outer step: everybody who trains or audits recomputes it.
+    /// @dev An outer step needs no draw: everybody who trains or audits recomputes it.
     function mayChallengeDirectly(ClaimRef calldata ref, address who) external view returns (bool) {
         if (ref.kind != ClaimKind.OUTER || _claims[ref.round][ref.outerRoot][ref.party].postedAt == 0) return false;
         return who != ref.party && _isMember(who);
@@ -206,7 +206,7 @@ contract Outers is IOuters {
     // ------------------------------------------------------------------------------------------------ inside
 
     /// @dev What has been posted may be posted by anybody, in whatever round: its posters may have lost it on purpose. But after the first loss for
-    /// one rescue window only, so that nobody keeps a root in doubt for ever. A root that is new needs a member, and a round that is not over.
+    /// one rescue window only, so that no root is kept in doubt for ever. A root that is new needs a member, and a round that is not over.
     function _checkRoot(uint64 round, bytes32 root) private view {
         uint64 until = _roots[round + 1][root].rescueUntil;
         if (until != 0 && block.timestamp > until) revert RescueOver(round, root, until);

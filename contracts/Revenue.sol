@@ -10,7 +10,7 @@ import {IRevenue} from "./interfaces/IShares.sol";
 /// @title Revenue: deposits stream to the holders of shares
 /// @notice A deposit joins the bucket of the next week and streams linearly over the four weeks that follow; a running stream never changes, so a
 /// share held for an hour earns an hour's part. Every unit that streams reaches an accumulator per share, the remainder of the division included.
-/// What streams while nobody holds a share is parked and, when the first share is minted, streams anew: whoever comes first gains nothing by it.
+/// What streams while there is no share is parked and, when the first share is minted, streams anew: the first holder gains nothing by it.
 contract Revenue is IRevenue, ReentrancyGuard {
     using SafeERC20 for IERC20;
 
@@ -26,7 +26,7 @@ contract Revenue is IRevenue, ReentrancyGuard {
     struct Stream {
         uint256 perShare; // accumulated, times SCALE
         uint256 remainder; // of the last division, in units of 1 / SCALE wei
-        uint256 parked; // streamed while nobody held a share
+        uint256 parked; // streamed while there was no share
         uint64 updated; // chain time up to which the stream is booked
         uint64 lastWeek; // latest bucket with a deposit
     }

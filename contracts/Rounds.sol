@@ -80,7 +80,7 @@ contract Rounds is Seats {
         if (seat >= SEATS || _roster[round][seat] != msg.sender) revert NotSeated(round, seat, msg.sender);
         Commitment storage c = _commitments[round][seat];
         if (c.solver != address(0)) revert AlreadyCommitted(round, seat);
-        // A base that falls just before T1 must not cost whoever trained from it the round: it may be rescued.
+        // A base that falls just before T1 must not cost those who trained from it the round: it may be rescued.
         if (!_outers.isAlive(round, base)) revert BaseNotStanding(round, base);
         c.startOptimizer = _checkedStart(round, seat, base, roots, endLists);
         c.solver = msg.sender;
@@ -187,7 +187,7 @@ contract Rounds is Seats {
         (view_.id, view_.x, view_.y) = _dutyOf(ref.round, ref.seat, ref.duty, c);
         (view_.program, view_.steps) =
             ref.kind == ClaimKind.UPDATE ? (_updateProgram, 1) : (_stepProgram, _stepsPerInterval);
-        // Nobody sees an accusation before everybody who could copy it has committed.
+        // An accusation is seen only after everybody who could copy it has committed.
         view_.challengeableFrom = times.t5 + 1;
         view_.challengeableUntil = times.challengeUntil;
         view_.lockId = ClaimIds.commitmentLock(ref.round, ref.seat);

@@ -76,7 +76,7 @@ contract Settlement is ISettlement {
         reservedOf[round] = amount;
         reservedTotal += amount;
         ++liveRounds;
-        // Nobody works for money that is not there.
+        // A round without money in the escrow would be work without pay.
         if (escrow() < reservedTotal) revert EscrowShort(escrow(), reservedTotal);
         emit Reserved(round, amount);
     }
@@ -86,7 +86,7 @@ contract Settlement is ISettlement {
         (Fate fate, address solver) = _rounds.close(round, seat);
         ++settledWork[round];
         bool earned = fate == Fate.FINAL;
-        // Excluded but true work is paid like any other; what is void or convicted is paid to nobody else.
+        // Excluded but true work is paid like any other; what is void or convicted is paid to no other party.
         uint256 pay = earned ? _pay : 0;
         uint128 shares = earned ? _workShares : 0;
         _payOut(round, solver, pay);

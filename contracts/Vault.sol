@@ -24,7 +24,7 @@ contract Vault is IVault, ReentrancyGuard {
     /// @notice Wei that a vault ever holds at a time: below the 128 bits in which draws count stakes.
     uint256 public constant MAX_TOTAL = 1 << 127;
 
-    /// @notice Where burned tokens go: an address of which nobody can know the key.
+    /// @notice Where burned tokens go: an address whose key cannot be known.
     address public constant SINK = 0x000000000000000000000000000000000000dEaD;
 
     ICharter public immutable charter;

@@ -80,7 +80,7 @@ class Executor:
     kind: fused where the kernels are there, unless another is asked for. natives: others than this machine's. `reason`
     says why it is stock, `fallbacks` which nodes stock torch computes all the same, and why. `routes` says per dot node
     which exact product is used.
-    careful: stock, products by other routes than usual and sums by the general kernels, for whoever is about to accuse:
+    careful: stock, products by other routes than usual and sums by the general kernels, before an accusation:
     the bits are the same, the instructions are not.
     memory: bytes that a run may take, instead of `footprint.limit()` (of a careful one, any); the attribute is what one
     is expected to take.
@@ -120,7 +120,7 @@ class Executor:
                 remedy="Refuse the run that names it.",
             )
         if careful and memory is None:
-            memory = footprint.UNBOUNDED  # whoever runs this has something at stake already: it is tried
+            memory = footprint.UNBOUNDED  # the caller has something at stake already: it is tried
         footprint.check(program, stock=footprint.left_to_stock(program) if native else None, most=memory)
         self.program = program
         self._watch = ProductWatch(products(program), (program.root, self.kind, careful))
@@ -348,7 +348,7 @@ def check_memory(program: Program, most: int | None = None) -> None:
 
 
 def how_programs_run() -> str:
-    """One line for whoever starts programs here: by which executor, and why not by native kernels."""
+    """One line to print at a start: by which executor programs run, and why not by native kernels."""
     natives, reason = usable_natives()
     if natives is None:
         return f"Programs run by stock torch, several times slower than by native kernels: {reason}."

@@ -1,6 +1,6 @@
 """Every inequality by which a product or a sum of integers is exact, in one place; what is admitted is decided here.
 
-|q_p| <= 2^(p-1), so K products of pA by pB bits add up to at most S = K 2^(pA+pB-2). Whoever computes them must hold S
+|q_p| <= 2^(p-1), so K products of pA by pB bits add up to at most S = K 2^(pA+pB-2). A computation must hold S
 and everything on the way to it. x and y are the largest magnitudes of one digit of either operand, r pairs of terms.
 
     what is exact                        while                               because

@@ -96,7 +96,7 @@ KARATSUBA = Route("int8x3", _karatsuba)
 def choose(pa: int, pb: int, batch: int, m: int, n: int, k: int, *, other: bool = False) -> Route:
     """The fastest route that is exact for these precisions and sizes and passed its self-test.
 
-    other: one that shares no product with it, for whoever must not trust one machine's arithmetic alone.
+    other: one that shares no product with it, for a cross-check.
     """
     # Beside the products, int8 digits cost passes over the operands and over the result (measured with AVX-512).
     saves = batch == 1 and m * n * k > 64 * (m + n) * k + 140 * m * n

@@ -1,4 +1,4 @@
-"""The scalar machine on whole torch tensors, bit-equal to `protocol.scalar.evaluate` (DESIGN section 3).
+"""The scalar machine on whole torch tensors, bit-equal to `protocol.scalar.evaluate` (rules AR, SM).
 
 Only operations whose rounding is the same on every machine are used: add, sub, mul, div by a tensor, neg, abs, where,
 round, floor, comparisons, conversions, integer operations, and f64 square root rounded to f32. Values are f32, i32, i64

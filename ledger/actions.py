@@ -189,7 +189,7 @@ class FinalizeOuter:
 
 @dataclass(frozen=True, slots=True)
 class VoidOuter:
-    """End a poster's claim whose base nobody upheld."""
+    """End a poster's claim whose base is dead."""
 
     round: Round
     root: Digest
@@ -283,13 +283,13 @@ HAS_NO_CLOCK = (
     ReleaseWork,
     ReleaseDuties,
 )
-"""Actions by whose delay nobody loses anything: they wait for a fee below the run's cap."""
+"""Actions whose delay costs no party anything: they wait for a fee below the run's cap."""
 
 
 def highest_base_fee(action: Action, base_fee: int, cap: int) -> int | None:
     """The highest base fee at which an action is worth sending, in wei per gas; None for any.
 
-    What has no clock waits below the cap. A move that was chosen below the cap is not sent above it: whoever is to move
+    What has no clock waits below the cap. A move that was chosen below the cap is not sent above it: the side to move
     then waits or defers first, and chooses to move at any fee when its clock demands it (`game_clock.timing`).
     """
     if isinstance(action, HAS_NO_CLOCK) or (isinstance(action, Play) and base_fee <= cap):

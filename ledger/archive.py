@@ -49,7 +49,7 @@ class Compute(Protocol):
         ...
 
     def recheck(self, program: Program, lists: Lists, steps: int) -> Lists:
-        """The same on another route, for whoever is about to accuse."""
+        """The same by other kernel variants, before an accusation."""
         ...
 
     def trace(
@@ -134,7 +134,7 @@ class Archive:
         return self._program(self.facts.charter.outer)
 
     def check_programs(self) -> None:
-        """Before anything is put at stake: a sponsor may name programs that nobody can run, or not on this machine.
+        """Before anything is put at stake: a sponsor may name programs that cannot be run, or not on this machine.
 
         Or such as do not fit each other. Raises UserError (IllFormedProgram, ProgramTooLarge), WrongLayout,
         UnavailableError.
@@ -154,7 +154,7 @@ class Archive:
     def check_genesis(self) -> None:
         """Before anything is put at stake: a sponsor may start a run from elements that no store writes.
 
-        Or from lists that are laid out otherwise than its step program reads them, which nobody ever finds.
+        Or from lists that are laid out otherwise than its step program reads them, so that they are never found.
 
         Raises NotCanonical, GenesisMissing, UnavailableError.
         """
@@ -297,7 +297,7 @@ class Archive:
         return Job(self.update, (first, last), 1)
 
     def end_root(self, duty: Duty, lists: Lists) -> Digest:
-        """The root of the state that a duty's computation ended in; its lists are published for whoever needs them."""
+        """The root of the state that a duty's computation ended in; its lists are published for those who need them."""
         training = self.facts.charter.training
         if duty.number == training.intervals:
             return state_digest((root_of_list(self.specs(TrainingList.PARAMETERS), lists[0]),))
@@ -355,6 +355,6 @@ class Archive:
         return self.objects.put_manifest(Manifest(digests))
 
     def publish_outer(self, lists: Lists) -> OuterStep:
-        """Publishes where an outer step ends; a store that fails keeps nobody from posting what all can recompute."""
+        """Publishes where an outer step ends; a store that fails holds up no post, since all can recompute it."""
         specs = self.specs(TrainingList.PARAMETERS)
         return OuterStep(*(self.objects.put_list(specs, tensors, is_vital=False) for tensors in lists))

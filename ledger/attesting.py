@@ -101,7 +101,7 @@ def reveal_draw(view: View, after: int, until: int) -> Iterator[Action]:
 
 
 def reveal_leaves(view: View, until: int) -> Iterator[Action]:
-    """Reveal the results after T5; there is nothing to reveal for whoever had no duties."""
+    """Reveal the results after T5; an attester without duties has nothing to reveal."""
     record = view.state.round
     mine = None if record is None else record.attendance.get(view.me)
     if record is None or mine is None or mine.y is None or mine.leaves or _is_convicted(view):
@@ -123,7 +123,7 @@ def accuse_solvers(view: View) -> Iterator[Action]:
 
 
 def accuse_solvers_freelance(view: View) -> Iterator[Action]:
-    """The same by bound challenges, after the verifiers had their time: nobody can copy what is hidden."""
+    """The same as a third party, after the verifiers had their time: what is hidden cannot be copied."""
     for bound in view.memory.bound.values():
         if bound.block is None or view.now < bound.time + view.charter.chain.reorg_depth:
             continue

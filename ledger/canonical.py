@@ -1,6 +1,6 @@
 """Are a list's bytes such as a store writes them: f32 with the one NaN, bools of 0 and 1?
 
-Other bytes mean the same to whoever reads elements, and pass through programs as they are (docs/adr/0018-raw-bytes.md).
+Other bytes mean the same to readers of elements, and pass through programs as they are (docs/adr/0018-raw-bytes.md).
 From lists that are canonical every program makes lists that are; so one that is not was either posted so by the
 sponsor, or is no program's result.
 """
@@ -22,7 +22,7 @@ _AT_A_TIME: Final = 1 << 22
 
 
 class NotCanonical(FraudError):
-    """A published list holds elements that no store writes: it is nobody's honest result."""
+    """A published list holds elements that no store writes: it is no honest result."""
 
     remedy = "Take no part in a run that starts from it, and sign for no commitment that names it."
 

@@ -108,9 +108,9 @@ def affordable_rescues(view: View, free: Wei | None, keep: Wei) -> int | None:
 def rescue(view: View, at_most: int | None = None) -> Iterator[Action]:
     """Put one's own lock behind every right root of which a poster has lost its standing, `at_most` so many.
 
-    Also behind one that somebody else has put up again: whoever that is may lose on purpose too, when it is too late
+    Also behind one that another party has posted again: that party may lose on purpose too, when it is too late
     for another. Those come first whose turn this actor has first, so that members with little stake share the roots.
-    A root that nobody stands behind when half of its window is over is rescued whatever that costs: all work on it
+    A root without a poster when half of its window is over is rescued whatever that costs: all work on it
     would be void.
     """
     found: list[tuple[RoundRecord, Digest]] = []
@@ -211,7 +211,7 @@ def patience(view: View, round_: Round) -> int:
 def open_round(view: View, seats: int = 1, verifiers: int = 1) -> Iterator[Action]:
     """Open the next round once the last one is over and its outer root stands; the first once enough members are there.
 
-    Without a verifier whose stake counts nobody could complete anything.
+    Without a verifier whose stake counts no commitment could be complete.
     """
     number = Round(len(view.state.rounds))
     if number >= view.charter.rounds or view.now > view.charter.expiry or view.me not in _openers(view):

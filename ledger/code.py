@@ -30,7 +30,7 @@ TEST_TOKEN: Final = "a test token: everybody mints"
 
 
 class UnknownCode(RejectedError):
-    """A contract of the run was not created from this release's code: whoever wrote it may take what is staked."""
+    """A contract of the run was not created from this release's code: its author may take what is staked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def check_code(run: Run, allowed: Collection[Digest] = ()) -> RunCode:
 
 
 def _arbiter_of(run: Run) -> Address:
-    """What a game that is not ours says of its arbiter; nobody if it says nothing."""
+    """What a game that is not ours says of its arbiter; NOBODY if it says nothing."""
     try:
         said = run.chain.call(run.chain.contract("Game", run.modules.game).functions.arbiter())
         return Address(bytes.fromhex(str(said)[2:]))

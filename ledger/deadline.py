@@ -86,7 +86,7 @@ class _Worker:
             answer, call = self.calls.get()
             try:
                 result = call()
-            except BaseException as error:  # it belongs to whoever waits for it
+            except BaseException as error:  # it belongs to the caller that waits for it
                 answer.set_exception(error)
             else:
                 answer.set_result(result)
@@ -134,7 +134,7 @@ class Lane:
 
 
 class Breaker:
-    """Whoever was silent SILENCES times in a row is not asked again for a while, twice as long after each further time.
+    """A party silent SILENCES times in a row is not asked again for a while, twice as long after each further time.
 
     `clock` gives seconds that never run back.
     """
@@ -150,7 +150,7 @@ class Breaker:
         return max(self._until - self._clock(), 0.0)
 
     def silent(self) -> None:
-        """Nobody answered."""
+        """There was no answer."""
         self._silences += 1
         if self._silences >= SILENCES:
             self._until = self._clock() + min(REST_S * 2 ** min(self._silences - SILENCES, 16), MAX_REST_S)

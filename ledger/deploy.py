@@ -1,7 +1,7 @@
 """Deploys the contracts of a run, each at the address that proves what it was created from (`ledger.places`).
 
 Leaves, arbiter and seed source are created by CREATE2 once per chain and shared by all runs. A run's own contracts are
-created by its deployer, one a transaction; whoever sends them, and whoever sent some of them before, they are the same.
+created by its deployer, one a transaction; they are the same whoever sends them, or sent some of them before.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a transaction offers for gas: pure, from the base fee, what others tip, and what was offered before.
 
-A transaction that offers too little is mined by nobody, and everything after it waits; one that offers more pays the
+A transaction that offers too little is not mined, and everything after it waits; one that offers more pays the
 base fee and its tip all the same. So the most that is offered leaves room for a rising base fee, and what is stuck is
 offered again for more. All amounts are wei of the chain's coin per gas. Source: EIP-1559; docs/adr/0026.
 """
@@ -23,7 +23,7 @@ GROWTH: Final = 2
 """The base fee rises by at most an eighth per block: doubled in six full blocks."""
 
 STUCK_TIPS: Final = 8
-"""Times the base fee: what nobody mines for such a tip waits for something else."""
+"""Times the base fee: what is not mined for such a tip waits for something else."""
 
 STUCK_PART: Final = 100
 """Or for a hundredth of the balance in tips alone: chains may ask for tips far above their base fee."""
@@ -84,7 +84,7 @@ def raised(old: Offer, market: Market, limit: int | None) -> Offer | None:
 def may_raise(old: Offer, market: Market, gas: int, balance: int) -> bool:
     """Is it worth a higher tip to have mined what pays the base fee and is not mined all the same?
 
-    Without a bound whoever keeps a transaction out for an hour, or a node that passes nothing on, would let its tip
+    Without a bound a sequencer that keeps a transaction out, or a node that passes nothing on, would let its tip
     grow to all that the account has, and somebody would be paid it.
     """
     return old.tip < STUCK_TIPS * max(market.base, market.tip) or _raise(old.tip) * gas <= balance // STUCK_PART

@@ -1,8 +1,8 @@
 """Disputes as an actor plays them: read a game from the chain, answer from a trace, send the move.
 
 Solver, verifier and whistleblower use this one player, each for the side it is on. All that a move needs is on chain:
-the game's state, and what the defender's last move showed, from its event. Nothing is kept here, so whoever is killed
-and restarted goes on in the same game.
+the game's state, and what the defender's last move showed, from its event. Nothing is kept here, so an actor that is
+killed and restarted goes on in the same game.
 Source: docs/protocol.md, section 5; docs/adr/0007-actors.md.
 """
 

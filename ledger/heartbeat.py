@@ -1,8 +1,8 @@
 """Heartbeats: what an actor is doing, signed, in a slot of the run's store. Advice for scheduling, never evidence.
 
-Whoever moves chain time reads them: it moves only when every live actor is idle at the present head, to the earliest
-deadline that one of them waits for. Silent for DEAD_AFTER_S means dead: nobody loses anything by it on chain.
-Source: design, section 10; docs/adr/0007-actors.md.
+The process that moves chain time reads them: time moves only when every live actor is idle at the present head, to the
+earliest deadline that one of them waits for. Silent for DEAD_AFTER_S means dead, which costs nothing on chain.
+Source: docs/adr/0007-actors.md.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _from_body(body: dict[str, Any]) -> Heartbeat | None:
 class Heart:
     """One actor's heartbeats: `say` notes what to say, a thread of its own writes it, on a change and every EVERY_S.
 
-    Whoever acts never waits for the store here: a write that hangs ends after WRITE_S, and what was said meanwhile is
+    An actor never waits for the store here: a write that hangs ends after WRITE_S, and what was said meanwhile is
     said at once by the next one. `clock` gives seconds that never run back. Without `beating`, `beat` writes.
     """
 
@@ -259,6 +259,6 @@ def is_at_rest(beat: Heartbeat, head: int) -> bool:
 
 
 def earliest_deadline(beats: Iterable[Heartbeat], now: int) -> int | None:
-    """The earliest chain time after `now` that somebody waits for; None when nobody waits for anything."""
+    """The earliest chain time after `now` that an actor waits for; None when none waits."""
     times = [b.deadline for b in beats if b.activity is not Activity.DONE and b.deadline is not None]
     return min((t for t in times if t > now), default=None)

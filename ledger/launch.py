@@ -18,7 +18,7 @@ def main(argv: list[str]) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         sys.exit(f"launch: prctl failed: {os.strerror(ctypes.get_errno())}")
-    # The parent may have died before the signal was set; then nobody would ever send it.
+    # The parent may have died before the signal was set; then it would never be sent.
     if os.getppid() != parent:
         sys.exit("launch: the parent is gone")
     try:

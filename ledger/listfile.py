@@ -7,7 +7,7 @@
 
 Tensors are named by their place, in five digits, and lie in the order of _ORDER, within a type by place. So the header
 is known before a byte is read, and is compared, never parsed: whatever a stranger wrote there costs nothing. And a list
-root has one file and one digest: whoever has the list can put the very object again that others look for.
+root has one file and one digest: a holder of the list can put the very object again that others look for.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a publisher says its objects hash to: a table that its own transaction on chain names.
 
 An object's name promises a root, which says nothing of the digest that the store keeps it under; anybody may give a
-name to any number of other objects. So whoever commits appends 32 bytes to the calldata of its transaction, the digest
-of a manifest, which contracts ignore and nobody else can write:
+name to any number of other objects. So a committing solver appends 32 bytes to the calldata of its transaction, the
+digest of a manifest, which contracts ignore and only the sender can write:
 
     manifest    entries of 64 bytes, the root of an object and its digest, sorted by root, no root twice
 

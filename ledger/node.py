@@ -1,6 +1,6 @@
 """The local chain: one anvil process with its state on disk, that ends with us.
 
-Chain time moves one second per block and never with the wall clock (design, section 10), so a loaded machine makes
+Chain time moves one second per block and never with the wall clock, so a loaded machine makes
 nobody late. The rules are those of real networks: Prague, 30 M gas per block, code size as in EIP-170.
 """
 

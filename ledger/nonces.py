@@ -58,7 +58,7 @@ class Wire(Protocol):
 
 
 LOST_ANSWERS: Final = 3
-"""So often a transaction is sent at once before it counts as sent: where no block comes, nobody would send it again."""
+"""So often a transaction is sent at once before it counts as sent: where no block comes, it would not be sent again."""
 
 
 class Answer(Enum):

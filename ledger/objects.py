@@ -52,7 +52,7 @@ class Objects:
 
     @contextmanager
     def own_copies_first(self) -> Iterator[None]:
-        """In this block the store is asked only for what the shelf lacks: nobody else can hold up what it has."""
+        """In this block the store is asked only for what the shelf lacks: it cannot hold up the rest."""
         before, self._own_first = self._own_first, True
         try:
             yield

@@ -121,7 +121,8 @@ class _Sending:
             self.wait(end, pace)
             self.give_up(_pending(seconds))
         except UnavailableError as error:
-            # The node is gone: what was sent may be mined all the same, and whoever asks again looks at the chain.
+            # The node is gone: what was sent may be mined all the same, and the caller looks at the chain before it
+            # asks again.
             for k in range(len(self.calls)):
                 self.results.setdefault(k, error)
         return [self.results[k] for k in range(len(self.calls))]
@@ -217,7 +218,7 @@ class _Sending:
             return
         stuck = self.block - self.progress_at >= STUCK_BLOCKS
         if stuck and self.latest not in nonces.slots and self.latest <= last:
-            # A nonce of another process that nobody mines, or of an earlier one of ours whose record is lost.
+            # A nonce of another process that is not mined, or of an earlier one of ours whose record is lost.
             with suppress(AssayError):
                 nonces.offer(self.latest, nonces.nothing, self.limit, market)
         for nonce, slot in sorted(nonces.slots.items()):
@@ -233,7 +234,7 @@ class _Sending:
             self.progress_at = self.block
 
     def give_up(self, error: AssayError) -> None:
-        """For now: what was sent stays in flight, and is replaced or offered for more by whoever sends next."""
+        """For now: what was sent stays in flight, and is replaced or offered for more by the next call."""
         for k in self.places:
             self.results[k] = error
         self.places = {}

@@ -1,7 +1,7 @@
 """What a run's events add up to: rounds, commitments, attesters, outer roots, games.
 
 The records are filled by `ledger.index` and read by strategies and the explorer. They are plain mutable values, so that
-an event costs one assignment; whoever reads them must not change them.
+an event costs one assignment; readers must not change them.
 """
 
 from __future__ import annotations

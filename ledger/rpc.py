@@ -1,7 +1,7 @@
 """HTTP to a node that may hang, drip or talk without end: a request has its seconds from connection to last byte.
 
 A timeout of the socket counts from one received byte to the next, so a byte a second holds a reader for ever. Here a
-watch shuts a request's socket down when its time is over, which wakes whoever reads it. Nothing is left behind.
+watch shuts a request's socket down when its time is over, which wakes its reader. Nothing is left behind.
 Source: docs/adr/0027-time-of-stores-and-nodes.md.
 """
 
@@ -62,7 +62,7 @@ class _Call:
         self.is_over = False
 
     def end(self) -> None:
-        """Shuts the socket down; whoever waits for it gets what there is and finds `is_over`."""
+        """Shuts the socket down; its reader gets what there is and finds `is_over`."""
         self.is_over = True
         found = None if self.connection is None else self.connection.sock
         if found is None:

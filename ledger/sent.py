@@ -1,7 +1,7 @@
 """What an account has signed and the chain has not taken yet: by nonce, also on disk, so that a restart can replace it.
 
-A pool replaces a transaction only by one that offers more, so whoever forgets what it offered can be stuck behind
-itself. Only signed transactions are kept, one JSON line each; the file is emptied whenever nothing is in flight.
+A pool replaces a transaction only by one that offers more, so a process that forgets what it offered can be stuck
+behind itself. Only signed transactions are kept, one JSON line each; the file is emptied whenever nothing is in flight.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Record:
         self._account, self._chain_id, self.path = account, chain_id, path
 
     def load(self) -> dict[int, Slot]:
-        """Slots by nonce as the last process left them; lines that are not this account's are nobody's."""
+        """Slots by nonce as the last process left them; lines that are not this account's are passed over."""
         slots: dict[int, Slot] = {}
         if self.path is None or not self.path.exists():
             return slots

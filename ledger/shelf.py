@@ -3,7 +3,7 @@
     <folder>/run/<name>        what every round needs: programs and data
     <folder>/<round>/<name>    what was published or read in a round; what is read again later moves there
 
-Copies are advice like everything in a store: whoever reads one recomputes what its name promises. A shelf that cannot
+Copies are advice like everything in a store: their reader recomputes what a name promises. A shelf that cannot
 be written or read is an empty one: the actor works on from the store.
 Source: docs/adr/0017-copies.md.
 """

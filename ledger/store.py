@@ -7,10 +7,10 @@
 A store is trusted with nothing, time included. Every read is bounded before memory is taken and hashed before it is
 returned; bytes that do not hash to their digest prove nothing about anybody, so all of it is UnavailableError, never
 fraud. Every call ends within seconds, and a store that was silent is not asked for a while. Markers only add: one name
-may stand for several digests, and whoever reads decides which bytes are the ones it needs.
+may stand for several digests, and the reader decides which bytes are the ones it needs.
 Objects appear whole or not at all (written beside and renamed; object stores do so by nature).
 
-Source: design sections 5 (files named by digest, bounded before allocation) and 10; docs/stores.md.
+Source: docs/adr/0008-store-and-keys.md; docs/stores.md.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ __all__ = [
 MAX_LISTED: Final = 4096
 SEARCH_S: Final = 120.0
 SEARCH_BYTES_PER_S: Final = 1 << 18
-"""How long one search among the objects of a name takes at most; whoever has less time says so by `waiting_at_most`."""
+"""How long one search among the objects of a name takes at most; `waiting_at_most` gives a caller less."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(/[A-Za-z0-9][A-Za-z0-9._-]{0,127}){0,7}")
 _MARKER = re.compile(r"names/(.+)/([0-9a-f]{64})")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
@@ -246,7 +246,7 @@ class BlobStore:
             with waiting(self._pace.call_s) as seconds:
                 yield seconds
         except TimeoutError as error:
-            # Cut short by whoever has little time left: that says nothing about the store.
+            # Cut short by a caller with little time left: that says nothing about the store.
             if seconds >= self._pace.call_s:
                 breaker.silent()
             raise StoreSilent(f"{self.location} does not answer ({path}: {_first_line(error)}).") from None
@@ -274,8 +274,9 @@ def get_named(
 ) -> bytes:
     """The first of the objects given a name that `accept` finds to be the right one, however many others there are.
 
-    Anybody may give any bytes a name, so `accept` recomputes what the name promises (a root, say). Whoever runs out of
-    time finds in `cursors` where it was, and goes on there the next time; after the last candidate it starts again.
+    Anybody may give any bytes a name, so `accept` recomputes what the name promises (a root, say). A caller that runs
+    out of time finds in `cursors` where it was, and goes on there the next time; after the last candidate it starts
+    again.
     Raises ObjectMissing when nothing has the name, ObjectMismatch when nothing that has it is accepted, and what
     `candidates` raises.
     """
@@ -296,7 +297,7 @@ def _search(
             cursors[name] = digest
             raise
         except UnavailableError as error:
-            # Whoever put an object may deny it to others, or break it: that must not hide those behind it.
+            # The publisher of an object may deny it to others, or break it: that must not hide those behind it.
             refused, reason = error, error.code
         else:
             if accept(data):

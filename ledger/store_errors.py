@@ -8,13 +8,13 @@ from assay.protocol.errors import ConfigError, UnavailableError, UsageError
 class ObjectMissing(UnavailableError):
     """The store has no object of that digest."""
 
-    remedy = "Wait for whoever published it, or name another store that has it."
+    remedy = "Wait for its publisher, or name another store that has it."
 
 
 class ObjectTooLarge(UnavailableError):
     """The object is larger than its place in the protocol allows; none of it was kept."""
 
-    remedy = "Whoever put it there is at fault: fetch it from another store."
+    remedy = "Its publisher is at fault: fetch it from another store."
 
 
 class ObjectTruncated(UnavailableError):

@@ -24,16 +24,16 @@ POINTING_GAS: Final = 250_000
 
 PPM: Final = 1_000_000
 MAX_WINDOW: Final = 180 * 86_400
-"""Seconds; beyond any use. Whoever waits for money waits for sums of windows."""
+"""Seconds; beyond any use. A payee waits for sums of windows."""
 
 MAX_DELAY: Final = 30 * 86_400
 """Seconds, of the chain or of a clock: the least windows, which are sums of them, stay below MAX_WINDOW."""
 
 MIN_TURN: Final = 60
-"""Seconds of every turn beyond F, without the budget: nobody is convicted for a busy machine in a single turn."""
+"""Seconds of every turn beyond F, without the budget: no party is convicted for a busy machine in a single turn."""
 
 MAX_FEE_CAP: Final = 10**15
-"""Wei per gas, a million gwei: with a higher cap nobody could ever defer."""
+"""Wei per gas, a million gwei: with a higher cap no side could ever defer."""
 
 MAX_AMOUNT: Final = (1 << 112) - 1
 """Wei. With it no product or sum of a run overflows: 328 duties' shares in 128 bits, all shares ever in the 208 bits of

@@ -158,7 +158,7 @@ class ChainProfile:
     inclusion_delay: int
     """F: seconds for which a transaction can be kept out of the chain."""
     fee_cap: int
-    """Wei of the chain's coin per gas; while the base fee is above it, whoever is to move in a game may defer."""
+    """Wei of the chain's coin per gas; while the base fee is above it, the side to move in a game may defer."""
     gas_price: Wei
     """Wei of the settlement token that a unit of gas is worth at the cap, as the sponsor reckons; 0: no promise."""
 

@@ -5,7 +5,7 @@ ticket that its holder can neither choose nor guess before the seed is out; reve
 and decides every duty of that key by hashing. Points are EIP-2537 uncompressed encodings: 128 bytes for a key, 256 for
 a signature. `contracts/libraries/Draws.sol` computes the same; curve arithmetic lives in `ledger/bls.py`.
 
-Source: design section 7 (T2), docs/adr/0003-draws.md.
+Source: rules DR, docs/adr/0003-draws.md.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def check_economics(e: Economics, t: Training, w: Windows, inclusion_delay: int 
     for what, amount in amounts.items():
         if amount > MAX_AMOUNT:
             raise refusal("AmountTooLarge", f"The {what} is too large: sums of it could overflow.", what=what)
-    # Whoever can stake as a verifier can afford to challenge: a dear challenge would shield whoever cheats.
+    # A party that can stake as a verifier can afford to challenge: an expensive challenge would shield cheats.
     for what, amount in {"challenge bond": e.challenge_bond, "challenge deposit": e.challenge_deposit}.items():
         if amount > e.verifier_bond:
             raise refusal("AmountTooLarge", f"The {what} is above the bond of a verifier.", what=what)

@@ -1,7 +1,7 @@
 """Descriptors of nodes as bytes (docs/protocol.md, section 3): `encode_node` and a decoder safe against hostile bytes.
 
 Decoding accepts exactly the encodings of nodes that obey the rules MAL, which need no other node. No program with a
-malformed descriptor is well-formed, so nobody takes part in one; the contract gives its elements the value 0.
+malformed descriptor is well-formed, so no run has one; the contract gives its elements the value 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""IEEE 754 binary32 on raw bit patterns, by Python integers (DESIGN section 3).
+"""IEEE 754 binary32 on raw bit patterns, by Python integers (rules AR-7 and AR-8).
 
 Every function takes and returns a `Bits`: an int in [0, 2^32). Results are rounded once, ties to even, subnormals kept.
 There is one NaN, 0x7fc00000: any NaN pattern may come in, only that one goes out. No function raises.

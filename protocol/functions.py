@@ -1,4 +1,4 @@
-"""Transcendental functions as straight lines of correctly rounded binary32 operations (DESIGN section 3, ADR 2).
+"""Transcendental functions as straight lines of correctly rounded binary32 operations (ADR 2).
 
 Every function takes a builder and an f32 value and returns the f32 value of the function, the same on every machine
 because each operation is. No FMA, no table. NaN gives NaN. `tools/ulp_sweep.py` finds the largest errors, which

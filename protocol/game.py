@@ -2,7 +2,7 @@
 
 `process_move`, `process_defer` and `process_timeout` are what `Game.sol` does, move for move and error for error; time
 is an argument, and so is the base fee.
-A verdict convicts the party whose opening was refuted or whose clock ran out, and nobody else. Money is `game_book`'s.
+A verdict convicts the party whose opening was refuted or whose clock ran out, and no other. Money is `game_book`'s.
 Source: docs/protocol.md, section 5; the table of turns is `game_table`, drawn in docs/game.md.
 """
 
@@ -87,7 +87,7 @@ def process_move(state: GameState, mover: Address, move: AnyMove, now: int, rule
     after = _PROCESS[move.kind](state, move, rules)
     if after.verdict is not None:
         return _over(after)
-    # Whoever deferred may move within the hour, before its clock runs on.
+    # A side that deferred may move within the hour, before its clock runs on.
     side, used = state.turn, max(0, now - state.turn_started)
     left = rules.config.clocks.budget_after(state.budget_left[side - 1], used, state.whose)
     defender, challenger = state.budget_left
@@ -123,7 +123,7 @@ def process_defer(state: GameState, mover: Address, now: int, base_fee: int, rul
 
 
 def process_timeout(state: GameState, now: int) -> GameState:
-    """The state after anyone called `timeout`: whoever's clock ran out has lost by DEFAULT.
+    """The state after anyone called `timeout`: the side whose clock ran out has lost by DEFAULT.
 
     Raises:
         WrongStage: the game is over.
@@ -145,5 +145,5 @@ def _start_turn(state: GameState, now: int, rules: Rules) -> GameState:
 
 
 def _over(state: GameState) -> GameState:
-    """Nobody is to move any more."""
+    """The game is over: no side is to move."""
     return replace(state, stage=Stage.OVER, turn=Side.NONE)

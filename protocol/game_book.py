@@ -12,7 +12,7 @@ the bounty that the lock would give. Beyond that a refund waits in the bond unti
 
 So an honest challenger never loses a bond, in whatever order games end; and a coalition of both sides loses the burnt
 share whatever it plays. Amounts are wei; shares are rounded so that the burn is rounded up.
-Source: design, section 6; rules E1 and E4.
+Source: docs/game.md; rules E1 and E4 (docs/economics.md).
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class GameBook:
             raise CommitmentNotFound("No such challenge is bound by this account.", commitment=commitment)
         if block < bound.block + REVEAL_BLOCKS:
             raise RevealTooEarly(f"Block {block} is too early.", block=block, not_before=bound.block + REVEAL_BLOCKS)
-        # A reorganization must not let whoever read the reveal bind before it.
+        # A reorganization must not let a reader of the reveal commit before it.
         if now < (earliest := bound.time + self.config.chain.reorg_depth):
             raise RevealTooEarly("What was bound can still be undone.", now=now, not_before=earliest)
         if now > (deadline := bound.time + self.config.reveal_window):
@@ -171,7 +171,7 @@ class GameBook:
             raise WrongDigest("The root bound is the one claimed.", got=own_root, wanted=view.claim.y)
         self._release(commitment_lock(commitment))
         del self.commitments[commitment]
-        # Whoever bound in time and found the claim fallen or closed has done nothing wrong.
+        # A challenger that committed in time and found the claim fallen or closed has done nothing wrong.
         return self._open(who, ref, view, now) if is_challengeable(view, now) else 0
 
     def expire_challenge(self, commitment: Digest, now: int) -> None:

@@ -49,7 +49,7 @@ class Clocks:
 
 
 class Timing(Enum):
-    """What whoever is to move does at some fee."""
+    """What the side to move does at some fee."""
 
     MOVE = "move"
     WAIT = "wait"
@@ -59,7 +59,7 @@ class Timing(Enum):
 def nearing(deadline: int, turn: Turn, clocks: Clocks) -> int:
     """From when on a deadline is near: what is left is the turn's extension and half of the budget.
 
-    The extension alone suffices for every turn, so whoever waits for a lower fee until then is late for none.
+    The extension alone suffices for every turn, so a side that waits for a lower fee until then is late for none.
     """
     return deadline - clocks.extension(turn) - clocks.budget // 2
 

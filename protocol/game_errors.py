@@ -76,7 +76,7 @@ class CommitmentNotFound(GameError):
 
 
 class RevealTooEarly(GameError):
-    """A bound challenge may be revealed only some blocks later, or whoever sees it could bind a copy."""
+    """A bound challenge may be revealed only some blocks later, or a reader could commit a copy."""
 
 
 class RevealTooLate(GameError):

@@ -29,7 +29,7 @@ class Outcome(IntEnum):
 
 
 REVEAL_BLOCKS: Final = 2
-"""A bound challenge is revealed no earlier: whoever copies the reveal from the mempool is late."""
+"""A bound challenge is revealed no earlier: a copy of the reveal from the mempool is late."""
 
 REVEAL_WINDOW: Final = 3600
 """Seconds, beyond reorg depth and inclusion delay, after which an unrevealed challenge has lost its deposit."""
@@ -139,7 +139,7 @@ class DisputedClaim:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Who lost, how, and where; `expected` and `claimed` are int256 words. It convicts the loser and nobody else."""
+    """Who lost, how, and where; `expected` and `claimed` are int256 words. It convicts the loser and no other party."""
 
     loser: Address
     side: Side
@@ -158,7 +158,7 @@ class GameState:
 
     - STEPS, NODES: (lo, hi] is disputed, `agreed` stands at lo, `disputed` at hi.
     - `posted` is K(list) of the last list posted, in this game or at the same position of another; with the defender
-      to move nobody points into it any more.
+      to move no bisection reads it any more.
     - from NODES: step t is disputed, `before` and `after` are s_(t-1) and s_t.
     - from NODE, STATE: `agreed` is P_k, `node` is k.
     - from openNode: `family`, `node_hash` = K(descriptor); `value` is T.

@@ -1,7 +1,7 @@
 """Do the three programs of a run fit each other, its data and its first lists? Checked before anything is staked.
 
-The contracts see roots only: programs that do not fit stall the run, and nobody can be convicted of it. So whoever
-posts a run, and whoever stakes in one, looks first. Source: rule ST-8 (docs/protocol/claims.md).
+The contracts see roots only: programs that do not fit stall the run, and no party can be convicted of it. So the party
+that posts a run, and every party that stakes in one, looks first. Source: rule ST-8 (docs/protocol/claims.md).
 """
 
 from __future__ import annotations

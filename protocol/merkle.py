@@ -45,7 +45,7 @@ def root(digests: Sequence[Digest]) -> Digest:
 
 
 class Tree:
-    """All levels of one tree, for whoever must answer many questions about it.
+    """All levels of one tree, to answer many questions about it.
 
     `levels[0]` are the digests given, `levels[-1]` holds the root alone (or nothing).
     """

@@ -1,8 +1,8 @@
 """Elements of earlier nodes opened under an agreed prefix root, as a proof (docs/protocol.md, section 5).
 
 The opened type and dims are bound by the tensor root, the tensor root by the node's place in the prefix tree, the leaf
-by its place and exact length: one read has one value, whoever opens it. `Openings.sol` makes the same checks, in the
-same order: rules OPEN-1 to OPEN-9.
+by its place and exact length: one read has one value, whichever side opens it. `Openings.sol` makes the same checks, in
+the same order: rules OPEN-1 to OPEN-9.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The counter-based random generator Philox4x32-10 (Salmon et al., SC 2011; DESIGN section 4).
+"""The counter-based random generator Philox4x32-10 (Salmon et al., SC 2011; rules AR-12 and AR-13).
 
 All words are unsigned 32-bit integers. `contracts/libraries/Philox.sol` computes the same.
 """

@@ -1,4 +1,4 @@
-"""The exact-integer reduction's two roundings: quantization q_p and the final rounding (DESIGN section 3).
+"""The exact-integer reduction's two roundings: quantization q_p and the final rounding (rules AR-9 and AR-10).
 
 Patterns are binary32 bits as in `f32`; exponents and quantized values are Python integers.
 """

@@ -1,4 +1,4 @@
-"""The scalar machine of `map` nodes: opcodes, encoding, static types, reference interpreter (DESIGN section 3, ADR 2).
+"""The scalar machine of `map` nodes: opcodes, encoding, static types, reference interpreter (rules SM, ADR 2).
 
 A program is a straight line of at most 64 instructions of 8 bytes: op u8, a u8, b u8, c u8, imm u32 big-endian.
 Registers 0..m-1 hold the m <= 8 operands, register m+i the result of instruction i; the value is the last register.

@@ -25,7 +25,7 @@ Seat = NewType("Seat", int)
 
 
 class DType(IntEnum):
-    """The element types of tensors; the integers are the codes on chain (DESIGN section 3).
+    """The element types of tensors; the integers are the codes on chain (docs/protocol/arithmetic.md).
 
     u8, i8 and u16 are storage types: they load exactly as i32 and are stored as the low bits of an i32.
     """

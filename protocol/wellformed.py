@@ -1,4 +1,4 @@
-"""The total predicate on programs: every rule that a program must obey before anyone takes part (design, section 4).
+"""The total predicate on programs: every rule that a program must obey before a run uses it (rules WF).
 
 `violations` never raises, whatever the program; an empty answer means that every node has one meaning, every address
 lies inside its source, no exact sum leaves 63 bits, and every leaf of the game has bounded size.

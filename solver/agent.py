@@ -134,6 +134,6 @@ class SolverAgent(Member):
         trained = self.memory.trained[action.round, action.base]
         commit = self.target.rounds.functions.commit
         ends, update, base = list(trained.end_lists), trained.update, trained.base
-        # Where everything lies, behind the arguments: nobody else can write there, and contracts do not look.
+        # Where everything lies, behind the arguments: only this solver can write there, and contracts do not look.
         tail = trained.manifest or b""
         self.send(commit(action.round, action.seat, list(trained.roots), ends, update, base), tail=tail)

@@ -53,7 +53,7 @@ def times(view: View, waits: bool) -> Iterator[int]:
 
 
 def last_moment(record: RoundRecord) -> int:
-    """When whoever waits for another seat's commitment stops waiting."""
+    """When a solver that waits for another seat's commitment stops waiting."""
     t = record.times
     return t.t1 - (t.t1 - t.t0) // 4
 

@@ -59,7 +59,7 @@ def _base() -> Program:
 
 
 def inserted(node: Node, consts: dict[Digest, bytes] | None = None) -> bytes:
-    """The file of the base program with a node that nobody reads before its outputs."""
+    """The file of the base program with a node that no other reads before its outputs."""
     base = _base()
     k = len(base.nodes) - 2
     return encode_program(Program((*base.nodes[:k], node, *base.nodes[k:]), base.inputs, base.outputs, consts or {}))

@@ -281,7 +281,7 @@ def _earned(ledger: Ledger) -> Document:
 
 
 def _claimed(ledger: Ledger, asked: Document) -> Document:
-    """Revenue paid out per address; those asked for, and whoever else claimed."""
+    """Revenue paid out per address; those asked for, and others who claimed."""
     claimed = dict.fromkeys(asked, 0)
     for event in ledger.events("revenue", "Claimed"):
         who = Web3.to_checksum_address(event["who"])

@@ -1,7 +1,7 @@
 """What solvers and auditors compute in a round: programs run on bytes, honestly or with a lie that is consistent.
 
 Interval, update and outer step are all the same here: a program, the lists of X, a number of steps. Bytes go in and
-come out, so that nobody's tensors, devices or libraries leak into what is claimed.
+come out, so that no machine's tensors, devices or libraries leak into what is claimed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TorchCompute:
     def recheck(self, program: Program, lists: Lists, steps: int = 1) -> Lists:
         """The same from the beginning on other routes and another number of threads.
 
-        For whoever is about to accuse: a defect of this machine must not look like somebody's fraud.
+        Before an accusation: a defect of this machine must not look like another's fraud.
         """
         threads = torch.get_num_threads()
         torch.set_num_threads(2 if threads == 1 else 1)

@@ -14,7 +14,7 @@ from assay.protocol.types import Wei
 
 @dataclass(frozen=True, slots=True)
 class VerifierPlan:
-    """How a verifier takes part. `stake` registers it; a lazy one accuses nobody, since it computes nothing.
+    """How a verifier takes part. `stake` registers it; a lazy one accuses no other, since it computes nothing.
 
     `free` is its stake that nothing locks, None if not known: no rescue takes the bond of a challenge.
     """

@@ -45,7 +45,7 @@ def times(view: View) -> Iterator[int]:
 
 
 def attested(view: View, record: RoundRecord, drawn: tuple[Duty, ...]) -> tuple[Duty, ...]:
-    """Those duties that some verifier's revealed draw makes its own: what nobody attests, nobody can attest falsely."""
+    """Those duties that some verifier's revealed draw makes its own: what is not attested is not attested falsely."""
     covered: set[ClaimRef] = set()
     for who, attendance in record.attendance.items():
         attester = view.state.attesters[who]

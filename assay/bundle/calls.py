@@ -91,7 +91,7 @@ def decode_call(data: bytes) -> Call:
         if kind == OPENINGS and _length_at(body, k) > MAX_OPENINGS:
             raise BundleMalformed(f"More than {MAX_OPENINGS} openings in one move.")
     try:
-        # Not strict: Solidity ignores what stands in the padding, and so must whoever reads the same move.
+        # Not strict: Solidity ignores what stands in the padding, and so must every reader of the same move.
         return Call(name, tuple(decode(types, body, strict=False)))
     except (DecodingError, OverflowError, ValueError) as error:
         raise BundleMalformed(f"The calldata of {name} cannot be decoded ({type(error).__name__}).") from error

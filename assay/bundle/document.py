@@ -264,7 +264,7 @@ def _verdict(found: _Fields) -> Verdict:
 
 
 class _Fields:
-    """Typed access to the fields of an untrusted object; `end` refuses fields that nobody asked for."""
+    """Typed access to the fields of an untrusted object; `end` refuses fields that were not asked for."""
 
     def __init__(self, value: object, what: str) -> None:
         if not isinstance(value, dict):

@@ -14,7 +14,7 @@ class BundleMalformed(ConfigError):
 class BundleContradiction(FraudError):
     """A bundle says what its own transactions refute."""
 
-    remedy = "Do not rely on this file: whoever made it, or the contract that it describes, is wrong."
+    remedy = "Do not rely on this file: its author, or the contract that it describes, is wrong."
 
 
 class GameNotOver(UserError):

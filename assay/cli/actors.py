@@ -227,7 +227,7 @@ def _serve(settings: Settings, role: str, make: Callable[[type[Any], Run, tuple[
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
-    # The training framework takes seconds to load; whoever moves chain time waits for those that it knows of.
+    # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
     with Heart(store, keys.account, run.address, role, time.monotonic).beating():
         agent_class = getattr(import_module(f"assay.{role}.agent"), f"{role.capitalize()}Agent")
         from assay.engine.executor import how_programs_run

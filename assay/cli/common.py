@@ -165,7 +165,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            "This moves money and nobody is there to confirm it.", code="ConfirmationNeeded", remedy="Add --yes."
+            "This moves money, and there is no terminal to confirm it.", code="ConfirmationNeeded", remedy="Add --yes."
         )
     if not typer.confirm(question, err=True):
         raise CancelledError("Nothing was sent.", code="Cancelled")

@@ -52,7 +52,7 @@ def list_(
         print_json(games)
         return
     if not games:
-        talk.print("Nobody has challenged anything." if not open_only else "No game is open.")
+        talk.print("No claim was challenged." if not open_only else "No game is open.")
         return
     # Tables show the ends of addresses; `show` and --json all of them.
     rows = [
@@ -139,7 +139,7 @@ def watch(
 ) -> None:
     """Watch every dispute of a run and say when an honest party is losing; needs no key and changes nothing.
 
-    With a store, disputed claims are recomputed here and whoever says the same is honest; a --party is taken to be
+    With a store, disputed claims are recomputed here and a party that says the same is honest; a --party is taken to be
     honest without asking. One line per change: raised, or cleared. Without --once it goes on until you stop it.
     """
     settings = settings_of(rpc_url=rpc_url, store=store, run=run)
@@ -166,7 +166,7 @@ def _watchdog(
     target = open_run(settings)
     if settings.store is None:
         if not named:
-            talk.print("No store is named: nothing is recomputed, and whoever is right is not known.")
+            talk.print("No store is named: nothing is recomputed, and it is not known who is right.")
         return Watchdog(target, options=options)
     from assay.training.rounds import TorchCompute
 

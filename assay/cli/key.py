@@ -172,7 +172,7 @@ def _show(keys: tuple[KeyInfo, ...] | list[KeyInfo], *, as_json: bool, single: b
         return
     table = Table(box=None, pad_edge=False)
     for title in ("name", "address", "drawing key"):
-        table.add_column(title, overflow="fold")  # nobody can compare a key that ends in dots
+        table.add_column(title, overflow="fold")  # a key that ends in dots cannot be compared
     for key in keys:
         table.add_row(escape(key.name), key.address, key.bls_public_key or "-")
     wide = Console(width=None if Console().is_terminal else 256)

@@ -268,7 +268,7 @@ def joining_reasons(run: Run, state: RunState, who: Address, role: str) -> list[
 
 
 def start_faults(run: Run, blobs: BlobStore) -> list[str]:
-    """Why nobody should stake in a run whatever he has: what it starts from, as an actor checks it before it joins."""
+    """Why a run is not worth a stake: what it starts from, as an actor checks it before it joins."""
     from assay.ledger.archive import Archive
     from assay.ledger.objects import Objects
     from assay.ledger.publications import Publications

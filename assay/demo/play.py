@@ -1,4 +1,4 @@
-"""The demo itself: set the stage, start everybody, move time while nobody has anything to do, settle, report."""
+"""The demo itself: set the stage, start all actors, move time while they are idle, settle, report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ POLL_S: Final = 0.05
 LOOK_EVERY_S: Final = 0.25
 WEIGH_EVERY_S: Final = 1.0
 STUCK_AFTER_S: Final = 1.5 * STRANGER_LIMIT_S
-"""Nothing on chain and nobody busy for so long: something is wrong, and waiting longer will not mend it."""
+"""Nothing on chain and no actor busy for so long: something is wrong, and waiting longer will not fix it."""
 
 ACTOR_GRACE_S: Final = 2.0
 """An actor that is told to end finishes what it sends; whatever takes longer is safe to kill."""

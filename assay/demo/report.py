@@ -83,7 +83,7 @@ def earned(scene: Scene) -> dict[str, int]:
 
 
 def strangers(scene: Scene) -> list[Address]:
-    """Whoever held a seat or registered beside the demo's own actors, sorted."""
+    """Holders of seats and registered actors beside the demo's own, sorted."""
     state = scene.index.state
     seated = {holder for record in state.rounds for holder in record.roster if holder is not None}
     everybody = seated | state.attesters.keys() | set(state.holders.values())
@@ -91,7 +91,7 @@ def strangers(scene: Scene) -> list[Address]:
 
 
 def claimed(scene: Scene, owners: Iterable[Address] = ()) -> dict[str, int]:
-    """Wei of revenue paid out, to these owners and to whoever else claimed."""
+    """Wei of revenue paid out, to these owners and to others who claimed."""
     run = scene.run
     paid: dict[str, int] = {to_checksum_address(a): 0 for a in owners}
     for event in run.chain.read(lambda: run.revenue.events.Claimed.get_logs(from_block=0)):

@@ -94,7 +94,7 @@ def _sentences(scene: Scene, document: dict[str, Any]) -> list[str]:
         f"{len(document['disputes'])} dispute{'' if len(document['disputes']) == 1 else 's'}"
         + (f" that ended in {', '.join(families)}" if families else "")
         if slashed
-        else "Nobody was slashed"
+        else "No stake was slashed"
     )
     return [
         f"{len(cast.solvers)} solvers trained one model together for {document['rounds']} rounds; "

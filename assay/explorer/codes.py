@@ -86,7 +86,7 @@ CONTRACT_CODES: Final[dict[str, tuple[str, str]]] = {
     "MintTooLarge": ("More shares would exist than votes can count.", "Report it: the charter credits too much."),
     "NoDeferralLeft": ("This side has used its three deferrals of the game.", "Move before the deadline, at any fee."),
     "NoOuterRoot": ("No outer root of the last round stands.", "Post the outer step; anybody seated may."),
-    "NoSeats": ("Nobody holds a seat.", "Wait for a solver to join."),
+    "NoSeats": ("No seat is taken.", "Wait for a solver to join."),
     "NoStake": ("The account's stake does not count in this round.", "A stake counts from the second T0 on."),
     "NotNext": (
         "The deployer creates a run's contracts in their order, each once.",
@@ -187,7 +187,7 @@ STANDING_CODES: Final[dict[str, tuple[str, str]]] = {
         "`assay bundle export` writes the evidence; nothing later is affected except the next start, which is blank.",
     ),
     "BaseFell": (
-        "The outer root that the work started from fell and nobody upheld it: the work is void, unpaid, never slashed.",
+        "The outer root that the work started from fell and was not rescued: the work is void, unpaid, never slashed.",
         "Start from a root that you computed yourself.",
     ),
     "NotSettledYet": (

@@ -300,7 +300,7 @@ def game_document(look: Lookout, game: GameRecord) -> Document:
 
 
 def _pointings(game: GameRecord) -> int:
-    """Moves of the challenger after the opening; whoever ends a game by the clock makes no move."""
+    """Moves of the challenger after the opening; a game's end by the clock is no move."""
     moves = game.moves[1:]
     if game.outcome is Outcome.DEFAULT:
         moves = moves[:-1]

@@ -96,7 +96,7 @@ class Lookout:
 
     @property
     def view(self) -> View:
-        """The run as nobody in particular sees it."""
+        """The run as an outsider sees it."""
         head = self.state.head
         return View(self.facts, NO_ADDRESS, head.timestamp, head.number, self.state, Memory())
 

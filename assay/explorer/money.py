@@ -23,7 +23,7 @@ class Account:
     pay: int = 0
     wages: int = 0
     bounties: int = 0
-    """Of convicted locks, to whoever won."""
+    """Of convicted locks, to the winners."""
     slashed: int = 0
     """Of its own locks, by convictions."""
     duties: int = 0

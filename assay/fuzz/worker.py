@@ -25,7 +25,7 @@ def say(word: str, value: Any) -> None:
 
 
 def main(options: dict[str, Any]) -> None:
-    """Compares until nobody listens. skip: how many executors of the first case are left out."""
+    """Compares until its reader is gone. skip: how many executors of the first case are left out."""
     found = list(executors(None if options["only"] is None else frozenset(options["only"])))
     present = [each for each in found if not isinstance(each, Absent)]
     absent = [[each.name, each.reason] for each in found if isinstance(each, Absent)]

@@ -4,7 +4,7 @@
     FILE.json                names, source lines, rounding report
     FILE.state.safetensors   the calibration batch: the first state, `list.slot` for each tensor
 
-The two beside it are conveniences: whoever reads them checks that they belong to the program.
+The two beside it are conveniences: a reader checks that they belong to the program.
 """
 
 from __future__ import annotations

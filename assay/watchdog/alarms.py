@@ -79,7 +79,7 @@ class Terms:
 class GameFacts:
     """An open game as it stands. `honest`: the side known to be right, NONE if unknown; `favoured` likewise by trace.
 
-    `standing_known` tells a favoured side of NONE (both agreed on something untrue) from one that nobody computed.
+    `standing_known` tells a favoured side of NONE (both agreed on something untrue) from one that was not computed.
     Amounts in wei: the vault's locks, what the claim's book says of its lock (None once it fell), the coin that the
     side to move has for gas, and the gas price. `moves_left` is the most that this side can still have to make.
     """

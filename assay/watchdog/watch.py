@@ -134,7 +134,7 @@ class Watchdog:
     # --- the chain
 
     def _unknown_code(self) -> Iterator[Alarm]:
-        """Whoever wrote a run's contracts may take what is staked; what is at an address never changes."""
+        """The author of a run's contracts may take what is staked; what is at an address never changes."""
         if self._code is None:
             self._code = code_of(self.run)
         if self._code.status(self.options.allowed_code) == "unknown":
@@ -144,7 +144,7 @@ class Watchdog:
             yield Alarm(Kind.CODE_UNKNOWN, "run", text, (("digest", digest),))
 
     def _freshness(self) -> Iterator[Alarm]:
-        """The head moves, or we say that it does not: a standing chain is nobody's fault in a game."""
+        """The head moves, or we say that it does not: a chain that stands still is no party's fault in a game."""
         number, timestamp = self.head
         now = self._clock()
         if self._head is None or self._head[0] != number:
@@ -222,7 +222,7 @@ class Watchdog:
         yield from judge_game(facts, now, self._terms)
 
     def _honest_side(self, record: GameRecord, truth: Truth | None) -> Side:
-        """A party that we watch for is honest; else whoever says what our own run says."""
+        """A party that we watch for is honest; else one that says what our own run says."""
         named = [s for s in (Side.DEFENDER, Side.CHALLENGER) if _party(record, s) in self.options.parties]
         if len(named) == 1:
             return named[0]

@@ -84,7 +84,7 @@ abstract contract GameDescent is GameTurns {
         (game.agreed, game.disputed) = (Merkle.EMPTY_PREFIX, after_);
     }
 
-    /// @dev Keeps the hash of a list and shows the list to whoever reads events.
+    /// @dev Keeps the hash of a list and shows the list in an event.
     function _show(uint256 gameId, GameState storage game, bytes32[] calldata digests) private returns (bytes32 list) {
         list = _hash(digests);
         game.posted = list;

@@ -113,12 +113,12 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     function revealChallenge(ClaimRef calldata ref, bytes32 ownRoot, bytes32 salt) external returns (uint256 gameId) {
         bytes32 commitment = keccak256(abi.encode(ref, ownRoot, salt, msg.sender));
         Bound memory bound = boundChallenge[commitment];
-        // The commitment names its sender: whoever else's deposit stands behind it, nobody else can reveal it.
+        // The commitment names its sender: no other account can reveal it, whichever paid the deposit.
         if (bound.owner == address(0)) revert CommitmentNotFound(commitment);
         if (block.number < bound.block_ + REVEAL_BLOCKS) {
             revert RevealTooEarly(block.number, bound.block_ + REVEAL_BLOCKS);
         }
-        // A reorganization must not let whoever read the reveal bind before it.
+        // A reorganization must not let a reader of the reveal commit before it.
         if (block.timestamp < bound.time + _reorgDepth) {
             revert RevealTooEarly(block.timestamp, bound.time + _reorgDepth);
         }
@@ -129,7 +129,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
         if (claim.y == ownRoot) revert WrongDigest(ownRoot, claim.y);
         delete boundChallenge[commitment];
         _release(_boundLock(commitment), _commitDeposit);
-        // Whoever bound in time and found the claim fallen or closed has done nothing wrong.
+        // A challenger that committed in time and found the claim fallen or closed has done nothing wrong.
         if (_isChallengeable(claim)) gameId = _open(ref, claim);
         emit ChallengeUnbound(commitment, gameId, false);
     }
@@ -226,7 +226,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     /// @dev Takes the time used above the extension from the mover's budget; the move was in time.
     function _stopTurn(GameState storage game) internal {
         uint64 started = game.turnStarted;
-        // Whoever deferred may move within the hour, before its clock runs on.
+        // A side that deferred may move within the hour, before its clock runs on.
         uint64 free = started + _extension(game.stage, game.turn);
         if (block.timestamp <= free) return;
         uint64 used = uint64(block.timestamp) - free;

@@ -72,7 +72,7 @@ abstract contract GameTurns is GameMoney {
         GameView.answer(_games[gameId]);
     }
 
-    /// @dev Nobody is to move any more; `side` lost.
+    /// @dev The game is over; `side` lost.
     function _close(
         uint256 gameId,
         GameState storage game,

@@ -10,9 +10,9 @@ import {GameBounds} from "./GameBounds.sol";
 library ChainBounds {
     uint256 internal constant PPM = 1_000_000;
     uint256 internal constant MARGIN = EconomicsBounds.MIN_WINDOW;
-    /// @dev Seconds of every turn beyond F, without the budget: nobody is convicted for a busy machine in a single turn.
+    /// @dev Seconds of every turn beyond F, without the budget: no party is convicted for a busy machine in a single turn.
     uint256 internal constant MIN_TURN = 60;
-    uint256 internal constant MAX_FEE_CAP = 1e15; // wei per gas: a million gwei, beyond which nobody could ever defer
+    uint256 internal constant MAX_FEE_CAP = 1e15; // wei per gas: a million gwei, beyond which no side could ever defer
     /// @dev No reply of a defender needs more gas at any arity.
     uint256 internal constant REPLY_GAS = 350_000;
     /// @dev A challenger's whole game needs no more than this for every move that it can consist of.

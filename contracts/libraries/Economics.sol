@@ -9,7 +9,7 @@ import {Economics, ICharter, Training, Windows} from "../interfaces/ICharter.sol
 library EconomicsBounds {
     uint256 internal constant PPM = 1_000_000;
     uint256 internal constant MIN_WINDOW = 600; // seconds: a loaded machine is never late
-    uint256 internal constant MAX_WINDOW = 180 days; // beyond any use; whoever waits for money waits for sums of these
+    uint256 internal constant MAX_WINDOW = 180 days; // beyond any use; a payee waits for sums of these
     uint256 internal constant MAX_DELAY = 30 days; // of the chain or of a clock: the least windows, sums of them, stay below MAX_WINDOW
     /// @dev In wei. The largest products stay below their types with it: 328 duties of 8 seats' shares in 128 bits, all shares of 2^24 rounds in the
     /// 208 bits of votes, and an escrow for rounds of 8 seats in what a vault holds (2^127).
@@ -78,7 +78,7 @@ library EconomicsBounds {
         _checkAmount("claim lock", e.claimLock);
         _checkAmount("verifier bond", e.verifierBond);
         _checkAmount("wage", e.wage);
-        // Whoever can stake as a verifier can afford to challenge: a dear challenge would shield whoever cheats.
+        // A party that can stake as a verifier can afford to challenge: an expensive challenge would shield cheats.
         _checkMost("challenge bond", e.challengeBond, e.verifierBond);
         _checkMost("challenge deposit", e.challengeDeposit, e.verifierBond);
         _checkRate("audit", e.auditPpm, MAX_RATE);

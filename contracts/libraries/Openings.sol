@@ -10,7 +10,7 @@ import {Merkle} from "./Merkle.sol";
 
 /// @title Openings: elements of earlier nodes under an agreed prefix root (docs/protocol.md, section 5)
 /// @notice The opened type and dims are bound by the tensor root, the tensor root by the node's place in the prefix tree,
-/// the leaf by its place and exact length: one read has one value, whoever opens it.
+/// the leaf by its place and exact length: one read has one value, whichever side opens it.
 library Openings {
     /// @notice Opens reads in order; an opening stands at every read, also where it is not looked at.
     /// @param prefix root P_k that both sides agree on

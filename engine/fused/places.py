@@ -16,7 +16,7 @@ def overwritten(program: Program, groups: Sequence[Group], compiled: Mapping[int
     """Per output node the input that it may be written over: that of the same slot, when it is read no later.
 
     Only of the same slot: then a slot that is written over is one that the program computes, and what a step before
-    computed there is nobody else's.
+    computed there belongs to it alone.
     """
     nodes, specs = program.nodes, program.specs
     readers: dict[int, list[int]] = {}

@@ -36,7 +36,7 @@ Slots = dict[Any, tuple[str, Any]]
 
 
 class _Missing:
-    """Lies where nothing does: a global that code names and nobody has set."""
+    """Lies where nothing does: a global that code names and that was never set."""
 
 
 MISSING = _Missing()

@@ -1,6 +1,6 @@
 /* The product of two quantized operands, from f32 views to f32 results: quantize, pack, multiply, round once.
 
-   B is packed whole, A a few panels at a time by whoever multiplies them; a tile of exact sums is finished while it is
+   B is packed whole, A a few panels at a time by the thread that multiplies them; a tile of exact sums is finished while it is
    still in cache. Which thread computes which tile changes nothing: every sum is an exact integer. */
 #include <immintrin.h>
 #include <math.h>

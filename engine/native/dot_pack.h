@@ -269,7 +269,7 @@ static void columns_to_pairs(const float *x, int64_t at, const int64_t *red, int
 
 #endif
 
-/* squares[row] += the squares of 16 pairs of each of 16 rows. Rounded sums: whoever compares them adds a margin. */
+/* squares[row] += the squares of 16 pairs of each of 16 rows. Rounded sums: a comparison adds a margin. */
 static inline void add_squares(const int16_t *lines, float squares[PANEL])
 {
 #if defined(__AVX512BW__)

@@ -38,7 +38,7 @@ class Stage:
     program: takes the values of `takes` in one list and gives those of `gives`; None where there is nothing to run.
     exponents: split rowexps whose largest is exchanged then. sums: split sums and dots, as sliced nodes whose operands
     count as the whole program's do, whose integers are exchanged then; None where the rank has no terms of one.
-    drops: values that nobody reads any more.
+    drops: values that no later stage reads.
     """
 
     program: Program | None

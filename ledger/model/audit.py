@@ -196,7 +196,7 @@ class Audit(Registry):
         return ClaimView(disputed, times.t5 + 1, times.challenge_until, charter.economics.verifier_bond, fallen)
 
     def may_challenge_directly(self, ref: ClaimRef, who: Address) -> bool:
-        """The solver whose work is denied, and whoever revealed another result for the same duty."""
+        """The solver whose work is denied, and every party that revealed another result for the same duty."""
         end_root = self._find(ref)
         if end_root is None:
             return False

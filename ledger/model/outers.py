@@ -190,10 +190,10 @@ class Outers:
         return claim
 
     def _check_root(self, who: Address, round_: Round, root: Digest, now: int) -> None:
-        """Whoever posts behind what was posted before is in time for a rescue; a new root needs more."""
+        """A post behind what was posted before is in time for a rescue; a new root needs more."""
         after = Round(round_ + 1)
         entry = self.roots.get((after, root))
-        # For one window only, so that nobody keeps a root in doubt for ever.
+        # For one window only, so that no root is kept in doubt for ever.
         if entry is not None and entry.rescue_until and now > entry.rescue_until:
             raise refuse("RescueOver", round=round_, root=root, until=entry.rescue_until)
         # Its posters may have lost it on purpose: anybody may, in whatever round.

@@ -68,7 +68,7 @@ class Settlement:
 
     @property
     def escrow(self) -> int:
-        """What the sponsor has put in and nobody has earned, in wei."""
+        """What the sponsor has put in and what is not earned, in wei."""
         return self.ledger.vault.lock_amount(ids.escrow_lock())
 
     @property
@@ -82,7 +82,7 @@ class Settlement:
         """Raises what `Rounds.check_close` raises, and EscrowShort."""
         economics = self.ledger.charter.economics
         final = self.ledger.rounds.check_close(round_, seat, now) is Fate.FINAL
-        # Excluded but true work is paid like any other; what is void or convicted is paid to nobody else.
+        # Excluded but true work is paid like any other; what is void or convicted is paid to no other party.
         pay = economics.price if final and economics.pays else 0
         self._check_escrow(round_, pay)
         fate, solver = self.ledger.rounds.close(round_, seat, now)

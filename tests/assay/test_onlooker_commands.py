@@ -194,7 +194,7 @@ def test_the_table_of_claim_locks_is_the_formula_s() -> None:
         for p, value in row.items():
             assert value == pytest.approx(max(claim_lock_multiple(int(n), float(p)), 0.0), abs=1e-6)
     assert [float(p) for p in document["overhead"]] == list(RATES_OF_TABLE)
-    # Published in the design: one interval, a replay rate of 5 %, a third of the stake in a cartel.
+    # As published (docs/economics.md): one interval, a replay rate of 5 %, a third of the stake in a cartel.
     assert document["claim_lock_over_price"]["1"]["0.05"] == pytest.approx(58.0)
 
 

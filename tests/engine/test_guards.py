@@ -38,7 +38,7 @@ ALLOWED = {
     # Sums of integers that stay below 2^53 in binary64, or below 2^24 in binary32.
     *("mm", "bmm", "sum", "scatter_add_"),
 }
-"""What may compute with binary32 and binary64 (DESIGN section 3), beside operations that only move bits."""
+"""What may compute with binary32 and binary64, beside operations that only move bits."""
 
 MOVES = {
     *("view", "_unsafe_view", "reshape", "as_strided", "expand", "permute", "transpose", "t", "select", "slice"),

@@ -1,6 +1,6 @@
 """The state machine that both ledger tests run: honest people keep their duties, the others do anything.
 
-After every rule: tokens are conserved, nobody honest has lost a token, and the rules E1 to E5 of the design hold.
+After every rule: tokens are conserved, nobody honest has lost a token, and the rules E1 to E5 hold (docs/economics.md).
 """
 
 from __future__ import annotations

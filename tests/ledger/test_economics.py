@@ -17,7 +17,7 @@ from assay.protocol.errors import RejectedError
 from assay.protocol.types import Wei
 from tests.contracts.world import ETHER, TRAINING, WINDOWS, charter, economics
 
-# S in units of W for beta = 0.5, v = 1/3: rows n, columns p = 2, 5, 10, 20 %. As published with the design.
+# S in units of W for beta = 0.5, v = 1/3: rows n, columns p = 2, 5, 10, 20 %. As published (docs/economics.md).
 PUBLISHED = {
     1: ("148", "58", "28", "13"),
     4: ("36", "14", "6.3", "2.6"),
