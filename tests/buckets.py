@@ -87,7 +87,7 @@ class Bucket:
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def put(self, key: str, body: bytes) -> None:
-        """Whoever may write puts whatever it likes."""
+        """A party that may write puts whatever it likes."""
         if key not in self.objects:
             bisect.insort(self.keys, key)
         self.objects[key] = body

@@ -17,7 +17,7 @@ CONFIGURED = (
 
 
 def assay(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
-    """What a command printed and how it ended; whoever runs the tests may have an environment of its own."""
+    """What a command printed and how it ended; the tests may run in an environment of its own."""
     from assay.cli import main
 
     for name in CONFIGURED:

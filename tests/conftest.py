@@ -15,7 +15,7 @@ settings.load_profile("assay")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that: tests of Ctrl-C would wait for ever.
-with contextlib.suppress(ValueError):  # not the main thread: then whoever started this process has done it
+with contextlib.suppress(ValueError):  # not the main thread: then the parent process has done it
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -64,7 +64,7 @@ class Tournament:
     paid_in: dict[Address, int] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Until no game is open; whoever is late or has no legal move is timed out as soon as possible."""
+        """Until no game is open; a side that is late or has no legal move is timed out as soon as possible."""
         queue: list[tuple[int, int, int]] = []
         spacing = self.world.seconds_per_block
         now = spacing + max((seat.opened for seat in self.seats), default=0)
@@ -200,7 +200,7 @@ def check(t: Tournament, example: Example) -> None:
         for lock in (_lock_amount(t, lock_id) for lock_id in sorted(fallen))
     )
     assert vault.burned >= burnt_locks
-    # Nobody who only stood by is touched: everyone else's wealth is unchanged by construction of `gains`.
+    # No bystander is touched: everyone else's wealth is unchanged by construction of `gains`.
     assert set(vault.free) <= set(t.paid_in) | {world.book.address}
 
 

@@ -111,7 +111,7 @@ def foretell(truth: Trace, lie: NodeLie, defended: bytes, disputed: bytes, arity
     while hi - lo > 1:
         true = place.parts(element, lo, hi, heads, arity)
         posted = defend_parts(node, heads, true, claimed, whole=hi - lo == start.terms)
-        # Whoever disputes what is true finds no part to dispute and points at the last.
+        # A challenger of what is true finds no wrong part and selects the last.
         at = next((k for k, part in enumerate(posted) if part != true[k]), len(true) - 1)
         size = chunk(hi - lo, arity)
         lo, hi, claimed = lo + at * size, min(lo + (at + 1) * size, hi), posted[at]

@@ -1,4 +1,4 @@
-"""Every way to cheat, alone: who is convicted, by whom, how, and that it costs nobody else anything."""
+"""Every way to cheat, alone: who is convicted, by whom, how, and that it costs no other party anything."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Killed(BaseException):
 
 
 def check(world: World) -> None:
-    """The run ended as it does when nobody dies."""
+    """The run ended as it does without a crash."""
     (record,) = world.state.rounds
     fates = {world.name_of(c.solver): c.fate for c in record.commitments.values()}
     assert fates == {"ada": Fate.FINAL, "mallory": Fate.CONVICTED}
@@ -36,7 +36,7 @@ def check(world: World) -> None:
 
 
 def sweep(world: World) -> bool:
-    """One step of everybody; whoever is killed in it is started again over the same folder."""
+    """One step of everybody; an actor that is killed in it is started again over the same folder."""
     head = world.stage.chain.head()
     acted = False
     for name, player in list(world.players.items()):

@@ -1,6 +1,6 @@
 """Stores go dark after the receipts: what was complete is audited, defended and built on all the same.
 
-Whoever signed for a commitment, or published it, holds a copy; it works from that and puts back what is gone.
+An actor that signed for a commitment, or published it, holds a copy; it works from that and puts back what is gone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def names_of(world: World, record: RoundRecord) -> Iterator[str]:
 
 
 def wipe(world: World, names: list[str]) -> None:
-    """Whoever may write to a store may delete: objects and markers are gone."""
+    """A party that may write to a store may delete: objects and markers are gone."""
     folder = Path(world.store.location)
     for name in names:
         for marker in (folder / "names" / name).iterdir():
@@ -96,7 +96,7 @@ def test_what_is_wiped_after_the_receipts_is_audited_built_on_and_put_back(
 
 
 class Curtain:
-    """A store that answers nobody about objects once it is `dark`; heartbeats go on."""
+    """A store that answers nothing about objects once it is `dark`; heartbeats go on."""
 
     def __init__(self, store: BlobStore) -> None:
         self._store = store
@@ -164,7 +164,7 @@ def test_an_honest_solver_that_is_challenged_in_the_dark_answers_and_loses_nothi
 def test_a_majority_that_signs_for_what_nobody_fetched_is_not_found_out_and_takes_nobodys_stake(
     stage: Stage, tmp_path: Path
 ) -> None:
-    """What the rules leave open: see docs/security/threat-model.md. Nobody is accused of what nobody can know."""
+    """What the rules leave open: see docs/security/threat-model.md. No party is accused of what cannot be known."""
     world = new_world(stage, tmp_path, small_work(), rounds=2)
     hidden = open_store(tmp_path / "hidden")
     publish(Objects(hidden), world.work)
@@ -184,5 +184,5 @@ def test_a_majority_that_signs_for_what_nobody_fetched_is_not_found_out_and_take
     assert len(record.attendance[world.address("vera")].leaves) == duties
     assert world.wealth("vera") == before["vera"] + duties * terms.wage
     assert all(world.wealth(name) >= before[name] for name in before)
-    # Without the update nobody can take the outer step: the run stands still.
+    # Without the update the outer step cannot be taken: the run stands still.
     assert len(state.rounds) == 1 and not record.outers

@@ -200,7 +200,7 @@ def interval(distribution: NDArray[np.float64]) -> tuple[int, int]:
 def signed_rounds(charter: Charter) -> tuple[dict[str, int], int]:
     """How often each holder is drawn, and how many duties somebody is drawn for, in the first rounds of many runs.
 
-    The commitments are invented; nobody needs to have computed them to draw among them.
+    The commitments are invented; drawing among them takes no calculation.
 
     Signatures, seeds, claim ids, thresholds are made as agents make them: BlsKey.sign_draw and View.drawn. Under one
     signature the tickets are hashes of different (claim, duty), so the trials are independent.

@@ -74,7 +74,7 @@ def check_verdict(verdict: Verdict, loser: bytes, family: Family, lie: NodeLie) 
 
 
 def check_money(claims: Claims, before: dict[bytes, int], verdict: Verdict, other: bytes, replies: int) -> None:
-    """The loser pays what the terms say, and nobody else's wealth changed."""
+    """The loser pays what the terms say, and no other wealth changed."""
     run, terms = claims.world.run, claims.world.run.charter.economics
     refunds = replies * int(claims.world.stage.chain.call(run.game.functions.moveRefund()))
     assert 0 < refunds < terms.challenge_bond

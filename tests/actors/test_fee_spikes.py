@@ -1,4 +1,4 @@
-"""A base fee above the cap inside a game: both sides wait, then defer, and nobody loses by its clock."""
+"""A base fee above the cap inside a game: both sides wait, then defer, and neither loses by its clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Honest actors train, audit, take outer steps, settle and are credited; nobody loses anything."""
+"""Honest actors train, audit, take outer steps, settle and are credited; none loses anything."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_a_late_solver_is_seated_at_the_next_t0_and_a_late_verifier_counts_from_
         assert (seat is not None) == (record.number >= 1)
         assert seat is None or record.commitments[seat].fate is Fate.FINAL
         assert (tardy in record.attendance) == (record.number >= 2)
-        # Whoever does not count signs for nothing, and holds nobody up.
+        # A verifier that does not count signs for nothing, and holds no commitment up.
         assert all(c.complete and (tardy in c.receipts) <= (record.number >= 2) for c in record.commitments.values())
     terms = world.run.charter.economics
     assert world.shares("late") == (ROUNDS - 1) * terms.units * terms.shares_per_unit

@@ -1,4 +1,4 @@
-"""A sponsor posts a run whose program is none, or one that no machine holds: nobody joins it, nobody loses by it."""
+"""A sponsor posts a run whose program is none, or one that no machine holds: no actor joins it or loses by it."""
 
 from __future__ import annotations
 

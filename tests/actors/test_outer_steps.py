@@ -1,4 +1,4 @@
-"""Outer steps: wrong ones are challenged without a draw, right ones upheld, and nobody builds on what falls."""
+"""Outer steps: wrong ones are challenged without a draw, right ones upheld, and no work builds on what falls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def post_false_root(world: World) -> None:
 
 
 def until_t7(world: World) -> None:
-    """Time passes until the outer step of round 0 may be posted; nobody acts at that head yet."""
+    """Time passes until the outer step of round 0 may be posted; no actor acts at that head yet."""
     while not world.state.rounds:
         world.sweep()
     t7 = world.state.rounds[0].times.t7

@@ -111,7 +111,7 @@ def test_members_with_little_stake_share_the_roots_that_fell() -> None:
 
 
 def test_rescues_leave_what_the_next_commitment_locks_and_a_challenge_needs() -> None:
-    """Else whoever makes enough roots fall takes the seats of those who stand up for them."""
+    """Else a party that makes enough roots fall takes the seats of those who back them."""
     made, memory = after_round_0(posted(RIGHT, (MALLORY, GENESIS), rescue_until=NOW + 3000))
     terms = FACTS.charter.economics
     kept = terms.claim_lock + terms.challenge_bond

@@ -1,4 +1,4 @@
-"""Bytes that no store writes, planted in slots that a step passes through: nobody honest loses by them.
+"""Bytes that no store writes, planted in slots that a step passes through: no honest party loses by them.
 
 Finding S1 of the hostile readings. A replay that made such slots canonical ended in another root than the trace that it
 would have to be defended by: a NaN's payload in a frozen parameter convicted the honest.
@@ -132,7 +132,7 @@ def test_nobody_signs_for_lists_that_no_store_writes(
 def test_an_honest_solver_can_defend_what_it_claims_from_such_a_genesis(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Were a run joined all the same, the trace behind every claim ends where the claim does, whoever challenges it."""
+    """Were a run joined all the same, the trace behind every claim ends where the claim does, for every challenger."""
     monkeypatch.setattr(archive, "check_canonical", lambda what, specs, tensors: None)
     work = replace(frozen_work(), parameters=(bytes(64), PAYLOAD), optimizer=(bytes(4), bytes((2,) * 8)))
     world = new_world(stage, tmp_path, work, rounds=1)

@@ -76,7 +76,7 @@ def garble(agent: Agent) -> None:
 
 
 def mallory_posts_first(world: World) -> OuterRecord:
-    """The true root of round 0, with nobody but mallory behind it."""
+    """The true root of round 0, with mallory alone behind it."""
     until_t7(world)
     mallory = world.players["mallory"].agent
     while not world.state.rounds[0].outers:
@@ -104,7 +104,7 @@ def game_of(world: World, defender: str) -> GameRecord:
 
 
 def assert_upheld(world: World, root: Digest, lost: int) -> None:
-    """All work is final and paid, the coalition poorer by `lost` than if it had been honest, nobody else touched."""
+    """All work is final and paid, the coalition poorer by `lost` than if it had been honest, no other party touched."""
     state, terms = world.state, world.run.charter.economics
     outer = state.rounds[0].outers[root]
     assert not outer.fallen
@@ -161,7 +161,7 @@ def test_an_outer_step_lost_by_garbage_beside_a_false_one_is_upheld(stage: Stage
     assert state.rounds[0].outers[false_root].fallen
     terms = world.run.charter.economics
     burnt = terms.price - terms.price * terms.bounty_ppm // 1_000_000
-    # Whoever challenged the false root has its bounty.
+    # The challenger of the false root has its bounty.
     (hunter,) = (g.challenger for g in world.verdicts() if g.ref.outer_root == false_root and g.bounty)
     world.players[world.name_of(hunter)].wealth += terms.price - burnt
     assert_upheld(world, root, burnt + terms.price)

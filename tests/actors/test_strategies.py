@@ -1,4 +1,4 @@
-"""Strategies alone, without chain or store: who may do what when, whatever the time and whoever asks."""
+"""Strategies alone, without chain or store: who may do what when, at any time and for any role."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ def test_a_solver_trains_from_the_root_that_it_verified_and_from_no_other() -> N
     x = digest("x")
     first.inclusions[FACTS.genesis] = 3, x
     first.outers[wrong.root] = OuterRecord(wrong.root, FACTS.genesis, wrong.parameters, wrong.momentum)
-    assert not next_work(), "only a root that nobody verified stands"
+    assert not next_work(), "only a root that was not verified stands"
     memory.outers[x] = right
     assert not next_work(), "the right root is not posted"
     first.outers[right.root] = OuterRecord(right.root, FACTS.genesis, right.parameters, right.momentum)

@@ -21,7 +21,7 @@ ACCUSERS = ("vera", "viktor")
 
 
 def disputed(stage: Stage, folder: Path) -> World:
-    """A round in which one solver lied and both verifiers know it; nobody has challenged yet."""
+    """A round in which one solver lied and both verifiers know it; there is no challenge yet."""
     world = new_world(stage, folder, small_work(), rounds=1)
     world.solver("ada", **FOUNDERS)
     world.solver("mallory", cheat=cheat_named("bit-flip", 1), **FOUNDERS)

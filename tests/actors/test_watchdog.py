@@ -80,7 +80,7 @@ def watch(claims: Claims, monkeypatch: pytest.MonkeyPatch, *between: Callable[[]
             raise KeyboardInterrupt
         happen()
 
-    # The command's own sleep alone: whoever waits for a receipt in `happen` sleeps too, and may not use up a step.
+    # The command's own sleep alone: waiting for a receipt in `happen` sleeps too, and may not use up a step.
     monkeypatch.setattr(dispute, "time", SimpleNamespace(sleep=sleep))
     return command(claims, monkeypatch, "--store", str(claims.world.folder / "store"), once=False)
 
@@ -125,7 +125,7 @@ def test_a_game_that_the_truth_wins_raises_no_alarm_from_challenge_to_verdict(pl
     seen.append(kinds(dog))
     assert verdict.side is Side.DEFENDER
     assert len(seen) > 8 and set().union(*seen) == set()
-    # The same verdict is an alarm to whoever watches for the loser.
+    # The same verdict is an alarm to a watchdog of the loser.
     assert kinds(dog_of(played, "mallory")) == {Kind.HONEST_LOST}
     assert kinds(dog_of(played, "ada")) == set()
 
@@ -147,7 +147,7 @@ def test_an_honest_claimant_that_answers_wrongly_is_said_to_be_losing(
         "alarm",
         "defender",
     )
-    # Without the run's data nobody knows who is right, and nothing is said about it.
+    # Without the run's data it is not known who is right, and nothing is reported about it.
     assert command(played, monkeypatch).exit_code == ExitCode.OK
 
 

@@ -1,6 +1,6 @@
-"""A sponsor posts programs, shards or zeros that do not fit each other: nobody stakes anything in such a run.
+"""A sponsor posts programs, shards or zeros that do not fit each other: no actor stakes anything in such a run.
 
-Finding S10: the contracts see roots, so such a run stood still with everybody's stake in it; nobody could be slashed.
+Finding S10: the contracts see roots, so such a run stood still with everybody's stake in it; no party could be slashed.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ class World:
     def solver(
         self, name: str, cheat: str | Cheat | None = None, store: BlobStore | None = None, **options: Any
     ) -> Agent:
-        """A solver; with a store of its own nobody finds what it publishes."""
+        """A solver; with a store of its own its publications are not found."""
         return self.add(
             name,
             lambda k, d: SolverAgent(self.run, k, store or self.store, d, cheat=cheat, compute=COMPUTE, **options),
@@ -241,7 +241,7 @@ class World:
                 player.agent.step()
 
     def settle(self, until: Callable[[RunState], bool] = lambda _: False, stops: int = 400) -> RunState:
-        """Steps everybody until the condition holds or nobody waits for anything; chain time moves when all rest."""
+        """Steps everybody until the condition holds or no actor waits for anything; chain time moves when all rest."""
         for _ in range(stops):
             while self.sweep():
                 if until(self.state):

@@ -1,7 +1,7 @@
 """A run that was really played, in process: cheats of several kinds, every kind of claim disputed, all settled.
 
 One game each: an interval lost at an element, an interval lost by silence, an update, a false attestation, an outer
-step that nobody can defend, and a true interval that somebody challenges and then says nothing.
+step that cannot be defended, and a true interval whose challenger falls silent.
 """
 
 from __future__ import annotations

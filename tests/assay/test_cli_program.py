@@ -178,7 +178,7 @@ def test_files_that_are_missing_damaged_or_ill_formed_are_refused(folder: Path) 
     (folder / "junk").write_bytes(b"junk")
     assert int(error("show", "junk").exit_code) == 8
     with (folder / "endless").open("wb") as stream:
-        stream.truncate(1 << 40)  # takes no room on disk; whoever reads it all takes all memory
+        stream.truncate(1 << 40)  # takes no room on disk; reading it all takes all memory
     assert "bytes is above" in error("show", "endless").message
     program = read_program(file)
     bad = folder / "bad"

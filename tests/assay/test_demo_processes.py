@@ -1,4 +1,4 @@
-"""Whole demos with real processes: who is convicted, how, that nobody else loses, and that nothing is left behind."""
+"""Whole demos with real processes: who is convicted, how, that no other party loses, and what is left behind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _losers(scene: play.Scene, document: dict[str, Any]) -> dict[str, set[str]]:
 
 
 def _check_money(scene: play.Scene, document: dict[str, Any], losers: set[str]) -> None:
-    """Tokens are conserved and nobody but the convicted has less than was staked."""
+    """Tokens are conserved and only the convicted have less than was staked."""
     assert document["conservation_difference"] == 0
     run = scene.run
     for player in scene.cast.players:
@@ -130,7 +130,7 @@ def test_when_nobody_cheats_nobody_is_slashed_and_two_busy_loops_make_nobody_lat
     try:
         with _played(Cheat.NONE) as (scene, document, _):
             assert document["slashed"] == [] and document["disputes"] == []
-            # Nobody late: every seat committed in every round, every commitment is complete, every duty was revealed.
+            # None is late: every seat committed in every round, every commitment is complete, every duty was revealed.
             for record in scene.index.state.rounds:
                 assert all(c.complete and not c.excluded for c in record.commitments.values())
                 assert len(record.commitments) == 2

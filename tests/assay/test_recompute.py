@@ -67,7 +67,7 @@ def document(played: Played, script: ModuleType) -> dict[str, Any]:
         parameters=1, loss_before=4.0, loss_after=3.0, letter_entropy=3.2, eager_step_cpu=0.001
     )
     found = report(scene, quality)
-    # Whoever posts a wrong outer step or bends an update is not in the demo's cast of cheats.
+    # The demo's cast has no cheat that posts a wrong outer step or bends an update.
     return found | {"cheats": ["bit-flip", "wrong-data", "stale-start", "silent", "lazy-verifier"]}
 
 
@@ -124,7 +124,7 @@ def test_figures_are_the_contracts_own(played: Played, fields: dict[str, Any]) -
         to_checksum_address(played.world.address(name)) for name in ("flip", "mute", "bent", "lazy", "bob")
     }
     assert {e["role"] for e in fields["slashed"]} == {"solver", "verifier"}
-    # Whoever was silent never let its challenger point at anything.
+    # A silent defender never let its challenger bisect anything.
     assert {e["levels"] for e in fields["disputes"] if e["ended_by"] == "DEFAULT"} == {0}
     assert all(e["levels"] >= 3 for e in fields["disputes"] if e["ended_by"] == "LEAF")
 

@@ -1,4 +1,4 @@
-"""Chain time moves only while nobody has anything to do, and then to the earliest deadline."""
+"""Chain time moves only while every actor is idle, and then to the earliest deadline."""
 
 from __future__ import annotations
 

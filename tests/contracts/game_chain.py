@@ -356,7 +356,7 @@ class TwinBook(GameBook):
         return result
 
     def _compare_lists(self, state: GameState) -> None:
-        """A list that is to be pointed into at STEPS or NODES was told of in the call, whoever posted it and where."""
+        """A list that is to be bisected at STEPS or NODES was shown in the call, whichever game it was posted in."""
         games = self.twin.games
         told = [e["list"] for name in ("DigestsPosted", "DigestsReused") for e in games.events(name)]
         if Turn(state.stage, Side.DEFENDER) in POSTINGS:

@@ -239,7 +239,7 @@ def test_whistleblowers_draw_from_a_seed_of_their_own_after_the_verifiers(strang
 
 
 def test_a_leaf_for_a_duty_that_was_not_drawn_is_refused(strangers: Strangers) -> None:
-    """Whoever may choose what it answers for answers where it likes."""
+    """An attester that may choose its duties answers where it likes."""
     s = strangers
     assert s.play.register(s.people[LAZY_WHISTLEBLOWER], Role.WHISTLEBLOWER, B) is None
     with_lazy_verifier(s)
@@ -304,7 +304,7 @@ def test_a_revealed_mismatch_is_an_attestation_and_excludes_the_seat(strangers: 
     assert s.world.call("rounds", "commitmentOf", 0, 0)[3]  # an honest seat, left out by an invented result
     false = false_attestations(s, LAZY)
     assert false
-    # The solver whose work is denied may challenge at once, and so may whoever revealed another result.
+    # The solver whose work is denied may challenge at once, and so may a party that revealed another result.
     ref = next(r for r in false if r.seat == 0)
     solver = s.ledger.rounds.commitments[Round(0), Seat(0)].solver
     assert s.world.call("audit", "mayChallengeDirectly", ref_tuple(ref), solver)
@@ -337,7 +337,7 @@ def test_one_false_attestation_costs_the_bond_and_many_cost_it_once(strangers: S
     assert s.wealth_of(LAZY) == before - B
     assert s.ledger.vault.lock_amount(ids.attester_lock(me)) == stake - B
     assert s.play.open_game(challenger, false[3], False) == "NotChallengeable"
-    # Its verdict convicts nobody else (E1): the solvers it denied, and those it affirmed, stand.
+    # Its verdict convicts no other party (E1): the solvers it denied, and those it affirmed, stand.
     assert not any(c.convicted for c in s.ledger.rounds.commitments.values())
 
 

@@ -138,7 +138,7 @@ def test_on_a_slow_chain_a_reveal_waits_for_the_reorg_depth_and_has_the_inclusio
     ref, root = twin.claim(lie, LIAR, 1000 * ETHER), truth.state_root(1)
     funded(twin)
     commitment = bind(twin, ref, root, now=10)
-    # Whoever reads the reveal in a block that is undone could else bind before it.
+    # A reader of the reveal in a block that is undone could else commit before it.
     with pytest.raises(errors.RevealTooEarly):
         twin.book.reveal_challenge(HONEST, ref, root, salt, 109, 30)
     last = 10 + 3600 + 100 + 5000

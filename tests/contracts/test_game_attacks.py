@@ -77,7 +77,7 @@ def test_a_second_after_the_deadline_the_clock_has_won() -> None:
     assert move is not None
     with pytest.raises(errors.TooLate):
         twin.book.move(game_id, LIAR, move, state.deadline + 1)
-    # Anyone may say so; in the last second nobody may.
+    # Anyone may call it, but not in the last second.
     with pytest.raises(errors.TooEarly):
         twin.book.timeout(game_id, state.deadline)
     assert twin.book.timeout(game_id, state.deadline + 1).verdict is not None
@@ -205,7 +205,7 @@ def test_ten_false_challenges_at_once_are_answered_by_one_empty_purse() -> None:
                 # Ten stand at one position: its list is posted once.
                 is_known = position_key(state) in twin.book.lists
                 move, lists = (PostDigests(()), lists) if is_known else (move, lists + 1)
-            assert try_move(twin, game_id, move, now), "nobody is late, and the purse is never asked for anything"
+            assert try_move(twin, game_id, move, now), "no side is late, and the purse is never asked for anything"
             if state.turn is Side.DEFENDER:
                 assert move is not None
                 posted[game_id] = posted_by(move)
@@ -214,7 +214,7 @@ def test_ten_false_challenges_at_once_are_answered_by_one_empty_purse() -> None:
     assert all(end.verdict is not None and end.verdict.side is Side.CHALLENGER for end in ends)
     assert lists == len(twin.book.lists) == 3
     assert any(end.held for end in ends) and any(end.advanced for end in ends)
-    # Each flooder lost its whole bond, half of what the defence left of it to nobody.
+    # Each flooder lost its whole bond, and half of what the defence left of it burned.
     assert all(twin.vault.wealth(address(f"flood {k}")) == 0 for k in range(count))
     refunds = [end.held + end.advanced for end in ends]
     won = sum(refund + (twin.settings.bond - refund) // 2 for refund in refunds)

@@ -1,4 +1,4 @@
-"""Openings keyed by position, on `Game.sol` and on the model at once: one answer per position, whoever stands there."""
+"""Openings keyed by position, on `Game.sol` and on the model at once: one answer per position, in every game."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_who_comes_to_a_known_position_points_at_once_with_a_whole_clock_and_owe
     clocks = twin.settings.clocks
     for state, move in log.moves:
         now = twin.state(second)
-        # Not a second of the defender's, all of the challenger's, and no refund for what nobody had to send.
+        # Not a second of the defender's, all of the challenger's, and no refund for what was not sent.
         assert (now.stage, now.turn, now.posted) == (state.stage, Side.CHALLENGER, state.posted)
         assert (now.lo, now.hi, now.agreed, now.disputed) == (state.lo, state.hi, state.agreed, state.disputed)
         assert now.deadline - now.turn_started == clocks.budget + clocks.replay
@@ -108,7 +108,7 @@ def test_a_game_that_waited_is_answered_in_short_and_that_reply_is_refunded() ->
         assert state.advanced == twin.settings.move_refund
         point(twin, game_id, posted.digests, 3)
     assert len(twin.book.lists) == 1
-    # Nobody else answers for the claimant, and the clock of who waits runs on.
+    # Only the claimant answers, and the clock of the side that waits runs on.
     with pytest.raises(errors.NotYourTurn):
         twin.book.move(games[1], HONEST, PostDigests(()), 3)
     with pytest.raises(errors.TooLate):
@@ -248,7 +248,7 @@ def test_every_field_of_a_position_is_in_its_key() -> None:
         *(replace(state, **{name: keccak(name.encode())}) for name in ("agreed", "disputed")),
     ]
     assert len({position_key(s) for s in (state, *changed)}) == 9
-    # Whoever challenges, and whatever else has happened in the game, it is the same position.
+    # With any challenger, and whatever else has happened in the game, it is the same position.
     same = replace(state, challenger=address("another"), game_id=77, turn=Side.CHALLENGER, deferrals=(1, 2))
     assert position_key(same) == position_key(state)
 

@@ -1,4 +1,4 @@
-"""Clocks that convict whoever blinks are refused; with the shortest that are admitted, true work can be defended."""
+"""Clocks that convict a party for one slow moment are refused; the shortest admitted can be met."""
 
 from __future__ import annotations
 

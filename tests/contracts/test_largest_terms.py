@@ -121,7 +121,7 @@ def test_a_deposit_leaves_after_the_longest_exit(world: World) -> None:
 
 
 def test_a_vault_takes_no_more_than_draws_can_count(world: World) -> None:
-    """Two stakes of 2^127 made every reveal revert: whoever had a token without limit stopped a run for good."""
+    """Two stakes of 2^127 made every reveal revert: the holder of a token without limit stopped a run for good."""
     s: Strangers = strangers_on(world, unit=UNIT, endowment=45_000 * UNIT)
     world.now = s.play.now
     room = (1 << 127) - sum(world.call("vault", "totals"))

@@ -77,7 +77,7 @@ def fuzz(name: str, noise: Noise, rng: Random, world: World, elements: int) -> N
 
 
 def check_unwatched(name: str, noise: Noise) -> None:
-    """A run that nobody watches, in groups and blocks, ends as a watched one on the same hostile inputs."""
+    """A plain run, in groups and blocks, ends as an instrumented one on the same hostile inputs."""
     program, inputs = subject(name)
     count = iter(range(len(program.nodes)))
     hostile = [[noise(next(count), value) for value in part] for part in inputs]

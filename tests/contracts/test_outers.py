@@ -1,4 +1,4 @@
-"""Outer steps: who is included, whose root stands, and what becomes of work on a root that nobody upholds."""
+"""Outer steps: who is included, whose root stands, and what becomes of work on a root that falls."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def fell(s: Strangers, ref: ClaimRef, is_true: bool = False) -> None:
 
 
 def cheating_run(s: Strangers, lie: int | None = None) -> Round:
-    """A first round with a cheat in seat 3, at T7; nobody has posted."""
+    """A first round with a cheat in seat 3, at T7; nothing is posted."""
     assert s.play.join(s.people[CHEAT]) is None
     round_ = open_round(s)
     assert s.commit(CHEAT, round_, Seat(3), lie, s.truth[0]) is None

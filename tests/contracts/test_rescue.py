@@ -40,7 +40,7 @@ def challenge(s: Strangers, round_: int, root: Digest, k: int, is_true: bool = T
 
 
 def posted_by_a_cheat(s: Strangers) -> Digest:
-    """The true root of round 0 with nobody but a cheat behind it."""
+    """The true root of round 0 with a cheat alone behind it."""
     cheating_run(s)
     assert s.play.join(s.people[SECOND_CHEAT]) is None
     refusal, root = post(s, CHEAT, 0, s.truth[0])

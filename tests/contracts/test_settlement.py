@@ -65,7 +65,7 @@ def test_final_work_is_paid_and_credited_at_the_fixed_price_and_once(strangers: 
     assert s.play.settle_work(s.people[STRANGER], round_, Seat(0)) == "AlreadyClosed"
     grant = s.world.call("vesting", "grantOf", ids.work_grant(round_, Seat(0)))
     assert grant == (me, 100 * ETHER, s.ledger.settlement.vests_at(round_), False, False)
-    assert s.world.call("shares", "totalSupply") == 0  # pending shares are nobody's tokens, and vote nowhere
+    assert s.world.call("shares", "totalSupply") == 0  # pending shares are no tokens, and vote nowhere
 
 
 @pytest.mark.parametrize("what", ("work", "duties"))
@@ -117,7 +117,7 @@ def test_excluded_but_true_work_is_paid_in_full(strangers: Strangers) -> None:
     s.keep_posting()
     excluded = [k for k in range(3) if s.ledger.rounds.commitments[Round(0), Seat(k)].excluded]
     assert excluded
-    # The solver that was denied takes the bond of whoever denied it.
+    # The solver that was denied takes the bond of the party that denied it.
     seat = Seat(excluded[0])
     duty = next(d for (_, k, d, who) in sorted(s.ledger.audit.end_roots) if who == me and k == seat)
     ref = ClaimRef(ClaimKind.ATTESTATION, Round(0), seat, duty, me)
@@ -190,7 +190,7 @@ def test_a_verifiers_conviction_cancels_what_is_pending_and_nothing_that_vested(
     first_vests = s.ledger.settlement.vests_at(settled[0])
     s.play.now = first_vests - 10_000
     settled.append(lazy_round(None))
-    last = lazy_round(1)  # by now the first grant has vested, and nobody has pulled it
+    last = lazy_round(1)  # by now the first grant has vested, and was not pulled
     for r in settled:
         assert s.play.settle_duties(me, r, me) is None
     for number in range(len(s.play.games)):

@@ -64,7 +64,7 @@ def program_differs(seed: int) -> str:
 
 
 def main(level: str, programs: int, first: int, every: int) -> int:
-    """0 when everything is right; progress to standard error, so that whoever reads it knows what ended the process."""
+    """0 when everything is right; progress to standard error, so that its reader knows what ended the process."""
     take_sanitized(level)
     from assay.engine.executor import usable_natives
     from assay.engine.native_sha256 import hasher

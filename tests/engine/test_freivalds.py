@@ -152,7 +152,7 @@ def test_one_wrong_sum_stops_the_run(change: float, monkeypatch: pytest.MonkeyPa
 
 @needs_native
 def test_the_check_reads_exponents_of_storage_types_as_long_as_it_runs(monkeypatch: pytest.MonkeyPatch):
-    """They are copied to i32; whoever lets go of the copy reads what somebody else has written there since."""
+    """They are copied to i32; code that lets go of the copy reads what was written there since."""
     terms, rows = 6, 37
     exponents = TensorSpec(DType.U8, (rows,))
     program, _ = native_selftest.matrix_program((1, rows, rows, terms), 14, 14)

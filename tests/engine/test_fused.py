@@ -36,7 +36,7 @@ pytestmark = needs_kernels
 
 
 def wrong_outputs(program: Program, inputs: Sequence[Sequence[Tensor]]) -> list[int]:
-    """Slots of Y on which a run that nobody watches disagrees with the reference."""
+    """Slots of Y on which a plain run disagrees with the reference."""
     reference = ReferenceExecutor(program).run([[to_bytes(t) for t in part] for part in inputs])
     ends = [to_bytes(t) for part in Executor(program, kind=Kind.FUSED).run(inputs) for t in part]
     return [k for k, end in enumerate(ends) if end != reference[len(program.nodes) - len(ends) + k]]

@@ -66,7 +66,7 @@ def test_without_a_compiler_nothing_is_built_and_nothing_raised(tmp_path: Path, 
 
 @pytest.mark.skipif(build.compiler() is None, reason="no C compiler is here")
 def test_where_a_compiler_is_the_kernels_are_built_and_pass_their_self_test():
-    """Else every test of them would be skipped, and nobody would notice."""
+    """Else every test of them would be skipped without a word."""
     if os.environ.get("ASSAY_NATIVE") == "off":
         pytest.skip("ASSAY_NATIVE=off")
     natives, reason = usable_natives()

@@ -74,7 +74,7 @@ def watch_it(_: int, value: Tensor) -> Tensor:
 
 
 def plant(patch: pytest.MonkeyPatch, rows: int) -> None:
-    """One sum of the product with so many rows is one too large, whoever multiplies it."""
+    """One sum of the product with so many rows is one too large, in every kernel variant."""
     mm, bmm, int8, call = torch.mm, torch.bmm, routes.int8_product, NativeDot._call
 
     def wrong(s: Tensor, m: int) -> Tensor:
@@ -148,7 +148,7 @@ def test_a_fault_in_any_product_is_found_in_as_many_runs_as_there_are(how: str):
 
 @needs_kernels
 def test_executors_that_are_used_by_turns_do_not_share_their_products_between_them():
-    """Whoever runs and then checks again would look at every second product only, were there one turn for both."""
+    """Were there one turn for both, an actor that runs and then checks again would look at every second product."""
     of, lists = program(), inputs()
     met = []
     for _ in ROWS[1:]:

@@ -1,6 +1,6 @@
 """The state machine that both ledger tests run: honest people keep their duties, the others do anything.
 
-After every rule: tokens are conserved, nobody honest has lost a token, and the rules E1 to E5 hold (docs/economics.md).
+After every rule: tokens are conserved, no honest party has lost one, and rules E1 to E5 hold (docs/economics.md).
 """
 
 from __future__ import annotations
@@ -303,7 +303,7 @@ class LedgerMachine(Strangers, RuleBasedStateMachine):
 
     @rule(who=anybody, amount=st.integers(0, 10))
     def move_the_escrow(self, who: int, amount: int) -> None:
-        """Only the sponsor funds; nobody takes out while rounds are live."""
+        """Only the sponsor funds; nothing is taken out while rounds are live."""
         if self.play.fund(self.people[who], amount * ETHER) is None:
             self.escrow_in += amount * ETHER
         if self.ledger.settlement.reserved_total or self.ledger.rounds.latest < 0:

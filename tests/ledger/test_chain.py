@@ -1,4 +1,4 @@
-"""The chain as actors reach it: what goes wrong has a name, and a slow chain ends nobody."""
+"""The chain as actors reach it: what goes wrong has a name, and a slow chain ends no actor."""
 
 from __future__ import annotations
 

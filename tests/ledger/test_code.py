@@ -1,4 +1,4 @@
-"""Nobody stakes into code that was not checked: impostors of every contract of a run are refused by name."""
+"""No actor stakes into code that was not checked: impostors of every contract of a run are refused by name."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_every_contract_of_a_run_of_this_release_is_known(honest: Run) -> None:
 
 
 def test_who_created_the_contracts_makes_no_difference(stage: Stage) -> None:
-    """Whoever comes first, with all or some of the transactions, makes the run that was meant or none."""
+    """A stranger who sends all or some of the transactions first makes the run that was meant or none."""
     terms = stage.named("begun by somebody else")
     places = places_of(terms.run)
     stage.chain.send_data(stage.staker, FACTORY, bytes(32) + deployer_code(terms.run, places.arbiter))

@@ -1,4 +1,4 @@
-"""A state machine of strangers against the executable model: tokens are conserved and nobody honest loses."""
+"""A state machine of strangers against the executable model: tokens are conserved and no honest party loses."""
 
 from __future__ import annotations
 

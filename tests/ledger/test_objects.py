@@ -1,4 +1,4 @@
-"""Published objects are what their names promise, whoever put bytes under the name."""
+"""Published objects are what their names promise, whatever strangers put under the name."""
 
 import time
 from pathlib import Path

@@ -34,7 +34,7 @@ def pool(node: Node) -> Iterator[Mempool]:
 
 
 class Payer:
-    """A fresh account with coin, and payees nobody else pays."""
+    """A fresh account with coin, and payees that no other test pays."""
 
     def __init__(self, pool: Mempool, path: Path | None = None, wei: int = ETHER) -> None:
         self.pool, self.path = pool, path
@@ -108,7 +108,7 @@ def test_a_tip_that_nobody_takes_is_raised_though_the_base_fee_is_paid(pool: Mem
 
 
 def test_a_tip_that_changes_nothing_is_not_raised_to_all_that_its_owner_has(pool: Mempool) -> None:
-    """Whoever keeps a transaction out long enough would be paid the whole balance for letting it in."""
+    """A sequencer that keeps a transaction out long enough would be paid the whole balance for letting it in."""
     pool.base, pool.mines_empty, pool.every_s = GWEI // 1000, True, 0.005
     pool._choose = list  # type: ignore[method-assign]
     pool.mine()
@@ -309,5 +309,5 @@ def test_a_node_that_is_gone_is_named_and_what_was_sent_counts(pool: Mempool) ->
     pool.is_down, pool.on_taken = False, lambda _: None
     pool.mine()
     assert payer.received() == [1]
-    # The chain was not looked at, so it is paid again; whoever plays looks first.
+    # The chain was not looked at, so it is paid again; a player looks first.
     assert mined(box.send([payer.call()])) and payer.received() == [1, 1]

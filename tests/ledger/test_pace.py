@@ -29,7 +29,7 @@ def test_a_node_is_asked_eight_times_per_block_within_bounds(block_s: float, per
     now += 1000
     pace.saw(SEEN + 1)
     assert pace.period == pytest.approx(period)
-    # Blocks that came while nobody looked are counted.
+    # Blocks that came between two looks are counted.
     pace.saw(SEEN)
     assert pace.period <= MOST_S
 

@@ -10,7 +10,7 @@ from assay.protocol.types import Digest
 
 
 def mark(label: str, *parts: bytes) -> Digest:
-    """A digest that nobody finds by chance."""
+    """A digest that is not found by chance."""
     return Digest(keccak(label.encode() + b"".join(parts)))
 
 

@@ -381,7 +381,7 @@ class Listed(Net):
 
 
 class LastOutput(Net):
-    """Keeps what nobody reads."""
+    """Keeps what no code reads."""
 
     def hidden(self, h: Tensor) -> Tensor:
         self.last = h.detach()
