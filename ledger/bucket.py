@@ -7,6 +7,7 @@ is closed and what had arrived is freed, so that nothing is left behind however 
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
@@ -22,6 +23,13 @@ _CHUNK_BYTES: Final = 1 << 16
 _GRACE_S: Final = 1.0
 """For the loop's own thread, beyond the deadline that it keeps itself."""
 
+_BROKEN_OFF: Final = re.compile(r"after \d+ retries|request or response body error")
+"""How the client says that it tried again in vain: the server closes, refuses connections, or fails by its own word.
+
+All else is an answer, and may be about one object: strangers can put objects that a bucket answers 400 for, or whose
+headers no client accepts.
+"""
+
 T = TypeVar("T")
 
 
@@ -33,7 +41,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:
-    """The result of a coroutine on the loop. Raises TimeoutError."""
+    """The result of a coroutine on the loop. Raises TimeoutError, ConnectionError, PermissionError, OSError."""
     from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
     if seconds <= 0:
@@ -50,11 +58,12 @@ def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:
     except (PermissionDeniedError, UnauthenticatedError) as error:
         raise PermissionError(str(error)) from None
     except BaseError as error:
-        raise OSError(str(error)) from None
+        kind = ConnectionError if _BROKEN_OFF.search(str(error).partition("\n")[0]) else OSError
+        raise kind(str(error)) from None
 
 
 class Bucket:
-    """See `ledger.store.Backend`. Errors of obstore come out as OSError, PermissionError or FileNotFoundError."""
+    """See `ledger.store.Backend`, whose errors those of obstore come out as."""
 
     def __init__(self, backend: ObjectStore) -> None:
         self._backend = backend

@@ -2,7 +2,7 @@
 
     Budget      seconds that one action may wait for others; its own calculation does not count
     Lane        threads for calls that nothing can interrupt; one that outlasts its seconds is left behind
-    Breaker     somebody who was silent twice is not asked for a while
+    Breaker     somebody who gave no answer twice is not asked for a while
 
 Source: docs/adr/0027-time-of-stores-and-nodes.md.
 """
@@ -29,29 +29,33 @@ T = TypeVar("T")
 
 
 class Budget:
-    """Seconds that are left for waiting."""
+    """Seconds that are left for waiting. `clock` gives seconds that never run back."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.left = seconds
+        self.clock = clock
 
     @contextmanager
     def charged(self) -> Iterator[None]:
         """What the block takes is spent."""
-        start = time.monotonic()
+        start = self.clock()
         try:
             yield
         finally:
-            self.left = max(self.left - (time.monotonic() - start), 0.0)
+            self.left = max(self.left - (self.clock() - start), 0.0)
 
 
 _BUDGET: ContextVar[Budget | None] = ContextVar("assay_budget", default=None)
 
 
 @contextmanager
-def waiting_at_most(seconds: float) -> Iterator[Budget]:
-    """All calls to stores in this block together may wait so long; in a narrower block, no longer than that."""
+def waiting_at_most(seconds: float, clock: Callable[[], float] = time.monotonic) -> Iterator[Budget]:
+    """All calls to stores in this block together may wait so long; in a narrower block, no longer than that.
+
+    A narrower block has the clock of the wider one.
+    """
     outer = _BUDGET.get()
-    budget = Budget(seconds if outer is None else min(seconds, outer.left))
+    budget = Budget(seconds, clock) if outer is None else Budget(min(seconds, outer.left), outer.clock)
     given = budget.left
     token = _BUDGET.set(budget)
     try:
@@ -136,12 +140,15 @@ class Lane:
 class Breaker:
     """A party silent SILENCES times in a row is not asked again for a while, twice as long after each further time.
 
-    `clock` gives seconds that never run back.
+    A hiccup ends many calls, those side by side and those that fail at once: all that fails within the `call_s` seconds
+    of a silent call, or while it lasts, is one silence. `clock` gives seconds that never run back.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, call_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._call_s = call_s
         self._clock = clock
         self._silences = 0
+        self._same_until = float("-inf")
         self._until = float("-inf")
 
     @property
@@ -149,11 +156,19 @@ class Breaker:
         """Seconds until somebody may ask again; 0 when now."""
         return max(self._until - self._clock(), 0.0)
 
-    def silent(self) -> None:
-        """There was no answer."""
+    def asked(self) -> float:
+        """When a call begins, for `silent`."""
+        return self._clock()
+
+    def silent(self, asked: float) -> None:
+        """The call that began at `asked` had no answer, or was broken off."""
+        if asked < self._same_until:
+            return
+        now = self._clock()
+        self._same_until = max(now, asked + self._call_s)
         self._silences += 1
         if self._silences >= SILENCES:
-            self._until = self._clock() + min(REST_S * 2 ** min(self._silences - SILENCES, 16), MAX_REST_S)
+            self._until = now + min(REST_S * 2 ** min(self._silences - SILENCES, 16), MAX_REST_S)
 
     def answered(self) -> None:
         """Somebody answered, whatever it was."""

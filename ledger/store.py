@@ -6,8 +6,8 @@
 
 A store is trusted with nothing, time included. Every read is bounded before memory is taken and hashed before it is
 returned; bytes that do not hash to their digest prove nothing about anybody, so all of it is UnavailableError, never
-fraud. Every call ends within seconds, and a store that was silent is not asked for a while. Markers only add: one name
-may stand for several digests, and the reader decides which bytes are the ones it needs.
+fraud. Every call ends within seconds, and a store that was silent, or broke calls off, is not asked for a while.
+Markers only add: one name may stand for several digests, and the reader decides which bytes are the ones it needs.
 Objects appear whole or not at all (written beside and renamed; object stores do so by nature).
 
 Source: docs/adr/0008-store-and-keys.md; docs/stores.md.
@@ -19,6 +19,7 @@ import builtins
 import hashlib
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -87,8 +88,9 @@ class Pace:
 
 
 class Backend(Protocol):
-    """Where a store's bytes are. Raises TimeoutError, FileNotFoundError, PermissionError, OSError.
+    """Where a store's bytes are. Raises TimeoutError, FileNotFoundError, PermissionError, ConnectionError, OSError.
 
+    ConnectionError says that the store gave no answer; what is said of one object, or by a disk, is another OSError.
     `seconds` is for the whole call; reading and writing take a second more for each `bytes_per_s` bytes.
     """
 
@@ -162,13 +164,19 @@ class BlobStore:
     """An ArtifactStore and SlotStore over a folder or what obstore reaches: memory, S3 and what speaks its language.
 
     Safe to use from several threads. Every kind of call has a breaker of its own: a store that answers listings and
-    hangs on objects is not asked for objects.
+    hangs on objects is not asked for objects. `clock` gives seconds that never run back.
     """
 
-    def __init__(self, backend: Backend, location: str, pace: Pace | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        location: str,
+        pace: Pace | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._backend = backend
         self._pace = pace or Pace()
-        self._breakers = {kind: Breaker() for kind in ("read", "write", "look", "list", "slot")}
+        self._breakers = {kind: Breaker(self._pace.call_s, clock) for kind in ("read", "write", "look", "list", "slot")}
         self.location = location
 
     def __repr__(self) -> str:
@@ -242,13 +250,14 @@ class BlobStore:
         breaker = self._breakers[kind]
         if rests := breaker.rests_for:
             raise StoreSilent(f"{self.location} did not answer and is not asked for another {rests:.0f} s.")
+        asked = breaker.asked()
         try:
             with waiting(self._pace.call_s) as seconds:
                 yield seconds
         except TimeoutError as error:
             # Cut short by a caller with little time left: that says nothing about the store.
             if seconds >= self._pace.call_s:
-                breaker.silent()
+                breaker.silent(asked)
             raise StoreSilent(f"{self.location} does not answer ({path}: {_first_line(error)}).") from None
         except AssayError:
             breaker.answered()
@@ -259,7 +268,12 @@ class BlobStore:
         except PermissionError as error:
             breaker.answered()
             raise StoreDenied(f"{self.location} refuses access ({_first_line(error)}).") from None
+        except ConnectionError as error:
+            # A store that breaks every call off costs each its retries: it rests like one that is silent.
+            breaker.silent(asked)
+            raise StoreUnreachable(f"{self.location} breaks off ({_first_line(error)}).") from None
         except OSError as error:
+            breaker.answered()
             raise StoreUnreachable(f"{self.location} fails ({_first_line(error)}).") from None
         else:
             breaker.answered()

@@ -19,6 +19,9 @@ from xml.sax.saxutils import escape
 PAGE = 1000
 """Keys of a page of a listing, as S3 has it."""
 
+SOON_S = 3.0
+"""Far below any clock of the protocol, far above what a loaded machine adds."""
+
 HOSTILITIES = ("hangs", "headers only", "drips", "garbage", "closes")
 
 
@@ -179,3 +182,11 @@ def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+@contextmanager
+def soon(seconds: float = SOON_S) -> Iterator[None]:
+    """The block takes seconds at most."""
+    start = time.monotonic()
+    yield
+    assert time.monotonic() - start < seconds

@@ -23,9 +23,11 @@ from assay.ledger.heartbeat import (
     is_quiet,
     read_heartbeats,
 )
-from assay.ledger.store import BlobStore, open_store
+from assay.ledger.store import BlobStore, StoreSilent, open_store
 from assay.protocol.types import Address
-from tests.buckets import eventually
+from tests.buckets import eventually, soon
+
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 
 RUN = Address(b"r" * 20)
 
@@ -155,15 +157,21 @@ def test_what_is_said_never_waits_for_a_store_that_hangs_and_is_written_once_it_
 
 
 def test_a_heart_ends_though_its_store_never_answers() -> None:
+    gate = threading.Event()
+
     class Silent:
         def __getattr__(self, name: str) -> object:
-            time.sleep(60)
-            raise AssertionError
+            gate.wait(60)
+            raise StoreSilent("never")
 
-    start = time.monotonic()
-    with Heart(Silent(), Account.create(), RUN, "solver", time.monotonic).beating():  # type: ignore[arg-type]
-        pass
-    assert time.monotonic() - start < 10
+    before = set(threading.enumerate())
+    with soon(10.0), Heart(Silent(), Account.create(), RUN, "solver", time.monotonic).beating():  # type: ignore[arg-type]
+        (pulse,) = (t for t in threading.enumerate() if t.name == "assay-heart" and t not in before)
+    # What still hangs dies with the process; here it must not outlive its test.
+    assert pulse.daemon and pulse.is_alive()
+    gate.set()
+    pulse.join(10.0)
+    assert not pulse.is_alive()
 
 
 def test_any_number_of_junk_slots_hides_nobody_who_takes_part(tmp_path: Path, store: BlobStore) -> None:
