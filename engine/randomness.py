@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.engine import ops
-from assay.engine.hidden.lines import here
+from assay.engine.hidden.lines import checkpoint_call, here
 from assay.protocol.errors import NumericsError
 
 aten = torch.ops.aten
@@ -44,6 +44,8 @@ class Randomness(TorchDispatchMode):
         super().__init__()
         self.key, self.step, self.stream = key, step, first_stream
         self.is_closed = False
+        self._checkpoints: list[str] = []
+        """The user's lines that checkpoint a layer of PyTorch's which has drawn."""
 
     def words(self, shape: Sequence[int]) -> Tensor:
         """i32 words of the next stream."""
@@ -64,13 +66,12 @@ class Randomness(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Replaces what draws at random; passes on all else."""
         replacement = _REPLACED.get(func)
-        if replacement is not None and self.is_closed:
-            raise NumericsError(
-                f"A layer that drops is computed again in the backward pass{here()}, which draws random numbers.",
-                code="HiddenRandomness",
-                remedy="Checkpoint no layer that draws: a program keeps what its gradients need anyway.",
-            )
         if replacement is not None:
+            if self.is_closed:
+                raise self._drawn_again()
+            line = checkpoint_call()
+            if line is not None and line not in self._checkpoints:
+                self._checkpoints.append(line)
             return replacement(self, *args, **(kwargs or {}))
         if torch.Tag.nondeterministic_seeded in func.tags and func not in _WITHOUT_DROPOUT:
             raise NumericsError(
@@ -79,6 +80,17 @@ class Randomness(TorchDispatchMode):
                 remedy="Use dropout, rand, randn, randint, randperm or bernoulli, without generators of their own.",
             )
         return func(*args, **(kwargs or {}))
+
+    def _drawn_again(self) -> NumericsError:
+        """The refusal of a draw in the backward pass: at its own line, or else the lines that can have caused it."""
+        line = here()
+        if not line and self._checkpoints:
+            line = f" of what is checkpointed at {' or '.join(self._checkpoints)}"
+        return NumericsError(
+            f"A layer that drops is computed again in the backward pass{line}, which draws random numbers.",
+            code="HiddenRandomness",
+            remedy="Checkpoint no layer that draws: a program keeps what its gradients need anyway.",
+        )
 
 
 def _made(x: Tensor, dtype: torch.dtype | None) -> Tensor:

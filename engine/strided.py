@@ -224,6 +224,8 @@ def common_axes(groups: Sequence[Group]) -> list[Group] | None:
 
     None when the sizes cannot be reconciled (2 by 3 against 3 by 2) or an axis with bounds would have to be split.
     """
+    if any(axis.size == 0 for group in groups for axis in group):
+        return [(full_axis(0, 0),) for _ in groups]
     inner_sizes: set[int] = set()
     for group in groups:
         inner = 1

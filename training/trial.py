@@ -70,11 +70,13 @@ def tried(roots: Mapping[str, object], run: Run, is_written: Callable[[], bool])
         seed(0)
         with Watch(roots) as watch:
             refuse_iterators(watch)
-            with forbidden_calls():
+            with forbidden_calls(watch.enter):
                 first = step(0, 1.0)
+            refuse_iterators(watch)
             left = watch.changes()
             fixed = _fixed(watch, left, step) if left else frozenset()
-    return Trial(first, Known(roots, frozenset(p.path for p in left), fixed, calls_are_checked=True))
+    left_behind = frozenset(p.path for p in left)
+    return Trial(first, Known(roots, left_behind, fixed, calls_are_checked=True, named=tuple(watch.named)))
 
 
 def _fixed(watch: Watch, left: list[Place], step: Run) -> frozenset[str]:

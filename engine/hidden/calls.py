@@ -6,13 +6,13 @@ import datetime
 import gc
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, Final
 
 from assay.engine.hidden.lines import is_library, line_of
-from assay.engine.hidden.walk import STDLIB
+from assay.engine.hidden.walk import STDLIB, is_foreign
 from assay.protocol.errors import NumericsError
 
 _CLOCKS: Final = frozenset(
@@ -42,16 +42,30 @@ def _what(function: Any) -> str | None:
 
 
 @contextmanager
-def forbidden_calls() -> Iterator[None]:
+def forbidden_calls(enter: Callable[[CodeType, dict[str, Any]], None]) -> Iterator[None]:
     """While active, calls of clocks, entropy, files and Python's generators raise where the user's code makes them.
+
+    enter: is told of the user's and packages' code, with its globals, before it runs for the first time; not of what
+    PyTorch calls itself, nor of what runs beside the step: imports, and whoever watches the garbage collector.
 
     Raises (inside the block, and at its end where the user's code swallowed it):
         NumericsError: HiddenInput.
     """
     found: list[NumericsError] = []
     before = sys.getprofile()
+    met: dict[tuple[int, int], CodeType] = {}
 
     def see(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            key = id(frame.f_code), id(frame.f_globals)
+            if key in met:
+                return
+            if is_foreign(frame.f_globals.get("__name__")) and not _is_python_itself(frame):
+                if _is_beside(frame):
+                    return
+                enter(frame.f_code, frame.f_globals)
+            met[key] = frame.f_code
+            return
         if event != "c_call" or getattr(argument, "__name__", "") not in _NAMES:
             return
         what = _what(argument)
@@ -81,13 +95,19 @@ def _user_of(frame: FrameType | None) -> FrameType | None:
     caller = frame
     while caller is not None and _is_python_itself(caller):
         caller = caller.f_back
-    collecting = {getattr(f, "__code__", None) for f in gc.callbacks}
-    inner = frame
-    while inner is not None:
-        if inner.f_code.co_filename.startswith("<frozen importlib") or inner.f_code in collecting:
-            return None  # a module that is imported on first use, or somebody who watches the garbage collector
-        inner = inner.f_back
+    if _is_beside(frame):
+        return None
     return None if caller is None or is_library(caller.f_code.co_filename) else caller
+
+
+def _is_beside(frame: FrameType | None) -> bool:
+    """Whether a module is imported on first use here, or somebody who watches the garbage collector runs."""
+    collecting = {getattr(f, "__code__", None) for f in gc.callbacks}
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib") or frame.f_code in collecting:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_python_itself(frame: FrameType) -> bool:

@@ -16,6 +16,7 @@ import torch
 from torch.fx import GraphModule
 
 from assay.engine.hidden.calls import forbidden_calls
+from assay.engine.hidden.code import Global
 from assay.engine.hidden.graphs import first_difference
 from assay.engine.hidden.lines import line_that_changes
 from assay.engine.hidden.state import Place, Watch
@@ -37,6 +38,7 @@ class Known:
     left: frozenset[str] = frozenset()
     fixed: frozenset[str] = frozenset()
     calls_are_checked: bool = False
+    named: tuple[Global, ...] = ()
 
 
 def known_of(function: Callable[..., object]) -> Known:
@@ -105,10 +107,11 @@ def traced_alike(function: Callable[..., object], trace: Callable[[bool], GraphM
 
     with generators() as seed:
         seed(0)
-        with Watch(known.roots) as watch:
+        with Watch(known.roots, known.named) as watch:
             refuse_iterators(watch)
-            with nullcontext() if known.calls_are_checked else forbidden_calls():
+            with nullcontext() if known.calls_are_checked else forbidden_calls(watch.enter):
                 first = trace(True)
+            refuse_iterators(watch)
             left = watch.changes()
             refuse_changes(watch, [p for p in left if p.path not in known.left], again)
             watch.restore()

@@ -12,11 +12,13 @@ from types import FrameType
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 
 _ENGINE = Path(__file__).resolve().parents[1]
 _LIBRARIES = (str(Path(torch.__file__).resolve().parent) + os.sep, str(_ENGINE) + os.sep)
 _OWN = (str(_ENGINE.parent / "training") + os.sep,)
 _STDLIB = str(Path(os.__file__).resolve().parent) + os.sep
+_CHECKPOINT = os.path.realpath(torch.utils.checkpoint.__file__)
 
 
 @cache
@@ -53,6 +55,21 @@ def here() -> str:
             return f" at {line_of(frame)}"
         frame = frame.f_back
     return ""
+
+
+def checkpoint_call() -> str | None:
+    """The user's line `FILE:LINE` of the `torch.utils.checkpoint` call that runs now, if no line of theirs runs inside.
+
+    A backward pass calls such a layer again from PyTorch's own code: no line of the user's is on the stack then.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    is_inside = False
+    while frame is not None and not os.path.realpath(frame.f_code.co_filename).startswith(_OWN):
+        if _is_users(frame.f_code.co_filename):
+            return line_of(frame) if is_inside else None
+        is_inside = is_inside or os.path.realpath(frame.f_code.co_filename) == _CHECKPOINT
+        frame = frame.f_back
+    return None
 
 
 def where(error: BaseException) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import random
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import FunctionType, TracebackType
+from types import CodeType, FunctionType, TracebackType
 from typing import Any, Final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from assay.engine.hidden import walk
+from assay.engine.hidden.code import Global, globals_of, named_globals, only_counted
+from assay.engine.hidden.surroundings import surroundings
 from assay.engine.hidden.walk import MISSING, Slots
 
 Image = dict[str, object]
@@ -46,32 +48,65 @@ class _Record:
     before: Any
     read: Callable[[], Any]
     write: Callable[[], None]
+    place: tuple[int, str] | None = None
+    """Of a global of an installed package: its namespace's identity and its name."""
 
 
 class Watch:
     """While active, whatever `roots` (by name) reach is on record; at the end, also after an error, it is put back.
 
     On record besides: the random generators of Python, NumPy and PyTorch, gradient mode and default element type.
+    Of the globals of installed packages: `named`, and what `enter` adds.
     """
 
-    def __init__(self, roots: Mapping[str, object]) -> None:
+    def __init__(self, roots: Mapping[str, object], named: Sequence[Global] = ()) -> None:
         self._roots = dict(roots)
+        self._named: dict[tuple[int, str], Global] = {}
+        self._read: set[tuple[int, str]] = set()
+        """Of the globals of installed packages that are on record: those that code which ran does more than count."""
         self._seen: dict[int, object] = {}
         self._records: list[_Record] = []
         self.iterators: list[str] = []
         """Paths of what yields its values once."""
-        self._records += _surroundings()
+        self._records += [_Record(name, None, held, read, put) for name, held, read, put in surroundings()]
         self._process = len(self._records)
-        queue = deque((value, path) for path, value in roots.items())
-        while queue:
-            value, path = queue.popleft()
-            self._look(value, path, queue)
+        self._follow(deque((value, path) for path, value in roots.items()))
+        self._add(named)
+        self._read.update(self._named)
 
     def __enter__(self) -> Watch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.restore()
+
+    def enter(self, code: CodeType, table: dict[str, Any]) -> None:
+        """Put on record, before this code runs, what it names of installed packages."""
+        found = [place for place in globals_of(code, table) if walk.is_installed(place[0])]
+        # The modes of a step that is being traced must not see the copies that a record makes.
+        with torch._C.DisableTorchFunction(), _disable_current_modes():
+            self._add(found)
+        for of, key, _ in found:
+            if type(of.get(key)) not in (int, float) or key not in only_counted(code):
+                self._read.add((id(of), key))
+
+    @property
+    def named(self) -> list[Global]:
+        """What code that ran names of installed packages, and does more with than count."""
+        return [place for key, place in self._named.items() if key in self._read]
+
+    def _add(self, found: Sequence[Global]) -> None:
+        for table, key, label in found:
+            if (id(table), key) not in self._named:
+                self._named[id(table), key] = table, key, label
+                queue: deque[tuple[Any, str]] = deque()
+                self._look_global(table, key, f"global {table.get('__name__')}.{key}", queue)
+                self._follow(queue)
+
+    def _follow(self, queue: deque[tuple[Any, str]]) -> None:
+        while queue:
+            value, path = queue.popleft()
+            self._look(value, path, queue)
 
     def _look(self, value: Any, path: str, queue: deque[tuple[Any, str]]) -> None:
         if walk.is_atom(value) or id(value) in self._seen:
@@ -98,12 +133,13 @@ class Watch:
             )
         queue.extend((v, path + label) for label, v in walk.fixed_parts(value))
         if isinstance(value, FunctionType):
-            for table, key, label in walk.named_globals(value):
-                self._look_global(table, key, label, queue)
+            for table, key, label in named_globals(value):
+                # Packages number and time things of their own: theirs count where code that runs names them.
+                if not walk.is_installed(table):
+                    self._look_global(table, key, label, queue)
 
     def _look_global(self, table: dict[str, Any], key: str, label: str, queue: deque[tuple[Any, str]]) -> None:
-        # Packages count and time things of their own; where one of them decides, the two traces differ.
-        if (id(table), key) in self._seen or walk.is_installed(table):  # type: ignore[comparison-overlap]
+        if (id(table), key) in self._seen:  # type: ignore[comparison-overlap]
             return
         self._seen[id(table), key] = table  # type: ignore[index]
         before: Slots = {key: (label, table.get(key, MISSING))}
@@ -115,7 +151,8 @@ class Watch:
             else:
                 table[key] = value
 
-        self._records.append(_Record("", table, before, lambda: {key: (label, table.get(key, MISSING))}, write))
+        place = (id(table), key) if walk.is_installed(table) else None
+        self._records.append(_Record("", table, before, lambda: {key: (label, table.get(key, MISSING))}, write, place))
         queue.append((before[key][1], label))
 
     def changes(self) -> list[Place]:
@@ -124,6 +161,8 @@ class Watch:
 
     def _changes_of(self, k: int) -> list[Place]:
         record = self._records[k]
+        if record.place is not None and record.place not in self._read:
+            return []
         now = record.read()
         if not _is_slots(record.before):
             return [] if _same(record.before, now) else [Place(record.path, k)]
@@ -168,7 +207,7 @@ class Watch:
 
     def image(self) -> Image:
         """What can be reached now."""
-        fresh = Watch(self._roots)
+        fresh = Watch(self._roots, self.named)
         found: Image = {}
         for record in fresh._records:
             if _is_slots(record.before):
@@ -250,33 +289,6 @@ def _tensor_record(t: Tensor, path: str) -> _Record:
                 t.grad = gradient
 
     return _Record(path, t, (before, id(gradient)), lambda: (_held(t), id(t.grad if t.is_leaf else None)), write)
-
-
-def _surroundings() -> list[_Record]:
-    """The generators and modes of the process."""
-    held: list[tuple[str, Callable[[], Any], Callable[[Any], Any]]] = [
-        ("the state of Python's random numbers", random.getstate, random.setstate),
-        ("the state of NumPy's random numbers", lambda: repr_state(np.random.get_state()), lambda _: None),
-        ("the state of PyTorch's random numbers", lambda: bytes(torch.get_rng_state().numpy()), lambda _: None),
-        ("whether gradients are computed", torch.is_grad_enabled, torch.set_grad_enabled),
-        ("PyTorch's default element type", torch.get_default_dtype, torch.set_default_dtype),
-    ]
-    numpy_state, torch_state = np.random.get_state(), torch.get_rng_state()
-    writes: dict[str, Callable[[], Any]] = {
-        held[1][0]: lambda: np.random.set_state(numpy_state),
-        held[2][0]: lambda: torch.set_rng_state(torch_state),
-    }
-    records = []
-    for name, read, write in held:
-        before = read()
-        put = writes.get(name, lambda write=write, before=before: write(before))
-        records.append(_Record(name, None, before, read, put))
-    return records
-
-
-def repr_state(state: Any) -> object:
-    """NumPy's generator state as something to compare."""
-    return tuple(bytes(part) if isinstance(part, np.ndarray) else part for part in state)
 
 
 def _is_slots(before: object) -> bool:

@@ -212,37 +212,6 @@ def _parts_of_function(function: FunctionType) -> Iterator[tuple[str, Any]]:
         yield "", wrapped
 
 
-def named_globals(function: FunctionType) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """The globals that a user's function names, and attributes of the user's modules: dict, key, how it is called."""
-    if not is_foreign(function.__module__):
-        return
-    names = sorted(_names(function.__code__))
-    table = function.__globals__
-    for name in names:
-        if name in table:
-            value = table[name]
-            yield table, name, f"global {name}"
-            if isinstance(value, ModuleType) and is_foreign(value.__name__):
-                yield from ((vars(value), k, f"{name}.{k}") for k in names if k in vars(value))
-    for name in sorted(_stored_globals(function.__code__)):
-        if name not in table:
-            yield table, name, f"global {name}"
-
-
-def _names(code: CodeType) -> set[str]:
-    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
-    return set(code.co_names).union(*map(_names, inner))
-
-
-@functools.lru_cache(maxsize=4096)
-def _stored_globals(code: CodeType) -> frozenset[str]:
-    import dis
-
-    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
-    own = {str(i.argval) for i in dis.get_instructions(code) if i.opname == "STORE_GLOBAL"}
-    return frozenset(own.union(*map(_stored_globals, inner)))
-
-
 def blob_of(value: Any) -> tuple[object, Callable[[], None]] | None:
     """The contents of a thing without places, as something to compare, and what writes them back; None for others."""
     match value:

@@ -11,7 +11,7 @@ import torch
 from assay.engine.ir import Tensorlike
 from assay.engine.lowering.products import product
 from assay.engine.lowering.reductions import total
-from assay.engine.lowering.registry import Context, lowers
+from assay.engine.lowering.registry import Context, Unsupported, lowers
 from assay.engine.lowering.shapes import pad
 from assay.engine.lowering.windows import (
     Readers,
@@ -140,6 +140,8 @@ def _convolution(
     groups: int,
 ) -> Tensorlike:
     del output_padding
+    if 0 in w.shape[:2]:
+        raise Unsupported("a convolution without channels")
     if transposed:
         windows = windows_of(ctx.shape[2:], x.shape[2:], w.shape[2:], stride, padding, dilation)
         result = scattered(ctx, x, w, windows, groups)

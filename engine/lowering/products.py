@@ -7,7 +7,7 @@ from math import prod
 
 import torch
 
-from assay.engine.ir import MAX_RANK, Read, Tensorlike, Value
+from assay.engine.ir import MAX_RANK, Fill, Read, Tensorlike, Value
 from assay.engine.lowering import outliers
 from assay.engine.lowering.reductions import reduce
 from assay.engine.lowering.registry import Context, Product, Treatment, Unsupported, lowers
@@ -20,7 +20,7 @@ _MAX_BITS = 62
 
 
 def contract(ctx: Context, a: Tensorlike, b: Tensorlike, *, bits_b: int | None = None, plain: bool = False) -> Strided:
-    """a [..., M, K] times b [..., K, N] with the same leading dimensions, to [..., M, N].
+    """a [..., M, K] times b [..., K, N] with the same leading dimensions, to [..., M, N]; zeros where K is 0.
 
     Where a is a softmax output and K its axis, the sum runs over time or over slots of memory: there one exponent per
     column of b would let later tokens change what earlier ones get. So each row of b is normalized by its own exponent,
@@ -29,6 +29,8 @@ def contract(ctx: Context, a: Tensorlike, b: Tensorlike, *, bits_b: int | None =
     bits_b: precision of b where it is not b's own. plain: never fold.
     """
     left, right = ctx.strided(a), ctx.strided(b)
+    if left.shape[-1] == 0:
+        return _zeros(ctx, left, right)
     if not plain and _sums_over_softmax(left):
         return _contract_folded(ctx, left, right)
     if not plain and _sums_over_softmax(_transposed(right)):
@@ -39,8 +41,16 @@ def contract(ctx: Context, a: Tensorlike, b: Tensorlike, *, bits_b: int | None =
 
 def product(ctx: Context, a: Tensorlike, b: Tensorlike) -> Strided:
     """As `contract`, never folded: for sums over space and channels."""
-    left, right = _aligned(ctx, ctx.strided(a), ctx.strided(b))
+    left, right = ctx.strided(a), ctx.strided(b)
+    if left.shape[-1] == 0:
+        return _zeros(ctx, left, right)
+    left, right = _aligned(ctx, left, right)
     return _dot(ctx, left, right, ctx.bits_of(left), ctx.bits_of(right), plain=False)
+
+
+def _zeros(ctx: Context, a: Strided, b: Strided) -> Strided:
+    """The product over nothing. No node says it: a row without elements has no exponent (WF-18)."""
+    return ctx.strided(Fill(DType.F32, (*a.shape[:-1], b.shape[-1]), 0))
 
 
 def _contract_folded(ctx: Context, p: Strided, v: Strided) -> Strided:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from assay.engine.ir import Read, Tensorlike, regrouped
+from assay.engine.ir import Fill, Read, Tensorlike, regrouped
 from assay.engine.lowering.registry import Context, Unsupported, all_axes, lowers
 from assay.engine.lowering.shapes import pad
 from assay.engine.strided import Group, Strided, contiguous, memory_order
@@ -24,7 +24,9 @@ _LEAST_BITS = 4
 
 
 def reduce(ctx: Context, kind: str, x: Strided, dims: Sequence[int], *, keepdim: bool) -> Strided:
-    """A rowexp, max or sum over some dimensions of x."""
+    """A rowexp, max or sum over some dimensions of x. Raises Unsupported where they hold no element (WF-18)."""
+    if any(x.shape[d] == 0 for d in dims):
+        raise Unsupported("a maximum over no elements")
     spaces = [g for d, g in enumerate(x.groups) if d not in dims]
     kept = [a for g in spaces for a in g]
     order = memory_order(kept) if x.value.leads else list(range(len(kept)))
@@ -54,9 +56,13 @@ def check_terms(count: int) -> None:
 
 
 def total(ctx: Context, x: Tensorlike, dims: Sequence[int], *, keepdim: bool) -> Tensorlike:
-    """The exact sum of f32 over some dimensions."""
-    check_terms(prod(x.shape[d] for d in dims))
-    if not dims or prod(x.shape[d] for d in dims) == 1:
+    """The exact sum of f32 over some dimensions; zero over nothing, which has no exponents to be summed by."""
+    count = prod(x.shape[d] for d in dims)
+    check_terms(count)
+    if count == 0:
+        kept = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdim or d not in dims]
+        return Fill(DType.F32, tuple(kept), 0)
+    if not dims or count == 1:
         shape = [n for d, n in enumerate(x.shape) if d not in dims] if not keepdim else x.shape
         return ctx.values.reshape(x, tuple(shape))
     return reduce(ctx, "sum", ctx.strided(x), dims, keepdim=keepdim)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis.internal import entropy
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -355,15 +354,3 @@ def test_the_trial_and_both_traces_leave_gradients_flags_and_generators():
     attempt(recipe)
     assert torch.equal(recipe.module.up.weight.grad, torch.full((8, 2), 0.5))
     assert not recipe.module.down.training
-
-
-def test_what_an_installed_package_counts_or_times_is_its_own_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Its module numbers generators by `itertools.count`, which a step that names the function can reach.
-    monkeypatch.setattr(entropy, "calls", 0, raising=False)
-
-    def loss(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-        assert callable(entropy.register_random)
-        entropy.calls += 1
-        return own.base_loss(module, x, y)
-
-    RecipeStep(recipe_of(loss))

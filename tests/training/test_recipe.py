@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
@@ -302,8 +302,35 @@ def test_checkpointed_layers_are_computed_again_with_the_same_parameters():
 
 
 def test_a_checkpointed_layer_that_drops_is_refused():
-    with pytest.raises(UserError, match="is computed again in the backward pass"):
+    with pytest.raises(UserError, match=line_after("is checkpointed at", checkpointed, 1)):
         RecipeStep(recipe(perceptron(nn.Dropout(0.5)), loss=checkpointed))
+
+
+def test_the_refusal_of_a_second_draw_names_every_checkpoint_that_can_have_caused_it():
+    def loss(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        inside = torch.utils.checkpoint.checkpoint(module[0], x, use_reentrant=False)
+        inside = torch.utils.checkpoint.checkpoint(module[1], inside, use_reentrant=False)
+        other = torch.utils.checkpoint.checkpoint(module[1], inside, use_reentrant=False)
+        return F.cross_entropy(module[3](module[2](F.dropout(other))), y)
+
+    words = line_after("checkpointed at", loss, 2) + line_after(" or", loss, 3) + ", which draws"
+    with pytest.raises(UserError, match=words):
+        RecipeStep(recipe(perceptron(nn.Dropout(0.5)), loss=loss))
+
+
+class _Dropping(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.dropout(x, 0.5)
+
+
+def test_a_draw_of_the_users_own_code_in_the_backward_pass_is_refused_at_its_own_line():
+    with pytest.raises(UserError, match=line_after("in the backward pass at", _Dropping.forward, 1)):
+        RecipeStep(recipe(perceptron(_Dropping()), loss=checkpointed))
+
+
+def line_after(words: str, function: Callable[..., object], offset: int) -> str:
+    """A pattern: these words, and the line so far below the function's first."""
+    return rf"{words} \S*test_recipe.py:{function.__code__.co_firstlineno + offset}(?!\d)"
 
 
 def test_what_the_loss_does_not_reach_stays_as_it_is():
