@@ -3,7 +3,7 @@
     python -m bench.dispute [--only demo] [--only gpt-10m] [--only gpt2-small] [--json]     (as `assay bench dispute`)
 
 Measured rows are transactions of real games on a local node, played by the agents' code. Estimated rows count moves by
-the game's own bounds for the worst node of the real program and price each move at the dearest that was measured of its
+the game's own bounds for the worst node of the real program and price each move at the most expensive measured of its
 kind; their seconds come from rates measured on this machine, and are marked as estimates.
 """
 
@@ -64,7 +64,7 @@ DEAREST: Final[dict[str, tuple[int, int]]] = {
     "openState": (106_535, 196),
     "pointList": (69_615, 228),
 }
-"""Gas and calldata bytes of the dearest transaction per move that tests/contracts/test_game_gas.py measures, arity 64.
+"""Gas and calldata bytes of the largest transaction per move that tests/contracts/test_game_gas.py measures, arity 64.
 
 docs/game.md has the table; a test compares the two.
 """
@@ -157,7 +157,7 @@ def moves_to_a_slot(slots: int, steps: int, nodes: int, arity: int = ARITY) -> C
 
 
 def worst(program: Program, steps: int, prices: dict[str, tuple[int, int]]) -> tuple[Counter[Move], str]:
-    """The longest game on a claim of this program, the dearest of equally long ones, and where it ends."""
+    """The longest game on a claim of this program, the most expensive of equally long ones, and where it ends."""
     n = len(program.nodes)
     found = [
         (moves_of(node, program.specs[k].leaf_count, steps, n), f"{node.family.name.lower()}, node {k}")
@@ -194,7 +194,7 @@ def measured_row(model: str, parameters: int, dispute: Dispute) -> Row:
 def computed_row(
     model: str, parameters: int, program: Program, steps: int, rates: Rates, played: Iterable[Dispute] = ()
 ) -> Row:
-    """The longest game on a claim of this program, every move at the dearest price measured of its kind."""
+    """The longest game on a claim of this program, every move at the highest price measured of its kind."""
     prices = dict(DEAREST)
     for dispute in played:
         for s in dispute.transactions:

@@ -34,7 +34,7 @@ contract Rounds is Seats {
     mapping(bytes32 key => bool) private _receipted;
 
     /// @dev What the optimizer list of a solver's next start hangs on: its latest commitment, and the first and the last round that a conviction
-    /// since then makes start blank (0: none). A conviction counts from the next T0, so that no start changes while it is worked on.
+    /// since then starts zero-initialised (0: none). A conviction counts from the next T0, so that no start changes while it is worked on.
     struct Last {
         uint64 round;
         uint32 seat;
@@ -162,7 +162,7 @@ contract Rounds is Seats {
         emit Closed(round, seat, fate);
     }
 
-    /// @dev Reverts while the fate is open.
+    /// @dev Reverts while the status is open.
     function _fateOf(uint64 round, uint32 seat, Commitment storage c) private view returns (Fate) {
         if (c.convicted) return Fate.CONVICTED;
         Times memory times = timesOf(round);
@@ -276,7 +276,7 @@ contract Rounds is Seats {
         return _roots[round][seat];
     }
 
-    /// @dev The end of the solver's last complete commitment, final or not; blank for newcomers and, from the next T0 on, after a conviction.
+    /// @dev The end of the solver's last complete commitment, final or not; zero-initialised for newcomers and, from the next T0 on, after a conviction.
     function _startOptimizer(uint64 round, address solver) private view returns (bytes32) {
         Last memory last = _last[solver];
         if (!last.exists) return _blankOptimizer;

@@ -82,7 +82,7 @@ class Executor:
     which exact product is used.
     careful: stock, products by other routes than usual and sums by the general kernels, before an accusation:
     the bits are the same, the instructions are not.
-    memory: bytes that a run may take, instead of `footprint.limit()` (of a careful one, any); the attribute is what one
+    memory: bytes that a run may take, instead of `footprint.limit()` (of a cross-check, any); the attribute is what one
     is expected to take.
 
     Raises:
@@ -134,7 +134,7 @@ class Executor:
 
     @cached_property
     def _steps(self) -> list[_Step]:
-        """Every node as a watched run takes it; not made before there is one."""
+        """Every node as an instrumented run takes it; not made before there is one."""
         nodes = self.program.nodes
         last_use: dict[int, int] = {}
         for k, node in enumerate(nodes):

@@ -123,7 +123,7 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class BindChallenge:
-    """Bind a free-lance challenge, hidden."""
+    """Commit to a third-party challenge, hidden."""
 
     ref: ClaimRef
     own_root: Digest
@@ -131,7 +131,7 @@ class BindChallenge:
 
 @dataclass(frozen=True, slots=True)
 class RevealChallenge:
-    """Open a game from a bound challenge."""
+    """Open a game from a committed challenge."""
 
     ref: ClaimRef
     own_root: Digest

@@ -30,7 +30,7 @@ LAST_MOMENT_S = 120
 """How long before its deadline a root is bound without the results that could not be computed."""
 
 RESULT_BLOCKS = 2
-"""Blocks between binding a free-lance challenge and revealing it."""
+"""Blocks between the commitment to a third-party challenge and its reveal."""
 
 
 def membership(view: View, role: Role, stake: Wei | None, leaving: bool) -> Iterator[Action]:
@@ -185,7 +185,7 @@ def defend_own_work(view: View) -> Iterator[Action]:
 
 
 def times(view: View, role: Role) -> Iterator[int]:
-    """Chain times that concern an attester beyond those of every member."""
+    """Chain times that concern an attester beyond those of every participant."""
     record = view.state.round
     if record is None:
         return

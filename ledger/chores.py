@@ -1,8 +1,8 @@
-"""What every member of a run does, whatever its role: play its games, draw seeds, take outer steps, open and settle.
+"""What participants do in any role: play their games, draw seeds, take outer steps, open rounds and settle.
 
 Pure: from a view to candidate actions in order of priority, and to the chain times at which something may change.
-Several actors may do the same chore: the one whose index is round mod number of actors goes first, the others wait
-STAGGER_S of chain time for each place behind it; losing a race is not an error. Source: docs/adr/0007-actors.md.
+Several actors may do the same keeper task: the one whose index is round mod number of actors goes first, the others
+wait STAGGER_S of chain time for each place behind it; losing a race is not an error. Source: docs/adr/0007-actors.md.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _post(view: View, record: RoundRecord, base: Digest) -> Iterator[Action]:
 
 
 def _challenge_outers(view: View, record: RoundRecord, base: Digest, root: Digest) -> Iterator[Action]:
-    """No draw is needed against a wrong outer step: everybody recomputes it, and each member may challenge."""
+    """No draw is needed against a wrong outer step: everybody recomputes it, and each participant may challenge."""
     if view.me not in view.members:
         return
     for outer in sorted(record.outers.values(), key=lambda o: o.root):
@@ -317,7 +317,7 @@ def _is_settled(record: RoundRecord) -> bool:
 
 
 def times(view: View) -> Iterator[int]:
-    """Chain times at which something may become due for a member; those that have passed are among them."""
+    """Chain times at which something may become due for a participant; those that have passed are among them."""
     for record in view.state.rounds:
         t = record.times
         wait = STAGGER_S * turn_of(_seed_order(view, record), view.me, record.number)

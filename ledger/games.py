@@ -38,7 +38,7 @@ BLOCKS_PER_QUERY: Final = 5_000
 """Most nodes refuse to search more blocks at once."""
 
 SHOWN_IN_GAME: Final = {Stage.LEAF: "LeafPosted", Stage.PARTS: "PartsPosted"}
-"""Where what the challenger points into is told of by the game's number; in other stages by the hash of the list."""
+"""Where what the challenger selects from is told of by the game's number; in other stages by the hash of the list."""
 
 AT_A_NODE: Final = (Stage.NODE, Stage.ROOT, Stage.TENSOR, Stage.LEAF, Stage.PARTS, Stage.TERM)
 AT_A_STEP: Final = (Stage.NODES, *AT_A_NODE, Stage.SLOT)
@@ -126,7 +126,7 @@ class Games:
         return Game(state, ref)
 
     def posted(self, state: GameState) -> Posted:
-        """What the challenger is to point into, from its event; empty where it points into nothing.
+        """What the challenger is to select from, from its event; empty where there is nothing to select from.
 
         A list is looked up by its hash, since the claimant may have posted it in another game.
         """
@@ -301,7 +301,7 @@ class GamePlayer:
 
 
 def check_element(trace: Trace, state: GameState, move: AnyMove) -> None:
-    """Computes the element that a challenger is about to point at once more, by the reference.
+    """Computes the element that a challenger is about to select once more, by the reference.
 
     A fault of this machine's executor would lose the game at the contract. Raises MismatchError (ElementMismatch).
     """

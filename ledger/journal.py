@@ -1,7 +1,7 @@
-"""An actor's journal: what must survive a crash and cannot be recomputed, and what is dear to recompute.
+"""An actor's journal: what must survive a crash and cannot be recomputed, and what is expensive to recompute.
 
 JSON lines in the actor's data folder, one entry each, synced to disk before the transaction that depends on it is sent
-(salts of hidden leaves and of bound challenges), and afterwards for results of replays, by content. A line that a crash
+(salts of hidden leaves and of committed challenges), and then for results of replays, by content. A line that a crash
 cut short was never relied upon and is dropped. Source: docs/adr/0007-actors.md.
 """
 

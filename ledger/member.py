@@ -51,12 +51,12 @@ class SecondThoughts(MismatchError):
 
 
 class Member(Agent):
-    """An actor that plays games and does its share of the chores."""
+    """An actor that plays games and does its share of the keeper tasks."""
 
     _seen: View
 
     def refresh(self, view: View) -> None:
-        """See Agent: bound challenges as the chain has them."""
+        """See Agent: committed challenges as the chain has them."""
         self._seen = view
         for ref, bound in sorted(self.memory.bound.items(), key=lambda item: item[0].encode()):
             commitment = challenge_commitment(ref, bound.own_root, bound.salt, self.me)
@@ -146,7 +146,7 @@ class Member(Agent):
         self.send(self.target.game.functions.challenge(ref_to_chain(action.ref)))
 
     def do_bind_challenge(self, action: BindChallenge, view: View) -> None:
-        """Binds a free-lance challenge; its salt is on disk first."""
+        """Commits to a third-party challenge; its salt is on disk first."""
         if action.ref not in self.memory.bound:
             self.confirm(action.ref, view)
             self.recorder.bound(action.ref, action.own_root, Digest(secrets.token_bytes(32)))
@@ -155,7 +155,7 @@ class Member(Agent):
         self.send(self.target.game.functions.commitChallenge(commitment))
 
     def do_reveal_challenge(self, action: RevealChallenge, view: View) -> None:
-        """Opens the game of a bound challenge."""
+        """Opens the game of a committed challenge."""
         function = self.target.game.functions.revealChallenge
         self.send(function(ref_to_chain(action.ref), action.own_root, action.salt))
         self.recorder.unbound(action.ref)

@@ -66,12 +66,12 @@ class Recorder:
         self.memory.leaves[round_], self.memory.draws[round_] = leaves, draw
 
     def bound(self, ref: ClaimRef, own_root: Digest, salt: Digest) -> None:
-        """A free-lance challenge, before it is bound."""
+        """A third-party challenge, before it is committed."""
         self.journal.append("bound", ref=_ref_fields(ref), own_root=own_root, salt=salt)
         self.memory.bound[ref] = Bound(ref, own_root, salt)
 
     def unbound(self, ref: ClaimRef) -> None:
-        """A bound challenge was revealed."""
+        """A committed challenge was revealed."""
         self.journal.append("unbound", ref=_ref_fields(ref))
         self.memory.bound.pop(ref, None)
 

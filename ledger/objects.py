@@ -39,7 +39,7 @@ Tensors = tuple[bytes, ...]
 class Objects:
     """Typed access to a run's store. Reads raise what `get_named` raises: all of it UnavailableError, never fraud.
 
-    With a shelf, a copy of everything read or published is kept there, and read when the store fails.
+    With a local cache, a copy of everything read or published is kept there, and read when the store fails.
     """
 
     def __init__(self, store: ArtifactStore, shelf: Shelf | None = None) -> None:
@@ -52,7 +52,7 @@ class Objects:
 
     @contextmanager
     def own_copies_first(self) -> Iterator[None]:
-        """In this block the store is asked only for what the shelf lacks: it cannot hold up the rest."""
+        """In this block the store is asked only for what the local cache lacks: it cannot hold up the rest."""
         before, self._own_first = self._own_first, True
         try:
             yield
@@ -112,7 +112,7 @@ class Objects:
     def put_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes], *, is_vital: bool = True) -> Digest:
         """Publishes a list of tensors as one safetensors file; returns the list root.
 
-        What is not vital is kept on the shelf alone where the store fails.
+        What is not vital is kept in the local cache alone where the store fails.
         """
         root = root_of_list(specs, tensors)
         try:
@@ -184,7 +184,7 @@ class Objects:
         self._noted[root] = self.store.put(data, name)
 
     def _fetch(self, name: str, root: Digest, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes:
-        """From the store; where that fails from the shelf, and then what is gone is put back for everybody else."""
+        """From the store; where that fails from the local cache, and then what is gone is put back for others."""
         if self._own_first and (copy := self._copy(name, max_bytes, fits)) is not None:
             return copy
         try:
@@ -211,7 +211,7 @@ class Objects:
         return get_named(self.store, name, max_bytes, fits, self._cursors)
 
     def _copy(self, name: str, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes | None:
-        """The shelf's copy, if it is what its name promises; a damaged one is removed, so that a new one is kept."""
+        """The local cache's copy, if it is what its name promises; a damaged one is removed for a new one."""
         copy = None if self.shelf is None else self.shelf.get(name, max_bytes)
         if copy is None or fits(copy):
             return copy

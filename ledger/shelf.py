@@ -1,9 +1,9 @@
-"""An actor's own copies of what it published or fetched, by name, so that a store that goes dark takes nothing from it.
+"""An actor's own copies of what it published or fetched, by name, so that an unavailable store takes nothing from it.
 
     <folder>/run/<name>        what every round needs: programs and data
     <folder>/<round>/<name>    what was published or read in a round; what is read again later moves there
 
-Copies are advice like everything in a store: their reader recomputes what a name promises. A shelf that cannot
+Copies are advice like everything in a store: their reader recomputes what a name promises. A cache that cannot
 be written or read is an empty one: the actor works on from the store.
 Source: docs/adr/0017-copies.md.
 """

@@ -109,7 +109,7 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A free-lance challenge that was bound, and the salt that opens it; block and chain time once it is on chain."""
+    """A committed third-party challenge, and the salt that opens it; block and chain time once it is on chain."""
 
     ref: ClaimRef
     own_root: Digest
@@ -177,7 +177,7 @@ class View:
 
     @property
     def members(self) -> list[Address]:
-        """Holders of seats and verifiers, sorted: those who may post outer steps and do the chores."""
+        """Holders of seats and verifiers, sorted: those who may post outer steps and do keeper tasks."""
         round_ = Round(max(len(self.state.rounds) - 1, 0))
         return sorted({*self.state.holders.values(), *self.attesters(Role.VERIFIER, round_)})
 
@@ -295,7 +295,7 @@ class View:
 
 
 def turn_of(order: list[Address], who: Address, round_: Round, limit: int = 4) -> int:
-    """The place of an actor in a round's order of chores: the one whose index is round mod count goes first.
+    """The place of an actor in a round's order of keeper tasks: the one whose index is round mod count goes first.
 
     At most `limit`, so that the last does not come too late; those not in the order come last.
     """

@@ -96,7 +96,7 @@ def _least(p: ChainProfile, c: Clocks) -> dict[str, int]:
         "draw": max(once, p.reorg_depth + 1),
         "whistle": once + c.replay,
         "reveal": once,
-        # A bound challenge takes two transactions, the second later than what can be undone.
+        # A committed challenge takes two transactions, the second later than what can be undone.
         "challenge": once + p.inclusion_delay + p.reorg_depth + c.replay,
         # A rescuer may have to compute the outer step first.
         "rescue": once + c.replay,

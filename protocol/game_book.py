@@ -76,7 +76,7 @@ class Vault(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Commitment:
-    """A bound free-lance challenge."""
+    """A committed third-party challenge."""
 
     owner: Address
     block: int
@@ -139,36 +139,36 @@ class GameBook:
     # --- opening
 
     def commit_challenge(self, who: Address, commitment: Digest, now: int, block: int) -> None:
-        """Bind a free-lance challenge; takes the commit deposit. Raises CommitmentExists."""
+        """Commit to a third-party challenge; takes the commit deposit. Raises CommitmentExists."""
         if commitment in self.commitments:
-            raise CommitmentExists("This challenge is bound already.", commitment=commitment)
+            raise CommitmentExists("This challenge is committed already.", commitment=commitment)
         self._lock(commitment_lock(commitment), who, self.config.commit_deposit)
         self.commitments[commitment] = Commitment(who, block, now)
 
     def reveal_challenge(
         self, who: Address, ref: ClaimRef, own_root: Digest, salt: Digest, now: int, block: int
     ) -> int:
-        """Open the game that a bound challenge names; the deposit returns. 0 when the claim fell or closed meanwhile.
+        """Open the game that a committed challenge names; the deposit returns. 0 if the claim fell or closed meanwhile.
 
         Raises:
-            CommitmentNotFound, RevealTooEarly, RevealTooLate: not bound by the caller, or not at this time.
-            WrongDigest: the root bound is the claimant's own.
+            CommitmentNotFound, RevealTooEarly, RevealTooLate: not committed by the caller, or not at this time.
+            WrongDigest: the root committed to is the claimant's own.
             UnknownProgram: the claim names a program that is not the run's.
         """
         commitment = challenge_commitment(ref, own_root, salt, who)
         bound = self.commitments.get(commitment)
         if bound is None:
-            raise CommitmentNotFound("No such challenge is bound by this account.", commitment=commitment)
+            raise CommitmentNotFound("No such challenge is committed by this account.", commitment=commitment)
         if block < bound.block + REVEAL_BLOCKS:
             raise RevealTooEarly(f"Block {block} is too early.", block=block, not_before=bound.block + REVEAL_BLOCKS)
         # A reorganization must not let a reader of the reveal commit before it.
         if now < (earliest := bound.time + self.config.chain.reorg_depth):
-            raise RevealTooEarly("What was bound can still be undone.", now=now, not_before=earliest)
+            raise RevealTooEarly("The commitment can still be undone.", now=now, not_before=earliest)
         if now > (deadline := bound.time + self.config.reveal_window):
             raise RevealTooLate("The time to reveal is over.", now=now, deadline=deadline)
         view = self.book_of(ref).claim_of(ref)
         if view.claim.y == own_root:
-            raise WrongDigest("The root bound is the one claimed.", got=own_root, wanted=view.claim.y)
+            raise WrongDigest("The root committed to is the one claimed.", got=own_root, wanted=view.claim.y)
         self._release(commitment_lock(commitment))
         del self.commitments[commitment]
         # A challenger that committed in time and found the claim fallen or closed has done nothing wrong.
@@ -183,7 +183,7 @@ class GameBook:
         """
         bound = self.commitments.get(commitment)
         if bound is None:
-            raise CommitmentNotFound("No such challenge is bound.", commitment=commitment)
+            raise CommitmentNotFound("No such challenge is committed.", commitment=commitment)
         if now <= (deadline := bound.time + self.config.reveal_window):
             raise RevealTooEarly("It may still be revealed.", now=now, not_before=deadline)
         self._burn(commitment_lock(commitment), self.config.commit_deposit)

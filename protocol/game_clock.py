@@ -98,7 +98,7 @@ LARGEST = Shape(steps=(1 << 32) - 1, nodes=1 << 20, leaves=1 << 57, terms=(1 << 
 
 
 def bisections(width: int, arity: int) -> int:
-    """Rounds of posting and pointing until an interval of `width` positions has become one of 1."""
+    """Rounds of posting and bisection until an interval of `width` positions has become one of 1."""
     rounds = 0
     while width > 1:
         # floor(w (i+1) / m) - floor(w i / m) is at most ceil(w / m), and reaches it.

@@ -52,7 +52,7 @@ class ListMismatch(GameError):
 
 
 class IndexOutOfRange(GameError):
-    """The pointing names something that is not there."""
+    """The selection names something that is not there."""
 
 
 class NotChallengeable(GameError):
@@ -68,16 +68,16 @@ class UnknownProgram(GameError):
 
 
 class CommitmentExists(GameError):
-    """The same challenge has been bound already."""
+    """The same challenge is committed already."""
 
 
 class CommitmentNotFound(GameError):
-    """No such bound challenge."""
+    """No such committed challenge."""
 
 
 class RevealTooEarly(GameError):
-    """A bound challenge may be revealed only some blocks later, or a reader could commit a copy."""
+    """A committed challenge may be revealed only some blocks later, or a reader could commit a copy."""
 
 
 class RevealTooLate(GameError):
-    """The bound challenge was not revealed in time; its deposit is lost."""
+    """The committed challenge was not revealed in time; its deposit is lost."""

@@ -29,7 +29,7 @@ class Outcome(IntEnum):
 
 
 REVEAL_BLOCKS: Final = 2
-"""A bound challenge is revealed no earlier: a copy of the reveal from the mempool is late."""
+"""A committed challenge is revealed no earlier: a copy of the reveal from the mempool is late."""
 
 REVEAL_WINDOW: Final = 3600
 """Seconds, beyond reorg depth and inclusion delay, after which an unrevealed challenge has lost its deposit."""
@@ -46,7 +46,7 @@ class GameConfig:
     """What a run's charter says of its games. Amounts in wei, times in seconds, `bounty_ppm` in parts per million.
 
     `clocks` are as turns use them: every extension holds the chain's inclusion delay. `bond` is what a challenger locks
-    per game; `commit_deposit` what binding a free-lance challenge locks until it is revealed, at least `REVEAL_BLOCKS`
+    per game; `commit_deposit` what a committed challenge locks until it is revealed, at least `REVEAL_BLOCKS`
     blocks and the chain's reorg depth, and at most `reveal_window` seconds later.
     """
 
@@ -77,7 +77,7 @@ class GameConfig:
 
     @property
     def reveal_window(self) -> int:
-        """Seconds in which a bound challenge must be revealed: an hour beyond what the chain may keep it waiting."""
+        """Seconds in which a committed challenge must be revealed: an hour beyond the chain's own delays."""
         return REVEAL_WINDOW + self.chain.reorg_depth + self.chain.inclusion_delay
 
     @property

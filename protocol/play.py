@@ -48,7 +48,7 @@ class Posted:
 
 
 def posted_by(move: AnyMove) -> Posted:
-    """What a move of the defender leaves for the challenger to point into; nothing for a challenger's move."""
+    """What a move of the defender leaves for the challenger to select from; nothing for a challenger's move."""
     match move:
         case PostDigests() | OpenNode() | OpenSubtree():
             return Posted(digests=move.digests)
@@ -210,7 +210,7 @@ class Challenger(_Player):
 
 
 def _first_difference(posted: Sequence[object], own: Sequence[object]) -> int:
-    """Where two lists first differ; the last entry when they do not, since something there must be pointed at."""
+    """Where two lists first differ; the last entry when they do not, since something there must be selected."""
     for i, entry in enumerate(posted):
         if i >= len(own) or entry != own[i]:
             return i

@@ -2,7 +2,7 @@
 
 A tensor's bytes are its row-major little-endian elements. An element never straddles two leaves, since every element
 size divides 1,024. Leaves are not padded: a padded leaf would hold bits that belong to no element, and a lie there
-could not be pointed at.
+could not be selected.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ class World:
         return self.book.games[game_id].state
 
     def posted(self, state: GameState, last: Posted) -> Posted:
-        """What a challenger points into: what this game's defender showed last, or a list that was shown elsewhere."""
+        """What a challenger selects from: what this game's defender showed last, or a list that was shown elsewhere."""
         return self.shown.get(state.posted, last) if Turn(state.stage, Side.DEFENDER) in POSTINGS else last
 
 
@@ -265,7 +265,7 @@ def _damaged(value: object, rng: random.Random) -> object:
 
 
 def flipped(move: AnyMove) -> Iterator[AnyMove]:
-    """The move with one bit of one field flipped, for every field; pointing elsewhere is no flip of a proof."""
+    """The move with one bit of one field flipped, for every field; another selection is no flip of a proof."""
     rng = random.Random(1)
 
     def flips(value: object) -> Iterator[object]:

@@ -81,7 +81,7 @@ def _refuse_on_optimizer(optimizer: torch.optim.Optimizer) -> None:
         raise _refused(
             "OptimizerInUse",
             f"{kind} has taken steps, and what it remembers of {len(optimizer.state)} parameters would be lost.",
-            "Make a new optimizer: a recipe starts from the module's values and blank moments.",
+            "Make a new optimizer: a recipe starts from the module's values and zero-initialised moments.",
         )
 
 

@@ -2,7 +2,7 @@
 
 An optimizer owns a list of the state: `blank` makes it, `update` returns the next one; each class documents its slots.
 The learning rate is an input of every step, all other constants are in the program. Steps are counted by running powers
-of *these* moments' betas (docs/adr/0004), so a newcomer with blank moments is corrected as a newcomer.
+of *these* moments' betas (docs/adr/0004), so a newcomer with zero-initialised moments is corrected as a newcomer.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class Grouped:
         return sum(group.optimizer.size(len(group.positions)) for group in self.groups)
 
     def blank(self, parameters: Sequence[Tensor]) -> list[Tensor]:
-        """The groups' blank lists."""
+        """The groups' zero-initialised lists."""
         return [t for g in self.groups for t in g.optimizer.blank([parameters[k] for k in g.positions])]
 
     def update(

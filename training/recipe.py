@@ -109,7 +109,7 @@ class RecipeStep:
         return [len(part) for part in self.slot_names]
 
     def state(self, *, step: int = 0, key: tuple[int, int] = (0, 0)) -> Lists:
-        """The state before the first step: the module's own values, blank moments, all of the data."""
+        """The state before the first step: the module's own values, zero-initialised moments, all of the data."""
         module = self.recipe.module
         values = {n: b.detach() for n, b in module.named_buffers()}
         buffers = [_stored(values[n]) for n in self.buffers]

@@ -65,7 +65,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A dispute replayed. `own_root` is the end root that a free-lance challenger had bound, else None."""
+    """A dispute replayed. `own_root` is the end root that a third party had committed to, else None."""
 
     charter: Charter
     ref: ClaimRef

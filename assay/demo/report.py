@@ -125,7 +125,7 @@ def _role(state: RunState, game: GameRecord) -> str:
 
 
 def dispute_entry(scene: Scene, game: GameRecord) -> dict[str, Any]:
-    """One game: its path in figures. `levels` counts the challenger's pointings."""
+    """One game: its path in figures. `levels` counts the challenger's bisections and selections."""
     assert game.verdict is not None and game.verdict_tx is not None
     hashes = list(dict.fromkeys([game.opened_tx, *(m.tx_hash for m in game.moves), game.verdict_tx]))
     gas = {tx: _gas(scene, tx) for tx in hashes}

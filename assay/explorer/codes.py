@@ -46,7 +46,7 @@ CONTRACT_CODES: Final[dict[str, tuple[str, str]]] = {
     "ClaimLockTooSmall": ("The charter's claim lock does not deter false work.", "Raise it to the minimum."),
     "ClaimNotFound": ("There is no such claim; an incomplete commitment makes none.", "Check round, seat and duty."),
     "ClaimSettled": ("The claim was settled: it cannot be disputed any more.", "Nothing: its window is over."),
-    "CommitmentExists": ("The same challenge is bound already.", "Reveal it, or bind another with a fresh salt."),
+    "CommitmentExists": ("The same challenge is committed already.", "Reveal it, or commit another with a fresh salt."),
     "CommitmentMismatch": (
         "The receipt names another commitment than the one on chain.",
         "Fetch the commitment that stands there now, and sign for that.",
@@ -72,7 +72,7 @@ CONTRACT_CODES: Final[dict[str, tuple[str, str]]] = {
         "Another set of seats is included in this outer step by now; nothing was locked.",
         "Compute the step from the present inclusion and post that.",
     ),
-    "IndexOutOfRange": ("A pointing names something that is not there.", "Name an entry of the list posted."),
+    "IndexOutOfRange": ("A selection names something that is not there.", "Name an entry of the list posted."),
     "InsufficientFree": ("The free stake does not cover the lock.", "Stake more (`assay ledger stake`)."),
     "KeyTaken": ("Another account registered this drawing key.", "Make a key of your own (`assay key new`)."),
     "ListMismatch": ("The list given again is not the one posted.", "Give the list of the last move unchanged."),
@@ -128,8 +128,11 @@ CONTRACT_CODES: Final[dict[str, tuple[str, str]]] = {
         "The time in which others could stand up for this outer root is over.",
         "Post within the rescue window that the root's first lost claim begins.",
     ),
-    "RevealTooEarly": ("A bound challenge is revealed two blocks later at the earliest.", "Wait for the block."),
-    "RevealTooLate": ("The bound challenge was not revealed within an hour.", "Its deposit is lost; bind a new one."),
+    "RevealTooEarly": ("A committed challenge is revealed two blocks later at the earliest.", "Wait for the block."),
+    "RevealTooLate": (
+        "The committed challenge was not revealed within an hour.",
+        "Its deposit is lost; commit a new one.",
+    ),
     "RootMismatch": ("The leaves do not hash to the root that was bound.", "Reveal exactly the leaves bound."),
     "RoundNotOpen": ("The round has not been opened.", "Wait for its T0."),
     "RoundNotSettleable": ("The round is not over.", "Settle it from the time named on."),
@@ -184,7 +187,7 @@ STANDING_CODES: Final[dict[str, tuple[str, str]]] = {
     ),
     "Convicted": (
         "A game on one of its claims was lost, and the lock behind it is gone.",
-        "`assay bundle export` writes the evidence; nothing later is affected except the next start, which is blank.",
+        "`assay bundle export` writes the evidence; of what follows only the next start changes: zero-initialised.",
     ),
     "BaseFell": (
         "The outer root that the work started from fell and was not rescued: the work is void, unpaid, never slashed.",

@@ -144,7 +144,7 @@ def explain_game(look: Lookout, game: GameRecord) -> Document:
         text = f"Game {game.game_id} on {document['what']} stands at {game.stage.name}; {whose} is to move."
         answer = _open("known", text, game.deadline)
     else:
-        how = "an opening or pointing was refuted" if game.verdict.outcome.name == "LEAF" else "a clock ran out"
+        how = "an opening or a selection was refuted" if game.verdict.outcome.name == "LEAF" else "a clock ran out"
         text = f"Game {game.game_id} on {document['what']} is over: {hexed(game.verdict.loser)} lost, because {how}."
         answer = _yes("known", text)
     return {"name": f"game {game.game_id}", "kind": "game", "known": True, "answers": [answer], "game": document}

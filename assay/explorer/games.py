@@ -135,7 +135,7 @@ def _says(found: Replay, step: Step) -> str:
 
 
 def _where(step: Step) -> str:
-    """Where a pointing has led."""
+    """Where a bisection or selection has led."""
     after = step.after
     match after.stage:
         case Stage.NODES:

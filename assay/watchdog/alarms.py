@@ -169,7 +169,7 @@ def _clock(facts: GameFacts, about: str, now: int, terms: Terms) -> Iterator[Ala
 
 @dataclass(frozen=True, slots=True)
 class BoundFacts:
-    """A free-lance challenge that is bound and not revealed; `free` is what its owner has free in the vault, in wei."""
+    """A committed challenge that is not revealed; `free` is what its owner has free in the vault, in wei."""
 
     commitment: bytes
     owner: Address
@@ -178,8 +178,8 @@ class BoundFacts:
 
 
 def judge_bound(facts: BoundFacts, now: int, terms: Terms) -> Iterator[Alarm]:
-    """What is wrong with a bound challenge: not revealed in time, or without the bond, its deposit burns."""
-    about = f"bound challenge 0x{facts.commitment.hex()[:8]} of 0x{facts.owner.hex()}"
+    """What is wrong with a committed challenge: not revealed in time, or without the bond, its deposit burns."""
+    about = f"committed challenge 0x{facts.commitment.hex()[:8]} of 0x{facts.owner.hex()}"
     left = facts.time + terms.reveal_window - now
     figures = (("party", "0x" + facts.owner.hex()), ("seconds_left", left))
     if left < 0:

@@ -23,7 +23,7 @@ def favoured(state: GameState, posted: Posted, trace: Trace, arity: int) -> Side
     """The side that wins from here over a true trace; NONE when what both agreed on is itself untrue, or it is over.
 
     posted: what the defender's last move showed. With the defender to move, the digest in dispute decides; with the
-    challenger to move, the whole list posted does, since any wrong entry in it can be pointed at.
+    challenger to move, the whole list posted does, since any wrong entry in it can be selected.
     """
     if state.is_over or not _agreed_is_true(state, trace):
         return Side.NONE

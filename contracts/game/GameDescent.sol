@@ -173,7 +173,7 @@ abstract contract GameDescent is GameTurns {
     /// @inheritdoc IGame
     function openLeaf(uint256 gameId, bytes calldata leaf) external {
         GameState storage game = _due(gameId, Side.DEFENDER, _bit(Stage.LEAF));
-        // The exact length of the shape: padding would belong to no element and could not be pointed at.
+        // The exact length of the shape: padding would belong to no element and could not be selected.
         _checkCount(leaf.length, game.index + 1 == game.count ? game.last : Elements.LEAF_BYTES);
         _checkDigest(Digests.leaf(leaf), game.disputed);
         emit LeafPosted(gameId, leaf);

@@ -22,7 +22,7 @@ abstract contract GameTurns is GameMoney {
     }
 
     /// @dev Ends the mover's turn and begins the next; a reply of the defender is refunded. The sides take turns, except that
-    /// the challenger, having pointed down to one term or slot, goes on to prove it.
+    /// the challenger, having selected one term or slot, goes on to prove it.
     function _next(uint256 gameId, GameState storage game, Stage stage) internal {
         _stopTurn(game);
         bool reply = game.turn == Side.DEFENDER;

@@ -49,7 +49,7 @@ library ChainBounds {
         _checkLength("draw", w.draw, Math.max(once, uint256(p.reorgDepth) + 1));
         _checkLength("whistle", w.whistle, once + c.replay);
         _checkLength("reveal", w.reveal, once);
-        // A bound challenge takes two transactions, the second later than what can be undone.
+        // A committed challenge takes two transactions, the second later than what can be undone.
         _checkLength("challenge", w.challenge, once + p.inclusionDelay + p.reorgDepth + c.replay);
         _checkLength("rescue", w.rescue, once + c.replay);
         uint256 minimum = minChallengeBond(p, c.arity);

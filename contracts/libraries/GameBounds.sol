@@ -43,7 +43,7 @@ library GameBounds {
         return stage == Stage.STEPS || stage == Stage.NODES || side == Side.DEFENDER;
     }
 
-    /// @notice Rounds of posting and pointing until `width` positions have become one.
+    /// @notice Rounds of posting and bisection until `width` positions have become one.
     function bisections(uint256 width, uint256 arity) internal pure returns (uint256 rounds) {
         while (width > 1) {
             uint256 m = width < arity ? width : arity;

@@ -149,7 +149,7 @@ class PieceExecutor:
 
 
 class _Held(Mapping[int, Tensor]):
-    """What one piece can read: its rows of the inputs, its shelf, and what all pieces share."""
+    """What one piece can read: its rows of the inputs, its own values, and what all pieces share."""
 
     def __init__(self, plan: Plan, flat: Sequence[Tensor], own: Shelf, common: Shelf) -> None:
         self._plan, self._flat, self.own, self._common = plan, flat, own, common

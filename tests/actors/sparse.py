@@ -48,7 +48,7 @@ def bigram() -> TrainingStep:
 
 @cache
 def sparse_work() -> Work:
-    """A run of this step: its three programs captured, parameters, blank residuals, and data."""
+    """A run of this step: its three programs captured, parameters, zero residuals, and data."""
     tokens = b"".join(sha256(bytes([k])).digest() for k in range(32))
     data = torch.tensor([t % VOCABULARY for t in tokens], dtype=torch.uint8)
     parameters = initialize(bigram().module, 1)

@@ -1,4 +1,4 @@
-"""Stores go dark after the receipts: what was complete is audited, defended and built on all the same.
+"""Stores become unavailable after the receipts: what was complete is audited, defended and built on all the same.
 
 An actor that signed for a commitment, or published it, holds a copy; it works from that and puts back what is gone.
 """
@@ -106,7 +106,7 @@ class Curtain:
     def __getattr__(self, name: str) -> object:
         if self.dark and name in ("get", "put", "has", "list", "candidates"):
             self.refused += 1
-            raise StoreUnreachable("The store is dark.")
+            raise StoreUnreachable("The store is unavailable.")
         return getattr(self._store, name)
 
 

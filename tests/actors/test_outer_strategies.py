@@ -1,4 +1,4 @@
-"""What members do about outer roots, without chain or store: post, rescue, challenge, finalize, each from its base."""
+"""What participants do about outer roots, strategies alone: post, rescue, challenge, finalize, each from its base."""
 
 from __future__ import annotations
 

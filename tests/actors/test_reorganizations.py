@@ -26,7 +26,7 @@ MILESTONES: dict[str, Milestone] = {
     "somebody showed its draw": lambda s: any(a.y for a in s.rounds[0].attendance.values()),
     "leaves were revealed": lambda s: any(a.leaves for a in s.rounds[0].attendance.values()),
     "a game was opened": lambda s: bool(s.games),
-    "a digest was pointed at": lambda s: any(len(g.moves) > 2 for g in s.games.values()),
+    "a digest was selected": lambda s: any(len(g.moves) > 2 for g in s.games.values()),
     "a node was opened": lambda s: any(len(g.moves) > 5 for g in s.games.values()),
     "there was a verdict": lambda s: any(g.is_over for g in s.games.values()),
     "the round was settled": lambda s: s.rounds[0].settled,

@@ -1,4 +1,4 @@
-"""What the verdict of a played dispute has to say, by another route: a careful stock executor and the reference."""
+"""What the verdict of a played dispute has to say, by a cross-check: other kernel variants and the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the moves of a game cost as transactions on a node, at arity 64, where they are dearest: none a million gas."""
+"""What the moves of a game cost as transactions on a node, at arity 64, where they cost most: none a million gas."""
 
 from __future__ import annotations
 
@@ -109,14 +109,14 @@ def test_the_table_of_moves_holds(table: dict[str, list[Gas]]) -> None:
     for function in ["challenge", *(m.function for m in Move)]:
         found = [g.transaction for g in table[function]]
         dearest = max(table[function], key=lambda g: g.transaction)
-        rows[f"`{function}`"] = {"least": min(found), "most": max(found), "calldata of the dearest": dearest.calldata}
+        rows[f"`{function}`"] = {"least": min(found), "most": max(found), "calldata of the largest": dearest.calldata}
     snapshots.check("moves", rows)
 
 
 def test_bonds_are_sized_for_more_gas_than_either_side_of_a_game_can_need(table: dict[str, list[Gas]]) -> None:
     worst = {function: max(g.transaction for g in found) for function, found in table.items()}
     assert max(worst[m.function] for m in Move if m.side is Side.DEFENDER) <= REPLY_GAS
-    # The challenger's longest game, every move as dear as its dearest, the opening and a timeout beside it.
+    # The challenger's longest game, every move at its highest price, the opening and a timeout beside it.
     begin, ways = legs(LARGEST, ARITY)
     side = Side.CHALLENGER
     dearest = {

@@ -51,7 +51,7 @@ def post(twin: Twin, game_id: int, trace: Trace, now: int = 1) -> PostDigests:
 
 
 def point(twin: Twin, game_id: int, digests: tuple[Digest, ...], index: int, now: int = 2) -> GameState:
-    """The challenger's pointing."""
+    """The challenger's bisection."""
     return twin.book.move(game_id, twin.state(game_id).challenger, PointDigest(index, digests), now)
 
 
@@ -153,7 +153,7 @@ def test_garbage_in_a_puppets_game_binds_the_claimant_alone() -> None:
     garbage = PostDigests((*(Digest(keccak(bytes([k]))) for k in range(3)), state.disputed))
     twin.book.move(puppet, LIAR, garbage, 1)
     game_id = twin.challenge(ref, HONEST, 2)
-    # An honest challenger is shown the garbage and points at it; its preimage is nowhere.
+    # An honest challenger is shown the garbage and selects it; its preimage is nowhere.
     state = twin.state(game_id)
     assert state.turn is Side.CHALLENGER
     move = player(Side.CHALLENGER, truth)(state, Posted(garbage.digests))

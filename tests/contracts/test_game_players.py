@@ -1,4 +1,4 @@
-"""Players who spoil a game, their own or another's: garbage, wrong pointings, sock puppets, on contract and model."""
+"""Players who spoil a game, their own or another's: garbage, wrong selections, sock puppets, on contract and model."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ def test_a_defender_that_has_only_garbage_left_loses_by_its_clock(kind: type) ->
     twin.check_money()
 
 
-# --- pointing elsewhere
+# --- selecting elsewhere
 
 
 @cache
 def right_pointings() -> tuple[tuple[str, int, int], ...]:
-    """Kind, index and choices of every pointing of an honest challenger against a lie in a sum."""
+    """Move, index and choices of every selection of an honest challenger against a lie in a sum."""
     twin, seen = fresh(every_family()), []
 
     def watch(state: GameState, move: AnyMove | None) -> None:
@@ -113,7 +113,7 @@ def right_pointings() -> tuple[tuple[str, int, int], ...]:
 
 
 def misled_at(inner: Player, turn: int, index: int) -> Player:
-    """A player whose pointing number `turn` is another one."""
+    """A player whose selection number `turn` is another one."""
     made = [0]
 
     def play(state: GameState, posted: Posted) -> AnyMove | None:

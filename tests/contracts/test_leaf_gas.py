@@ -1,4 +1,4 @@
-"""What leaves cost: the dearest call of each family, and a map's whole move by its number of operands."""
+"""What leaves cost: the most expensive call of each family, and a map's whole move by its number of operands."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_sixty_four_instructions_on_their_longest_path_are_far_below_a_move(leav
 
 @cache
 def _tensor(dims: tuple[int, ...]) -> TensorTree:
-    """A tensor of floats below 1/8 whose bytes are not zero, the dearest calldata; one row repeated."""
+    """A tensor of floats below 1/8 whose bytes are not zero, the most expensive calldata; one row repeated."""
     rng = Random(len(dims))
     row = b"".join(bytes([rng.randint(1, 255), rng.randint(1, 255), rng.randint(1, 255), 0x3D]) for _ in range(257))
     spec = TensorSpec(DType.F32, dims)

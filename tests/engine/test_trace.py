@@ -149,7 +149,7 @@ def test_several_steps_need_a_program_whose_end_is_a_start():
 
 
 class Counted(Executor):
-    """Counts the steps that it runs, and the nodes that somebody watched in the last one."""
+    """Counts the steps that it runs, and the nodes that a hook saw in the last one."""
 
     steps = 0
     seen = 0

@@ -234,7 +234,7 @@ class LedgerMachine(Strangers, RuleBasedStateMachine):
 
     @rule(who=dishonest, r=chance)
     def challenge_anything(self, who: int, r: random.Random) -> None:
-        """A challenge by somebody who does not care what is true; the stranger's are free-lance."""
+        """A challenge by somebody who does not care what is true; the stranger's are a third party's."""
         refs = self.all_claims()
         if refs:
             ref = r.choice(refs)

@@ -72,7 +72,7 @@ contract GameInvariants is Invariants {
         }
     }
 
-    /// @dev When all games are over, whatever is locked stands behind a claim or a bound challenge.
+    /// @dev When all games are over, whatever is locked stands behind a claim or a committed challenge.
     function afterInvariant() public {
         _h.finish();
         invariant_a_bond_is_held_while_its_game_is_open_and_gone_when_it_is_over();

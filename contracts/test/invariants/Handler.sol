@@ -4,7 +4,7 @@ pragma solidity ^0.8.30;
 import {Test} from "../Test.sol";
 
 /// @title Handler: what an invariant test lets the runner call, in any order with any arguments
-/// @dev Arguments are folded into what could happen. Every call is foretold: it must go through exactly when the handler's own books say that it may,
+/// @dev Arguments are folded into what could happen. Every call is predicted: it must go through exactly when the handler's own books say that it may,
 /// so a handler never skips what a contract wrongly refuses, and never overlooks what it wrongly allows.
 abstract contract Handler is Test {
     error NotAsForetold(bytes4 selector, bool done, bool foretold, bytes answer);

@@ -11,7 +11,7 @@ import {Vesting} from "../../Vesting.sol";
 import {CharterBench} from "./CharterBench.sol";
 import {Handler, Invariants} from "./Handler.sol";
 
-/// @notice The sponsor, workers, and the books of rounds and attesters (this contract): fates and duties come out as drawn.
+/// @notice The sponsor, workers, and the books of rounds and attesters (this contract): statuses and duties come out as drawn.
 contract SettlementHandler is Handler {
     uint256 public constant WORKERS = 3;
     address public constant SPONSOR = address(0x300);
@@ -39,7 +39,7 @@ contract SettlementHandler is Handler {
     Round[] private _rounds;
     uint256 private _verifiers = 2;
     bool private _over;
-    // What the next close gives: a fate and a worker, or duties. Set for one call.
+    // What the next close gives: a status and a worker, or duties. Set for one call.
     Fate private _fate;
     address private _worker;
     uint32 private _duties;
