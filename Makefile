@@ -55,7 +55,7 @@ docs-check:
 	$(BIN)/python -m tools.check_docs
 	$(BIN)/python tools/bindings.py --check
 
-check-layout: ## lines of documents, and how the house is laid out
+check-layout: ## lines of documents, names of tests, and how the house is laid out
 	$(BIN)/python tools/check_layout.py
 
 leak-check:

@@ -5,9 +5,10 @@ equals what the command prints (`--write` rewrites the blocks); the table betwee
 protocol/errors.py, the diagram between `<!-- game-diagram -->` marks protocol/game_table.py, the table between
 `<!-- function-errors -->` marks docs/functions.json, measured on the functions' code of today, one between
 `<!-- snapshot: NAME -->` marks docs/snapshots/NAME.json; every `make` target that a document names exists, and every
-test that one names as `path::name`; the glossary is sorted and explains no word twice; every ADR starts with its number
-and states a status; the pages of the protocol number no rule twice, and every rule that a document, a source or a test
-cites is there.
+test that one names as `path::name`; each fault of tests/mutants applies, names a test that exists and has its row in
+docs/mutants.md; the glossary is sorted and explains no word twice; every ADR starts with its number and states a
+status; the pages of the protocol number no rule twice, and every rule that a document, a source or a test cites is
+there.
 """
 
 import os

@@ -1,7 +1,8 @@
 """Fails when the house no longer stands as drawn.
 
 Each function returns complaints, one a line, and none where all is in order. Documents: no line of prose above 100
-columns (tables, code, and what cannot be broken, such as one long link, are no prose).
+columns (tables, code, and what cannot be broken, such as one long link, are no prose). Tests: no name above 80
+characters.
 """
 
 import re
@@ -12,14 +13,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COLUMNS = 100
+NAME_LENGTH = 80
+TEST_NAME = re.compile(r"^\s*(?:async )?(?:def|function) (test\w*)\(", re.MULTILINE)
 FENCE = re.compile(r"\s*(?:```|~~~)")
 BEFORE_TEXT = re.compile(r"\s*(?:[-*+] |\d+[.)] |> )?\s*")
 UNBREAKABLE = re.compile(r"`[^`]*`|\]\([^)]*\)|^\[[^\]]+\]: .*$")
 
 
-def documents() -> list[Path]:
-    """Every Markdown file of the project, tracked or new."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"]
+def files(*patterns: str) -> list[Path]:
+    """Every file of the project that matches, tracked or new."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns]
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout.decode()
     return [ROOT / name for name in sorted(set(names.split("\0"))) if name and (ROOT / name).is_file()]
 
@@ -38,15 +41,25 @@ def long_lines(paths: Iterable[Path] | None = None) -> list[str]:
     """Lines of documents above 100 columns that could be broken: of all documents, or of these."""
     return [
         f"{path}:{number}: {len(line)} columns are above {COLUMNS}: break the line"
-        for path in (documents() if paths is None else paths)
+        for path in (files("*.md") if paths is None else paths)
         for number, line in prose(path.read_text(encoding="utf-8"))
         if len(line) > COLUMNS and " " in UNBREAKABLE.sub("x", line[BEFORE_TEXT.match(line).end() :])  # type: ignore[union-attr]
     ]
 
 
+def long_names(paths: Iterable[Path] | None = None) -> list[str]:
+    """Names of tests above 80 characters: of all tests, or of these files."""
+    return [
+        f"{path}: {name} has {len(name)} characters, above {NAME_LENGTH}: say what is checked in fewer words"
+        for path in (files("tests/*.py", "contracts/test/*.sol") if paths is None else paths)
+        for name in TEST_NAME.findall(path.read_text(encoding="utf-8"))
+        if len(name) > NAME_LENGTH
+    ]
+
+
 def main() -> int:
     """Print every complaint; 0 when there is none."""
-    wrong = long_lines()
+    wrong = long_lines() + long_names()
     for what in wrong:
         print(what)
     print(f"layout check: {len(wrong)} found")

@@ -97,9 +97,13 @@ def _mutant(name: str, area: str, entry: dict[str, object]) -> Mutant:
 
 
 def read_mutants(folder: Path = FOLDER) -> list[Mutant]:
-    """All faults by name; raises TableError for a table that cannot be read and for a name that stands twice."""
+    """All faults by name; raises TableError for a table that cannot be read, another file, a name that stands twice."""
     found: dict[str, Mutant] = {}
-    for path in sorted(folder.glob("*.toml")):
+    for path in sorted(folder.iterdir()):
+        if path.name == "README.md":
+            continue
+        if path.suffix != ".toml":
+            raise TableError(f"{path.name}: is no table: write its fault into that of its area")
         try:
             tables = tomllib.loads(path.read_text(encoding="utf-8"))
         except tomllib.TOMLDecodeError as error:

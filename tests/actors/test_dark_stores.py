@@ -161,7 +161,7 @@ def test_an_honest_solver_that_is_challenged_in_the_dark_answers_and_loses_nothi
     assert world.wealth("ada") > before["ada"] and world.wealth("vera") >= before["vera"]
 
 
-def test_a_majority_that_signs_for_what_nobody_fetched_is_not_found_out_and_takes_nobodys_stake(
+def test_a_majority_signing_unfetched_work_goes_unnoticed_and_takes_no_stake(
     stage: Stage, tmp_path: Path
 ) -> None:
     """What the rules leave open: see docs/security/threat-model.md. No party is accused of what cannot be known."""

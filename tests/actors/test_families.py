@@ -89,7 +89,7 @@ def check_money(claims: Claims, before: dict[bytes, int], verdict: Verdict, othe
 
 
 @pytest.mark.parametrize("family", Family, ids=lambda f: f.name)
-def test_a_defender_whose_lie_begins_in_this_family_is_convicted_and_every_field_of_the_proof_counts(
+def test_a_lie_in_this_family_is_convicted_and_every_field_of_the_proof_counts(
     claims_of: Callable[[Family], Claims], family: Family
 ) -> None:
     claims = claims_of(family)

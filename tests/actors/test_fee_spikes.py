@@ -11,9 +11,7 @@ from tests.actors.test_cheats import FOUNDERS
 from tests.actors.world import Stage, new_world, small_work
 
 
-def test_actors_wait_and_defer_while_the_fee_is_above_the_cap_and_the_truth_still_wins(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_actors_wait_and_defer_above_the_fee_cap_and_the_truth_still_wins(stage: Stage, tmp_path: Path) -> None:
     world = new_world(stage, tmp_path, small_work(), rounds=1)
     world.solver("ada", **FOUNDERS)
     world.solver("mallory", cheat="wrong-data", **FOUNDERS)

@@ -52,7 +52,7 @@ def test_a_false_root_is_challenged_wherever_another_of_its_posters_started() ->
     assert challenged == [MALLORY]
 
 
-def test_a_right_root_that_is_claimed_from_another_base_alone_is_posted_from_the_true_one() -> None:
+def test_a_right_root_claimed_only_from_another_base_is_posted_from_the_true_one() -> None:
     made, memory = after_round_0(posted(RIGHT, (TRUDY, ELSEWHERE)))
     assert steps(VERA, made, memory) == [PostOuter(Round(0), GENESIS)]
     made.rounds[0].outers[RIGHT.root] = posted(RIGHT, (TRUDY, ELSEWHERE), (BOB, GENESIS))
@@ -67,7 +67,7 @@ def test_each_claim_is_finalized_or_voided_by_its_own_base() -> None:
     assert ended == {FinalizeOuter(Round(0), RIGHT.root, BOB), VoidOuter(Round(0), RIGHT.root, TRUDY)}
 
 
-def test_a_root_that_lost_a_poster_is_upheld_by_everybody_whoever_else_stands_behind_it() -> None:
+def test_every_actor_upholds_a_root_that_lost_a_poster_whoever_else_backs_it() -> None:
     right = posted(RIGHT, (MALLORY, GENESIS), (TRUDY, GENESIS), rescue_until=NOW + 60)
     right.posters[MALLORY] = Fate.CONVICTED
     made, memory = after_round_0(right)

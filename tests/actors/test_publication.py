@@ -23,9 +23,7 @@ def cast(stage: Stage, folder: Path, rounds: int) -> World:
     return world
 
 
-def test_a_commitment_that_nobody_can_fetch_is_void_unpaid_and_costs_its_solver_nothing(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_a_commitment_that_cannot_be_fetched_is_void_unpaid_and_costs_no_stake(stage: Stage, tmp_path: Path) -> None:
     world = cast(stage, tmp_path, rounds=1)
     hidden = open_store(tmp_path / "hidden")
     publish(Objects(hidden), world.work)

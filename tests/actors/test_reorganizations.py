@@ -54,9 +54,7 @@ def reorganize(world: World, snapshot: object) -> int:
     return int(gone["number"], 16) - kept.number
 
 
-def test_every_stretch_of_a_round_and_of_its_game_is_undone_once_and_ends_as_if_it_were_not(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_a_reorganization_at_any_point_of_round_and_game_changes_no_outcome(stage: Stage, tmp_path: Path) -> None:
     world = with_a_bit_flipper(stage, tmp_path)
     undone = 0
     snapshot = world.stage.chain.rpc("evm_snapshot")

@@ -171,9 +171,7 @@ def _two_roots(state: RunState) -> bool:
     return len(state.rounds[0].outers) == 2
 
 
-def test_a_false_root_first_claimed_from_a_false_base_is_challenged_where_it_is_claimed_from_the_true_one(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_a_false_root_claimed_from_two_bases_is_challenged_at_the_true_base(stage: Stage, tmp_path: Path) -> None:
     world = cast(stage, tmp_path)
     until_t7(world)
     mallory, trudy = (world.players[name].agent for name in CROOKS)

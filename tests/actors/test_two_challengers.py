@@ -78,9 +78,7 @@ def test_both_win_their_own_game_and_both_are_made_whole(stage: Stage, tmp_path:
     assert fates == {"ada": Fate.FINAL, "mallory": Fate.CONVICTED}
 
 
-def test_a_defender_that_takes_out_what_it_can_in_mid_dispute_leaves_its_lock_to_the_verdict(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_a_defender_withdrawing_in_mid_dispute_leaves_its_lock_to_the_verdict(stage: Stage, tmp_path: Path) -> None:
     world = disputed(stage, tmp_path)
     vera, mallory = world.players["vera"].agent, world.players["mallory"].agent
     vera.perform(Challenge(knows(vera)[0]), vera._view())

@@ -216,7 +216,7 @@ def test_what_cannot_be_fetched_is_not_known_and_is_nobodys_fraud(
     assert kinds(dog) == {Kind.CANNOT_CHECK, Kind.DEADLINE_NEAR}
 
 
-def test_a_chain_that_does_not_answer_is_unreachable_and_leaves_what_was_known_in_force(played: Claims) -> None:
+def test_a_chain_that_does_not_answer_is_unreachable_and_changes_no_finding(played: Claims) -> None:
     honest_defender_errs(played)
     dog = dog_of(played)
     assert kinds(dog) == {Kind.HONEST_LOSING}

@@ -114,7 +114,7 @@ def test_with_all_cheats_at_once_each_cheater_is_convicted_and_nobody_else() -> 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-def test_when_both_verifiers_are_lazy_the_whistleblower_alone_convicts_them_and_the_cheater() -> None:
+def test_a_whistleblower_alone_convicts_two_lazy_verifiers_and_the_cheater() -> None:
     with _played(Cheat.LAZY_VERIFIER) as (scene, document, _):
         losers = _losers(scene, document)
         assert set(losers) == {"solver-bit-flip", "verifier-1", "verifier-2"}

@@ -185,12 +185,12 @@ def test_each_thing_that_is_wrong_has_its_alarm(wrong: dict[str, Any], kind: Kin
     assert kinds(facts(**wrong)) == {kind}
 
 
-def test_what_nobody_computed_is_not_said_to_be_lost_and_a_fallen_claims_lock_is_not_missed() -> None:
+def test_uncomputed_work_is_not_lost_and_the_lock_of_a_fallen_claim_is_not_missing() -> None:
     assert kinds(facts(favoured=Side.NONE, standing_known=False)) == set()
     assert kinds(facts(claim_lock=Wei(0), claim_lock_promised=None)) == set()
 
 
-def test_money_that_went_to_the_defender_as_refunds_is_not_missing_and_refunds_that_wait_are_a_note() -> None:
+def test_refunds_paid_to_the_defender_are_not_missing_and_waiting_ones_are_a_note() -> None:
     base = facts()
     paid = replace(base.state, advanced=Wei(ETHER), held=Wei(ETHER))
     (note,) = judge_game(replace(base, state=paid, bond_locked=Wei(639 * ETHER)), 0, TERMS)
@@ -209,7 +209,7 @@ def test_a_deadline_is_near_by_its_share_of_the_clock_and_missed_strictly_after_
     assert dict(alarm.figures)["share_left"] == pytest.approx(0.25, abs=1e-3)
 
 
-def test_the_clock_of_whoever_is_wrong_alarms_nobody_and_that_of_whoever_may_be_right_does() -> None:
+def test_a_clock_alarms_for_a_party_that_may_be_right_and_for_no_other() -> None:
     liar = facts(honest=Side.CHALLENGER, favoured=Side.CHALLENGER, coin=Wei(0))
     assert kinds(liar, liar.state.deadline) == set()
     assert kinds(liar, liar.state.deadline + 1) == {Kind.TIMEOUT_DUE}
@@ -217,7 +217,7 @@ def test_the_clock_of_whoever_is_wrong_alarms_nobody_and_that_of_whoever_may_be_
     assert kinds(unknown, unknown.state.deadline) == {Kind.DEADLINE_NEAR}
 
 
-def test_a_bound_challenge_alarms_before_its_deposit_burns_and_without_the_bond_that_its_reveal_locks() -> None:
+def test_a_bound_challenge_alarms_before_its_deposit_burns_or_its_bond_is_short() -> None:
     bound = BoundFacts(b"\1" * 32, Address(b"\2" * 20), 1000, Wei(640 * ETHER))
 
     def found(facts: BoundFacts, now: int) -> set[Kind]:

@@ -94,7 +94,7 @@ def test_counts_are_within_the_bound_that_the_constructor_checks(small: Program)
     assert slots.total() <= sum(most_moves(Shape(GPT2_STEPS, n, 1, 1, max(small.outputs)), ARITY))
 
 
-def test_a_computed_row_is_the_worst_node_at_the_dearest_prices_and_says_that_it_is_an_estimate(small: Program) -> None:
+def test_a_computed_row_is_the_worst_node_at_highest_prices_marked_as_estimate(small: Program) -> None:
     row = computed_row("small", 1, small, GPT2_STEPS, RATES)
     counts, _ = worst(small, GPT2_STEPS, DEAREST)
     assert (

@@ -13,7 +13,7 @@ from tests.bench.verdicts import check_verdict
 
 @pytest.mark.long
 @pytest.mark.timeout(1500)
-def test_a_lie_in_ten_million_parameters_is_found_and_convicted_by_one_term_of_a_product() -> None:
+def test_a_lie_in_ten_million_parameters_is_convicted_by_one_term_of_a_product() -> None:
     dispute = play(GPT_10M, pydoc_text(), Family.DOT)
     program, verdict = dispute.program, dispute.verdict
     assert parameters_of(program) >= 10_000_000

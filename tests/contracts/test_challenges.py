@@ -103,7 +103,7 @@ def test_who_bound_in_time_gets_the_deposit_back_when_the_claim_fell_meanwhile()
     twin.check_money()
 
 
-def test_only_a_claim_in_its_window_and_a_party_with_a_leaf_of_its_own_is_challenged_directly() -> None:
+def test_a_direct_challenge_needs_an_open_window_and_a_leaf_of_ones_own() -> None:
     twin = fresh(counting())
     ref = twin.claim(honest_trace(counting()), LIAR, ETHER, now=100)
     until = twin.claims.views[ref].challengeable_until
@@ -131,7 +131,7 @@ def test_a_claim_about_another_program_is_no_games_business() -> None:
         twin.book.challenge(HONEST, ref, 0)
 
 
-def test_on_a_slow_chain_a_reveal_waits_for_the_reorg_depth_and_has_the_inclusion_delay_more() -> None:
+def test_a_reveal_waits_for_the_reorg_depth_and_gains_the_inclusion_delay() -> None:
     chain = replace(CHAIN, reorg_depth=100, inclusion_delay=5000)
     twin, salt = Twin(counting().program, config(chain=chain)), Digest(bytes(32))
     truth, lie = honest_trace(counting()), lie_at(counting(), 1)

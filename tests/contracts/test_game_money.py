@@ -41,7 +41,7 @@ def test_three_honest_winners_are_all_made_whole_on_chain() -> None:
     twin.check_money()
 
 
-def test_a_small_lock_makes_refunds_wait_in_the_bond_and_a_truthful_defender_gets_them_in_the_end() -> None:
+def test_refunds_beyond_a_small_lock_wait_in_the_bond_for_a_truthful_defender() -> None:
     twin, truth, lie = fresh(counting()), honest_trace(counting()), lie_at(counting(), 1)
     end = battle(twin, truth, lie, 1, lock=20 * ETHER)
     assert end.advanced > 0

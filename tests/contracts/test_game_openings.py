@@ -58,7 +58,7 @@ def point(twin: Twin, game_id: int, digests: tuple[Digest, ...], index: int, now
 # --- one answer
 
 
-def test_who_comes_to_a_known_position_points_at_once_with_a_whole_clock_and_owes_nothing() -> None:
+def test_a_challenger_at_a_known_position_moves_at_once_on_a_full_clock_for_free() -> None:
     truth, twin = honest_trace(counting(), STEPS), fresh(counting())
     ref = twin.claim(lie(), LIAR, LOCK)
     first, log = twin.challenge(ref, address("first")), Log()
@@ -221,7 +221,7 @@ def vanishing() -> Example:
     return Example("vanishing", b.build([[b.map(s.build(zero), [b.input(0, 0)], (size,))]]), state)
 
 
-def test_steps_that_end_alike_are_positions_of_their_own_and_an_honest_claimant_wins_at_each() -> None:
+def test_steps_with_equal_ends_are_positions_apart_an_honest_claimant_wins_each() -> None:
     example = vanishing()
     twin, truth = fresh(example), honest_trace(example, 3)
     assert truth.state_root(1) == truth.state_root(2) and truth.prefix_root(1, 1) != truth.prefix_root(2, 1)
@@ -256,7 +256,7 @@ def test_every_field_of_a_position_is_in_its_key() -> None:
 # --- after a conviction
 
 
-def test_an_open_game_goes_on_over_known_lists_after_another_game_has_convicted_the_claim() -> None:
+def test_an_open_game_goes_on_over_known_lists_after_the_claim_was_convicted() -> None:
     twin, truth = fresh(counting()), honest_trace(counting(), STEPS)
     ref = twin.claim(lie(), LIAR, LOCK)
     games = [twin.challenge(ref, address(f"honest {k}")) for k in range(2)]

@@ -130,7 +130,7 @@ def misled_at(inner: Player, turn: int, index: int) -> Player:
     return play
 
 
-def test_a_challenger_that_points_anywhere_else_loses_its_bond_alone_and_the_claim_falls_to_the_next() -> None:
+def test_a_challenger_at_a_wrong_position_loses_its_bond_and_the_next_one_convicts() -> None:
     twin, truth, lie = fresh(every_family()), honest_trace(every_family()), lie_in(Family.SUM)
     ref = twin.claim(lie, LIAR, LOCK)
     pointings = right_pointings()
@@ -168,9 +168,7 @@ def throws_it_away(inner: Player) -> Player:
 
 @pytest.mark.parametrize("how", ("garbage", "silence"))
 @pytest.mark.parametrize("is_true", (True, False), ids=("true work", "a lie"))
-def test_who_challenges_itself_and_loses_on_purpose_burns_its_own_money_and_touches_nobodys(
-    how: str, is_true: bool
-) -> None:
+def test_losing_to_oneself_on_purpose_burns_ones_own_money_and_no_other(how: str, is_true: bool) -> None:
     example = every_family()
     twin, truth, lie = fresh(example), honest_trace(example), lie_in(Family.SUM)
     claimed, other = (truth, lie) if is_true else (lie, truth)

@@ -35,7 +35,7 @@ def test_a_puppet_that_challenges_true_work_cannot_call_its_timeout_a_second_lat
         ChainGames(counting().program, replace(config(4), clocks=NONE))
 
 
-def test_with_the_shortest_clocks_the_first_answer_has_eleven_minutes_and_every_later_one_its_own() -> None:
+def test_shortest_clocks_leave_the_first_answer_eleven_minutes_and_each_its_own() -> None:
     twin = Twin(counting().program, replace(config(4), clocks=SHORTEST))
     truth = honest_trace(counting())
     honest, puppet = LIAR, HONEST  # as the helpers name them: here the claim is true, and its challenger lies

@@ -81,7 +81,7 @@ def settle_honest_work(s: Strangers, round_: int) -> None:
 # --- what a coalition gets for losing a true root on purpose
 
 
-def test_a_true_root_is_put_up_again_rounds_later_whatever_false_one_stands_beside_it(strangers: Strangers) -> None:
+def test_a_true_root_is_posted_again_rounds_later_beside_any_false_one(strangers: Strangers) -> None:
     """The false root is slow-played to keep the round passed; the true one is lost to a puppet two rounds later."""
     s = strangers
     root = posted_by_a_cheat(s)
@@ -234,7 +234,7 @@ def test_the_last_verdict_comes_when_the_formula_says_and_not_before(strangers: 
 # --- a root under another base
 
 
-def test_a_true_root_that_was_first_claimed_from_a_false_base_is_upheld_from_the_true_one(strangers: Strangers) -> None:
+def test_a_true_root_first_claimed_from_a_false_base_is_upheld_from_the_true_one(strangers: Strangers) -> None:
     s = strangers
     posted_by_a_cheat(s)
     refusal, false_root = post(s, SECOND_CHEAT, 0, s.truth[0], b"1")

@@ -70,7 +70,7 @@ def test_there_are_eight_seats(strangers: Strangers) -> None:
     assert s.play.join(s.people[0]) == "AlreadySeated"
 
 
-def test_leaving_before_t0_is_free_and_missing_a_commitment_costs_the_fee_and_the_seat(strangers: Strangers) -> None:
+def test_leaving_before_t0_is_free_a_missed_commitment_costs_fee_and_seat(strangers: Strangers) -> None:
     s = strangers
     lazy, leaver = s.people[CHEATING_SOLVERS[0]], s.people[CHEATING_SOLVERS[1]]
     assert s.play.join(lazy) is None and s.play.join(leaver) is None

@@ -109,7 +109,7 @@ def test_what_streams_while_nobody_holds_a_share_streams_anew_from_the_first_one
     assert world.call("token", "balanceOf", world.addresses["revenue"]) == 0
 
 
-def test_who_vests_first_gets_no_more_of_what_was_parked_than_who_vests_a_moment_later(shares: World) -> None:
+def test_vesting_a_moment_earlier_gains_no_more_of_the_parked_revenue(shares: World) -> None:
     world = shares
     begins = deposit(world, 1000 * ETHER)
     late = begins + 2 * STREAM  # all of it has streamed

@@ -58,7 +58,7 @@ def by_model(terms: Charter) -> tuple[str, str | None] | None:
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=[f"{x.term} {x.code} {x.what}" for x in LIMITS])
-def test_a_term_is_admitted_at_its_limit_and_refused_beyond_by_contract_and_model_alike(limit: Limit) -> None:
+def test_contract_and_model_admit_a_term_at_its_limit_and_refuse_it_beyond(limit: Limit) -> None:
     assert by_contract(limit.inside) is by_model(limit.inside) is None
     assert by_contract(limit.beyond) == by_model(limit.beyond) == (limit.code, limit.what)
 

@@ -70,7 +70,7 @@ def test_a_program_of_256_gib_is_refused_before_anything_is_allocated(name: str,
         check_memory(program, 64 << 30)
 
 
-def test_a_reduction_of_nothing_but_one_element_is_refused_where_stock_torch_writes_its_terms_down():
+def test_an_empty_reduction_is_refused_where_stock_torch_writes_its_terms_down():
     node = RowExp(TensorSpec(I32, ()), (1 << 36,), of_one((1 << 36,)))
     with pytest.raises(UserError, match="GiB"):
         Executor(one_node(node, TensorSpec(F32, ())), kind=Kind.STOCK, memory=64 << 30)

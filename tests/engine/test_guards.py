@@ -215,15 +215,56 @@ def under(limits: dict[str, str]) -> dict[str, object]:
 
 
 @pytest.mark.timeout(600)
-def test_int8_products_without_vnni_are_refused_by_the_self_test_and_a_slower_one_is_taken():
-    """oneDNN on AVX2 adds pairs of products in saturating 16 bits: 127 * 127 * 2 does not fit."""
-    limited, free = under({"ONEDNN_MAX_CPU_ISA": "AVX2"}), under({"ONEDNN_MAX_CPU_ISA": "DEFAULT"})
-    assert limited["result"] == free["result"]
-    if limited["raw"] == 127 * 127 * 64:
-        pytest.fail("this library is exact without VNNI, so that the guard cannot be tested here")
-    assert "int8x1" in str(limited["full digits"]) and " at " in str(limited["full digits"])
-    assert "int8x3" in str(limited["ours"]) and " at " in str(limited["ours"]), "the vector is named"
-    assert limited["routes"] == ["fp64"]
+@pytest.mark.parametrize("isa", ["AVX2", "DEFAULT"])
+def test_int8_products_are_used_exactly_where_the_library_multiplies_right(isa: str):
+    """Whatever oneDNN does under this limit, the self-test tells, and the result is the same."""
+    found = under({"ONEDNN_MAX_CPU_ISA": isa})
+    a, b, program = big_product()
+    assert (
+        found["result"] == Executor(program, kind=Kind.STOCK).run([[a, b]])[0][0].view(torch.int32).flatten().tolist()
+    )
+    if found["raw"] == 127 * 127 * 64:
+        assert (found["full digits"], found["ours"], found["routes"]) == ("", "", ["int8x3"])
+    else:
+        assert found["raw"] == int(saturating_product(ONES, ONES)[0, 0])
+        assert "int8x1" in str(found["full digits"]) and " at " in str(found["full digits"])
+        assert "int8x3" in str(found["ours"]) and " at " in str(found["ours"]), "the vector is named"
+        assert found["routes"] == ["fp64"]
+
+
+ONES = torch.full((64, 64), 127, dtype=torch.int8)
+
+
+def saturating_product(a: Tensor, b: Tensor) -> Tensor:
+    """a [M, K] times b [K, N], both i8, as oneDNN computes it on AVX2: (a + 128) b in pairs of saturating 16 bits."""
+    shifted, right = a.to(torch.int64) + 128, b.to(torch.int64)
+    pairs = shifted.t()[:, :, None] * right[:, None, :]  # [K, M, N]
+    joined = (pairs[0::2] + pairs[1::2]).clamp(-(1 << 15), (1 << 15) - 1)
+    return (joined.sum(0) - 128 * right.sum(0)).to(torch.int32)
+
+
+@pytest.fixture
+def unproved() -> Iterator[None]:
+    """Self-tests run again, in this test and after it."""
+    for known in (routes.failure, routes._choose, routes._another):
+        known.cache_clear()
+    yield
+    for known in (routes.failure, routes._choose, routes._another):
+        known.cache_clear()
+
+
+@pytest.mark.usefixtures("unproved")
+def test_int8_products_that_saturate_are_refused_and_a_slower_one_is_taken(monkeypatch: pytest.MonkeyPatch):
+    """What AVX2 does, on a machine of any kind: 127 * 255 * 2 does not fit 16 bits."""
+    small = ONES[:16] // 4
+    assert torch.equal(saturating_product(small, small.t()), small.to(torch.int32) @ small.to(torch.int32).t())
+    monkeypatch.setattr(torch, "_int_mm", saturating_product)
+    assert "int8x1 is wrong for " in routes.failure(SATURATING)
+    assert "int8x3 is wrong for " in routes.failure(routes.KARATSUBA)
+    assert routes.choose(14, 14, 1, 256, 256, 384) is routes.F64
+    assert routes.choose(14, 14, 1, 256, 256, 384, other=True) is not routes.KARATSUBA
+    program = big_product()[2]
+    assert set(Executor(program, kind=Kind.STOCK).routes.values()) == {"fp64"}
 
 
 def test_the_self_tests_of_all_products_take_less_than_a_second():

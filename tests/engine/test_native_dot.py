@@ -116,7 +116,7 @@ def test_extremes_of_all_digits_pass_the_self_test(kernels: Kernels, pa: int, pb
 
 
 @pytest.mark.skipif("avx512_vnni" not in processor_flags(), reason="no VNNI")
-def test_operands_of_one_byte_are_multiplied_as_bytes_as_far_as_32_bits_hold_their_sums():
+def test_byte_operands_are_multiplied_as_bytes_while_32_bits_hold_their_sums():
     kernels = kernels_of("vnni")
     assert kernels.route(8, 8, 131_071) == "int8x1/vnni"
     assert kernels.route(8, 8, 131_072) == kernels.route(9, 8, 64) == "int16x1/vnni"

@@ -168,7 +168,7 @@ def test_a_process_begins_with_any_product():
     assert met == set(range(8))
 
 
-def test_executors_of_one_name_begin_one_after_another_and_those_that_never_run_take_no_turn():
+def test_executors_of_one_name_take_turns_and_one_that_never_runs_takes_none():
     beginnings = Beginnings()
     met = []
     for _ in range(8):

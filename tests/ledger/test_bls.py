@@ -74,7 +74,7 @@ def g2_outside_subgroup() -> bytes:
     raise AssertionError("no point")
 
 
-def test_the_vectors_that_the_contract_tests_read_are_what_both_implementations_compute() -> None:
+def test_vectors_of_the_contract_tests_equal_what_both_implementations_compute() -> None:
     published = json.loads(VECTORS.read_text())
     assert published == compute_vectors(ARKWORKS)
     assert published == compute_vectors(PY_ECC)

@@ -132,7 +132,7 @@ def test_time_moves_to_the_earliest_deadline_once_everybody_is_idle_at_the_head(
     assert is_quiet([*idle, gone], head=7) and earliest_deadline([*idle, gone], now=500) == 900
 
 
-def test_what_is_said_never_waits_for_a_store_that_hangs_and_is_written_once_it_answers(store: BlobStore) -> None:
+def test_a_report_never_waits_for_a_hanging_store_and_is_written_once_it_answers(store: BlobStore) -> None:
     account, gate, asked = Account.create(), threading.Event(), threading.Event()
     me = Address(bytes.fromhex(account.address[2:]))
 

@@ -122,7 +122,7 @@ def test_a_tip_that_changes_nothing_is_not_raised_to_all_that_its_owner_has(pool
         assert part < 9 * max(tips) / 8 and max(tips) < 9 * part / 8 + 2
 
 
-def test_above_its_limit_nothing_is_sent_and_what_was_sent_is_mined_once_when_the_fee_falls(pool: Mempool) -> None:
+def test_nothing_is_sent_above_the_limit_and_what_was_sent_is_mined_once(pool: Mempool) -> None:
     payer = Payer(pool)
     limit, call = 2 * GWEI, payer.call()
     pool.base = limit + 1
@@ -211,7 +211,7 @@ def test_a_restarted_process_is_not_stuck_behind_its_former_self(
 
 
 @pytest.mark.parametrize("base", (6, 2))
-def test_what_was_offered_at_a_limit_or_above_and_lost_does_not_hold_up_what_is_sent_below_it(
+def test_a_lost_transaction_offered_at_the_limit_holds_up_none_sent_below_it(
     pool: Mempool, tmp_path: Path, base: int
 ) -> None:
     """A deferral that was signed at a high fee, and never arrived, kept back the move until its clock had run out."""

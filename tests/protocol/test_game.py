@@ -68,7 +68,7 @@ def test_every_move_in_every_turn_is_due_or_refused_by_name(turn: Turn) -> None:
 
 
 @pytest.mark.parametrize("turn", list(TABLE), ids=lambda t: f"{t.stage.name}-{t.side.name}")
-def test_silence_loses_by_default_strictly_after_the_deadline_and_only_for_who_is_to_move(turn: Turn) -> None:
+def test_only_the_party_to_move_loses_by_silence_and_only_after_the_deadline(turn: Turn) -> None:
     state, due, rules = recorded()[turn]
     with pytest.raises(errors.TooEarly):
         process_timeout(state, state.deadline)

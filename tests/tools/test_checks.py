@@ -157,7 +157,7 @@ def test_a_finding_is_named_without_line_numbers() -> None:
     assert tool("slither").place_of([node, contract]) == "Vault.withdraw"
 
 
-def test_every_explanation_in_the_tree_has_a_reason_and_is_about_a_contract_that_exists() -> None:
+def test_every_explanation_has_a_reason_and_names_a_contract_that_exists() -> None:
     declared = re.compile(r"^(?:abstract )?(?:contract|library) (\w+)", re.MULTILINE)
     names = {name for path in (ROOT / "contracts").rglob("*.sol") for name in declared.findall(path.read_text())}
     known = tool("slither").explained()
@@ -174,3 +174,13 @@ def test_the_compiler_shim_speaks_what_forge_asks_for() -> None:
     assert "Version: 0.8." in solc("--version").stdout
     assert '"errors"' in solc("--standard-json", stdin='{"language": "Solidity", "sources": {}}').stdout
     assert solc("--bin").returncode == 2
+
+
+@pytest.mark.parametrize("line", ["def {}(x) -> None:", "    async def {}():", "    function {}(uint256 a) public {{"])
+def test_a_tests_name_above_80_characters_is_found(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "test_names.txt"
+    path.write_text(line.format("test_" + "x" * 75))
+    assert tool("check_layout").long_names([path]) == []
+    path.write_text(line.format("test_" + "x" * 76))
+    (said,) = tool("check_layout").long_names([path])
+    assert "has 81 characters" in said

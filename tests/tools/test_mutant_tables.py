@@ -23,8 +23,10 @@ SOURCE = "def f(x):\n    if x > 3:\n        raise ValueError\n    return x\n"
 
 
 def written(folder: Path, text: str, area: str = "area") -> Path:
-    (folder / f"{area}.toml").write_text(text)
-    return folder
+    tables = folder / "mutants"
+    tables.mkdir(exist_ok=True)
+    (tables / f"{area}.toml").write_text(text)
+    return tables
 
 
 def test_a_fault_replaces_its_text(tmp_path: Path) -> None:
@@ -59,7 +61,7 @@ def test_a_name_stands_in_one_table_only(tmp_path: Path) -> None:
     written(tmp_path, ENTRY, "other")
     with pytest.raises(TableError, match=r"drops-the-bound: stands in area\.toml and in other\.toml"):
         read_mutants(written(tmp_path, ENTRY))
-    (tmp_path / "other.toml").unlink()
+    (tmp_path / "mutants" / "other.toml").unlink()
     with pytest.raises(TableError, match=r"area\.toml: Cannot declare"):
         read_mutants(written(tmp_path, ENTRY * 2))
 
@@ -81,6 +83,15 @@ def test_an_entry_of_another_form_is_refused(tmp_path: Path, old: str, new: str,
     assert ENTRY.count(old) == 1
     with pytest.raises(TableError, match=said):
         read_mutants(written(tmp_path, ENTRY.replace(old, new)))
+
+
+def test_a_patch_among_the_tables_is_refused(tmp_path: Path) -> None:
+    tables = written(tmp_path, ENTRY)
+    (tables / "README.md").write_text("how to read them")
+    assert len(read_mutants(tables)) == 1
+    (tables / "old.patch").write_text("diff --git a/x b/x")
+    with pytest.raises(TableError, match=r"old\.patch: is no table"):
+        read_mutants(tables)
 
 
 def test_documents_must_have_a_row_for_each_fault_and_no_other() -> None:

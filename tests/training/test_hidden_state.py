@@ -233,7 +233,7 @@ def test_an_attached_scheduler_is_refused_by_name(kind: str):
     assert scheduler is not None
 
 
-def test_an_optimizer_that_a_scheduler_has_set_is_refused_after_the_scheduler_is_gone():
+def test_an_optimizer_set_by_a_scheduler_is_refused_after_the_scheduler_is_gone():
     module = own.Net()
     optimizer = adamw(module)
     optimizer.param_groups[0]["initial_lr"] = 0.02
