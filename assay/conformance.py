@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from assay import conformance_nodes as nodes
 from assay import conformance_rules as refusals
+from assay.conformance_rules import Case
 from assay.ledger.json_input import JsonRefused, parse_json
 from assay.protocol import digests, merkle, philox, prefix, rounding, state
 from assay.protocol.builder import ProgramBuilder
@@ -34,9 +35,6 @@ from assay.protocol.words import sign_extend
 
 MAX_BYTES: Final = 16 << 20
 MASK: Final = (1 << 64) - 1
-
-Case = tuple[str, object, object]
-"""Name, what came out, what is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ def check_all(folder: Path) -> list[Tally]:
     vectors = nodes.read(programs)
     for executor in nodes.executors():
         if isinstance(executor, nodes.Absent):
-            skipped.append(Tally(executor.implementation, "programs", 0, 0, None, executor.reason))
+            skipped.append(Tally(executor.name, "programs", 0, 0, None, executor.reason))
             continue
         name, run = executor
         scalar = _by_reference if name == "reference" else partial(_by_executor, run)

@@ -11,6 +11,7 @@ from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
+from assay.conformance_rules import Case
 from assay.protocol.program import Program
 from assay.protocol.programfile import decode_program
 from assay.protocol.reference import ReferenceExecutor
@@ -25,11 +26,8 @@ ROOT_FROM: Final = 256
 
 _MASK: Final = (1 << 64) - 1
 
-Lists = Sequence[Sequence[bytes]]
-Run = Callable[[Program, Lists], list[list[bytes]]]
+Run = Callable[[Program, Sequence[Sequence[bytes]]], list[list[bytes]]]
 """A program on the bytes of X: the bytes of Y."""
-
-Case = tuple[str, object, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ class Seeded:
 class Absent:
     """An executor that cannot be run here, and why."""
 
-    implementation: str
+    name: str
     reason: str
 
 
@@ -87,7 +85,7 @@ class Vector:
 
     name: str
     program: Program
-    x: Lists
+    x: Sequence[Sequence[bytes]]
     y: Sequence[Sequence[Any]]
 
 
@@ -127,13 +125,13 @@ def executors() -> Iterator[tuple[str, Run] | Absent]:
     yield _cuda()
 
 
-def _by_reference(program: Program, x: Lists) -> list[list[bytes]]:
+def _by_reference(program: Program, x: Sequence[Sequence[bytes]]) -> list[list[bytes]]:
     values = ReferenceExecutor(program).run(x)
     return [[values[k] for k in nodes] for nodes in program.output_nodes]
 
 
 def _by_torch(
-    program: Program, x: Lists, *, careful: bool = False, natives: Natives | None = None
+    program: Program, x: Sequence[Sequence[bytes]], *, careful: bool = False, natives: Natives | None = None
 ) -> list[list[bytes]]:
     from assay.engine.executor import Executor, Kind
     from assay.engine.state_io import from_lists_of_bytes, input_specs, to_lists_of_bytes
@@ -186,7 +184,7 @@ def _cuda() -> tuple[str, Run] | Absent:
     if not torch.cuda.is_available():
         return Absent("torch, cuda", "there is no GPU that torch can use")
 
-    def run(program: Program, x: Lists) -> list[list[bytes]]:
+    def run(program: Program, x: Sequence[Sequence[bytes]]) -> list[list[bytes]]:
         with torch.device("cuda"):
             return _by_torch(program, x)
 

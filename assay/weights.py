@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from assay.ledger.objects import Objects, root_of_list
-from assay.ledger.records import Fate, RunState
+from assay.ledger.records import RunState
 from assay.ledger.run import Run
 from assay.ledger.store import ArtifactStore
 from assay.protocol.errors import ConfigError, FraudError, RejectedError
 from assay.protocol.tensors import TensorSpec
-from assay.protocol.types import Digest
+from assay.protocol.types import Digest, Fate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

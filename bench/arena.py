@@ -46,8 +46,6 @@ TOKENS: Final = 10_000 * 10**18
 MAX_STOPS: Final = 200
 OPENING: Final = "challenge"
 
-Talk = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Sent:
@@ -121,7 +119,7 @@ class LiesInFamily(Cheat):
         raise InvariantError(f"No lie in a {self.family.name} reaches the end.", code="NoLie")
 
 
-def play(preset: Preset, text: str, family: Family, talk: Talk = lambda _: None) -> Dispute:
+def play(preset: Preset, text: str, family: Family, talk: Callable[[str], None] = lambda _: None) -> Dispute:
     """Plays a dispute about a claim of this preset's model whose lie begins in a node of this family."""
     with ScratchDir("arena") as scratch, Node(accounts=1, genesis_time=GENESIS_TIME) as node:
         chain, sponsor = Chain(node.url), Account.from_key(node.dev_keys[0])

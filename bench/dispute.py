@@ -87,8 +87,6 @@ PUBLISHED: Final[tuple[dict[str, str], ...]] = (
     },
 )
 
-Talk = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -318,7 +316,7 @@ def parameters_of(program: Program) -> int:
     return sum(program.specs[k].numel for k in program.input_nodes[TrainingList.PARAMETERS])
 
 
-def report(only: Sequence[str] = (), talk: Talk = lambda _: None) -> dict[str, Any]:
+def report(only: Sequence[str] = (), talk: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """The document that the command prints."""
     torch.set_num_threads(1)
     wanted = only or MODELS

@@ -3,13 +3,13 @@ pragma solidity ^0.8.30;
 
 import {ClaimKind, IClaims} from "./interfaces/IClaims.sol";
 import {ICharter, Modules, Program, Terms, Training} from "./interfaces/ICharter.sol";
+import {SEAT_COUNT} from "./interfaces/IRounds.sol";
 import {ChainBounds} from "./libraries/ChainBounds.sol";
 import {Digests} from "./libraries/Digests.sol";
 import {EconomicsBounds} from "./libraries/Economics.sol";
 
 /// @title Charter: the terms of one run, checked once and fixed
 contract Charter is ICharter {
-    uint256 internal constant SEATS = 8;
     uint256 internal constant MAX_INTERVALS = 40; // so that eight seats' leaves fit into one transaction
     uint256 internal constant MAX_REVENUE_TOKENS = 4;
     uint256 internal constant MAX_ARITY = 64;
@@ -78,7 +78,7 @@ contract Charter is ICharter {
         if (rounds == 0) revert ValueZero("rounds");
         // A NaN has many patterns, of which tensors know one: no step would end in this start.
         if (t.learningRate & 0x7f800000 == 0x7f800000) revert NotFinite("learning rate", t.learningRate);
-        if (t.shards < SEATS) revert ShardsFewerThanSeats(t.shards, SEATS);
+        if (t.shards < SEAT_COUNT) revert ShardsFewerThanSeats(t.shards, SEAT_COUNT);
         _checkAtMost("intervals", t.intervals, MAX_INTERVALS);
         _checkAtMost("rounds", rounds, type(uint24).max);
         _checkAtMost("steps", uint256(t.intervals) * t.stepsPerInterval, type(uint32).max);

@@ -5,7 +5,7 @@ import {IAudit} from "./interfaces/IAudit.sol";
 import {ICharter, Modules, Terms} from "./interfaces/ICharter.sol";
 import {ClaimKind, ClaimRef, ClaimView, IClaims} from "./interfaces/IClaims.sol";
 import {IOuters, OuterClaim, OuterRoot} from "./interfaces/IOuters.sol";
-import {Commitment, Fate, IRounds} from "./interfaces/IRounds.sol";
+import {Commitment, Fate, IRounds, SEAT_COUNT} from "./interfaces/IRounds.sol";
 import {IVault} from "./interfaces/IVault.sol";
 import {ClaimIds} from "./libraries/ClaimIds.sol";
 import {EconomicsBounds} from "./libraries/Economics.sol";
@@ -13,8 +13,6 @@ import {StateRoots} from "./libraries/StateRoots.sol";
 
 /// @title Outers: outer steps as claims, addressed by content
 contract Outers is IOuters {
-    uint32 internal constant SEATS = 8;
-
     ICharter public immutable charter;
     bytes32 public immutable genesis;
     IVault private immutable _vault;
@@ -191,8 +189,8 @@ contract Outers is IOuters {
     function inclusionOf(uint64 round, bytes32 base) public view returns (uint8 mask, bytes32 x, bool isFixed) {
         Inclusion memory fixed_ = _inclusions[round][base];
         if (fixed_.x != 0) return (fixed_.mask, fixed_.x, true);
-        bytes32[8] memory updates;
-        for (uint32 seat = 0; seat < SEATS; ++seat) {
+        bytes32[SEAT_COUNT] memory updates;
+        for (uint32 seat = 0; seat < SEAT_COUNT; ++seat) {
             Commitment memory c = _rounds.commitmentOf(round, seat);
             bool included = c.solver != address(0) && c.base == base && !c.excluded && !c.convicted
                 && _rounds.isComplete(round, seat);

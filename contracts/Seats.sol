@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {Modules, Terms, Windows} from "./interfaces/ICharter.sol";
 import {IOuters} from "./interfaces/IOuters.sol";
-import {IRounds, Times} from "./interfaces/IRounds.sol";
+import {IRounds, SEAT_COUNT, Times} from "./interfaces/IRounds.sol";
 import {ISettlement} from "./interfaces/ISettlement.sol";
 import {IVault} from "./interfaces/IVault.sol";
 import {ClaimIds} from "./libraries/ClaimIds.sol";
@@ -11,7 +11,7 @@ import {Schedule} from "./libraries/Schedule.sol";
 
 /// @title Seats: who trains, and when rounds open
 abstract contract Seats is IRounds {
-    uint32 public constant SEATS = 8;
+    uint32 public constant SEATS = SEAT_COUNT;
 
     IVault internal immutable _vault;
     IOuters internal immutable _outers;
@@ -32,11 +32,11 @@ abstract contract Seats is IRounds {
     /// @inheritdoc IRounds
     uint64 public opened;
     mapping(uint64 round => uint64) internal _openedAt;
-    mapping(uint64 round => address[8]) internal _roster;
+    mapping(uint64 round => address[SEAT_COUNT]) internal _roster;
     /// @inheritdoc IRounds
     mapping(uint64 round => uint256) public commitments;
 
-    address[8] private _holders;
+    address[SEAT_COUNT] private _holders;
     mapping(address solver => uint256) private _seatPlusOne;
     mapping(address solver => bool) public isLeaving;
 
@@ -93,7 +93,7 @@ abstract contract Seats is IRounds {
         }
         if (_outers.standingCount(round) == 0) revert NoOuterRoot(round);
         uint256 seated = 0;
-        address[8] memory roster;
+        address[SEAT_COUNT] memory roster;
         for (uint32 seat = 0; seat < SEATS; ++seat) {
             address holder = _holders[seat];
             if (holder == address(0)) continue;
@@ -135,7 +135,7 @@ abstract contract Seats is IRounds {
     }
 
     /// @inheritdoc IRounds
-    function rosterOf(uint64 round) external view returns (address[8] memory) {
+    function rosterOf(uint64 round) external view returns (address[SEAT_COUNT] memory) {
         return _roster[round];
     }
 

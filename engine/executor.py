@@ -7,7 +7,7 @@ Sums are exact integers, so the number of threads and the order of additions do 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property, partial
@@ -25,6 +25,7 @@ from assay.engine.fused.plan import Plan, own_memory
 from assay.engine.maps import scalar_map
 from assay.engine.native import library
 from assay.engine.reduce import Kernel
+from assay.engine.state_io import Lists
 from assay.protocol.errors import InvariantError, UserError
 from assay.protocol.nodes import (
     Const,
@@ -45,7 +46,6 @@ from assay.protocol.nodes import (
 from assay.protocol.program import Program
 from assay.protocol.wellformed import violations
 
-Lists = Sequence[Sequence[Tensor]]
 Hook = Callable[[int, Tensor], Tensor]
 """Given a node's index and value, returns the value that later nodes shall read."""
 

@@ -16,12 +16,11 @@ from assay.engine.native_sha256 import root_at
 from assay.protocol import state
 from assay.protocol.errors import UserError
 from assay.protocol.program import Program
-from assay.protocol.state import SlotLists
+from assay.protocol.state import ListBytes, SlotLists
 from assay.protocol.tensors import LEAF_SIZE, TensorSizeError, TensorSpec, tensor_root
 from assay.protocol.types import Digest
 
 Lists = Sequence[Sequence[Tensor]]
-ListBytes = tuple[tuple[bytes, ...], ...]
 
 
 def spec_of(t: Tensor) -> TensorSpec:

@@ -19,7 +19,6 @@ from assay.engine.dtypes import to_bytes
 from assay.engine.executor import Executor
 from assay.engine.native_sha256 import tensor_root
 from assay.engine.state_io import (
-    ListBytes,
     from_lists_of_bytes,
     input_specs,
     output_specs,
@@ -31,7 +30,7 @@ from assay.protocol.errors import InvariantError
 from assay.protocol.nodes import Input, Output, reads
 from assay.protocol.prefix import PrefixTree
 from assay.protocol.program import Program
-from assay.protocol.state import SlotLists, list_roots, state_root
+from assay.protocol.state import ListBytes, SlotLists, list_roots, state_root
 from assay.protocol.tensors import TensorSpec
 from assay.protocol.trace import SlotTamper, Tamper
 from assay.protocol.types import Digest

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.ledger.records import Role
 from assay.protocol.claims import ClaimRef
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Wei
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,20 +20,17 @@ from assay.ledger.publications import Publications
 from assay.ledger.records import CommitmentRecord, RoundRecord
 from assay.ledger.store import StoreDenied, StoreUnreachable
 from assay.ledger.view import Duty, Facts, OuterStep, View
-from assay.protocol.charter import SEATS, ProgramRef
+from assay.protocol.charter import ProgramRef
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import InvariantError, MismatchError, UnavailableError, UserError
 from assay.protocol.layouts import check_layouts
 from assay.protocol.program import Program
-from assay.protocol.state import SCALAR_SPECS, RoundScalars, Scalar, TrainingList, list_root
+from assay.protocol.state import SCALAR_SPECS, ListBytes, RoundScalars, Scalar, TrainingList, list_root
 from assay.protocol.tensors import TensorSpec, tensor_root
 from assay.protocol.trace import SlotTamper, Tamper, Trace
-from assay.protocol.types import Digest, DType, Round, Seat
+from assay.protocol.types import SEATS, Digest, DType, Round, Seat
 from assay.protocol.wellformed import violations
 from assay.protocol.words import from_ints, to_bytes
-
-Lists = tuple[Tensors, ...]
-"""The bytes of every tensor of a state, per list."""
 
 OnStep = Callable[[int], None]
 """Told the number of steps done after each."""
@@ -43,19 +40,24 @@ class Compute(Protocol):
     """Runs programs on bytes; `training.rounds.TorchCompute` is the one that actors use."""
 
     def run(
-        self, program: Program, lists: Lists, steps: int, tamper: Tamper | None = None, on_step: OnStep | None = None
-    ) -> Lists:
+        self,
+        program: Program,
+        lists: ListBytes,
+        steps: int,
+        tamper: Tamper | None = None,
+        on_step: OnStep | None = None,
+    ) -> ListBytes:
         """Y after some steps from X; `tamper` makes it a lie that is consistent from there on."""
         ...
 
-    def recheck(self, program: Program, lists: Lists, steps: int) -> Lists:
+    def recheck(self, program: Program, lists: ListBytes, steps: int) -> ListBytes:
         """The same by other kernel variants, before an accusation."""
         ...
 
     def trace(
         self,
         program: Program,
-        lists: Lists,
+        lists: ListBytes,
         steps: int,
         tamper: Tamper | None = None,
         tamper_slot: SlotTamper | None = None,
@@ -65,7 +67,7 @@ class Compute(Protocol):
 
 
 class StateMismatch(MismatchError):
-    """Lists that were fetched do not make up the state that they were fetched for."""
+    """ListBytes that were fetched do not make up the state that they were fetched for."""
 
     remedy = "Do not sign for the commitment: what it names is not what was published."
 
@@ -81,7 +83,7 @@ class Job:
     """A claim as it is computed: program, X, steps."""
 
     program: Program
-    lists: Lists
+    lists: ListBytes
     steps: int
 
 
@@ -217,13 +219,13 @@ class Archive:
         values[Scalar.STEP] = to_bytes(DType.I32, from_ints(DType.I32, (step, step >> 32)))
         return tuple(values[s] for s in sorted(values))
 
-    def state(self, round_: Round, seat: Seat, interval: int, root: Digest) -> Lists:
+    def state(self, round_: Round, seat: Seat, interval: int, root: Digest) -> ListBytes:
         """The state with this root, at the start of an interval (or the end, at n). Raises StateMismatch."""
         done = interval * self.facts.charter.training.steps_per_interval
         parameters, optimizer = self._list_roots(round_, seat, done, root)[:2]
         return self.assemble(round_, seat, done, parameters, optimizer)
 
-    def assemble(self, round_: Round, seat: Seat, done: int, parameters: Digest, optimizer: Digest) -> Lists:
+    def assemble(self, round_: Round, seat: Seat, done: int, parameters: Digest, optimizer: Digest) -> ListBytes:
         """A state from two published lists and the computed scalars."""
         return (
             self.objects.list(parameters, self.specs(TrainingList.PARAMETERS)),
@@ -237,7 +239,7 @@ class Archive:
             raise StateMismatch(f"A state of seat {seat} in round {round_} has other scalars than it must have.")
         return roots
 
-    def publish_state(self, round_: Round, seat: Seat, done: int, lists: Lists) -> tuple[Digest, ...]:
+    def publish_state(self, round_: Round, seat: Seat, done: int, lists: ListBytes) -> tuple[Digest, ...]:
         """Publishes the parameters and optimizer lists of a state and which lists it is made of; returns list roots."""
         roots = (
             self.objects.put_list(self.specs(TrainingList.PARAMETERS), lists[TrainingList.PARAMETERS]),
@@ -296,7 +298,7 @@ class Archive:
             last = self.objects.list(commitment.end_lists[0], specs)
         return Job(self.update, (first, last), 1)
 
-    def end_root(self, duty: Duty, lists: Lists) -> Digest:
+    def end_root(self, duty: Duty, lists: ListBytes) -> Digest:
         """The root of the state that a duty's computation ended in; its lists are published for those who need them."""
         training = self.facts.charter.training
         if duty.number == training.intervals:
@@ -307,7 +309,7 @@ class Archive:
             (*roots, self.root_of_scalars(lists[TrainingList.SCALARS], duty.round, duty.seat, done)),
         )
 
-    def claimed_end(self, view: View, duty: Duty) -> Lists:
+    def claimed_end(self, view: View, duty: Duty) -> ListBytes:
         """The published lists that a duty claims to end in, without scalars."""
         commitment = view.state.rounds[duty.round].commitments[duty.seat]
         with self.told_of(commitment):
@@ -354,7 +356,7 @@ class Archive:
             return None
         return self.objects.put_manifest(Manifest(digests))
 
-    def publish_outer(self, lists: Lists) -> OuterStep:
+    def publish_outer(self, lists: ListBytes) -> OuterStep:
         """Publishes where an outer step ends; a store that fails holds up no post, since all can recompute it."""
         specs = self.specs(TrainingList.PARAMETERS)
         return OuterStep(*(self.objects.put_list(specs, tensors, is_vital=False) for tensors in lists))

@@ -16,14 +16,14 @@ from assay.ledger.attesting import leaves_are_stale
 from assay.ledger.bls import BlsKey
 from assay.ledger.keystore import ActorKeys
 from assay.ledger.member import Member, SecondThoughts
-from assay.ledger.records import Role, RoundRecord
+from assay.ledger.records import RoundRecord
 from assay.ledger.run import Run
 from assay.ledger.view import Duty, Leaf, View
 from assay.protocol.claims import AttestationLeaf, attestation_root
 from assay.protocol.digests import keccak
 from assay.protocol.draws import Purpose
 from assay.protocol.errors import ConfigError
-from assay.protocol.types import Digest, Round, Wei
+from assay.protocol.types import Digest, Role, Round, Wei
 
 
 class AttesterAgent(Member):

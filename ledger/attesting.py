@@ -21,10 +21,10 @@ from assay.ledger.actions import (
     RevealLeaves,
 )
 from assay.ledger.chores import challenge_once, commitment_refs, worth_challenging
-from assay.ledger.records import Role, RoundRecord
+from assay.ledger.records import RoundRecord
 from assay.ledger.view import View
 from assay.protocol.claims import ClaimRef
-from assay.protocol.types import Address, Digest, Seat, Wei
+from assay.protocol.types import Address, Digest, Role, Seat, Wei
 
 LAST_MOMENT_S = 120
 """How long before its deadline a root is bound without the results that could not be computed."""

@@ -28,12 +28,12 @@ from assay.ledger.actions import (
     SettleWork,
     VoidOuter,
 )
-from assay.ledger.records import Fate, GameRecord, OuterRecord, Role, RoundRecord
+from assay.ledger.records import GameRecord, OuterRecord, RoundRecord
 from assay.ledger.view import OuterStep, View, turn_of
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.game_clock import Timing, nearing, timing
 from assay.protocol.game_table import Side
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
 
 STAGGER_S = 30
 GRACE_S = 600

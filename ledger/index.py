@@ -22,14 +22,11 @@ from assay.ledger.records import (
     AttendanceRecord,
     AttesterRecord,
     CommitmentRecord,
-    Fate,
     GameRecord,
     MoveRecord,
     OuterRecord,
-    Role,
     RoundRecord,
     RunState,
-    Times,
 )
 from assay.ledger.rpc import NONSENSE
 from assay.ledger.run import Run
@@ -37,7 +34,8 @@ from assay.protocol.claims import ClaimKind
 from assay.protocol.errors import AssayError, InvariantError, UnavailableError
 from assay.protocol.game_state import Outcome, Verdict
 from assay.protocol.game_table import Side, Stage
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.schedule import Times
+from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
 
 FOREVER: Final = 2**64 - 1
 

@@ -36,12 +36,11 @@ from assay.ledger.agent import Agent
 from assay.ledger.archive import Job
 from assay.ledger.chain import address_of
 from assay.ledger.games import Game, GamePlayer, ref_to_chain
-from assay.ledger.records import Fate
 from assay.ledger.view import Duty, OuterStep, View
 from assay.protocol.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.errors import AssayError, MismatchError
 from assay.protocol.trace import SlotTamper, Tamper, Trace
-from assay.protocol.types import Digest, Round, Seat, Wei
+from assay.protocol.types import Digest, Fate, Round, Seat, Wei
 
 
 class SecondThoughts(MismatchError):

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.ledger.journal import Journal
+from assay.ledger.journal import Entry, Journal
 from assay.ledger.view import Bound, Leaf, Memory, OuterStep, Trained
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
-
-Entry = dict[str, Any]
 
 
 class Recorder:

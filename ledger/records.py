@@ -8,46 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from enum import IntEnum
 
 from assay.ledger.chain import Head
 from assay.protocol.claims import ClaimRef
 from assay.protocol.game_state import Outcome, Verdict
 from assay.protocol.game_table import Side, Stage, Turn
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
-
-
-class Role(IntEnum):
-    """Roles with a drawing key; equal to `Role` in IAudit.sol."""
-
-    NONE = 0
-    VERIFIER = 1
-    WHISTLEBLOWER = 2
-
-
-class Fate(IntEnum):
-    """How a commitment or an outer root ended; equal to `Fate` in IRounds.sol."""
-
-    OPEN = 0
-    VOID = 1
-    CONVICTED = 2
-    FINAL = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Deadlines of a round in chain time; equal to `Times` in IRounds.sol, which says which ends are inclusive."""
-
-    t0: int
-    t1: int
-    receipts_until: int
-    t2: int
-    t3: int
-    t4: int
-    t5: int
-    leaves_until: int
-    t7: int
-    challenge_until: int
+from assay.protocol.schedule import Times
+from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from assay.ledger.records import AttesterRecord, CommitmentRecord, Fate, OuterRecord, Role, RoundRecord, RunState
+from assay.ledger.records import AttesterRecord, CommitmentRecord, OuterRecord, RoundRecord, RunState
 from assay.protocol.charter import Charter
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef, claim_id
 from assay.protocol.digests import state_digest
@@ -17,7 +17,7 @@ from assay.protocol.draws import is_drawn
 from assay.protocol.economics import vesting_delay
 from assay.protocol.game_clock import Clocks
 from assay.protocol.game_state import GameConfig
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,6 @@ from .errors import InvariantError
 from .program import Program
 from .types import Address, Digest, Wei
 
-SEATS: Final = 8
-"""Seats of a run, and update slots of its outer program."""
-
 MAX_INTERVALS: Final = 40
 """So that the leaves of eight seats are revealed in one transaction (about 46,000 gas each)."""
 MAX_REVENUE_TOKENS: Final = 4

@@ -12,7 +12,7 @@ from enum import IntEnum
 from itertools import pairwise
 from typing import Final
 
-from . import merkle
+from . import abi, merkle
 from .digests import ZERO, keccak
 from .errors import InvariantError
 from .types import Address, Digest, Round, Seat
@@ -49,8 +49,8 @@ class ClaimRef:
 
     def encode(self) -> bytes:
         """abi.encode of the struct, 6 words."""
-        numbers = (_uint(self.kind, 8), _uint(self.round, 64), _uint(self.seat, 32), _uint(self.duty, 32))
-        return b"".join(numbers) + _address(self.party) + _bytes32(self.outer_root)
+        numbers = (abi.uint(self.kind, 8), abi.uint(self.round, 64), abi.uint(self.seat, 32), abi.uint(self.duty, 32))
+        return b"".join(numbers) + abi.address(self.party) + abi.bytes32(self.outer_root)
 
 
 def claim_id(
@@ -65,20 +65,20 @@ def claim_id(
 ) -> Digest:
     """The id of a claim: K(chain id, contract, run, kind, variant, claimant, X root, Y root)."""
     return keccak(
-        _uint(chain_id, 256)
-        + _address(contract)
-        + _bytes32(run)
-        + _uint(kind, 8)
-        + _uint(variant, 8)
-        + _address(claimant)
-        + _bytes32(x_root)
-        + _bytes32(y_root)
+        abi.uint(chain_id, 256)
+        + abi.address(contract)
+        + abi.bytes32(run)
+        + abi.uint(kind, 8)
+        + abi.uint(variant, 8)
+        + abi.address(claimant)
+        + abi.bytes32(x_root)
+        + abi.bytes32(y_root)
     )
 
 
 def challenge_commitment(ref: ClaimRef, own_root: Digest, salt: Digest, sender: Address) -> Digest:
     """What `commitChallenge` binds: K(claim ref, own end root, salt, sender); a copy is worthless to another."""
-    return keccak(ref.encode() + _bytes32(own_root) + _bytes32(salt) + _address(sender))
+    return keccak(ref.encode() + abi.bytes32(own_root) + abi.bytes32(salt) + abi.address(sender))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -97,8 +97,8 @@ class AttestationLeaf:
     @property
     def digest(self) -> Digest:
         """K(claim id bytes32, duty u32, end root bytes32, witness bytes32, salt bytes32)."""
-        fixed = _bytes32(self.end_root) + _bytes32(self.witness) + _bytes32(self.salt)
-        return keccak(_bytes32(self.claim_id) + _uint(self.duty, 32) + fixed)
+        fixed = abi.bytes32(self.end_root) + abi.bytes32(self.witness) + abi.bytes32(self.salt)
+        return keccak(abi.bytes32(self.claim_id) + abi.uint(self.duty, 32) + fixed)
 
 
 def sort_leaves(leaves: Iterable[AttestationLeaf]) -> tuple[AttestationLeaf, ...]:
@@ -116,24 +116,3 @@ def attestation_root(leaves: Sequence[AttestationLeaf]) -> Digest:
     if any(a >= b for a, b in pairwise(keys)):
         raise InvariantError("Attestation leaves are not sorted by claim id and duty.", code="UnsortedLeaves")
     return merkle.root([leaf.digest for leaf in leaves])
-
-
-def _uint(value: int, bits: int) -> bytes:
-    """One ABI word of a uint of this width."""
-    if not 0 <= value < 1 << bits:
-        raise InvariantError(f"{value} does not fit uint{bits}.", code="ClaimFieldOutOfRange")
-    return int(value).to_bytes(32, "big")
-
-
-def _address(value: Address) -> bytes:
-    """One ABI word of an address."""
-    if len(value) != 20:
-        raise InvariantError(f"An address of {len(value)} bytes.", code="ClaimFieldOutOfRange")
-    return bytes(12) + value
-
-
-def _bytes32(value: Digest) -> bytes:
-    """One ABI word of bytes32."""
-    if len(value) != 32:
-        raise InvariantError(f"A digest of {len(value)} bytes.", code="ClaimFieldOutOfRange")
-    return bytes(value)

@@ -17,6 +17,7 @@ from typing import Final
 
 from eth_hash.auto import keccak
 
+from . import abi
 from .errors import InvariantError
 from .types import Address, Digest, Round, Wei
 
@@ -44,12 +45,12 @@ def draw_message(chain_id: int, contract: Address, run: Digest, round_: Round, p
     Raises InvariantError for a field that does not fit its type.
     """
     return (
-        _uint(chain_id, 256)
-        + _fixed(contract, 20, "contract").rjust(32, b"\0")
-        + _fixed(run, 32, "run")
-        + _uint(round_, 64)
-        + _uint(Purpose(purpose), 8)
-        + _fixed(seed, 32, "seed")
+        abi.uint(chain_id)
+        + abi.address(contract)
+        + abi.bytes32(run)
+        + abi.uint(round_, 64)
+        + abi.uint(Purpose(purpose), 8)
+        + abi.bytes32(seed)
     )
 
 
@@ -60,11 +61,11 @@ def possession_message(chain_id: int, contract: Address, owner: Address, public_
     Raises InvariantError for a field that does not fit its type.
     """
     return (
-        _uint(chain_id, 256)
-        + _fixed(contract, 20, "contract").rjust(32, b"\0")
-        + _fixed(owner, 20, "owner").rjust(32, b"\0")
-        + _uint(128, 256)
-        + _uint(KEY_LENGTH, 256)
+        abi.uint(chain_id)
+        + abi.address(contract)
+        + abi.address(owner)
+        + abi.uint(128)
+        + abi.uint(KEY_LENGTH)
         + _fixed(public_key, KEY_LENGTH, "public key")
     )
 
@@ -75,10 +76,10 @@ def ticket(signature: bytes, claim_id: Digest, duty: int) -> int:
     Raises InvariantError for a field that does not fit its type.
     """
     encoded = (
-        _uint(96, 256)
-        + _fixed(claim_id, 32, "claim id")
-        + _uint(duty, 256)
-        + _uint(SIGNATURE_LENGTH, 256)
+        abi.uint(96)
+        + abi.bytes32(claim_id)
+        + abi.uint(duty)
+        + abi.uint(SIGNATURE_LENGTH)
         + _fixed(signature, SIGNATURE_LENGTH, "signature")
     )
     return int.from_bytes(keccak(encoded)[16:], "big")
@@ -134,11 +135,6 @@ def coverage(ppm: int, stakes: Iterable[Wei]) -> Fraction:
 def is_split_neutral(ppm: int, stake: Wei, total: Wei) -> bool:
     """Does dividing this stake over several keys leave its expected duties unchanged (no cap is reached)?"""
     return ppm * stake <= PPM * total
-
-
-def _uint(value: int, bits: int) -> bytes:
-    _check_range(value, bits, f"uint{bits}")
-    return int(value).to_bytes(32, "big")
 
 
 def _check_range(value: int, bits: int, name: str) -> None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from assay.protocol.types import SEATS
+
 from .chain_profile import MAX_AMOUNT, MAX_DELAY, MAX_WINDOW, MIN_WINDOW, PPM, check_chain, refusal
-from .charter import MAX_HEADER, MAX_INTERVALS, MAX_REVENUE_TOKENS, SEATS, Charter, Economics, Training, Windows
+from .charter import MAX_HEADER, MAX_INTERVALS, MAX_REVENUE_TOKENS, Charter, Economics, Training, Windows
 from .types import Wei
 
 VESTING_ROUNDS: Final = 20

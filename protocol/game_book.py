@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
+from . import abi
 from .claims import ClaimRef, challenge_commitment
 from .digests import keccak
 from .game import open_game, process_defer, process_move, process_timeout
@@ -95,12 +96,12 @@ class OpenGame:
 
 def game_lock(game_id: int) -> Digest:
     """The lock of a challenger's bond: K("game", id)."""
-    return keccak(_words(b"game", game_id.to_bytes(32, "big")))
+    return keccak(abi.text(b"game") + abi.uint(game_id))
 
 
 def commitment_lock(commitment: Digest) -> Digest:
     """The lock of a commit deposit: K("challenge", commitment)."""
-    return keccak(_words(b"challenge", commitment))
+    return keccak(abi.text(b"challenge") + abi.bytes32(commitment))
 
 
 def advance_account(lock_id: Digest, epoch: int) -> Digest:
@@ -108,12 +109,7 @@ def advance_account(lock_id: Digest, epoch: int) -> Digest:
 
     An epoch ends when a conviction takes the lock: advances under a new lock of the same name are another account's.
     """
-    return keccak(_words(b"advance", lock_id, epoch.to_bytes(32, "big")))
-
-
-def _words(tag: bytes, *words: bytes) -> bytes:
-    """abi.encode(bytes32 tag, words)."""
-    return tag.ljust(32, b"\0") + b"".join(words)
+    return keccak(abi.text(b"advance") + abi.bytes32(lock_id) + abi.uint(epoch))
 
 
 @dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import merkle, prefix
+from . import abi, merkle, prefix
 from .digests import ZERO, digest_list_hash, keccak, leaf_digest, list_digest, state_digest
 from .game_errors import IndexOutOfRange, ListMismatch
 from .game_header import Head, parse_head, take
@@ -87,7 +87,7 @@ def position_key(state: GameState) -> Digest:
 
     The claim id does not bind the program: an attestation's depends on the kind of duty that it is about.
     """
-    numbers = b"".join(n.to_bytes(32, "big") for n in (state.stage, state.step, state.lo, state.hi))
+    numbers = b"".join(abi.uint(n) for n in (state.stage, state.step, state.lo, state.hi))
     return keccak(state.claim.id + state.claim.program + numbers + state.agreed + state.disputed)
 
 

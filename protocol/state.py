@@ -20,6 +20,9 @@ from .words import from_ints, to_bytes
 SlotLists = tuple[tuple[Digest, ...], ...]
 """Tensor roots per list."""
 
+ListBytes = tuple[tuple[bytes, ...], ...]
+"""The bytes of every tensor, per list."""
+
 KEY_TAG = b"assay-key-v1"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NewType
+from typing import Final, NewType
 
 Digest = NewType("Digest", bytes)
 """A 32-byte SHA-256 or keccak-256 digest."""
@@ -22,6 +22,26 @@ Round = NewType("Round", int)
 
 Seat = NewType("Seat", int)
 """The index of a solver's seat in the roster of a round."""
+
+SEATS: Final = 8
+"""Seats of a run, and update slots of its outer program; equal to `SEAT_COUNT` in IRounds.sol."""
+
+
+class Fate(IntEnum):
+    """How a commitment or an outer root ended; the integers equal `Fate` in IRounds.sol."""
+
+    OPEN = 0
+    VOID = 1
+    CONVICTED = 2
+    FINAL = 3
+
+
+class Role(IntEnum):
+    """Roles with a drawing key and a bond; the integers equal `Role` in IAudit.sol."""
+
+    NONE = 0
+    VERIFIER = 1
+    WHISTLEBLOWER = 2
 
 
 class DType(IntEnum):

@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.ledger.actions import Action, Commit, Join, LeaveSeat, Train
 from assay.ledger.agent import RunStore
-from assay.ledger.archive import Compute, Job, Lists
+from assay.ledger.archive import Compute, Job
 from assay.ledger.keystore import ActorKeys
 from assay.ledger.manifest import Manifest
 from assay.ledger.member import Member
@@ -17,7 +17,7 @@ from assay.ledger.run import Run
 from assay.ledger.view import Trained, View
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import InvariantError
-from assay.protocol.state import TrainingList
+from assay.protocol.state import ListBytes, TrainingList
 from assay.protocol.trace import Tamper
 from assay.protocol.types import Digest, Round, Seat
 from assay.solver import strategy
@@ -100,7 +100,7 @@ class SolverAgent(Member):
         trained = replace(trained, manifest=self.archive.objects.put_manifest(Manifest(digests)))
         self.recorder.trained(action.round, trained)
 
-    def _train(self, action: Train, lists: Lists, start: Digest) -> Trained:
+    def _train(self, action: Train, lists: ListBytes, start: Digest) -> Trained:
         training = self.facts.charter.training
         first = lists[TrainingList.PARAMETERS]
         ends = self.archive.publish_state(action.round, action.seat, 0, lists)
@@ -117,7 +117,7 @@ class SolverAgent(Member):
         (update,) = self.compute.run(job.program, job.lists, 1, lie)
         return Trained(action.base, tuple(roots), ends, self.archive.publish_update(update))
 
-    def _interval(self, action: Train, j: int, lists: Lists) -> Lists:
+    def _interval(self, action: Train, j: int, lists: ListBytes) -> ListBytes:
         training = self.facts.charter.training
         job = Job(self.archive.step, lists, training.steps_per_interval)
         lie = self.tamper(action.round, action.seat, j, job)

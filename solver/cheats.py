@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from assay.ledger.archive import Archive, Compute, Job, Lists
+from assay.ledger.archive import Archive, Compute, Job
 from assay.ledger.records import RoundRecord
 from assay.ledger.view import View
 from assay.protocol.errors import UsageError
 from assay.protocol.nodes import Const, Gather, Input, Output, reads
 from assay.protocol.program import Program
-from assay.protocol.state import Scalar, TrainingList
+from assay.protocol.state import ListBytes, Scalar, TrainingList
 from assay.protocol.tensors import TensorSpec
 from assay.protocol.trace import Tamper
 from assay.protocol.types import Digest, Round, Seat
@@ -211,7 +211,7 @@ def data_gather(program: Program) -> int:
     raise UsageError("The program reads no data by a gather.", code="NoDataGather", remedy="Choose another cheat.")
 
 
-def _outputs_become(program: Program, lists: Lists) -> dict[tuple[int, int], Change]:
+def _outputs_become(program: Program, lists: ListBytes) -> dict[tuple[int, int], Change]:
     """In every step the outputs of the first lists of Y are these bytes."""
     changes: dict[tuple[int, int], Change] = {}
     for nodes, slots in zip(program.output_nodes, lists, strict=False):
@@ -222,7 +222,7 @@ def _outputs_become(program: Program, lists: Lists) -> dict[tuple[int, int], Cha
     return changes
 
 
-def _values_of(program: Program, lists: Lists, compute: Compute) -> dict[tuple[int, int], Change]:
+def _values_of(program: Program, lists: ListBytes, compute: Compute) -> dict[tuple[int, int], Change]:
     """In the first step every computed node has the value that it has in a run from other lists."""
     changes: dict[tuple[int, int], Change] = {}
 

@@ -9,8 +9,7 @@ from assay.ledger import attesting, chores
 from assay.ledger.actions import Action, Commit, Join, LeaveSeat, Train
 from assay.ledger.records import RoundRecord
 from assay.ledger.view import View
-from assay.protocol.charter import SEATS
-from assay.protocol.types import Wei
+from assay.protocol.types import SEATS, Wei
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,13 @@ from assay.protocol.nodes import Family
 from assay.protocol.program import Program
 from assay.protocol.scalar import Op, ScalarProgram
 from assay.protocol.scalar_builder import Reg, ScalarBuilder
-from assay.protocol.state import SCALAR_SPECS, RoundScalars, Scalar
+from assay.protocol.state import SCALAR_SPECS, ListBytes, RoundScalars, Scalar
 from assay.protocol.tensors import TensorSpec, tensor_root
 from assay.protocol.trace import ReferenceTrace, SlotTamper, Tamper
 from assay.protocol.types import DType, Round, Seat
 from assay.protocol.words import from_ints, to_bytes
 
 F32, I32, U8 = DType.F32, DType.I32, DType.U8
-State = tuple[tuple[bytes, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Example:
 
     name: str
     program: Program
-    state: State
+    state: ListBytes
 
     def trace(
         self, steps: int = 1, tamper: Tamper | None = None, tamper_slot: SlotTamper | None = None

@@ -14,10 +14,9 @@ from assay.engine.executor import Executor
 from assay.engine.state_io import from_lists_of_bytes, input_specs, to_lists_of_bytes
 from assay.engine.trace import TorchTrace
 from assay.protocol.program import Program
+from assay.protocol.state import ListBytes
 from assay.protocol.trace import SlotTamper, Tamper, Trace
 from assay.protocol.types import Digest
-
-Lists = tuple[tuple[bytes, ...], ...]
 
 
 class TorchCompute:
@@ -29,11 +28,11 @@ class TorchCompute:
     def run(
         self,
         program: Program,
-        lists: Lists,
+        lists: ListBytes,
         steps: int = 1,
         tamper: Tamper | None = None,
         on_step: Callable[[int], None] | None = None,
-    ) -> Lists:
+    ) -> ListBytes:
         """Y after `steps` steps from X: the bytes of every slot per list, those passed through as they were.
 
         tamper: alters a node's value, and everything after is computed from the altered one; one that has a method
@@ -52,7 +51,7 @@ class TorchCompute:
                 on_step(t)
         return state
 
-    def recheck(self, program: Program, lists: Lists, steps: int = 1) -> Lists:
+    def recheck(self, program: Program, lists: ListBytes, steps: int = 1) -> ListBytes:
         """The same from the beginning on other routes and another number of threads.
 
         Before an accusation: a defect of this machine must not look like another's fraud.
@@ -67,7 +66,7 @@ class TorchCompute:
     def trace(
         self,
         program: Program,
-        lists: Lists,
+        lists: ListBytes,
         steps: int = 1,
         tamper: Tamper | None = None,
         tamper_slot: SlotTamper | None = None,
@@ -81,5 +80,5 @@ class TorchCompute:
         return self._executors[program.root]
 
 
-def _run(executor: Executor, lists: Lists, steps: int, on_step: Callable[[int], None] | None = None) -> Lists:
+def _run(executor: Executor, lists: ListBytes, steps: int, on_step: Callable[[int], None] | None = None) -> ListBytes:
     return to_lists_of_bytes(executor.repeat(from_lists_of_bytes(input_specs(executor.program), lists), steps, on_step))

@@ -11,12 +11,11 @@ from assay.ledger.agent import RunStore
 from assay.ledger.archive import Compute, Job
 from assay.ledger.attester import AttesterAgent
 from assay.ledger.keystore import ActorKeys
-from assay.ledger.records import Role
 from assay.ledger.run import Run
 from assay.ledger.view import Duty, View
 from assay.protocol.draws import Purpose
 from assay.protocol.trace import SlotTamper
-from assay.protocol.types import Digest
+from assay.protocol.types import Digest, Role
 from assay.training.rounds import TorchCompute
 from assay.verifier import strategy
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from assay.ledger import attesting, chores
 from assay.ledger.actions import Action
-from assay.ledger.records import Role
 from assay.ledger.view import View
-from assay.protocol.types import Wei
+from assay.protocol.types import Role, Wei
 
 
 @dataclass(frozen=True, slots=True)

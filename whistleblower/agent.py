@@ -11,10 +11,11 @@ from assay.ledger.agent import RunStore
 from assay.ledger.archive import Compute
 from assay.ledger.attester import AttesterAgent
 from assay.ledger.keystore import ActorKeys
-from assay.ledger.records import Role, RoundRecord
+from assay.ledger.records import RoundRecord
 from assay.ledger.run import Run
 from assay.ledger.view import Duty, View
 from assay.protocol.draws import Purpose
+from assay.protocol.types import Role
 from assay.training.rounds import TorchCompute
 from assay.whistleblower import strategy
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from assay.ledger import attesting, chores
 from assay.ledger.actions import Action
-from assay.ledger.records import Role, RoundRecord
+from assay.ledger.records import RoundRecord
 from assay.ledger.view import Duty, View
 from assay.protocol.claims import ClaimRef
-from assay.protocol.types import Wei
+from assay.protocol.types import Role, Wei
 
 
 @dataclass(frozen=True, slots=True)

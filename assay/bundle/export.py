@@ -14,11 +14,10 @@ from assay.bundle.signed import FeeMarketCall, read_signed
 from assay.ledger.chain import Chain
 from assay.ledger.records import GameRecord, RunState
 from assay.ledger.run import Run
-from assay.protocol.charter import SEATS
 from assay.protocol.claims import ClaimKind
 from assay.protocol.digests import keccak
 from assay.protocol.errors import AssayError, UnavailableError
-from assay.protocol.types import Address, Digest, Round, Seat
+from assay.protocol.types import SEATS, Address, Digest, Round, Seat
 
 
 def export_bundle(run: Run, state: RunState, game_id: int) -> Bundle:

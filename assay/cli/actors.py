@@ -14,15 +14,6 @@ import platformdirs
 import typer
 
 from assay.cli.common import (
-    AllowCodeOption,
-    DataDirOption,
-    JsonOption,
-    KeyOption,
-    KeysDirOption,
-    PasswordOption,
-    RpcUrl,
-    RunOption,
-    StoreOption,
     check_run_code,
     open_blobs,
     open_run,
@@ -30,18 +21,18 @@ from assay.cli.common import (
     parse_amount,
     print_fields,
     print_json,
-    settings_of,
     talk,
     tokens,
     unlock_key,
 )
+from assay.cli.options import KEY, STORED_RUN, JsonOption, with_settings
 from assay.protocol.errors import ExitCode, UsageError
-from assay.protocol.types import Address, Wei
+from assay.protocol.types import SEATS, Address, Wei
+from assay.settings import Settings
 
 if TYPE_CHECKING:
     from assay.ledger.agent import Agent
     from assay.ledger.run import Run
-    from assay.settings import Settings
 
 solver = typer.Typer(no_args_is_help=True, help="Train, commit, defend.")
 verifier = typer.Typer(no_args_is_help=True, help="Replay drawn intervals, attest, challenge.")
@@ -55,7 +46,7 @@ StakeOption = Annotated[
     ),
 ]
 FirstSeats = Annotated[
-    int, typer.Option("--first-seats", min=1, max=8, help="Open the first round only with so many seats taken.")
+    int, typer.Option("--first-seats", min=1, max=SEATS, help="Open the first round only with so many seats taken.")
 ]
 FirstVerifiers = Annotated[
     int, typer.Option("--first-verifiers", min=1, help="Open the first round only with so many verifiers registered.")
@@ -64,15 +55,9 @@ EXAMPLE = "Example: assay {role} start --run 0xabc... --key {role}-1 --data-dir 
 
 
 @solver.command("start", epilog=EXAMPLE.format(role="solver"))
+@with_settings(*STORED_RUN, *KEY, "data_dir", "allow_code")
 def start_solver(
-    rpc_url: RpcUrl = None,
-    store: StoreOption = None,
-    run: RunOption = None,
-    key: KeyOption = None,
-    keys_dir: KeysDirOption = None,
-    password_file: PasswordOption = None,
-    data_dir: DataDirOption = None,
-    allow_code: AllowCodeOption = None,
+    settings: Settings,
     first_seats: FirstSeats = 1,
     first_verifiers: FirstVerifiers = 1,
     cheat: Annotated[
@@ -80,9 +65,8 @@ def start_solver(
     ] = "none",
 ) -> None:
     """Take a seat, train every round, publish, commit and defend, until the run is over or you stop it."""
-    given = _settings(locals())
     _serve(
-        given,
+        settings,
         "solver",
         lambda agent, run, parts: agent(
             run,
@@ -95,15 +79,9 @@ def start_solver(
 
 
 @verifier.command("start", epilog=EXAMPLE.format(role="verifier"))
+@with_settings(*STORED_RUN, *KEY, "data_dir", "allow_code")
 def start_verifier(
-    rpc_url: RpcUrl = None,
-    store: StoreOption = None,
-    run: RunOption = None,
-    key: KeyOption = None,
-    keys_dir: KeysDirOption = None,
-    password_file: PasswordOption = None,
-    data_dir: DataDirOption = None,
-    allow_code: AllowCodeOption = None,
+    settings: Settings,
     stake: StakeOption = None,
     first_seats: FirstSeats = 1,
     first_verifiers: FirstVerifiers = 1,
@@ -112,9 +90,8 @@ def start_verifier(
     ] = False,
 ) -> None:
     """Register, check that everything is published, replay drawn duties, attest, challenge what differs."""
-    given = _settings(locals())
     _serve(
-        given,
+        settings,
         "verifier",
         lambda agent, run, parts: agent(
             run,
@@ -128,26 +105,15 @@ def start_verifier(
 
 
 @whistleblower.command("start", epilog=EXAMPLE.format(role="whistleblower"))
-def start_whistleblower(
-    rpc_url: RpcUrl = None,
-    store: StoreOption = None,
-    run: RunOption = None,
-    key: KeyOption = None,
-    keys_dir: KeysDirOption = None,
-    password_file: PasswordOption = None,
-    data_dir: DataDirOption = None,
-    allow_code: AllowCodeOption = None,
-    stake: StakeOption = None,
-) -> None:
+@with_settings(*STORED_RUN, *KEY, "data_dir", "allow_code")
+def start_whistleblower(settings: Settings, stake: StakeOption = None) -> None:
     """Register, replay a drawn share of what verifiers attested, challenge what is false."""
-    given = _settings(locals())
-    _serve(given, "whistleblower", lambda agent, run, parts: agent(run, *parts, stake=_stake(run, stake)))
+    _serve(settings, "whistleblower", lambda agent, run, parts: agent(run, *parts, stake=_stake(run, stake)))
 
 
+@with_settings(*STORED_RUN)
 def _status(
-    rpc_url: RpcUrl = None,
-    store: StoreOption = None,
-    run: RunOption = None,
+    settings: Settings,
     address: Annotated[str | None, typer.Option("--address", metavar="ADDRESS", help="One actor's only.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -155,7 +121,6 @@ def _status(
     from assay.ledger.heartbeat import read_heartbeats
     from assay.ledger.index import Index
 
-    settings = settings_of(rpc_url=rpc_url, store=store, run=run)
     the_run = open_run(settings)
     wanted = None if address is None else Address(parse_address(address))
     known = {wanted} if wanted is not None else Index(the_run).sync().members()
@@ -194,11 +159,6 @@ for _app in (solver, verifier, whistleblower):
     _app.command(
         "status", epilog='Example: assay verifier status --json  ->  [{"actor", "activity", "deadline", ...}]'
     )(_status)
-
-
-def _settings(given: dict[str, Any]) -> Settings:
-    names = ("rpc_url", "store", "run", "key", "keys_dir", "password_file", "data_dir", "allow_code")
-    return settings_of(**{name: given[name] for name in names})
 
 
 def _serve(settings: Settings, role: str, make: Callable[[type[Any], Run, tuple[Any, ...]], Agent]) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from assay.cli import bench_ulp
-from assay.cli.common import JsonOption, print_json, print_table, talk
+from assay.cli.common import print_json, print_table, talk
+from assay.cli.options import JsonOption
 
 app = typer.Typer(no_args_is_help=True, help="Measurements on this machine: speed, quality of training, disputes.")
 

@@ -6,7 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
-from assay.cli.common import JsonOption, print_json, print_table, talk
+from assay.cli.common import print_json, print_table, talk
+from assay.cli.options import JsonOption
 from assay.protocol.errors import UsageError
 
 EPILOG: Final = (

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.common import JsonOption, print_json, print_table, talk
+from assay.cli.common import print_json, print_table, talk
+from assay.cli.options import JsonOption
 
 EPILOG = (
     "Example: assay bench ulp exp log --minutes 10 --json"

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.common import JsonOption, RpcUrl, RunOption, open_run, print_fields, print_json, settings_of, talk
+from assay.cli.common import open_run, print_fields, print_json, talk
+from assay.cli.options import RUN, JsonOption, with_settings
 from assay.protocol.errors import ConfigError
+from assay.settings import Settings
 
 if TYPE_CHECKING:
     from assay.bundle.replay import Replay
@@ -21,11 +23,11 @@ app = typer.Typer(no_args_is_help=True, help="Evidence of a dispute in one file.
     "export",
     epilog='Example: assay bundle export 1 --out game-1.json --json  ->  {"file", "sha256", "bytes", "transactions"}',
 )
+@with_settings(*RUN)
 def export(
+    settings: Settings,
     game: Annotated[int, typer.Argument(metavar="GAME", min=1, help="Number of the game (`assay dispute list`).")],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write.")],
-    rpc_url: RpcUrl = None,
-    run: RunOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write the signed transactions of a finished game, and what its claim follows from, to a file."""
@@ -34,7 +36,7 @@ def export(
     from assay.bundle.replay import verify
     from assay.ledger.index import Index
 
-    the_run = open_run(settings_of(rpc_url=rpc_url, run=run))
+    the_run = open_run(settings)
     bundle = export_bundle(the_run, Index(the_run).sync(), game)
     data = encode_bundle(bundle)
     try:

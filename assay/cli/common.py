@@ -1,4 +1,4 @@
-"""What commands share: their options, how they open a run, and how they print."""
+"""What commands share: how they open a run, and how they print."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.protocol.errors import ConfigError, UsageError
-from assay.settings import Settings, resolve
+from assay.settings import Settings
 
 if TYPE_CHECKING:
     from assay.ledger.chain import Chain
@@ -23,48 +23,10 @@ if TYPE_CHECKING:
     from assay.ledger.run import Run
     from assay.ledger.store import BlobStore
 
-RpcUrl = Annotated[str | None, typer.Option("--rpc-url", metavar="URL", help="RPC URL of the chain [ETH_RPC_URL].")]
-StoreOption = Annotated[
-    str | None, typer.Option("--store", metavar="STORE", help="Folder or address of the run's store [ASSAY_STORE].")
-]
-RunOption = Annotated[
-    str | None, typer.Option("--run", metavar="ADDRESS", help="Address of the run's charter [ASSAY_RUN].")
-]
-KeyOption = Annotated[
-    str | None,
-    typer.Option("--key", metavar="KEY", help="Name of a key, its folder, or a keystore file [ETH_KEYSTORE]."),
-]
-KeysDirOption = Annotated[
-    Path | None, typer.Option("--keys-dir", metavar="DIR", help="Folder that holds the keys [ASSAY_KEYS_DIR].")
-]
-PasswordOption = Annotated[
-    Path | None,
-    typer.Option("--password-file", metavar="FILE", help="File that holds the password [ETH_PASSWORD]."),
-]
-DataDirOption = Annotated[
-    Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder for this actor's journal [ASSAY_DATA_DIR].")
-]
-AllowCodeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--allow-code",
-        metavar="DIGEST",
-        help="Accept contracts that are not this release's: those of this digest [ASSAY_ALLOW_CODE].",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money moves.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would happen; send nothing.")]
-
 WEI = 10**18
 
 talk = Console(stderr=True, highlight=False)
 """stderr: for people. stdout is data."""
-
-
-def settings_of(**flags: Any) -> Settings:
-    """The settings in force for these flags."""
-    return resolve(flags).settings
 
 
 def open_chain(settings: Settings) -> Chain:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from assay.cli.common import JsonOption, print_json, print_table
+from assay.cli.common import print_json, print_table
+from assay.cli.options import JsonOption
 from assay.settings import ENVIRONMENT, config_path, resolve
 
 app = typer.Typer(no_args_is_help=True, help="Settings: default < file < environment < flag.")

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.common import JsonOption, print_json, print_table
+from assay.cli.common import print_json, print_table
+from assay.cli.options import JsonOption
 from assay.protocol.errors import NumericsError, UsageError
 
 EPILOG = (

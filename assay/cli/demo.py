@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from assay.cli.common import JsonOption, print_json, talk
+from assay.cli.common import print_json, talk
+from assay.cli.options import JsonOption
 from assay.demo.cast import Cheat
 
 if TYPE_CHECKING:

@@ -7,26 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from assay.cli.common import (
-    JsonOption,
-    RpcUrl,
-    RunOption,
-    StoreOption,
-    open_blobs,
-    open_run,
-    parse_address,
-    print_fields,
-    print_json,
-    print_table,
-    settings_of,
-    talk,
-    tokens,
-)
+from assay.cli.common import open_blobs, open_run, parse_address, print_fields, print_json, print_table, talk, tokens
+from assay.cli.options import RUN, STORED_RUN, JsonOption, with_settings
+from assay.settings import Settings
 from assay.watchdog.alarms import Alarm, Standing, changes, exit_code_of
 
 if TYPE_CHECKING:
     from assay.explorer.lookout import Lookout
-    from assay.settings import Settings
     from assay.watchdog.watch import Watchdog
 
 app = typer.Typer(no_args_is_help=True, help="Disputes: challenge, descent, verdict.")
@@ -36,17 +23,17 @@ EVERY_S: Final = 1.0
 
 
 @app.command("list", epilog='Example: assay dispute list --json  ->  [{"game", "what", "stage", "verdict", ...}]')
+@with_settings(*RUN)
 def list_(
+    settings: Settings,
     open_only: Annotated[bool, typer.Option("--open", help="Only games without a verdict.")] = False,
-    rpc_url: RpcUrl = None,
-    run: RunOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Every dispute of the run: who challenged what, where it stands, who lost."""
     from assay.explorer.documents import game_document
     from assay.explorer.words import short
 
-    with _look(rpc_url, run).reading() as look:
+    with _look(settings).reading() as look:
         games = [game_document(look, g) for _, g in sorted(look.state.games.items()) if not (open_only and g.is_over)]
     if as_json:
         print_json(games)
@@ -63,11 +50,12 @@ def list_(
 
 
 @app.command("show", epilog='Example: assay dispute show 1 --json  ->  {"game", "steps": [...], "verdict", "replay"}')
-def show(game: GameArgument, rpc_url: RpcUrl = None, run: RunOption = None, as_json: JsonOption = False) -> None:
+@with_settings(*RUN)
+def show(settings: Settings, game: GameArgument, as_json: JsonOption = False) -> None:
     """One dispute step by step, with our own replay of its signed transactions."""
     from assay.explorer.games import descent_document
 
-    with _look(rpc_url, run).reading() as look:
+    with _look(settings).reading() as look:
         document = descent_document(look, _record(look, game))
     if as_json:
         print_json(document)
@@ -81,17 +69,17 @@ def show(game: GameArgument, rpc_url: RpcUrl = None, run: RunOption = None, as_j
 @app.command(
     "follow", epilog="Example: assay dispute follow 1   (ends with the verdict; --json prints one step per line)"
 )
+@with_settings(*RUN)
 def follow(
+    settings: Settings,
     game: GameArgument,
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the chain.")] = EVERY_S,
-    rpc_url: RpcUrl = None,
-    run: RunOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Follow a dispute move by move until its verdict."""
     from assay.explorer.games import descent_document
 
-    look, seen = _look(rpc_url, run), -1
+    look, seen = _look(settings), -1
     while True:
         with look.reading():
             document = descent_document(look, _record(look, game))
@@ -119,10 +107,9 @@ def follow(
     "or has lost, 9 a deadline is near or missed, 5 a bond, lock or purse is short, 4 chain or store does not answer. "
     "Example: assay dispute watch --run 0xabc... --store ./store --once --json",
 )
+@with_settings(*STORED_RUN)
 def watch(
-    rpc_url: RpcUrl = None,
-    store: StoreOption = None,
-    run: RunOption = None,
+    settings: Settings,
     party: Annotated[
         list[str] | None, typer.Option("--party", metavar="ADDRESS", help="Watch for this party; may be repeated.")
     ] = None,
@@ -142,7 +129,6 @@ def watch(
     With a store, disputed claims are recomputed here and a party that says the same is honest; a --party is taken to be
     honest without asking. One line per change: raised, or cleared. Without --once it goes on until you stop it.
     """
-    settings = settings_of(rpc_url=rpc_url, store=store, run=run)
     dog = _watchdog(settings, party or [], near, stale_after, max_age)
     before: Standing = {}
     while True:
@@ -191,10 +177,10 @@ def _say(head: tuple[int, int], raised: bool, alarm: Alarm, as_json: bool) -> No
     typer.echo(f"{head[1]}  {word:<5}  {alarm.kind:<17}  {alarm.about}: {alarm.text}")
 
 
-def _look(rpc_url: str | None, run: str | None) -> Lookout:
+def _look(settings: Settings) -> Lookout:
     from assay.explorer.lookout import Lookout
 
-    return Lookout(open_run(settings_of(rpc_url=rpc_url, run=run)))
+    return Lookout(open_run(settings))
 
 
 def _record(look: Lookout, game: int) -> Any:

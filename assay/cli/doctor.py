@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 import typer
 
-from assay.cli.common import JsonOption, print_json
+from assay.cli.common import print_json
+from assay.cli.options import JsonOption
 from assay.protocol.errors import ExitCode
 
 EPILOG = 'Example: assay doctor --json  ->  [{"name", "state", "found", "remedy"}, ...]'

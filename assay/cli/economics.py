@@ -6,17 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from assay.cli.common import (
-    JsonOption,
-    RpcUrl,
-    RunOption,
-    open_run,
-    print_fields,
-    print_json,
-    print_table,
-    settings_of,
-    tokens,
-)
+from assay.cli.common import open_run, print_fields, print_json, print_table, tokens
+from assay.cli.options import RUN, JsonOption, with_settings
+from assay.settings import Settings
 
 if TYPE_CHECKING:
     from assay.protocol.charter import Charter
@@ -32,13 +24,13 @@ def _group() -> None:
 @app.command(
     "table", epilog='Example: assay economics table --json  ->  {"claim_lock_over_price": {...}, "run": {...}}'
 )
-def table(rpc_url: RpcUrl = None, run: RunOption = None, as_json: JsonOption = False) -> None:
+@with_settings(*RUN)
+def table(settings: Settings, as_json: JsonOption = False) -> None:
     """The least claim lock S in units of a round's pay W, and with --run the bounds that the run keeps."""
     from assay.protocol import economics
 
     rates = economics.RATES_OF_TABLE
     rows = economics.claim_lock_table()
-    settings = settings_of(rpc_url=rpc_url, run=run)
     bounds = None if settings.run is None else bounds_of(open_run(settings).charter)
     if as_json:
         multiples = {

@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli.common import JsonOption, RpcUrl, RunOption, open_run, print_json, settings_of
+from assay.cli.common import open_run, print_json
+from assay.cli.options import RUN, JsonOption, with_settings
 from assay.protocol.errors import UserError
+from assay.settings import Settings
 
 EPILOG = 'Examples: assay explain StartMismatch; assay explain 0xabc... --json  ->  {"kind", "known", "answers": [...]}'
 
@@ -18,12 +20,12 @@ class NameUnknown(UserError):
     remedy = "Check the spelling, and that --run and --rpc-url name the run that you mean."
 
 
+@with_settings(*RUN)
 def explain(
+    settings: Settings,
     name: Annotated[
         str, typer.Argument(metavar="ID", help="An error code, an address, a digest, a transaction, `game 1`.")
     ],
-    rpc_url: RpcUrl = None,
-    run: RunOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Known? Counted? Paid? If not: the code, the remedy, the deadline."""
@@ -31,7 +33,7 @@ def explain(
 
     document = explain_code(name)
     if document is None:
-        document = _in_run(name, rpc_url, run)
+        document = _in_run(name, settings)
     if not document["known"]:
         raise NameUnknown(f"Nothing is called {name!r} here.")
     if as_json:
@@ -48,11 +50,10 @@ def explain(
         typer.echo(f"It belongs to {document['kind']}; the explorer shows it at {document['see']}.")
 
 
-def _in_run(name: str, rpc_url: str | None, run: str | None) -> dict[str, Any]:
+def _in_run(name: str, settings: Settings) -> dict[str, Any]:
     from assay.explorer.explain import explain as explain_in
     from assay.explorer.lookout import Lookout
 
-    settings = settings_of(rpc_url=rpc_url, run=run)
     with Lookout(open_run(settings)).reading() as look:
         return explain_in(look, name)
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from assay.cli.options import JsonOption
 from assay.cli.password import PasswordFile, read_password
 from assay.ledger import keystore
 from assay.ledger.eip2335 import PBKDF2, SCRYPT, Kdf
@@ -67,7 +68,6 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the key.")]
 NameOrPath = Annotated[
     str, typer.Argument(metavar="KEY", envvar="ETH_KEYSTORE", help="Name of a key, its folder, or a keystore file.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 KdfOption = Annotated[
     KdfChoice,
     typer.Option(
@@ -85,7 +85,7 @@ def new(
     bls: Annotated[
         bool, typer.Option("--bls/--no-bls", help="Also make the drawing key that verifiers and whistleblowers need.")
     ] = True,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a new key: an account, and a drawing key beside it."""
     password = read_password(password_file, what=f"the new key {name}", confirm=True)
@@ -94,7 +94,7 @@ def new(
 
 
 @app.command("list", epilog='Example: assay key list --json  ->  [{"name", "address", "bls_public_key", "path"}, ...]')
-def list_(keys_dir: KeysDir, as_json: Json = False) -> None:
+def list_(keys_dir: KeysDir, as_json: JsonOption = False) -> None:
     """List the keys; needs no password."""
     keys = keystore.list_keys(keys_dir)
     if not keys and not as_json:
@@ -117,7 +117,7 @@ def import_(
     keys_dir: KeysDir,
     password_file: PasswordFile = None,
     kdf: KdfOption = KdfChoice.SCRYPT,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Take in a key made elsewhere; it must open with the password given."""
     password = read_password(password_file, what=str(file))
@@ -129,7 +129,7 @@ def export(
     key: NameOrPath,
     target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the encrypted copies.")],
     keys_dir: KeysDir,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Copy a key's encrypted files to a backup; the password is not needed and not included."""
     files = keystore.export_key(keystore.find_key(keys_dir, key), target)
@@ -152,7 +152,7 @@ def test_recovery(
         Path | None, typer.Option("--backup", metavar="DIR", help="Test this copy instead, and compare it with KEY.")
     ] = None,
     password_file: PasswordFile = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Prove that the password and the files give the key back: unlock, sign once, compare."""
     path = keystore.find_key(keys_dir, key)

@@ -8,15 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.common import (
-    AllowCodeOption,
-    DryRunOption,
-    JsonOption,
-    KeyOption,
-    KeysDirOption,
-    PasswordOption,
-    RpcUrl,
-    RunOption,
-    YesOption,
     check_run_code,
     confirm,
     open_chain,
@@ -25,13 +16,14 @@ from assay.cli.common import (
     parse_amount,
     print_fields,
     print_json,
-    settings_of,
     talk,
     tokens,
     unlock_key,
 )
+from assay.cli.options import KEY, RUN, DryRunOption, JsonOption, YesOption, with_settings
 from assay.protocol.errors import FundsError, UsageError
 from assay.protocol.types import Address
+from assay.settings import Settings
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
@@ -46,22 +38,15 @@ WhoOption = Annotated[str | None, typer.Option("--address", metavar="ADDRESS", h
 
 
 @app.command("stake", epilog='Example: assay ledger stake 500 --yes --json  ->  {"staked", "free", "tx"}')
+@with_settings(*RUN, *KEY, "allow_code")
 def stake(
+    settings: Settings,
     amount: Amount,
-    rpc_url: RpcUrl = None,
-    run: RunOption = None,
-    key: KeyOption = None,
-    keys_dir: KeysDirOption = None,
-    password_file: PasswordOption = None,
     yes: YesOption = False,
-    allow_code: AllowCodeOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Move tokens into the run's vault, where your own claims lock them."""
-    settings = settings_of(
-        rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file, allow_code=allow_code
-    )
     wei = parse_amount(amount)
     the_run = open_run(settings)
     check_run_code(the_run, settings)
@@ -86,19 +71,15 @@ def stake(
 
 
 @app.command("unstake", epilog='Example: assay ledger unstake 500 --yes --json  ->  {"leaving", "not_before", "tx"}')
+@with_settings(*RUN, *KEY)
 def unstake(
+    settings: Settings,
     amount: Amount,
-    rpc_url: RpcUrl = None,
-    run: RunOption = None,
-    key: KeyOption = None,
-    keys_dir: KeysDirOption = None,
-    password_file: PasswordOption = None,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask for free stake back; `withdraw` pays it after the exit delay."""
-    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file)
     wei = parse_amount(amount)
     the_run = open_run(settings)
     account = unlock_key(settings).account
@@ -113,16 +94,9 @@ def unstake(
 
 
 @app.command("withdraw", epilog='Example: assay ledger withdraw --json  ->  {"held", "tx"}')
-def withdraw(
-    rpc_url: RpcUrl = None,
-    run: RunOption = None,
-    key: KeyOption = None,
-    keys_dir: KeysDirOption = None,
-    password_file: PasswordOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@with_settings(*RUN, *KEY)
+def withdraw(settings: Settings, as_json: JsonOption = False) -> None:
     """Pay out what `unstake` asked for, once its delay is over."""
-    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file)
     the_run = open_run(settings)
     account = unlock_key(settings).account
     receipt = the_run.chain.send(account, the_run.vault.functions.withdraw())
@@ -131,16 +105,9 @@ def withdraw(
 
 
 @app.command("shares", epilog='Example: assay ledger shares --json  ->  {"address", "shares", "pending", "claimable"}')
-def shares(
-    rpc_url: RpcUrl = None,
-    run: RunOption = None,
-    key: KeyOption = None,
-    keys_dir: KeysDirOption = None,
-    who: WhoOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@with_settings(*RUN, "key", "keys_dir")
+def shares(settings: Settings, who: WhoOption = None, as_json: JsonOption = False) -> None:
     """What an address owns of the model, what is pending, and what it can claim; needs no password."""
-    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir)
     the_run = open_run(settings)
     address = _address_for(settings.key, settings.keys_dir, who)
     document = shares_of(the_run, address)
@@ -154,16 +121,9 @@ def shares(
 
 
 @app.command("claim", epilog='Example: assay ledger claim --json  ->  {"vested", "claimed": {TOKEN: WEI}, "tx"}')
-def claim(
-    rpc_url: RpcUrl = None,
-    run: RunOption = None,
-    key: KeyOption = None,
-    keys_dir: KeysDirOption = None,
-    password_file: PasswordOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@with_settings(*RUN, *KEY)
+def claim(settings: Settings, as_json: JsonOption = False) -> None:
     """Turn vested credits into shares, then pay out what your shares have earned."""
-    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file)
     the_run = open_run(settings)
     account = unlock_key(settings).account
     vested, receipt = release_vested(the_run, account)
@@ -180,24 +140,17 @@ def claim(
 
 
 @app.command("pay", epilog='Example: assay ledger pay 1000 --yes --json  ->  {"paid", "token", "tx"}')
+@with_settings(*RUN, *KEY, "allow_code")
 def pay(
+    settings: Settings,
     amount: Amount,
     token: Annotated[
         str | None, typer.Option("--token", metavar="ADDRESS", help="Revenue token; the first unless given.")
     ] = None,
-    rpc_url: RpcUrl = None,
-    run: RunOption = None,
-    key: KeyOption = None,
-    keys_dir: KeysDirOption = None,
-    password_file: PasswordOption = None,
-    allow_code: AllowCodeOption = None,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Pay revenue to the owners of the model: it joins the next weekly bucket and streams over four weeks."""
-    settings = settings_of(
-        rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file, allow_code=allow_code
-    )
     the_run = open_run(settings)
     check_run_code(the_run, settings)
     account = unlock_key(settings).account
@@ -216,21 +169,17 @@ def pay(
 
 
 @app.command("faucet", epilog='Example: assay ledger faucet 0xabc... --tokens 1000 --json  ->  {"tokens", "gas", "tx"}')
+@with_settings(*RUN, *KEY)
 def faucet(
+    settings: Settings,
     addresses: Annotated[
         list[str], typer.Argument(metavar="ADDRESS...", help="Who gets tokens and gas, each as much.")
     ],
     amount: Annotated[str, typer.Option("--tokens", help="Test tokens to mint.")] = "1000",
     gas: Annotated[str, typer.Option("--gas", help="Coins for gas, from the faucet's account.")] = "1",
-    rpc_url: RpcUrl = None,
-    run: RunOption = None,
-    key: KeyOption = None,
-    keys_dir: KeysDirOption = None,
-    password_file: PasswordOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Demo only: mint test tokens for strangers and send gas from the faucet's key."""
-    settings = settings_of(rpc_url=rpc_url, run=run, key=key, keys_dir=keys_dir, password_file=password_file)
     everybody = [Address(parse_address(address)) for address in addresses]
     the_run = open_run(settings, open_chain(settings))
     account = unlock_key(settings).account

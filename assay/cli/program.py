@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli.common import JsonOption, print_fields, print_json, print_table, talk
+from assay.cli.common import print_fields, print_json, print_table, talk
+from assay.cli.options import JsonOption
 
 app = typer.Typer(no_args_is_help=True, help="Programs captured from PyTorch modules of one's own.")
 

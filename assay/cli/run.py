@@ -9,15 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.common import (
-    AllowCodeOption,
-    JsonOption,
-    KeyOption,
-    KeysDirOption,
-    PasswordOption,
-    RpcUrl,
-    RunOption,
-    StoreOption,
-    YesOption,
     check_run_code,
     confirm,
     open_blobs,
@@ -28,17 +19,18 @@ from assay.cli.common import (
     print_fields,
     print_json,
     print_table,
-    settings_of,
     talk,
     tokens,
     unlock_key,
 )
+from assay.cli.options import CHAIN, KEY, RUN, STORED_RUN, JsonOption, YesOption, with_settings
 from assay.ledger.code import code_of
 from assay.ledger.records import RunState
 from assay.ledger.run import Run
 from assay.protocol import economics
 from assay.protocol.errors import AssayError, UsageError
 from assay.protocol.types import Address, Digest
+from assay.settings import Settings
 
 if TYPE_CHECKING:
     from assay.ledger.store import BlobStore
@@ -56,7 +48,9 @@ DEFAULT_TIER = "fixed14"
     epilog='Example: assay run post --preset demo --escrow 5000 --yes --json  ->  {"run", "store", ...}; a model of '
     "your own: assay run post --recipe examples.own_run:factory --steps 50 --yes",
 )
+@with_settings(*CHAIN, "store", *KEY)
 def post(
+    settings: Settings,
     preset: Annotated[
         str | None, typer.Option(help="What is trained: demo or tiny; demo unless a recipe is given.")
     ] = None,
@@ -85,18 +79,12 @@ def post(
     ] = 0.2,
     audit: Annotated[float, typer.Option(min=0.000001, max=5.0, help="Expected replays p per duty.")] = 2.0,
     name: Annotated[str, typer.Option(help="Free text that names the run.")] = "assay",
-    rpc_url: RpcUrl = None,
-    store: StoreOption = None,
-    key: KeyOption = None,
-    keys_dir: KeysDirOption = None,
-    password_file: PasswordOption = None,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Capture the programs, publish them, deploy the contracts and fill the escrow (in a fresh test token)."""
     from assay.posting import post_run
 
-    settings = settings_of(rpc_url=rpc_url, store=store, key=key, keys_dir=keys_dir, password_file=password_file)
     blobs, chain = open_blobs(settings), open_chain(settings)
     sponsor = unlock_key(settings).account
     wei = parse_amount(escrow)
@@ -165,9 +153,9 @@ def _prepared(
 @app.command(
     "show", epilog='Example: assay run show --json  ->  {"run", "rounds", "programs", "prices", "windows", ...}'
 )
-def show(rpc_url: RpcUrl = None, run: RunOption = None, as_json: JsonOption = False) -> None:
+@with_settings(*RUN)
+def show(settings: Settings, as_json: JsonOption = False) -> None:
     """What a run promises, and how far it has come."""
-    settings = settings_of(rpc_url=rpc_url, run=run)
     the_run = open_run(settings)
     state = _state(the_run)
     progress: dict[str, Any] = {
@@ -181,11 +169,11 @@ def show(rpc_url: RpcUrl = None, run: RunOption = None, as_json: JsonOption = Fa
 
 
 @app.command("list", epilog='Example: assay run list --json  ->  [{"run", "block"}, ...]')
-def list_(rpc_url: RpcUrl = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
+@with_settings(*CHAIN, "store")
+def list_(settings: Settings, as_json: JsonOption = False) -> None:
     """The runs whose cards lie in the store and whose contracts are on the chain."""
     from assay.cards import listed_runs, read_card
 
-    settings = settings_of(rpc_url=rpc_url, store=store)
     blobs, chain = open_blobs(settings), open_chain(settings)
     found: list[dict[str, Any]] = []
     for address in listed_runs(blobs):
@@ -211,17 +199,14 @@ def list_(rpc_url: RpcUrl = None, store: StoreOption = None, as_json: JsonOption
     "can-join",
     epilog='Example: assay run can-join --role solver --address 0xabc... --json  ->  {"can_join", "reasons"}',
 )
+@with_settings(*STORED_RUN, "allow_code")
 def can_join(
+    settings: Settings,
     address: Annotated[str, typer.Option("--address", metavar="ADDRESS", help="Whose case is looked at.")],
     role: Annotated[str, typer.Option(help="solver, verifier or whistleblower.")] = "solver",
-    rpc_url: RpcUrl = None,
-    run: RunOption = None,
-    store: StoreOption = None,
-    allow_code: AllowCodeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Whether an address can take part, with every reason why not and what each would take."""
-    settings = settings_of(rpc_url=rpc_url, run=run, store=store, allow_code=allow_code)
     the_run = open_run(settings)
     code = describe_code(the_run, settings.allowed_code)
     reasons = joining_reasons(the_run, _state(the_run), Address(parse_address(address)), role)

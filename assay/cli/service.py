@@ -8,17 +8,9 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.common import (
-    JsonOption,
-    RpcUrl,
-    RunOption,
-    StoreOption,
-    open_blobs,
-    open_run,
-    print_json,
-    settings_of,
-    talk,
-)
+from assay.cli.common import open_blobs, open_run, print_json, talk
+from assay.cli.options import STORED_RUN, JsonOption, with_settings
+from assay.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="The explorer: pages, JSON and tables of a run.")
 
@@ -31,18 +23,16 @@ def _group() -> None:
 
 
 @app.command("start", epilog='Example: assay service start --port 0 --json  ->  {"url"}, then serves until Ctrl-C')
+@with_settings(*STORED_RUN)
 def start(
+    settings: Settings,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = DEFAULT_PORT,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 shows it to the network.")] = "127.0.0.1",
-    rpc_url: RpcUrl = None,
-    store: StoreOption = None,
-    run: RunOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve the explorer until Ctrl-C. Without a store there is no loss curve, and all else is there."""
     from assay.explorer.server import serve
 
-    settings = settings_of(rpc_url=rpc_url, store=store, run=run)
     the_run = open_run(settings)
     blobs = open_blobs(settings) if settings.store is not None else None
     stop = threading.Event()

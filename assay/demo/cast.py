@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
 
 from assay.demo.stage import Player
 from assay.protocol.errors import UsageError
-
-SEATS: Final = 8
+from assay.protocol.types import SEATS
 
 
 class Cheat(StrEnum):

@@ -7,10 +7,10 @@ from typing import Any
 
 from assay.cli.common import tokens
 from assay.ledger.games import ref_from_chain
-from assay.ledger.records import Fate, Role
 from assay.protocol.claims import ClaimKind
 from assay.protocol.game_state import Outcome
 from assay.protocol.nodes import Family
+from assay.protocol.types import Fate, Role
 
 Names = Mapping[str, str]
 """Names of actors by address as the chain writes it, in lower case."""

@@ -11,13 +11,13 @@ from typing import Any
 
 from assay.bundle.words import family_text, ref_text
 from assay.explorer.lookout import Lookout
-from assay.ledger.records import CommitmentRecord, Fate, GameRecord, OuterRecord, Role, RoundRecord
+from assay.ledger.records import CommitmentRecord, GameRecord, OuterRecord, RoundRecord
 from assay.ledger.view import Duty
 from assay.protocol import economics
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.game_state import Outcome
 from assay.protocol.game_table import Side
-from assay.protocol.types import Address, Digest, Seat
+from assay.protocol.types import SEATS, Address, Digest, Fate, Role, Seat
 
 Document = dict[str, Any]
 
@@ -174,7 +174,7 @@ def outer_document(look: Lookout, record: RoundRecord, outer: OuterRecord) -> Do
         "base": hexed(outer.base),
         "parameters": hexed(outer.parameters),
         "momentum": hexed(outer.momentum),
-        "seats": [seat for seat in range(8) if mask >> seat & 1],
+        "seats": [seat for seat in range(SEATS) if mask >> seat & 1],
         "x": None if x is None else hexed(x),
         "posters": [{"who": hexed(who), "fate": fate.name} for who, fate in sorted(outer.posters.items())],
         "fallen": outer.fallen,

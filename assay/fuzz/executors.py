@@ -6,11 +6,11 @@ A pair is the reference and one other. Equality is transitive, so pairs with the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+from assay.conformance_nodes import Absent
 from assay.fuzz.programs import Case
 from assay.protocol.errors import ConfigError
 from assay.protocol.program import Program
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 STEPS: Final = 2
 """Steps of programs that can be repeated: what one leaves, and where it was written, is what the next one reads."""
-
-Lists = Sequence[Sequence[bytes]]
 
 
 class Truth:
@@ -47,14 +45,6 @@ class Truth:
 
 Compare = Callable[[Truth], tuple[int, str]]
 """How many elements were compared, and the first difference, or nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """An executor that cannot be run here, and why."""
-
-    name: str
-    reason: str
 
 
 def executors(only: frozenset[str] | None = None) -> Iterator[tuple[str, Compare] | Absent]:
@@ -200,7 +190,7 @@ def _contract() -> Compare:
     return lambda truth: leaves.differences(truth.program, truth.values, truth.case.seed)
 
 
-def _first_difference(truth: Truth, found: Lists) -> str:
+def _first_difference(truth: Truth, found: Sequence[Sequence[bytes]]) -> str:
     for i, (ours, theirs) in enumerate(zip(found, truth.states[truth.steps], strict=True)):
         for j, (a, b) in enumerate(zip(ours, theirs, strict=True)):
             if a != b:

@@ -15,7 +15,7 @@ from random import Random
 from typing import Final
 
 from assay.fuzz.scalars import scalar_program
-from assay.fuzz.values import State, canonical_elements, hostile_state
+from assay.fuzz.values import canonical_elements, hostile_state
 from assay.fuzz.views import operand
 from assay.protocol.nodes import (
     Const,
@@ -34,6 +34,7 @@ from assay.protocol.nodes import (
 )
 from assay.protocol.nodes import Random as RandomNode
 from assay.protocol.program import Program
+from assay.protocol.state import ListBytes as State
 from assay.protocol.tensors import TensorSpec, tensor_root
 from assay.protocol.types import Digest, DType
 from assay.protocol.views import View, Window

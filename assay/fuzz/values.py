@@ -10,12 +10,10 @@ from random import Random
 from typing import Final
 
 from assay.protocol.program import Program
+from assay.protocol.state import ListBytes
 from assay.protocol.tensors import TensorSpec
 from assay.protocol.types import DType
 from assay.protocol.words import canonical, to_bytes
-
-State = tuple[tuple[bytes, ...], ...]
-"""The bytes of every slot of X, per list."""
 
 FLOATS: Final = (
     *(0x00000000, 0x80000000),  # zeros
@@ -90,7 +88,7 @@ def canonical_elements(rng: Random, spec: TensorSpec) -> bytes:
     return to_bytes(spec.dtype, [canonical(spec.dtype, word(rng, spec.dtype)) for _ in range(spec.numel)])
 
 
-def hostile_state(rng: Random, program: Program) -> State:
+def hostile_state(rng: Random, program: Program) -> ListBytes:
     """Bytes for every slot of X."""
     return tuple(tuple(elements(rng, program.specs[k]) for k in nodes) for nodes in program.input_nodes)
 

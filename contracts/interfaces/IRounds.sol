@@ -18,6 +18,9 @@ struct Times {
     uint64 challengeUntil; // of the claims of this round
 }
 
+/// @dev Seats of a run, and update slots of its outer program.
+uint32 constant SEAT_COUNT = 8;
+
 /// @notice What a seated solver committed to.
 struct Commitment {
     address solver;
@@ -69,7 +72,7 @@ interface IRounds is IClaims {
 
     event Joined(address indexed solver, uint32 indexed seat);
     event Left(address indexed solver, uint32 indexed seat, bool feeLost);
-    event RoundOpened(uint64 indexed round, uint64 t0, address[8] roster);
+    event RoundOpened(uint64 indexed round, uint64 t0, address[SEAT_COUNT] roster);
     event Committed(
         uint64 indexed round,
         uint32 indexed seat,
@@ -127,7 +130,7 @@ interface IRounds is IClaims {
     function isOver() external view returns (bool);
 
     function timesOf(uint64 round) external view returns (Times memory);
-    function rosterOf(uint64 round) external view returns (address[8] memory);
+    function rosterOf(uint64 round) external view returns (address[SEAT_COUNT] memory);
 
     /// @notice Current holder of a seat (on the roster from the next T0), zero if free.
     function holderOf(uint32 seat) external view returns (address);

@@ -25,12 +25,11 @@ from assay.engine.fused.layout import CGroup, Kernels, Kind, Strategy
 from assay.engine.fused.memory import ALIGNMENT, Life, Recycled, placed
 from assay.engine.fused.nodes import Compiled, compile_node, compile_product
 from assay.engine.fused.places import overwritten
+from assay.engine.reduce import Kernel
 from assay.protocol.errors import InvariantError
 from assay.protocol.nodes import Const, Dot, Input, Output, reads
 from assay.protocol.program import Program
 from assay.protocol.tensors import TensorSpec
-
-Kernel = Callable[[list[Tensor]], Tensor]
 
 _BLOCK_BYTES = 1 << 17
 """Bytes of a group's values that one block of its rows holds."""

@@ -17,11 +17,10 @@ from assay.engine.parallel.group import Alone, Group
 from assay.engine.parallel.layout import Layout
 from assay.engine.parallel.partial import finished, partial_sum
 from assay.engine.parallel.stages import Plan, Stage
+from assay.engine.state_io import Lists
 from assay.protocol.errors import UserError
 from assay.protocol.nodes import Const, Dot, Input, Node, Output, Sum
 from assay.protocol.program import Program
-
-Lists = Sequence[Sequence[Tensor]]
 
 
 @dataclass

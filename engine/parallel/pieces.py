@@ -18,9 +18,8 @@ from assay.engine.exponents import E_ZERO
 from assay.engine.parallel.executor import finish_node, narrowed, partial_node, result_of, split_products
 from assay.engine.parallel.layout import Layout, micro_batch_sums, norm_sums
 from assay.engine.parallel.stages import Plan, Stage
+from assay.engine.state_io import Lists
 from assay.protocol.program import Program
-
-Lists = Sequence[Sequence[Tensor]]
 
 _IN_MEMORY = 1 << 12
 """Values of fewer bytes are not worth a file."""

@@ -11,12 +11,12 @@ from assay.protocol.digests import ZERO, keccak
 from assay.protocol.game_book import ClaimView
 from assay.protocol.game_state import DisputedClaim
 from assay.protocol.merkle import root as tree_root
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Wei
 
 from . import ids
 from .errors import not_after, not_before, refuse
 from .registry import EndRoots, Registry
-from .types import NO_CLAIM, Attendance, Leaf, Role
+from .types import NO_CLAIM, Attendance, Leaf
 
 if TYPE_CHECKING:
     from . import Ledger

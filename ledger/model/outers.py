@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.protocol import merkle
-from assay.protocol.charter import SEATS
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.digests import list_digest, state_digest
 from assay.protocol.game_book import ClaimView
 from assay.protocol.game_state import DisputedClaim
 from assay.protocol.tensors import TensorSpec, tensor_root
-from assay.protocol.types import Address, Digest, DType, Round, Seat
+from assay.protocol.types import SEATS, Address, Digest, DType, Fate, Round, Seat
 
 from . import ids
 from .errors import not_before, refuse
-from .types import NO_CLAIM, Fate, Inclusion, OuterClaim, OuterRoot
+from .types import NO_CLAIM, Inclusion, OuterClaim, OuterRoot
 
 if TYPE_CHECKING:
     from . import Ledger

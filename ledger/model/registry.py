@@ -6,11 +6,11 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from assay.protocol.types import Address, Digest, Round, Wei
+from assay.protocol.types import Address, Digest, Role, Round, Wei
 
 from . import ids
 from .errors import not_before, refuse
-from .types import Attester, Role
+from .types import Attester
 
 if TYPE_CHECKING:
     from . import Ledger

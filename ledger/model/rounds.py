@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 from eth_abi.abi import encode
 
-from assay.protocol.charter import SEATS
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.digests import ZERO, keccak, state_digest
 from assay.protocol.game_book import ClaimView
 from assay.protocol.game_state import DisputedClaim
+from assay.protocol.schedule import Times
 from assay.protocol.state import RoundScalars, initial_state
-from assay.protocol.types import Address, Digest, Round, Seat
+from assay.protocol.types import SEATS, Address, Digest, Fate, Role, Round, Seat
 
 from . import ids
 from .errors import not_after, not_before, refuse
-from .types import NO_CLAIM, Commitment, Fate, Last, Role, Times
+from .types import NO_CLAIM, Commitment, Last
 
 if TYPE_CHECKING:
     from . import Ledger

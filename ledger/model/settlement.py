@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.protocol.economics import round_reserve, vesting_delay
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
 
 from . import ids
 from .errors import refuse
-from .types import Fate, Grant, Role
+from .types import Grant
 
 if TYPE_CHECKING:
     from . import Ledger

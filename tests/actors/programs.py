@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.protocol.builder import ProgramBuilder, Ref
-from assay.protocol.charter import SEATS
 from assay.protocol.program import Program
 from assay.protocol.scalar_builder import ScalarBuilder
 from assay.protocol.tensors import TensorSpec
-from assay.protocol.types import DType
+from assay.protocol.types import SEATS, DType
 from tests.programs import binary
 
 F32 = DType.F32

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.ledger.records import Fate
 from assay.protocol.claims import ClaimKind
 from assay.protocol.game_state import Outcome
 from assay.protocol.nodes import Family
+from assay.protocol.types import Fate
 from assay.solver.cheats import CHEATS
 from tests.actors.world import Stage, new_world, tiny_work, with_economics
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.ledger.records import Fate, GameRecord
+from assay.ledger.records import GameRecord
 from assay.ledger.view import View
 from assay.protocol.claims import ClaimKind
 from assay.protocol.errors import RejectedError
 from assay.protocol.game_state import Outcome
 from assay.protocol.nodes import Family
-from assay.protocol.types import Round, Seat
+from assay.protocol.types import Fate, Round, Seat
 from assay.solver.agent import SolverAgent
 from assay.solver.cheats import CHEATS, cheat_named
 from tests.actors.verdicts import digest_of, recompute

@@ -10,8 +10,8 @@ import pytest
 
 from assay.ledger.agent import Agent
 from assay.ledger.journal import JournalInUse
-from assay.ledger.records import Fate
 from assay.protocol.game_state import Outcome
+from assay.protocol.types import Fate
 from tests.actors.world import Stage, World, new_world, small_work, with_a_bit_flipper
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from assay.ledger.objects import Objects
-from assay.ledger.records import Fate, RoundRecord, RunState
+from assay.ledger.records import RoundRecord, RunState
 from assay.ledger.store import BlobStore, StoreUnreachable, open_store
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.game_state import Outcome
 from assay.protocol.state import TrainingList
-from assay.protocol.types import Digest, Round, Seat
+from assay.protocol.types import Digest, Fate, Round, Seat
 from assay.solver.cheats import cheat_named
 from tests.actors.claims import Claims
 from tests.actors.world import Stage, World, new_world, publish, small_work, with_a_bit_flipper

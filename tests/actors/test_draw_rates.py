@@ -21,20 +21,12 @@ from numpy.typing import NDArray
 
 from assay.ledger.bls import CURVE_ORDER, BlsKey, verify_draw
 from assay.ledger.chain import Head
-from assay.ledger.records import (
-    AttendanceRecord,
-    AttesterRecord,
-    CommitmentRecord,
-    Fate,
-    Role,
-    RoundRecord,
-    RunState,
-    Times,
-)
+from assay.ledger.records import AttendanceRecord, AttesterRecord, CommitmentRecord, RoundRecord, RunState
 from assay.ledger.view import Facts, Memory, View
 from assay.protocol.charter import Charter
 from assay.protocol.draws import Purpose, coverage
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.schedule import Times
+from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
 from tests.actors.world import ETHER, Stage, World, new_world, small_work, with_economics
 
 pytestmark = pytest.mark.long

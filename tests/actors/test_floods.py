@@ -6,10 +6,9 @@ from pathlib import Path
 
 from assay.ledger.objects import Objects
 from assay.ledger.publications import named_digest
-from assay.ledger.records import Fate
 from assay.ledger.store import open_store
 from assay.protocol.state import TrainingList
-from assay.protocol.types import Seat
+from assay.protocol.types import Fate, Seat
 from tests.actors.world import Stage, World, new_world, publish, small_work
 from tests.buckets import Bucket, running_bucket
 

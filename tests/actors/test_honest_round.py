@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.ledger.records import Fate
+from assay.protocol.types import Fate
 from tests.actors.world import Stage, new_world, small_work
 
 

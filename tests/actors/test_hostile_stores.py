@@ -13,12 +13,11 @@ import pytest
 
 from assay.ledger.actions import Play, Receipt
 from assay.ledger.objects import Objects
-from assay.ledger.records import Fate
 from assay.ledger.store import Pace, open_store
 from assay.ledger.urgency import BESIDE_GAME_S, IN_GAME_S, LEAST_S, MOST_S, is_in_game, patience
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.game_table import Side
-from assay.protocol.types import Digest, Round, Seat
+from assay.protocol.types import Digest, Fate, Round, Seat
 from tests.actors.claims import Claims, aside
 from tests.actors.world import Stage, World, new_world, publish, small_work
 from tests.buckets import HOSTILITIES, Bucket, running_bucket

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from assay.ledger.actions import Join, Register
-from assay.ledger.records import Role
 from assay.protocol.errors import UserError
 from assay.protocol.nodes import Family, Map
 from assay.protocol.program import Program
 from assay.protocol.scalar_builder import ScalarBuilder
 from assay.protocol.tensors import TensorSpec
-from assay.protocol.types import DType
+from assay.protocol.types import DType, Role
 from assay.protocol.wellformed import violations
 from tests.actors.world import Stage, Work, new_world, small_work
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from assay.ledger.agent import Agent
-from assay.ledger.records import Fate
 from assay.protocol.claims import ClaimKind
 from assay.protocol.game_state import Outcome
+from assay.protocol.types import Fate
 from tests.actors.world import Stage, World, new_world, small_work
 
 FOUNDERS = {"first_seats": 2, "first_verifiers": 1}

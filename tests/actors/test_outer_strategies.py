@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from assay.ledger import chores
 from assay.ledger.actions import Action, Challenge, FinalizeOuter, PostOuter, VoidOuter
-from assay.ledger.records import Fate, OuterRecord, RoundRecord, RunState
+from assay.ledger.records import OuterRecord, RoundRecord, RunState
 from assay.ledger.view import Memory, OuterStep, turn_of
-from assay.protocol.types import Address, Digest, Round, Wei
+from assay.protocol.types import Address, Digest, Fate, Round, Wei
 from assay.solver import strategy as solving
 from assay.verifier import strategy as verifying
 from tests.actors.test_strategies import ADA, BOB, FACTS, TIMES, VERA, VIKTOR, audited, digest, person, times, view

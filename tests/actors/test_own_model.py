@@ -11,7 +11,6 @@ from torch import nn
 
 from assay.cards import Card, parameter_names, read_card, read_corpus
 from assay.charters import windows
-from assay.ledger.records import Fate
 from assay.ledger.run import Run
 from assay.ledger.store import open_store
 from assay.posting import post_run, publish_card
@@ -19,7 +18,7 @@ from assay.preparing import Prepared, pace_of, prepare_recipe
 from assay.programs.factory import load_recipe
 from assay.protocol.errors import RejectedError, UnavailableError, UsageError, UserError
 from assay.protocol.game_state import Outcome
-from assay.protocol.types import Address, Digest
+from assay.protocol.types import Address, Digest, Fate
 from assay.solver.cheats import cheat_named
 from assay.training.recipe import Recipe
 from assay.weights import fetch_weights, find_weights, write_weights

@@ -8,9 +8,9 @@ import pytest
 
 from assay.ledger.member import SecondThoughts
 from assay.ledger.objects import Objects
-from assay.ledger.records import Fate
 from assay.ledger.store import open_store
 from assay.ledger.view import View
+from assay.protocol.types import Fate
 from assay.verifier.agent import VerifierAgent
 from tests.actors.world import Stage, World, new_world, publish, small_work
 

@@ -17,7 +17,6 @@ from assay.ledger import archive
 from assay.ledger.actions import Join, Register
 from assay.ledger.archive import Job
 from assay.ledger.canonical import NotCanonical, check_canonical, is_canonical
-from assay.ledger.records import Fate, Role
 from assay.ledger.store import open_store
 from assay.posting import publish
 from assay.protocol import wellformed
@@ -27,7 +26,7 @@ from assay.protocol.scalar_builder import ScalarBuilder
 from assay.protocol.state import TrainingList
 from assay.protocol.tensors import TensorSpec
 from assay.protocol.trace import Tamper
-from assay.protocol.types import DType, Round
+from assay.protocol.types import DType, Fate, Role, Round
 from assay.solver.agent import SolverAgent
 from assay.solver.cheats import Cheat, Lie, Scene
 from tests.actors.programs import outer_program, update_program

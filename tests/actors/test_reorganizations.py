@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.ledger.records import Fate, Role, RunState
+from assay.ledger.records import RunState
 from assay.protocol.game_state import Outcome
-from assay.protocol.types import Round, Wei
+from assay.protocol.types import Fate, Role, Round, Wei
 from tests.actors.world import ETHER, Stage, World, new_world, small_work, with_a_bit_flipper, with_economics
 
 Milestone = Callable[[RunState], bool]

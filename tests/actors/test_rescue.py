@@ -9,12 +9,12 @@ from typing import Any
 from assay.ledger.actions import Action, Play, PostOuter
 from assay.ledger.agent import Agent
 from assay.ledger.games import Game
-from assay.ledger.records import Fate, GameRecord, OuterRecord, RunState
+from assay.ledger.records import GameRecord, OuterRecord, RunState
 from assay.ledger.view import View
 from assay.protocol.claims import ClaimKind
 from assay.protocol.game_state import Outcome
 from assay.protocol.trace import Trace
-from assay.protocol.types import Digest
+from assay.protocol.types import Digest, Fate
 from assay.solver.cheats import Lie, is_computed
 from tests.actors.test_outer_steps import until_t7
 from tests.actors.world import COMPUTE, Stage, World, new_world, small_work, with_economics

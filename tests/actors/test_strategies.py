@@ -33,23 +33,15 @@ from assay.ledger.actions import (
     describe,
 )
 from assay.ledger.chain import Head
-from assay.ledger.records import (
-    AttendanceRecord,
-    AttesterRecord,
-    CommitmentRecord,
-    GameRecord,
-    Role,
-    RoundRecord,
-    RunState,
-    Times,
-)
+from assay.ledger.records import AttendanceRecord, AttesterRecord, CommitmentRecord, GameRecord, RoundRecord, RunState
 from assay.ledger.view import Facts, Leaf, Memory, OuterStep, Trained, View, turn_of
 from assay.protocol.charter import Charter, ProgramRef
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef
 from assay.protocol.digests import keccak
 from assay.protocol.game_state import Outcome, Verdict
 from assay.protocol.game_table import Side, Stage
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.schedule import Times
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Wei
 from assay.solver import strategy as solving
 from assay.verifier import strategy as verifying
 from assay.whistleblower import strategy as whistling

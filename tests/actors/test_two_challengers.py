@@ -9,10 +9,10 @@ import pytest
 from assay.ledger import attesting
 from assay.ledger.actions import Challenge
 from assay.ledger.agent import Agent
-from assay.ledger.records import Fate
 from assay.protocol.claims import ClaimRef
 from assay.protocol.errors import RejectedError
 from assay.protocol.game_state import Outcome
+from assay.protocol.types import Fate
 from assay.solver.cheats import cheat_named
 from tests.actors.world import Stage, World, new_world, small_work
 

@@ -14,14 +14,13 @@ import pytest
 from assay.cli.run import start_faults
 from assay.ledger.actions import Join, Register
 from assay.ledger.objects import Objects
-from assay.ledger.records import Role
 from assay.ledger.store import BlobStore, open_store
 from assay.posting import post_run
 from assay.protocol.charter import Charter, ProgramRef
 from assay.protocol.errors import AssayError
 from assay.protocol.layouts import WrongLayout, zero_root
 from assay.protocol.tensors import TensorSpec
-from assay.protocol.types import Digest, DType
+from assay.protocol.types import Digest, DType, Role
 from tests.actors.programs import outer_program, update_program
 from tests.actors.world import Stage, Work, new_world, small_work, tiny_prepared
 

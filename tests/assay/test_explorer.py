@@ -26,10 +26,9 @@ from assay.explorer.documents import claims
 from assay.explorer.lookout import Lookout
 from assay.explorer.search import search
 from assay.explorer.tables import TABLES
-from assay.ledger.records import Fate
 from assay.protocol.claims import ClaimKind
 from assay.protocol.errors import UnavailableError
-from assay.protocol.types import Address
+from assay.protocol.types import Address, Fate
 from tests.assay.played import SOLVERS, Played
 
 LINK = re.compile(r'href="(/[^"]*)"')

@@ -17,11 +17,12 @@ from assay.conformance import check_all, default_vectors
 from assay.conformance_nodes import Absent, check, executors, read
 from assay.doctor import State, examine
 from assay.engine.native.build import LEVELS
-from assay.ledger.records import Fate, OuterRecord
+from assay.ledger.records import OuterRecord
 from assay.ledger.store import open_store
 from assay.protocol.digests import keccak
 from assay.protocol.economics import RATES_OF_TABLE, claim_lock_multiple
 from assay.protocol.errors import ConfigError, NumericsError, RejectedError
+from assay.protocol.types import Fate
 from assay.weights import WeightsNotOnChain, fetch_weights, find_weights, write_weights
 from tests.commands import CONFIGURED
 
@@ -130,7 +131,7 @@ def test_every_known_answer_is_met_by_every_implementation_here() -> None:
 def test_an_executor_that_is_not_here_is_skipped_by_name_and_with_the_reason() -> None:
     found = list(executors())
     here = {e[0] for e in found if not isinstance(e, Absent)}
-    away = {e.implementation: e.reason for e in found if isinstance(e, Absent)}
+    away = {e.name: e.reason for e in found if isinstance(e, Absent)}
     names = {f"native {level}" for level in LEVELS} | {"reference", "torch", "torch, careful", "torch, cuda"}
     assert here | set(away) >= names
     assert not here & set(away)

@@ -16,19 +16,10 @@ from assay.ledger.store import BlobStore, open_store
 from assay.protocol.types import Address
 from assay.timekeeper import STRANGER_LIMIT_S, Timekeeper
 from tests.buckets import eventually
+from tests.clocks import MovedClock
 
 RUN = Address(b"\x07" * 20)
 OWN, STRANGER = (Account.from_key(bytes([n]) * 32) for n in (1, 2))
-
-
-@dataclass
-class Clock:
-    """Seconds that a test moves."""
-
-    now: float = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Loud(Heart):
@@ -43,7 +34,7 @@ class Loud(Heart):
 class World:
     chain: Chain
     store: BlobStore
-    clock: Clock = field(default_factory=Clock)
+    clock: MovedClock = field(default_factory=MovedClock)
 
     def heart(self, account: object) -> Heart:
         return Loud(self.store, account, RUN, "solver", self.clock)  # type: ignore[arg-type]

@@ -8,10 +8,9 @@ import pytest
 
 from assay.ledger.bls import BlsKey
 from assay.ledger.model import ids
-from assay.ledger.model.types import Role
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.digests import ZERO, keccak
-from assay.protocol.types import Round, Seat
+from assay.protocol.types import Role, Round, Seat
 from tests.contracts.world import ETHER, Rejected
 from tests.ledger.play import ref_tuple
 from tests.ledger.strangers import (

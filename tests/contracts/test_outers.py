@@ -6,10 +6,9 @@ import pytest
 
 from assay.ledger.model import ids
 from assay.ledger.model.outers import mask_list, outer_input
-from assay.ledger.model.types import Fate
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.digests import state_digest
-from assay.protocol.types import Digest, Round, Seat
+from assay.protocol.types import Digest, Fate, Round, Seat
 from tests.contracts.world import ETHER
 from tests.ledger.strangers import CHEATING_SOLVERS, HONEST_SOLVERS, HONEST_VERIFIERS, STRANGER, Strangers
 from tests.ledger.truth import mark

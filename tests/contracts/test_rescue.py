@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from assay.ledger.model import ids
-from assay.ledger.model.types import Fate
 from assay.protocol.digests import state_digest
 from assay.protocol.economics import last_verdict
-from assay.protocol.types import Digest, Round, Seat
+from assay.protocol.types import Digest, Fate, Round, Seat
 from tests.contracts.test_outers import CHEAT, SECOND_CHEAT, W, cheating_run, open_round, outer_ref, post
 from tests.contracts.world import WINDOWS
 from tests.ledger.strangers import HONEST, HONEST_SOLVERS, HONEST_VERIFIERS, LAZY_VERIFIER, STRANGER, Strangers

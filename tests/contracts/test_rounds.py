@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from assay.ledger.model import ids
-from assay.ledger.model.types import Fate
 from assay.protocol.digests import state_digest
-from assay.protocol.types import Digest, Round, Seat
+from assay.protocol.types import Digest, Fate, Round, Seat
 from tests.contracts.conftest import strangers_on
 from tests.contracts.world import ETHER, World
 from tests.ledger.strangers import (

@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from assay.ledger.model import ids
-from assay.ledger.model.types import Role
 from assay.protocol.claims import ClaimKind, ClaimRef
-from assay.protocol.types import Round, Seat
+from assay.protocol.types import Role, Round, Seat
 from tests.contracts.world import ETHER, World, charter
 from tests.ledger.strangers import (
     CHEATING_SOLVERS,

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.ledger.model.outers import outer_input
-from assay.ledger.model.types import Times
 from assay.protocol import economics as rules
 from assay.protocol import merkle
 from assay.protocol.charter import Economics, Windows
+from assay.protocol.schedule import Times
 from assay.protocol.state import RoundScalars, list_root
 from assay.protocol.types import Digest, Round, Seat, Wei
 from tests.contracts.harness import Chain, Contract

@@ -11,11 +11,10 @@ from assay.engine.capture import Captured, capture
 from assay.engine.dtypes import from_bytes, to_bytes
 from assay.engine.executor import Executor, Kind
 from assay.engine.lowering.registry import FIXED14, Precision
+from assay.engine.state_io import Lists
 from assay.protocol.nodes import Input, Output
 from assay.protocol.program import Program
 from assay.protocol.reference import ReferenceExecutor
-
-Lists = Sequence[Sequence[Tensor]]
 
 
 def tensors_of(program: Program, state: Sequence[Sequence[bytes]]) -> list[list[Tensor]]:

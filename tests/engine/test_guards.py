@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.engine import native_dot, routes
 from assay.engine.executor import Executor, Kind
+from assay.engine.state_io import Lists
 from assay.protocol.errors import InvariantError
 from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.initialize import initialize
@@ -25,7 +26,7 @@ from assay.training.presets import TINY, preset
 from assay.training.programs import training_program
 from assay.training.state import Scalars
 from assay.training.step import blank_state, preset_step
-from tests.engine.helpers import Lists, bits_equal, captured, tensors_of
+from tests.engine.helpers import bits_equal, captured, tensors_of
 from tests.programs import Example, all_examples
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -24,13 +24,14 @@ from assay.engine.parallel.layout import Layout, long_dots, micro_batch_sums
 from assay.engine.parallel.pieces import PieceExecutor
 from assay.engine.parallel.rows import Terms, needed, share
 from assay.engine.parallel.stages import Plan, levels
+from assay.engine.state_io import Lists
 from assay.fuzz.programs import draw
 from assay.protocol.errors import UserError
 from assay.protocol.nodes import Dot, RowExp, Sum
 from assay.protocol.program import Program
 from assay.protocol.wellformed import violations
 from tests.engine import ranks
-from tests.engine.helpers import Lists, bits_equal, captured, tensors_of
+from tests.engine.helpers import bits_equal, captured, tensors_of
 from tests.programs import Example, all_examples
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -30,6 +30,7 @@ from assay.protocol.builder import ProgramBuilder
 from assay.protocol.program import Program
 from assay.protocol.reference import ReferenceExecutor
 from assay.protocol.scalar_builder import ScalarBuilder
+from assay.protocol.state import ListBytes
 from assay.protocol.tensors import TensorSpec
 from assay.protocol.trace import ReferenceTrace
 from assay.protocol.types import Digest, DType
@@ -38,14 +39,13 @@ from assay.training.rounds import TorchCompute
 from tests.programs import unary
 
 F32, I32, BOOL = DType.F32, DType.I32, DType.BOOL
-State = tuple[tuple[bytes, ...], ...]
-Run = Callable[[Program, State, int], State]
+Run = Callable[[Program, ListBytes, int], ListBytes]
 
 ODD = (0x7FC00001, 0x7F800001, 0xFFC00000, 0x80000000, 0x00000001)
 """A NaN with a payload, a signalling one, a negative one, -0 and a subnormal."""
 
 
-def frozen(rows: int = 400) -> tuple[Program, State]:
+def frozen(rows: int = 400) -> tuple[Program, ListBytes]:
     """Two f32 slots that change places, a frozen buffer of bools, a bool and an f32 that are read, and a counter."""
     wide, flags = TensorSpec(F32, (rows, 5)), TensorSpec(BOOL, (rows,))
     b = ProgramBuilder([[wide, wide, wide], [flags, flags, TensorSpec(I32, (rows,))]])
@@ -60,7 +60,7 @@ def frozen(rows: int = 400) -> tuple[Program, State]:
     return program, ((odd, bytes(wide.nbytes), odd), (bools, bools[::-1], bytes(4 * rows)))
 
 
-def by_reference(program: Program, state: State, steps: int) -> State:
+def by_reference(program: Program, state: ListBytes, steps: int) -> ListBytes:
     """The state by the definition."""
     for _ in range(steps):
         values = ReferenceExecutor(program).run(state)
@@ -75,7 +75,7 @@ def by_executor(kind: Kind) -> Run:
     )
 
 
-def step_by_step(program: Program, state: State, steps: int) -> State:
+def step_by_step(program: Program, state: ListBytes, steps: int) -> ListBytes:
     """By the usual executor, each step taking over the one before."""
     executor, tensors = Executor(program), from_lists_of_bytes(input_specs(program), state)
     for _ in range(steps):
@@ -83,12 +83,12 @@ def step_by_step(program: Program, state: State, steps: int) -> State:
     return to_lists_of_bytes(tensors)
 
 
-def in_pieces(program: Program, state: State, steps: int) -> State:
+def in_pieces(program: Program, state: ListBytes, steps: int) -> ListBytes:
     """In three pieces, one after the other."""
     return to_lists_of_bytes(PieceExecutor(program, 3).repeat(from_lists_of_bytes(input_specs(program), state), steps))
 
 
-def as_a_rank(program: Program, state: State, steps: int) -> State:
+def as_a_rank(program: Program, state: ListBytes, steps: int) -> ListBytes:
     """As the only rank of a group."""
     return to_lists_of_bytes(ParallelExecutor(program).repeat(from_lists_of_bytes(input_specs(program), state), steps))
 

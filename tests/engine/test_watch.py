@@ -18,6 +18,7 @@ from assay.engine.native_dot import NativeDot
 from assay.engine.parallel.executor import ParallelExecutor
 from assay.engine.parallel.layout import Layout
 from assay.engine.parallel.pieces import PieceExecutor
+from assay.engine.state_io import Lists
 from assay.engine.trace import TorchTrace
 from assay.protocol.errors import InvariantError
 from assay.protocol.nodes import Dot, Input, Operand, Output, RowExp
@@ -27,7 +28,7 @@ from assay.protocol.types import DType
 from assay.protocol.views import View
 from assay.protocol.wellformed import violations
 from tests.engine.fused_levels import needs_kernels
-from tests.engine.helpers import Lists, same_lists
+from tests.engine.helpers import same_lists
 
 F32, I32 = DType.F32, DType.I32
 

@@ -11,11 +11,9 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from assay.ledger.model.types import Role
-from assay.protocol.charter import SEATS
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.digests import ZERO
-from assay.protocol.types import Round, Seat
+from assay.protocol.types import SEATS, Role, Round, Seat
 from tests.contracts.world import ETHER
 from tests.ledger.strangers import (
     CHEATING_SOLVERS,

@@ -16,12 +16,12 @@ from eth_abi import encode
 
 from assay.ledger.bls import BlsKey, verify_draw, verify_possession
 from assay.ledger.model import Ledger, ids
-from assay.ledger.model.types import Leaf, Role
+from assay.ledger.model.types import Leaf
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef, attestation_root
 from assay.protocol.digests import ZERO, keccak
 from assay.protocol.draws import Purpose
 from assay.protocol.errors import AssayError
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Wei
 from tests.contracts.world import Rejected, World
 from tests.ledger.truth import Work, do_work, mark, true_end, true_outer
 

@@ -10,10 +10,9 @@ import random
 from typing import Any, ClassVar
 
 from assay.ledger.model import Ledger
-from assay.ledger.model.types import Fate, Role
 from assay.protocol.claims import AttestationLeaf, ClaimKind, ClaimRef
 from assay.protocol.digests import ZERO, state_digest
-from assay.protocol.types import Address, Digest, Round, Seat
+from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat
 from tests.contracts.world import ETHER, START, World, charter
 from tests.ledger.play import Play, wealth
 from tests.ledger.truth import do_work, mark, true_end, true_outer

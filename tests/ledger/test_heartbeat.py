@@ -26,18 +26,11 @@ from assay.ledger.heartbeat import (
 from assay.ledger.store import BlobStore, StoreSilent, open_store
 from assay.protocol.types import Address
 from tests.buckets import eventually, soon
+from tests.clocks import MovedClock
 
 pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 
 RUN = Address(b"r" * 20)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -85,7 +78,7 @@ def test_junk_is_nobodys_heartbeat(junk: bytes) -> None:
 
 
 def test_a_heart_writes_what_is_new_and_renews_what_is_old(store: BlobStore) -> None:
-    clock, account = Clock(), Account.create()
+    clock, account = MovedClock(100.0), Account.create()
     heart = Heart(store, account, RUN, "verifier", clock)
 
     def said(heart: Heart, *words: object) -> Heartbeat:
@@ -111,7 +104,7 @@ def test_a_heartbeat_under_another_name_or_of_another_run_is_passed_over(store: 
 
 
 def test_an_actor_lives_while_its_counter_grows() -> None:
-    clock, account = Clock(), Account.create()
+    clock, account = MovedClock(100.0), Account.create()
     pulse, said = Pulse(clock), beat(account)
     assert pulse.alive({said.actor: said})
     clock.now += DEAD_AFTER_S

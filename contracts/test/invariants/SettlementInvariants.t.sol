@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {Role} from "../../interfaces/IAudit.sol";
 import {Economics, Modules, Terms} from "../../interfaces/ICharter.sol";
-import {Fate, Times} from "../../interfaces/IRounds.sol";
+import {Fate, SEAT_COUNT, Times} from "../../interfaces/IRounds.sol";
 import {Settlement} from "../../Settlement.sol";
 import {TestToken} from "../../TestToken.sol";
 import {Vault} from "../../Vault.sol";
@@ -16,7 +16,7 @@ contract SettlementHandler is Handler {
     uint256 public constant WORKERS = 3;
     address public constant SPONSOR = address(0x300);
     uint64 private constant ROUND = 1000; // seconds from T0 to T7
-    uint256 private constant SEATS = 8;
+    uint256 private constant SEATS = SEAT_COUNT;
     uint256 private constant DUTIES = 4; // per commitment
     uint256 private constant PAY = 300; // wei per final commitment
     uint256 private constant WAGE = 7; // wei per duty

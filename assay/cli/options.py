@@ -1,0 +1,81 @@
+"""The options that commands share. A command names the settings that it needs, and is called with those in force."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, Concatenate, Final, ParamSpec
+
+import typer
+
+from assay.settings import Settings, resolve
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money moves.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would happen; send nothing.")]
+
+CHAIN: Final = ("rpc_url",)
+RUN: Final = (*CHAIN, "run")
+STORED_RUN: Final = (*CHAIN, "store", "run")
+KEY: Final = ("key", "keys_dir", "password_file")
+
+_OPTIONS: Final[dict[str, Any]] = {
+    "rpc_url": Annotated[
+        str | None, typer.Option("--rpc-url", metavar="URL", help="RPC URL of the chain [ETH_RPC_URL].")
+    ],
+    "store": Annotated[
+        str | None, typer.Option("--store", metavar="STORE", help="Folder or address of the run's store [ASSAY_STORE].")
+    ],
+    "run": Annotated[
+        str | None, typer.Option("--run", metavar="ADDRESS", help="Address of the run's charter [ASSAY_RUN].")
+    ],
+    "key": Annotated[
+        str | None,
+        typer.Option("--key", metavar="KEY", help="Name of a key, its folder, or a keystore file [ETH_KEYSTORE]."),
+    ],
+    "keys_dir": Annotated[
+        Path | None, typer.Option("--keys-dir", metavar="DIR", help="Folder that holds the keys [ASSAY_KEYS_DIR].")
+    ],
+    "password_file": Annotated[
+        Path | None,
+        typer.Option("--password-file", metavar="FILE", help="File that holds the password [ETH_PASSWORD]."),
+    ],
+    "data_dir": Annotated[
+        Path | None,
+        typer.Option("--data-dir", metavar="DIR", help="Folder for this actor's journal [ASSAY_DATA_DIR]."),
+    ],
+    "allow_code": Annotated[
+        str | None,
+        typer.Option(
+            "--allow-code",
+            metavar="DIGEST",
+            help="Accept contracts that are not this release's: those of this digest [ASSAY_ALLOW_CODE].",
+        ),
+    ],
+}
+"""The option of each setting that a command line may give."""
+
+P = ParamSpec("P")
+
+
+def with_settings(*names: str) -> Callable[[Callable[Concatenate[Settings, P], None]], Callable[..., None]]:
+    """Gives a command options for these settings; it takes the settings in force as its first argument instead."""
+
+    def decorate(command: Callable[Concatenate[Settings, P], None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            flags = {name: given.pop(name) for name in names}
+            command(resolve(flags).settings, **given)  # type: ignore[call-arg]  # typer fills in all the others
+
+        # typer reads a command's options from its signature.
+        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+        kind = inspect.Parameter.KEYWORD_ONLY
+        added = [inspect.Parameter(name, kind, default=None, annotation=_OPTIONS[name]) for name in names]
+        parameters = [*(parameter.replace(kind=kind) for parameter in own), *added]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
