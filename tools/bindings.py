@@ -47,9 +47,9 @@ CONTRACTS = {
 
 ENUMS = {
     "ClaimKind": "assay.protocol.claims",
-    "Fate": "assay.ledger.records",
+    "Fate": "assay.protocol.types",
     "Outcome": "assay.protocol.game_state",
-    "Role": "assay.ledger.records",
+    "Role": "assay.protocol.types",
     "Side": "assay.protocol.game_table",
     "Stage": "assay.protocol.game_table",
 }
@@ -60,7 +60,7 @@ STRUCTS = {
     "Modules": ("assay.protocol.charter", "Modules"),
     "Opening": ("assay.protocol.openings", "Opening"),
     "Terms": ("assay.protocol.charter", "Charter"),
-    "Times": ("assay.ledger.records", "Times"),
+    "Times": ("assay.protocol.schedule", "Times"),
 }
 """Structs that the protocol has a class for, with fields in the same order."""
 

@@ -15,7 +15,8 @@ import os
 import sys
 from typing import Any
 
-from assay.fuzz.executors import Absent, Truth, executors
+from assay.conformance_nodes import Absent
+from assay.fuzz.executors import Truth, executors
 from assay.fuzz.programs import draw
 
 

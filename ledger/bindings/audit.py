@@ -8,9 +8,8 @@ from typing import ClassVar
 
 from assay.ledger.bindings.structs import AttendanceFields, AttesterFields, ClaimViewFields, LeafFields
 from assay.ledger.contract import Call, Contract, Event, Query, Values, address
-from assay.ledger.records import Role
 from assay.protocol.claims import ClaimRef
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Wei
 
 
 @dataclass(frozen=True, slots=True)

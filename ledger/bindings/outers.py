@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from assay.ledger.bindings.structs import ClaimViewFields, OuterClaimFields, OuterRootFields
 from assay.ledger.contract import Call, Contract, Event, Query, Values, address
-from assay.ledger.records import Fate
 from assay.protocol.claims import ClaimRef
-from assay.protocol.types import Address, Digest, Round
+from assay.protocol.types import Address, Digest, Fate, Round
 
 
 @dataclass(frozen=True, slots=True)

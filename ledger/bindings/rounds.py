@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from assay.ledger.bindings.structs import ClaimViewFields, CommitmentFields, times
 from assay.ledger.contract import Call, Contract, Event, Query, Values, address
-from assay.ledger.records import Fate, Times
 from assay.protocol.claims import ClaimRef
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.schedule import Times
+from assay.protocol.types import Address, Digest, Fate, Round, Seat, Wei
 
 
 @dataclass(frozen=True, slots=True)

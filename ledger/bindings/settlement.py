@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.ledger.contract import Call, Contract, Event, Query, Values, address
-from assay.ledger.records import Fate
-from assay.protocol.types import Address, Round, Seat, Wei
+from assay.protocol.types import Address, Fate, Round, Seat, Wei
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.ledger.contract import Values, address
-from assay.ledger.records import Role, Times
 from assay.protocol.charter import Modules
 from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.game_table import Side, Stage
 from assay.protocol.openings import Opening
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.schedule import Times
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Wei
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,9 +161,7 @@ def test_an_honest_solver_that_is_challenged_in_the_dark_answers_and_loses_nothi
     assert world.wealth("ada") > before["ada"] and world.wealth("vera") >= before["vera"]
 
 
-def test_a_majority_signing_unfetched_work_goes_unnoticed_and_takes_no_stake(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_a_majority_signing_unfetched_work_goes_unnoticed_and_takes_no_stake(stage: Stage, tmp_path: Path) -> None:
     """What the rules leave open: see docs/security/threat-model.md. No party is accused of what cannot be known."""
     world = new_world(stage, tmp_path, small_work(), rounds=2)
     hidden = open_store(tmp_path / "hidden")

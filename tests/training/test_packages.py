@@ -195,7 +195,7 @@ def test_what_cannot_decide_in_a_package_is_its_own_matter(source: str):
         assert package.TIMES > 0, "nothing was collected, so the test looked at nothing"
 
 
-def test_an_iterator_of_an_installed_package_that_the_step_does_not_advance_is_left_alone():
+def test_a_packages_iterator_that_the_step_does_not_advance_is_left_alone():
     # The module numbers generators by `itertools.count`, which a step that names the function can reach.
     def loss(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
         assert callable(entropy.register_random)

@@ -323,7 +323,7 @@ class _Dropping(nn.Module):
         return F.dropout(x, 0.5)
 
 
-def test_a_draw_of_the_users_own_code_in_the_backward_pass_is_refused_at_its_own_line():
+def test_a_draw_of_the_users_own_code_in_the_backward_pass_is_refused_there():
     with pytest.raises(UserError, match=line_after("in the backward pass at", _Dropping.forward, 1)):
         RecipeStep(recipe(perceptron(_Dropping()), loss=checkpointed))
 
