@@ -119,7 +119,7 @@ def table(mutants: list[Mutant], rows: dict[str, str]) -> str:
     rows = rows | {m.name: m.row() for m in mutants}
     return (
         "# Faults that the tests catch\n\n"
-        "Written by `make mutants`, which puts in each fault of tests/mutants/ and sees the named test turn red.\n\n"
+        "Written by `make mutants`, which puts in each fault of tests/mutants/ and sees its test turn red.\n\n"
         f"| fault | what it does | caught by |\n|---|---|---|\n{''.join(rows[name] for name in sorted(rows))}"
     )
 
