@@ -13,9 +13,9 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from assay.engine import state_io
-from assay.engine.capture import capture
-from assay.engine.executor import Executor
+from assay.engine.compiler.capture import capture
+from assay.engine.runtime.executor import Executor
+from assay.engine.runtime.values import state_io
 from assay.protocol.errors import UserError
 from assay.training.optimizer import AdamW
 

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from assay.training.recipe import Recipe
+from assay.training.recipes.recipe import Recipe
 
 
 def loss(module, x, y):

@@ -21,12 +21,12 @@ from typing import Any
 
 from eth_utils.crypto import keccak
 
-from assay.protocol.charter import TERMS_TYPE
+from assay.protocol.run.charter import TERMS_TYPE
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / ".build" / "forge" / "out"
-FOLDER = ROOT / "ledger" / "bindings"
-PACKAGE = "assay.ledger.bindings"
+FOLDER = ROOT / "ledger" / "assay_ledger" / "bindings"
+PACKAGE = "assay_ledger.bindings"
 
 CONTRACTS = {
     "Charter": "charter",
@@ -46,21 +46,21 @@ CONTRACTS = {
 """The contracts by the module of their binding."""
 
 ENUMS = {
-    "ClaimKind": "assay.protocol.claims",
+    "ClaimKind": "assay.protocol.run.claims",
     "Fate": "assay.protocol.types",
-    "Outcome": "assay.protocol.game_state",
+    "Outcome": "assay.protocol.game.state",
     "Role": "assay.protocol.types",
-    "Side": "assay.protocol.game_table",
-    "Stage": "assay.protocol.game_table",
+    "Side": "assay.protocol.game.table",
+    "Stage": "assay.protocol.game.table",
 }
 """Enums by the module of the Python enum that has their numbers."""
 
 STRUCTS = {
-    "ClaimRef": ("assay.protocol.claims", "ClaimRef"),
-    "Modules": ("assay.protocol.charter", "Modules"),
-    "Opening": ("assay.protocol.openings", "Opening"),
-    "Terms": ("assay.protocol.charter", "Charter"),
-    "Times": ("assay.protocol.schedule", "Times"),
+    "ClaimRef": ("assay.protocol.run.claims", "ClaimRef"),
+    "Modules": ("assay.protocol.run.charter", "Modules"),
+    "Opening": ("assay.protocol.game.openings", "Opening"),
+    "Terms": ("assay.protocol.run.charter", "Charter"),
+    "Times": ("assay.protocol.run.schedule", "Times"),
 }
 """Structs that the protocol has a class for, with fields in the same order."""
 
@@ -159,7 +159,7 @@ class Writer:
         if (struct := struct_of(item)) is not None:
             return self._made(struct, source)
         if kind == "address":
-            return f"{self.module.use('assay.ledger.contract', 'address')}({source})"
+            return f"{self.module.use('assay_ledger.contract', 'address')}({source})"
         hint = self.hint(item, name)
         return source if hint in ("int", "bool", "bytes", "str") else f"{hint}({source})"
 
@@ -214,9 +214,9 @@ def function(module: Module, contract: dict[str, Any], entry: dict[str, Any]) ->
     one = entry["name"] if len(outputs) == 1 and not outputs[0]["name"] else ""
     hints = [write.hint(item, one) for item in outputs]
     result = hints[0] if len(hints) == 1 else f"tuple[{', '.join(hints)}]"
-    given = f"{module.use('assay.ledger.contract', 'Query')}[{result}]"
+    given = f"{module.use('assay_ledger.contract', 'Query')}[{result}]"
     if not reads:
-        given = module.use("assay.ledger.contract", "Call")
+        given = module.use("assay_ledger.contract", "Call")
     yield f"    def {snake(entry['name'])}({', '.join(['self', *taken])}) -> {given}:"
     yield from docstring(notice(contract, "methods", called, f"`{entry['name']}`."), 8)
     if not reads:
@@ -233,7 +233,7 @@ def quoted(module: Module, abi: str) -> str:
     """A signature as a string; the terms of a run by their name."""
     if TERMS_TYPE not in abi:
         return repr(abi)
-    module.use("assay.protocol.charter", "TERMS_TYPE")
+    module.use("assay.protocol.run.charter", "TERMS_TYPE")
     return "f" + repr(abi.replace(TERMS_TYPE, "{TERMS_TYPE}"))
 
 
@@ -241,7 +241,7 @@ def event(module: Module, contract: dict[str, Any], entry: dict[str, Any]) -> It
     """The dataclass of an event."""
     write, inputs = Writer(module), entry["inputs"]
     for name in ("Event", "Values"):
-        module.use("assay.ledger.contract", name)
+        module.use("assay_ledger.contract", name)
     module.use("dataclasses", "dataclass")
     module.use("typing", "ClassVar")
     if any(i["indexed"] and re.search(r"\]$|^(bytes|string|tuple)$", i["type"]) for i in inputs):
@@ -287,7 +287,7 @@ def binding(contract: dict[str, Any]) -> str:
         sys.exit(f"{contract['name']}: two functions of one name")
     for entry in events:
         module.lines += event(module, contract, entry)
-    module.use("assay.ledger.contract", "Contract")
+    module.use("assay_ledger.contract", "Contract")
     module.lines += [f"class {contract['name']}Contract(Contract):"]
     module.lines += docstring(f"`{contract['path']}` at an address.")
     module.lines += [""]
@@ -303,7 +303,7 @@ def structs(items: Iterable[dict[str, Any]]) -> str:
     """The module of the structs that contracts return."""
     module = Module()
     write = Writer(module, is_structs=True)
-    module.use("assay.ledger.contract", "Values")
+    module.use("assay_ledger.contract", "Values")
     found: dict[str, list[dict[str, Any]]] = {}
     for item in items:
         _collect(item, found)

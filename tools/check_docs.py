@@ -2,7 +2,8 @@
 
 Checked: links and anchors in every Markdown file resolve; a block between `<!-- help: COMMAND -->` and `<!-- /help -->`
 equals what the command prints (`--write` rewrites the blocks); the table between `<!-- exit-codes -->` marks equals
-protocol/errors.py, the diagram between `<!-- game-diagram -->` marks protocol/game_table.py, the table between
+assay/protocol/errors.py, the diagram between `<!-- game-diagram -->` marks assay/protocol/game/table.py, the table
+between
 `<!-- function-errors -->` marks docs/functions.json, measured on the functions' code of today, one between
 `<!-- snapshot: NAME -->` marks docs/snapshots/NAME.json; every `make` target that a document names exists, and every
 test that one names as `path::name`; each fault of tests/mutants applies, names a test that exists and has its row in
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from assay.bench import function_table, snapshot_table
 from assay.protocol.errors import ExitCode
-from assay.protocol.game_table import to_mermaid
+from assay.protocol.game.table import to_mermaid
 from tools.mutant_tables import TableError, read_mutants
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,7 +34,7 @@ SNAPSHOT = re.compile(r"(<!-- snapshot: (.+?) -->\n)(.*?)(<!-- /snapshot -->)", 
 MAKE = re.compile(r"`make ([a-z][a-z-]*)")
 RULE = re.compile(r"\b(?:AR|SM|TR|ENC|HDR|FILE|MAL|WF|EL|ST|CL|GM|OPEN|CK|RD|DR|STO|CH)-[1-9]\d*\b")
 RULE_LINE = re.compile(rf"^- \*\*({RULE.pattern})\*\* ", re.MULTILINE)
-CITING = ("protocol", "contracts", "ledger", "engine", "assay", "tools", "tests")
+CITING = ("assay", "contracts", "ledger", "solver", "verifier", "whistleblower", "tools", "tests")
 TEST = re.compile(r"`([\w./-]+\.(?:py|sol))::(\w+)`")
 
 

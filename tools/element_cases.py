@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from assay.protocol.encoding import encode_node
-from assay.protocol.nodes import Dot, Max, Node, Operand, Rank, RowExp, ScatterSum, Sum
-from assay.protocol.nodes import Map as MapNode
-from assay.protocol.scalar import Instruction, Op
-from assay.protocol.tensors import TensorSpec
+from assay.protocol.arithmetic.scalar import Instruction, Op
+from assay.protocol.arithmetic.words import Word, from_ints
+from assay.protocol.program.encoding import encode_node
+from assay.protocol.program.nodes import Dot, Max, Node, Operand, Rank, RowExp, ScatterSum, Sum
+from assay.protocol.program.nodes import Map as MapNode
+from assay.protocol.program.views import View
+from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from assay.protocol.views import View
-from assay.protocol.words import Word, from_ints
-from tests.contracts.leaf_cases import Case
+from tests.harness.contracts.leaf_cases import Case
 from tools.node_cases import bits
 
 F32, I32, I64, U8 = DType.F32, DType.I32, DType.I64, DType.U8

@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from assay.protocol import leaf
-from assay.protocol.encoding import encode_node
-from assay.protocol.leaf import Read
-from assay.protocol.nodes import Family, Map
-from assay.protocol.tensors import TensorSpec
+from assay.protocol.program import leaf
+from assay.protocol.program.encoding import encode_node
+from assay.protocol.program.leaf import Read
+from assay.protocol.program.nodes import Family, Map
+from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from tests.contracts.leaf_cases import CONTRACTS, Case, draw
+from tests.harness.contracts.leaf_cases import CONTRACTS, Case, draw
 from tools.element_cases import PostedParts, crafted, posted
 from tools.opening_vectors import read_document
 from tools.rule_vectors import descriptors

@@ -1,4 +1,5 @@
-"""Derive the coefficients in protocol/functions.py: minimax fits, rounded to binary32 one after the other.
+"""Derive the coefficients in assay/protocol/arithmetic/functions.py: minimax fits, rounded to binary32 one after the
+other.
 
 A fit minimizes the largest weighted error on Chebyshev nodes by Lawson's reweighted least squares. Coefficients are
 then rounded from the lowest order up, and after each the remaining ones are fitted again, which loses far less than

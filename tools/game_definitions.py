@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from assay.protocol.builder import ProgramBuilder
-from assay.protocol.game_moves import AnyMove, PointElement, PostParts, ProveRoot
-from assay.protocol.game_state import GameState
-from assay.protocol.game_table import Side, Stage
-from assay.protocol.nodes import Family
-from assay.protocol.play import Posted
-from assay.protocol.program import Program
-from assay.protocol.scalar_builder import ScalarBuilder
-from assay.protocol.tensors import TensorSpec
-from assay.protocol.trace import ReferenceTrace, flip_bit
+from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
+from assay.protocol.game.moves import AnyMove, PointElement, PostParts, ProveRoot
+from assay.protocol.game.players import Posted
+from assay.protocol.game.state import GameState
+from assay.protocol.game.table import Side, Stage
+from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.program.nodes import Family
+from assay.protocol.program.program import Program
+from assay.protocol.program.trace import ReferenceTrace, flip_bit
+from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from tests.games import ETHER, Log, Player, World, config, honest_trace, lie_at, lie_in_slot, play_out, player
-from tests.programs import Example, counting, every_family, i32_bytes
-from tests.recorded import HONEST, LIAR
+from tests.harness.games import ETHER, Log, Player, World, config, honest_trace, lie_at, lie_in_slot, play_out, player
+from tests.harness.programs import Example, counting, every_family, i32_bytes
+from tests.harness.recorded import HONEST, LIAR
 
 ARITY = 4
 Bend = Callable[[Player], Player]

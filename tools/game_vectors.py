@@ -13,19 +13,19 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from assay.conformance_rules import opening_of
-from assay.protocol.game import open_game, process_move, process_timeout
-from assay.protocol.game_descent import position_key
-from assay.protocol.game_errors import GameError
-from assay.protocol.game_moves import AnyMove, PostDigests
-from assay.protocol.game_state import GameState, Outcome, ProgramHeader, Rules, Verdict
-from assay.protocol.game_table import POSTINGS, Side
-from assay.protocol.openings import Opening
-from assay.protocol.play import Posted
-from assay.protocol.program import Program
+from assay.conformance.rules import opening_of
+from assay.protocol.game.descent import position_key
+from assay.protocol.game.errors import GameError
+from assay.protocol.game.machine import open_game, process_move, process_timeout
+from assay.protocol.game.moves import AnyMove, PostDigests
+from assay.protocol.game.openings import Opening
+from assay.protocol.game.players import Posted
+from assay.protocol.game.state import GameState, Outcome, ProgramHeader, Rules, Verdict
+from assay.protocol.game.table import POSTINGS, Side
+from assay.protocol.program.program import Program
 from assay.protocol.types import Digest
-from tests.games import ETHER, Log, World, address, config, damage, play_out, player
-from tests.recorded import HONEST, LIAR
+from tests.harness.games import ETHER, Log, World, address, config, damage, play_out, player
+from tests.harness.recorded import HONEST, LIAR
 from tools.game_definitions import ARITY, Definition, definitions
 from tools.opening_vectors import opening_document
 

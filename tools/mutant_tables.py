@@ -2,8 +2,8 @@
 
     [finish-ties-up]
     what = 'the tie rule of `finish` rounds up'
-    test = 'tests/protocol/test_rounding.py::test_ties_go_to_even'
-    file = 'protocol/rounding.py'
+    test = 'tests/unit/protocol/test_rounding.py::test_ties_go_to_even'
+    file = 'assay/protocol/arithmetic/rounding.py'
     find = '''
         if rest == half and not odd:
     '''

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import psutil
@@ -23,7 +24,7 @@ TABLE = ROOT / "docs" / "mutants.md"
 LIMIT_S = 900
 
 PYTEST_RED = 1  # tests ran and some failed; 2..5 are "could not run", which catches nothing
-# As tests/contracts/harness.py and forge say it: no test has caught that.
+# As tests/harness/contracts/harness.py and forge say it: no test has caught that.
 NOT_COMPILED = ("does not compile", "Compilation failed")
 
 
@@ -49,10 +50,16 @@ def copy_tree(into: Path) -> None:
             shutil.copytree(ROOT / ".build" / name, into / ".build" / name)
 
 
+def python_path(tree: Path) -> str:
+    """The source roots of a tree, so that its modules come before the installed ones."""
+    build = tomllib.loads((tree / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    return os.pathsep.join(str(tree / root) for root in build["dev-mode-dirs"])
+
+
 def run(command: list[str], tree: Path) -> subprocess.CompletedProcess[str]:
     """Run a command in `tree`, whose sources it imports, and end what it leaves running."""
     (tree / "tmp").mkdir(exist_ok=True)
-    env = os.environ | {"PYTHONPATH": str(tree), "TMPDIR": str(tree / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = os.environ | {"PYTHONPATH": python_path(tree), "TMPDIR": str(tree / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
     env["OMP_NUM_THREADS"] = "1"
     try:
         return subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=LIMIT_S)
@@ -81,7 +88,7 @@ def judge(mutant: Mutant) -> tuple[Mutant, str]:
         (tree / mutant.file).write_bytes(faulty.encode())
         if mutant.file.endswith((".c", ".h")):
             # Objects are named after their sources: without the faulty ones, tests of kernels would be skipped.
-            built = run([sys.executable, "-m", "assay.engine.native.build"], tree)
+            built = run([sys.executable, "-m", "assay.engine.runtime.native.build"], tree)
             if built.stderr:
                 return mutant, f"its kernels cannot be built: {built.stderr.strip()[-300:]}"
         try:

@@ -6,11 +6,11 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from assay.conformance_nodes import ROOT_FROM, Seeded, slot_bytes
-from assay.protocol.builder import ProgramBuilder, Ref
-from assay.protocol.programfile import encode_program
-from assay.protocol.reference import ReferenceExecutor
-from assay.protocol.tensors import TensorSpec, tensor_root
+from assay.conformance.nodes import ROOT_FROM, Seeded, slot_bytes
+from assay.protocol.program.builder import ProgramBuilder, Ref
+from assay.protocol.program.programfile import encode_program
+from assay.protocol.program.reference import ReferenceExecutor
+from assay.protocol.trees.tensors import TensorSpec, tensor_root
 from assay.protocol.types import DType
 
 F32, I32, I64, BOOL, U8, I8, U16 = DType

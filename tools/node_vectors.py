@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from assay.protocol.builder import ProgramBuilder, Ref
-from assay.protocol.scalar_builder import ScalarBuilder
+from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
+from assay.protocol.program.builder import ProgramBuilder, Ref
+from assay.protocol.program.views import fill_bits
 from assay.protocol.types import DType
-from assay.protocol.views import fill_bits
-from tests.scalars import FLOAT_EDGES, word
+from tests.harness.scalars import FLOAT_EDGES, word
 from tools.node_cases import BOOL, F32, I8, I32, I64, U8, U16, Slot, bits, entry, f32s, ints, seeded
 from tools.opcode_vectors import deepest, opcodes
 

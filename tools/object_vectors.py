@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from assay.ledger.listfile import pack
-from assay.ledger.manifest import Manifest
 from assay.protocol.digests import state_digest
-from assay.protocol.tensors import TensorSpec
+from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
+from assay_ledger.store.listfile import pack
+from assay_ledger.store.manifest import Manifest
 
 SPECS = (
     TensorSpec(DType.U8, (3,)),

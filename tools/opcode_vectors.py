@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from assay.protocol.builder import ProgramBuilder, Ref
-from assay.protocol.scalar import CONSTANTS, SIGNATURES, Instruction, Op, ScalarProgram
+from assay.protocol.arithmetic.scalar import CONSTANTS, SIGNATURES, Instruction, Op, ScalarProgram
+from assay.protocol.program.builder import ProgramBuilder, Ref
 from assay.protocol.types import DType
-from tests.scalars import word
+from tests.harness.scalars import word
 from tools.node_cases import BOOL, F32, I32, I64, Slot, bits, entry, f32s, ints
 
 WORDS = 12

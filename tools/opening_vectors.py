@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from assay.protocol import merkle, openings, prefix
 from assay.protocol.digests import leaf_digest
-from assay.protocol.game_errors import GameError
-from assay.protocol.game_header import Head
-from assay.protocol.leaf import Read
-from assay.protocol.openings import NOTHING, Opening
-from assay.protocol.tensors import TensorSpec, TensorTree
+from assay.protocol.game import openings
+from assay.protocol.game.errors import GameError
+from assay.protocol.game.header import Head
+from assay.protocol.game.openings import NOTHING, Opening
+from assay.protocol.program.leaf import Read
+from assay.protocol.trees import merkle, prefix
+from assay.protocol.trees.tensors import TensorSpec, TensorTree
 from assay.protocol.types import Digest, DType
 
 K = 5

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from assay.protocol.builder import ProgramBuilder
-from assay.protocol.nodes import (
+from assay.protocol.arithmetic.scalar import Instruction, Op
+from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.program.nodes import (
     Const,
     Dot,
     Gather,
@@ -22,12 +23,11 @@ from assay.protocol.nodes import (
     ScatterSum,
     Sum,
 )
-from assay.protocol.program import Program
-from assay.protocol.programfile import encode_program
-from assay.protocol.scalar import Instruction, Op
-from assay.protocol.tensors import MAX_NUMEL, TensorSpec, tensor_root
+from assay.protocol.program.program import Program
+from assay.protocol.program.programfile import encode_program
+from assay.protocol.program.views import View, contiguous_strides
+from assay.protocol.trees.tensors import MAX_NUMEL, TensorSpec, tensor_root
 from assay.protocol.types import Digest, DType
-from assay.protocol.views import View, contiguous_strides
 
 F32, I32, I64, BOOL, U8, I8, U16 = DType
 LIMIT = MAX_NUMEL

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from assay.conformance_rules import head_document
-from assay.protocol.builder import ProgramBuilder
-from assay.protocol.encoding import encode_header, encode_node
-from assay.protocol.nodes import (
+from assay.conformance.rules import head_document
+from assay.protocol.arithmetic.scalar import Instruction, Op
+from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.program.encoding import encode_header, encode_node
+from assay.protocol.program.nodes import (
     Const,
     Dot,
     Gather,
@@ -31,11 +32,10 @@ from assay.protocol.nodes import (
     ScatterSum,
     Sum,
 )
-from assay.protocol.programfile import MAGIC, MAX_FILE, encode_program
-from assay.protocol.scalar import Instruction, Op
-from assay.protocol.tensors import TensorSpec
+from assay.protocol.program.programfile import MAGIC, MAX_FILE, encode_program
+from assay.protocol.program.views import View
+from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
-from assay.protocol.views import View
 from tools import object_vectors, opening_vectors
 from tools.program_vectors import LIMIT, Case, programs
 

@@ -3,7 +3,8 @@
 tools/sanitize.py [--levels vnni avx2 sse41] [--programs 300] [--seed 1] [--views 1]
 
 The kernels are built once per digest of their sources beside the usual ones; a process per instruction set then loads
-them into Python (`tests/engine/sanitized.py`). Instruction sets that this processor does not have are passed over.
+them into Python (`tests/harness/engine/sanitized.py`). Instruction sets that this processor does not have are passed
+over.
 """
 
 import argparse
@@ -16,8 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from assay.engine.native import build  # noqa: E402
-from assay.engine.native.library import allowed_levels, processor_flags  # noqa: E402
+from assay.engine.runtime.native import build  # noqa: E402
+from assay.engine.runtime.native.library import allowed_levels, processor_flags  # noqa: E402
 
 LEVELS = ("vnni", "avx2", "sse41")
 UNITS = ("nodes", "dot", "check", "sha256", "canary")
@@ -55,8 +56,8 @@ def run(level: str, programs: int, seed: int, views: int) -> subprocess.Complete
     cc = build.compiler()
     assert cc is not None
     libraries = " ".join(filter(None, (runtime(cc, "libasan.so"), runtime(cc, "libubsan.so"))))
-    command = [sys.executable, "-m", "tests.engine.sanitized", level, *map(str, (programs, seed, views))]
-    environment = {**os.environ, **OPTIONS, "LD_PRELOAD": libraries, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "tests.harness.engine.sanitized", level, *map(str, (programs, seed, views))]
+    environment = {**os.environ, **OPTIONS, "LD_PRELOAD": libraries}
     environment.pop("ASSAY_NATIVE", None)
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 

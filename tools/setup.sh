@@ -39,7 +39,7 @@ set +m
 trap 'kill -- "-$job" 2>/dev/null || true' EXIT
 
 py_stamp=".venv/.assay-$(key requirements.lock requirements-torch.in)"
-own_stamp=".venv/.own-$(key pyproject.toml)"
+own_stamp=".venv/.own-$(key pyproject.toml tools/package_metadata.py requirements.in requirements-torch.in)"
 if [ ! -e "$py_stamp" ]; then
   # Somebody else's environment is neither cleared nor brought to this clone's versions.
   [ ! -L .venv ] || die ".venv is a link, and what it leads to is not this clone's: remove the link"

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-from assay.protocol import functions
-from assay.protocol.scalar import Op, ScalarProgram, infer_types
-from assay.protocol.scalar_builder import Reg, ScalarBuilder
+from assay.protocol.arithmetic import functions
+from assay.protocol.arithmetic.scalar import Op, ScalarProgram, infer_types
+from assay.protocol.arithmetic.scalar_builder import Reg, ScalarBuilder
 from assay.protocol.types import DType
 
 ORACLES: dict[str, str] = {

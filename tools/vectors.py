@@ -14,12 +14,12 @@ import sys
 from pathlib import Path
 from random import Random
 
-from assay.protocol import functions, philox, rounding
-from assay.protocol.scalar import CONSTANTS, Instruction, Op, ScalarProgram, evaluate
-from assay.protocol.scalar_builder import ScalarBuilder
+from assay.protocol.arithmetic import functions, philox, rounding
+from assay.protocol.arithmetic.scalar import CONSTANTS, Instruction, Op, ScalarProgram, evaluate
+from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
+from assay.protocol.arithmetic.words import sign_extend
 from assay.protocol.types import DType
-from assay.protocol.words import sign_extend
-from tests.scalars import FLOAT_EDGES, I64, float_pattern, i64_word, operation, word
+from tests.harness.scalars import FLOAT_EDGES, I64, float_pattern, i64_word, operation, word
 
 PATH = Path(__file__).resolve().parent.parent / "tests" / "vectors" / "arithmetic.json"
 ROWS = 48

@@ -12,11 +12,11 @@ from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError
 
 from assay.bundle.errors import BundleMalformed
-from assay.protocol import game_moves as moves
-from assay.protocol.claims import ClaimKind, ClaimRef
 from assay.protocol.digests import keccak
-from assay.protocol.game_moves import AnyMove
-from assay.protocol.openings import Opening
+from assay.protocol.game import moves
+from assay.protocol.game.moves import AnyMove
+from assay.protocol.game.openings import Opening
+from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
 
 MAX_OPENINGS: Final = 16

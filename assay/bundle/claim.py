@@ -9,10 +9,10 @@ from typing import Any, Final
 from assay.bundle.calls import Call
 from assay.bundle.document import Bundle, Origin
 from assay.bundle.errors import BundleContradiction
-from assay.protocol.charter import Charter, ProgramRef
-from assay.protocol.claims import ClaimKind, claim_id
 from assay.protocol.digests import state_digest
-from assay.protocol.outer import outer_input, outer_state, update_input, update_state
+from assay.protocol.run.charter import Charter, ProgramRef
+from assay.protocol.run.claims import ClaimKind, claim_id
+from assay.protocol.run.outer import outer_input, outer_state, update_input, update_state
 from assay.protocol.types import SEATS, Address, Digest
 
 

@@ -15,11 +15,11 @@ import rfc8785
 
 from assay.bundle.errors import BundleMalformed
 from assay.bundle.signed import MAX_RAW
-from assay.ledger.json_input import JsonRefused, parse_json
-from assay.protocol.claims import ClaimKind, ClaimRef
-from assay.protocol.game_state import Outcome, Verdict
-from assay.protocol.game_table import Side
+from assay.protocol.game.state import Outcome, Verdict
+from assay.protocol.game.table import Side
+from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
+from assay_ledger.json_input import JsonRefused, parse_json
 
 FORMAT: Final = "assay-evidence-1"
 MAX_BYTES: Final = 16 << 20

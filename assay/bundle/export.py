@@ -11,13 +11,13 @@ from assay.bundle.claim import BOOKS
 from assay.bundle.document import Bundle, Contracts, Origin, Reused, Sent
 from assay.bundle.errors import GameNotOver, GameUnknown, MoveNotDirect
 from assay.bundle.signed import FeeMarketCall, read_signed
-from assay.ledger.chain import Chain
-from assay.ledger.records import GameRecord, RunState
-from assay.ledger.run import Run
-from assay.protocol.claims import ClaimKind
 from assay.protocol.digests import keccak
 from assay.protocol.errors import AssayError, UnavailableError
+from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import SEATS, Address, Digest, Round, Seat
+from assay_ledger.chain.client import Chain
+from assay_ledger.index.records import GameRecord, RunState
+from assay_ledger.index.run import Run
 
 
 def export_bundle(run: Run, state: RunState, game_id: int) -> Bundle:

@@ -1,6 +1,7 @@
 """Replays a dispute from its bundle: no chain, no torch, nothing on trust but order, time and fee of transactions.
 
-Every sender is recovered from a signature, every digest recomputed, every move judged by the rules of `protocol.game`,
+Every sender is recovered from a signature, every digest recomputed, every move judged by the rules of
+`protocol.game.machine`,
 and the element in dispute computed with the reference arithmetic. Source: docs/protocol.md, section 5.
 """
 
@@ -19,17 +20,17 @@ from assay.bundle.claim import DerivedClaim, Origination, derive_claim
 from assay.bundle.document import Bundle, Reused, Sent
 from assay.bundle.errors import BundleContradiction, BundleMalformed
 from assay.bundle.signed import SignedCall, read_signed
-from assay.protocol.charter import TERMS_TYPE, Charter, ProgramRef
-from assay.protocol.claims import ClaimRef
 from assay.protocol.digests import ZERO, digest_list_hash, keccak
-from assay.protocol.encoding import MalformedError, decode_header, decode_node
 from assay.protocol.errors import AssayError, InvariantError
-from assay.protocol.game import open_game, process_defer, process_move, process_timeout
-from assay.protocol.game_errors import GameError
-from assay.protocol.game_moves import AnyMove, OpenNode, PointDigest, PostDigests
-from assay.protocol.game_state import DisputedClaim, GameConfig, GameState, Outcome, ProgramHeader, Rules, Verdict
-from assay.protocol.game_table import POSTINGS, Side, Stage, Turn
-from assay.protocol.nodes import Node
+from assay.protocol.game.errors import GameError
+from assay.protocol.game.machine import open_game, process_defer, process_move, process_timeout
+from assay.protocol.game.moves import AnyMove, OpenNode, PointDigest, PostDigests
+from assay.protocol.game.state import DisputedClaim, GameConfig, GameState, Outcome, ProgramHeader, Rules, Verdict
+from assay.protocol.game.table import POSTINGS, Side, Stage, Turn
+from assay.protocol.program.encoding import MalformedError, decode_header, decode_node
+from assay.protocol.program.nodes import Node
+from assay.protocol.run.charter import TERMS_TYPE, Charter, ProgramRef
+from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Digest
 
 TIMEOUT: Final = "timeout"

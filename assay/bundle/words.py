@@ -6,8 +6,8 @@ import struct
 from typing import Final
 
 from assay.bundle.replay import Replay, Values
-from assay.protocol.claims import ClaimKind, ClaimRef
-from assay.protocol.nodes import Family
+from assay.protocol.program.nodes import Family
+from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import DType
 
 WORD: Final = 1 << 256

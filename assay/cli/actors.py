@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import platformdirs
 import typer
 
+from assay.amounts import parse_amount, tokens
 from assay.cli.common import (
     check_run_code,
     open_blobs,
     open_run,
     parse_address,
-    parse_amount,
     print_fields,
     print_json,
     talk,
-    tokens,
     unlock_key,
 )
 from assay.cli.options import KEY, STORED_RUN, JsonOption, with_settings
@@ -31,8 +30,8 @@ from assay.protocol.types import SEATS, Address, Wei
 from assay.settings import Settings
 
 if TYPE_CHECKING:
-    from assay.ledger.agent import Agent
-    from assay.ledger.run import Run
+    from assay_ledger.agents.agent import Agent
+    from assay_ledger.index.run import Run
 
 solver = typer.Typer(no_args_is_help=True, help="Train, commit, defend.")
 verifier = typer.Typer(no_args_is_help=True, help="Replay drawn intervals, attest, challenge.")
@@ -118,8 +117,8 @@ def _status(
     as_json: JsonOption = False,
 ) -> None:
     """What the actors of this role say they are doing; needs no key."""
-    from assay.ledger.heartbeat import read_heartbeats
-    from assay.ledger.index import Index
+    from assay_ledger.agents.heartbeat import read_heartbeats
+    from assay_ledger.index.indexer import Index
 
     the_run = open_run(settings)
     wanted = None if address is None else Address(parse_address(address))
@@ -166,7 +165,7 @@ def _serve(settings: Settings, role: str, make: Callable[[type[Any], Run, tuple[
 
     `make` gets the role's class, the run, and (keys, store, data folder).
     """
-    from assay.ledger.heartbeat import Heart
+    from assay_ledger.agents.heartbeat import Heart
 
     store, run, keys = open_blobs(settings), open_run(settings), unlock_key(settings)
     check_run_code(run, settings)
@@ -176,7 +175,7 @@ def _serve(settings: Settings, role: str, make: Callable[[type[Any], Run, tuple[
             code="DrawingKeyMissing",
             remedy=f"Make one with `assay key new NAME`, and start the {role} with that key.",
         )
-    folder = settings.data_dir or _default_data_dir(role, keys.name)
+    folder = settings.data_dir or default_data_dir(role, keys.name)
     talk.print(f"{role} {keys.account.address} in run 0x{run.address.hex()}; journal in {folder}")
     stop = threading.Event()
     received: list[int] = []
@@ -190,7 +189,7 @@ def _serve(settings: Settings, role: str, make: Callable[[type[Any], Run, tuple[
     # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
     with Heart(store, keys.account, run.address, role, time.monotonic).beating():
         agent_class = getattr(import_module(f"assay.{role}.agent"), f"{role.capitalize()}Agent")
-        from assay.engine.executor import how_programs_run
+        from assay.engine.runtime.executor import how_programs_run
 
         talk.print(how_programs_run(), markup=False, soft_wrap=True)
     make(agent_class, run, (keys, store, folder)).run(stop)
@@ -213,5 +212,5 @@ def _stake(run: Run, amount: str | None) -> Wei:
     return wei
 
 
-def _default_data_dir(role: str, name: str) -> Path:
+def default_data_dir(role: str, name: str) -> Path:
     return platformdirs.user_data_path("assay") / "actors" / f"{role}-{name}"

@@ -110,7 +110,7 @@ def step(
     from assay.bench.models import MODELS
     from assay.bench.quality import known
     from assay.bench.step import DETERMINISTIC, Side, default_kind, document, measure
-    from assay.engine.executor import Kind
+    from assay.engine.runtime.executor import Kind
     from assay.programs.capture import TIERS
 
     kinds = known("executor", executor or [default_kind()], [k.value for k in Kind])

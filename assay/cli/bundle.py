@@ -34,7 +34,7 @@ def export(
     from assay.bundle.document import encode_bundle
     from assay.bundle.export import export_bundle
     from assay.bundle.replay import verify
-    from assay.ledger.index import Index
+    from assay_ledger.index.indexer import Index
 
     the_run = open_run(settings)
     bundle = export_bundle(the_run, Index(the_run).sync(), game)

@@ -17,13 +17,12 @@ from assay.protocol.errors import ConfigError, UsageError
 from assay.settings import Settings
 
 if TYPE_CHECKING:
-    from assay.ledger.chain import Chain
-    from assay.ledger.code import RunCode
-    from assay.ledger.keystore import ActorKeys
-    from assay.ledger.run import Run
-    from assay.ledger.store import BlobStore
+    from assay_ledger.chain.client import Chain
+    from assay_ledger.deployment.code import RunCode
+    from assay_ledger.index.run import Run
+    from assay_ledger.keys.keystore import ActorKeys
+    from assay_ledger.store.blobs import BlobStore
 
-WEI = 10**18
 
 talk = Console(stderr=True, highlight=False)
 """stderr: for people. stdout is data."""
@@ -31,15 +30,15 @@ talk = Console(stderr=True, highlight=False)
 
 def open_chain(settings: Settings) -> Chain:
     """The chain at the RPC URL. Raises UnavailableError (NodeUnreachable)."""
-    from assay.ledger.chain import Chain
+    from assay_ledger.chain.client import Chain
 
     return Chain(settings.rpc_url, retry_for_s=5.0, tip_floor=settings.tip_floor)
 
 
 def open_run(settings: Settings, chain: Chain | None = None) -> Run:
     """The run that the settings name. Raises ConfigError (RunMissing), RejectedError (NotARun)."""
-    from assay.ledger.run import Run
     from assay.protocol.types import Address
+    from assay_ledger.index.run import Run
 
     if settings.run is None:
         raise ConfigError(
@@ -50,7 +49,7 @@ def open_run(settings: Settings, chain: Chain | None = None) -> Run:
 
 def check_run_code(run: Run, settings: Settings) -> RunCode:
     """What every command does before it approves or stakes anything. Raises RejectedError (UnknownCode)."""
-    from assay.ledger.code import check_code
+    from assay_ledger.deployment.code import check_code
 
     code = check_code(run, settings.allowed_code)
     if code.unknown:
@@ -62,7 +61,7 @@ def check_run_code(run: Run, settings: Settings) -> RunCode:
 
 def open_blobs(settings: Settings) -> BlobStore:
     """The run's store. Raises ConfigError (StoreMissing, StoreAddressInvalid)."""
-    from assay.ledger.store import open_store
+    from assay_ledger.store.blobs import open_store
 
     if settings.store is None:
         raise ConfigError(
@@ -93,30 +92,6 @@ def parse_address(text: str) -> bytes:
             f"{text!r} is no address.", code="AddressInvalid", remedy="An address is 0x and 40 hex digits."
         )
     return value
-
-
-def parse_amount(text: str) -> int:
-    """An amount of tokens as typed, in wei, exactly. Raises UsageError (AmountInvalid)."""
-    from decimal import Decimal, InvalidOperation
-
-    try:
-        value = Decimal(text) * WEI
-        if value != value.to_integral_value() or value <= 0:
-            raise InvalidOperation
-    except InvalidOperation:
-        raise UsageError(
-            f"{text!r} is no amount of tokens.",
-            code="AmountInvalid",
-            remedy="Give a positive number with at most 18 decimals, such as 12.5.",
-        ) from None
-    return int(value)
-
-
-def tokens(wei: int) -> str:
-    """An amount in tokens, exactly, without trailing zeros."""
-    sign, wei = ("-", -wei) if wei < 0 else ("", wei)
-    whole, part = divmod(wei, WEI)
-    return f"{sign}{whole}" + (f".{part:018d}".rstrip("0") if part else "")
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -43,7 +43,7 @@ def conformance(
 
 def _fuzz(seconds: float, seed: int | None, jobs: int, as_json: bool) -> None:
     """Every executor against the reference on random well-formed programs."""
-    from assay.fuzz.campaign import Campaign
+    from assay.conformance.fuzz.campaign import Campaign
 
     chosen = secrets.randbelow(1 << 40) if seed is None else seed
     found = Campaign(seconds, chosen, jobs=jobs, talk=lambda line: typer.echo(line, err=True)).run()
@@ -69,7 +69,7 @@ def _fuzz(seconds: float, seed: int | None, jobs: int, as_json: bool) -> None:
 
 
 def _vectors(vectors: Path | None, as_json: bool) -> None:
-    from assay.conformance import check_all, default_vectors
+    from assay.conformance.answers import check_all, default_vectors
 
     tallies = check_all(vectors or default_vectors())
     if as_json:

@@ -46,7 +46,7 @@ def demo(
     from assay.demo import play
     from assay.demo.report import judge_model, report
     from assay.demo.show import show
-    from assay.engine.executor import how_programs_run
+    from assay.engine.runtime.executor import how_programs_run
 
     options = play.Options(
         cheats=tuple(cheat or (Cheat.BIT_FLIP,)),

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from assay.cli.common import open_blobs, open_run, parse_address, print_fields, print_json, print_table, talk, tokens
+from assay.amounts import tokens
+from assay.cli.common import open_blobs, open_run, parse_address, print_fields, print_json, print_table, talk
 from assay.cli.options import RUN, STORED_RUN, JsonOption, with_settings
 from assay.settings import Settings
 from assay.watchdog.alarms import Alarm, Standing, changes, exit_code_of

@@ -15,7 +15,7 @@ EPILOG = 'Example: assay doctor --json  ->  [{"name", "state", "found", "remedy"
 
 def doctor(as_json: JsonOption = False) -> None:
     """Check this machine and what is configured; exit code 3 when something is broken."""
-    from assay.doctor import State, examine
+    from assay.cli.checks import State, examine
 
     findings = examine()
     if as_json:

@@ -15,9 +15,9 @@ from rich.table import Table
 
 from assay.cli.options import JsonOption
 from assay.cli.password import PasswordFile, read_password
-from assay.ledger import keystore
-from assay.ledger.eip2335 import PBKDF2, SCRYPT, Kdf
-from assay.ledger.keystore import ActorKeys, KeyInfo
+from assay_ledger.keys import keystore
+from assay_ledger.keys.eip2335 import PBKDF2, SCRYPT, Kdf
+from assay_ledger.keys.keystore import ActorKeys, KeyInfo
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.amounts import parse_amount, tokens
 from assay.cli.common import (
     check_run_code,
     confirm,
     open_chain,
     open_run,
     parse_address,
-    parse_amount,
     print_fields,
     print_json,
     talk,
-    tokens,
     unlock_key,
 )
 from assay.cli.options import KEY, RUN, DryRunOption, JsonOption, YesOption, with_settings
@@ -28,8 +27,8 @@ from assay.settings import Settings
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
 
-    from assay.ledger.chain import Chain
-    from assay.ledger.run import Run
+    from assay_ledger.chain.client import Chain
+    from assay_ledger.index.run import Run
 
 app = typer.Typer(no_args_is_help=True, help="Stake, shares and revenue of a run.")
 
@@ -238,7 +237,7 @@ def _grant(run: Run, grant_id: bytes) -> tuple[str, int, int, bool, bool]:
 def _address_for(key: str | None, keys_dir: Any, who: str | None) -> Address:
     if who is not None:
         return Address(parse_address(who))
-    from assay.ledger.keystore import describe_key, find_key
+    from assay_ledger.keys.keystore import describe_key, find_key
 
     if key is None:
         raise UsageError("Whose shares?", code="AddressMissing", remedy="Give --address ADDRESS or --key NAME.")

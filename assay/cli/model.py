@@ -25,8 +25,8 @@ def pull(
     as_json: JsonOption = False,
 ) -> None:
     """Fetch the weights that stand on chain, check them against their root, and write them under their names."""
-    from assay.ledger.index import Index
-    from assay.weights import fetch_weights, write_weights
+    from assay.cli.weights import fetch_weights, write_weights
+    from assay_ledger.index.indexer import Index
 
     the_run = open_run(settings)
     weights = fetch_weights(the_run, Index(the_run).sync(), open_blobs(settings), after)
@@ -46,8 +46,8 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Recompute the root of a file's weights and look for it on chain; exit code 8 when it does not stand there."""
-    from assay.ledger.index import Index
-    from assay.weights import find_weights
+    from assay.cli.weights import find_weights
+    from assay_ledger.index.indexer import Index
 
     the_run = open_run(settings)
     found = find_weights(the_run, Index(the_run).sync(), open_blobs(settings), file)

@@ -154,7 +154,7 @@ def check(
 
 def _state_of(factory: str) -> Any:
     from assay.programs.factory import load_recipe
-    from assay.training.recipe import RecipeStep
+    from assay.training.recipes.recipe import RecipeStep
 
     return RecipeStep(load_recipe(factory)).state()
 

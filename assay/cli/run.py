@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.amounts import parse_amount, tokens
 from assay.cli.common import (
     check_run_code,
     confirm,
@@ -15,26 +16,24 @@ from assay.cli.common import (
     open_chain,
     open_run,
     parse_address,
-    parse_amount,
     print_fields,
     print_json,
     print_table,
     talk,
-    tokens,
     unlock_key,
 )
 from assay.cli.options import CHAIN, KEY, RUN, STORED_RUN, JsonOption, YesOption, with_settings
-from assay.ledger.code import code_of
-from assay.ledger.records import RunState
-from assay.ledger.run import Run
-from assay.protocol import economics
+from assay.protocol.economics import formulas
 from assay.protocol.errors import AssayError, UsageError
 from assay.protocol.types import Address, Digest
 from assay.settings import Settings
+from assay_ledger.deployment.code import code_of
+from assay_ledger.index.records import RunState
+from assay_ledger.index.run import Run
 
 if TYPE_CHECKING:
-    from assay.ledger.store import BlobStore
-    from assay.preparing import Prepared
+    from assay.sponsor.preparing import Prepared
+    from assay_ledger.store.blobs import BlobStore
 
 app = typer.Typer(no_args_is_help=True, help="Training runs.")
 
@@ -83,7 +82,7 @@ def post(
     as_json: JsonOption = False,
 ) -> None:
     """Capture the programs, publish them, deploy the contracts and fill the escrow (in a fresh test token)."""
-    from assay.posting import post_run
+    from assay.sponsor.posting import post_run
 
     blobs, chain = open_blobs(settings), open_chain(settings)
     sponsor = unlock_key(settings).account
@@ -120,9 +119,9 @@ def _prepared(
     preset: str | None, data: Path | None, recipe: str | None, steps: int | None, tier: str | None
 ) -> Prepared:
     """What a run starts from, of a preset or of a recipe. Raises UsageError (OptionsClash) and what capture raises."""
-    from assay.preparing import prepare, prepare_recipe
     from assay.programs.capture import tier_of
     from assay.programs.factory import load_recipe
+    from assay.sponsor.preparing import prepare, prepare_recipe
     from assay.training import data as texts
     from assay.training.presets import preset as preset_of
 
@@ -172,7 +171,7 @@ def show(settings: Settings, as_json: JsonOption = False) -> None:
 @with_settings(*CHAIN, "store")
 def list_(settings: Settings, as_json: JsonOption = False) -> None:
     """The runs whose cards lie in the store and whose contracts are on the chain."""
-    from assay.cards import listed_runs, read_card
+    from assay.sponsor.cards import listed_runs, read_card
 
     blobs, chain = open_blobs(settings), open_chain(settings)
     found: list[dict[str, Any]] = []
@@ -254,10 +253,10 @@ def joining_reasons(run: Run, state: RunState, who: Address, role: str) -> list[
 
 def start_faults(run: Run, blobs: BlobStore) -> list[str]:
     """Why a run is not worth a stake: what it starts from, as an actor checks it before it joins."""
-    from assay.ledger.archive import Archive
-    from assay.ledger.objects import Objects
-    from assay.ledger.publications import Publications
-    from assay.ledger.view import Facts
+    from assay_ledger.index.archive import Archive
+    from assay_ledger.index.publications import Publications
+    from assay_ledger.index.view import Facts
+    from assay_ledger.store.objects import Objects
 
     objects, facts = Objects(blobs), Facts(run.chain.chain_id, run.address, run.run_id, run.charter)
     archive = Archive(facts, objects, Publications(run.chain, objects))
@@ -309,16 +308,16 @@ def describe(run: Run) -> dict[str, Any]:
         "seat_fee": e.seat_fee,
         "audit_rate": e.audit_ppm / 1e6,
         "whistle_rate": e.whistle_ppm / 1e6,
-        "price_of_one_false_update": economics.update_price(e),
+        "price_of_one_false_update": formulas.update_price(e),
         "round_seconds": w.round_length,
         "challenge_seconds": w.challenge,
-        "vesting_seconds": economics.vesting_delay(w, c.chain.inclusion_delay),
+        "vesting_seconds": formulas.vesting_delay(w, c.chain.inclusion_delay),
         "exit_seconds": w.exit,
     }
 
 
 def _state(run: Run) -> RunState:
-    from assay.ledger.index import Index
+    from assay_ledger.index.indexer import Index
 
     return Index(run).sync()
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.cli.common import tokens
-from assay.ledger.games import ref_from_chain
-from assay.protocol.claims import ClaimKind
-from assay.protocol.game_state import Outcome
-from assay.protocol.nodes import Family
+from assay.amounts import tokens
+from assay.protocol.game.state import Outcome
+from assay.protocol.program.nodes import Family
+from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Fate, Role
+from assay_ledger.index.games import ref_from_chain
 
 Names = Mapping[str, str]
 """Names of actors by address as the chain writes it, in lower case."""

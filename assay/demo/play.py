@@ -13,24 +13,24 @@ from typing import Any, Final
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
-from assay.charters import DAY, TOKEN, prices
-from assay.cli.common import tokens
+from assay.amounts import tokens
 from assay.demo.cast import Cast, Cheat, choose_cast
 from assay.demo.lines import line
 from assay.demo.meter import Meter
 from assay.demo.stage import Player, Stage
-from assay.ledger.chain import Chain
-from assay.ledger.heartbeat import Heartbeat, is_at_rest, read_heartbeats
-from assay.ledger.index import Index
-from assay.ledger.node import Node
-from assay.ledger.process import stop
-from assay.ledger.run import Run
-from assay.ledger.scratch import ScratchDir
-from assay.ledger.store import BlobStore, open_store
+from assay.demo.timekeeper import STRANGER_LIMIT_S, Timekeeper
 from assay.protocol.errors import DeadlineError, UnavailableError
 from assay.protocol.types import Address
-from assay.timekeeper import STRANGER_LIMIT_S, Timekeeper
+from assay.sponsor.charters import DAY, TOKEN, prices
 from assay.training.presets import preset as preset_of
+from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest, read_heartbeats
+from assay_ledger.chain.client import Chain
+from assay_ledger.chain.node import Node
+from assay_ledger.index.indexer import Index
+from assay_ledger.index.run import Run
+from assay_ledger.processes.children import stop
+from assay_ledger.processes.scratch import ScratchDir
+from assay_ledger.store.blobs import BlobStore, open_store
 
 POLL_S: Final = 0.05
 LOOK_EVERY_S: Final = 0.25

@@ -11,15 +11,15 @@ from typing import Any
 
 from eth_utils.address import to_checksum_address
 
-from assay.cards import read_card, read_corpus
 from assay.demo.play import Scene
 from assay.demo.stage import TORCH_CACHE
-from assay.ledger.objects import Objects
-from assay.ledger.records import CommitmentRecord, GameRecord, RunState
-from assay.protocol.claims import ClaimKind
-from assay.protocol.game_state import Outcome
-from assay.protocol.nodes import Family
+from assay.protocol.game.state import Outcome
+from assay.protocol.program.nodes import Family
+from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest
+from assay.sponsor.cards import read_card, read_corpus
+from assay_ledger.index.records import CommitmentRecord, GameRecord, RunState
+from assay_ledger.store.objects import Objects
 
 SAMPLE_CHARACTERS = 200
 EAGER_STEPS = 25
@@ -194,7 +194,7 @@ def judge_model(scene: Scene) -> Quality:
 def _judge_model(scene: Scene) -> Quality:
     import torch
 
-    from assay.engine.state_io import tensor_from_bytes
+    from assay.engine.runtime.values.state_io import tensor_from_bytes
     from assay.training.evaluate import generate, validation_loss
     from assay.training.model import build_model
     from assay.training.state import Scalars

@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleRenderable
 from rich.table import Table
 from rich.text import Text
 
-from assay.cli.common import tokens
+from assay.amounts import tokens
 from assay.demo.play import Scene
 from assay.demo.report import Quality, strangers
 

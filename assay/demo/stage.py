@@ -14,7 +14,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from assay.ledger.process import spawn, stop
 from assay.protocol.errors import (
     AssayError,
     CancelledError,
@@ -28,6 +27,7 @@ from assay.protocol.errors import (
     UsageError,
     UserError,
 )
+from assay_ledger.processes.children import spawn, stop
 
 COMMAND_LIMIT_S: Final = 240.0
 PARALLEL: Final = 2

@@ -24,8 +24,8 @@ from assay.explorer.lookout import EventRow, Lookout
 from assay.explorer.losses import Losses, wanted_points
 from assay.explorer.search import search
 from assay.explorer.tables import TABLES, to_csv
-from assay.ledger.records import GameRecord, RoundRecord
 from assay.protocol.types import Address, Seat
+from assay_ledger.index.records import GameRecord, RoundRecord
 
 MAX_PAGE: Final = 500
 STREAM_EVERY_S: Final = 1.0

@@ -11,6 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import assay
+import assay_ledger
+import assay_solver
+import assay_verifier
+import assay_whistleblower
+
 CONTRACT_CODES: Final[dict[str, tuple[str, str]]] = {
     "AlreadyAttested": ("A root was bound for this round already.", "Nothing: one root per round, and it stands."),
     "AlreadyClosed": ("This was settled already.", "Nothing: what was due has been booked."),
@@ -235,13 +241,9 @@ def all_codes() -> dict[str, Code]:
 
 def _python_codes() -> dict[str, Code]:
     """Codes of this program, read from its own sources: error classes, and codes named where an error is raised."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / "protocol").is_dir():  # installed: the packages lie beside this one
-        root = root / "assay"
     found: dict[str, Code] = {}
-    for folder in ("protocol", "engine", "training", "ledger", "solver", "verifier", "whistleblower", "assay"):
-        base = root / folder if (root / folder).is_dir() else root
-        for path in sorted(base.rglob("*.py")):
+    for package in (assay, assay_ledger, assay_solver, assay_verifier, assay_whistleblower):
+        for path in sorted(Path(str(package.__file__)).parent.rglob("*.py")):
             for code in _codes_in(ast.parse(path.read_text(encoding="utf-8"))):
                 if code.name not in found or len(code.remedy) > len(found[code.name].remedy):
                     found[code.name] = code

@@ -11,13 +11,13 @@ from typing import Any
 
 from assay.bundle.words import family_text, ref_text
 from assay.explorer.lookout import Lookout
-from assay.ledger.records import CommitmentRecord, GameRecord, OuterRecord, RoundRecord
-from assay.ledger.view import Duty
-from assay.protocol import economics
-from assay.protocol.claims import ClaimKind, ClaimRef
-from assay.protocol.game_state import Outcome
-from assay.protocol.game_table import Side
+from assay.protocol.economics import formulas
+from assay.protocol.game.state import Outcome
+from assay.protocol.game.table import Side
+from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import SEATS, Address, Digest, Fate, Role, Seat
+from assay_ledger.index.records import CommitmentRecord, GameRecord, OuterRecord, RoundRecord
+from assay_ledger.index.view import Duty
 
 Document = dict[str, Any]
 
@@ -70,12 +70,12 @@ def run_document(look: Lookout) -> Document:
             "audit_rate_ppm": e.audit_ppm,
             "whistle_rate_ppm": e.whistle_ppm,
             "bounty_ppm": e.bounty_ppm,
-            "price_of_one_false_update": wei(economics.update_price(e)),
+            "price_of_one_false_update": wei(formulas.update_price(e)),
         },
         "windows": {
             **asdict(w),
             "round_length": w.round_length,
-            "vesting": economics.vesting_delay(w, c.chain.inclusion_delay),
+            "vesting": formulas.vesting_delay(w, c.chain.inclusion_delay),
         },
         "seats": {str(seat): hexed(who) for seat, who in sorted(state.holders.items())},
         "games": {"all": len(state.games), "open": sum(not g.is_over for g in state.games.values())},

@@ -17,8 +17,8 @@ from assay.explorer.documents import (
 from assay.explorer.lookout import EventRow, Lookout
 from assay.explorer.search import search
 from assay.explorer.words import exact
-from assay.ledger.records import CommitmentRecord, GameRecord, RoundRecord
 from assay.protocol.types import Address, Digest, Fate, Role, Seat
+from assay_ledger.index.records import CommitmentRecord, GameRecord, RoundRecord
 
 
 def explain(look: Lookout, name: str) -> Document:

@@ -6,9 +6,8 @@ from assay.bundle.replay import Replay, Step, Values
 from assay.bundle.words import value_texts
 from assay.explorer.documents import Document, game_document, hexed
 from assay.explorer.lookout import Lookout
-from assay.ledger.records import GameRecord
 from assay.protocol.errors import AssayError
-from assay.protocol.game_moves import (
+from assay.protocol.game.moves import (
     OpenLeaf,
     OpenNode,
     OpenState,
@@ -23,8 +22,9 @@ from assay.protocol.game_moves import (
     ProveRoot,
     ProveTerm,
 )
-from assay.protocol.game_table import Side, Stage
-from assay.protocol.nodes import Node
+from assay.protocol.game.table import Side, Stage
+from assay.protocol.program.nodes import Node
+from assay_ledger.index.records import GameRecord
 
 
 def descent_document(look: Lookout, game: GameRecord) -> Document:

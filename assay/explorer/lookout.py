@@ -20,14 +20,14 @@ from assay.bundle.document import Bundle
 from assay.bundle.export import gather
 from assay.bundle.replay import Replay, replay
 from assay.explorer.money import Money
-from assay.ledger.code import RunCode, code_of
-from assay.ledger.index import Index
-from assay.ledger.records import GameRecord, RunState
-from assay.ledger.run import Run
-from assay.ledger.store import ArtifactStore
-from assay.ledger.view import Facts, Memory, View
-from assay.protocol.claims import NO_ADDRESS
+from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address
+from assay_ledger.deployment.code import RunCode, code_of
+from assay_ledger.index.indexer import Index
+from assay_ledger.index.records import GameRecord, RunState
+from assay_ledger.index.run import Run
+from assay_ledger.index.view import Facts, Memory, View
+from assay_ledger.store.blobs import ArtifactStore
 
 REFRESH_S: Final = 1.0
 """The chain is asked for news at most this often."""

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from assay.explorer.lookout import Lookout
-from assay.ledger.objects import Objects
-from assay.ledger.store import ArtifactStore
 from assay.protocol.errors import AssayError
 from assay.protocol.types import Digest
+from assay_ledger.store.blobs import ArtifactStore
+from assay_ledger.store.objects import Objects
 
 if TYPE_CHECKING:
-    from assay.protocol.charter import Charter
+    from assay.protocol.run.charter import Charter
     from assay.protocol.types import Address
 
 MAX_POINTS: Final = 400
@@ -142,8 +142,8 @@ def stock_evaluation(store: ArtifactStore, charter: Charter, run: Address) -> tu
 
     Raises UnavailableError, UserError where text or program are missing; ImportError without torch.
     """
-    from assay.cards import read_card, read_corpus
-    from assay.engine.state_io import tensor_from_bytes
+    from assay.engine.runtime.values.state_io import tensor_from_bytes
+    from assay.sponsor.cards import read_card, read_corpus
     from assay.training.evaluate import validation_loss
     from assay.training.model import build_model
 

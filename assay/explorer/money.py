@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from assay.ledger.index import address
-from assay.ledger.run import Run
 from assay.protocol.types import Address
+from assay_ledger.index.indexer import address
+from assay_ledger.index.run import Run
 
 
 @dataclass(slots=True)

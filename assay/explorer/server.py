@@ -12,10 +12,10 @@ import uvicorn
 
 from assay.explorer.app import make_app
 from assay.explorer.lookout import Lookout
-from assay.ledger.run import Run
-from assay.ledger.store import ArtifactStore
 from assay.protocol.errors import ConfigError, UnavailableError
 from assay.protocol.types import Address
+from assay_ledger.index.run import Run
+from assay_ledger.store.blobs import ArtifactStore
 
 START_LIMIT_S: Final = 20.0
 

@@ -8,14 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from assay.explorer.documents import (
-    Document,
-    actors,
-    claims,
-    commitment_document,
-    game_document,
-    round_document,
-)
+from assay.explorer.documents import Document, actors, claims, commitment_document, game_document, round_document
 from assay.explorer.lookout import Lookout
 
 

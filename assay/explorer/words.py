@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from assay.cli.common import tokens
+from assay.amounts import tokens
 from assay.protocol.types import Address
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from assay.engine import state_io
-from assay.engine.calibrate import calibrated
-from assay.engine.capture import Captured, capture
-from assay.engine.executor import Executor
-from assay.engine.losses import Loss, losses
-from assay.engine.lowering.registry import FIXED8, FIXED14, FIXED22, Precision
+from assay.engine.compiler.calibrate import calibrated
+from assay.engine.compiler.capture import Captured, capture
+from assay.engine.compiler.losses import Loss, losses
+from assay.engine.compiler.lowering.registry import FIXED8, FIXED14, FIXED22, Precision
+from assay.engine.runtime.executor import Executor
+from assay.engine.runtime.values import state_io
 from assay.protocol.errors import UsageError
-from assay.protocol.program import Program
-from assay.training.recipe import Recipe, RecipeStep
+from assay.protocol.program.program import Program
+from assay.training.recipes.recipe import Recipe, RecipeStep
 from assay.training.state import Lists
 
 TIERS: Final = {"fixed8": FIXED8, "fixed14": FIXED14, "fixed22": FIXED22}

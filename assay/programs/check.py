@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.engine import state_io
-from assay.engine.capture import Captured
-from assay.engine.executor import Executor
-from assay.engine.losses import Loss, losses
-from assay.engine.lowering.registry import Product
-from assay.engine.state_io import Lists
+from assay.engine.compiler.capture import Captured
+from assay.engine.compiler.losses import Loss, losses
+from assay.engine.compiler.lowering.registry import Product
+from assay.engine.runtime.executor import Executor
+from assay.engine.runtime.values import state_io
+from assay.engine.runtime.values.state_io import Lists
 from assay.protocol.errors import InvariantError, MismatchError, RejectedError
-from assay.protocol.program import Program
-from assay.protocol.reference import ReferenceExecutor
-from assay.protocol.wellformed import violations
+from assay.protocol.program.program import Program
+from assay.protocol.program.reference import ReferenceExecutor
+from assay.protocol.program.wellformed import violations
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from assay.protocol.nodes import (
-    Const,
-    Dot,
-    Gather,
-    Input,
-    Map,
-    Node,
-    Output,
-    Random,
-    reads,
-)
-from assay.protocol.program import Program
-from assay.protocol.scalar import IllFormedScalarProgramError, Instruction, Op, ScalarProgram
-from assay.protocol.tensors import TensorSpec
+from assay.protocol.arithmetic.scalar import IllFormedScalarProgramError, Instruction, Op, ScalarProgram
+from assay.protocol.program.nodes import Const, Dot, Gather, Input, Map, Node, Output, Random, reads
+from assay.protocol.program.program import Program
+from assay.protocol.trees.tensors import TensorSpec
 
 
 def spec_text(spec: TensorSpec) -> str:

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from assay.protocol.errors import UsageError, UserError
-from assay.training.recipe import Recipe
+from assay.training.recipes.recipe import Recipe
 
 _SHAPE = "Write package.module:factory, for example examples.own_model:factory."
 
@@ -107,7 +107,7 @@ def _made(factory: Any, name: str) -> Recipe:
         raise UserError(
             f"{name} returned a {type(made).__name__}, not a Recipe.",
             code="NotARecipe",
-            remedy="Return assay.training.recipe.Recipe(module, loss, optimizer, data, batch_size).",
+            remedy="Return assay.training.recipes.recipe.Recipe(module, loss, optimizer, data, batch_size).",
         )
     return made
 

@@ -16,13 +16,13 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from assay.engine import state_io
-from assay.engine.dtypes import TORCH
-from assay.ledger.objects import MAX_PROGRAM_BYTES
+from assay.engine.runtime.values import state_io
+from assay.engine.runtime.values.dtypes import TORCH
 from assay.programs.capture import CapturedRecipe
 from assay.protocol.errors import ConfigError, UsageError
-from assay.protocol.program import Program
-from assay.protocol.programfile import decode_program, encode_program
+from assay.protocol.program.program import Program
+from assay.protocol.program.programfile import decode_program, encode_program
+from assay_ledger.store.objects import MAX_PROGRAM_BYTES
 
 MAX_REPORT: Final = 1 << 28
 

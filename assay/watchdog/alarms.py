@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from assay.protocol.errors import ExitCode
-from assay.protocol.game_state import REVEAL_WINDOW, GameState
-from assay.protocol.game_table import Side
+from assay.protocol.game.state import REVEAL_WINDOW, GameState
+from assay.protocol.game.table import Side
 from assay.protocol.types import Address, Wei
 
 

@@ -6,15 +6,16 @@ if the other side plays on from the truth. Source: docs/protocol.md, section 5.
 
 from __future__ import annotations
 
-from assay.protocol import leaf, merkle
-from assay.protocol.game_descent import position
-from assay.protocol.game_state import GameState
-from assay.protocol.game_table import Side, Stage
-from assay.protocol.play import Posted
-from assay.protocol.play_values import Position
-from assay.protocol.trace import Trace
+from assay.protocol.arithmetic.words import canonical, signed
+from assay.protocol.game.descent import position
+from assay.protocol.game.player_values import Position
+from assay.protocol.game.players import Posted
+from assay.protocol.game.state import GameState
+from assay.protocol.game.table import Side, Stage
+from assay.protocol.program import leaf
+from assay.protocol.program.trace import Trace
+from assay.protocol.trees import merkle
 from assay.protocol.types import Digest
-from assay.protocol.words import canonical, signed
 
 BISECTING = (Stage.STEPS, Stage.NODES)
 

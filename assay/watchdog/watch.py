@@ -14,27 +14,27 @@ from typing import Any, Final
 from eth_utils.address import to_checksum_address
 from web3.types import LogReceipt
 
-from assay.ledger.archive import Archive, Compute, Job
-from assay.ledger.code import RunCode, code_of
-from assay.ledger.games import ref_to_chain
-from assay.ledger.index import Index, address
-from assay.ledger.objects import Objects
-from assay.ledger.publications import Publications
-from assay.ledger.records import GameRecord
-from assay.ledger.run import Run
-from assay.ledger.store import ArtifactStore
-from assay.ledger.view import Facts, Memory, View
-from assay.protocol.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.errors import AssayError, UnavailableError
-from assay.protocol.game_book import game_lock
-from assay.protocol.game_clock import LARGEST, most_moves
-from assay.protocol.game_state import GameConfig, GameState
-from assay.protocol.game_table import Side
-from assay.protocol.trace import Trace
+from assay.protocol.game.clock import LARGEST, most_moves
+from assay.protocol.game.shapes import shape_of
+from assay.protocol.game.state import GameConfig, GameState
+from assay.protocol.game.table import Side
+from assay.protocol.model.games import game_lock
+from assay.protocol.program.trace import Trace
+from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Wei
-from assay.shapes import shape_of
 from assay.watchdog.alarms import Alarm, BoundFacts, GameFacts, Kind, Terms, judge_bound, judge_game
 from assay.watchdog.standing import favoured
+from assay_ledger.deployment.code import RunCode, code_of
+from assay_ledger.index.archive import Archive, Compute, Job
+from assay_ledger.index.games import ref_to_chain
+from assay_ledger.index.indexer import Index, address
+from assay_ledger.index.publications import Publications
+from assay_ledger.index.records import GameRecord
+from assay_ledger.index.run import Run
+from assay_ledger.index.view import Facts, Memory, View
+from assay_ledger.store.blobs import ArtifactStore
+from assay_ledger.store.objects import Objects
 
 MAX_TRACES: Final = 2
 """Claims whose runs are kept; a trace holds states between steps and the values of a few nodes."""

@@ -6,7 +6,7 @@ import {ChainProfile, Clocks, Economics, ICharter, Windows} from "../interfaces/
 import {EconomicsBounds} from "./Economics.sol";
 import {GameBounds} from "./GameBounds.sol";
 
-/// @title ChainBounds: what the chain's delays, reorganizations and fees demand of a run (equal to protocol/chain_profile.py)
+/// @title ChainBounds: what the chain's delays, reorganizations and fees demand of a run (equal to assay/protocol/economics/chain_profile.py)
 library ChainBounds {
     uint256 internal constant PPM = 1_000_000;
     uint256 internal constant MARGIN = EconomicsBounds.MIN_WINDOW;

@@ -4,7 +4,7 @@ pragma solidity ^0.8.30;
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {Economics, ICharter, Training, Windows} from "../interfaces/ICharter.sol";
 
-/// @title EconomicsBounds: what a run must promise so that cheating does not pay (docs/economics.md; equal to protocol/economics.py)
+/// @title EconomicsBounds: what a run must promise so that cheating does not pay (docs/economics.md; equal to assay/protocol/economics/formulas.py)
 /// @notice Every bound rounds up, so that a charter at the bound is never below it.
 library EconomicsBounds {
     uint256 internal constant PPM = 1_000_000;

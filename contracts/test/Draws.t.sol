@@ -7,7 +7,7 @@ import {PrevrandaoSeed} from "../PrevrandaoSeed.sol";
 import {DrawsHarness} from "./DrawsHarness.sol";
 import {Test} from "./Test.sol";
 
-/// @dev The vectors are py_ecc's; tests/ledger/test_bls.py recomputes them.
+/// @dev The vectors are py_ecc's; tests/unit/ledger/test_bls.py recomputes them.
 contract DrawsTest is Test {
     DrawsHarness private harness;
     bytes private pk;

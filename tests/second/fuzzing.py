@@ -19,24 +19,26 @@ from typing import Any, Self
 
 from eth_abi import decode as abi_decode
 
-from assay.fuzz.programs import Case as ProgramCase
-from assay.fuzz.programs import draw as draw_program
-from assay.protocol import leaf, merkle, openings, prefix
+from assay.conformance.fuzz.programs import Case as ProgramCase
+from assay.conformance.fuzz.programs import draw as draw_program
 from assay.protocol.digests import keccak, leaf_digest
-from assay.protocol.encoding import MalformedError, decode_header, decode_node, encode_node
-from assay.protocol.game_errors import GameError
-from assay.protocol.game_header import Head, parse_head
-from assay.protocol.leaf import Read
-from assay.protocol.nodes import Family, Node
-from assay.protocol.openings import Opening
-from assay.protocol.program import Program
-from assay.protocol.programfile import decode_program, encode_program
-from assay.protocol.reference import ReferenceExecutor
+from assay.protocol.game import openings
+from assay.protocol.game.errors import GameError
+from assay.protocol.game.header import Head, parse_head
+from assay.protocol.game.openings import Opening
+from assay.protocol.program import leaf
+from assay.protocol.program.encoding import MalformedError, decode_header, decode_node, encode_node
+from assay.protocol.program.leaf import Read
+from assay.protocol.program.nodes import Family, Node
+from assay.protocol.program.program import Program
+from assay.protocol.program.programfile import decode_program, encode_program
+from assay.protocol.program.reference import ReferenceExecutor
+from assay.protocol.program.wellformed import violations
+from assay.protocol.trees import merkle, prefix
 from assay.protocol.types import Digest, DType
-from assay.protocol.wellformed import violations
-from tests.contracts.harness import Contract, Reverted
-from tests.contracts.leaf_cases import CONTRACTS, draw
-from tests.contracts.leaf_cases import Case as ElementCase
+from tests.harness.contracts.harness import Contract, Reverted
+from tests.harness.contracts.leaf_cases import CONTRACTS, draw
+from tests.harness.contracts.leaf_cases import Case as ElementCase
 from tools import rule_vectors
 from tools.opening_vectors import opening_document, read_document
 

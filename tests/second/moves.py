@@ -7,11 +7,11 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from assay.protocol.game import process_move
-from assay.protocol.game_errors import GameError
-from assay.protocol.game_moves import AnyMove
-from assay.protocol.game_state import GameState, ProgramHeader, Rules
-from tests.games import config, damage
+from assay.protocol.game.errors import GameError
+from assay.protocol.game.machine import process_move
+from assay.protocol.game.moves import AnyMove
+from assay.protocol.game.state import GameState, ProgramHeader, Rules
+from tests.harness.games import config, damage
 from tools.game_definitions import ARITY, definitions
 from tools.game_vectors import arguments, record
 

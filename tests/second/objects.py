@@ -7,14 +7,14 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
-from assay.ledger import listfile
-from assay.ledger.manifest import Manifest
-from assay.ledger.objects import Objects
-from assay.ledger.store import ObjectTooLarge
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import UnavailableError
-from assay.protocol.tensors import TensorSpec
+from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
+from assay_ledger.store import listfile
+from assay_ledger.store.blobs import ObjectTooLarge
+from assay_ledger.store.manifest import Manifest
+from assay_ledger.store.objects import Objects
 from tests.second.fuzzing import damaged
 
 

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from assay.fuzz.programs import draw as draw_program
-from tests.contracts.harness import Chain, Contract
-from tests.contracts.leaf_cases import CONTRACTS, draw
+from assay.conformance.fuzz.programs import draw as draw_program
+from tests.harness.contracts.harness import Chain, Contract
+from tests.harness.contracts.leaf_cases import CONTRACTS, draw
 from tests.second import fuzzing, moves, objects
 from tests.second.fuzzing import Json, Second
 

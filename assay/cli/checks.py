@@ -1,0 +1,294 @@
+"""Is everything there that this machine needs to take part? Each check says what it found or what to do."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from assay.protocol.errors import AssayError, ConfigError
+from assay.settings import Resolved, resolve
+
+if TYPE_CHECKING:
+    from assay_ledger.chain.client import Chain
+
+PYTHON: Final = (3, 11)
+TORCH: Final = "2.13.0"
+DISK: Final = 2 << 30
+"""Bytes that a demo leaves behind at most."""
+
+G1_ADD: Final = "0x" + "00" * 19 + "0b"
+"""The first of the curve precompiles (EIP-2537)."""
+
+
+class State(StrEnum):
+    """What became of a check."""
+
+    OK = "ok"
+    BROKEN = "broken"
+    SKIPPED = "skipped"
+    """Nothing is configured that could be checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the doctor's."""
+
+    name: str
+    state: State
+    found: str
+    remedy: str = ""
+
+
+class _Skip(Exception):
+    """There is nothing to check; the message says why."""
+
+
+class _Broken(ConfigError):
+    """A check found something wrong."""
+
+
+def examine() -> list[Finding]:
+    """Every check in turn; none of them changes anything but one small message in the store."""
+    findings = [_finding(name, check) for name, check in _MACHINE]
+    try:
+        resolved = resolve()
+    except AssayError as error:
+        return [*findings, Finding("settings", State.BROKEN, error.message, error.remedy)]
+    findings.append(Finding("settings", State.OK, _settings(resolved)))
+    return findings + [_finding(name, partial(check, resolved)) for name, check in _CONFIGURED]
+
+
+def _finding(name: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, State.OK, check())
+    except _Skip as skip:
+        return Finding(name, State.SKIPPED, str(skip))
+    except AssayError as error:
+        return Finding(name, State.BROKEN, error.message, error.remedy)
+
+
+# --- the machine
+
+
+def _python() -> str:
+    if sys.version_info[:2] != PYTHON:
+        raise _Broken(
+            f"This is Python {sys.version_info[0]}.{sys.version_info[1]}.",
+            remedy=f"Use Python {PYTHON[0]}.{PYTHON[1]}: `make setup PYTHON=/path/to/python3.11`.",
+        )
+    return sys.version.split()[0]
+
+
+def _packages() -> str:
+    names = ("web3", "eth-account", "safetensors", "obstore", "fastapi", "cryptography")
+    try:
+        return ", ".join(f"{name} {version(name)}" for name in names)
+    except PackageNotFoundError as error:
+        raise _Broken(f"The package {error.name} is not installed.", remedy="Run `make setup`.") from None
+
+
+def _torch() -> str:
+    try:
+        import torch
+    except ImportError as error:
+        raise _Broken(f"torch cannot be loaded ({error}).", remedy="Run `make setup`.") from None
+    if torch.__version__.split("+")[0] != TORCH:
+        raise _Broken(f"torch is {torch.__version__}; the project pins {TORCH}.", remedy="Run `make setup`.")
+    kind = "with CUDA" if torch.version.cuda else "for the CPU"
+    return f"{torch.__version__} {kind}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}"
+
+
+def _floats() -> str:
+    import torch
+
+    from assay.engine.runtime.exact.floats import check_float_environment
+    from assay.engine.runtime.products.routes import choose, failure
+
+    check_float_environment()
+    chosen = [choose(p, p, 1, size, size, size) for p in (8, 14, 22) for size in (32, 1024)]
+    passed = sorted({route.name for route in chosen if not failure(route)})
+    # A path that every library can break: one rounding, subnormals kept.
+    half = torch.tensor([2.0**-126]) * 0.5
+    if not passed or half.item() == 0.0:
+        raise _Broken("No exact route for products passes its self-test here.", remedy="Report it with `assay doctor`.")
+    return f"subnormals are kept; exact routes {', '.join(passed)}"
+
+
+def _native() -> str:
+    from assay.engine.runtime.executor import usable_natives
+    from assay.engine.runtime.native.build import units
+    from assay.engine.runtime.native.library import native
+
+    found = {unit: native(unit) for unit in units()}
+    missing = next((n.reason for n in found.values() if n.handle is None), "" if found else "no C files are installed")
+    missing = missing or usable_natives()[1]
+    if missing:
+        raise _Skip(f"programs run by stock torch: {missing}")
+    return ", ".join(f"{unit} ({n.level})" for unit, n in found.items())
+
+
+def _node() -> str:
+    binary = shutil.which("node")
+    if binary is None:
+        raise _Broken(
+            "Node.js is not installed.", remedy="Install Node.js 20 or newer with npm, then run `make setup`."
+        )
+    said = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20).stdout.strip()
+    if int(said.lstrip("v").split(".")[0] or 0) < 20:
+        raise _Broken(f"Node.js is {said}.", remedy="Install Node.js 20 or newer.")
+    return said
+
+
+def _anvil() -> str:
+    from assay_ledger.chain.node import find_anvil
+
+    binary = find_anvil()
+    said = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20).stdout
+    return (said.splitlines() or ["?"])[0]
+
+
+def _contracts() -> str:
+    from assay_ledger.chain.artifacts import artifacts_dir, load_artifact
+    from assay_ledger.deployment.places import LEAVES, MODULE_CONTRACTS
+
+    names = [
+        "Deployer",
+        "Charter",
+        "PrevrandaoSeed",
+        "Arbiter",
+        "TestToken",
+        *MODULE_CONTRACTS.values(),
+        *LEAVES.values(),
+    ]
+    for name in names:
+        load_artifact(name)
+    return f"{len(names)} compiled in {artifacts_dir()}"
+
+
+def _disk() -> str:
+    from assay.cli.actors import default_data_dir
+
+    folder = default_data_dir("any", "any")
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if free < DISK:
+        raise _Broken(
+            f"{folder} has {free >> 20} MiB free.", remedy="Free 2 GiB, or name another folder by --data-dir."
+        )
+    return f"{free >> 30} GiB free in {folder}"
+
+
+# --- what is configured
+
+
+def _settings(resolved: Resolved) -> str:
+    named = [name for name, source in resolved.sources.items() if source != "default"]
+    return f"{', '.join(named)} given" if named else "defaults alone"
+
+
+def _chain(resolved: Resolved) -> Chain:
+    from assay_ledger.chain.client import Chain
+
+    try:
+        return Chain(resolved.settings.rpc_url, retry_for_s=0.5, timeout_s=5.0)
+    except AssayError:
+        if resolved.sources["rpc_url"] == "default":
+            raise _Skip("no chain is named (--rpc-url, ETH_RPC_URL), and none runs here") from None
+        raise
+
+
+def _rpc(resolved: Resolved) -> str:
+    chain = _chain(resolved)
+    head = chain.head()
+    return f"chain {chain.chain_id} at {resolved.settings.rpc_url}, block {head.number}"
+
+
+def _curves(resolved: Resolved) -> str:
+    chain = _chain(resolved)
+    zero = "0x" + "00" * 256
+    answer = chain.read(lambda: chain.w3.eth.call({"to": G1_ADD, "data": zero}))  # type: ignore[typeddict-item]
+    if bytes(answer) != bytes(128):
+        raise _Broken("The chain has no BLS12-381 precompiles (EIP-2537).", remedy="Use a chain at Prague or later.")
+    return "BLS12-381 precompiles answer"
+
+
+def _run(resolved: Resolved) -> str:
+    from assay.cli.common import open_run
+
+    if resolved.settings.run is None:
+        raise _Skip("no run is named (--run, ASSAY_RUN)")
+    run = open_run(resolved.settings, _chain(resolved))
+    return f"0x{run.run_id.hex()}, {run.charter.rounds} rounds"
+
+
+def _store(resolved: Resolved) -> str:
+    from assay_ledger.store.blobs import open_store
+
+    if resolved.settings.store is None:
+        raise _Skip("no store is named (--store, ASSAY_STORE)")
+    store, mark = open_store(resolved.settings.store), secrets.token_bytes(16)
+    store.write_slot("doctor", mark)
+    if store.read_slot("doctor", 64) != mark:
+        raise _Broken(f"{store.location} gives back other bytes than were written.", remedy="Use another store.")
+    return f"{store.location} reads and writes"
+
+
+def _keys(resolved: Resolved) -> str:
+    from assay_ledger.keys.keystore import find_key, list_keys
+
+    settings = resolved.settings
+    if settings.key is not None:
+        path = find_key(settings.keys_dir, settings.key)
+        _check_private(path)
+        return f"{settings.key} at {path}"
+    keys = list_keys(settings.keys_dir)
+    if not keys:
+        raise _Skip(f"no keys in {settings.keys_dir} (`assay key new NAME`)")
+    _check_private(settings.keys_dir)
+    return f"{len(keys)} in {settings.keys_dir}: {', '.join(key.name for key in keys)}"
+
+
+def _check_private(path: Path) -> None:
+    if path.stat().st_mode & 0o077:
+        raise _Broken(f"Others can read {path}.", remedy=f"chmod -R go= {path}")
+
+
+def _password(resolved: Resolved) -> str:
+    file = resolved.settings.password_file
+    if file is None:
+        raise _Skip("no password file is named; commands ask for the password")
+    if not os.access(file, os.R_OK):
+        raise _Broken(f"The password file {file} cannot be read.", remedy="Check --password-file or ETH_PASSWORD.")
+    return str(file)
+
+
+_MACHINE: Final[tuple[tuple[str, Callable[[], str]], ...]] = (
+    ("python", _python),
+    ("packages", _packages),
+    ("torch", _torch),
+    ("floating point", _floats),
+    ("native kernels", _native),
+    ("node.js", _node),
+    ("anvil", _anvil),
+    ("contracts", _contracts),
+    ("disk", _disk),
+)
+_CONFIGURED: Final[tuple[tuple[str, Callable[[Resolved], str]], ...]] = (
+    ("chain", _rpc),
+    ("curves", _curves),
+    ("run", _run),
+    ("store", _store),
+    ("keys", _keys),
+    ("password", _password),
+)

@@ -1,0 +1,1 @@
+"""Known answers and fuzzing: does this machine compute what the protocol says?"""

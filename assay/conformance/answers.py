@@ -1,0 +1,317 @@
+"""Known answers, checked here and now: does this machine compute what the protocol says?
+
+The files of tests/vectors: arithmetic.json (operations, functions, roundings, Philox), nodes.json (whole programs),
+rules.json (what is refused), elements.json, digests.json and draws.json. Another implementation runs the
+same files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from assay.checkout import ROOT
+from assay.conformance import nodes
+from assay.conformance import rules as refusals
+from assay.conformance.rules import Case
+from assay.protocol import digests
+from assay.protocol.arithmetic import philox, rounding
+from assay.protocol.arithmetic.scalar import SIGNATURES, Op, ScalarProgram, evaluate
+from assay.protocol.arithmetic.words import from_bytes as words_of
+from assay.protocol.arithmetic.words import sign_extend
+from assay.protocol.digests import ZERO
+from assay.protocol.errors import ConfigError
+from assay.protocol.game.descent import position_key
+from assay.protocol.game.state import DisputedClaim, GameState
+from assay.protocol.game.table import Side, Stage
+from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.program.program import verify_descriptor
+from assay.protocol.run.claims import AttestationLeaf, ClaimKind, ClaimRef, challenge_commitment, claim_id
+from assay.protocol.trees import merkle, prefix, state
+from assay.protocol.trees.tensors import TensorSpec, tensor_root
+from assay.protocol.types import Address, Digest, DType, Round, Seat
+from assay_ledger.json_input import JsonRefused, parse_json
+
+MAX_BYTES: Final = 16 << 20
+MASK: Final = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How an implementation did in one group of cases; `first` names the first that differs.
+
+    skipped: why it could not be run here, with no cases; None when it was.
+    """
+
+    implementation: str
+    group: str
+    cases: int
+    wrong: int
+    first: str | None
+    skipped: str | None = None
+
+
+class VectorsMissing(ConfigError):
+    """The files of known answers are not where they were looked for."""
+
+    remedy = "Run it in a checkout, or name the folder with --vectors (tests/vectors of the sources)."
+
+
+def default_vectors() -> Path:
+    """The folder of known answers of this checkout."""
+    return ROOT / "tests" / "vectors"
+
+
+def check_all(folder: Path) -> list[Tally]:
+    """Every group against every implementation; what cannot run here is skipped by name. Raises VectorsMissing."""
+    names = ("arithmetic", "digests", "draws", "elements", "nodes", "rules")
+    arithmetic, hashes, draws, elements, programs, rules = (_read(folder / f"{name}.json") for name in names)
+    groups: list[tuple[str, str, Iterator[Case]]] = [
+        ("reference", "roundings", _roundings(arithmetic)),
+        ("reference", "random", _random(arithmetic["random"])),
+        ("reference", "digests", _digests(hashes)),
+        ("reference", "rules", refusals.rules(rules)),
+        ("reference", "elements", refusals.elements(elements)),
+    ]
+    skipped = []
+    vectors = nodes.read(programs)
+    for executor in nodes.executors():
+        if isinstance(executor, nodes.Absent):
+            skipped.append(Tally(executor.name, "programs", 0, 0, None, executor.reason))
+            continue
+        name, run = executor
+        scalar = _by_reference if name == "reference" else partial(_by_executor, run)
+        groups += [
+            (name, "operations", _operations(arithmetic["operations"], scalar)),
+            (name, "functions", _functions(arithmetic["functions"], scalar)),
+            (name, "programs", nodes.check(vectors, run)),
+        ]
+    groups += [(name, "draws", cases) for name, cases in _draws(draws)]
+    return [*(_tally(implementation, group, cases) for implementation, group, cases in groups), *skipped]
+
+
+def _read(path: Path) -> Any:
+    try:
+        return parse_json(path.read_bytes(), max_bytes=MAX_BYTES)
+    except OSError:
+        raise VectorsMissing(f"{path} cannot be read.") from None
+    except JsonRefused as refused:
+        raise VectorsMissing(f"{path} is damaged: {refused}.", code="VectorsDamaged") from None
+
+
+def _tally(implementation: str, group: str, cases: Iterator[Case]) -> Tally:
+    count, wrong, first = 0, 0, None
+    for name, got, known in cases:
+        count += 1
+        if got != known:
+            wrong += 1
+            first = first or f"{name}: {got} instead of {known}"
+    return Tally(implementation, group, count, wrong, first)
+
+
+# --- arithmetic
+
+Run = Callable[[ScalarProgram, list[list[int]]], list[int]]
+"""A program on columns of operand words: the result word of every row."""
+
+
+def _by_reference(program: ScalarProgram, columns: list[list[int]]) -> list[int]:
+    code = program.encode()
+    rows = zip(*columns, strict=True) if columns else [()]
+    return [evaluate(code, row) & MASK for row in rows]
+
+
+def _by_executor(run: nodes.Run, program: ScalarProgram, columns: list[list[int]]) -> list[int]:
+    """The scalar program as a program of one map."""
+    count = len(columns[0]) if columns else 1
+    b = ProgramBuilder([[TensorSpec(d, (count,)) for d in program.operands]])
+    out = b.map(program, [b.input(0, k) for k in range(len(columns))], (count,))
+    x = [
+        b"".join((w & ((1 << 8 * d.size) - 1)).to_bytes(d.size, "little") for w in words)
+        for d, words in zip(program.operands, columns, strict=True)
+    ]
+    ((data,),) = run(b.build([[out]]), [x])
+    return [w & MASK for w in words_of(out.dtype, data)]
+
+
+def _operations(document: dict[str, Any], run: Run) -> Iterator[Case]:
+    for name, entry in sorted(document.items()):
+        operands = (DType.BOOL, DType.I64, DType.I64) if name == "SELECT" else SIGNATURES[Op[name]][0]
+        if "codes" in entry:
+            for code, known in zip(entry["codes"], entry["results"], strict=True):
+                # A constant that no well-formed program holds has no other reader than the reference.
+                program = _program(code, ())
+                if run is _by_reference or _is_canonical(name, code):
+                    yield f"{name} {code}", run(program, [])[0], _word(known)
+            continue
+        *columns, results = _columns(entry["words"], entry["operands"] + 1)
+        found = run(_program(entry["code"], operands), columns)
+        for k, (got, known) in enumerate(zip(found, results, strict=True)):
+            yield f"{name} row {k}", got, known
+
+
+def _is_canonical(name: str, code: str) -> bool:
+    from assay.protocol.arithmetic import f32
+
+    immediate = int(code[-8:], 16)
+    if name == "CONST_F32":
+        return f32.canonical(immediate) == immediate
+    return name != "CONST_BOOL" or immediate <= 1
+
+
+def _functions(document: dict[str, Any], run: Run) -> Iterator[Case]:
+    for name, entry in sorted(document.items()):
+        operand, results = _columns(entry["words"], 2)
+        columns = [operand]
+        for code in entry["codes"]:
+            columns.append(run(_program(code, (DType.F32,) * len(columns)), columns))
+        for k, (got, known) in enumerate(zip(columns[-1], results, strict=True)):
+            yield f"{name} of 0x{operand[k]:08x}", got, known
+
+
+def _roundings(document: dict[str, Any]) -> Iterator[Case]:
+    for total, n, known in _rows(document["finish"], 3):
+        yield f"finish({_signed(total)}, {_signed(n)})", rounding.finish(_signed(total), _signed(n)), known
+    for x, p, e, known in _rows(document["quantize"], 4):
+        yield f"quantize(0x{x:08x}, {p}, {_signed(e)})", rounding.quantize(x, p, _signed(e)) & MASK, known
+
+
+def _random(words: Sequence[str]) -> Iterator[Case]:
+    for element, stream, low, high, k0, k1, known in _rows(words, 7):
+        word = sign_extend(philox.random_word(element, stream, (low, high), (k0, k1)), 32)
+        yield f"element {element}", word & MASK, known
+
+
+def _program(code: str, operands: Sequence[DType]) -> ScalarProgram:
+    return ScalarProgram.decode(bytes.fromhex(code[2:]), operands)
+
+
+def _rows(words: Sequence[str], width: int) -> Iterator[list[int]]:
+    values = [_word(w) for w in words]
+    for start in range(0, len(values), width):
+        yield values[start : start + width]
+
+
+def _columns(words: Sequence[str], width: int) -> list[list[int]]:
+    return [list(column) for column in zip(*_rows(words, width), strict=True)]
+
+
+def _word(text: str) -> int:
+    return int(text, 16)
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
+
+
+# --- digests
+
+
+def _digests(document: dict[str, Any]) -> Iterator[Case]:
+    for entry in document["leaf"]:
+        yield "leaf", digests.leaf_digest(bytes.fromhex(entry["data"])).hex(), entry["digest"]
+    for entry in document["tree"]:
+        yield "tree", merkle.root(_list(entry["digests"])).hex(), entry["root"]
+    for entry in document["tensor"]:
+        spec = TensorSpec(DType[entry["dtype"]], tuple(entry["dims"]))
+        yield "tensor", tensor_root(spec, bytes.fromhex(entry["bytes"])).hex(), entry["root"]
+    for entry in document["list"]:
+        yield "list", state.list_root(_list(entry["roots"])).hex(), entry["root"]
+    for entry in document["state"]:
+        yield "state", state.state_root([_list(each) for each in entry["lists"]]).hex(), entry["root"]
+    for entry in document["prefix"]:
+        yield "prefix", prefix.PrefixTree(_list(entry["roots"])).roots[-1].hex(), entry["root"]
+    for entry in document["program"]:
+        yield from _program_cases(entry)
+    for entry in document["kept_list"]:
+        yield "kept list", digests.digest_list_hash(_list(entry["digests"])).hex(), entry["hash"]
+    for entry in document["kept_parts"]:
+        yield "kept parts", digests.integer_list_hash(entry["parts"]).hex(), entry["hash"]
+    yield from _claim_cases(document)
+
+
+def _program_cases(entry: dict[str, Any]) -> Iterator[Case]:
+    tree = merkle.Tree([digests.leaf_digest(bytes.fromhex(d)) for d in entry["descriptors"]])
+    header, root = bytes.fromhex(entry["header"]), _digest(entry["root"])
+    yield f"program {entry['name']}", digests.program_digest(header, tree.root).hex(), entry["root"]
+    for k, descriptor in enumerate(entry["descriptors"]):
+        count = len(entry["descriptors"])
+        fits = verify_descriptor(root, header, count, k, bytes.fromhex(descriptor), tree.path(k))
+        yield f"node {k} of {entry['name']}", fits, True
+
+
+def _claim_cases(document: dict[str, Any]) -> Iterator[Case]:
+    c = document["claim"]
+    name = claim_id(
+        c["chain_id"],
+        _address(c["contract"]),
+        _digest(c["run"]),
+        ClaimKind(c["kind"]),
+        _address(c["claimant"]),
+        _digest(c["x"]),
+        _digest(c["y"]),
+    )
+    yield "claim id", name.hex(), c["id"]
+    b = document["challenge"]
+    ref = ClaimRef(
+        ClaimKind(b["kind"]),
+        Round(b["round"]),
+        Seat(b["seat"]),
+        b["duty"],
+        _address(b["party"]),
+        _digest(b["outer_root"]),
+    )
+    bound = challenge_commitment(ref, _digest(b["own_root"]), _digest(b["salt"]), _address(b["sender"]))
+    yield "challenge", bound.hex(), b["commitment"]
+    a = document["attestation"]
+    leaf = AttestationLeaf(_digest(a["claim_id"]), a["duty"], _digest(a["end_root"]), _digest(a["salt"]))
+    yield "attestation leaf", leaf.digest.hex(), a["leaf"]
+    for p in document["position"]:
+        yield f"position at {Stage(p['stage']).name}", position_key(_standing(p)).hex(), p["key"]
+
+
+def _standing(p: dict[str, Any]) -> GameState:
+    """A game that stands at a position; what else is in it counts for nothing."""
+    none = Address(bytes(20))
+    claim = DisputedClaim(_digest(p["claim_id"]), none, ZERO, ZERO, _digest(p["program"]), 0, ZERO)
+    game = GameState(0, claim, none, Stage(p["stage"]), Side.DEFENDER, 0, 0, (0, 0), lo=p["lo"], hi=p["hi"])
+    return replace(game, step=p["step"], agreed=_digest(p["agreed"]), disputed=_digest(p["disputed"]))
+
+
+def _digest(text: str) -> Digest:
+    return Digest(bytes.fromhex(text))
+
+
+def _address(text: str) -> Address:
+    return Address(bytes.fromhex(text))
+
+
+def _list(texts: Sequence[str]) -> list[Digest]:
+    return [_digest(t) for t in texts]
+
+
+# --- draws
+
+
+def _draws(document: dict[str, str]) -> Iterator[tuple[str, Iterator[Case]]]:
+    from assay_ledger.keys.bls import ARKWORKS, PY_ECC
+
+    for curve in (ARKWORKS, PY_ECC):
+        if curve is ARKWORKS and find_spec("py_arkworks_bls12381") is None:
+            continue
+        yield curve.name, _draw_cases(document, curve)
+
+
+def _draw_cases(document: dict[str, str], curve: Any) -> Iterator[Case]:
+    from assay.protocol.run.draws import DRAW_TAG
+
+    point = curve.hash_to_g2(b"", document["rfc9380_tag"].encode())
+    yield "RFC 9380", "0x" + point.hex(), document["rfc9380_empty_message"]
+    key, message, signature = (bytes.fromhex(document[n][2:]) for n in ("public_key", "message", "signature"))
+    yield "a true signature", curve.verify(key, signature, message, DRAW_TAG), True
+    altered = message[:-1] + bytes((message[-1] ^ 1,))
+    yield "another message", curve.verify(key, signature, altered, DRAW_TAG), False

@@ -1,0 +1,161 @@
+"""Which products of a program get more than their tier's bits: decided on one real batch (ADR 0021).
+
+An operand above its limit is captured again. Where few columns of the contraction hold what is large, and a weight
+names them, these columns become a product of their own: the others then have exponents of their own. Elsewhere the
+operand gets more bits, as many as its error asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import ceil, log2
+
+import torch
+from torch import Tensor
+
+from assay.engine.compiler.capture import Captured, capture
+from assay.engine.compiler.graph import Function, trace
+from assay.engine.compiler.losses import Loss, Side, limit_of, losses_of, ranked, row_losses, visit_products
+from assay.engine.compiler.lowering import outliers
+from assay.engine.compiler.lowering.registry import FIXED14, Precision, Product, Treatment
+from assay.engine.runtime.exact import limits
+from assay.engine.runtime.exact.exponents import E_NONFINITE, E_ZERO, exponent_of_magnitude
+
+_MOST_BITS = 31
+_MOST_COLUMNS = 64
+"""So many at 24 bits on either side are a sum of at most 52 bits, which native kernels take."""
+
+_FEWER = 16
+"""Outlier columns are at most one in so many."""
+
+_ROWS = 512
+"""Rows that a choice of columns is tried on."""
+
+_ROUNDS = 8
+
+
+def calibrated(
+    function: Function, inputs: Sequence[Sequence[Tensor]], precision: Precision = FIXED14
+) -> tuple[Captured, list[Loss]]:
+    """A program whose operands are within their limits on this batch where that is possible, and what each still loses.
+
+    Raises: as `capture`.
+    """
+    treatments: dict[int, Treatment] = {}
+    traced = trace(function, inputs)
+    for _ in range(_ROUNDS):
+        captured = capture(function, inputs, precision, treatments, traced)
+        report, wanted = _examined(captured, inputs, treatments)
+        changed = {k: _joined(treatments.get(k), t) for k, t in wanted.items()}
+        if all(treatments.get(k) == t for k, t in changed.items()):
+            break
+        treatments |= changed
+    return captured, report
+
+
+def _joined(old: Treatment | None, new: Treatment) -> Treatment:
+    """What was chosen stays, with the larger number of bits."""
+    if old is None:
+        return new
+    return replace(old, bits_a=max(old.bits_a, new.bits_a), bits_b=max(old.bits_b, new.bits_b))
+
+
+def _examined(
+    captured: Captured, inputs: Sequence[Sequence[Tensor]], known: Mapping[int, Treatment]
+) -> tuple[list[Loss], dict[int, Treatment]]:
+    """What every operand loses, and what the products above their limits are to get, by number of product.
+
+    Columns are looked for once, before there are bits; what is still above its limit with them gets bits.
+    """
+    report: list[Loss] = []
+    wanted: dict[int, Treatment] = {}
+
+    def see(k: int, a: Side, b: Side) -> None:
+        found = losses_of(captured, k, a, b)
+        report.extend(found)
+        own = captured.products.get(k, ())
+        if own and any(loss.is_above_limit for loss in found):
+            apart = None if own[0].number in known else _columns(own[0], a, b)
+            treatment = apart or _bits(*found)
+            wanted.update({product.number: treatment for product in own})
+
+    visit_products(captured.program, inputs, see)
+    return ranked(report), wanted
+
+
+def _bits(a: Loss, b: Loss) -> Treatment:
+    """Bits for the operands above their limits."""
+    bits_a, bits_b = (_bits_of(x) if x.is_above_limit else 0 for x in (a, b))
+    return Treatment(bits_a, bits_b)
+
+
+def _bits_of(loss: Loss) -> int:
+    """Bits that bring an operand below its limit, each of which halves its error, and one more for other batches."""
+    enough = loss.bits + ceil(log2(loss.error / limit_of(_MOST_BITS)))
+    return min(enough + (enough != limits.NATIVE_PRECISIONS[-1]), _MOST_BITS)
+
+
+def _columns(product: Product, a: Side, b: Side) -> Treatment | None:
+    """The fewest columns without which both operands are within their limits, where there are such."""
+    a, b = _sampled(a), _sampled(b)
+    weights = a.energy, b.energy
+    best: Treatment | None = None
+    for axis in product.cuttable:
+        size = product.axes[axis]
+        order = _by_size(product, axis, weights)
+        count = 1
+        while count <= min(_MOST_COLUMNS, size // _FEWER) and (best is None or count < len(best.columns)):
+            columns = order[:count]
+            kept = torch.ones(size, dtype=torch.bool)
+            kept[columns] = False
+            if _is_enough(_spread(product, axis, kept), a, b, weights, whole=product.sensitive):
+                best = Treatment(axis=axis, columns=tuple(sorted(columns.tolist())))
+                break
+            count *= 2
+    return best
+
+
+def _by_size(product: Product, axis: int, weights: tuple[Tensor, Tensor]) -> Tensor:
+    """The columns of one axis, the largest over an ordinary one of either operand first."""
+    worst = torch.zeros(product.axes[axis], dtype=torch.float64)
+    for w in weights:
+        others = [d for d in range(len(product.axes)) if d != axis]
+        of_axis = w.sum(0).reshape(product.axes).sum(others) if others else w.sum(0)
+        usual = of_axis[of_axis > 0].median() if bool((of_axis > 0).any()) else torch.tensor(1.0)
+        worst = torch.maximum(worst, of_axis / usual)
+    return worst.argsort(descending=True, stable=True)
+
+
+def _spread(product: Product, axis: int, kept: Tensor) -> Tensor:
+    """A mask of one axis as one of all terms."""
+    shape = [product.axes[axis] if d == axis else 1 for d in range(len(product.axes))]
+    return kept.reshape(shape).expand(product.axes).reshape(-1)
+
+
+def _is_enough(kept: Tensor, a: Side, b: Side, weights: tuple[Tensor, Tensor], *, whole: bool) -> bool:
+    """Whether both operands are within their limits with the kept terms and the others in two products."""
+    pairs = (a, weights[1]), (b, weights[0])
+    found = [_row_losses(side.x * kept, side.bits, other, whole=whole) for side, other in pairs]
+    said = min(others for _, others in found)
+    for (side, other), (lost, _) in zip(pairs, found, strict=True):
+        apart, _ = _row_losses(side.x * ~kept, outliers.BITS, other, whole=True)
+        if lost + apart > limit_of(side.bits) ** 2 * said:
+            return False
+    return True
+
+
+def _row_losses(x: Tensor, bits: int, weights: Tensor, *, whole: bool) -> tuple[float, float]:
+    """Mean squares of the error and of what the others say, per row under an exponent of its own."""
+    lost, said, _, _ = row_losses(x, exponent_of_magnitude(x).amax(2), bits, weights, whole=whole)
+    return float(lost.mean()), float(said.mean())
+
+
+def _sampled(side: Side) -> Side:
+    """A side of few rows, evenly chosen; rows that are not finite are left out."""
+    batches, rows, _ = side.x.shape
+    step = max(batches * rows // _ROWS, 1)
+    chosen = torch.arange(0, rows, min(step, max(rows, 1)))
+    x, e = side.x[:, chosen], side.e[:, chosen]
+    finite = e < E_NONFINITE
+    return replace(side, x=torch.where(finite[..., None], x, 0.0), e=torch.where(finite, e, E_ZERO))

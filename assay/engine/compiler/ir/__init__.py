@@ -1,0 +1,1 @@
+"""The intermediate form between PyTorch's graph and a program: values, strided readings, elementwise chains."""

@@ -1,0 +1,25 @@
+"""Rules that turn core ATen operations into values, one file per concern; `registry.RULES` holds them all."""
+
+from assay.engine.compiler.lowering import (
+    convolution,
+    indexing,
+    normalization,
+    pointwise,
+    pooling,
+    products,
+    reductions,
+    selection,
+    shapes,
+)
+
+__all__ = [
+    "convolution",
+    "indexing",
+    "normalization",
+    "pointwise",
+    "pooling",
+    "products",
+    "reductions",
+    "selection",
+    "shapes",
+]

@@ -1,0 +1,142 @@
+"""Choosing the largest: topk, sort, argmax and their kin, all by exact ranks or maxima (ties by the smaller index)."""
+
+from __future__ import annotations
+
+from math import prod
+
+import torch
+
+from assay.engine import ops
+from assay.engine.compiler.ir.strided import Strided
+from assay.engine.compiler.ir.values import Fill, Tensorlike
+from assay.engine.compiler.lowering.indexing import gathered, placed
+from assay.engine.compiler.lowering.reductions import reduce
+from assay.engine.compiler.lowering.registry import RULES, Context, Unsupported, all_axes, axis, lowers
+from assay.engine.runtime.values.dtypes import to_bytes
+from assay.protocol.types import DType
+
+aten = torch.ops.aten
+
+_NONE = 0x80000001
+"""An i32 word below the negative of every index."""
+
+
+def _iota(ctx: Context, size: int, dim: int, rank: int, *, negative: bool = False) -> Tensorlike:
+    """0, 1, ... (or 0, -1, ...) along one dimension."""
+    numbers = torch.arange(size, dtype=torch.int32)
+    column = ctx.values.const(DType.I32, (size,), to_bytes(-numbers if negative else numbers))
+    return ctx.values.reshape(column, tuple(size if d == dim else 1 for d in range(rank)))
+
+
+def _f32(x: Tensorlike) -> Tensorlike:
+    if x.dtype is not DType.F32:
+        raise Unsupported(f"an order of {x.dtype.name} (convert to float32 first)")
+    return x
+
+
+def ranks(ctx: Context, x: Tensorlike, dim: int) -> Tensorlike:
+    """Per element how many along a dimension are ahead of it: larger, or equal and earlier."""
+    if isinstance(x, Fill):
+        x = ctx.strided(x)
+    last = len(x.shape) - 1
+    order = [d for d in range(last + 1) if d != dim] + [dim]
+    ranked: Strided = RULES[ops.RANK](ctx, x.permute(order))
+    back = [*range(dim), last, *range(dim, last)]
+    return ranked.permute(back)
+
+
+def _ascending(ctx: Context, x: Tensorlike, dim: int) -> Tensorlike:
+    """Per element how many along a dimension are smaller, or equal and earlier; NaN is above +inf here too.
+
+    The stable ascending order is the reverse of the stable descending order of the reversed sequence.
+    """
+    turn = RULES[aten.flip.default]
+    behind = ctx.strided(turn(ctx, ranks(ctx, ctx.strided(turn(ctx, x, [dim])), dim), [dim]))
+    return ctx.apply("sub", Fill(DType.I32, behind.shape, x.shape[dim] - 1), behind)
+
+
+def best(ctx: Context, x: Tensorlike, count: int, dim: int, *, largest: bool) -> tuple[Tensorlike, Tensorlike]:
+    """The `count` first along a dimension in descending (ascending) order, and their positions as i32."""
+    found = ctx.strided(ranks(ctx, _f32(x), dim) if largest else _ascending(ctx, _f32(x), dim))
+    index = ctx.strided(placed(ctx, found, count, dim))
+    ctx.placed[index.value.number] = dim, found
+    return gathered(ctx, x, dim, index), index
+
+
+@lowers(aten.topk.default)
+def _topk(
+    ctx: Context, x: Tensorlike, k: int, dim: int = -1, largest: bool = True, _: bool = True
+) -> tuple[Tensorlike, Tensorlike]:
+    return best(ctx, x, k, axis(dim, len(x.shape)), largest=largest)
+
+
+@lowers(aten.sort.default)
+def _sort(ctx: Context, x: Tensorlike, dim: int = -1, descending: bool = False) -> tuple[Tensorlike, Tensorlike]:
+    dim = axis(dim, len(x.shape))
+    return best(ctx, x, x.shape[dim], dim, largest=descending)
+
+
+@lowers(aten.sort.stable)
+def _stable_sort(
+    ctx: Context, x: Tensorlike, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> tuple[Tensorlike, Tensorlike]:
+    return _sort(ctx, x, dim, descending)
+
+
+@lowers(aten.argsort.default)
+def _argsort(ctx: Context, x: Tensorlike, dim: int = -1, descending: bool = False) -> Tensorlike:
+    return _sort(ctx, x, dim, descending)[1]
+
+
+def extreme(ctx: Context, x: Tensorlike, dim: int, *, keepdim: bool, largest: bool) -> tuple[Tensorlike, Tensorlike]:
+    """The maximum (minimum) along a dimension and the first position where it stands (or a NaN)."""
+    given = ctx.strided(x if x.dtype is DType.F32 else ctx.cast(x, DType.I32))
+    source = given if largest else ctx.strided(ctx.apply("neg", given))
+    top = reduce(ctx, "max", source, (dim,), keepdim=True)
+    hit = ctx.apply("eq", source, top, dtype=DType.BOOL)
+    if source.dtype is DType.F32:
+        odd = ctx.apply("ne", source, source, dtype=DType.BOOL)
+        hit = ctx.apply("logical_or", hit, odd, dtype=DType.BOOL)
+    place = _iota(ctx, x.shape[dim], dim, len(x.shape), negative=True)
+    marked = ctx.apply("select", hit, place, Fill(DType.I32, (), _NONE), dtype=DType.I32)
+    index = ctx.apply("neg", reduce(ctx, "max", ctx.strided(marked), (dim,), keepdim=keepdim))
+    value: Tensorlike = top if largest else ctx.apply("neg", top)
+    if not keepdim:
+        value = ctx.values.reshape(value, tuple(n for d, n in enumerate(x.shape) if d != dim))
+    return ctx.cast(value, x.dtype), index
+
+
+@lowers(aten.max.dim)
+def _max(ctx: Context, x: Tensorlike, dim: int, keepdim: bool = False) -> tuple[Tensorlike, Tensorlike]:
+    return extreme(ctx, x, axis(dim, len(x.shape)), keepdim=keepdim, largest=True)
+
+
+@lowers(aten.min.dim)
+def _min(ctx: Context, x: Tensorlike, dim: int, keepdim: bool = False) -> tuple[Tensorlike, Tensorlike]:
+    return extreme(ctx, x, axis(dim, len(x.shape)), keepdim=keepdim, largest=False)
+
+
+def _position(ctx: Context, x: Tensorlike, dim: int | None, *, keepdim: bool, largest: bool) -> Tensorlike:
+    if dim is None:
+        x, dim, keepdim = ctx.values.reshape(x, (prod(x.shape),)), 0, False
+    return extreme(ctx, x, axis(dim, len(x.shape)), keepdim=keepdim, largest=largest)[1]
+
+
+@lowers(aten.argmax.default)
+def _argmax(ctx: Context, x: Tensorlike, dim: int | None = None, keepdim: bool = False) -> Tensorlike:
+    return _position(ctx, x, dim, keepdim=keepdim, largest=True)
+
+
+@lowers(aten.argmin.default)
+def _argmin(ctx: Context, x: Tensorlike, dim: int | None = None, keepdim: bool = False) -> Tensorlike:
+    return _position(ctx, x, dim, keepdim=keepdim, largest=False)
+
+
+@lowers(aten.max.default)
+def _max_all(ctx: Context, x: Tensorlike) -> Tensorlike:
+    return RULES[aten.amax.default](ctx, x, all_axes(None, len(x.shape)))
+
+
+@lowers(aten.min.default)
+def _min_all(ctx: Context, x: Tensorlike) -> Tensorlike:
+    return RULES[aten.amin.default](ctx, x, all_axes(None, len(x.shape)))

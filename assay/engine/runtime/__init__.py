@@ -1,0 +1,1 @@
+"""Executors of programs and the traces that players of a game read."""

@@ -1,0 +1,1 @@
+"""What makes arithmetic exact: limits, exponents, index arithmetic, Philox, the checks on subnormal numbers."""

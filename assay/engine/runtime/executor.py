@@ -1,0 +1,372 @@
+"""The executor: runs a program on tensors, every bit as `protocol.program.reference` defines it.
+
+Nodes run by fused native kernels where these are built (`assay/engine/runtime/fused`), else by stock torch. Only
+operations that
+round once or are exact are used: add, sub, mul, div by a tensor, comparisons, integer operations, binary64 conversions.
+Sums are exact integers, so the number of threads and the order of additions do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache, cached_property, partial
+
+import torch
+from torch import Tensor
+
+from assay.engine.runtime import footprint
+from assay.engine.runtime.exact.floats import check_float_environment, check_float_environment_held
+from assay.engine.runtime.fused import layout, selftest
+from assay.engine.runtime.fused.plan import Plan, own_memory
+from assay.engine.runtime.native import library
+from assay.engine.runtime.products import native_dot
+from assay.engine.runtime.products.dot import dot
+from assay.engine.runtime.products.freivalds import ProductCheck, ProductWatch, products
+from assay.engine.runtime.stock import gather, reduce
+from assay.engine.runtime.stock.maps import scalar_map
+from assay.engine.runtime.stock.reduce import Kernel
+from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, canonical, from_bytes
+from assay.engine.runtime.values.state_io import Lists
+from assay.protocol.errors import InvariantError, UserError
+from assay.protocol.program.nodes import (
+    Const,
+    Dot,
+    Gather,
+    Input,
+    Map,
+    Max,
+    Node,
+    Output,
+    Random,
+    Rank,
+    RowExp,
+    ScatterSum,
+    Sum,
+    reads,
+)
+from assay.protocol.program.program import Program
+from assay.protocol.program.wellformed import violations
+
+Hook = Callable[[int, Tensor], Tensor]
+"""Given a node's index and value, returns the value that later nodes shall read."""
+
+
+class Kind(StrEnum):
+    """How nodes are run: all by stock torch, or by native kernels where there are any."""
+
+    STOCK = "stock"
+    FUSED = "fused"
+
+
+@dataclass(frozen=True)
+class Natives:
+    """The native kernels of one machine: those of nodes, and those of products where there are any."""
+
+    nodes: layout.Kernels
+    products: native_dot.Kernels | None
+
+
+@dataclass(frozen=True)
+class _Step:
+    kernel: Kernel
+    exponents: tuple[int, ...]
+    dims: tuple[int, ...]
+    dtype: torch.dtype
+    dead: tuple[int, ...]
+
+
+class Executor:
+    """Runs one program, as often as wanted; holds its constants and a plan, no state between runs.
+
+    kind: fused where the kernels are there, unless another is asked for. natives: others than this machine's. `reason`
+    says why it is stock, `fallbacks` which nodes stock torch computes all the same, and why. `routes` says per dot node
+    which exact product is used.
+    careful: stock, products by other routes than usual and sums by the general kernels, before an accusation:
+    the bits are the same, the instructions are not.
+    memory: bytes that a run may take, instead of `footprint.limit()` (of a cross-check, any); the attribute is what one
+    is expected to take.
+
+    Raises:
+        UserError: IllFormedProgram; ProgramTooLarge, before anything is allocated; NoNativeKernels, when fused is asked
+            for and not there.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        careful: bool = False,
+        kind: Kind | None = None,
+        natives: Natives | None = None,
+        memory: int | None = None,
+    ) -> None:
+        self._is_careful = careful
+        native, self.reason = usable_natives() if natives is None else (natives, "")
+        if kind is Kind.FUSED and native is None:
+            raise UserError(
+                f"There are no native kernels here: {self.reason}.",
+                code="NoNativeKernels",
+                remedy="Run `make setup` where a C compiler is, or leave the kind open.",
+            )
+        if kind is Kind.STOCK or careful:
+            native, self.reason = None, "a careful run" if careful else "asked for"
+        self.kind = Kind.STOCK if native is None else Kind.FUSED
+        self._products = native.products if native else None
+        self._kernels: dict[int, Kernel] = {}
+        found = violations(program)
+        if found:
+            raise UserError(
+                f"The program is ill-formed: {'; '.join(str(v) for v in found[:3])}.",
+                code="IllFormedProgram",
+                remedy="Refuse the run that names it.",
+            )
+        if careful and memory is None:
+            memory = footprint.UNBOUNDED  # the caller has something at stake already: it is tried
+        footprint.check(program, stock=footprint.left_to_stock(program) if native else None, most=memory)
+        self.program = program
+        self._watch = ProductWatch(products(program), (program.root, self.kind, careful))
+        self.routes: dict[int, str] = {}
+        self._plan = None if native is None else Plan(program, native.nodes, self._kernel)
+        self.fallbacks = dict(self._plan.reasons) if self._plan else {}
+        self.memory = footprint.check(program, stock=self.fallbacks if self._plan else None, most=memory)
+        if self._plan is None:
+            for k in range(len(program.nodes)):
+                self._kernel(k)
+
+    @cached_property
+    def _steps(self) -> list[_Step]:
+        """Every node as an instrumented run takes it; not made before there is one."""
+        nodes = self.program.nodes
+        last_use: dict[int, int] = {}
+        for k, node in enumerate(nodes):
+            for j in reads(node):
+                last_use[j] = k
+        dead: dict[int, list[int]] = {}
+        for j, node in enumerate(nodes):
+            if not isinstance(node, Const | Output):
+                dead.setdefault(max(last_use.get(j, j), j), []).append(j)
+        plan = self._plan
+        return [
+            _Step(
+                # A product by its kernel in Python, which checks it when it is due.
+                plan.single(k)
+                if plan is not None and k in plan.compiled and not isinstance(node, Dot)
+                else self._kernel(k),
+                _exponents(node),
+                node.spec.dims,
+                TORCH[node.spec.dtype],
+                tuple(dead.get(k, ())),
+            )
+            for k, node in enumerate(nodes)
+        ]
+
+    def run(
+        self, inputs: Lists, hook: Hook | None = None, *, give: bool = False, store: bool = True
+    ) -> list[list[Tensor]]:
+        """The lists of Y for these lists of X; no input is changed unless given, outputs may alias inputs.
+
+        A slot that is an input passed through is that input, bit for bit; what is computed is as a store writes it.
+
+        hook: sees the value of every node in order and returns what later nodes read. give: the caller needs the inputs
+        no more, whatever comes of the run; slots of Y are written over those of X where that is possible. store: False
+        for a Y that is nothing but the X of a next step: computed slots that it does not pass on keep whatever NaNs
+        they have, which no reader tells apart.
+
+        Raises:
+            UserError: the inputs do not fit the program.
+            InvariantError: FlushToZero, a thread flushes subnormal numbers, before or after; HardwareFault, the product
+                that this run checks is wrong.
+        """
+        which = self._computed if store else self._passed_later
+        ends = [canonical(t) if k in which else t for k, t in enumerate(self._once(inputs, hook, give))]
+        found = iter(ends)
+        return [[next(found) for _ in range(size)] for size in self.program.outputs]
+
+    def repeat(self, inputs: Lists, steps: int, on_step: Callable[[int], None] | None = None) -> list[list[Tensor]]:
+        """The state after several steps of a program whose Y is its X, as `run` gives it.
+
+        on_step: told the number of steps done after each. Raises what `run` raises.
+        """
+        state: Lists = inputs
+        for t in range(1, steps + 1):
+            # A slot that is ever written over is computed in every step: after the first it is not the caller's.
+            state = self.run(state, give=t > 1, store=t == steps)
+            if on_step is not None:
+                on_step(t)
+        return [list(part) for part in state]
+
+    def _once(self, inputs: Lists, hook: Hook | None, give: bool) -> list[Tensor]:
+        """The slots of Y; a computed one may hold NaNs that no store writes."""
+        self._check_inputs(inputs)
+        check_float_environment()
+        self._watch.begin()
+        slots = [own_memory(t) for part in inputs for t in part]
+        # A reader of a bool takes every byte but 0 for true, and torch takes bytes of 0 and 1 only.
+        flat = [canonical(t) if t.dtype is torch.bool else t for t in slots]
+        ends = (
+            self._watched(flat, hook)
+            if hook is not None or self._plan is None
+            else self._plan.run(flat, self._watch.due, give=give)
+        )
+        check_float_environment_held()
+        passed = zip(ends, self._sources, strict=True)
+        return [slots[j] if j < len(slots) and t is flat[j] else t for t, j in passed]
+
+    @cached_property
+    def _sources(self) -> list[int]:
+        """The node that each slot of Y is the value of, slots in list order."""
+        return [node.node for node in self.program.nodes if isinstance(node, Output)]
+
+    @cached_property
+    def _computed(self) -> frozenset[int]:
+        """Slots of Y that are no inputs."""
+        return frozenset(k for k, j in enumerate(self._sources) if not isinstance(self.program.nodes[j], Input))
+
+    @cached_property
+    def _passed_later(self) -> frozenset[int]:
+        """Slots of Y that are computed, and that the next step passes through: there they are taken as they are."""
+        return self._computed.intersection(self._sources)
+
+    def _watched(self, flat: list[Tensor], hook: Hook | None) -> list[Tensor]:
+        """The outputs, node by node; every value is a tensor of its own that the hook may keep."""
+        values: list[Tensor | None] = [None] * len(self.program.nodes)
+        values[: len(flat)] = flat
+        altered: set[int] = set()
+        first_output = len(values) - sum(self.program.outputs)
+        for k, step in enumerate(self._steps):
+            if k >= len(flat):
+                kernel = self._careful(k) if altered and altered.intersection(step.exponents) else step.kernel
+                values[k] = own_memory(kernel(values))  # type: ignore[arg-type]
+            if hook is not None:
+                seen = hook(k, values[k])  # type: ignore[arg-type]
+                if seen is not values[k]:
+                    altered.add(k)
+                    kept = own_memory(self._checked(k, step, seen))
+                    values[k] = canonical(kept) if kept.dtype is torch.bool else kept
+            for j in step.dead:
+                values[j] = None
+        return values[first_output:]  # type: ignore[return-value]
+
+    def _careful(self, k: int) -> Kernel:
+        """The kernel of a dot or sum that takes any exponents: after a hook has replaced those of a row."""
+        node = self.program.nodes[k]
+        if isinstance(node, Dot):
+            check, due = ProductCheck(self._watch, k), partial(self._watch.is_due, k)
+            return dot(self.program, node, trusted=False, check=check, due=due)[0]
+        assert isinstance(node, Sum)
+        return reduce.total(self.program, node, trusted=False)
+
+    def _check_inputs(self, inputs: Lists) -> None:
+        sizes = tuple(len(part) for part in inputs)
+        if sizes != self.program.inputs:
+            raise UserError(
+                f"The program takes lists of {self.program.inputs} tensors, not {sizes}.", code="InputLayout"
+            )
+        flat = [t for part in inputs for t in part]
+        for k, tensor in enumerate(flat):
+            spec = self.program.specs[k]
+            if tuple(tensor.shape) != spec.dims or PROTOCOL.get(tensor.dtype) is not spec.dtype:
+                raise UserError(
+                    f"Input {k} is {tensor.dtype} {list(tensor.shape)}, not {spec.dtype.name} {list(spec.dims)}.",
+                    code="InputLayout",
+                )
+
+    @staticmethod
+    def _checked(k: int, step: _Step, value: Tensor) -> Tensor:
+        if value.dtype is not step.dtype or tuple(value.shape) != step.dims:
+            raise InvariantError(f"A hook returned {value.dtype} {list(value.shape)} for node {k}.")
+        return value
+
+    def _kernel(self, k: int) -> Kernel:
+        """How stock torch computes a node; the same function whenever it is asked for."""
+        if k not in self._kernels:
+            self._kernels[k] = self._made(k, self.program.nodes[k])
+        return self._kernels[k]
+
+    def _made(self, k: int, node: Node) -> Kernel:
+        match node:
+            case Input():
+                return lambda values: values[k]
+            case Const():
+                constant = from_bytes(node.spec.dtype, node.spec.dims, self.program.consts[node.root])
+                return lambda _: constant
+            case Output():
+                return lambda values: values[node.node]
+            case Map():
+                return scalar_map(self.program, node)
+            case RowExp():
+                return reduce.rowexp(self.program, node)
+            case Max():
+                return reduce.maximum(self.program, node)
+            case Sum():
+                return reduce.total(self.program, node, trusted=not self._is_careful)
+            case ScatterSum():
+                return reduce.scatter_sum(self.program, node)
+            case Rank():
+                return reduce.rank(self.program, node)
+            case Dot():
+                careful = self._is_careful
+                kernel, self.routes[k] = dot(
+                    self.program,
+                    node,
+                    trusted=not careful,
+                    other=careful,
+                    native=self._products,
+                    check=ProductCheck(self._watch, k),
+                    due=partial(self._watch.is_due, k),
+                )
+                return kernel
+            case Gather():
+                return gather.gather(self.program, node)
+            case Random():
+                return gather.random(node)
+
+
+@cache
+def usable_natives() -> tuple[Natives | None, str]:
+    """This machine's kernels, or None and why: they are not built, or fail their self-test against stock torch."""
+    nodes, reason = layout.kernels()
+    if nodes is None:
+        return None, reason
+    found = Natives(nodes, native_dot.kernels())
+    wrong = selftest.failure(
+        lambda program, lists: Executor(program, kind=Kind.STOCK, natives=found).run(lists),
+        lambda program, lists: Executor(program, kind=Kind.FUSED, natives=found).run(lists),
+    )
+    if wrong:
+        return None, f"the native kernels ({nodes.level}) fail their self-test: {wrong}"
+    return found, ""
+
+
+def check_memory(program: Program, most: int | None = None) -> None:
+    """Before anything is put at stake: whether a run of a well-formed program fits this machine.
+
+    Raises:
+        UserError: ProgramTooLarge.
+    """
+    natives, _ = usable_natives()
+    footprint.check(program, stock=footprint.left_to_stock(program) if natives else None, most=most)
+
+
+def how_programs_run() -> str:
+    """One line to print at a start: by which executor programs run, and why not by native kernels."""
+    natives, reason = usable_natives()
+    if natives is None:
+        return f"Programs run by stock torch, several times slower than by native kernels: {reason}."
+    said = f"Programs run by native kernels ({natives.nodes.level})"
+    if natives.products is None:
+        return f"{said}, products by stock torch: {library.native(native_dot.UNIT).reason}."
+    return f"{said}."
+
+
+def _exponents(node: Node) -> tuple[int, ...]:
+    """The nodes whose values a fast kernel takes for the exponents of the rows it quantizes."""
+    match node:
+        case Dot():
+            return node.exponent_a.node, node.exponent_b.node
+        case Sum():
+            return (node.exponent.node,)
+        case _:
+            return ()

@@ -1,0 +1,72 @@
+"""Loads the native kernels that fit this machine, or says why there are none.
+
+Which instruction set: the best that the processor has, at most what `ATEN_CPU_CAPABILITY` allows torch (`avx512`,
+`avx2`, `default` = SSE4.1), so that one setting limits both. `ASSAY_NATIVE=off` refuses all of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from assay.engine.runtime.native.build import LEVELS, object_path
+
+_LIMITS = {"avx2": 2, "default": 3}
+"""The first of LEVELS that a value of `ATEN_CPU_CAPABILITY` allows; all others allow every one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A unit as loaded. handle: None when `reason` says why. level: its instruction set."""
+
+    handle: ctypes.CDLL | None
+    level: str
+    reason: str
+
+
+@cache
+def processor_flags() -> frozenset[str]:
+    """What the processor can do, by Linux's names."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return frozenset()
+    line = next((x for x in text.splitlines() if x.startswith("flags")), "")
+    return frozenset(line.partition(":")[2].split())
+
+
+def allowed_levels(environment: Mapping[str, str], flags: frozenset[str]) -> list[str]:
+    """The instruction sets that may be used here, best first."""
+    first = _LIMITS.get(environment.get("ATEN_CPU_CAPABILITY", "").lower(), 0)
+    return [level for level in list(LEVELS)[first:] if LEVELS[level][1] <= flags]
+
+
+@cache
+def native(unit: str) -> Native:
+    """The unit of this name, loaded once per process."""
+    if os.environ.get("ASSAY_NATIVE", "").lower() in ("off", "0", "no"):
+        return Native(None, "", f"ASSAY_NATIVE={os.environ['ASSAY_NATIVE']}")
+    levels = allowed_levels(os.environ, processor_flags())
+    why = "" if levels else "the processor does not say that it has SSE4.1"
+    for level in levels:
+        try:
+            return Native(load(unit, level), level, "")
+        except OSError as error:
+            why = why or str(error)
+    return Native(None, "", why)
+
+
+def load(unit: str, level: str) -> ctypes.CDLL:
+    """A unit for one instruction set, whatever the environment says (for tests and conformance).
+
+    Raises:
+        OSError: it is not built, or cannot be loaded.
+    """
+    path = object_path(unit, level)
+    if path is None or not path.exists():
+        raise OSError(f"the native kernels ({unit}) are not built: `make setup` does it where a C compiler is")
+    return ctypes.CDLL(str(path))

@@ -1,0 +1,360 @@
+"""The dot nodes on the native kernels: quantize, pack, multiply and round once in one call, on torch's own threads.
+
+A node becomes a plan: tables of element offsets per batch, row, column and term. Every view turns into such tables: its
+bounds belong to single dimensions, so an index outside one is outside whatever the others are. The kernels read f32
+values through the tables and write f32 results in the node's own order.
+
+Exact by the inequalities of `limits`, which decides what is multiplied here, and how; the plan carries what follows for
+the C files. Each kind of product is run on its extremes, and at its last K, before it is used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, cached_property
+from math import prod
+from pathlib import Path
+from threading import local
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from assay.engine.runtime.exact import limits
+from assay.engine.runtime.exact.limits import Digits, Way
+from assay.engine.runtime.native.library import load, native
+from assay.engine.runtime.products import native_selftest
+from assay.engine.runtime.products.native_plan import INTEGER, POINTER, Plan, Side, table
+from assay.engine.runtime.values.dtypes import fill_tensor
+from assay.protocol.errors import InvariantError
+from assay.protocol.program.nodes import Dot, Operand
+from assay.protocol.program.program import Program
+from assay.protocol.program.views import View, contiguous_strides
+from assay.protocol.types import DType
+
+UNIT = "dot"
+
+_PANEL, _RED_BLOCK = 16, 32
+"""Rows, and terms, that the kernels look at together; equal to `dot.h`."""
+
+_ONE_THREAD = 1 << 19
+"""Products of fewer multiplications (about 10 us) are not worth a second thread."""
+
+_CHECKED_AT_ONCE = 1 << 19
+"""Sums (f64) that a check holds at a time: all those of a large product would be 5 % of the memory of a step."""
+
+Dims = tuple[int, ...]
+Values = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+class Kernels:
+    """The kernels for one instruction set. tiles: whether AMX is used where it fits; pairs: nothing but pairs is."""
+
+    def __init__(self, handle: ctypes.CDLL, level: str, *, tiles: bool, pairs: bool = False) -> None:
+        self.level, self.tiles, self.pairs = level, tiles, pairs
+        self._handle = handle
+        self.run = handle.assay_dot
+        self.run.argtypes, self.run.restype = [POINTER] * 7 + [INTEGER], INTEGER
+        self.prepare = handle.assay_dot_prepare
+        self.prepare.argtypes, self.prepare.restype = [POINTER], None
+        handle.assay_dot_has.argtypes, handle.assay_dot_has.restype = [INTEGER], INTEGER
+        self.ways = tuple(
+            way
+            for way in Way
+            if way is Way.PAIRS or (not pairs and (tiles or way is Way.BYTES) and handle.assay_dot_has(way))
+        )
+        runtime = Path(torch.__file__).parent / "lib" / "libgomp.so.1"
+        if runtime.exists():
+            handle.assay_set_team.argtypes, handle.assay_set_team.restype = [POINTER], None
+            handle.assay_set_team(ctypes.cast(ctypes.CDLL(str(runtime)).GOMP_parallel, POINTER))
+
+    def route(self, pa: int, pb: int, terms: int) -> str:
+        """The name of the product for these precisions: how many products of digits, and what instructions."""
+        way = self.way(pa, pb, terms)
+        count = limits.digits(way, pa).count * limits.digits(way, pb).count
+        if way is Way.PAIRS:
+            return f"int16x{count}/{self.level}"
+        return f"int8x{count}/{'amx' if way is Way.TILES else self.level}"
+
+    def on(self, route: str) -> Kernels:
+        """The same where products of all sizes that fit it take a route, the others pairs of i16."""
+        return Kernels(self._handle, self.level, tiles=route.endswith("amx"), pairs=route.startswith("int16"))
+
+    def refuses(self, pa: int, pb: int, terms: int) -> bool:
+        """Whether no way of these kernels is exact for so many terms of these precisions."""
+        return terms < 1 or limits.native_way(pa, pb, terms, self.ways) is None
+
+    def most_terms(self, pa: int, pb: int) -> int:
+        """The most terms of any product of these precisions; 0 where there is none."""
+        return max(limits.native_terms(way, pa, pb) for way in self.ways)
+
+    def way(self, pa: int, pb: int, terms: int) -> Way:
+        """How digits of these precisions are multiplied. Raises InvariantError for what these kernels refuse."""
+        found = limits.native_way(pa, pb, terms, self.ways)
+        if found is None:
+            raise InvariantError(f"No native product of {terms} terms of {pa} by {pb} bits is exact.")
+        return found
+
+
+@cache
+def kernels() -> Kernels | None:
+    """The kernels for this machine; None where they are not built (`native("dot").reason`). `ASSAY_AMX=off`: no AMX."""
+    found = native(UNIT)
+    if found.handle is None:
+        return None
+    return Kernels(found.handle, found.level, tiles=os.environ.get("ASSAY_AMX", "").lower() not in ("off", "0", "no"))
+
+
+def kernels_of(level: str, *, tiles: bool = False) -> Kernels:
+    """The kernels for a named instruction set, for tests and conformance. Raises OSError when they are not built."""
+    return Kernels(load(UNIT, level), level, tiles=tiles)
+
+
+@cache
+def checker() -> Callable[..., int] | None:
+    """The function of the unit `check`; None where it is not built."""
+    handle = native("check").handle
+    if handle is None:
+        return None
+    function = handle.assay_check_product
+    function.argtypes, function.restype = [POINTER] * 8, INTEGER
+    return cast(Callable[..., int], function)
+
+
+_memory = local()
+
+
+def _sums_memory(count: int) -> Tensor:
+    """Room for sums that a thread forgets after each check: fresh pages would cost more than the check."""
+    if getattr(_memory, "sums", None) is None or _memory.sums.numel() < count:
+        _memory.sums = torch.empty(count, dtype=torch.float64)
+    return cast(Tensor, _memory.sums)
+
+
+class NativeDot:
+    """One dot node as a plan of the kernels; `name` is its route.
+
+    groups: the dims that both operands, only A, and only B depend on. threaded: whether threads share it; by its size
+    unless given.
+    """
+
+    def __init__(
+        self,
+        found: Kernels,
+        program: Program,
+        node: Dot,
+        groups: Sequence[Sequence[int]],
+        *,
+        threaded: bool | None = None,
+    ) -> None:
+        dims, red = node.spec.dims, node.red
+        batch, rows, columns = (tuple(g) for g in groups)
+        a, ea, pa = node.a, node.exponent_a, node.precision_a
+        b, eb, pb = node.b, node.exponent_b, node.precision_b
+        # The kernels store runs of columns: a result whose rows lie closer together is computed the other way round.
+        self._flipped = bool(rows) and (not columns or rows[-1] > columns[-1])
+        if self._flipped:
+            rows, columns, a, ea, pa, b, eb, pb = columns, rows, b, eb, pb, a, ea, pa
+        self.name = found.route(node.precision_a, node.precision_b, prod(red))
+        self._kernels, self._dims = found, dims
+        self._sizes = tuple(prod(dims[d] for d in g) for g in (batch, rows, columns))
+        self._sources = a.node, ea.node, b.node, eb.node
+        self._threaded = prod(self._sizes) * prod(red) >= _ONE_THREAD if threaded is None else threaded
+        self._kept: list[Tensor] = []
+        out = View(0, contiguous_strides(dims), (0,) * len(dims), dims)
+        way = found.way(pa, pb, prod(red))
+        digits = limits.digits(way, pa), limits.digits(way, pb)
+        self._plan = Plan(
+            *self._sizes,
+            prod(red),
+            self._side(program, a, ea, pa, digits[0], (batch, rows), node),
+            self._side(program, b, eb, pb, digits[1], (batch, columns), node),
+            *(self._keep(table(out, dims, g)) for g in (batch, rows, columns)),
+            self._keep(torch.zeros(-(-self._sizes[2] // _PANEL), dtype=torch.uint8)),
+            way,
+            (INTEGER * 4)(*_runs(*digits)) if way is Way.PAIRS else (INTEGER * 4)(),
+            limits.ROOM,
+            way is Way.TILES and prod(red) <= limits.tiles_joined(pa, pb),
+        )
+        self._address = ctypes.addressof(self._plan)
+        found.prepare(self._address)
+
+    def for_c(self) -> tuple[int, int, tuple[int, ...], bool]:
+        """What a caller in C needs: function, plan, the nodes of a, eA, b, eB, and whether threads are worth it."""
+        function = ctypes.cast(self._kernels.run, POINTER).value
+        assert function is not None
+        return function, self._address, self._sources, self._threaded
+
+    def run(self, values: list[Tensor], out: Tensor | None = None) -> Tensor:
+        """The node's value; in `out` (f32 of the node's dims, contiguous) if given."""
+        out = torch.empty(self._dims) if out is None else out
+        self._call(values, out.data_ptr(), 0)
+        return out
+
+    def sums(self, values: list[Tensor]) -> Tensor:
+        """The exact sums of the same products, f64 [batch, rows, columns]; anything where a row is not finite."""
+        raw = torch.empty(self._sizes, dtype=torch.float64)
+        self._call(values, 0, raw.data_ptr())
+        return raw.transpose(1, 2) if self._flipped else raw
+
+    def checked(self, values: list[Tensor], key: tuple[int, int], out: Tensor | None = None) -> Tensor | None:
+        """The node's value from sums that pass Freivalds' check, piece by piece; None when they do not.
+
+        key: of the random numbers that weigh the sums, two words. out: as in `run`; anything after a failure.
+
+        Raises:
+            LookupError: the kernels of the check are not built.
+        """
+        check = checker()
+        if check is None:
+            raise LookupError(native("check").reason)
+        out = torch.empty(self._dims) if out is None else out
+        held = self._operands(values)  # exponents of storage types are copies, which must outlive the calls
+        operands = [t.data_ptr() for t in held]
+        words = (ctypes.c_uint32 * 2)(*key)
+        for piece in self._pieces:
+            raw = _sums_memory(piece.batches * piece.m * piece.n)
+            self._call(values, 0, raw.data_ptr(), piece)
+            found = check(ctypes.addressof(piece), *operands, raw.data_ptr(), ctypes.addressof(words), out.data_ptr())
+            if found == 2:
+                raise MemoryError("There is no memory for the check of a product.")
+            if found:
+                return None
+        return out
+
+    @cached_property
+    def _pieces(self) -> list[Plan]:
+        """The product as products of some batches, or of some rows of one batch."""
+        batches, m, n = self._sizes
+        parts = -(-m * n // _CHECKED_AT_ONCE)
+        rows = m if parts == 1 else -(-m // parts // _PANEL) * _PANEL
+        together = max(1, _CHECKED_AT_ONCE // (m * n))
+        return [
+            self._piece(batch, min(together, batches - batch), row, min(rows, m - row))
+            for batch in range(0, batches, together)
+            for row in range(0, m, rows)
+        ]
+
+    def _piece(self, batch: int, batches: int, row: int, rows: int) -> Plan:
+        """The plan of some batches and rows: the same tables from another place on; row is a multiple of 16."""
+        part = Plan.from_buffer_copy(self._plan)
+        word = ctypes.sizeof(INTEGER)
+        part.batches, part.m = batches, rows
+        part.c_batch += batch * word
+        part.c_row += row * word
+        for side in (part.a, part.b):
+            side.batch += batch * word
+            side.e_batch += batch * word
+        part.a.own += row * word
+        part.a.e_own += row * word
+        part.a.own_kind += row // _PANEL
+        return part
+
+    def _operands(self, values: list[Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        a, ea, b, eb = (values[j] for j in self._sources)
+        return a, ea.to(torch.int32), b, eb.to(torch.int32)
+
+    def _call(self, values: list[Tensor], out: int, raw: int, piece: Plan | None = None) -> None:
+        a, ea, b, eb = self._operands(values)
+        plan = self._address if piece is None else ctypes.addressof(piece)
+        threads = torch.get_num_threads() if self._threaded else 1
+        failed = self._kernels.run(plan, a.data_ptr(), ea.data_ptr(), b.data_ptr(), eb.data_ptr(), out, raw, threads)
+        if failed:
+            raise MemoryError("There is no memory for the packed operands of a product.")
+
+    def _side(
+        self, program: Program, x: Operand, e: Operand, p: int, digits: Digits, groups: tuple[Dims, ...], node: Dot
+    ) -> Side:
+        batch, own = groups
+        dims, over = node.spec.dims, node.spec.dims + node.red
+        terms = tuple(range(len(dims), len(over)))
+        exponent_type = program.specs[e.node].dtype
+        return Side(
+            self._keep(table(x.view, over, batch, x.view.offset)),
+            self._keep(table(x.view, over, own)),
+            self._keep(table(x.view, over, terms)),
+            self._keep(table(e.view, dims, batch, e.view.offset)),
+            self._keep(table(e.view, dims, own)),
+            self._keep(torch.zeros(-(-prod(dims[d] for d in own) // _PANEL), dtype=torch.uint8)),
+            self._keep(torch.zeros(-(-prod(node.red) // _RED_BLOCK), dtype=torch.uint8)),
+            int(fill_tensor(DType.F32, x.view.fill).view(torch.int32)),
+            int(fill_tensor(exponent_type, e.view.fill).to(torch.int32)),
+            p,
+            digits.count,
+            digits.shift,
+        )
+
+    def _keep(self, t: Tensor) -> int:
+        """The address of a table, which lives as long as the plan."""
+        self._kept.append(t)
+        return t.data_ptr()
+
+
+def _runs(a: Digits, b: Digits) -> list[int]:
+    """Per pair of digits, [2, 2] row-major, how many pairs of terms 32 bits add."""
+    return [
+        limits.run(a.largest[x], b.largest[y]) if x < a.count and y < b.count else 0 for x in range(2) for y in range(2)
+    ]
+
+
+def native_dot(found: Kernels, program: Program, node: Dot, groups: Sequence[Sequence[int]]) -> NativeDot | None:
+    """The node on these kernels; None where they do not fit or failed their self-test."""
+    if not _is_readable(program, node):
+        return None
+    pa, pb, terms = node.precision_a, node.precision_b, prod(node.red)
+    if found.refuses(pa, pb, terms) or failure(found, pa, pb, found.route(pa, pb, terms)):
+        return None
+    return NativeDot(found, program, node, groups)
+
+
+@cache
+def failure(found: Kernels, pa: int, pb: int, route: str) -> str:
+    """What this product gets wrong on this machine; empty when it passes its self-test."""
+    found = found.on(route)
+    for name, operands in native_selftest.cases(pa, pb, found.most_terms(pa, pb)):
+        wrong = _wrong(found, operands, native_selftest.expected(operands, pa, pb), pa, pb)
+        if wrong:
+            return f"{wrong} of {route} is wrong for {name}"
+    # In a thread of its own, whose memory for packed operands goes with it.
+    with ThreadPoolExecutor(1) as alone:
+        return alone.submit(_failure_at_the_limits, found, pa, pb, route).result()
+
+
+def _failure_at_the_limits(found: Kernels, pa: int, pb: int, route: str) -> str:
+    way = Way.PAIRS if route.startswith("int16") else Way.TILES if route.endswith("amx") else Way.BYTES
+    for terms in limits.edges(way, pa, pb):
+        wrong = wrong_at_the_limit(found, way, pa, pb, terms)
+        if wrong:
+            return f"{wrong} of {route} is wrong at {terms} terms"
+    return ""
+
+
+def wrong_at_the_limit(found: Kernels, way: Way, pa: int, pb: int, terms: int) -> str:
+    """What is wrong of the sums of so many of the largest operands; empty when nothing is."""
+    operands, sums = native_selftest.at_the_limit(way, pa, pb, terms)
+    return _wrong(found, operands, (sums, None), pa, pb)
+
+
+def _wrong(found: Kernels, operands: Values, results: tuple[Tensor, Tensor | None], pa: int, pb: int) -> str:
+    """What of a product differs from the expected sums and results."""
+    shape = (*operands[0].shape[:2], operands[2].shape[1], operands[0].shape[2])
+    program, node = native_selftest.matrix_program(shape, pa, pb)
+    product = NativeDot(found, program, node, ((0,), (1,), (2,)), threaded=False)
+    sums, rounded = results
+    values = list(operands)
+    if not torch.equal(product.sums(values).to(torch.int64), sums):
+        return "the product"
+    if rounded is not None and not torch.equal(product.run(values).view(torch.int32), rounded.view(torch.int32)):
+        return "the rounding"
+    return ""
+
+
+def _is_readable(program: Program, node: Dot) -> bool:
+    """Whether operands and exponents have the types that the kernels read."""
+    return all(program.specs[o.node].dtype is DType.F32 for o in (node.a, node.b)) and all(
+        program.specs[o.node].dtype not in (DType.F32, DType.I64, DType.BOOL)
+        for o in (node.exponent_a, node.exponent_b)
+    )

@@ -1,0 +1,1 @@
+"""Values of programs as torch tensors: element types, views, bytes and roots of lists."""

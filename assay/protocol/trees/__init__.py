@@ -1,0 +1,1 @@
+"""What roots commit to: Merkle trees, tensors, prefixes of a run, states."""

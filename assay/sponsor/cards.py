@@ -1,0 +1,135 @@
+"""A run's card: where its roots came from. Advice, which every reader checks against the chain."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from assay.protocol.errors import UnavailableError
+from assay.protocol.types import Address, Digest
+from assay_ledger.json_input import JsonRefused, parse_json
+from assay_ledger.store.blobs import ArtifactStore, get_named
+
+if TYPE_CHECKING:
+    from assay.training.data import Corpus
+    from assay.training.presets import Preset
+
+MAX_CARD_BYTES: Final = 1 << 20
+MAX_TEXT_BYTES: Final = 1 << 30
+MAX_NAMES: Final = 1 << 14
+MAX_NAME: Final = 256
+_CARD_OF: Final = re.compile(r"runs/([0-9a-f]{40})/card")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a sponsor says of its run.
+
+    preset, text: the preset and the SHA-256 of the training text (UTF-8), both None where the model is the sponsor's
+    own. recipe, names: then what it calls it, and the names of the parameters. first_block: where to read from.
+    """
+
+    preset: str | None
+    text: Digest | None
+    first_block: int
+    recipe: str | None = None
+    names: tuple[str, ...] = ()
+
+    @property
+    def model(self) -> str:
+        """What is trained, in a word."""
+        return self.preset or self.recipe or "unnamed"
+
+    def encode(self) -> bytes:
+        """The card as JSON."""
+        document: dict[str, object] = {"first_block": self.first_block}
+        if self.text is not None:
+            document |= {"preset": self.preset, "text": self.text.hex()}
+        else:
+            document |= {"recipe": self.recipe, "names": list(self.names)}
+        return json.dumps(document).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Card:
+        """The card in hostile bytes. Raises ValueError when they hold none."""
+        try:
+            document = parse_json(data, max_bytes=MAX_CARD_BYTES)
+            first = int(document["first_block"])
+            if "text" in document:
+                card = cls(str(document["preset"]), Digest(bytes.fromhex(document["text"])), first)
+            else:
+                card = cls(None, None, first, str(document["recipe"]), tuple(map(str, document["names"])))
+        except (JsonRefused, KeyError, TypeError, ValueError) as error:
+            raise ValueError("no card") from error
+        words = [card.preset or card.recipe or "", *card.names]
+        if len(words) > MAX_NAMES or not all(0 < len(w) <= MAX_NAME and w.isprintable() for w in words):
+            raise ValueError("implausible names of parameters")
+        if card.text is not None and len(card.text) != 32:
+            raise ValueError("no digest of a text")
+        return card
+
+
+def listed_runs(store: ArtifactStore) -> list[Address]:
+    """The runs that some card in the store is named after; anybody may name a card. Raises what `list` raises."""
+    found = map(_CARD_OF.fullmatch, {name for name, _ in store.list("runs")})
+    return sorted(Address(bytes.fromhex(match[1])) for match in found if match)
+
+
+def read_card(store: ArtifactStore, run: Address) -> Card:
+    """The card of a run. Raises UnavailableError (ObjectMissing, ObjectMismatch) when there is no readable one."""
+    found: list[Card] = []
+
+    def fits(data: bytes) -> bool:
+        try:
+            found[:] = [Card.decode(data)]
+        except ValueError:
+            return False
+        return True
+
+    get_named(store, f"runs/{run.hex()}/card", MAX_CARD_BYTES, fits)
+    return found[0]
+
+
+def read_corpus(store: ArtifactStore, card: Card, data_root: Digest) -> tuple[Preset, Corpus]:
+    """Preset and corpus of a run, once the text is found to give the data root that stands on chain.
+
+    Raises UnavailableError (NoCorpus, CardWrong, and what the store raises), UserError (UnknownPreset, DataNotUtf8).
+    """
+    from assay.engine.runtime.values.state_io import root_of
+    from assay.training.data import corpus_from_text, decode_text
+    from assay.training.presets import preset
+
+    if card.preset is None or card.text is None:
+        raise UnavailableError(
+            f"This run trains a model of its sponsor's own ({card.model}); only its sponsor's code defines its loss.",
+            code="NoCorpus",
+            remedy="Fetch the weights with `assay model pull`, and evaluate them in your own copy of the module.",
+        )
+    text = decode_text(store.get(card.text, MAX_TEXT_BYTES), f"object {card.text.hex()}")
+    corpus = corpus_from_text(text)
+    if root_of(corpus.train) != data_root:
+        raise UnavailableError(
+            "The text that the run's card names is not the one whose root stands on chain.",
+            code="CardWrong",
+            remedy="Ask the sponsor for the text, or name another store.",
+        )
+    return preset(card.preset), corpus
+
+
+def parameter_names(store: ArtifactStore, card: Card, data_root: Digest, count: int) -> tuple[str, ...]:
+    """The module's own names of its `count` parameters, in order. Raises UnavailableError (CardWrong) and the above."""
+    from assay.training.model import build_model
+
+    names = card.names
+    if card.preset is not None:
+        preset, corpus = read_corpus(store, card, data_root)
+        names = tuple(name for name, _ in build_model(preset, len(corpus.vocabulary)).named_parameters())
+    if len(names) != count or len(set(names)) != count:
+        raise UnavailableError(
+            f"The run's card names {len(set(names))} parameters; the program on chain has {count}.",
+            code="CardWrong",
+            remedy="Ask the sponsor for the right names, or name another store.",
+        )
+    return names

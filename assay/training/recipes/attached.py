@@ -1,0 +1,104 @@
+"""What hangs on a module or optimizer and never runs inside a program: refused by name, before anything is tried."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import optimizer as torch_optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from assay.engine.compiler.hidden.lines import short
+from assay.protocol.errors import UserError
+from assay.training.recipes.form import Recipe
+
+
+def refuse_attached(recipe: Recipe) -> None:
+    """Raises UserError (AttachedHook, AttachedScheduler, OptimizerInUse, WrappedModule, LazyParameter)."""
+    _refuse_wrappers(recipe.module)
+    for name, p in (*recipe.module.named_parameters(), *recipe.module.named_buffers()):
+        if torch.nn.parameter.is_lazy(p):
+            raise _refused(
+                "LazyParameter",
+                f"{name} has no shape yet.",
+                "Call the module once on a batch before you make the recipe.",
+            )
+        for kind in ("_backward_hooks", "_post_accumulate_grad_hooks"):
+            hooks = getattr(p, kind, None)
+            if hooks:
+                raise _refused(
+                    "AttachedHook",
+                    f"{name} has a hook on its gradient{_line(hooks)}, which a step does not run.",
+                    "Remove it; change gradients in the loss (a hook on a tensor that forward computes is captured), by"
+                    " clip_norm, or in an optimizer of your own.",
+                )
+    if isinstance(recipe.optimizer, torch.optim.Optimizer):
+        _refuse_on_optimizer(recipe.optimizer)
+
+
+def _refuse_wrappers(module: nn.Module) -> None:
+    inner = {"DataParallel": "module", "DistributedDataParallel": "module", "OptimizedModule": "_orig_mod"}
+    for name, part in module.named_modules():
+        kind = type(part).__name__
+        if kind in inner and type(part).__module__.startswith("torch."):
+            at = f"module{'.' if name else ''}{name}"
+            raise _refused("WrappedModule", f"{at} is a {kind}.", f"Give the module inside it: {at}.{inner[kind]}.")
+
+
+def _refuse_on_optimizer(optimizer: torch.optim.Optimizer) -> None:
+    kind = type(optimizer).__name__
+    hooks: tuple[tuple[str, Any], ...] = (
+        ("pre-hook", optimizer._optimizer_step_pre_hooks),
+        ("post-hook", optimizer._optimizer_step_post_hooks),
+        ("global pre-hook", torch_optimizer._global_optimizer_pre_hooks),
+        ("global post-hook", torch_optimizer._global_optimizer_post_hooks),
+    )
+    for what, found in hooks:
+        if found:
+            raise _refused(
+                "AttachedHook",
+                f"{kind}.step has a {what}{_line(found)}, which a step does not run.",
+                "Remove it, or write an optimizer of your own (assay/training/optimizer.py).",
+            )
+    scheduler = _scheduler_of(optimizer)
+    if scheduler is not None or any("initial_lr" in group for group in optimizer.param_groups):
+        rates = sorted({float(group["lr"]) for group in optimizer.param_groups})
+        raise _refused(
+            "AttachedScheduler",
+            f"{scheduler or 'A scheduler'} is attached to {kind}, whose rate stands at {rates[0]:g}: "
+            "no step of a program would call it.",
+            "Make the optimizer without a scheduler, and give the recipe schedule=, a function of the step"
+            " (assay/training/schedules.py).",
+        )
+    if "step" in vars(optimizer):
+        raise _refused(
+            "AttachedHook", f"{kind}.step is replaced.", "Write an optimizer of your own (assay/training/optimizer.py)."
+        )
+    if optimizer.state:
+        raise _refused(
+            "OptimizerInUse",
+            f"{kind} has taken steps, and what it remembers of {len(optimizer.state)} parameters would be lost.",
+            "Make a new optimizer: a recipe starts from the module's values and zero-initialised moments.",
+        )
+
+
+def _scheduler_of(optimizer: torch.optim.Optimizer) -> str | None:
+    """The kind of a scheduler that refers to an optimizer; some leave no other trace."""
+    for holder in gc.get_referrers(optimizer):
+        owners = gc.get_referrers(holder) if isinstance(holder, dict) and holder.get("optimizer") is optimizer else []
+        for owner in (holder, *owners):
+            if isinstance(owner, LRScheduler) and owner.optimizer is optimizer:
+                return type(owner).__name__
+    return None
+
+
+def _line(hooks: Mapping[Any, Any]) -> str:
+    code = getattr(next(iter(hooks.values())), "__code__", None)
+    return "" if code is None else f" ({short(code.co_filename)}:{code.co_firstlineno})"
+
+
+def _refused(code: str, what: str, remedy: str) -> UserError:
+    return UserError(what, code=code, remedy=remedy)

@@ -1,0 +1,103 @@
+"""What a recipe holds, and everything that can be wrong with it before its loss is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from assay.engine.runtime.values.dtypes import PROTOCOL
+from assay.protocol.errors import UserError
+from assay.training.optimizer import Optimizer
+from assay.training.schedules import Schedule
+
+Loss = Callable[..., Tensor]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a user brings.
+
+    module: with its starting values; parameters that need no gradient stay as they are.
+    loss: (module, *batch) to a f32 scalar.
+    optimizer: SGD, Adam, AdamW or Muon of `torch.optim`, or an object like those of `training.optimizer` together with
+    `learning_rate`; no state of a stock optimizer is taken over.
+    data: tensors whose first dimension counts examples (the shard); a step draws `batch_size` with replacement.
+    window: data is one stream [L], examples are windows of so many elements.
+    micro_batches: pieces of the batch whose gradients are computed apart, summed exactly and averaged.
+    clip_norm: limit of the gradients' joint norm. schedule: see `training.schedules`.
+
+    Raises:
+        UserError: BadRecipe, UnsupportedOptimizer.
+    """
+
+    module: nn.Module
+    loss: Loss
+    optimizer: torch.optim.Optimizer | Optimizer
+    data: Sequence[Tensor]
+    batch_size: int
+    window: int | None = None
+    micro_batches: int = 1
+    clip_norm: float | None = None
+    schedule: Schedule | None = None
+    learning_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def own_parts(self) -> dict[str, object]:
+        """Where the user's code and values lie, by field."""
+        return {name: getattr(self, name) for name in ("module", "loss", "optimizer", "schedule")}
+
+
+def _bad(what: str, remedy: str) -> UserError:
+    return UserError(what, code="BadRecipe", remedy=remedy)
+
+
+def _check(recipe: Recipe) -> None:
+    """Everything that can be wrong with a recipe before its loss is called."""
+    if not isinstance(recipe.module, nn.Module):
+        raise _bad(f"module is a {type(recipe.module).__name__}.", "Give a torch.nn.Module.")
+    if not callable(recipe.loss):
+        raise _bad(f"loss is a {type(recipe.loss).__name__}.", "Give a function (module, *batch) to a scalar.")
+    data: Any = recipe.data
+    if not isinstance(data, tuple | list) or not data or not all(isinstance(t, Tensor) and t.ndim for t in data):
+        raise _bad("data is no sequence of tensors with a first dimension.", "Give a tuple such as (inputs, targets).")
+    if len({t.shape[0] for t in data}) != 1 or not data[0].shape[0]:
+        raise _bad(
+            f"The data tensors hold {[t.shape[0] for t in data]} examples.", "Give as many of each, at least one."
+        )
+    for name, t in _tensors(recipe):
+        if t.dtype not in PROTOCOL:
+            raise _bad(f"{name} has the element type {t.dtype}, which no state holds.", "Convert it to float32.")
+        if t.dtype is torch.int64 and t.numel() and (int(t.max()) >= 2**31 or int(t.min()) < -(2**31)):
+            raise _bad(f"{name} holds integers beyond 32 bits, which no state holds.", "Keep them within 32 bits.")
+    if recipe.batch_size < 1 or recipe.micro_batches < 1 or recipe.batch_size % recipe.micro_batches:
+        raise _bad(
+            f"{recipe.batch_size} examples do not divide into {recipe.micro_batches} micro-batches.",
+            "Choose a batch_size that is a multiple of micro_batches.",
+        )
+    if recipe.window is not None and not 0 < recipe.window < data[0].shape[0]:
+        raise _bad(
+            f"A window of {recipe.window} does not fit a stream of {data[0].shape[0]}.", "Choose a shorter window."
+        )
+    if not any(p.requires_grad for p in recipe.module.parameters()):
+        raise _bad("The module has no parameter that needs a gradient.", "Leave requires_grad on where it shall learn.")
+    if not isinstance(recipe.optimizer, torch.optim.Optimizer):
+        if not all(callable(getattr(recipe.optimizer, verb, None)) for verb in ("size", "blank", "update")):
+            raise _bad(
+                f"optimizer is a {type(recipe.optimizer).__name__}.",
+                "Give torch.optim.SGD, Adam, AdamW or Muon, or an object with size, blank and update.",
+            )
+        if recipe.learning_rate is None:
+            raise _bad("An optimizer of one's own comes without a learning rate.", "Give learning_rate.")
+
+
+def _tensors(recipe: Recipe) -> list[tuple[str, Tensor]]:
+    named: list[tuple[str, Tensor]] = [(f"Parameter {n}", p) for n, p in recipe.module.named_parameters()]
+    named += [(f"Buffer {n}", b) for n, b in recipe.module.named_buffers()]
+    return named + [(f"Data tensor {k}", t) for k, t in enumerate(recipe.data)]

@@ -1,0 +1,239 @@
+"""A recipe: an own module, loss, optimizer and data, and the training step that follows from them.
+
+    def factory():
+        module = MyModule()
+        optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3)
+        return Recipe(module, loss, optimizer, data=(inputs, targets), batch_size=32)
+
+`loss(module, *batch)` is ordinary PyTorch and returns a scalar. One step draws a batch from the data in the state,
+computes gradients, perhaps clips them, and updates; dropout and `torch.rand` draw from the state too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from assay.engine import ops
+from assay.engine.compiler.hidden.guard import Known
+from assay.engine.compiler.randomness import Randomness
+from assay.engine.runtime.values.dtypes import to_bytes
+from assay.protocol.errors import UserError
+from assay.training.optimizer import Group, Grouped, Optimizer, clip_by_global_norm
+from assay.training.recipes.attached import refuse_attached
+from assay.training.recipes.form import Loss, Recipe
+from assay.training.recipes.torch_optimizers import translated
+from assay.training.recipes.trial import ParameterWritten, alike, tried
+from assay.training.state import SCALAR_NAMES, Lists, Scalars
+from assay.training.step import BATCH_STREAM
+
+__all__ = ["Recipe", "RecipeStep"]
+
+_LossAndGradients = tuple[Tensor, list[Tensor | None]]
+
+
+class _Carrier(nn.Module):
+    """The module with its loss as one module, so that one stateless call covers whatever the loss calls."""
+
+    def __init__(self, module: nn.Module, loss: Loss) -> None:
+        super().__init__()
+        self.module, self.loss = module, loss
+
+    def forward(self, batch: Sequence[Tensor], wanted: Sequence[Tensor], mode: Randomness) -> _LossAndGradients:
+        """The loss, and its gradients (None where it does not reach). Raises UserError (LossFails)."""
+        loss = self.loss(self.module, *batch)
+        if not isinstance(loss, Tensor) or loss.ndim != 0 or loss.dtype is not torch.float32:
+            found = f"{loss.dtype} {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            raise UserError(
+                f"The loss is {found}.", code="LossFails", remedy="Return one float32 number, such as a mean."
+            )
+        if not wanted:
+            return loss, []
+        # Inside the stateless call: layers that are computed again for their gradients must find the same parameters.
+        mode.is_closed = True
+        try:
+            slopes = torch.autograd.grad(loss, list(wanted), allow_unused=True)
+        finally:
+            mode.is_closed = False
+        return loss, list(slopes)
+
+
+class RecipeStep:
+    """One step of a recipe: (parameters, optimizer, scalars) to the same lists one step later.
+
+    Parameters: all of the module, tied ones once, in `named_parameters` order. Optimizer: the optimizer's list, then
+    the buffers that the step changes (running statistics). Scalars: the protocol's, with further data tensors at the
+    end. Buffers that no step changes are constants of the program. int64 is kept as i32. What the loss does not reach
+    stays as it is, as in PyTorch (`unreached` names it).
+
+    Raises:
+        UserError: LossFails, when the loss cannot be computed on the recipe's own data or is no f32 scalar;
+            HiddenState, HiddenInput, when something besides module, data and step has a say; what `refuse_attached`
+            raises.
+    """
+
+    def __init__(self, recipe: Recipe) -> None:
+        refuse_attached(recipe)
+        self.recipe = recipe
+        named = dict(recipe.module.named_parameters())
+        self.names = list(named)
+        self._start = [p.detach() for p in named.values()]
+        self._carrier = _Carrier(recipe.module, recipe.loss)
+        self._types: dict[str, torch.dtype] = {}
+        self._trained = [k for k, p in enumerate(named.values()) if p.requires_grad]
+        self.buffers, self.unreached, self.first_loss, self.hidden = self._tried()
+        self._trained = [k for k in self._trained if self.names[k] not in self.unreached]
+        self.optimizer: Optimizer
+        if isinstance(recipe.optimizer, torch.optim.Optimizer):
+            self.optimizer, rate = translated(recipe.optimizer, list(named.values()), self.names, self._trained)
+        else:
+            self.optimizer = Grouped((Group(tuple(self._trained), recipe.optimizer),))
+            rate = recipe.learning_rate or 0.0
+        self._rate = rate if recipe.learning_rate is None else recipe.learning_rate
+
+    @cached_property
+    def slot_names(self) -> tuple[list[str], list[str], list[str]]:
+        """What each tensor of the state is."""
+        own = [f"optimizer.{k}" for k in range(self.optimizer.size(len(self.names)))]
+        more = [f"data.{k}" for k in range(1, len(self.recipe.data))]
+        return self.names, [*own, *self.buffers], [*SCALAR_NAMES, *more]
+
+    @property
+    def output_sizes(self) -> list[int]:
+        """Tensors per list."""
+        return [len(part) for part in self.slot_names]
+
+    def state(self, *, step: int = 0, key: tuple[int, int] = (0, 0)) -> Lists:
+        """The state before the first step: the module's own values, zero-initialised moments, all of the data."""
+        module = self.recipe.module
+        values = {n: b.detach() for n, b in module.named_buffers()}
+        buffers = [_stored(values[n]) for n in self.buffers]
+        parameters = [p.clone() for p in self._start]
+        return parameters, [*self.optimizer.blank(parameters), *buffers], self._scalars(self._rate, step, key)
+
+    def _scalars(self, rate: float, step: int = 0, key: tuple[int, int] = (0, 0)) -> list[Tensor]:
+        data = [_stored(t) for t in self.recipe.data]
+        scalars = Scalars.of(data[0], learning_rate=rate, step=step, key=key, shard_length=data[0].shape[0])
+        return [*scalars.to_list(), *data[1:]]
+
+    def batch(self, scalars: Sequence[Tensor]) -> list[Tensor]:
+        """The examples of the step that these scalars name, in the element types that the recipe's data had."""
+        now, more = Scalars.from_list(scalars[: len(SCALAR_NAMES)]), scalars[len(SCALAR_NAMES) :]
+        words = ops.random_words(now.key, now.step, BATCH_STREAM, self.recipe.batch_size)
+        window = self.recipe.window
+        choices = now.shard_length if window is None else now.shard_length - (window - 1)
+        rows = now.shard_start + ops.mulhi_u32(words, choices)
+        if window is not None:
+            rows = rows[:, None] + torch.arange(window, dtype=torch.int32)
+        taken = [ops.take(t, rows) for t in (now.data, *more)]
+        return [t.to(given.dtype) for t, given in zip(taken, self.recipe.data, strict=True)]
+
+    def loss_of(
+        self,
+        parameters: Sequence[Tensor],
+        buffers: Sequence[Tensor],
+        batch: Sequence[Tensor],
+        mode: Randomness,
+        wanted: Sequence[Tensor] = (),
+    ) -> tuple[Tensor, list[Tensor | None], list[Tensor]]:
+        """The loss, its gradients for the parameters `wanted`, and the buffers left behind; no argument is changed."""
+        names = [f"module.{n}" for n in (*self.names, *self.buffers)]
+        copies = [b.clone().to(self._types[n]) for n, b in zip(self.buffers, buffers, strict=True)]
+        given = dict(zip(names, [*parameters, *copies], strict=True))
+        with mode:
+            loss, slopes = functional_call(self._carrier, given, (batch, wanted, mode))
+        return loss, slopes, [_stored(given[f"module.{n}"].detach()) for n in self.buffers]
+
+    def gradients(
+        self, parameters: Sequence[Tensor], buffers: Sequence[Tensor], batch: Sequence[Tensor], mode: Randomness
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Gradients of the mean loss over micro-batches (zero where there is none), and new buffers."""
+        pieces = self.recipe.micro_batches
+        size = self.recipe.batch_size // pieces
+        parts: list[list[Tensor]] = []
+        now = list(buffers)
+        for m in range(pieces):
+            leaves = [p.detach().requires_grad_(k in self._trained) for k, p in enumerate(parameters)]
+            piece = [t[m * size : (m + 1) * size] for t in batch]
+            wanted = [leaves[k] for k in self._trained]
+            with torch.enable_grad():
+                _, slopes, now = self.loss_of(leaves, now, piece, mode, wanted)
+            parts.append([torch.zeros_like(p) if g is None else g for p, g in zip(wanted, slopes, strict=True)])
+        if pieces == 1:
+            return parts[0], now
+        # Gradients stand side by side and are summed exactly: the order of micro-batches leaves no trace.
+        return [torch.stack(same).sum(0) / float(pieces) for same in zip(*parts, strict=True)], now
+
+    def __call__(
+        self, parameters: Sequence[Tensor], optimizer: Sequence[Tensor], scalars: Sequence[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """The state one step later."""
+        now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
+        own = len(optimizer) - len(self.buffers)
+        mode = Randomness(now.key, now.step)
+        trained, buffers = self.gradients(parameters, optimizer[own:], self.batch(scalars), mode)
+        if self.recipe.clip_norm is not None:
+            trained = clip_by_global_norm(trained, self.recipe.clip_norm)
+        rate = now.learning_rate
+        if self.recipe.schedule is not None:
+            rate = rate * self.recipe.schedule(now.step[0].to(torch.float32))
+        slopes = dict(zip(self._trained, trained, strict=True))
+        gradients = [slopes[k] if k in slopes else torch.zeros_like(p) for k, p in enumerate(parameters)]
+        news, moments = self.optimizer.update(parameters, gradients, optimizer[:own], rate)
+        news = [new if k in slopes else parameters[k] for k, new in enumerate(news)]
+        return news, [*moments, *buffers], [*now.advanced().to_list(), *scalars[len(SCALAR_NAMES) :]]
+
+    def _tried(self) -> tuple[list[str], list[str], float, Known]:
+        """By eager trials: buffers that a step changes, parameters that the loss does not reach, the loss, the rest."""
+        named = dict(self.recipe.module.named_buffers())
+        size = self.recipe.batch_size // self.recipe.micro_batches
+        changed: set[str] = set()
+        leaves: list[Tensor] = []
+
+        def written(factor: float) -> list[str]:
+            return [n for n, a, b in zip(self.names, leaves, self._start, strict=False) if not alike(a, b * factor)]
+
+        def run(number: int, factor: float) -> list[Tensor | None]:
+            copies = {n: b.detach().clone() for n, b in named.items()}
+            versions = {n: b._version for n, b in copies.items()}
+            leaves[:] = [(p * factor).requires_grad_(k in self._trained) for k, p in enumerate(self._start)]
+            given = {f"module.{n}": t for n, t in (*copies.items(), *zip(self.names, leaves, strict=True))}
+            scalars = self._scalars(0.0, number)
+            now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
+            mode = Randomness(now.key, now.step)
+            with torch.enable_grad(), mode:
+                piece = [t[:size] for t in self.batch(scalars)]
+                wanted = [leaves[k] for k in self._trained]
+                loss, slopes = functional_call(self._carrier, given, (piece, wanted, mode))
+            replaced = [n for n, leaf in zip(self.names, leaves, strict=True) if given[f"module.{n}"] is not leaf]
+            if replaced or written(factor):
+                raise ParameterWritten([*replaced, *written(factor)][0])
+            # Not every write is counted by `_version`: batch norm's are not.
+            changed.update(
+                n
+                for n, b in copies.items()
+                if given[f"module.{n}"] is not b or b._version != versions[n] or to_bytes(b) != to_bytes(named[n])
+            )
+            return [loss, *slopes, *(given[f"module.{n}"] for n in named)]
+
+        trial = tried(self.recipe.own_parts, run, lambda: bool(written(1.0)))
+        loss, slopes = trial.results[0], trial.results[1 : 1 + len(self._trained)]
+        assert loss is not None
+        buffers = [n for n in named if n in changed]
+        self._types = {n: named[n].dtype for n in buffers}
+        unreached = [self.names[k] for k, g in zip(self._trained, slopes, strict=True) if g is None]
+        known = trial.hidden
+        if self.recipe.schedule is not None or not isinstance(self.recipe.optimizer, torch.optim.Optimizer):
+            # The trial calls neither.
+            known = replace(known, calls_are_checked=False)
+        return buffers, unreached, float(loss.detach()), known
+
+
+def _stored(t: Tensor) -> Tensor:
+    """The tensor in an element type that a state holds."""
+    return t.to(torch.int32) if t.dtype is torch.int64 else t

@@ -1,0 +1,84 @@
+"""What solvers and auditors compute in a round: programs run on bytes, honestly or with a lie that is consistent.
+
+Interval, update and outer step are all the same here: a program, the lists of X, a number of steps. Bytes go in and
+come out, so that no machine's tensors, devices or libraries leak into what is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from assay.engine.runtime.executor import Executor
+from assay.engine.runtime.trace import TorchTrace
+from assay.engine.runtime.values.state_io import from_lists_of_bytes, input_specs, to_lists_of_bytes
+from assay.protocol.program.program import Program
+from assay.protocol.program.trace import SlotTamper, Tamper, Trace
+from assay.protocol.trees.state import ListBytes
+from assay.protocol.types import Digest
+
+
+class TorchCompute:
+    """Runs programs on the stock-torch executor; executors are built once per program and kept."""
+
+    def __init__(self) -> None:
+        self._executors: dict[Digest, Executor] = {}
+
+    def run(
+        self,
+        program: Program,
+        lists: ListBytes,
+        steps: int = 1,
+        tamper: Tamper | None = None,
+        on_step: Callable[[int], None] | None = None,
+    ) -> ListBytes:
+        """Y after `steps` steps from X: the bytes of every slot per list, those passed through as they were.
+
+        tamper: alters a node's value, and everything after is computed from the altered one; one that has a method
+        `touches(step, node)` is asked for the nodes that it names only.
+
+        Raises:
+            UserError: the program is ill-formed, or the lists do not fit it.
+        """
+        executor = self._executor(program)
+        if tamper is None:
+            return _run(executor, lists, steps, on_step)
+        trace, state = TorchTrace(executor, lists, steps, tamper), lists
+        for t in range(1, steps + 1):
+            state = trace.state_bytes(t)
+            if on_step is not None:
+                on_step(t)
+        return state
+
+    def recheck(self, program: Program, lists: ListBytes, steps: int = 1) -> ListBytes:
+        """The same from the beginning on other routes and another number of threads.
+
+        Before an accusation: a defect of this machine must not look like another's fraud.
+        """
+        threads = torch.get_num_threads()
+        torch.set_num_threads(2 if threads == 1 else 1)
+        try:
+            return _run(Executor(program, careful=True), lists, steps)
+        finally:
+            torch.set_num_threads(threads)
+
+    def trace(
+        self,
+        program: Program,
+        lists: ListBytes,
+        steps: int = 1,
+        tamper: Tamper | None = None,
+        tamper_slot: SlotTamper | None = None,
+    ) -> Trace:
+        """The same run with everything that a game may ask about; `tamper_slot` alters slots of the states after."""
+        return TorchTrace(self._executor(program), lists, steps, tamper, tamper_slot)
+
+    def _executor(self, program: Program) -> Executor:
+        if program.root not in self._executors:
+            self._executors[program.root] = Executor(program)
+        return self._executors[program.root]
+
+
+def _run(executor: Executor, lists: ListBytes, steps: int, on_step: Callable[[int], None] | None = None) -> ListBytes:
+    return to_lists_of_bytes(executor.repeat(from_lists_of_bytes(input_specs(executor.program), lists), steps, on_step))

@@ -1,5 +1,0 @@
-"""The fused executor: nodes by native kernels, and chains of nodes block by block of rows that stay in cache.
-
-`nodes.compile_node` turns one node into what `engine/native/nodes.c` runs, or says why stock torch must;
-`plan.Plan` orders a whole program into groups and places its values in memory.
-"""

@@ -1,0 +1,1 @@
+"""The loop of every actor: actions, keeper tasks, games, journal, heartbeat."""

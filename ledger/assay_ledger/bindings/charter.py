@@ -1,0 +1,37 @@
+"""Calls, queries and events of contracts/Charter.sol. Written by tools/bindings.py: do not edit."""
+
+from __future__ import annotations
+
+from assay.protocol.run.charter import TERMS_TYPE, Charter, Modules
+from assay.protocol.run.claims import ClaimKind
+from assay.protocol.types import Address, Digest
+from assay_ledger.bindings.structs import modules
+from assay_ledger.contract import Contract, Query, address
+
+
+class CharterContract(Contract):
+    """`contracts/Charter.sol` at an address."""
+
+    def book_of(self, kind: ClaimKind) -> Query[Address]:
+        """The book in which claims of a kind stand."""
+        return self._query("bookOf(uint8)", "(address)", lambda v: address(v[0]), kind)
+
+    def modules(self) -> Query[Modules]:
+        """`modules`."""
+        return self._query(
+            "modules()",
+            "((address,address,address,address,address,address,address,address,address))",
+            lambda v: modules(v[0]),
+        )
+
+    def program_of(self, root: Digest) -> Query[tuple[bytes, Digest]]:
+        """Header and descriptor tree of one of the run's three programs."""
+        return self._query("programOf(bytes32)", "(bytes,bytes32)", lambda v: (v[0], Digest(v[1])), root)
+
+    def run(self) -> Query[Digest]:
+        """The identity of the run: keccak256(abi.encode(terms))."""
+        return self._query("run()", "(bytes32)", lambda v: Digest(v[0]))
+
+    def terms(self) -> Query[Charter]:
+        """`terms`."""
+        return self._query("terms()", f"({TERMS_TYPE})", lambda v: Charter.from_tuple(v[0]))

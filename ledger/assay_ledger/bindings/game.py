@@ -1,0 +1,349 @@
+"""Calls, queries and events of contracts/Game.sol. Written by tools/bindings.py: do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from assay.protocol.game.openings import Opening
+from assay.protocol.game.state import Outcome
+from assay.protocol.game.table import Side, Stage
+from assay.protocol.run.claims import ClaimRef
+from assay.protocol.types import Address, Digest, Wei
+from assay_ledger.bindings.structs import GameStateFields, claim_ref
+from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+
+
+@dataclass(frozen=True, slots=True)
+class ChallengeBound(Event):
+    """`ChallengeBound` of Game."""
+
+    ABI: ClassVar = "ChallengeBound(bytes32 indexed commitment, address indexed challenger)"
+    commitment: Digest
+    challenger: Address
+
+    @classmethod
+    def _of(cls, v: Values) -> ChallengeBound:
+        return cls(Digest(v[0]), address(v[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class ChallengeUnbound(Event):
+    """`ChallengeUnbound` of Game."""
+
+    ABI: ClassVar = "ChallengeUnbound(bytes32 indexed commitment, uint256 gameId, bool burned)"
+    commitment: Digest
+    game_id: int
+    burned: bool
+
+    @classmethod
+    def _of(cls, v: Values) -> ChallengeUnbound:
+        return cls(Digest(v[0]), v[1], v[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred(Event):
+    """`Deferred` of Game."""
+
+    ABI: ClassVar = "Deferred(uint256 indexed gameId, address indexed mover, uint256 left)"
+    game_id: int
+    mover: Address
+    left: int
+
+    @classmethod
+    def _of(cls, v: Values) -> Deferred:
+        return cls(v[0], address(v[1]), v[2])
+
+
+@dataclass(frozen=True, slots=True)
+class DigestsPosted(Event):
+    """`DigestsPosted` of Game."""
+
+    ABI: ClassVar = "DigestsPosted(uint256 indexed gameId, bytes32 indexed list, bytes32[] digests)"
+    game_id: int
+    list: Digest
+    digests: tuple[Digest, ...]
+
+    @classmethod
+    def _of(cls, v: Values) -> DigestsPosted:
+        return cls(v[0], Digest(v[1]), tuple(Digest(x) for x in v[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class DigestsReused(Event):
+    """`DigestsReused` of Game."""
+
+    ABI: ClassVar = "DigestsReused(uint256 indexed gameId, bytes32 indexed list)"
+    game_id: int
+    list: Digest
+
+    @classmethod
+    def _of(cls, v: Values) -> DigestsReused:
+        return cls(v[0], Digest(v[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class GameOpened(Event):
+    """`GameOpened` of Game."""
+
+    ABI: ClassVar = (
+        "GameOpened(uint256 indexed gameId, bytes32 indexed claimId, address indexed challenger, address defender, "
+        "(uint8,uint64,uint32,uint32,address,bytes32) ref)"
+    )
+    game_id: int
+    claim_id: Digest
+    challenger: Address
+    defender: Address
+    ref: ClaimRef
+
+    @classmethod
+    def _of(cls, v: Values) -> GameOpened:
+        return cls(v[0], Digest(v[1]), address(v[2]), address(v[3]), claim_ref(v[4]))
+
+
+@dataclass(frozen=True, slots=True)
+class LeafPosted(Event):
+    """`LeafPosted` of Game."""
+
+    ABI: ClassVar = "LeafPosted(uint256 indexed gameId, bytes leaf)"
+    game_id: int
+    leaf: bytes
+
+    @classmethod
+    def _of(cls, v: Values) -> LeafPosted:
+        return cls(v[0], v[1])
+
+
+@dataclass(frozen=True, slots=True)
+class LockTaken(Event):
+    """`LockTaken` of Game."""
+
+    ABI: ClassVar = (
+        "LockTaken(uint256 indexed gameId, bytes32 indexed lockId, uint256 bounty, uint256 burned, uint256 reserved)"
+    )
+    game_id: int
+    lock_id: Digest
+    bounty: Wei
+    burned: Wei
+    reserved: Wei
+
+    @classmethod
+    def _of(cls, v: Values) -> LockTaken:
+        return cls(v[0], Digest(v[1]), Wei(v[2]), Wei(v[3]), Wei(v[4]))
+
+
+@dataclass(frozen=True, slots=True)
+class Moved(Event):
+    """`Moved` of Game."""
+
+    ABI: ClassVar = "Moved(uint256 indexed gameId, address indexed mover, uint8 stage, uint8 turn, uint64 deadline)"
+    game_id: int
+    mover: Address
+    stage: Stage
+    turn: Side
+    deadline: int
+
+    @classmethod
+    def _of(cls, v: Values) -> Moved:
+        return cls(v[0], address(v[1]), Stage(v[2]), Side(v[3]), v[4])
+
+
+@dataclass(frozen=True, slots=True)
+class PartsPosted(Event):
+    """`PartsPosted` of Game."""
+
+    ABI: ClassVar = "PartsPosted(uint256 indexed gameId, int256[] parts)"
+    game_id: int
+    parts: tuple[int, ...]
+
+    @classmethod
+    def _of(cls, v: Values) -> PartsPosted:
+        return cls(v[0], tuple(v[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(Event):
+    """`Verdict` of Game."""
+
+    ABI: ClassVar = (
+        "Verdict(uint256 indexed gameId, bytes32 indexed claimId, address indexed loser, uint8 outcome, "
+        "uint8 family, uint32 node, uint64 element, uint64 term, int256 expected, int256 claimed)"
+    )
+    game_id: int
+    claim_id: Digest
+    loser: Address
+    outcome: Outcome
+    family: int
+    node: int
+    element: int
+    term: int
+    expected: int
+    claimed: int
+
+    @classmethod
+    def _of(cls, v: Values) -> Verdict:
+        return cls(v[0], Digest(v[1]), address(v[2]), Outcome(v[3]), v[4], v[5], v[6], v[7], v[8], v[9])
+
+
+class GameContract(Contract):
+    """`contracts/Game.sol` at an address."""
+
+    EVENTS = (
+        ChallengeBound,
+        ChallengeUnbound,
+        Deferred,
+        DigestsPosted,
+        DigestsReused,
+        GameOpened,
+        LeafPosted,
+        LockTaken,
+        Moved,
+        PartsPosted,
+        Verdict,
+    )
+
+    def arbiter(self) -> Query[Address]:
+        """`arbiter`."""
+        return self._query("arbiter()", "(address)", lambda v: address(v[0]))
+
+    def bound_challenge(self, commitment: Digest) -> Query[tuple[Address, int, int]]:
+        """Bound challenges: by whom, in which block and at what chain time; zero when there is none."""
+        return self._query(
+            "boundChallenge(bytes32)", "(address,uint64,uint64)", lambda v: (address(v[0]), v[1], v[2]), commitment
+        )
+
+    def challenge(self, ref: ClaimRef) -> Call:
+        """Opens a game as a party for whom IClaims.mayChallengeDirectly holds."""
+        return self._call("challenge((uint8,uint64,uint32,uint32,address,bytes32))", ref)
+
+    def charter(self) -> Query[Address]:
+        """`charter`."""
+        return self._query("charter()", "(address)", lambda v: address(v[0]))
+
+    def commit_challenge(self, commitment: Digest) -> Call:
+        """Binds a free-lance challenge: commitment = K(claim ref, own end root, salt, sender)."""
+        return self._call("commitChallenge(bytes32)", commitment)
+
+    def defer(self, game_id: int) -> Call:
+        """Any turn, by whoever is to move, in time, while the base fee is above the charter's cap: the turn ends an
+        hour later and the hour costs no budget.
+        """
+        return self._call("defer(uint256)", game_id)
+
+    def expire_challenge(self, commitment: Digest) -> Call:
+        """Burns the deposit of a challenge that was not revealed in time."""
+        return self._call("expireChallenge(bytes32)", commitment)
+
+    def game_of(self, game_id: int) -> Query[GameStateFields]:
+        """Everything about a game; stage NONE when there is none of this number."""
+        return self._query(
+            "gameOf(uint256)",
+            "((address,uint8,uint8,uint8,bool,uint32,uint16,uint8,uint8,address,uint64,uint32,uint64,uint64,uint64,uint64,uint64,uint64,uint64,uint64,uint8,uint32,uint128,uint128,uint128,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,int256,uint256[],bytes32,bytes32,bytes32,bytes32,(uint8,uint64,uint32,uint32,address,bytes32)))",
+            lambda v: GameStateFields.of(v[0]),
+            game_id,
+        )
+
+    def games(self) -> Query[int]:
+        """Number of games so far; they are numbered from 1."""
+        return self._query("games()", "(uint256)", lambda v: v[0])
+
+    def list_at(self, position: Digest) -> Query[Digest]:
+        """K(list) of what was posted at a position = K(claim id, program, stage, step, lo, hi, agreed, disputed); zero
+        if nothing was.
+        """
+        return self._query("listAt(bytes32)", "(bytes32)", lambda v: Digest(v[0]), position)
+
+    def move_refund(self) -> Query[Wei]:
+        """What a reply of the defender is paid from the challenger's bond, in wei."""
+        return self._query("moveRefund()", "(uint256)", lambda v: Wei(v[0]))
+
+    def open_leaf(self, game_id: int, leaf: bytes) -> Call:
+        """LEAF: the bytes of the disputed leaf."""
+        return self._call("openLeaf(uint256,bytes)", game_id, leaf)
+
+    def open_node(
+        self,
+        game_id: int,
+        node: bytes,
+        program_path: Sequence[Digest],
+        append_path: Sequence[Digest],
+        digests: Sequence[Digest],
+    ) -> Call:
+        """NODE: the node's descriptor under the program root, its append path, and the upper levels of its value's
+        tree.
+        """
+        return self._call(
+            "openNode(uint256,bytes,bytes32[],bytes32[],bytes32[])", game_id, node, program_path, append_path, digests
+        )
+
+    def open_state(self, game_id: int, list_roots: Sequence[Digest]) -> Call:
+        """STATE: the list roots of s_t."""
+        return self._call("openState(uint256,bytes32[])", game_id, list_roots)
+
+    def open_subtree(self, game_id: int, digests: Sequence[Digest]) -> Call:
+        """TENSOR, LIST: the digests, log2(arity) levels lower, that the disputed entry covers."""
+        return self._call("openSubtree(uint256,bytes32[])", game_id, digests)
+
+    def point_digest(self, game_id: int, index: int, digests: Sequence[Digest]) -> Call:
+        """STEPS, NODES: names the first digest that is wrong; the one before it is thereby agreed."""
+        return self._call("pointDigest(uint256,uint256,bytes32[])", game_id, index, digests)
+
+    def point_element(self, game_id: int, offset: int, leaf: bytes, node: bytes, heads: Sequence[Opening]) -> Call:
+        """LEAF: names a wrong element, counted in elements from the start of the leaf, and opens what its computation
+        reads first.
+        """
+        return self._call(
+            "pointElement(uint256,uint256,bytes,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])",
+            game_id,
+            offset,
+            leaf,
+            node,
+            heads,
+        )
+
+    def point_list(self, game_id: int, index: int, list_roots: Sequence[Digest]) -> Call:
+        """STATE: names a wrong list root."""
+        return self._call("pointList(uint256,uint256,bytes32[])", game_id, index, list_roots)
+
+    def point_part(self, game_id: int, index: int, parts: Sequence[int]) -> Call:
+        """PARTS: names a wrong part."""
+        return self._call("pointPart(uint256,uint256,int256[])", game_id, index, parts)
+
+    def point_subtree(self, game_id: int, index: int, digests: Sequence[Digest]) -> Call:
+        """TENSOR, LIST: names a wrong digest of the list posted."""
+        return self._call("pointSubtree(uint256,uint256,bytes32[])", game_id, index, digests)
+
+    def post_digests(self, game_id: int, digests: Sequence[Digest]) -> Call:
+        """STEPS, NODES: the digests at min(arity, hi - lo) positions of (lo, hi], the last equal to the disputed one;
+        where the claimant's list is known already, the same ones or none.
+        """
+        return self._call("postDigests(uint256,bytes32[])", game_id, digests)
+
+    def post_parts(self, game_id: int, node: bytes, parts: Sequence[int]) -> Call:
+        """PARTS: partial results of the disputed terms, in chunks."""
+        return self._call("postParts(uint256,bytes,int256[])", game_id, node, parts)
+
+    def prove_root(self, game_id: int, node: bytes, path: Sequence[Digest], opening: bytes) -> Call:
+        """ROOT: what an input, const or output node must equal; SLOT: what a slot of Y must equal (`node` empty)."""
+        return self._call("proveRoot(uint256,bytes,bytes32[],bytes)", game_id, node, path, opening)
+
+    def prove_term(self, game_id: int, node: bytes, reads: Sequence[Opening]) -> Call:
+        """TERM: opens what the disputed term reads."""
+        return self._call("proveTerm(uint256,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])", game_id, node, reads)
+
+    def reveal_challenge(self, ref: ClaimRef, own_root: Digest, salt: Digest) -> Call:
+        """Opens a game from a bound challenge, at least two blocks and at most an hour after it was bound; returns the
+        deposit.
+        """
+        return self._call(
+            "revealChallenge((uint8,uint64,uint32,uint32,address,bytes32),bytes32,bytes32)", ref, own_root, salt
+        )
+
+    def timeout(self, game_id: int) -> Call:
+        """Ends the game against whoever's clock ran out; anyone may call, strictly after the deadline."""
+        return self._call("timeout(uint256)", game_id)
+
+    def vault(self) -> Query[Address]:
+        """`vault`."""
+        return self._query("vault()", "(address)", lambda v: address(v[0]))

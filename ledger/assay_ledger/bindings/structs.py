@@ -1,0 +1,360 @@
+"""Structs of the contracts. Written by tools/bindings.py: do not edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.protocol.game.openings import Opening
+from assay.protocol.game.table import Side, Stage
+from assay.protocol.run.charter import Modules
+from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.run.schedule import Times
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Wei
+from assay_ledger.contract import Values, address
+
+
+@dataclass(frozen=True, slots=True)
+class AttendanceFields:
+    """The struct `Attendance`, as contracts give it."""
+
+    root: Digest
+    ticket: Digest
+    duties: int
+    open_games: int
+    revealed: bool
+    closed: bool
+
+    @staticmethod
+    def of(v: Values) -> AttendanceFields:
+        """Of its fields in order."""
+        return AttendanceFields(Digest(v[0]), Digest(v[1]), v[2], v[3], v[4], v[5])
+
+
+@dataclass(frozen=True, slots=True)
+class AttesterFields:
+    """The struct `Attester`, as contracts give it."""
+
+    role: Role
+    stake: Wei
+    convicted_at: Round
+    retires_with: Round
+    open_games: int
+
+    @staticmethod
+    def of(v: Values) -> AttesterFields:
+        """Of its fields in order."""
+        return AttesterFields(Role(v[0]), Wei(v[1]), Round(v[2]), Round(v[3]), v[4])
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint208Fields:
+    """The struct `Checkpoint208`, as contracts give it."""
+
+    key: int
+    value: Wei
+
+    @staticmethod
+    def of(v: Values) -> Checkpoint208Fields:
+        """Of its fields in order."""
+        return Checkpoint208Fields(v[0], Wei(v[1]))
+
+
+def claim_ref(v: Values) -> ClaimRef:
+    """A `ClaimRef` as a contract gives it."""
+    return ClaimRef(ClaimKind(v[0]), Round(v[1]), Seat(v[2]), v[3], address(v[4]), Digest(v[5]))
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimViewFields:
+    """The struct `ClaimView`, as contracts give it."""
+
+    id: Digest
+    claimant: Address
+    x: Digest
+    y: Digest
+    program: Digest
+    steps: int
+    challengeable_from: int
+    challengeable_until: int
+    lock_id: Digest
+    lock_amount: Wei
+    fallen: bool
+
+    @staticmethod
+    def of(v: Values) -> ClaimViewFields:
+        """Of its fields in order."""
+        return ClaimViewFields(
+            Digest(v[0]),
+            address(v[1]),
+            Digest(v[2]),
+            Digest(v[3]),
+            Digest(v[4]),
+            v[5],
+            v[6],
+            v[7],
+            Digest(v[8]),
+            Wei(v[9]),
+            v[10],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CommitmentFields:
+    """The struct `Commitment`, as contracts give it."""
+
+    solver: Address
+    open_games: int
+    convicted: bool
+    excluded: bool
+    closed: bool
+    digest: Digest
+    base: Digest
+    start_optimizer: Digest
+    parameters: Digest
+    optimizer: Digest
+    update: Digest
+
+    @staticmethod
+    def of(v: Values) -> CommitmentFields:
+        """Of its fields in order."""
+        return CommitmentFields(
+            address(v[0]),
+            v[1],
+            v[2],
+            v[3],
+            v[4],
+            Digest(v[5]),
+            Digest(v[6]),
+            Digest(v[7]),
+            Digest(v[8]),
+            Digest(v[9]),
+            Digest(v[10]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GameStateFields:
+    """The struct `GameState`, as contracts give it."""
+
+    challenger: Address
+    stage: Stage
+    turn: Side
+    family: int
+    whole: bool
+    step: int
+    last: int
+    defender_deferrals: int
+    challenger_deferrals: int
+    defender: Address
+    deadline: int
+    node: int
+    turn_started: int
+    defender_budget: int
+    challenger_budget: int
+    element: int
+    lo: int
+    hi: int
+    index: int
+    count: int
+    level: int
+    list_index: int
+    advanced: Wei
+    held: Wei
+    backing: Wei
+    agreed: Digest
+    disputed: Digest
+    posted: Digest
+    before: Digest
+    after: Digest
+    node_hash: Digest
+    value: Digest
+    claimed: int
+    heads: tuple[int, ...]
+    claim_id: Digest
+    program: Digest
+    lock_id: Digest
+    account: Digest
+    ref: ClaimRef
+
+    @staticmethod
+    def of(v: Values) -> GameStateFields:
+        """Of its fields in order."""
+        return GameStateFields(
+            address(v[0]),
+            Stage(v[1]),
+            Side(v[2]),
+            v[3],
+            v[4],
+            v[5],
+            v[6],
+            v[7],
+            v[8],
+            address(v[9]),
+            v[10],
+            v[11],
+            v[12],
+            v[13],
+            v[14],
+            v[15],
+            v[16],
+            v[17],
+            v[18],
+            v[19],
+            v[20],
+            v[21],
+            Wei(v[22]),
+            Wei(v[23]),
+            Wei(v[24]),
+            Digest(v[25]),
+            Digest(v[26]),
+            Digest(v[27]),
+            Digest(v[28]),
+            Digest(v[29]),
+            Digest(v[30]),
+            Digest(v[31]),
+            v[32],
+            tuple(v[33]),
+            Digest(v[34]),
+            Digest(v[35]),
+            Digest(v[36]),
+            Digest(v[37]),
+            claim_ref(v[38]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GrantFields:
+    """The struct `Grant`, as contracts give it."""
+
+    owner: Address
+    amount: Wei
+    vests_at: int
+    for_duties: bool
+    done: bool
+
+    @staticmethod
+    def of(v: Values) -> GrantFields:
+        """Of its fields in order."""
+        return GrantFields(address(v[0]), Wei(v[1]), v[2], v[3], v[4])
+
+
+@dataclass(frozen=True, slots=True)
+class LeafFields:
+    """The struct `Leaf`, as contracts give it."""
+
+    seat: Seat
+    duty: int
+    end_root: Digest
+    salt: Digest
+
+    @staticmethod
+    def of(v: Values) -> LeafFields:
+        """Of its fields in order."""
+        return LeafFields(Seat(v[0]), v[1], Digest(v[2]), Digest(v[3]))
+
+
+def modules(v: Values) -> Modules:
+    """A `Modules` as a contract gives it."""
+    return Modules(
+        address(v[0]),
+        address(v[1]),
+        address(v[2]),
+        address(v[3]),
+        address(v[4]),
+        address(v[5]),
+        address(v[6]),
+        address(v[7]),
+        address(v[8]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOpenedFields:
+    """The struct `NodeOpened`, as contracts give it."""
+
+    family: int
+    value: Digest
+    level: int
+    count: int
+    last: int
+
+    @staticmethod
+    def of(v: Values) -> NodeOpenedFields:
+        """Of its fields in order."""
+        return NodeOpenedFields(v[0], Digest(v[1]), v[2], v[3], v[4])
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlaceFields:
+    """The struct `NodePlace`, as contracts give it."""
+
+    tree: Digest
+    nodes: int
+    k: int
+    agreed: Digest
+    disputed: Digest
+    levels: int
+
+    @staticmethod
+    def of(v: Values) -> NodePlaceFields:
+        """Of its fields in order."""
+        return NodePlaceFields(Digest(v[0]), v[1], v[2], Digest(v[3]), Digest(v[4]), v[5])
+
+
+def opening(v: Values) -> Opening:
+    """A `Opening` as a contract gives it."""
+    return Opening(v[0], tuple(v[1]), v[2], tuple(Digest(x) for x in v[3]), tuple(Digest(x) for x in v[4]))
+
+
+@dataclass(frozen=True, slots=True)
+class OuterClaimFields:
+    """The struct `OuterClaim`, as contracts give it."""
+
+    base: Digest
+    posted_at: int
+    open_games: int
+    convicted: bool
+    closed: bool
+
+    @staticmethod
+    def of(v: Values) -> OuterClaimFields:
+        """Of its fields in order."""
+        return OuterClaimFields(Digest(v[0]), v[1], v[2], v[3], v[4])
+
+
+@dataclass(frozen=True, slots=True)
+class OuterRootFields:
+    """The struct `OuterRoot`, as contracts give it."""
+
+    parameters: Digest
+    momentum: Digest
+    standing: int
+    is_final: bool
+    rescue_until: int
+
+    @staticmethod
+    def of(v: Values) -> OuterRootFields:
+        """Of its fields in order."""
+        return OuterRootFields(Digest(v[0]), Digest(v[1]), v[2], v[3], v[4])
+
+
+@dataclass(frozen=True, slots=True)
+class StartedFields:
+    """The struct `Started`, as contracts give it."""
+
+    element: int
+    claimed: int
+    done: bool
+    value: Wei
+    terms: int
+    heads: tuple[int, ...]
+
+    @staticmethod
+    def of(v: Values) -> StartedFields:
+        """Of its fields in order."""
+        return StartedFields(v[0], v[1], v[2], Wei(v[3]), v[4], tuple(v[5]))
+
+
+def times(v: Values) -> Times:
+    """A `Times` as a contract gives it."""
+    return Times(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9])

@@ -1,0 +1,192 @@
+"""Calls, queries and events of contracts/Vault.sol. Written by tools/bindings.py: do not edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from assay.protocol.types import Address, Digest, Wei
+from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+
+
+@dataclass(frozen=True, slots=True)
+class Burned(Event):
+    """`Burned` of Vault."""
+
+    ABI: ClassVar = "Burned(bytes32 indexed id, uint256 amount)"
+    id: Digest
+    amount: Wei
+
+    @classmethod
+    def _of(cls, v: Values) -> Burned:
+        return cls(Digest(v[0]), Wei(v[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Deposited(Event):
+    """`Deposited` of Vault."""
+
+    ABI: ClassVar = "Deposited(address indexed owner, uint256 amount)"
+    owner: Address
+    amount: Wei
+
+    @classmethod
+    def _of(cls, v: Values) -> Deposited:
+        return cls(address(v[0]), Wei(v[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class ExitRequested(Event):
+    """`ExitRequested` of Vault."""
+
+    ABI: ClassVar = "ExitRequested(address indexed owner, uint256 amount, uint64 notBefore)"
+    owner: Address
+    amount: Wei
+    not_before: int
+
+    @classmethod
+    def _of(cls, v: Values) -> ExitRequested:
+        return cls(address(v[0]), Wei(v[1]), v[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed(Event):
+    """`Flushed` of Vault."""
+
+    ABI: ClassVar = "Flushed(uint256 amount)"
+    amount: Wei
+
+    @classmethod
+    def _of(cls, v: Values) -> Flushed:
+        return cls(Wei(v[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Locked(Event):
+    """`Locked` of Vault."""
+
+    ABI: ClassVar = "Locked(bytes32 indexed id, address indexed owner, uint256 amount)"
+    id: Digest
+    owner: Address
+    amount: Wei
+
+    @classmethod
+    def _of(cls, v: Values) -> Locked:
+        return cls(Digest(v[0]), address(v[1]), Wei(v[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Released(Event):
+    """`Released` of Vault."""
+
+    ABI: ClassVar = "Released(bytes32 indexed id, address indexed owner, uint256 amount)"
+    id: Digest
+    owner: Address
+    amount: Wei
+
+    @classmethod
+    def _of(cls, v: Values) -> Released:
+        return cls(Digest(v[0]), address(v[1]), Wei(v[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Seized(Event):
+    """`Seized` of Vault."""
+
+    ABI: ClassVar = "Seized(bytes32 indexed id, address indexed to, uint256 amount)"
+    id: Digest
+    to: Address
+    amount: Wei
+
+    @classmethod
+    def _of(cls, v: Values) -> Seized:
+        return cls(Digest(v[0]), address(v[1]), Wei(v[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn(Event):
+    """`Withdrawn` of Vault."""
+
+    ABI: ClassVar = "Withdrawn(address indexed owner, uint256 amount)"
+    owner: Address
+    amount: Wei
+
+    @classmethod
+    def _of(cls, v: Values) -> Withdrawn:
+        return cls(address(v[0]), Wei(v[1]))
+
+
+class VaultContract(Contract):
+    """`contracts/Vault.sol` at an address."""
+
+    EVENTS = (Burned, Deposited, ExitRequested, Flushed, Locked, Released, Seized, Withdrawn)
+
+    def max_total(self) -> Query[int]:
+        """Wei that a vault ever holds at a time: below the 128 bits in which draws count stakes."""
+        return self._query("MAX_TOTAL()", "(uint256)", lambda v: v[0])
+
+    def sink(self) -> Query[Address]:
+        """Where burned tokens go: an address of which nobody can know the key."""
+        return self._query("SINK()", "(address)", lambda v: address(v[0]))
+
+    def burn(self, id: Digest, amount: Wei) -> Call:
+        """Module: moves part of a lock to the sink without a key."""
+        return self._call("burn(bytes32,uint256)", id, amount)
+
+    def charter(self) -> Query[Address]:
+        """`charter`."""
+        return self._query("charter()", "(address)", lambda v: address(v[0]))
+
+    def deposit(self, amount: Wei) -> Call:
+        """Takes `amount` tokens from the caller into its free balance (stake)."""
+        return self._call("deposit(uint256)", amount)
+
+    def exit_delay(self) -> Query[int]:
+        """`exitDelay`."""
+        return self._query("exitDelay()", "(uint64)", lambda v: v[0])
+
+    def exiting(self, owner: Address) -> Query[tuple[Wei, int]]:
+        """What an owner has requested to withdraw, and the chain time after which it may."""
+        return self._query("exiting(address)", "(uint256,uint64)", lambda v: (Wei(v[0]), v[1]), owner)
+
+    def flush(self) -> Call:
+        """Sends what was burned so far to the sink without a key."""
+        return self._call("flush()")
+
+    def free(self, owner: Address) -> Query[Wei]:
+        """Free balance of an owner, in wei."""
+        return self._query("free(address)", "(uint256)", lambda v: Wei(v[0]), owner)
+
+    def lock(self, id: Digest, owner: Address, amount: Wei) -> Call:
+        """Module: moves free balance into a new lock, or adds to a lock of the same owner."""
+        return self._call("lock(bytes32,address,uint256)", id, owner, amount)
+
+    def lock_of(self, id: Digest) -> Query[tuple[Address, Wei]]:
+        """Owner and amount of a lock; both zero when there is none."""
+        return self._query("lockOf(bytes32)", "(address,uint256)", lambda v: (address(v[0]), Wei(v[1])), id)
+
+    def release(self, id: Digest) -> Call:
+        """Module: gives the rest of a lock back to its owner's free balance and closes it."""
+        return self._call("release(bytes32)", id)
+
+    def request_exit(self, amount: Wei) -> Call:
+        """Moves free balance out of reach of every lock; it can be withdrawn after the exit delay."""
+        return self._call("requestExit(uint256)", amount)
+
+    def seize(self, id: Digest, to: Address, amount: Wei) -> Call:
+        """Module: moves part of a lock to another party's free balance."""
+        return self._call("seize(bytes32,address,uint256)", id, to, amount)
+
+    def token(self) -> Query[Address]:
+        """`token`."""
+        return self._query("token()", "(address)", lambda v: address(v[0]))
+
+    def totals(self) -> Query[tuple[Wei, Wei, Wei, Wei]]:
+        """The sum of all free balances, of all locks, of all exits, and what is burned but not flushed, in wei."""
+        return self._query(
+            "totals()", "(uint256,uint256,uint256,uint256)", lambda v: (Wei(v[0]), Wei(v[1]), Wei(v[2]), Wei(v[3]))
+        )
+
+    def withdraw(self) -> Call:
+        """Pays the caller everything that is exiting, strictly after the delay."""
+        return self._call("withdraw()")

@@ -1,0 +1,89 @@
+"""Calls, queries and events of contracts/Vesting.sol. Written by tools/bindings.py: do not edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay_ledger.bindings.structs import GrantFields
+from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled(Event):
+    """`Cancelled` of Vesting."""
+
+    ABI: ClassVar = "Cancelled(bytes32 indexed id, address indexed owner, uint256 amount)"
+    id: Digest
+    owner: Address
+    amount: Wei
+
+    @classmethod
+    def _of(cls, v: Values) -> Cancelled:
+        return cls(Digest(v[0]), address(v[1]), Wei(v[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Credited(Event):
+    """`Credited` of Vesting."""
+
+    ABI: ClassVar = "Credited(bytes32 indexed id, address indexed owner, uint256 amount, uint64 vestsAt)"
+    id: Digest
+    owner: Address
+    amount: Wei
+    vests_at: int
+
+    @classmethod
+    def _of(cls, v: Values) -> Credited:
+        return cls(Digest(v[0]), address(v[1]), Wei(v[2]), v[3])
+
+
+@dataclass(frozen=True, slots=True)
+class Vested(Event):
+    """`Vested` of Vesting."""
+
+    ABI: ClassVar = "Vested(bytes32 indexed id, address indexed owner, uint256 amount)"
+    id: Digest
+    owner: Address
+    amount: Wei
+
+    @classmethod
+    def _of(cls, v: Values) -> Vested:
+        return cls(Digest(v[0]), address(v[1]), Wei(v[2]))
+
+
+class VestingContract(Contract):
+    """`contracts/Vesting.sol` at an address."""
+
+    EVENTS = (Cancelled, Credited, Vested)
+
+    def charter(self) -> Query[Address]:
+        """`charter`."""
+        return self._query("charter()", "(address)", lambda v: address(v[0]))
+
+    def credit(self, id: Digest, owner: Address, amount: Wei, vests_at: int, for_duties: bool) -> Call:
+        """Settlement only."""
+        return self._call("credit(bytes32,address,uint128,uint64,bool)", id, owner, amount, vests_at, for_duties)
+
+    def duties_id(self, round: Round, attester: Address) -> Query[Digest]:
+        """`dutiesId`."""
+        return self._query("dutiesId(uint64,address)", "(bytes32)", lambda v: Digest(v[0]), round, attester)
+
+    def grant_of(self, id: Digest) -> Query[GrantFields]:
+        """`grantOf`."""
+        return self._query(
+            "grantOf(bytes32)", "((address,uint128,uint64,bool,bool))", lambda v: GrantFields.of(v[0]), id
+        )
+
+    def pending_of(self, owner: Address) -> Query[Wei]:
+        """Shares credited to an owner and neither vested nor cancelled."""
+        return self._query("pendingOf(address)", "(uint256)", lambda v: Wei(v[0]), owner)
+
+    def release(self, id: Digest) -> Call:
+        """Mints a vested grant to its owner, or strikes out one that a conviction cancelled."""
+        return self._call("release(bytes32)", id)
+
+    def work_id(self, round: Round, seat: Seat) -> Query[Digest]:
+        """`workId`."""
+        return self._query("workId(uint64,uint32)", "(bytes32)", lambda v: Digest(v[0]), round, seat)

@@ -1,0 +1,1 @@
+"""The chain as actors reach it: RPC, signed transactions and their fees, a local node."""

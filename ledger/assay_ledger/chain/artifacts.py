@@ -1,0 +1,52 @@
+"""Compiled contracts: ABI and bytecode as forge wrote them.
+
+`ASSAY_ARTIFACTS` names another folder than the checkout's own `.build/forge/out`.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from assay.checkout import ROOT
+from assay.protocol.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One compiled contract: creation code without constructor arguments, and the code that this leaves behind.
+
+    `deployed` has zeros where a constructor writes immutables.
+    """
+
+    name: str
+    abi: list[dict[str, Any]]
+    bytecode: bytes
+    deployed: bytes
+
+
+def artifacts_dir() -> Path:
+    """The folder of compiled contracts."""
+    named = os.environ.get("ASSAY_ARTIFACTS")
+    return Path(named) if named else ROOT / ".build" / "forge" / "out"
+
+
+@cache
+def load_artifact(name: str) -> Artifact:
+    """The compiled contract of this name.
+
+    Raises ConfigError (ContractsNotCompiled).
+    """
+    path = artifacts_dir() / f"{name}.sol" / f"{name}.json"
+    try:
+        document = json.loads(path.read_text())
+        code, deployed = (document[kind]["object"].removeprefix("0x") for kind in ("bytecode", "deployedBytecode"))
+        return Artifact(name, document["abi"], bytes.fromhex(code), bytes.fromhex(deployed))
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(
+            f"The compiled contract {name} cannot be read ({error}).",
+            code="ContractsNotCompiled",
+            remedy="Run `make setup`.",
+        ) from error

@@ -1,0 +1,248 @@
+"""The chain as every actor reaches it: one RPC connection, signed transactions, named errors.
+
+Bytes from the node are hostile: they are decoded against our ABIs, and what does not decode is an error with a name. A
+revert is raised as `RejectedError` whose code is the Solidity custom error's name.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+import requests
+from eth_account.signers.local import LocalAccount
+from eth_utils.address import to_checksum_address
+from hexbytes import HexBytes
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+from web3 import Web3
+from web3.contract import Contract
+from web3.exceptions import ContractLogicError, TimeExhausted, TransactionNotFound, Web3RPCError
+from web3.types import BlockData, RPCEndpoint, TxParams, TxReceipt
+
+from assay.protocol.errors import AssayError, UnavailableError
+from assay.protocol.types import Address
+from assay_ledger.chain.artifacts import load_artifact
+from assay_ledger.chain.fees import TIP_FLOOR
+from assay_ledger.chain.outbox import Outbox
+from assay_ledger.chain.pace import Pace
+from assay_ledger.chain.rejections import rejection
+from assay_ledger.chain.rpc import NONSENSE, provider
+from assay_ledger.chain.sent import Call
+
+TRANSACTION_GAS_CAP: Final = 16_777_216
+"""EIP-7825: no transaction may ask for more gas."""
+
+CALLDATA_CAP: Final = 128 * 1024
+"""What common transaction pools accept, in bytes."""
+
+CALL_S: Final = 10.0
+"""For one request, from connection to last byte: far below the shortest turn, above what a node needs for many logs."""
+
+RETRY_FOR_S: Final = 30.0
+RECEIPT_FOR_S: Final = 120.0
+GAS_MARGIN: Final = 1.5
+"""Over the estimate, which is made for another block's time than the one the call will run in; unused gas is free."""
+
+PASSED_ON: Final = (TimeExhausted, TransactionNotFound)
+"""Answers, not nonsense: something is not there yet."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest block: its number, chain time in seconds, and base fee in wei per gas."""
+
+    number: int
+    timestamp: int
+    base_fee: int = 0
+
+    @staticmethod
+    def of(block: BlockData) -> Head:
+        """The head that a block is."""
+        return Head(int(block["number"]), int(block["timestamp"]), int(block.get("baseFeePerGas", 0)))
+
+
+class Chain:
+    """A connection to an EVM chain. Reads are retried for RETRY_FOR_S; transactions go through an outbox per account.
+
+    `tip_floor`: the least tip ever offered, in wei per gas.
+
+    Raises UnavailableError (NodeUnreachable), RejectedError (code = custom error), FundsError (GasShort).
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        retry_for_s: float = RETRY_FOR_S,
+        timeout_s: float = CALL_S,
+        receipt_for_s: float = RECEIPT_FOR_S,
+        tip_floor: int = TIP_FLOOR,
+    ) -> None:
+        self.url = url
+        self._retry_for_s = retry_for_s
+        self._receipt_for_s, self._tip_floor = receipt_for_s, tip_floor
+        self.pace = Pace()
+        self.w3 = Web3(provider(url, timeout_s))
+        self.chain_id: int = self.read(lambda: self.w3.eth.chain_id)
+        self._lock = threading.Lock()
+        self._outboxes: dict[str, Outbox] = {}
+
+    def read(self, ask: Callable[[], T]) -> T:
+        """`ask()` with retries while the node is unreachable; reverts come back as RejectedError."""
+        try:
+            for attempt in Retrying(
+                retry=retry_if_exception_type((requests.RequestException, OSError)),
+                stop=stop_after_delay(self._retry_for_s),
+                wait=wait_exponential_jitter(multiplier=0.1, max=2.0),
+                reraise=True,
+            ):
+                with attempt:
+                    return ask()
+        except (requests.RequestException, OSError) as error:
+            raise UnavailableError(
+                f"The chain at {self.url} does not answer ({type(error).__name__}).",
+                code="NodeUnreachable",
+                remedy="Check the RPC URL and that the node is running, then try again; nothing is lost.",
+            ) from error
+        except (ContractLogicError, Web3RPCError) as error:
+            raise rejection(error) from error
+        except PASSED_ON:
+            raise
+        except NONSENSE as error:
+            raise UnavailableError(
+                f"The chain at {self.url} gives an answer that makes no sense ({type(error).__name__}).",
+                code="RpcError",
+                remedy="Try again, or name another node; nothing is lost.",
+            ) from error
+        raise AssertionError("unreachable: Retrying returns or raises")
+
+    def head(self) -> Head:
+        """The newest block."""
+        head = self.read(lambda: Head.of(self.w3.eth.get_block("latest")))
+        self.pace.saw(head.number)
+        return head
+
+    def calldata(self, transaction: bytes) -> bytes:
+        """What a transaction was sent with."""
+        return self.read(lambda: bytes(HexBytes(self.w3.eth.get_transaction(HexBytes(transaction))["input"])))
+
+    def contract(self, name: str, address: Address | str | None = None) -> Contract:
+        """A compiled contract of ours at an address."""
+        where = None if address is None else to_checksum_address(address)
+        return cast(Contract, self.w3.eth.contract(address=where, abi=load_artifact(name).abi))
+
+    def call(self, function: Any, *, sender: Address | str | None = None) -> Any:
+        """The result of a view function."""
+        params: TxParams = {} if sender is None else {"from": to_checksum_address(sender)}
+        return self.read(lambda: function.call(params))
+
+    def outbox(self, account: LocalAccount, path: Path | None = None) -> Outbox:
+        """An account's transactions; the first `path` that is given keeps what is in flight over a restart."""
+        with self._lock:
+            if account.address not in self._outboxes:
+                self._outboxes[account.address] = Outbox(
+                    self, account, path, receipt_for_s=self._receipt_for_s, tip_floor=self._tip_floor
+                )
+            elif path is not None:
+                self._outboxes[account.address].keep_at(path)
+            return self._outboxes[account.address]
+
+    def send(
+        self,
+        account: LocalAccount,
+        function: Any,
+        *,
+        gas: int | None = None,
+        tail: bytes = b"",
+        limit: int | None = None,
+    ) -> TxReceipt:
+        """Signs and sends a contract call, with `tail` behind its arguments, and waits for its receipt.
+
+        The call is simulated first, so a revert costs nothing and comes back with its name. limit: the highest base fee
+        that is worth it, in wei per gas; None pays any.
+        """
+        call = self.prepare(account, function, gas)
+        return self._one(account, replace(call, data=call.data + tail), limit)
+
+    def send_all(
+        self, account: LocalAccount, functions: Sequence[Any], *, limit: int | None = None
+    ) -> list[TxReceipt | AssayError]:
+        """Several contract calls at once, as many per block as it takes: a receipt or an error for each, in order.
+
+        Each is simulated first on what the chain is now, so none may depend on another.
+        """
+        results: dict[int, TxReceipt | AssayError] = {}
+        calls: dict[int, Call] = {}
+        for k, function in enumerate(functions):
+            try:
+                calls[k] = self.prepare(account, function)
+            except AssayError as error:
+                results[k] = error
+        results |= dict(zip(calls, self.outbox(account).send(list(calls.values()), limit), strict=True))
+        return [results[k] for k in range(len(functions))]
+
+    def prepare(self, account: LocalAccount, function: Any, gas: int | None = None) -> Call:
+        """A contract call as it is sent, simulated unless its gas is given."""
+        params: TxParams = {"from": account.address, "value": 0}  # type: ignore[typeddict-item]
+        if gas is None:
+            estimate = self.read(lambda: function.estimate_gas(params))
+            gas = _with_margin(estimate)
+        wanted = gas
+        call = self.read(lambda: function.build_transaction({**params, "gas": wanted, "gasPrice": 0, "nonce": 0}))
+        return Call(str(call["to"]).lower(), bytes(HexBytes(call["data"])), 0, wanted)
+
+    def code_at(self, address: Address | str) -> bytes:
+        """The code at an address; empty where there is none."""
+        return bytes(self.read(lambda: self.w3.eth.get_code(to_checksum_address(address))))
+
+    def send_data(self, account: LocalAccount, to: Address, data: bytes) -> TxReceipt:
+        """Sends bytes to a contract that has no ABI, simulated first like `send`."""
+        params: TxParams = {"from": account.address, "to": to_checksum_address(to), "data": data}
+        estimate = self.read(lambda: self.w3.eth.estimate_gas(params))
+        return self._one(account, Call(to_checksum_address(to).lower(), data, 0, _with_margin(estimate)), None)
+
+    def deploy(self, account: LocalAccount, name: str, *arguments: Any) -> tuple[Address, TxReceipt]:
+        """Creates a contract; returns its address and the receipt."""
+        artifact = load_artifact(name)
+        factory = self.w3.eth.contract(abi=artifact.abi, bytecode=artifact.bytecode)
+        data = factory.constructor(*arguments).data_in_transaction
+        params: TxParams = {"from": account.address, "data": data}
+        estimate = self.read(lambda: self.w3.eth.estimate_gas(params))
+        receipt = self._one(account, Call(None, bytes(HexBytes(data)), 0, _with_margin(estimate)), None)
+        return Address(bytes.fromhex(str(receipt["contractAddress"])[2:])), receipt
+
+    def transfer(self, account: LocalAccount, to: Address | str, wei: int) -> TxReceipt:
+        """Sends the chain's own coin, which pays for gas."""
+        return self._one(account, Call(to_checksum_address(to).lower(), b"", wei), None)
+
+    def rpc(self, method: str, *params: object) -> Any:
+        """A call of a method that web3 does not name; for local nodes."""
+        answer = self.read(lambda: self.w3.provider.make_request(RPCEndpoint(method), list(params)))
+        if "error" in answer:
+            raise UnavailableError(f"{method} failed: {answer['error']}", code="RpcError")
+        return answer["result"]
+
+    def _one(self, account: LocalAccount, call: Call, limit: int | None) -> TxReceipt:
+        (result,) = self.outbox(account).send([call], limit)
+        if isinstance(result, AssayError):
+            raise result
+        return result
+
+
+def _with_margin(estimate: int) -> int:
+    return min(int(estimate * GAS_MARGIN) + 50_000, TRANSACTION_GAS_CAP)
+
+
+def address_of(account: LocalAccount) -> Address:
+    """The 20 bytes of an account's address."""
+    return Address(bytes.fromhex(account.address[2:]))
+
+
+def sum_gas(receipts: Iterable[TxReceipt]) -> int:
+    """Gas used by these transactions together."""
+    return sum(int(r["gasUsed"]) for r in receipts)

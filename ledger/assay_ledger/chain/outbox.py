@@ -1,0 +1,248 @@
+"""The transactions of one account: sent together, looked after at every block, and waited for.
+
+A transaction that is stuck blocks every later one of its account, so nothing is ever left to itself: what still
+matters is offered again for more, what does not is replaced by what does, or by nothing (a transfer of 0 to oneself).
+Source: docs/adr/0026-transactions.md.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from eth_account.signers.local import LocalAccount
+from web3.types import TxReceipt
+
+from assay.protocol.errors import AssayError, UnavailableError
+from assay_ledger.chain.fees import TIP_FLOOR, Market
+from assay_ledger.chain.nonces import Nonces, Wire, above_limit
+from assay_ledger.chain.pace import Pace
+from assay_ledger.chain.sent import Call
+
+IN_FLIGHT: Final = 64
+"""Transactions of one account at once: some 13 M gas of replies, about what a block takes at a steady base fee."""
+
+STUCK_BLOCKS: Final = 3
+"""Blocks without any of this account's transactions, after which the first is offered for more."""
+
+SEND_AGAIN_BLOCKS: Final = 3
+"""A node may lose its pool: what it does not name after so many blocks is sent to it again."""
+
+FOREIGN_AFTER_S: Final = 1.0
+"""A node may count a transaction before it has its receipt; after so long without one the nonce was somebody else's."""
+
+FIRST_LOOK_S: Final = 0.01
+
+Result = TxReceipt | AssayError
+
+
+class Outbox:
+    """The transactions of one account on one chain; `path` is where what is in flight survives a restart.
+
+    Another process may use the same key: it can delay this one, and is outbid; it cannot make it lose its way.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        account: LocalAccount,
+        path: Path | None = None,
+        *,
+        receipt_for_s: float = 120.0,
+        tip_floor: int = TIP_FLOOR,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._wire, self._clock, self._receipt_for_s = wire, clock, receipt_for_s
+        self._nonces = Nonces(wire, account, path, tip_floor)
+        self._lock = threading.RLock()
+
+    def keep_at(self, path: Path) -> None:
+        """From now on what is in flight is kept in a file, unless it is already."""
+        with self._lock:
+            self._nonces.keep_at(path)
+
+    @property
+    def in_flight(self) -> dict[int, Call]:
+        """What has been sent and not been seen mined, by nonce."""
+        return {nonce: slot.call for nonce, slot in sorted(self._nonces.slots.items())}
+
+    def send(self, calls: Sequence[Call], limit: int | None = None) -> list[Result]:
+        """Sends calls, at most IN_FLIGHT at a time, and waits for all: a receipt or an error for each, in their order.
+
+        They are mined in this order, or later ones not at all. What is in flight already is not sent twice; what else
+        is in flight makes room. limit: the highest base fee that is worth it, in wei per gas.
+
+        The errors: UnavailableError (TransactionPending, FeeAboveLimit, RpcError, NodeUnreachable), FundsError
+        (GasShort), RejectedError by the custom error's name.
+        """
+        results: list[Result] = []
+        with self._lock:
+            for at in range(0, len(calls), IN_FLIGHT):
+                sending = _Sending(self._nonces, calls[at : at + IN_FLIGHT], limit, self._clock)
+                results += sending.run(self._receipt_for_s, self._wire.pace)
+        return results
+
+    def cancel(self, limit: int | None = None) -> bool:
+        """Replaces what is in flight by nothing, since it matters no more; False when nothing is in flight."""
+        with self._lock:
+            nonces = self._nonces
+            if not nonces.slots:
+                return False
+            nonces.settle(nonces.count("latest"))
+            for nonce, slot in sorted(nonces.slots.items()):
+                market = nonces.market()
+                if slot.call != nonces.nothing or not slot.offer.is_enough(market):
+                    with suppress(AssayError):
+                        nonces.offer(nonce, nonces.nothing, limit, market)
+            return bool(nonces.slots)
+
+
+class _Sending:
+    """Some calls on their way: which nonce each has, and what became of it."""
+
+    def __init__(self, nonces: Nonces, calls: Sequence[Call], limit: int | None, clock: Callable[[], float]) -> None:
+        self.nonces, self.calls, self.limit, self.clock = nonces, calls, limit, clock
+        self.results: dict[int, Result] = {}
+        self.places: dict[int, int] = {}
+        self.missing: dict[int, float] = {}
+        self.block = 0
+        self.latest = 0
+        self.progress_at = 0
+
+    def run(self, seconds: float, pace: Pace) -> list[Result]:
+        """Waits for so many seconds at most, looking as often as the pace of the chain asks for."""
+        end = self.clock() + seconds
+        try:
+            self.place(range(len(self.calls)))
+            self.wait(end, pace)
+            self.give_up(_pending(seconds))
+        except UnavailableError as error:
+            # The node is gone: what was sent may be mined all the same, and the caller looks at the chain before it
+            # asks again.
+            for k in range(len(self.calls)):
+                self.results.setdefault(k, error)
+        return [self.results[k] for k in range(len(self.calls))]
+
+    def place(self, todo: Sequence[int]) -> None:
+        """Gives every call a nonce: its own if it is in flight, else that of what matters no more, else a new one."""
+        nonces = self.nonces
+        self.latest = nonces.count("latest")
+        pending = nonces.count("pending")
+        nonces.settle(min([self.latest, *self.places.values()]))
+        market = nonces.market()
+        own = sorted(n for n in nonces.slots if n >= self.latest)
+        taken = set(self.places.values())
+        for k in todo:
+            same = next((n for n in own if n not in taken and nonces.slots[n].call == self.calls[k]), None)
+            if same is not None:
+                self.places[k] = same
+                taken.add(same)
+        free = [n for n in own if n not in taken]
+        new = max(self.latest, pending, *(n + 1 for n in own)) if own else max(self.latest, pending)
+        for k in todo:
+            if k in self.places:
+                continue
+            # What cannot be replaced below the limit can be mined below it: it is sent again, and left in front.
+            while free and nonces.is_fixed(free[0], self.limit, market):
+                nonces.send_again(nonces.slots[free[0]], nonces.height())
+                free.pop(0)
+            nonce = free[0] if free else new
+            try:
+                nonces.offer(nonce, self.calls[k], self.limit, market)
+            except AssayError as error:
+                self.results[k] = error
+                continue
+            self.places[k] = nonce
+            if free:
+                free.pop(0)
+            else:
+                new += 1
+        # What stands in front of these and matters no more must not stay there.
+        last = max(self.places.values(), default=-1)
+        for nonce in free:
+            if nonce < last and nonces.slots[nonce].call != nonces.nothing:
+                with suppress(AssayError):
+                    nonces.offer(nonce, nonces.nothing, self.limit, market)
+        self.block = self.progress_at = nonces.height()
+
+    def wait(self, end: float, pace: Pace) -> None:
+        """Until every call has its result, or time is up."""
+        look = FIRST_LOOK_S
+        while self.places:
+            again = self.collect()
+            if again:
+                self.place(again)
+                continue
+            if not self.places:
+                return
+            if (block := self.nonces.height()) != self.block:
+                self.block = block
+                self.look_after(self.nonces.market())
+            if self.clock() >= end:
+                return
+            time.sleep(min(look, pace.period, max(0.0, end - self.clock())))
+            look *= 2
+
+    def collect(self) -> list[int]:
+        """Takes what was mined; returns calls whose nonce went to something else."""
+        nonces, again = self.nonces, []
+        latest = nonces.count("latest")
+        if latest > self.latest:
+            self.latest, self.progress_at = latest, self.block
+        for k, nonce in sorted(self.places.items()):
+            if nonce >= latest:
+                continue
+            found = nonces.receipt(nonces.slots[nonce])
+            if found is None:
+                first = self.missing.setdefault(nonce, self.clock())
+                if self.clock() - first < FOREIGN_AFTER_S:
+                    continue
+            del self.places[k]
+            if found is None or found[0].call != self.calls[k]:
+                again.append(k)
+                continue
+            receipt = found[1]
+            self.results[k] = receipt if receipt["status"] == 1 else nonces.why(self.calls[k], receipt)
+        nonces.settle(min([latest, *self.places.values()]))
+        return again
+
+    def look_after(self, market: Market) -> None:
+        """At a new block: more for what cannot be mined or is not, what was lost once more, nothing left in front."""
+        nonces, last = self.nonces, max(self.places.values())
+        if self.limit is not None and market.base > self.limit:
+            self.give_up(above_limit(market, self.limit))
+            return
+        stuck = self.block - self.progress_at >= STUCK_BLOCKS
+        if stuck and self.latest not in nonces.slots and self.latest <= last:
+            # A nonce of another process that is not mined, or of an earlier one of ours whose record is lost.
+            with suppress(AssayError):
+                nonces.offer(self.latest, nonces.nothing, self.limit, market)
+        for nonce, slot in sorted(nonces.slots.items()):
+            if nonce < self.latest or nonce > last:
+                continue
+            waits = stuck and nonce == self.latest and nonces.may_raise(slot, market)
+            if waits or not slot.offer.is_enough(market):
+                with suppress(AssayError):
+                    nonces.offer(nonce, slot.call, self.limit, market)
+            elif self.block - slot.sent_at >= SEND_AGAIN_BLOCKS:
+                nonces.send_again(slot, self.block)
+        if stuck:
+            self.progress_at = self.block
+
+    def give_up(self, error: AssayError) -> None:
+        """For now: what was sent stays in flight, and is replaced or offered for more by the next call."""
+        for k in self.places:
+            self.results[k] = error
+        self.places = {}
+
+
+def _pending(limit_s: float) -> UnavailableError:
+    return UnavailableError(
+        f"The transaction was not mined within {limit_s:g} s.",
+        code="TransactionPending",
+        remedy="Wait for the chain; the transaction may still be mined.",
+    )

@@ -1,0 +1,151 @@
+"""Deploys the contracts of a run, each at the address that proves what it was created from
+(`assay_ledger.deployment.places`).
+
+Leaves, arbiter and seed source are created by CREATE2 once per chain and shared by all runs. A run's own contracts are
+created by its deployer, one a transaction; they are the same whoever sends them, or sent some of them before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from web3.exceptions import BadFunctionCallOutput
+
+from assay.protocol.economics.formulas import check_charter
+from assay.protocol.errors import AssayError, ConfigError
+from assay.protocol.run.charter import Charter, Modules
+from assay.protocol.types import Address
+from assay_ledger.chain.artifacts import load_artifact
+from assay_ledger.chain.client import Chain
+from assay_ledger.deployment.places import (
+    FACTORY,
+    LEAVES,
+    MODULE_CONTRACTS,
+    NOBODY,
+    SALT,
+    arbiter_code,
+    create2_address,
+    create_address,
+    deployer_code,
+    leaf_code,
+    seed_code,
+)
+from assay_ledger.index.run import Run
+
+if TYPE_CHECKING:
+    from eth_account.signers.local import LocalAccount
+    from web3.contract import Contract
+
+
+class DeploymentFailed(ConfigError):
+    """A contract of the run could not be created."""
+
+    remedy = "Mend what the reason names and deploy again: with the same terms what exists is found."
+
+
+class WiringWrong(ConfigError):
+    """A contract at the run's address is missing or belongs to another run."""
+
+    remedy = "Check the address of the run (its charter) and the RPC URL."
+
+
+class FactoryMissing(ConfigError):
+    """The chain lacks the contract by which others are created at addresses that follow from their code."""
+
+    remedy = "Have the deterministic deployment proxy (Arachnid) put on this chain; anybody can."
+
+
+def deploy_token(chain: Chain, account: LocalAccount) -> Address:
+    """A test token that everybody mints."""
+    return chain.deploy(account, "TestToken")[0]
+
+
+def deploy_seed(chain: Chain, account: LocalAccount) -> Address:
+    """The seed source over the chain's own randomness; found, or created once per chain."""
+    return _create2(chain, account, "PrevrandaoSeed", seed_code())
+
+
+def deploy_arbiter(chain: Chain, account: LocalAccount) -> Address:
+    """The leaves and the contract that asks them; stateless, found or created once per chain."""
+    for family, name in LEAVES.items():
+        _create2(chain, account, name, leaf_code(family))
+    return _create2(chain, account, "Arbiter", arbiter_code())
+
+
+def deploy_run(
+    chain: Chain,
+    account: LocalAccount,
+    charter: Charter,
+    *,
+    contracts: Mapping[str, str] = MODULE_CONTRACTS,
+    arbiter: Address | None = None,
+) -> Run:
+    """Create every contract of a run, or those that are missing, and verify how they are wired.
+
+    `charter` names token, seed source and sponsor. `contracts` and `arbiter` are others than this release's, for tests:
+    a run of them is elsewhere, and no client takes part in it.
+
+    Raises RejectedError under the constructors' own names (checked here first, so a bad charter costs no gas),
+    DeploymentFailed, WiringWrong, FactoryMissing.
+    """
+    check_charter(charter, chain.head().timestamp)
+    for name in ("Charter", *contracts.values()):
+        load_artifact(name)  # its absence is an error of its own, not of the deployment
+    if arbiter is None:  # a game other than ours asks none
+        arbiter = deploy_arbiter(chain, account) if contracts["game"] == "Game" else NOBODY
+    first_block = chain.head().number
+    address = _create2(chain, account, "Deployer", deployer_code(charter.run, arbiter, contracts))
+    deployer = chain.contract("Deployer", address)
+    for index, name in enumerate(("Charter", *contracts.values())):
+        if _created(deployer, chain) > index:
+            continue
+        code = load_artifact(name).bytecode
+        if index == 0:
+            step = deployer.functions.createCharter(code, charter.as_tuple())
+        else:
+            step = deployer.functions.create(code)
+        try:
+            chain.send(account, step)
+        except AssayError as error:
+            if _created(deployer, chain) > index:
+                continue  # somebody was faster, and it is the same
+            raise DeploymentFailed(f"{name} could not be created: {error.message}", reason=error.code) from error
+    return verify_wiring(Run(chain, create_address(address, 1), first_block))
+
+
+def _created(deployer: Contract, chain: Chain) -> int:
+    return int(chain.call(deployer.functions.created()))
+
+
+def verify_wiring(run: Run) -> Run:
+    """The run itself, once every contract of it is found to exist and to name this charter.
+
+    It says nothing of their code: `assay_ledger.deployment.code` does. Raises WiringWrong.
+    """
+    for field in fields(Modules):
+        address: Address = getattr(run.modules, field.name)
+        contract = run.chain.contract("Vault", address)  # every module has charter()
+        try:
+            named = run.chain.call(contract.functions.charter())
+        except (AssayError, BadFunctionCallOutput) as error:
+            raise WiringWrong(f"The {field.name} contract at 0x{address.hex()} does not answer.") from error
+        if bytes.fromhex(named[2:]) != run.address:
+            raise WiringWrong(f"The {field.name} contract belongs to another run.", found=named)
+    return run
+
+
+def _create2(chain: Chain, account: LocalAccount, name: str, code: bytes) -> Address:
+    """The contract that this creation code makes, created unless it exists. Raises DeploymentFailed, FactoryMissing."""
+    address = create2_address(code)
+    if chain.code_at(address):
+        return address
+    if not chain.code_at(FACTORY):
+        raise FactoryMissing(f"There is no contract at 0x{FACTORY.hex()} on chain {chain.chain_id}.")
+    try:
+        chain.send_data(account, FACTORY, SALT + code)
+    except AssayError as error:
+        if not chain.code_at(address):  # else somebody was faster, and it is the same
+            raise DeploymentFailed(f"{name} could not be created: {error.message}", reason=error.code) from error
+    return address

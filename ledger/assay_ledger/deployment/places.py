@@ -1,0 +1,109 @@
+"""Where the contracts of a run are if they were created from this release's code: addresses that prove their code.
+
+Everything is created by CREATE2 from creation code, or by a contract that was (Deployer.sol), so an address is a hash
+over code, arguments and wiring. Nothing is asked of the chain here. Reasons: docs/adr/0023-code-checked.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Final
+
+from eth_abi.abi import encode
+from eth_utils.crypto import keccak
+
+from assay.protocol.run.charter import Modules
+from assay.protocol.types import Address, Digest
+from assay_ledger.chain.artifacts import load_artifact
+
+FACTORY: Final = Address(bytes.fromhex("4e59b44847b379578588920ca78fbf26c0b4956c"))
+"""The deterministic deployment proxy, at this address on nearly every EVM chain. It need not be trusted: whatever its
+code is, only creation code that hashes to an address can have been run there (EIP-1014)."""
+
+SALT: Final = bytes(32)
+
+MODULE_CONTRACTS: Final = {
+    "vault": "Vault",
+    "rounds": "Rounds",
+    "outers": "Outers",
+    "audit": "Audit",
+    "settlement": "Settlement",
+    "game": "Game",
+    "shares": "ModelShares",
+    "vesting": "Vesting",
+    "revenue": "Revenue",
+}
+"""Field of `Modules` to contract, in the order of creation after the charter."""
+
+LEAVES: Final = {
+    "map": "MapLeaf",
+    "rowexp": "RowExpLeaf",
+    "max": "MaxLeaf",
+    "dot": "DotLeaf",
+    "sum": "SumLeaf",
+    "gather": "GatherLeaf",
+    "scatter_sum": "ScatterSumLeaf",
+    "rank": "RankLeaf",
+    "random": "RandomLeaf",
+}
+"""Family to the contract that computes one of its elements, from family 2 on in the order of their codes."""
+
+NOBODY: Final = Address(bytes(20))
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Addresses of one run's contracts; `leaves` by family."""
+
+    deployer: Address
+    charter: Address
+    modules: Modules
+    arbiter: Address
+    leaves: Mapping[str, Address]
+    seed: Address
+
+
+def places_of(run: Digest) -> Places:
+    """Where everything of a run is, given its identity. Raises ConfigError (ContractsNotCompiled)."""
+    leaves = {family: create2_address(leaf_code(family)) for family in LEAVES}
+    arbiter = create2_address(arbiter_code())
+    deployer = create2_address(deployer_code(run, arbiter))
+    modules = Modules(**{f.name: create_address(deployer, 2 + k) for k, f in enumerate(fields(Modules))})
+    return Places(deployer, create_address(deployer, 1), modules, arbiter, leaves, create2_address(seed_code()))
+
+
+def leaf_code(family: str) -> bytes:
+    """Creation code of a family's leaf."""
+    return load_artifact(LEAVES[family]).bytecode
+
+
+def seed_code() -> bytes:
+    """Creation code of the seed source over the chain's own randomness."""
+    return load_artifact("PrevrandaoSeed").bytecode
+
+
+def arbiter_code() -> bytes:
+    """Creation code of the arbiter with its leaves."""
+    leaves = [create2_address(leaf_code(family)) for family in LEAVES]
+    return load_artifact("Arbiter").bytecode + encode([f"address[{len(leaves)}]"], [leaves])
+
+
+def deployer_code(run: Digest, arbiter: Address, contracts: Mapping[str, str] = MODULE_CONTRACTS) -> bytes:
+    """Creation code of a run's deployer with its arguments."""
+    codes = [keccak(load_artifact(name).bytecode) for name in ("Charter", *contracts.values())]
+    arguments = encode(["bytes32", "address", f"bytes32[{len(codes)}]"], [run, arbiter, codes])
+    return load_artifact("Deployer").bytecode + arguments
+
+
+def create2_address(code: bytes, creator: Address = FACTORY, salt: bytes = SALT) -> Address:
+    """Where `creator` creates this code, arguments included, by CREATE2 (EIP-1014)."""
+    return Address(keccak(b"\xff" + creator + salt + keccak(code))[12:])
+
+
+def create_address(creator: Address, nonce: int) -> Address:
+    """Where the contract is that `creator` creates with this nonce (CREATE)."""
+    number = nonce.to_bytes((nonce.bit_length() + 7) // 8, "big")
+    encoded = number if len(number) == 1 and nonce < 0x80 else bytes([0x80 + len(number)]) + number
+    payload = b"\x94" + creator + encoded  # RLP of (address, nonce)
+    return Address(keccak(bytes([0xC0 + len(payload)]) + payload)[12:])

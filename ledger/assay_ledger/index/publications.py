@@ -1,0 +1,74 @@
+"""What the senders of transactions say their objects hash to, read when it is first needed.
+
+A commitment or an outer step comes with 32 bytes behind the arguments of its call: the digest of a manifest. Contracts
+ignore them, only the sender can put them there, and every reader of the event finds them by its transaction. Whoever
+sends through another contract leaves them out, and names are searched. Source: docs/protocol/store.md;
+docs/adr/0027-time-of-stores-and-nodes.md.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from eth_abi.abi import decode, encode
+from eth_abi.exceptions import DecodingError, EncodingError
+from eth_utils.abi import function_abi_to_4byte_selector, get_abi_input_types
+from web3.exceptions import TransactionNotFound
+
+from assay.protocol.errors import UnavailableError
+from assay.protocol.types import Digest
+from assay_ledger.chain.artifacts import load_artifact
+from assay_ledger.chain.client import Chain
+from assay_ledger.store.manifest import Digests
+from assay_ledger.store.objects import Objects
+
+MAX_KEPT: Final = 128
+MAX_POSTERS: Final = 24
+"""Senders whose word about one root is asked for; each of them has a lock behind it."""
+
+_CALLS: Final = (("Rounds", "commit"), ("Outers", "postOuter"))
+
+Told = Callable[[], Digests]
+"""Gives what somebody says, fetched at the first call."""
+
+
+class Publications:
+    """Manifests by the transactions that name them."""
+
+    def __init__(self, chain: Chain, objects: Objects) -> None:
+        self._chain = chain
+        self._objects = objects
+        self._known: OrderedDict[bytes, Digests] = OrderedDict()
+
+    def told(self, transactions: Sequence[bytes]) -> list[Told]:
+        """What the senders of these transactions say, each asked only when it is called."""
+        return [lambda t=transaction: self._of(t) for transaction in transactions[:MAX_POSTERS]]  # type: ignore[misc]
+
+    def _of(self, transaction: bytes) -> Digests:
+        if transaction not in self._known:
+            try:
+                digest = named_digest(self._chain.calldata(transaction))
+                found = {} if digest is None else self._objects.manifest(digest).digests
+            except (UnavailableError, TransactionNotFound):
+                return {}
+            self._known[transaction] = found
+            while len(self._known) > MAX_KEPT:
+                self._known.popitem(last=False)
+        return self._known[transaction]
+
+
+def named_digest(calldata: bytes) -> Digest | None:
+    """The 32 bytes behind the arguments of a commitment or an outer step; None for any other calldata."""
+    for contract, function in _CALLS:
+        entry = next(e for e in load_artifact(contract).abi if e.get("name") == function)
+        types = get_abi_input_types(entry)  # type: ignore[arg-type]
+        if calldata[:4] != function_abi_to_4byte_selector(entry):  # type: ignore[arg-type]
+            continue
+        try:
+            length = 4 + len(encode(types, decode(types, calldata[4:])))
+        except (DecodingError, EncodingError, OverflowError):
+            return None
+        return Digest(calldata[length:]) if len(calldata) == length + 32 else None
+    return None

@@ -1,0 +1,1 @@
+"""Keys on disk: EVM and BLS secrets, encrypted."""

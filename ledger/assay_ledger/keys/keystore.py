@@ -1,0 +1,322 @@
+"""Keys on disk: one folder per actor, encrypted files, nothing half-written.
+
+    <keys folder>/<name>/evm.json    secp256k1 key, Web3 Secret Storage version 3 (geth, foundry, ... read it)
+    <keys folder>/<name>/bls.json    drawing key, EIP-2335 version 4
+
+Files have mode 0600 and appear whole or not at all; nothing here overwrites a key. Files may come from elsewhere, so
+they are bounded and checked before any key derivation runs. `ActorKeys` is what a process holds once unlocked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from assay.protocol.errors import ConfigError, InvariantError, UsageError
+from assay.protocol.types import Address
+from assay_ledger.json_input import JsonRefused, parse_json
+from assay_ledger.keys.bls import BlsKey, default_curve
+from assay_ledger.keys.eip2335 import (
+    SCRYPT,
+    Kdf,
+    KeystoreCorrupt,
+    corrupt,
+    decrypt_secret,
+    encrypt_secret,
+    public_key_of,
+)
+from assay_ledger.keys.keystore_v3 import decrypt_account, encrypt_account, shown_address
+
+if TYPE_CHECKING:
+    from eth_account.signers.local import LocalAccount
+
+EVM_FILE: Final = "evm.json"
+BLS_FILE: Final = "bls.json"
+MAX_FILE_BYTES: Final = 1 << 16
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_RAW_SECRET = re.compile(rb"(0x)?[0-9a-fA-F]{64}")
+
+
+class KeyMissing(ConfigError):
+    """No key of that name or at that path."""
+
+    remedy = "`assay key list` shows the keys there are; `assay key new NAME` makes one."
+
+
+class KeyExists(ConfigError):
+    """A key would be overwritten."""
+
+    remedy = "Choose another name, or move the old key away yourself after testing its backup."
+
+
+class KeyNameInvalid(UsageError):
+    """A name that cannot be a folder's."""
+
+    remedy = "Use letters, digits, dots, dashes and underscores, 64 at most, starting with a letter or digit."
+
+
+class PasswordEmpty(ConfigError):
+    """An empty password protects nothing."""
+
+    remedy = "Choose a password; ETH_PASSWORD may name a file that holds it."
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    """What a key shows without its password: `address` with checksum, the 48-byte compressed BLS key in hex."""
+
+    name: str
+    path: Path
+    address: str
+    bls_public_key: str | None
+
+    def to_json(self) -> dict[str, object]:
+        """The entry that `--json` prints."""
+        return {
+            "name": self.name,
+            "address": self.address,
+            "bls_public_key": self.bls_public_key,
+            "path": str(self.path),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ActorKeys:
+    """Unlocked keys of one actor; its text form shows no secret."""
+
+    name: str
+    account: LocalAccount = field(repr=False)
+    bls: BlsKey | None
+
+    @property
+    def address(self) -> Address:
+        """The account's 20 bytes."""
+        return Address(bytes.fromhex(self.account.address[2:]))
+
+
+def create_key(keys_dir: Path, name: str, password: str, *, with_bls: bool = True, kdf: Kdf = SCRYPT) -> KeyInfo:
+    """Make fresh keys under a new name.
+
+    Raises KeyNameInvalid, PasswordEmpty or KeyExists; then nothing was written.
+    """
+    _check_name(name)
+    _check_password(password)
+    if (keys_dir / name).exists():
+        raise KeyExists(f"A key named {name!r} exists already in {keys_dir}.")
+    files = {EVM_FILE: encrypt_account(secrets.token_bytes(32), password, kdf)}
+    if with_bls:
+        files[BLS_FILE] = _encrypt_bls(BlsKey.generate(), password, kdf, name)
+    _write_folder(keys_dir, name, files)
+    return describe_key(keys_dir / name)
+
+
+def list_keys(keys_dir: Path) -> tuple[KeyInfo, ...]:
+    """All keys of a folder by name; folders that hold no key are passed over. KeystoreCorrupt names a broken file."""
+    if not keys_dir.is_dir():
+        return ()
+    folders = sorted(entry for entry in keys_dir.iterdir() if (entry / EVM_FILE).is_file())
+    return tuple(describe_key(folder) for folder in folders if _NAME.fullmatch(folder.name))
+
+
+def find_key(keys_dir: Path, name_or_path: str) -> Path:
+    """The key's folder, or a lone version 3 file, by name in the keys folder or by path. Raises KeyMissing."""
+    for candidate in (keys_dir / name_or_path, Path(name_or_path).expanduser()):
+        if (candidate / EVM_FILE).is_file() or candidate.is_file():
+            return candidate
+    raise KeyMissing(f"There is no key {name_or_path!r}, neither in {keys_dir} nor as a path.")
+
+
+def describe_key(path: Path) -> KeyInfo:
+    """What a key shows without its password. Raises KeyMissing or KeystoreCorrupt."""
+    evm, bls = _files(path)
+    account, drawing = _read_document(evm), _read_document(bls) if bls.is_file() else None
+    try:
+        address = shown_address(account)
+        shown = public_key_of(drawing).hex() if drawing else None
+    except KeystoreCorrupt as error:
+        raise KeystoreCorrupt(f"{path}: {error.message}") from None
+    return KeyInfo(path.stem if path.is_file() else path.name, path, address, shown)
+
+
+def load_keys(path: Path, password: str) -> ActorKeys:
+    """Unlock a key's folder, or a lone version 3 file (which has no BLS key).
+
+    Raises KeyMissing, KeystoreCorrupt or WrongPassword.
+    """
+    evm, bls = _files(path)
+    account = decrypt_account(_read_document(evm), password)
+    drawing = _decrypt_bls(_read_document(bls), password) if bls.is_file() else None
+    return ActorKeys(path.stem if path.is_file() else path.name, account, drawing)
+
+
+def import_key(keys_dir: Path, name: str, source: Path, password: str, *, kdf: Kdf = SCRYPT) -> KeyInfo:
+    """Take in a keystore file made elsewhere, or a file with 64 hex digits of a secp256k1 secret.
+
+    The file must open with `password`; keystores are kept as they are, a bare secret is encrypted. A version 4 file may
+    join an account that has no BLS key yet. Raises KeyMissing, KeyExists, KeystoreCorrupt or WrongPassword.
+    """
+    _check_name(name)
+    _check_password(password)
+    data = _read_bytes(source)
+    if _RAW_SECRET.fullmatch(data.strip()):
+        secret = bytes.fromhex(data.strip()[-64:].decode())
+        return _add(keys_dir, name, EVM_FILE, encrypt_account(secret, password, kdf))
+    document = _parse(source, data)
+    if document.get("version") == 4:
+        _decrypt_bls(document, password)
+        if not (keys_dir / name / EVM_FILE).is_file():
+            raise KeyMissing(f"A BLS key joins an account, and there is no account named {name!r} in {keys_dir}.")
+        return _add(keys_dir, name, BLS_FILE, document)
+    address = decrypt_account(document, password).address
+    return _add(keys_dir, name, EVM_FILE, {**document, "address": address[2:]})
+
+
+def export_key(path: Path, target: Path) -> tuple[Path, ...]:
+    """Copy a key's encrypted files into a folder (made if need be): a backup. Raises KeyMissing, KeyExists."""
+    sources = [source for source in _files(path) if source.is_file()]
+    documents = {source.name: _read_document(source) for source in sources}
+    for file in documents:
+        if (target / file).exists():
+            raise KeyExists(f"{target / file} exists already.")
+    target.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for file, document in documents.items():
+        _write_new(target / file, document)
+    return tuple(target / file for file in documents)
+
+
+def check_recovery(backup: Path, password: str, expected: KeyInfo | None = None) -> KeyInfo:
+    """Prove that a backup can be restored: unlock it, use its keys once, and compare it with the key it stands for.
+
+    Raises KeyMissing, KeystoreCorrupt or WrongPassword; KeystoreCorrupt too when it is another key's backup.
+    """
+    keys = load_keys(backup, password)
+    _use_once(keys)
+    info = describe_key(backup)
+    if expected and (info.address, info.bls_public_key) != (expected.address, expected.bls_public_key):
+        raise corrupt(f"{backup} holds {info.address}, which is not the key {expected.name!r} ({expected.address})")
+    return info
+
+
+# --- single documents
+
+
+def _encrypt_bls(key: BlsKey, password: str, kdf: Kdf, name: str) -> dict[str, Any]:
+    shown = default_curve().compressed_public_key(key.secret)
+    return encrypt_secret(key.secret.to_bytes(32, "big"), shown, password, kdf, f"assay drawing key {name}")
+
+
+def _decrypt_bls(document: dict[str, Any], password: str) -> BlsKey:
+    shown = public_key_of(document)
+    secret = int.from_bytes(decrypt_secret(document, password), "big")
+    try:
+        actual = default_curve().compressed_public_key(secret)
+    except InvariantError:
+        raise corrupt("its secret is not a BLS12-381 scalar") from None
+    if shown != actual:
+        raise corrupt("its secret belongs to another public key than it shows")
+    return BlsKey.from_secret(secret)
+
+
+def _use_once(keys: ActorKeys) -> None:
+    from eth_account import Account
+    from eth_account.messages import encode_defunct
+
+    message = encode_defunct(b"assay: recovery test")
+    if Account.recover_message(message, signature=keys.account.sign_message(message).signature) != keys.account.address:
+        raise InvariantError("A secp256k1 key does not verify its own signature.")
+    if keys.bls is not None:
+        curve, tag = default_curve(), b"assay: recovery test"
+        if not curve.verify(keys.bls.public_key, curve.sign(keys.bls.secret, tag, tag), tag, tag):
+            raise InvariantError("A BLS key does not verify its own signature.")
+
+
+# --- files
+
+
+def _files(path: Path) -> tuple[Path, Path]:
+    if path.is_file():
+        return path, path.with_name(path.name + ".no-bls")
+    if not (path / EVM_FILE).is_file():
+        raise KeyMissing(f"There is no key in {path}.")
+    return path / EVM_FILE, path / BLS_FILE
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise KeyMissing(f"{path} cannot be read ({error.strerror}).") from None
+
+
+def _parse(path: Path, data: bytes) -> dict[str, Any]:
+    try:
+        document = parse_json(data, max_bytes=MAX_FILE_BYTES)
+    except JsonRefused as refused:
+        raise corrupt(f"{path}: {refused}") from None
+    if not isinstance(document, dict):
+        raise corrupt(f"{path} is not a JSON object")
+    return document
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    return _parse(path, _read_bytes(path))
+
+
+def _add(keys_dir: Path, name: str, file: str, document: dict[str, Any]) -> KeyInfo:
+    """Put one more file into a key's folder, or make the folder."""
+    folder = keys_dir / name
+    if folder.exists():
+        _write_new(folder / file, document)
+    else:
+        _write_folder(keys_dir, name, {file: document})
+    return describe_key(folder)
+
+
+def _write_folder(keys_dir: Path, name: str, files: dict[str, dict[str, Any]]) -> None:
+    """All files of a new key, or none: they are written beside and renamed together."""
+    keys_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    staging = Path(tempfile.mkdtemp(prefix=".new-", dir=keys_dir))
+    try:
+        for file, document in files.items():
+            _write_new(staging / file, document)
+        try:
+            staging.rename(keys_dir / name)
+        except OSError:
+            raise KeyExists(f"A key named {name!r} exists already in {keys_dir}.") from None
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _write_new(path: Path, document: dict[str, Any]) -> None:
+    """Write a document that must not exist yet: a linked temporary file, so that no reader sees half of it."""
+    descriptor, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)  # mode 0600
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(document, file, indent=1)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            raise KeyExists(f"{path} exists already.") from None
+    finally:
+        Path(temporary).unlink()
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise KeyNameInvalid(f"{name!r} cannot name a key.")
+
+
+def _check_password(password: str) -> None:
+    if not password:
+        raise PasswordEmpty("The password is empty.")

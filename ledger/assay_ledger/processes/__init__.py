@@ -1,0 +1,1 @@
+"""Child processes and folders that never outlive this process."""

@@ -1,0 +1,373 @@
+"""The artifact store: bytes by their SHA-256, in a local folder or an S3-compatible object store.
+
+    objects/<first 2 hex digits>/<64 hex digits>    the bytes
+    names/<name>/<64 hex digits>                    an empty marker: "this name was given to these bytes"
+    slots/<name>                                    the latest small message under a name (heartbeats)
+
+A store is trusted with nothing, time included. Every read is bounded before memory is taken and hashed before it is
+returned; bytes that do not hash to their digest prove nothing about anybody, so all of it is UnavailableError, never
+fraud. Every call ends within seconds, and a store that was silent, or broke calls off, is not asked for a while.
+Markers only add: one name may stand for several digests, and the reader decides which bytes are the ones it needs.
+Objects appear whole or not at all (written beside and renamed; object stores do so by nature).
+
+Source: docs/adr/0008-store-and-keys.md; docs/stores.md.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import unquote, urlparse
+
+from assay.protocol.errors import AssayError, UnavailableError
+from assay.protocol.types import Digest
+from assay_ledger.deadline import Breaker, waiting, waiting_at_most
+from assay_ledger.store.bucket import Bucket
+from assay_ledger.store.errors import (
+    ObjectMismatch,
+    ObjectMissing,
+    ObjectNameInvalid,
+    ObjectTooLarge,
+    ObjectTruncated,
+    StoreAddressInvalid,
+    StoreDenied,
+    StoreSilent,
+    StoreUnreachable,
+)
+from assay_ledger.store.folder import Folder
+
+__all__ = [
+    "ArtifactStore",
+    "BlobStore",
+    "ObjectMismatch",
+    "ObjectMissing",
+    "ObjectNameInvalid",
+    "ObjectTooLarge",
+    "ObjectTruncated",
+    "Pace",
+    "SlotStore",
+    "StoreAddressInvalid",
+    "StoreDenied",
+    "StoreSilent",
+    "StoreUnreachable",
+    "get_named",
+    "open_store",
+]
+
+MAX_LISTED: Final = 4096
+SEARCH_S: Final = 120.0
+SEARCH_BYTES_PER_S: Final = 1 << 18
+"""How long one search among the objects of a name takes at most; `waiting_at_most` gives a caller less."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(/[A-Za-z0-9][A-Za-z0-9._-]{0,127}){0,7}")
+_MARKER = re.compile(r"names/(.+)/([0-9a-f]{64})")
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
+_RETRY: Final[dict[str, Any]] = {"max_retries": 2, "retry_timeout": timedelta(seconds=5)}
+_CLIENT: Final = {"connect_timeout": "5s", "timeout": "3600s"}
+"""The client's own limit is never reached: `Pace` ends every call, by the object's size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a store may take: `call_s` seconds for any call, and a second for each `bytes_per_s` bytes of a body.
+
+    Slower than 256 KiB a second (2 Mbit) is no store for training. Who lowers `call_s` loses stores that are far away;
+    who raises it waits so much longer for each of the first SILENCES calls to one that is silent.
+    """
+
+    call_s: float = 5.0
+    bytes_per_s: int = 1 << 18
+
+
+class Backend(Protocol):
+    """Where a store's bytes are. Raises TimeoutError, FileNotFoundError, PermissionError, ConnectionError, OSError.
+
+    ConnectionError says that the store gave no answer; what is said of one object, or by a disk, is another OSError.
+    `seconds` is for the whole call; reading and writing take a second more for each `bytes_per_s` bytes.
+    """
+
+    def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
+        """Raises ObjectTooLarge, ObjectTruncated."""
+        ...
+
+    def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> None:
+        """Replaces what is there; readers see the old bytes or the new ones."""
+        ...
+
+    def exists(self, path: str, seconds: float) -> bool:
+        """Is something to be read there?"""
+        ...
+
+    def paths(self, prefix: str, after: str, limit: int, seconds: float) -> list[str]:
+        """At most `limit` paths below a prefix, after the path `after`, as far as the seconds reach."""
+        ...
+
+
+class ArtifactStore(Protocol):
+    """What actors need of a store. All methods raise StoreUnreachable and StoreDenied."""
+
+    def put(self, data: bytes, name: str | None = None) -> Digest:
+        """Store bytes under their SHA-256, and a marker under `name` if given; repeating it is harmless.
+
+        Raises ObjectNameInvalid.
+        """
+        ...
+
+    def get(self, digest: Digest, max_bytes: int) -> bytes:
+        """The bytes of a digest, hashed. Raises ObjectMissing, ObjectTooLarge, ObjectTruncated, ObjectMismatch."""
+        ...
+
+    def has(self, digest: Digest) -> bool:
+        """Does the store list an object of that digest? Only `get` proves that it is the right one."""
+        ...
+
+    def list(self, prefix: str, limit: int = MAX_LISTED) -> tuple[tuple[str, Digest], ...]:
+        """At most `limit` markers whose name is `prefix` or lies under it, sorted. Raises ObjectNameInvalid."""
+        ...
+
+    def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
+        """Every digest that was given exactly this name, in order, from the one after `after` on.
+
+        Asks the store page by page, as far as it is read. Raises ObjectNameInvalid.
+        """
+        ...
+
+
+class SlotStore(Protocol):
+    """Names whose bytes change. Nothing vouches for them: what matters is signed inside, and its reader checks that.
+
+    All methods raise ObjectNameInvalid, StoreUnreachable and StoreDenied.
+    """
+
+    def write_slot(self, name: str, data: bytes) -> None:
+        """Replace what stands under a name; readers see the old bytes or the new ones."""
+        ...
+
+    def read_slot(self, name: str, max_bytes: int) -> bytes:
+        """What stands under a name now. Raises ObjectMissing, ObjectTooLarge, ObjectTruncated."""
+        ...
+
+    def list_slots(self, prefix: str, limit: int = MAX_LISTED) -> tuple[str, ...]:
+        """At most `limit` names under `prefix`, sorted."""
+        ...
+
+
+class BlobStore:
+    """An ArtifactStore and SlotStore over a folder or what obstore reaches: memory, S3 and what speaks its language.
+
+    Safe to use from several threads. Every kind of call has a breaker of its own: a store that answers listings and
+    hangs on objects is not asked for objects. `clock` gives seconds that never run back.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        location: str,
+        pace: Pace | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._backend = backend
+        self._pace = pace or Pace()
+        self._breakers = {kind: Breaker(self._pace.call_s, clock) for kind in ("read", "write", "look", "list", "slot")}
+        self.location = location
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.location!r})"
+
+    def put(self, data: bytes, name: str | None = None) -> Digest:
+        if name is not None:
+            _check_name(name)
+        digest = Digest(hashlib.sha256(data).digest())
+        # Always written: it replaces a damaged copy, and the rename shows either the old or the new one.
+        self._write(_object_path(digest), data, "write")
+        if name is not None:
+            self._write(f"names/{name}/{digest.hex()}", b"", "write")
+        return digest
+
+    def get(self, digest: Digest, max_bytes: int) -> bytes:
+        data = self._read(_object_path(digest), max_bytes, "read")
+        actual = hashlib.sha256(data).digest()
+        if actual != digest:
+            raise ObjectMismatch(f"{_object_path(digest)} in {self.location} hashes to {actual.hex()}.")
+        return data
+
+    def has(self, digest: Digest) -> bool:
+        path = _object_path(digest)
+        with self._asking(path, "look") as seconds:
+            return self._backend.exists(path, seconds)
+
+    def list(self, prefix: str, limit: int = MAX_LISTED) -> tuple[tuple[str, Digest], ...]:
+        _check_name(prefix)
+        return tuple(sorted({marker for path in self._paths(prefix, "", limit) if (marker := _marker(path))}))
+
+    def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
+        _check_name(name)
+        last = "" if after is None else f"names/{name}/{after.hex()}"
+        # A store that shows the same page again must not be read for ever.
+        while paths := [path for path in self._paths(name, last, MAX_LISTED) if path > last]:
+            yield from (marker[1] for path in paths if (marker := _marker(path)) and marker[0] == name)
+            last = max(paths)
+
+    def _paths(self, prefix: str, after: str, limit: int) -> builtins.list[str]:
+        with self._asking(prefix, "list") as seconds:
+            return self._backend.paths(f"names/{prefix}", after, limit, seconds)
+
+    def write_slot(self, name: str, data: bytes) -> None:
+        _check_name(name)
+        self._write(f"slots/{name}", data, "slot")
+
+    def read_slot(self, name: str, max_bytes: int) -> bytes:
+        _check_name(name)
+        return self._read(f"slots/{name}", max_bytes, "slot")
+
+    def list_slots(self, prefix: str, limit: int = MAX_LISTED) -> tuple[str, ...]:
+        _check_name(prefix)
+        with self._asking(prefix, "slot") as seconds:
+            paths = self._backend.paths(f"slots/{prefix}", "", limit, seconds)
+        names = {path.removeprefix("slots/") for path in paths}
+        return tuple(sorted(name for name in names if _NAME.fullmatch(name)))
+
+    def _read(self, path: str, max_bytes: int, kind: str) -> bytes:
+        """At most `max_bytes` bytes: a store that announces, or sends, more must not cost us the memory."""
+        with self._asking(path, kind) as seconds:
+            return self._backend.read(path, max_bytes, seconds, self._pace.bytes_per_s)
+
+    def _write(self, path: str, data: bytes, kind: str) -> None:
+        with self._asking(path, kind) as seconds:
+            self._backend.write(path, data, seconds, self._pace.bytes_per_s)
+
+    @contextmanager
+    def _asking(self, path: str, kind: str) -> Iterator[float]:
+        """One call, unless the store rests: gives its seconds, notes whether it was answered, and names errors."""
+        breaker = self._breakers[kind]
+        if rests := breaker.rests_for:
+            raise StoreSilent(f"{self.location} did not answer and is not asked for another {rests:.0f} s.")
+        asked = breaker.asked()
+        try:
+            with waiting(self._pace.call_s) as seconds:
+                yield seconds
+        except TimeoutError as error:
+            # Cut short by a caller with little time left: that says nothing about the store.
+            if seconds >= self._pace.call_s:
+                breaker.silent(asked)
+            raise StoreSilent(f"{self.location} does not answer ({path}: {_first_line(error)}).") from None
+        except AssayError:
+            breaker.answered()
+            raise
+        except FileNotFoundError:
+            breaker.answered()
+            raise ObjectMissing(f"{path} is missing in {self.location}.") from None
+        except PermissionError as error:
+            breaker.answered()
+            raise StoreDenied(f"{self.location} refuses access ({_first_line(error)}).") from None
+        except ConnectionError as error:
+            # A store that breaks every call off costs each its retries: it rests like one that is silent.
+            breaker.silent(asked)
+            raise StoreUnreachable(f"{self.location} breaks off ({_first_line(error)}).") from None
+        except OSError as error:
+            breaker.answered()
+            raise StoreUnreachable(f"{self.location} fails ({_first_line(error)}).") from None
+        else:
+            breaker.answered()
+
+
+def get_named(
+    store: ArtifactStore,
+    name: str,
+    max_bytes: int,
+    accept: Callable[[bytes], bool],
+    cursors: dict[str, Digest] | None = None,
+) -> bytes:
+    """The first of the objects given a name that `accept` finds to be the right one, however many others there are.
+
+    Anybody may give any bytes a name, so `accept` recomputes what the name promises (a root, say). A caller that runs
+    out of time finds in `cursors` where it was, and goes on there the next time; after the last candidate it starts
+    again.
+    Raises ObjectMissing when nothing has the name, ObjectMismatch when nothing that has it is accepted, and what
+    `candidates` raises.
+    """
+    with waiting_at_most(SEARCH_S + max_bytes / SEARCH_BYTES_PER_S):
+        return _search(store, name, max_bytes, accept, {} if cursors is None else cursors)
+
+
+def _search(
+    store: ArtifactStore, name: str, max_bytes: int, accept: Callable[[bytes], bool], cursors: dict[str, Digest]
+) -> bytes:
+    after = cursors.pop(name, None)
+    reasons: dict[str, int] = {}
+    refused: UnavailableError | None = None
+    for digest in store.candidates(name, after):
+        try:
+            data = store.get(digest, max_bytes)
+        except StoreSilent:
+            cursors[name] = digest
+            raise
+        except UnavailableError as error:
+            # The publisher of an object may deny it to others, or break it: that must not hide those behind it.
+            refused, reason = error, error.code
+        else:
+            if accept(data):
+                return data
+            refused, reason = None, "not what the name says"
+        reasons[reason] = reasons.get(reason, 0) + 1
+    if refused is not None and isinstance(refused, StoreDenied | StoreUnreachable) and len(reasons) == 1:
+        raise refused
+    if not reasons and after is None:
+        raise ObjectMissing(f"No object is named {name}.")
+    said = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    raise ObjectMismatch(f"Of {sum(reasons.values())} objects named {name} none is the right one ({said}).")
+
+
+def open_store(location: str | Path, pace: Pace | None = None) -> BlobStore:
+    """The store at a folder (made if need be) or an address: s3://, gs://, az://, http(s)://, file://, memory://.
+
+    Credentials and endpoints come from the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_ALLOW_HTTP, ...).
+    Nothing is asked of the store yet. Raises StoreAddressInvalid.
+    """
+    from obstore.exceptions import BaseError
+    from obstore.store import from_url
+
+    scheme = _SCHEME.match(str(location))
+    try:
+        if scheme is None or scheme[1] == "file":
+            # A path, or an address of one.
+            named = str(location) if scheme is None else unquote(urlparse(str(location)).path)
+            folder = Path(named).expanduser().resolve()
+            return BlobStore(Folder(folder), str(folder), pace)
+        options: Any = {}
+        if scheme[1] != "memory":
+            plain = scheme[1] == "http" or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
+            options = {"client_options": {**_CLIENT, "allow_http": plain}, "retry_config": _RETRY}
+        return BlobStore(Bucket(from_url(str(location), **options)), str(location), pace)
+    except (BaseError, OSError, ValueError) as error:
+        raise StoreAddressInvalid(f"{location} cannot be used as a store ({_first_line(error)}).") from None
+
+
+def _object_path(digest: Digest) -> str:
+    text = digest.hex()
+    if len(text) != 64:
+        raise ObjectNameInvalid(f"A digest has 32 bytes, not {len(digest)}.")
+    return f"objects/{text[:2]}/{text}"
+
+
+def _marker(path: str) -> tuple[str, Digest] | None:
+    """Name and digest of a marker's path; None for whatever else lies there."""
+    match = _MARKER.fullmatch(path)
+    return (match[1], Digest(bytes.fromhex(match[2]))) if match and _NAME.fullmatch(match[1]) else None
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ObjectNameInvalid(f"{name!r} cannot name an object.")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

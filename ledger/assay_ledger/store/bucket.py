@@ -1,0 +1,139 @@
+"""A store behind a network, through obstore: S3 and what speaks its language, Google, Azure, plain HTTP, memory.
+
+All of it runs on one event loop in a thread of its own. A call that takes too long is cancelled there: its connection
+is closed and what had arrived is freed, so that nothing is left behind however often a server hangs or drips.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from assay_ledger.store.errors import ObjectTooLarge, ObjectTruncated
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+_CHUNK_BYTES: Final = 1 << 16
+_GRACE_S: Final = 1.0
+"""For the loop's own thread, beyond the deadline that it keeps itself."""
+
+_BROKEN_OFF: Final = re.compile(r"after \d+ retries|request or response body error")
+"""How the client says that it tried again in vain: the server closes, refuses connections, or fails by its own word.
+
+All else is an answer, and may be about one object: strangers can put objects that a bucket answers 400 for, or whose
+headers no client accepts.
+"""
+
+T = TypeVar("T")
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True, name="assay-bucket").start()
+    return loop
+
+
+def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:
+    """The result of a coroutine on the loop. Raises TimeoutError, ConnectionError, PermissionError, OSError."""
+    from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+
+    if seconds <= 0:
+        work.close()
+        raise TimeoutError("no time is left")
+    answer: Future[T] = asyncio.run_coroutine_threadsafe(work, _loop())
+    try:
+        return answer.result(seconds + _GRACE_S)
+    except TimeoutError:
+        answer.cancel()
+        raise TimeoutError(f"no answer in {seconds:.3g} s") from None
+    except FileNotFoundError:
+        raise
+    except (PermissionDeniedError, UnauthenticatedError) as error:
+        raise PermissionError(str(error)) from None
+    except BaseError as error:
+        kind = ConnectionError if _BROKEN_OFF.search(str(error).partition("\n")[0]) else OSError
+        raise kind(str(error)) from None
+
+
+class Bucket:
+    """See `assay_ledger.store.blobs.Backend`, whose errors those of obstore come out as."""
+
+    def __init__(self, backend: ObjectStore) -> None:
+        self._backend = backend
+
+    def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
+        """The bytes of an object. The size that is announced, if it is allowed, adds to the time."""
+        return _within(self._read(path, max_bytes, seconds, bytes_per_s), seconds + max_bytes / bytes_per_s)
+
+    async def _read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
+        import obstore
+
+        start = asyncio.get_running_loop().time()
+        data = bytearray()
+        async with asyncio.timeout(seconds) as limit:
+            found = await obstore.get_async(self._backend, path)
+            announced = int(found.meta["size"])
+            if announced > max_bytes:
+                raise ObjectTooLarge(f"{path} has {announced} bytes; it may have {max_bytes}.")
+            limit.reschedule(start + seconds + announced / bytes_per_s)
+            async for chunk in found.stream(min_chunk_size=_CHUNK_BYTES):
+                data += chunk
+                if len(data) > max_bytes:
+                    raise ObjectTooLarge(f"{path} goes on after the {max_bytes} bytes that it may have.")
+        if len(data) < announced:
+            raise ObjectTruncated(f"{path} ended after {len(data)} of {announced} bytes.")
+        return bytes(data)
+
+    def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> None:
+        """Puts an object."""
+        allowed = seconds + len(data) / bytes_per_s
+
+        async def write() -> None:
+            import obstore
+
+            async with asyncio.timeout(allowed):
+                await obstore.put_async(self._backend, path, data)
+
+        _within(write(), allowed)
+
+    def exists(self, path: str, seconds: float) -> bool:
+        """Is there such an object?"""
+
+        async def look() -> bool:
+            import obstore
+
+            async with asyncio.timeout(seconds):
+                try:
+                    await obstore.head_async(self._backend, path)
+                except FileNotFoundError:
+                    return False
+            return True
+
+        return _within(look(), seconds)
+
+    def paths(self, prefix: str, after: str, limit: int, seconds: float) -> list[str]:
+        """At most `limit` paths below a prefix and after a path, in the store's order; those that came in time."""
+        found: list[str] = []
+
+        async def walk() -> None:
+            import obstore
+
+            async with asyncio.timeout(seconds):
+                async for batch in obstore.list(self._backend, prefix=prefix, offset=after or None):
+                    found.extend(entry["path"] for entry in batch)
+                    if len(found) >= limit:
+                        return
+
+        try:
+            _within(walk(), seconds)
+        except TimeoutError:
+            if not found:
+                raise
+        return found[:limit]

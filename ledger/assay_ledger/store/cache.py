@@ -1,0 +1,96 @@
+"""An actor's own copies of what it published or fetched, by name, so that an unavailable store takes nothing from it.
+
+    <folder>/run/<name>        what every round needs: programs and data
+    <folder>/<round>/<name>    what was published or read in a round; what is read again later moves there
+
+Copies are advice like everything in a store: their reader recomputes what a name promises. A cache that cannot
+be written or read is an empty one: the actor works on from the store.
+Source: docs/adr/0017-copies.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from assay.protocol.errors import UnavailableError
+from assay_ledger.store.folder import read_regular
+
+LASTING: Final = "run"
+"""The folder that no round's end removes."""
+
+_LASTING_KINDS: Final = ("programs/", "tensors/")
+_LOG = logging.getLogger("assay.shelf")
+
+
+class Shelf:
+    """Copies in a folder of the actor's own. Names are those of `assay_ledger.store.objects`; nothing here raises."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._round = 0
+        self._oldest = 0
+
+    def turn(self, latest: int, oldest: int) -> None:
+        """Copies go to the latest round from now on; those last used before the oldest are removed."""
+        self._round = latest
+        if oldest == self._oldest:
+            return
+        self._oldest = oldest
+        for number in self._rounds():
+            if number < oldest:
+                shutil.rmtree(self._folder / str(number), ignore_errors=True)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Keeps a copy; it appears whole or not at all."""
+        path = self._place(name)
+        try:
+            if self._read(path, len(data)) == data:
+                return
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fresh = path.with_name(path.name + ".new")
+            fresh.write_bytes(data)
+            fresh.replace(path)
+        except OSError as error:
+            _LOG.warning("No copy of %s is kept: %s", name, error)
+
+    def get(self, name: str, max_bytes: int) -> bytes | None:
+        """The copy under a name, not checked against it; None where there is none of at most so many bytes."""
+        path = self._place(name)
+        for found in (path, *(self._folder / str(n) / name for n in reversed(self._rounds()))):
+            data = self._read(found, max_bytes)
+            if data is not None:
+                if found != path:
+                    self._move(found, path)
+                return data
+        return None
+
+    def drop(self, name: str) -> None:
+        """Forgets a copy that turned out to be damaged; the next one is kept in its place."""
+        with suppress(OSError):
+            self._place(name).unlink()
+
+    def _place(self, name: str) -> Path:
+        return self._folder / (LASTING if name.startswith(_LASTING_KINDS) else str(self._round)) / name
+
+    def _rounds(self) -> list[int]:
+        with suppress(OSError):
+            return sorted(int(entry.name) for entry in os.scandir(self._folder) if entry.name.isdecimal())
+        return []
+
+    @staticmethod
+    def _read(path: Path, max_bytes: int) -> bytes | None:
+        try:
+            return read_regular(str(path), max_bytes)
+        except (OSError, UnavailableError):
+            return None
+
+    @staticmethod
+    def _move(old: Path, new: Path) -> None:
+        with suppress(OSError):
+            new.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            old.replace(new)

@@ -1,0 +1,204 @@
+"""A store in a folder that strangers may write to, read so that nothing in it can hold the reader up.
+
+Only regular files below the folder count. A FIFO, socket, device, directory or symbolic link in a file's place is
+nothing: it is opened without blocking, looked at, and "missing". Links are never followed below the folder, so nothing
+outside is read or written. What stands in the way of a write is renamed aside.
+
+Every method may hang with a disk or a network folder that hangs: `assay_ledger.store.blobs` calls them through a
+`Lane`.
+"""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from assay_ledger.deadline import Lane
+from assay_ledger.store.errors import ObjectTooLarge, ObjectTruncated
+
+MAX_DEPTH: Final = 10
+"""Of folders: a name has at most 8 parts, below `names`, above its digests."""
+
+_CHUNK_BYTES: Final = 1 << 20
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+_FRESH: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOTHING: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.ENAMETOOLONG)
+_IN_THE_WAY: Final = (errno.ENOTDIR, errno.ELOOP)
+
+
+def read_regular(name: str, max_bytes: int, at: int | None = None) -> bytes:
+    """The bytes of a regular file, at most as many as it had when it was opened.
+
+    Raises FileNotFoundError for anything else, ObjectTooLarge before any byte is read, ObjectTruncated, OSError.
+    """
+    with _as_missing(name):
+        descriptor = os.open(name, _FILE, dir_fd=at)
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise FileNotFoundError(errno.ENOENT, "not a regular file", name)
+            size = found.st_size
+            if size > max_bytes:
+                raise ObjectTooLarge(f"{name} has {size} bytes; it may have {max_bytes}.")
+            data = bytearray()
+            while len(data) < size and (chunk := os.read(descriptor, min(size - len(data), _CHUNK_BYTES))):
+                data += chunk
+        finally:
+            os.close(descriptor)
+    if len(data) < size:
+        raise ObjectTruncated(f"{name} ended after {len(data)} of {size} bytes.")
+    return bytes(data)
+
+
+class Folder:
+    """See `assay_ledger.store.blobs.Backend`. The folder itself may be reached through links; nothing below it."""
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        if not root.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "not a folder", str(root))
+        self._root = root
+        self._lane = Lane()
+
+    def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
+        """The bytes of a file."""
+
+        def read() -> bytes:
+            *parents, name = path.split("/")
+            with self._opened(parents) as at:
+                return read_regular(name, max_bytes, at)
+
+        return self._lane.call(read, seconds + max_bytes / bytes_per_s)
+
+    def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> None:
+        """Replaces a file; readers see the old bytes or the new ones."""
+        self._lane.call(lambda: self._write(path, data), seconds + len(data) / bytes_per_s)
+
+    def exists(self, path: str, seconds: float) -> bool:
+        """Is there a regular file?"""
+
+        def look() -> bool:
+            *parents, name = path.split("/")
+            with self._opened(parents) as at, _as_missing(path):
+                return stat.S_ISREG(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
+
+        try:
+            return self._lane.call(look, seconds)
+        except FileNotFoundError:
+            return False
+
+    def paths(self, prefix: str, after: str, limit: int, seconds: float) -> list[str]:
+        """At most `limit` paths of regular files below a prefix and after a path, the first ones of those seen in time.
+
+        `seconds` ends the search with what it found: a folder of any size can be listed.
+        """
+        until = time.monotonic() + seconds * 0.8
+
+        def walk() -> list[str]:
+            try:
+                with self._opened(prefix.split("/")) as at:
+                    return heapq.nsmallest(limit, (p for p in _below(at, prefix, MAX_DEPTH, until) if p > after))
+            except FileNotFoundError:
+                return []
+
+        return self._lane.call(walk, seconds)
+
+    @contextmanager
+    def _opened(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """A descriptor of a folder below the root, which is made if asked for. Raises FileNotFoundError, OSError."""
+        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for part in parts:
+                inner = _made(part, descriptor) if make else _entered(part, descriptor)
+                os.close(descriptor)
+                descriptor = inner
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _write(self, path: str, data: bytes) -> None:
+        *parents, name = path.split("/")
+        with self._opened(parents, make=True) as at:
+            fresh = f".{secrets.token_hex(8)}"
+            descriptor = os.open(fresh, _FRESH, 0o666, dir_fd=at)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(data)
+                try:
+                    os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
+                except (IsADirectoryError, NotADirectoryError, FileExistsError):
+                    _set_aside(name, at)
+                    os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(fresh, dir_fd=at)
+                raise
+
+
+def _entered(part: str, at: int) -> int:
+    with _as_missing(part):
+        return os.open(part, _DIRECTORY, dir_fd=at)
+
+
+def _made(part: str, at: int) -> int:
+    for _ in range(3):
+        try:
+            return os.open(part, _DIRECTORY, dir_fd=at)
+        except FileNotFoundError:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=at)
+        except OSError as error:
+            if error.errno not in _IN_THE_WAY:
+                raise
+            _set_aside(part, at)
+    return os.open(part, _DIRECTORY, dir_fd=at)
+
+
+def _set_aside(name: str, at: int) -> None:
+    """What a stranger put where a file or folder of ours belongs gets a name that no reader looks at."""
+    with suppress(FileNotFoundError):
+        os.rename(name, f".aside-{secrets.token_hex(8)}", src_dir_fd=at, dst_dir_fd=at)
+
+
+def _below(at: int, path: str, depth: int, until: float) -> Iterator[str]:
+    """Paths of the regular files below an open folder, in no order, until a time."""
+    folders = []
+    with os.scandir(at) as entries:
+        for entry in entries:
+            if time.monotonic() > until:
+                return
+            if entry.name.startswith("."):
+                continue
+            if entry.is_file(follow_symlinks=False):
+                yield f"{path}/{entry.name}"
+            elif depth and entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+    for name in folders:
+        try:
+            inner = _entered(name, at)
+        except OSError:
+            continue
+        try:
+            yield from _below(inner, f"{path}/{name}", depth - 1, until)
+        finally:
+            os.close(inner)
+
+
+@contextmanager
+def _as_missing(path: str) -> Iterator[None]:
+    """Whatever is there and no regular file is missing, like what is not there."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NOTHING:
+            raise FileNotFoundError(errno.ENOENT, "missing", path) from None
+        raise

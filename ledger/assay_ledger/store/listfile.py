@@ -1,0 +1,71 @@
+"""The one file of a list of tensors: a safetensors file whose every byte follows from the types, dims and values.
+
+    8 bytes     length of the header, little-endian
+    header      JSON without spaces, padded with spaces to a multiple of 8:
+                {"00000":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}
+    data        the tensors' bytes, row-major little-endian, one after another
+
+Tensors are named by their place, in five digits, and lie in the order of _ORDER, within a type by place. So the header
+is known before a byte is read, and is compared, never parsed: whatever a stranger wrote there costs nothing. And a list
+root has one file and one digest: a holder of the list can put the very object again that others look for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import DType
+
+_NAMES: Final[dict[DType, str]] = {
+    DType.I64: "I64",
+    DType.F32: "F32",
+    DType.I32: "I32",
+    DType.U16: "U16",
+    DType.I8: "I8",
+    DType.U8: "U8",
+    DType.BOOL: "BOOL",
+}
+"""In the order in which the safetensors library writes them, so that its files are ours."""
+
+_ORDER: Final = {dtype: place for place, dtype in enumerate(_NAMES)}
+
+
+def file_size(specs: Sequence[TensorSpec]) -> int:
+    """The size of a list's file, in bytes."""
+    return len(_head(specs)) + sum(spec.nbytes for spec in specs)
+
+
+def pack(specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> bytes:
+    """The file of a list."""
+    assert [spec.nbytes for spec in specs] == [len(data) for data in tensors]
+    return b"".join([_head(specs), *(tensors[k] for k in _places(specs))])
+
+
+def unpack(specs: Sequence[TensorSpec], data: bytes) -> tuple[bytes, ...] | None:
+    """The tensors of a list in their places, if the bytes are the file of such a list, else None."""
+    head = _head(specs)
+    if len(data) != file_size(specs) or not data.startswith(head):
+        return None
+    found, at = {}, len(head)
+    for k in _places(specs):
+        found[k] = data[at : at + specs[k].nbytes]
+        at += specs[k].nbytes
+    return tuple(found[k] for k in range(len(specs)))
+
+
+def _places(specs: Sequence[TensorSpec]) -> list[int]:
+    return sorted(range(len(specs)), key=lambda k: (_ORDER[specs[k].dtype], k))
+
+
+def _head(specs: Sequence[TensorSpec]) -> bytes:
+    entries, at = {}, 0
+    for k in _places(specs):
+        end = at + specs[k].nbytes
+        entries[f"{k:05d}"] = {"dtype": _NAMES[specs[k].dtype], "shape": specs[k].dims, "data_offsets": [at, end]}
+        at = end
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header

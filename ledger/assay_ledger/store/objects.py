@@ -1,0 +1,228 @@
+"""What a run publishes, by root: programs, tensors, lists of tensors, and which lists a state is made of.
+
+A name in the store promises a root; every read recomputes that root from the bytes, so a store or a stranger can at
+worst be useless. Even that passes those by who hold copies of their own: they work from these, and put back what is
+gone. Sizes follow from the specs that the program declares, and bound every read before memory is taken.
+
+Where a publisher said on chain which digest its object has (`assay_ledger.store.manifest`), that digest is asked for
+and no name is searched: however many objects strangers gave that name, they are never looked at.
+Source: docs/protocol/store.md; docs/adr/0007-actors.md; 0017-copies.md; 0027-time-of-stores-and-nodes.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from typing import Final
+
+from assay.engine.runtime.native.sha256 import tensor_root
+from assay.protocol.digests import state_digest
+from assay.protocol.errors import AssayError, UnavailableError
+from assay.protocol.program.program import Program
+from assay.protocol.program.programfile import decode_program, encode_program
+from assay.protocol.trees.state import list_root
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import Digest
+from assay_ledger.store.blobs import ArtifactStore, StoreDenied, StoreUnreachable, get_named
+from assay_ledger.store.cache import Shelf
+from assay_ledger.store.listfile import file_size, pack, unpack
+from assay_ledger.store.manifest import Digests, Manifest
+
+MAX_PROGRAM_BYTES: Final = 1 << 28
+MAX_LISTS: Final = 64
+
+Tensors = tuple[bytes, ...]
+"""The bytes of a list's tensors, row-major little-endian."""
+
+
+class Objects:
+    """Typed access to a run's store. Reads raise what `get_named` raises: all of it UnavailableError, never fraud.
+
+    With a local cache, a copy of everything read or published is kept there, and read when the store fails.
+    """
+
+    def __init__(self, store: ArtifactStore, shelf: Shelf | None = None) -> None:
+        self.store = store
+        self.shelf = shelf
+        self._own_first = False
+        self._told: Sequence[Callable[[], Digests]] = ()
+        self._noted: dict[Digest, Digest] = {}
+        self._cursors: dict[str, Digest] = {}
+
+    @contextmanager
+    def own_copies_first(self) -> Iterator[None]:
+        """In this block the store is asked only for what the local cache lacks: it cannot hold up the rest."""
+        before, self._own_first = self._own_first, True
+        try:
+            yield
+        finally:
+            self._own_first = before
+
+    @contextmanager
+    def told(self, sources: Sequence[Callable[[], Digests]]) -> Iterator[None]:
+        """In this block objects are looked for first under the digests that these sources give for their roots."""
+        before, self._told = self._told, sources
+        try:
+            yield
+        finally:
+            self._told = before
+
+    @contextmanager
+    def noting(self) -> Iterator[dict[Digest, Digest]]:
+        """Gives the digests of what is published in this block, by root."""
+        before, noted = self._noted, dict[Digest, Digest]()
+        self._noted = noted
+        try:
+            yield noted
+        finally:
+            self._noted = before
+
+    def put_program(self, program: Program) -> Digest:
+        """Publishes a program; returns its root."""
+        self._publish(f"programs/{program.root.hex()}", program.root, encode_program(program))
+        return program.root
+
+    def program(self, root: Digest) -> Program:
+        """The program with this root."""
+
+        def fits(data: bytes) -> bool:
+            try:
+                return decode_program(data, MAX_PROGRAM_BYTES).root == root
+            except AssayError:
+                return False
+
+        data = self._fetch(f"programs/{root.hex()}", root, MAX_PROGRAM_BYTES, fits)
+        return decode_program(data, MAX_PROGRAM_BYTES)
+
+    def put_tensor(self, spec: TensorSpec, data: bytes) -> Digest:
+        """Publishes one tensor's bytes; returns its root."""
+        root = tensor_root(spec, data)
+        self._publish(f"tensors/{root.hex()}", root, data)
+        return root
+
+    def tensor(self, root: Digest, spec: TensorSpec) -> bytes:
+        """The bytes of the tensor with this root."""
+
+        def fits(data: bytes) -> bool:
+            return len(data) == spec.nbytes and tensor_root(spec, data) == root
+
+        return self._fetch(f"tensors/{root.hex()}", root, spec.nbytes, fits)
+
+    def put_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes], *, is_vital: bool = True) -> Digest:
+        """Publishes a list of tensors as one safetensors file; returns the list root.
+
+        What is not vital is kept in the local cache alone where the store fails.
+        """
+        root = root_of_list(specs, tensors)
+        try:
+            self._publish(f"lists/{root.hex()}", root, pack(specs, tensors))
+        except UnavailableError:
+            if is_vital or self.shelf is None:
+                raise
+        return root
+
+    def list(self, root: Digest, specs: Sequence[TensorSpec]) -> Tensors:
+        """The tensors of the list with this root; all-zero lists are never stored."""
+        zeros = tuple(spec.zeros() for spec in specs)
+        if root_of_list(specs, zeros) == root:
+            return zeros
+
+        def fits(data: bytes) -> bool:
+            tensors = unpack(specs, data)
+            return tensors is not None and root_of_list(specs, tensors) == root
+
+        found = unpack(specs, self._fetch(f"lists/{root.hex()}", root, file_size(specs), fits))
+        assert found is not None
+        return found
+
+    def list_digest(self, root: Digest, specs: Sequence[TensorSpec]) -> Digest:
+        """The digest of the object of a list: a list has one file."""
+        return Digest(sha256(pack(specs, self.list(root, specs))).digest())
+
+    def put_state(self, list_roots: Sequence[Digest]) -> Digest:
+        """Publishes which lists a state is made of; returns the state root."""
+        root = state_digest(list_roots)
+        self._publish(f"states/{root.hex()}", root, b"".join(list_roots))
+        return root
+
+    def state(self, root: Digest) -> tuple[Digest, ...]:
+        """The list roots of the state with this root."""
+
+        def fits(data: bytes) -> bool:
+            return len(data) % 32 == 0 and state_digest(_digests(data)) == root
+
+        return _digests(self._fetch(f"states/{root.hex()}", root, 32 * MAX_LISTS, fits))
+
+    def put_manifest(self, manifest: Manifest) -> Digest:
+        """Publishes which digests the objects of some roots have; returns the manifest's own digest.
+
+        A store that fails costs no more than that the names of those objects have to be searched.
+        """
+        data = manifest.encode()
+        digest = Digest(sha256(data).digest())
+        if self.shelf is not None:
+            self.shelf.put(f"manifests/{digest.hex()}", data)
+        with suppress(UnavailableError):
+            self.store.put(data)
+        return digest
+
+    def manifest(self, digest: Digest) -> Manifest:
+        """The manifest with this digest; an empty one for bytes that are none. Raises UnavailableError."""
+        name, limit = f"manifests/{digest.hex()}", Manifest.MAX_BYTES
+        copy = None if self.shelf is None else self.shelf.get(name, limit)
+        if copy is not None and sha256(copy).digest() == digest:
+            return Manifest.decode(copy)
+        data = self.store.get(digest, limit)
+        if self.shelf is not None:
+            self.shelf.put(name, data)
+        return Manifest.decode(data)
+
+    def _publish(self, name: str, root: Digest, data: bytes) -> None:
+        if self.shelf is not None:
+            self.shelf.put(name, data)
+        self._noted[root] = self.store.put(data, name)
+
+    def _fetch(self, name: str, root: Digest, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes:
+        """From the store; where that fails from the local cache, and then what is gone is put back for others."""
+        if self._own_first and (copy := self._copy(name, max_bytes, fits)) is not None:
+            return copy
+        try:
+            data = self._ask(name, root, max_bytes, fits)
+        except UnavailableError as error:
+            copy = None if self._own_first else self._copy(name, max_bytes, fits)
+            if copy is None:
+                raise
+            if not isinstance(error, StoreUnreachable | StoreDenied):
+                with suppress(UnavailableError):
+                    self.store.put(copy, name)
+            return copy
+        if self.shelf is not None:
+            self.shelf.put(name, data)
+        return data
+
+    def _ask(self, name: str, root: Digest, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes:
+        """From the store: under the digest that its publisher named, else whatever has the name and fits."""
+        for digest in filter(None, (source().get(root) for source in self._told)):
+            with suppress(UnavailableError):
+                data = self.store.get(digest, max_bytes)
+                if fits(data):
+                    return data
+        return get_named(self.store, name, max_bytes, fits, self._cursors)
+
+    def _copy(self, name: str, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes | None:
+        """The local cache's copy, if it is what its name promises; a damaged one is removed for a new one."""
+        copy = None if self.shelf is None else self.shelf.get(name, max_bytes)
+        if copy is None or fits(copy):
+            return copy
+        self.shelf.drop(name)  # type: ignore[union-attr]
+        return None
+
+
+def root_of_list(specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
+    """The list root of these tensors."""
+    return list_root([tensor_root(spec, data) for spec, data in zip(specs, tensors, strict=True)])
+
+
+def _digests(data: bytes) -> tuple[Digest, ...]:
+    return tuple(Digest(data[i : i + 32]) for i in range(0, len(data), 32))

@@ -1,0 +1,267 @@
+"""Dishonest solvers, for demonstrations and tests: an honest solver over an execution that lies.
+
+A cheat alters the values of computed nodes; everything after them is computed from the altered ones, so that the lie is
+consistent to the last byte, and the longest defence that there is loses only when the contract computes an element.
+Each cheat lies in one round and is honest otherwise.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from assay.protocol.arithmetic.words import canonical, from_bytes, to_bytes
+from assay.protocol.errors import UsageError
+from assay.protocol.program.nodes import Const, Gather, Input, Output, reads
+from assay.protocol.program.program import Program
+from assay.protocol.program.trace import Tamper
+from assay.protocol.trees.state import ListBytes, Scalar, TrainingList
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import Digest, Round, Seat
+from assay_ledger.index.archive import Archive, Compute, Job
+from assay_ledger.index.records import RoundRecord
+from assay_ledger.index.view import View
+
+Change = Callable[[bytes], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Lie:
+    """A `Tamper`: changes of single nodes, by (step, node), with step 0 for every step."""
+
+    changes: Mapping[tuple[int, int], Change]
+
+    def touches(self, step: int, node: int) -> bool:
+        """Does it change this value?"""
+        return (step, node) in self.changes or (0, node) in self.changes
+
+    def __call__(self, step: int, node: int, data: bytes) -> bytes:
+        """The bytes that the node's value is claimed to have."""
+        change = self.changes.get((step, node)) or self.changes.get((0, node))
+        return data if change is None else change(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a cheat may look at when it makes up its lie."""
+
+    view: View
+    archive: Archive
+    compute: Compute
+    round: Round
+    seat: Seat
+
+    @property
+    def record(self) -> RoundRecord:
+        """The round."""
+        return self.view.state.rounds[self.round]
+
+    @property
+    def intervals(self) -> int:
+        """n."""
+        return self.archive.facts.charter.training.intervals
+
+
+class Cheat(ABC):
+    """One way to cheat, in one round."""
+
+    name: str
+    default_round: int = 1
+    is_silent = False
+    """Makes no move in a game on its claims."""
+    waits = False
+    """Trains after another seat has committed."""
+
+    def __init__(self, round_: Round) -> None:
+        self.round = round_
+
+    @abstractmethod
+    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+        """The lie in the run behind a duty, if there is one."""
+
+
+class SkipSteps(Cheat):
+    """Stops early and claims for the rest of the round that nothing changed."""
+
+    name = "skip-steps"
+
+    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+        """From the middle of the round on, parameters and moments stay as they are."""
+        if number >= scene.intervals or number < scene.intervals // 2:
+            return None
+        return Lie(_outputs_become(job.program, job.lists[: TrainingList.SCALARS]))
+
+
+class WrongData(Cheat):
+    """Trains on other tokens than those of its shard."""
+
+    name = "wrong-data"
+
+    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+        """Every batch is read one place further on."""
+        if number >= scene.intervals:
+            return None
+        node = data_gather(job.program)
+        return Lie({(0, node): lambda data: _rolled(job.program.specs[node], data)})
+
+
+class BitFlip(Cheat):
+    """One bit of one moment, in the middle of one interval."""
+
+    name = "bit-flip"
+    default_round = 2
+
+    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+        """A bit of a moment's first element, in the output of the node that writes it."""
+        if number != scene.intervals // 2:
+            return None
+        node = output_source(job.program, TrainingList.OPTIMIZER)
+        return Lie({(job.steps // 2 + 1, node): lambda data: _flipped(job.program.specs[node], data)})
+
+
+class Silent(BitFlip):
+    """The same, and does not answer the game."""
+
+    name = "silent"
+    is_silent = True
+
+
+class StaleStart(Cheat):
+    """Trains from the weights of the round before, behind the correct start root."""
+
+    name = "stale-start"
+
+    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+        """In the first step every computed value is what the old weights would give."""
+        if number != 0 or scene.round == 0:
+            return None
+        before = scene.view.outer_lists(Round(scene.round - 1), _base_before(scene))
+        weights = scene.archive.objects.list(before.parameters, scene.archive.specs(TrainingList.PARAMETERS))
+        return Lie(_values_of(job.program, (weights, *job.lists[1:]), scene.compute))
+
+
+class CopiedUpdate(Cheat):
+    """Commits another seat's update over its own intervals."""
+
+    name = "copied-update"
+    waits = True
+
+    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+        """The update is another seat's, whatever its own work came to."""
+        if number != scene.intervals:
+            return None
+        own = scene.record.commitments.get(scene.seat)
+        others = [c for seat, c in sorted(scene.record.commitments.items()) if seat != scene.seat]
+        if own is None and not others:
+            return None
+        root = others[0].update if own is None else own.update
+        copied = scene.archive.objects.list(root, scene.archive.specs(TrainingList.PARAMETERS))
+        return Lie(_outputs_become(job.program, (copied,)))
+
+
+CHEATS: Final[Mapping[str, type[Cheat]]] = {
+    cheat.name: cheat for cheat in (SkipSteps, WrongData, BitFlip, StaleStart, CopiedUpdate, Silent)
+}
+"""Every way to cheat by the name that a person types."""
+
+
+def cheat_named(name: str | None, rounds: int, at: int | None = None) -> Cheat | None:
+    """The cheat of this name; None for "none". It lies in round `at`, by default its own, the last one at most.
+
+    Raises UsageError (UnknownCheat).
+    """
+    if name is None or name == "none":
+        return None
+    if name not in CHEATS:
+        raise UsageError(
+            f"There is no cheat called {name!r}.",
+            code="UnknownCheat",
+            remedy=f"Choose one of: {', '.join(sorted(CHEATS))}, none.",
+        )
+    kind = CHEATS[name]
+    return kind(Round(min(kind.default_round if at is None else at, rounds - 1)))
+
+
+# --- where to lie
+
+
+def is_computed(program: Program, node: int) -> bool:
+    """Is a node's value computed by the contract, and not compared with another root?"""
+    return not isinstance(program.nodes[node], Input | Const | Output)
+
+
+def output_source(program: Program, number: int) -> int:
+    """The first computed node that an output of a list of Y names."""
+    ends = (program.nodes[k] for k in program.output_nodes[number])
+    return next(end.node for end in ends if isinstance(end, Output) and is_computed(program, end.node))
+
+
+def data_gather(program: Program) -> int:
+    """The node that reads the data: the first gather from the data tensor or from something computed of it alone."""
+    data = program.input_nodes[TrainingList.SCALARS][Scalar.DATA]
+    stems = {data}
+    for k, node in enumerate(program.nodes):
+        if isinstance(node, Gather) and node.table.node in stems:
+            return k
+        sources = set(reads(node))
+        if sources and sources <= stems:
+            stems.add(k)
+    raise UsageError("The program reads no data by a gather.", code="NoDataGather", remedy="Choose another cheat.")
+
+
+def _outputs_become(program: Program, lists: ListBytes) -> dict[tuple[int, int], Change]:
+    """In every step the outputs of the first lists of Y are these bytes."""
+    changes: dict[tuple[int, int], Change] = {}
+    for nodes, slots in zip(program.output_nodes, lists, strict=False):
+        for k, value in zip(nodes, slots, strict=True):
+            node = program.nodes[k]
+            if isinstance(node, Output) and is_computed(program, node.node):
+                changes[0, node.node] = _constant(value)
+    return changes
+
+
+def _values_of(program: Program, lists: ListBytes, compute: Compute) -> dict[tuple[int, int], Change]:
+    """In the first step every computed node has the value that it has in a run from other lists."""
+    changes: dict[tuple[int, int], Change] = {}
+
+    def record(step: int, node: int, data: bytes) -> bytes:
+        if is_computed(program, node):
+            changes[1, node] = _constant(data)
+        return data
+
+    compute.run(program, lists, 1, record)
+    return changes
+
+
+def _base_before(scene: Scene) -> Digest:
+    """The outer root that the round before started from, on the way to this round's base."""
+    own = scene.record.commitments.get(scene.seat)
+    base = scene.view.verified_base(scene.round) if own is None else own.base
+    outer = None if base is None else scene.view.outer(scene.round, base)
+    assert outer is not None
+    return outer.base
+
+
+def _constant(value: bytes) -> Change:
+    return lambda _: value
+
+
+def _rolled(spec: TensorSpec, data: bytes) -> bytes:
+    """The elements moved one place; one bit flipped where that changes nothing."""
+    size = spec.dtype.size
+    moved = data[size:] + data[:size]
+    return moved if moved != data else _flipped(spec, data)
+
+
+def _flipped(spec: TensorSpec, data: bytes) -> bytes:
+    """The first element with one bit flipped, and zero where that would be no number.
+
+    In an f32 a middle bit of the mantissa: the lowest is often rounded away by the next step, and a lie that leaves no
+    trace in the claimed end is none.
+    """
+    size = spec.dtype.size
+    (word,) = from_bytes(spec.dtype, data[:size])
+    bent = canonical(spec.dtype, word ^ (1 << 12 if spec.dtype.is_float else 1))
+    return to_bytes(spec.dtype, [bent if bent != word else 0]) + data[size:]

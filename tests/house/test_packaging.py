@@ -1,0 +1,201 @@
+"""The five packages come whole, installed as a wheel or editable, from the clone or the sdist."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import venv
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from assay_ledger.chain.node import find_anvil
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+ROOTS: list[str] = PROJECT["tool"]["hatch"]["build"]["dev-mode-dirs"]
+PACKAGES = {Path(path).name: path for path in PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]}
+"""From a package's name to its folder below the root."""
+
+IMPORT_ALL = f"""
+import json, pkgutil, sys
+from importlib import import_module
+names = []
+for package in {sorted(PACKAGES)}:
+    names += [package, *(m.name for m in pkgutil.walk_packages(import_module(package).__path__, package + "."))]
+for name in names:
+    import_module(name)
+print(json.dumps([{{name: sys.modules[name].__file__ for name in names}}, sorted(sys.modules)]))
+"""
+
+
+def run(*words: str | Path, cwd: Path, **variables: str) -> str:
+    """Run a command without this process's Python path; its standard output, and its whole output where it fails."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | variables
+    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, f"{words} ends with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone of the working tree as it would be committed, at a path with a space."""
+    folder = tmp_path_factory.mktemp("packaging")
+    git = ("git", "-c", "user.name=test", "-c", "user.email=test", "--git-dir", folder / "tree.git")
+    run(*git, "init", "--quiet", cwd=folder)
+    # A worktree may link to another's node_modules, and tools/mutants.py keeps its temporary files in tmp.
+    run(*git, "--work-tree", ROOT, "add", "--all", ".", ":!node_modules", ":!tmp", cwd=ROOT)
+    run(*git, "--work-tree", ROOT, "commit", "--quiet", "--message", "tree", cwd=ROOT)
+    run("git", "clone", "--quiet", folder / "tree.git", folder / "a clone", cwd=folder)
+    return folder / "a clone"
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What was built from the clone."""
+
+    sdist: Path
+    wheel: Path
+
+
+@pytest.fixture(scope="module")
+def built(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder = tmp_path_factory.mktemp("built")
+    run(sys.executable, "-m", "hatchling", "build", "-d", folder, cwd=clone)
+    ((sdist,), (wheel,)) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    return Built(sdist, wheel)
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An environment that holds our packages and sees the dependencies of the one that runs the tests."""
+
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        return self.folder / "bin" / "python"
+
+    @property
+    def site(self) -> Path:
+        return self.folder / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
+
+    def modules(self) -> dict[str, Path]:
+        """Import every module, isolated from this folder and from PYTHONPATH; where each comes from."""
+        files, loaded = json.loads(run(self.python, "-I", "-c", IMPORT_ALL, cwd=self.folder))
+        assert {name.partition(".")[0] for name in loaded} & {Path(root).name for root in ROOTS} == set()
+        return {name: Path(file) for name, file in files.items()}
+
+    def doctor(self) -> dict[str, str]:
+        """What `assay doctor` finds, with contracts and anvil named: from check to state. It exits with 0."""
+        tools = {"ASSAY_ARTIFACTS": str(ROOT / ".build" / "forge" / "out"), "ASSAY_ANVIL": str(find_anvil())}
+        home = {"HOME": str(self.folder), "ASSAY_CACHE": str(self.folder / "cache")}
+        answer = run(self.folder / "bin" / "assay", "doctor", "--json", cwd=self.folder, **tools, **home)
+        return {finding["name"]: finding["state"] for finding in json.loads(answer)}
+
+
+def install(folder: Path, *words: str | Path) -> Installed:
+    """A new environment, and what pip installs into it without any index."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    made = Installed(folder)
+    (made.site / "zz_dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    # The running environment's own `assay` is visible too: it is neither satisfying nor touched.
+    pip = (sys.executable, "-m", "pip", "--python", made.python, "--disable-pip-version-check", "--quiet", "install")
+    run(*pip, "--no-index", "--no-deps", "--no-build-isolation", "--ignore-installed", *words, cwd=folder)
+    return made
+
+
+def sources(root: Path) -> dict[str, Path]:
+    """The name and the file of every module below a root, by the folders alone."""
+    found = {}
+    for package, where in PACKAGES.items():
+        for path in (root / where).rglob("*.py"):
+            parts = path.relative_to((root / where).parent).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+        assert package in found
+    return found
+
+
+def test_every_tool_knows_the_same_source_roots() -> None:
+    tool = PROJECT["tool"]
+    assert tool["pytest"]["ini_options"]["pythonpath"] == ROOTS
+    assert tool["ruff"]["src"] == ROOTS
+    assert tool["pyright"]["extraPaths"] == ROOTS
+    assert [os.path.relpath(path, "$MYPY_CONFIG_FILE_DIR") for path in tool["mypy"]["mypy_path"]] == ROOTS
+    assert sorted(os.path.normpath(Path(where).parent) for where in PACKAGES.values()) == sorted(ROOTS)
+    for names in (
+        tool["mypy"]["packages"],
+        tool["coverage"]["run"]["source_pkgs"],
+        tool["ruff"]["lint"]["isort"]["known-first-party"],
+    ):
+        assert names == list(PACKAGES)
+
+
+def test_the_sdist_holds_what_git_tracks(clone: Path, built: Built) -> None:
+    with tarfile.open(built.sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert names == {*run("git", "ls-files", cwd=clone).splitlines(), "PKG-INFO"}
+
+
+def test_the_wheel_of_the_sdist_is_that_of_the_clone(built: Built, tmp_path: Path) -> None:
+    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check")
+    run(*pip, "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, built.sdist, cwd=tmp_path)
+    assert (tmp_path / built.wheel.name).read_bytes() == built.wheel.read_bytes()
+
+
+def test_a_wheel_holds_the_five_packages_and_no_general_name(clone: Path, built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    about = f"assay-{PROJECT['project']['version']}.dist-info"
+    assert {name.partition("/")[0] for name in held} == {*PACKAGES, about}
+    tracked = run("git", "ls-files", "-z", *PACKAGES.values(), cwd=clone).split("\0")
+    expected = {os.path.relpath(name, parent_of(name)): (clone / name).read_bytes() for name in filter(None, tracked)}
+    assert {name: data for name, data in held.items() if not name.startswith(about)} == expected
+    lines = held[f"{about}/METADATA"].decode().splitlines()
+    pins = [line for f in ("requirements.in", "requirements-torch.in") for line in (ROOT / f).read_text().splitlines()]
+    assert {pinned(line.partition(": ")[2]) for line in lines if line.startswith("Requires-Dist: ")} == {
+        pinned(pin) for pin in pins if pin and not pin.startswith("#")
+    }
+
+
+def pinned(line: str) -> tuple[str, str]:
+    """Name and version of a requirement, however the name is spelt."""
+    need = Requirement(line)
+    return canonicalize_name(need.name), str(need.specifier)
+
+
+def parent_of(name: str) -> str:
+    """The source root of a tracked file of a package."""
+    return next(str(Path(where).parent) for where in PACKAGES.values() if name.startswith(where + "/"))
+
+
+def test_an_installed_wheel_imports_whole_and_its_doctor_is_content(built: Built, tmp_path: Path) -> None:
+    made = install(tmp_path / "environment", built.wheel)
+    modules = made.modules()
+    assert modules.keys() == sources(ROOT).keys()
+    assert all(path.is_relative_to(made.site) for path in modules.values())
+    # Its kernels compile into the user's cache, never beside the modules.
+    before = sorted(made.site.rglob("*.so"))
+    build = (made.python, "-I", "-m", "assay.engine.runtime.native.build", "canary")
+    run(*build, cwd=made.folder, ASSAY_CACHE=str(made.folder / "cache"))
+    assert list((made.folder / "cache" / "native").glob("canary-*.so"))
+    assert sorted(made.site.rglob("*.so")) == before
+    states = made.doctor()
+    assert (states["contracts"], states["anvil"]) == ("ok", "ok")
+
+
+def test_an_editable_install_is_a_file_of_paths_without_a_hook(clone: Path, tmp_path: Path) -> None:
+    made = install(tmp_path / "environment", "--editable", clone)
+    files = {path.name: path.read_text() for path in made.site.glob("*.pth")}
+    assert files.keys() == {"_assay.pth", "zz_dependencies.pth"}
+    assert files["_assay.pth"].split("\n") == [os.path.normpath(clone / root) for root in ROOTS]
+    assert not list(made.site.glob("*finder*")) + list(made.site.glob("__editable__*"))
+    assert made.modules() == sources(clone)
+    assert made.doctor()["contracts"] == "ok"

@@ -1,0 +1,17 @@
+"""One node per test module: runs are cheap, nodes are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.harness.actors.world import Stage, fresh_artifacts
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with fresh_artifacts(tmp_path_factory.mktemp("artifacts")):
+        stage = Stage()
+        yield stage
+        stage.close()

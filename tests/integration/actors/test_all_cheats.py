@@ -1,0 +1,64 @@
+"""Every cheat at once beside honest actors: each is caught by itself, and honest work goes on, paid and final."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assay.protocol.game.state import Outcome
+from assay.protocol.program.nodes import Family
+from assay.protocol.run.claims import ClaimKind
+from assay.protocol.types import Fate
+from assay_solver.cheats import CHEATS
+from tests.harness.actors.world import Stage, new_world, tiny_work, with_economics
+
+HONEST_SOLVERS = ("ada", "bob")
+HONEST_AUDITORS = ("vera", "viktor", "wilma")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_all_cheats_at_once_are_each_convicted_and_nobody_else_is(stage: Stage, tmp_path: Path) -> None:
+    # Every duty is drawn by all three verifiers: an expected rate of three.
+    world = new_world(stage, tmp_path, tiny_work(), 3, with_economics(audit_ppm=3_000_000))
+    founders = {"first_seats": 8, "first_verifiers": 3}
+    for name in HONEST_SOLVERS:
+        world.solver(name, **founders)
+    for name in sorted(CHEATS):
+        world.solver(name, cheat=name, **founders)
+    world.verifier("vera", **founders)
+    world.verifier("viktor", **founders)
+    world.verifier("lazy", lazy=True, **founders)
+    world.whistleblower("wilma")
+    before = {name: world.wealth(name) for name in world.players}
+    state = world.settle(stops=2000)
+
+    convictions = {world.name_of(g.defender): g for g in world.verdicts() if g.convicted}
+    assert convictions.keys() == {*CHEATS, "lazy"}
+    assert all(world.name_of(g.challenger) in HONEST_AUDITORS for g in world.verdicts())
+    assert not [g for g in world.verdicts() if not g.convicted], "somebody accused the innocent"
+    computed = {*CHEATS} - {"silent"}
+    for name in computed:
+        game = convictions[name]
+        assert game.outcome is Outcome.LEAF and game.verdict is not None
+        assert game.verdict.family not in (Family.INPUT, Family.CONST, Family.OUTPUT)
+        assert game.verdict.expected != game.verdict.claimed
+    assert convictions["silent"].outcome is Outcome.DEFAULT
+    assert convictions["lazy"].ref.kind is ClaimKind.ATTESTATION
+    assert convictions["copied-update"].ref.kind is ClaimKind.UPDATE
+
+    terms = world.run.charter.economics
+    for name in HONEST_SOLVERS:
+        assert world.wealth(name) == before[name]
+        assert world.shares(name) == 3 * terms.units * terms.shares_per_unit
+    for name in HONEST_AUDITORS:
+        assert world.wealth(name) >= before[name]
+    for name in CHEATS:
+        lost = before[name] - world.wealth(name)
+        assert terms.claim_lock - terms.challenge_bond < lost <= terms.claim_lock
+        assert world.shares(name) == 2 * terms.units * terms.shares_per_unit
+    for record in state.rounds:
+        assert record.settled
+        fates = {world.name_of(c.solver): c.fate for c in record.commitments.values()}
+        assert all(fates[name] is Fate.FINAL for name in HONEST_SOLVERS)

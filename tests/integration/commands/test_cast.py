@@ -1,0 +1,69 @@
+"""Who plays in a demo."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.demo.cast import Cheat, choose_cast
+from assay.demo.meter import KINDS, Meter, kind_of
+from assay.protocol.errors import UsageError
+from assay_solver.cheats import CHEATS
+
+
+def test_every_solver_cheat_can_be_shown() -> None:
+    assert {str(c) for c in Cheat} - {"none", "lazy-verifier"} == set(CHEATS)
+
+
+def test_all_cheats_at_once_fill_the_seats_exactly() -> None:
+    cast = choose_cast([c for c in Cheat if c is not Cheat.NONE])
+    assert len(cast.solvers) == 8
+    assert [v.lazy for v in cast.verifiers] == [False, False, True]
+    assert cast.whistle_rate == 1.0
+
+
+def test_lazy_verifiers_alone_overlook_a_flipped_bit() -> None:
+    cast = choose_cast([Cheat.LAZY_VERIFIER])
+    assert [s.cheat for s in cast.solvers] == ["none", "none", "bit-flip"]
+    assert all(v.lazy for v in cast.verifiers) and len(cast.verifiers) == 2
+
+
+def test_without_a_cheat_everybody_is_honest() -> None:
+    cast = choose_cast([Cheat.NONE])
+    assert all(p.cheat == "none" and not p.lazy for p in cast.players)
+    assert cast.whistle_rate == 0.2
+
+
+@pytest.mark.parametrize("cheats", [[Cheat.NONE, Cheat.SILENT], [Cheat.SILENT, Cheat.SILENT]])
+def test_a_senseless_choice_is_refused(cheats: list[Cheat]) -> None:
+    with pytest.raises(UsageError):
+        choose_cast(cheats)
+
+
+@pytest.mark.parametrize(
+    ("doing", "kind"),
+    [
+        ("train round 1 seat 0 3/25", "training"),
+        ("receipt round 1 seat 0", "commitment"),
+        ("replay round 0 seat 1 duty 2", "audit"),
+        ("play game 1", "dispute"),
+        ("waiting", "chain"),
+        ("starting", "start"),
+    ],
+)
+def test_time_is_booked_to_what_an_actor_says_it_does(doing: str, kind: str) -> None:
+    assert kind_of(doing) == kind
+    assert kind in KINDS
+
+
+def test_a_meter_books_what_a_process_used_since_the_last_look() -> None:
+    import os
+
+    meter = Meter()
+    meter.book({"me": os.getpid()}, {"me": "train round 0"}, {})
+    first = meter.seconds["training"]
+    assert first > 0
+    sum(i * i for i in range(2_000_000))
+    meter.book({"me": os.getpid()}, {"me": "play game 1"}, {})
+    assert meter.seconds["training"] == first
+    assert meter.seconds["dispute"] > 0
+    assert meter.weigh({"me": os.getpid()}) > 1 << 20

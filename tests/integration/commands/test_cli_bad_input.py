@@ -1,0 +1,95 @@
+"""What goes wrong is said in one sentence with a remedy, under a documented exit code, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay_ledger.chain.node import Node
+
+ADDRESS = "0x" + "11" * 20
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Node]:
+    with Node() as running:
+        yield running
+
+
+def _assay(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("ETH_", "ASSAY_"))}
+    names = {"HOME": str(folder), "ASSAY_CONFIG": str(folder / "none.toml"), "XDG_DATA_HOME": str(folder / "data")}
+    return subprocess.run(
+        [sys.executable, "-m", "assay", *words],
+        env=kept | names | environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=150,
+    )
+
+
+def _check(done: subprocess.CompletedProcess[str], exit_code: int, code: str) -> None:
+    assert done.returncode == exit_code, done.stderr
+    (sentence,) = [row for row in done.stderr.splitlines() if row.startswith(f"{code}: ")]
+    assert sentence.count(".") >= 2, "what happened, and what to do"
+    assert "Traceback" not in done.stderr
+
+
+def test_a_node_that_is_down(tmp_path: Path) -> None:
+    done = _assay(tmp_path, "run", "show", "--run", ADDRESS, "--rpc-url", "http://127.0.0.1:1")
+    _check(done, 4, "NodeUnreachable")
+
+
+def test_an_address_without_a_run(tmp_path: Path, node: Node) -> None:
+    _check(_assay(tmp_path, "run", "show", "--run", ADDRESS, "--rpc-url", node.url), 6, "NotARun")
+
+
+def test_no_run_no_store_no_key_named(tmp_path: Path, node: Node) -> None:
+    _check(_assay(tmp_path, "run", "show", "--rpc-url", node.url), 3, "RunMissing")
+    _check(_assay(tmp_path, "run", "list", "--rpc-url", node.url), 3, "StoreMissing")
+    _check(_assay(tmp_path, "run", "post", "--rpc-url", node.url, "--store", str(tmp_path / "s")), 3, "KeyNotNamed")
+
+
+def test_a_wrong_password_and_one_that_nobody_can_type(tmp_path: Path, node: Node) -> None:
+    right, wrong = tmp_path / "right", tmp_path / "wrong"
+    right.write_text("correct horse")
+    wrong.write_text("battery staple")
+    made = _assay(tmp_path, "key", "new", "me", "--kdf", "pbkdf2", ETH_PASSWORD=str(right))
+    assert made.returncode == 0, made.stderr
+    post = ("run", "post", "--preset", "tiny", "--key", "me", "--rpc-url", node.url, "--store", str(tmp_path / "s"))
+    _check(_assay(tmp_path, *post, ETH_PASSWORD=str(wrong)), 3, "WrongPassword")
+    _check(_assay(tmp_path, *post), 3, "PasswordMissing")
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [(b"", "EmptyData"), (b"\xff\xfe\x00not text", "DataNotUtf8"), (b"short", "EmptyData")]
+)
+def test_a_data_file_that_cannot_be_trained_on(tmp_path: Path, content: bytes, code: str) -> None:
+    path = tmp_path / "data.txt"
+    path.write_bytes(content)
+    _check(_assay(tmp_path, "demo", "--preset", "tiny", "--data", str(path)), 1, code)
+
+
+def test_senseless_cheats_and_presets(tmp_path: Path) -> None:
+    _check(_assay(tmp_path, "demo", "--cheat", "none", "--cheat", "silent"), 2, "CheatNone")
+    _check(_assay(tmp_path, "demo", "--preset", "gigantic"), 1, "UnknownPreset")
+    assert _assay(tmp_path, "demo", "--cheat", "magic").returncode == 2
+
+
+def test_an_error_is_a_document_too(tmp_path: Path) -> None:
+    done = _assay(tmp_path, "run", "show", "--run", ADDRESS, "--rpc-url", "http://127.0.0.1:1", "--json")
+    error = json.loads(done.stdout)["error"]
+    assert (error["code"], error["exit_code"]) == ("NodeUnreachable", 4)
+    assert error["remedy"]
+
+
+def test_a_missing_node_is_named_with_the_remedy(tmp_path: Path) -> None:
+    done = _assay(tmp_path, "demo", "--preset", "tiny", ASSAY_ANVIL=str(tmp_path / "nowhere"))
+    _check(done, 3, "ToolMissing")

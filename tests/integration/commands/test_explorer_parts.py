@@ -1,0 +1,179 @@
+"""Parts of the explorer that need no run: the curve, the codes, the server."""
+
+from __future__ import annotations
+
+import re
+import threading
+import urllib.request
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from assay.explorer.chart import loss_chart
+from assay.explorer.codes import CONTRACT_CODES, STANDING_CODES, all_codes, find_code
+from assay.explorer.losses import Losses, Point, Wanted
+from assay.explorer.words import amount, exact, span
+from assay.protocol.digests import keccak
+from assay.protocol.errors import UnavailableError
+from assay.protocol.types import Digest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def root(name: str) -> Digest:
+    return keccak(name.encode())
+
+
+def point(step: int, loss: float | None, seat: int | None = None) -> Point:
+    return Point(Wanted(root(f"{step} {seat}"), seat is not None, step, seat, f"at {step}"), loss)
+
+
+# --- the curve
+
+
+def test_the_curve_is_well_formed_and_every_point_lies_inside_it() -> None:
+    points = [point(0, 4.6), point(25, 3.2), point(50, 2.9), point(75, None), point(5, 4.0, 1), point(10, 3.6, 1)]
+    svg = loss_chart(points, 3.24, 25)
+    assert svg is not None
+    tree = ET.fromstring(svg)
+    width, height = (float(v) for v in tree.attrib["viewBox"].split()[2:])
+    circles = tree.findall("circle")
+    assert len(circles) == 3
+    for circle in circles:
+        assert 0 <= float(circle.attrib["cx"]) <= width
+        assert 0 <= float(circle.attrib["cy"]) <= height
+    heights = [float(c.attrib["cy"]) for c in circles]
+    assert heights == sorted(heights), "a lower loss stands lower"
+    (seat,) = [line for line in tree.findall("polyline") if "seat-1" in line.attrib["class"]]
+    assert len(seat.attrib["points"].split()) == 3, "a seat's line begins where all seats start"
+
+
+@pytest.mark.parametrize("points", [[], [point(0, None)], [point(0, float("nan"))]])
+def test_there_is_no_curve_without_a_loss(points: list[Point]) -> None:
+    assert loss_chart(points, 3.0, 25) is None
+
+
+@pytest.mark.parametrize("points", [[point(0, 2.0)], [point(0, 2.0), point(25, 2.0)], [point(25, 1e9), point(0, 0.0)]])
+def test_odd_curves_are_drawn_as_well(points: list[Point]) -> None:
+    assert ET.fromstring(loss_chart(points, None, 25) or "") is not None
+
+
+def test_labels_are_escaped() -> None:
+    bad = Point(Wanted(root("x"), False, 0, None, "<script>&"), 1.0)
+    svg = loss_chart([bad], None, 25)
+    assert svg is not None
+    assert "<script>" not in svg
+    ET.fromstring(svg)
+
+
+# --- losses in the background
+
+
+def test_each_weight_is_evaluated_once_and_what_is_missing_stays_open() -> None:
+    calls: list[Digest] = []
+
+    def weigh(of: Digest) -> float:
+        calls.append(of)
+        if of == root("gone"):
+            raise UnavailableError("not in the store")
+        return 2.5
+
+    losses = Losses(lambda: (weigh, 3.0), lambda state: root("inside " + state.hex()))
+    wanted = [
+        Wanted(root("a"), False, 0, None, "genesis"),
+        Wanted(root("gone"), False, 25, None, "after round 0"),
+        Wanted(root("b"), True, 5, 0, "seat 0"),
+    ]
+    losses.points(wanted)
+    losses.wait()
+    for _ in range(2):
+        found = losses.points(wanted)
+        losses.wait()
+    assert [p.loss for p in found] == [2.5, None, 2.5]
+    assert calls == [root("a"), root("gone"), root("inside " + root("b").hex())]
+    assert losses.letter_entropy == 3.0
+
+
+def test_without_text_or_torch_the_page_gets_a_reason() -> None:
+    def fail() -> tuple[object, float]:
+        raise UnavailableError("There is no card.", remedy="Ask the sponsor.")
+
+    losses = Losses(fail, lambda state: state)  # type: ignore[arg-type]
+    losses.points([Wanted(root("a"), False, 0, None, "genesis")])
+    losses.wait()
+    assert losses.points([])[:1] == []
+    assert losses.reason == "There is no card. Ask the sponsor."
+
+
+# --- codes
+
+
+def test_every_custom_error_of_the_contracts_is_explained_and_no_other() -> None:
+    declared = set()
+    for path in (ROOT / "contracts").rglob("*.sol"):
+        if "test" not in path.relative_to(ROOT / "contracts").parts:
+            declared |= set(re.findall(r"^\s*error (\w+)\(", path.read_text(), re.MULTILINE))
+    assert declared == set(CONTRACT_CODES)
+
+
+def test_every_explanation_is_a_sentence_and_a_remedy() -> None:
+    for meaning, remedy in (CONTRACT_CODES | STANDING_CODES).values():
+        assert meaning[0].isupper()
+        assert meaning.endswith(".")
+        assert remedy.endswith(".")
+
+
+def test_codes_of_our_own_are_found_in_any_spelling() -> None:
+    assert {"NodeUnreachable", "BundleMalformed", "ObjectMissing", "StartMismatch", "Incomplete"} <= all_codes().keys()
+    found = find_code("nodeunreachable")
+    assert found is not None
+    assert found.remedy
+    assert find_code("NoSuchCodeAtAll") is None
+
+
+# --- words
+
+
+def test_amounts_and_times_are_written_for_people() -> None:
+    assert amount(1_234_567 * 10**18 // 1000) == "1 234.57"
+    assert exact(10**18 + 1) == "1.000000000000000001"
+    assert span(3_725) == "1 h 2 min"
+    assert span(0) == "0 s"
+    assert span(-61) == "-1 min 1 s"
+
+
+# --- the server
+
+
+def test_a_port_in_use_is_named_with_its_remedy() -> None:
+    import socket
+
+    from assay.explorer.server import serve
+    from assay.protocol.errors import ConfigError
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(ConfigError) as caught:
+            serve(None, None, taken.getsockname()[1])  # type: ignore[arg-type]
+    assert caught.value.code == "PortInUse"
+    assert caught.value.remedy
+
+
+def test_threads_of_a_closed_server_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastapi import FastAPI
+
+    from assay.explorer import server
+
+    small = FastAPI()
+    small.get("/")(lambda: {"hello": "world"})
+    monkeypatch.setattr(server, "Lookout", lambda *_: None)
+    monkeypatch.setattr(server, "make_app", lambda _: small)
+    before = threading.active_count()
+    with server.serve(None) as running:  # type: ignore[arg-type]
+        with urllib.request.urlopen(running.url, timeout=10) as answer:
+            assert answer.read() == b'{"hello":"world"}'
+        assert running.port > 0
+    assert not running._thread.is_alive()
+    assert threading.active_count() <= before + 1

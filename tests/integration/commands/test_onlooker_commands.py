@@ -1,0 +1,264 @@
+"""`doctor`, `conformance`, `economics` and `model`: what they find, and with which exit code they say so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from typer.testing import CliRunner, Result
+
+from assay.cli.checks import State, examine
+from assay.cli.weights import WeightsNotOnChain, fetch_weights, find_weights, write_weights
+from assay.conformance.answers import check_all, default_vectors
+from assay.conformance.nodes import Absent, check, executors, read
+from assay.engine.runtime.native.build import LEVELS
+from assay.protocol.digests import keccak
+from assay.protocol.economics.formulas import RATES_OF_TABLE, claim_lock_multiple
+from assay.protocol.errors import ConfigError, NumericsError, RejectedError
+from assay.protocol.types import Fate
+from assay_ledger.index.records import OuterRecord
+from assay_ledger.store.blobs import open_store
+from tests.harness.commands import CONFIGURED
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is configured but what a test says."""
+    for name in CONFIGURED:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ASSAY_CONFIG", str(tmp_path / "none.toml"))
+    monkeypatch.setenv("ASSAY_KEYS_DIR", str(tmp_path / "keys"))
+
+
+def run(*words: str) -> Result:
+    from assay.cli import main
+
+    if not main.app.registered_groups:
+        main._add_commands()
+    return CliRunner().invoke(main.app, list(words))
+
+
+# --- doctor
+
+
+def findings() -> dict[str, Any]:
+    return {finding.name: finding for finding in examine()}
+
+
+def test_a_machine_that_is_set_up_is_found_sound() -> None:
+    found = findings()
+    for name in ("python", "packages", "torch", "floating point", "settings"):
+        assert found[name].state is State.OK, found[name]
+    for name in ("run", "store", "password"):
+        assert found[name].state is State.SKIPPED
+
+
+def test_a_chain_that_was_named_and_is_down_is_broken_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ETH_RPC_URL", "http://127.0.0.1:9")
+    found = findings()["chain"]
+    assert found.state is State.BROKEN
+    assert found.remedy
+    done = run("doctor", "--json")
+    assert done.exit_code == 3
+    assert {"name": "chain", "state": "broken"}.items() <= next(
+        f for f in json.loads(done.stdout) if f["name"] == "chain"
+    ).items()
+
+
+def test_a_store_that_reads_and_writes_is_sound_and_a_file_in_its_place_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ASSAY_STORE", str(tmp_path / "store"))
+    assert findings()["store"].state is State.OK
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ASSAY_STORE", str(tmp_path / "file"))
+    assert findings()["store"].state is State.BROKEN
+
+
+def test_keys_that_others_can_read_and_missing_keys_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from assay_ledger.keys.keystore import create_key
+
+    keys = tmp_path / "keys"
+    create_key(keys, "mine", "secret", with_bls=False)
+    assert findings()["keys"].state is State.OK
+    keys.chmod(0o755)
+    broken = findings()["keys"]
+    assert broken.state is State.BROKEN
+    assert "chmod" in broken.remedy
+    monkeypatch.setenv("ETH_KEYSTORE", "another")
+    assert findings()["keys"].state is State.BROKEN
+
+
+def test_an_unreadable_configuration_is_a_finding_and_not_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.toml").write_text("rpc_urll = 1")
+    monkeypatch.setenv("ASSAY_CONFIG", str(tmp_path / "bad.toml"))
+    found = findings()
+    assert found["settings"].state is State.BROKEN
+    assert found["python"].state is State.OK
+
+
+# --- conformance
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "vectors"
+    shutil.copytree(default_vectors(), folder)
+    programs = json.loads((folder / "nodes.json").read_text())
+    small = [case for case in programs["cases"] if len(case["program"]) < 2000 and "terms at" not in case["name"]]
+    (folder / "nodes.json").write_text(json.dumps({"cases": small[:6]}))
+    yield folder
+
+
+def test_every_known_answer_is_met_by_every_implementation_here() -> None:
+    tallies = check_all(default_vectors())
+    assert {t.implementation for t in tallies} >= {"reference", "torch", "py_ecc"}
+    assert all(t.wrong == 0 and (t.cases > 0) == (t.skipped is None) for t in tallies)
+    assert sum(t.cases for t in tallies) > 5_000
+    assert {t.implementation for t in tallies if t.group == "programs"} >= {
+        "reference", "torch", "torch, careful", "native sse41", "torch, cuda"
+    }  # fmt: skip
+
+
+def test_an_executor_that_is_not_here_is_skipped_by_name_and_with_the_reason() -> None:
+    found = list(executors())
+    here = {e[0] for e in found if not isinstance(e, Absent)}
+    away = {e.name: e.reason for e in found if isinstance(e, Absent)}
+    names = {f"native {level}" for level in LEVELS} | {"reference", "torch", "torch, careful", "torch, cuda"}
+    assert here | set(away) >= names
+    assert not here & set(away)
+    assert all(away.values())
+    assert "torch, cuda" in (here if torch.cuda.is_available() else away)
+
+
+def test_one_wrong_program_is_found_on_every_executor(vectors: Path) -> None:
+    path = vectors / "nodes.json"
+    document = json.loads(path.read_text())
+    answer = document["cases"][0]["y"][0][0]
+    document["cases"][0]["y"][0][0] = ("1" if answer[0] == "0" else "0") + answer[1:]
+    path.write_text(json.dumps(document))
+    run_here = [e for e in executors() if not isinstance(e, Absent)]
+    for _, execute in run_here:
+        wrong = [name for name, got, known in check(read(document), execute) if got != known]
+        assert wrong == [f"{document['cases'][0]['name']}, output 0"]
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "groups"),
+    [
+        ("arithmetic", "finish", {("reference", "roundings")}),
+        ("arithmetic", "random", {("reference", "random")}),
+        ("digests", "tree", {("reference", "digests")}),
+        ("rules", "descriptors", {("reference", "rules")}),
+        ("elements", "elements", {("reference", "elements")}),
+    ],
+)
+def test_one_wrong_answer_is_found_in_its_group(
+    vectors: Path, file: str, key: str, groups: set[tuple[str, str]]
+) -> None:
+    path = vectors / f"{file}.json"
+    document = json.loads(path.read_text())
+    if file == "arithmetic":
+        document[key][-1] = hex(int(document[key][-1], 16) ^ 1)
+    else:
+        document[key][3] |= {"root": "00" * 32, "rule": "MAL-1", "value": "0x7"}
+    path.write_text(json.dumps(document))
+    done = run("conformance", "--vectors", str(vectors), "--json")
+    assert {(t["implementation"], t["group"]) for t in json.loads(done.stdout) if t["wrong"]} == groups
+    assert isinstance(done.exception, NumericsError)
+    assert done.exception.code == "NotConformant"
+
+
+def test_missing_and_damaged_vectors_are_named(vectors: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        check_all(tmp_path / "nowhere")
+    (vectors / "draws.json").write_text("{")
+    with pytest.raises(ConfigError, match="damaged"):
+        check_all(vectors)
+
+
+# --- economics
+
+
+def test_the_table_of_claim_locks_is_the_formula_s() -> None:
+    document = json.loads(run("economics", "table", "--json").stdout)
+    assert document["run"] is None
+    for n, row in document["claim_lock_over_price"].items():
+        for p, value in row.items():
+            assert value == pytest.approx(max(claim_lock_multiple(int(n), float(p)), 0.0), abs=1e-6)
+    assert [float(p) for p in document["overhead"]] == list(RATES_OF_TABLE)
+    # As published (docs/economics.md): one interval, a replay rate of 5 %, a third of the stake in a cartel.
+    assert document["claim_lock_over_price"]["1"]["0.05"] == pytest.approx(58.0)
+
+
+# --- weights
+
+
+@pytest.fixture(scope="module")
+def posted(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The tiny model as a sponsor publishes it, and a run that knows its roots."""
+    from assay.sponsor.posting import publish, publish_card
+    from assay.sponsor.preparing import prepare
+    from assay.training.presets import preset
+
+    prepared = prepare(preset("tiny"), "A small text that is long enough, repeated. " * 60)
+    store = open_store(tmp_path_factory.mktemp("store"))
+    address = bytes(range(20))
+    publish(store, prepared)
+    publish_card(store, prepared, address, 0)  # type: ignore[arg-type]
+    genesis = prepared.genesis
+    training = SimpleNamespace(parameters=genesis.parameters, data=genesis.data)
+    target = SimpleNamespace(address=address, charter=SimpleNamespace(training=training, step=genesis.step))
+    root, momentum = keccak(b"outer"), genesis.momentum
+    outer = OuterRecord(root, keccak(b"base"), genesis.parameters, momentum, {address: Fate.FINAL})  # type: ignore[dict-item]
+    fallen = OuterRecord(keccak(b"no"), keccak(b"base"), keccak(b"nothing"), momentum, {}, True)
+    state = SimpleNamespace(rounds=[SimpleNamespace(number=0, outers={fallen.root: fallen, root: outer})])
+    return SimpleNamespace(store=store, run=target, state=state, prepared=prepared)
+
+
+def test_weights_are_written_under_their_names_and_found_again_on_chain(posted: Any, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    weights = fetch_weights(posted.run, posted.state, posted.store)
+    assert (weights.round, weights.is_final) == (0, True)
+    file = tmp_path / "model.safetensors"
+    write_weights(file, weights)
+    assert "token.weight" in load_file(file)
+    found = find_weights(posted.run, posted.state, posted.store, file)
+    assert (found.root, found.round, found.is_final) == (weights.root, 0, True)
+    with pytest.raises(RejectedError):
+        fetch_weights(posted.run, posted.state, posted.store, after=7)
+
+
+@pytest.mark.parametrize("place", [-1, -2000])
+def test_one_bit_of_the_weights_altered_is_another_model(posted: Any, tmp_path: Path, place: int) -> None:
+    file = tmp_path / "model.safetensors"
+    write_weights(file, fetch_weights(posted.run, posted.state, posted.store))
+    data = bytearray(file.read_bytes())
+    data[place] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(WeightsNotOnChain, match="does not stand"):
+        find_weights(posted.run, posted.state, posted.store, file)
+
+
+def test_files_that_hold_no_such_model_are_refused(posted: Any, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    file = tmp_path / "other.safetensors"
+    with pytest.raises(ConfigError):
+        find_weights(posted.run, posted.state, posted.store, file)
+    file.write_bytes(b"\xff" * 100)
+    with pytest.raises(ConfigError):
+        find_weights(posted.run, posted.state, posted.store, file)
+    save_file({"token.weight": torch.zeros(3)}, file)
+    with pytest.raises(WeightsNotOnChain, match="parameters"):
+        find_weights(posted.run, posted.state, posted.store, file)

@@ -1,0 +1,184 @@
+"""The demo's document follows from chain and store, by a script that shares no code with what wrote it."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from eth_utils.address import to_checksum_address
+
+from assay.protocol.types import Address
+from assay_ledger.store.blobs import open_store
+from assay_ledger.store.objects import Objects
+from tests.harness.demo.played import REVENUE, Played
+
+SCRIPT = Path(__file__).resolve().parents[3] / "tools" / "recompute.py"
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[ModuleType]:
+    spec = importlib.util.spec_from_file_location("recompute_script", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["recompute_script"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["recompute_script"]
+
+
+def test_the_script_imports_nothing_of_the_project_but_the_stock_module() -> None:
+    imported = set()
+    for node in ast.walk(ast.parse(SCRIPT.read_text())):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add(node.module or "")
+    ours = {name for name in imported if name.split(".")[0] in ("assay", "tests", "tools")}
+    assert ours == {"assay.training.model", "assay.training.presets"}
+
+
+@pytest.fixture(scope="module")
+def document(played: Played, script: ModuleType) -> dict[str, Any]:
+    """What the demo's own report says of the played run; losses are another test's."""
+    from assay.demo.report import report
+
+    players = [SimpleNamespace(name=name) for name in played.world.players]
+    scene: Any = SimpleNamespace(
+        index=SimpleNamespace(state=played.state),
+        run=played.run,
+        chain=played.run.chain,
+        cast=SimpleNamespace(players=players),
+        addresses={name: Address(p.agent.me) for name, p in played.world.players.items()},
+        meter=SimpleNamespace(seconds={"training": 1.0}, peak_pss=0),
+        node=SimpleNamespace(url=played.run.chain.url),
+        stage=SimpleNamespace(store=played.world.folder / "store"),
+        options=SimpleNamespace(cheats=()),
+        revenue_paid=REVENUE,
+        started=0.0,
+    )
+    quality: Any = SimpleNamespace(
+        parameters=1, loss_before=4.0, loss_after=3.0, letter_entropy=3.2, eager_step_cpu=0.001
+    )
+    found = report(scene, quality)
+    # The demo's cast has no cheat that posts a wrong outer step or bends an update.
+    return found | {"cheats": ["bit-flip", "wrong-data", "stale-start", "silent", "lazy-verifier"]}
+
+
+@pytest.fixture(scope="module")
+def fields(played: Played, script: ModuleType, document: dict[str, Any]) -> dict[str, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        losses = {n: document[n] for n in ("parameters", "val_loss_before", "val_loss_after", "letter_entropy")}
+        patch.setattr(script, "quality", lambda *_: losses)
+        ledger = script.Ledger(played.run.chain.url, document["run"])
+        found: dict[str, Any] = script.recompute(ledger, script.Store(Path(document["store"])), document)
+        return found
+
+
+def test_every_field_of_the_report_is_recomputed(
+    script: ModuleType, document: dict[str, Any], fields: dict[str, Any]
+) -> None:
+    assert document.keys() - fields.keys() == {*script.MEASURED, *script.GIVEN, "cheats"}
+    ours = [line for line in script.differences(document, fields) if not line.startswith("cheats")]
+    assert ours == []
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from places(value[key], (*path, key))
+    else:
+        yield path
+
+
+def test_a_document_that_says_anything_else_is_found_out(
+    script: ModuleType, document: dict[str, Any], fields: dict[str, Any]
+) -> None:
+    changed = 0
+    for path in places({name: document[name] for name in fields}):
+        altered = copy.deepcopy(document)
+        at: Any = altered
+        for key in path[:-1]:
+            at = at[key]
+        value = at[path[-1]]
+        at[path[-1]] = f"{value}x" if isinstance(value, str) else (value or 0) + 1
+        found = [line for line in script.differences(altered, fields) if not line.startswith("cheats")]
+        assert found, f"{path} may be anything"
+        changed += 1
+    assert changed > 80
+    for name in ("slashed", "disputes"):
+        shorter = document | {name: document[name][:-1]}
+        assert script.differences(shorter, fields)
+
+
+def test_figures_are_the_contracts_own(played: Played, fields: dict[str, Any]) -> None:
+    assert fields["revenue"] == REVENUE
+    assert fields["conservation_difference"] == 0
+    assert {e["address"] for e in fields["slashed"]} == {
+        to_checksum_address(played.world.address(name)) for name in ("flip", "mute", "bent", "lazy", "bob")
+    }
+    assert {e["role"] for e in fields["slashed"]} == {"solver", "verifier"}
+    # A silent defender never let its challenger bisect anything.
+    assert {e["levels"] for e in fields["disputes"] if e["ended_by"] == "DEFAULT"} == {0}
+    assert all(e["levels"] >= 3 for e in fields["disputes"] if e["ended_by"] == "LEAF")
+
+
+def test_what_the_chain_shows_of_cheats_is_compared(script: ModuleType) -> None:
+    def document(cheats: list[str], *slashed: tuple[str, str, str]) -> dict[str, Any]:
+        entries = [{"address": a, "role": role, "kind": kind} for a, role, kind in slashed]
+        return {"cheats": cheats, "slashed": entries}
+
+    check = script._cheats
+    assert check(document(["none"])) == []
+    assert check(document(["bit-flip"], ("a", "solver", "LEAF"))) == []
+    assert check(document(["silent"], ("a", "solver", "DEFAULT"))) == []
+    assert check(document(["lazy-verifier"], ("a", "solver", "LEAF"), ("v", "verifier", "LEAF"))) == []
+    assert check(document(["bit-flip"]))
+    assert check(document(["none"], ("a", "solver", "LEAF")))
+    assert check(document(["silent"], ("a", "solver", "LEAF")))
+    assert check(document(["bit-flip"], ("a", "solver", "LEAF"), ("v", "verifier", "LEAF")))
+
+
+def test_losses_and_entropy_are_those_of_stock_pytorch_on_the_weights_named(script: ModuleType, tmp_path: Path) -> None:
+    import torch
+
+    from assay.engine.runtime.values.state_io import root_of, spec_of, to_lists_of_bytes
+    from assay.sponsor.cards import Card
+    from assay.training.data import corpus_from_text
+    from assay.training.evaluate import validation_loss
+    from assay.training.initialize import initialize
+    from assay.training.model import build_model
+    from assay.training.presets import preset
+
+    text = "A small text that is long enough, repeated. " * 60
+    tiny, corpus = preset("tiny"), corpus_from_text(text)
+    model = build_model(tiny, len(corpus.vocabulary))
+    store = open_store(tmp_path)
+    roots, losses = [], []
+    for seed in (1, 2):
+        parameters = initialize(model, seed)
+        specs = [spec_of(p) for p in parameters]
+        roots.append(Objects(store).put_list(specs, to_lists_of_bytes([parameters])[0]))
+        losses.append(validation_loss(model, parameters, corpus))
+    run = "0x" + "12" * 20
+    card = Card("tiny", store.put(text.encode()), 0)
+    store.put(card.encode(), f"runs/{run[2:]}/card")
+    training = (5, 2, 8, 10, 0, roots[0], b"", b"", b"", root_of(corpus.train))
+    found = script.quality(script.Store(tmp_path), run, training, roots[1])
+    assert found["parameters"] == sum(p.numel() for p in model.parameters())
+    assert found["letter_entropy"] == pytest.approx(corpus.letter_entropy(), abs=1e-9)
+    assert [found["val_loss_before"], found["val_loss_after"]] == pytest.approx(losses, abs=1e-5)
+    assert torch.tensor(losses).unique().numel() == 2
+
+    damaged = next((tmp_path / "objects").rglob("*"))
+    while damaged.is_dir():
+        damaged = next(damaged.iterdir())
+    damaged.write_bytes(damaged.read_bytes() + b"x")
+    with pytest.raises(SystemExit):
+        [script.Store(tmp_path).object(p.name) for p in (tmp_path / "objects").glob("*/*")]

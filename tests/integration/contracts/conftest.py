@@ -1,0 +1,72 @@
+"""A node with one run per worker; every test that asks for `strangers` gets it in its first state.
+
+Beside it, for tests of single contracts, an EVM in this process and the leaf contracts on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from assay.protocol.program.nodes import Family
+from tests.harness.contracts.harness import Chain, Contract
+from tests.harness.contracts.leaf_cases import deploy_leaves
+from tests.harness.contracts.world import World
+from tests.harness.ledger.strangers import PEOPLE, Strangers
+
+
+@pytest.fixture(scope="module")
+def evm() -> Chain:
+    """One for every contract of a test module."""
+    return Chain()
+
+
+@pytest.fixture(scope="module")
+def leaves(evm: Chain) -> dict[Family, Contract]:
+    """The leaf contract of every family that has one."""
+    return deploy_leaves(evm)
+
+
+@pytest.fixture(scope="module")
+def leaf_harness(evm: Chain) -> Contract:
+    """What loads openings as the arbiter does, beside the leaves."""
+    return evm.deploy("LeafHarness")
+
+
+@pytest.fixture(scope="module")
+def arbiter(evm: Chain, leaves: dict[Family, Contract]) -> Contract:
+    """The arbiter over the leaves."""
+    return evm.deploy("Arbiter", [contract.address for contract in leaves.values()])
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A node and a run on it; its state is whatever the last test left."""
+    made = World(tmp_path_factory.mktemp("artifacts"), accounts=PEOPLE)
+    made.first_state = made.rpc("evm_snapshot")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def clean_world(world: World) -> World:
+    """The node back in its first state: people have tokens and nothing else has happened."""
+    world.rpc("evm_revert", world.first_state)
+    world.first_state = world.rpc("evm_snapshot")
+    world.now = int(world.rpc("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
+    return world
+
+
+@pytest.fixture
+def strangers(world: World) -> Strangers:
+    """People on model and contracts at once: every call must end alike on both."""
+    return strangers_on(world)
+
+
+def strangers_on(world: World, **attributes: object) -> Strangers:
+    """People at the node's first state, `attributes` of their class changed."""
+    made: Strangers = type("OnChain", (Strangers,), {"world": world, "snapshot": world.first_state, **attributes})()
+    made.set_up()
+    world.first_state = type(made).snapshot
+    return made

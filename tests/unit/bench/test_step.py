@@ -1,0 +1,87 @@
+"""`assay bench step`: both sides train the same model, rounds alternate, and every figure is of this machine."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from assay.bench.models import MODELS, recipe_of
+from assay.bench.step import Eager, Exact, Side, alternate, clock_for, growth, measure, program_of, start_of
+from assay.cli.bench import app
+from assay.protocol.errors import UsageError
+from assay.training.recipes.recipe import RecipeStep
+
+SMALL = "gpt-2x96"
+
+
+def test_rounds_alternate_between_sides() -> None:
+    calls: list[str] = []
+    rounds = alternate([lambda: calls.append("a"), lambda: calls.append("b")], seconds=0.0, least=4)
+    assert len(rounds) == 4
+    assert "".join(calls)[-8:] == "abababab"
+
+
+def test_waiting_counts_on_several_threads_and_not_on_one() -> None:
+    waited = [alternate([lambda: time.sleep(0.02)], 0.0, least=1, clock=clock_for(n))[0][0] for n in (1, 2)]
+    assert waited[0] < 15 < waited[1]
+
+
+def test_both_sides_train_the_same_model() -> None:
+    eager, exact = Eager(SMALL), Exact(*start_of(SMALL, "fixed14"), "stock")
+    start = RecipeStep(recipe_of(SMALL)).state()[0]
+    for a, b in zip(eager._recipe.module.parameters(), start, strict=True):
+        assert torch.equal(a, b)
+    for _ in range(30):
+        eager()
+        exact()
+    windows = recipe_of(SMALL).data[0].int()[torch.arange(0, 3300, 33)[:, None] + torch.arange(33)]
+    module, names = recipe_of(SMALL).module, RecipeStep(recipe_of(SMALL)).names
+    loss = recipe_of(SMALL).loss
+    with torch.no_grad():
+        stock = loss(eager._recipe.module, windows).item()
+        first = loss(module, windows).item()
+        module.load_state_dict(dict(zip(names, exact.state[0], strict=True)), strict=False)
+        ours = loss(module, windows).item()
+    assert stock < first - 1
+    assert abs(ours - stock) < 0.15
+
+
+@pytest.mark.parametrize("model", [m for m in MODELS if m not in ("gpt-4x384", SMALL)])
+def test_every_model_has_an_exact_step(model: str) -> None:
+    assert program_of(model, "fixed14").is_iterable
+
+
+def test_rows_hold_what_was_measured() -> None:
+    (row,) = measure(SMALL, [Side("fixed14", "stock")], seconds=0.0, threads=1, with_memory=False)
+    assert row.time_ratio > 0
+    assert row.step_ms > 0
+    assert row.memory_ratio is None
+    assert row.hash_share is not None
+    assert 0 < row.hash_share < 0.5
+
+
+def test_a_process_grows_by_at_least_the_state_it_trains() -> None:
+    grown = growth(SMALL, Side("f32", "eager"), 1)
+    parameters = sum(p.numel() for p in recipe_of(SMALL).module.parameters())
+    assert grown is not None
+    assert grown > 4 * 4 * parameters
+
+
+def test_the_command_prints_rows_as_json() -> None:
+    options = ["--model", SMALL, "--tier", "fixed14", "--no-memory", "--seconds", "0", "--deterministic", "--json"]
+    result = CliRunner().invoke(app, ["step", *options])
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert [(r["model"], r["tier"]) for r in rows] == [(SMALL, "fixed14"), (SMALL, "f32")]
+    assert rows[1]["executor"] == "deterministic"
+
+
+@pytest.mark.parametrize("option", [["--model", "gpt-9"], ["--tier", "fixed9"], ["--executor", "magic"]])
+def test_what_does_not_exist_is_said_with_the_choices(option: list[str]) -> None:
+    result = CliRunner().invoke(app, ["step", *option])
+    assert isinstance(result.exception, UsageError)
+    assert option[1] in str(result.exception)

@@ -1,0 +1,88 @@
+"""What cannot be captured is refused by name, with the user's own line and a remedy."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from assay.engine.compiler.capture import CannotLowerError
+from assay.protocol.errors import UserError
+from tests.harness.engine.helpers import captured
+
+X = torch.zeros(4, 6)
+
+
+def test_what_cannot_be_lowered_is_refused_with_every_offender_and_its_line():
+    def f(x: Tensor) -> tuple[Tensor, ...]:
+        a = torch.cumprod(x, 0)
+        b = torch.sinh(x)
+        return (a + b, x * 2.0)
+
+    with pytest.raises(CannotLowerError) as caught:
+        captured(f, X)
+    message = caught.value.message
+    first = f.__code__.co_firstlineno
+    assert "aten.cumprod.default" in message
+    assert "aten.sinh.default" in message
+    assert f"test_capture_refusals.py:{first + 1}" in message
+    assert f"test_capture_refusals.py:{first + 2}" in message
+    assert caught.value.remedy
+
+
+def test_the_gradient_of_an_unknown_operation_names_its_forward_line():
+    def f(x: Tensor) -> tuple[Tensor, ...]:
+        w = x.detach().requires_grad_()
+        a = w * 2.0
+        y = torch.sinh(a)
+        z = y + 1.0
+        return torch.autograd.grad(z.sum(), (w,))
+
+    with pytest.raises(CannotLowerError) as caught:
+        captured(f, X)
+    assert f"test_capture_refusals.py:{f.__code__.co_firstlineno + 3} (gradient)" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda x: (x if x.sum() > 0 else -x,), "cannot be captured"),
+        (lambda x: (x.double(),), "float64"),
+        (lambda x: (x**0.3,), "exponent 0.3"),
+        (lambda x: (F.dropout(x, 0.5),), "bernoulli"),
+        (lambda x: (x[x > 0],), "by a mask"),
+        (lambda x: (torch.zeros(4, 6).scatter(1, torch.zeros(4, 2, dtype=torch.int64), x[:, :2]),), "may repeat"),
+    ],
+    ids=["branch", "double", "power", "dropout", "mask", "repeated writes"],
+)
+def test_unsupported_functions_are_refused_in_one_sentence(function, words: str):
+    with pytest.raises(UserError) as caught:
+        captured(function, X)
+    assert words in caught.value.message
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64, torch.float16])
+def test_an_input_type_that_no_state_holds_is_refused(dtype: torch.dtype):
+    with pytest.raises(UserError, match=str(dtype)):
+        captured(lambda x: (x,), X.to(dtype))
+
+
+def test_what_depends_on_values_is_named_with_the_users_line():
+    def branch(x: Tensor) -> tuple[Tensor, ...]:
+        return (x if bool((x > 0).all()) else -x,)
+
+    def size(x: Tensor) -> tuple[Tensor, ...]:
+        return (x * 2.0, torch.nonzero(x).float().sum())
+
+    for function, words in ((branch, "depends on a tensor's values"), (size, "aten.nonzero.default")):
+        with pytest.raises(UserError, match=words) as caught:
+            captured(function, X)
+        assert f"test_capture_refusals.py:{function.__code__.co_firstlineno + 1}" in caught.value.message
+
+
+def test_a_parameter_that_is_no_input_is_refused():
+    hidden = nn.Linear(6, 3)
+    with pytest.raises(CannotLowerError, match="a parameter that is no input"):
+        captured(lambda x: (hidden(x),), X)

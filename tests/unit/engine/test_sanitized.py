@@ -1,0 +1,26 @@
+"""The kernels under address and undefined-behaviour sanitizers at small counts; `make sanitize` runs large ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.engine.fused_levels import PRESENT, needs_kernels
+from tests.house.test_checks import tool
+
+ROOT = Path(__file__).resolve().parents[3]
+UNAVAILABLE = tool("sanitize").missing()
+
+
+@needs_kernels
+@pytest.mark.skipif(bool(UNAVAILABLE), reason=UNAVAILABLE or "-")
+@pytest.mark.timeout(600)
+def test_kernels_read_and_write_inside_their_memory_and_do_nothing_undefined():
+    """Self-tests, products at their limits, views that read nothing, random programs with hostile states."""
+    command = [sys.executable, "tools/sanitize.py", "--levels", PRESENT[0], "--programs", "30", "--views", "4"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{PRESENT[0]}: 30 random programs, 0 differences" in done.stdout

@@ -1,0 +1,350 @@
+"""No actor stakes into code that was not checked: impostors of every contract of a run are refused by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+from eth_utils.crypto import keccak
+
+from assay.explorer.documents import run_document
+from assay.explorer.lookout import Lookout
+from assay.protocol.errors import RejectedError
+from assay.protocol.run.charter import Charter, Modules, modules_tuple
+from assay.protocol.types import Address, Digest
+from assay.watchdog.alarms import Kind
+from assay.watchdog.watch import Options, Watchdog
+from assay_ledger.chain.client import Chain, address_of
+from assay_ledger.chain.node import Node
+from assay_ledger.deployment.code import TEST_TOKEN, UnknownCode, check_code, code_of
+from assay_ledger.deployment.deploy import deploy_arbiter, deploy_run, deploy_seed, deploy_token, verify_wiring
+from assay_ledger.deployment.places import FACTORY, LEAVES, MODULE_CONTRACTS, create2_address, deployer_code, places_of
+from assay_ledger.index.run import Run
+from tests.harness import commands
+from tests.harness.contracts import harness, world
+from tests.harness.contracts.world import ETHER, START, fresh_artifacts
+from tests.unit.ledger.test_deploy import real_charter
+
+NAMES = ["Deployer", "Charter", "TestToken", "PrevrandaoSeed", "Arbiter", *MODULE_CONTRACTS.values(), *LEAVES.values()]
+IMPOSTORS = ["EvilVault", "PresetVault", "FixedSeed", "ReentrantToken"]
+EVERYTHING = ["charter", *MODULE_CONTRACTS, "arbiter", *(f"{family} leaf" for family in LEAVES), "seed"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A chain, somebody who deploys on it, somebody who would stake, and terms for a run."""
+
+    chain: Chain
+    sponsor: LocalAccount
+    staker: LocalAccount
+    terms: Charter
+    keystore: Path
+
+    def named(self, name: str) -> Charter:
+        """The same terms for a run of its own."""
+        return replace(self.terms, name=world.digest(name))
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("artifacts")
+    with fresh_artifacts(folder, [*NAMES, *IMPOSTORS]), Node(genesis_time=START, accounts=3) as node:
+        chain = Chain(node.url)
+        sponsor, staker = (Account.from_key(node.dev_keys[k]) for k in (0, 1))
+        token, seed = deploy_token(chain, sponsor), deploy_seed(chain, sponsor)
+        deploy_arbiter(chain, sponsor)
+        terms = real_charter(token=token, seed=seed, sponsor=address_of(sponsor), revenue_tokens=(token,))
+        chain.send(staker, chain.contract("TestToken", token).functions.mint(staker.address, 1000 * ETHER))
+        (folder / "password").write_text("secret\n")
+        keystore = folder / "key.json"
+        keystore.write_text(json.dumps(Account.encrypt(staker.key, "secret", iterations=1 << 14)))
+        yield Stage(chain, sponsor, staker, terms, keystore)
+
+
+@pytest.fixture(scope="module")
+def honest(stage: Stage) -> Run:
+    """A run of this release."""
+    return deploy_run(stage.chain, stage.sponsor, stage.named("honest"))
+
+
+def unknown(run: Run) -> list[str]:
+    """What a client refuses of a run, by name."""
+    with pytest.raises(UnknownCode) as refused:
+        check_code(Run(run.chain, run.address))
+    assert refused.value.code == "UnknownCode" and str(refused.value.details["digest"]) in refused.value.remedy
+    names = [c.name for c in code_of(run).unknown]
+    assert all(name in refused.value.message for name in names)
+    return names
+
+
+# --- what is this release's
+
+
+def test_every_contract_of_a_run_of_this_release_is_known(honest: Run) -> None:
+    code = check_code(honest)
+    assert [c.name for c in code.contracts] == EVERYTHING
+    assert code.unknown == () and code.status() == "release" and code.token_words == TEST_TOKEN
+    assert all(c.code == keccak(honest.chain.code_at(c.address)) for c in code.contracts)
+
+
+def test_who_created_the_contracts_makes_no_difference(stage: Stage) -> None:
+    """A stranger who sends all or some of the transactions first makes the run that was meant or none."""
+    terms = stage.named("begun by somebody else")
+    places = places_of(terms.run)
+    stage.chain.send_data(stage.staker, FACTORY, bytes(32) + deployer_code(terms.run, places.arbiter))
+    deployer = stage.chain.contract("Deployer", places.deployer)
+    charter, vault = (harness.artifact(name).bytecode for name in ("Charter", "Vault"))
+    stage.chain.send(stage.staker, deployer.functions.createCharter(charter, terms.as_tuple()))
+    stage.chain.send(stage.staker, deployer.functions.create(vault))
+    run = deploy_run(stage.chain, stage.sponsor, terms)
+    assert run.address == places.charter and run.charter == terms
+    assert check_code(run).status() == "release"
+
+
+class Overtaken(Chain):
+    """A chain on which somebody sends every step of a deployment first."""
+
+    def send(self, account: LocalAccount, function: Any, **how: Any) -> Any:
+        super().send(self.rival, function)
+        return super().send(account, function, **how)
+
+    rival: LocalAccount
+
+
+def test_who_is_overtaken_at_every_step_has_deployed_his_run_all_the_same(stage: Stage) -> None:
+    """One copied transaction made a deployment fail, and its sponsor begin another run."""
+    chain = Overtaken(stage.chain.url)
+    chain.rival = stage.staker
+    terms = stage.named("overtaken")
+    run = deploy_run(chain, stage.sponsor, terms)
+    assert check_code(run).status() == "release" and run.charter == terms
+
+
+def test_a_run_that_is_not_wholly_created_is_not_known(stage: Stage) -> None:
+    terms = stage.named("half")
+    places = places_of(terms.run)
+    stage.chain.send_data(stage.sponsor, FACTORY, bytes(32) + deployer_code(terms.run, places.arbiter))
+    deployer = stage.chain.contract("Deployer", places.deployer)
+    stage.chain.send(
+        stage.sponsor, deployer.functions.createCharter(harness.artifact("Charter").bytecode, terms.as_tuple())
+    )
+    assert unknown(Run(stage.chain, places.charter)) == list(MODULE_CONTRACTS)
+
+
+def test_a_deployer_creates_its_own_runs_contracts_in_their_order_and_nothing_else(stage: Stage, honest: Run) -> None:
+    terms, others = stage.named("in order"), stage.named("others")
+    places = places_of(terms.run)
+    stage.chain.send_data(stage.sponsor, FACTORY, bytes(32) + deployer_code(terms.run, places.arbiter))
+    create = stage.chain.contract("Deployer", places.deployer).functions
+    charter, vault = (harness.artifact(name).bytecode for name in ("Charter", "Vault"))
+
+    def refused(call: object) -> str:
+        with pytest.raises(RejectedError) as error:
+            stage.chain.send(stage.staker, call)
+        return error.value.code
+
+    assert refused(create.create(vault)) == "NotNext"
+    assert refused(create.createCharter(vault, terms.as_tuple())) == "WrongCode"
+    assert refused(create.createCharter(charter, others.as_tuple())) == "WrongTerms"
+    stage.chain.send(stage.staker, create.createCharter(charter, terms.as_tuple()))
+    assert refused(create.createCharter(charter, terms.as_tuple())) == "NotNext"
+    assert refused(create.create(harness.artifact("EvilVault").bytecode)) == "WrongCode"
+    assert refused(create.create(vault + b"\0")) == "WrongCode"
+    stage.chain.send(stage.staker, create.create(vault))
+    assert refused(create.create(vault)) == "WrongCode"
+    full = stage.chain.contract("Deployer", places_of(honest.charter.run).deployer).functions
+    assert refused(full.create(harness.artifact("Revenue").bytecode)) == "NotNext"
+    said = [bytes.fromhex(stage.chain.call(full.addressOf(k))[2:]) for k in range(10)]
+    assert said == [honest.address, *(getattr(honest.modules, f.name) for f in fields(Modules))]
+
+
+# --- impostors
+
+
+def test_a_vault_with_a_back_door_is_refused_though_it_is_wired(stage: Stage) -> None:
+    """Played on the first version: 3,000 staked tokens swept by the sponsor."""
+    contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
+    run = deploy_run(stage.chain, stage.sponsor, stage.named("evil vault"), contracts=contracts)
+    assert verify_wiring(run) is run
+    assert {"charter", "vault"} <= set(unknown(run))
+
+
+def test_a_true_vault_over_storage_of_its_authors_is_refused(stage: Stage) -> None:
+    """A hash of what lies at an address says nothing of what a constructor wrote beside it."""
+    preset, true = (harness.artifact(name).deployed for name in ("PresetVault", "Vault"))
+    assert preset == true
+    contracts = {**MODULE_CONTRACTS, "vault": "PresetVault"}
+    run = deploy_run(stage.chain, stage.sponsor, stage.named("preset vault"), contracts=contracts)
+    assert int(run.chain.call(run.vault.functions.free(stage.sponsor.address))) == 10**24
+    assert {"charter", "vault"} <= set(unknown(run))
+
+
+def test_an_arbiter_with_another_leaf_is_refused(stage: Stage) -> None:
+    leaves = list(places_of(stage.terms.run).leaves.values())
+    swapped = stage.chain.deploy(stage.sponsor, "Arbiter", [leaves[1], leaves[0], *leaves[2:]])[0]
+    run = deploy_run(stage.chain, stage.sponsor, stage.named("swapped leaves"), arbiter=swapped)
+    assert {"arbiter", "game", "map leaf", "rowexp leaf"} <= set(unknown(run))
+    assert "dot leaf" not in unknown(run)
+
+
+def test_a_charter_beside_the_real_one_is_refused(stage: Stage, honest: Run) -> None:
+    """It names the true modules, all but one: what takes the money."""
+    evil = stage.chain.deploy(stage.sponsor, "EvilVault", honest.address)[0]
+    modules = modules_tuple(replace(honest.modules, vault=evil))
+    beside = stage.chain.deploy(stage.sponsor, "Charter", honest.charter.as_tuple(), modules)[0]
+    run = Run(stage.chain, beside)
+    assert run.run_id == honest.run_id
+    assert unknown(run) == ["charter", "vault"]
+
+
+def test_a_run_of_modules_that_are_no_contracts_is_refused(stage: Stage) -> None:
+    nobody = modules_tuple(Modules(*(world.NOBODY for _ in fields(Modules))))
+    address = stage.chain.deploy(stage.sponsor, "Charter", stage.named("empty").as_tuple(), nobody)[0]
+    assert unknown(Run(stage.chain, address)) == [name for name in EVERYTHING if name != "seed"]
+
+
+def test_a_foreign_seed_source_is_refused_and_a_foreign_token_is_said(stage: Stage) -> None:
+    """A seed that somebody knows tells who will look; a token is its issuer's word, which the user holds already."""
+    seed, token = (stage.chain.deploy(stage.sponsor, name)[0] for name in ("FixedSeed", "ReentrantToken"))
+    terms = replace(stage.named("foreign"), seed=seed, token=token)
+    run = deploy_run(stage.chain, stage.sponsor, terms)
+    assert unknown(run) == ["seed"]
+    assert code_of(run).token_words != TEST_TOKEN
+
+
+def test_what_the_user_allows_is_exactly_what_was_found(stage: Stage, honest: Run) -> None:
+    contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
+    runs = [deploy_run(stage.chain, stage.sponsor, stage.named(f"allowed {k}"), contracts=contracts) for k in range(2)]
+    first, second = (code_of(run) for run in runs)
+    assert check_code(runs[0], {first.digest}).status({first.digest}) == "allowed"
+    for wrong in (second.digest, code_of(honest).digest, Digest(bytes(32))):
+        with pytest.raises(UnknownCode):
+            check_code(runs[0], {wrong})
+    for k, found in enumerate(first.contracts):
+        for changed in (replace(found, code=Digest(bytes(32))), replace(found, address=Address(bytes(20)))):
+            contents = (*first.contracts[:k], changed, *first.contracts[k + 1 :])
+            assert replace(first, contracts=contents).digest != first.digest
+
+
+# --- the code itself
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_code_of_a_run_can_be_exchanged_or_destroyed(name: str) -> None:
+    """No DELEGATECALL to code named elsewhere, no SELFDESTRUCT; what is at an address is there for good."""
+    found = set(_opcodes(harness.artifact(name).deployed))
+    assert not found & {0xF2, 0xF4, 0xF5, 0xFF}
+    assert (0xF0 in found) == (name == "Deployer")
+
+
+def _opcodes(code: bytes) -> Iterator[int]:
+    """Opcodes without what they push, up to the constants: behind the INVALID after which nothing can be jumped to."""
+    position = 0
+    while position < len(code):
+        opcode = code[position]
+        if opcode == 0xFE and 0x5B not in code[position:]:
+            return
+        yield opcode
+        position += 1 + (opcode - 0x5F if 0x60 <= opcode <= 0x7F else 0)
+
+
+def test_create2_addresses_are_those_of_ethereum() -> None:
+    # Examples 0 and 3 of EIP-1014.
+    assert create2_address(b"\0", Address(bytes(20))).hex() == "4d1a2e2bb4f88f0250f26ffff098b0b30b26bf38"
+    creator = Address(bytes.fromhex("deadbeef00000000000000000000000000000000"))
+    salt = bytes.fromhex("000000000000000000000000feed000000000000000000000000000000000000")
+    assert create2_address(b"\0", creator, salt).hex() == "d04116cdd17bebe565eb2422f2497e06cc1c9833"
+
+
+# --- commands
+
+
+def test_stake_approves_nothing_to_a_vault_that_is_not_known(
+    stage: Stage, honest: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
+    evil = deploy_run(stage.chain, stage.sponsor, stage.named("stake"), contracts=contracts)
+
+    def stake(run: Run, *words: str) -> Any:
+        options: tuple[str, ...] = (
+            "--rpc-url",
+            stage.chain.url,
+            "--run",
+            "0x" + run.address.hex(),
+            "--key",
+            str(stage.keystore),
+        )
+        options += ("--password-file", str(stage.keystore.parent / "password"))
+        done = commands.assay(monkeypatch, "ledger", "stake", "5", *options, "--yes", "--json", *words)
+        return done.exception if done.exit_code else json.loads(done.stdout)["staked"]
+
+    assert isinstance(stake(evil), UnknownCode)
+    allowance = evil.token.functions.allowance(stage.staker.address, evil.vault.address)
+    assert int(stage.chain.call(allowance)) == 0
+    assert int(stage.chain.call(evil.vault.functions.free(stage.staker.address))) == 0
+    assert stake(honest) == 5 * ETHER
+    digest = "0x" + code_of(evil).digest.hex()
+    assert stake(evil, "--allow-code", digest) == 5 * ETHER
+
+
+@pytest.mark.parametrize("role", ["solver", "verifier", "whistleblower"])
+def test_no_actor_starts_in_a_run_that_is_not_known(
+    role: str, stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
+    evil = deploy_run(stage.chain, stage.sponsor, stage.named(f"{role} starts"), contracts=contracts)
+    options: tuple[str, ...] = (
+        "--rpc-url",
+        stage.chain.url,
+        "--run",
+        "0x" + evil.address.hex(),
+        "--key",
+        str(stage.keystore),
+    )
+    options += ("--password-file", str(stage.keystore.parent / "password"), "--store", str(tmp_path / "store"))
+    done = commands.assay(monkeypatch, role, "start", *options, "--data-dir", str(tmp_path / "data"))
+    assert isinstance(done.exception, UnknownCode)
+    assert not (tmp_path / "data").exists()
+
+
+def test_watchdog_and_explorer_say_whose_code_it_is(stage: Stage, honest: Run) -> None:
+    contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
+    evil = deploy_run(stage.chain, stage.sponsor, stage.named("watched"), contracts=contracts)
+    digest = code_of(evil).digest
+    assert {kind for kind, _ in Watchdog(evil).look()} == {Kind.CODE_UNKNOWN}
+    assert not Watchdog(evil, options=Options(allowed_code=frozenset({digest}))).look()
+    assert not Watchdog(honest).look()
+    for run, status in ((evil, "unknown"), (honest, "release")):
+        with Lookout(run).reading() as look:
+            shown = run_document(look)["code"]
+        assert shown["status"] == status and ("vault" in shown["unknown"]) == (status == "unknown")
+
+
+def test_can_join_and_show_say_what_is_known_of_the_code(
+    stage: Stage, honest: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
+    evil = deploy_run(stage.chain, stage.sponsor, stage.named("shown"), contracts=contracts)
+
+    def said(run: Run, *words: str) -> dict[str, Any]:
+        options = ("--rpc-url", stage.chain.url, "--run", "0x" + run.address.hex(), "--json")
+        done = commands.assay(monkeypatch, "run", *words, *options)
+        assert done.exit_code == 0, done.stdout
+        return dict(json.loads(done.stdout))
+
+    who = ("--address", stage.staker.address)
+    code = said(evil, "can-join", *who)["code"]
+    assert code["status"] == "unknown" and "vault" in code["unknown"]
+    reasons = said(evil, "can-join", *who)["reasons"]
+    assert "not created from this release's code" in reasons[0]
+    allowed = said(evil, "can-join", *who, "--allow-code", code["digest"])
+    assert allowed["code"]["status"] == "allowed"
+    assert not any("release" in reason for reason in allowed["reasons"])
+    shown = said(honest, "show")["code"]
+    assert shown["status"] == "release" and set(shown["contracts"]) == set(EVERYTHING)

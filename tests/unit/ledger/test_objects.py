@@ -1,0 +1,115 @@
+"""Published objects are what their names promise, whatever strangers put under the name."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import Digest, DType
+from assay_ledger.store.blobs import ObjectMismatch, ObjectMissing, open_store
+from assay_ledger.store.listfile import file_size, pack, unpack
+from assay_ledger.store.manifest import Manifest
+from assay_ledger.store.objects import Objects, root_of_list
+
+SPECS = [TensorSpec(DType.F32, (2, 3)), TensorSpec(DType.U8, ()), TensorSpec(DType.BOOL, (0,))]
+TENSORS = (bytes(range(24)), b"\x05", b"")
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> Objects:
+    return Objects(open_store(tmp_path))
+
+
+def test_a_list_comes_back_bit_for_bit(objects: Objects) -> None:
+    assert objects.list(objects.put_list(SPECS, TENSORS), SPECS) == TENSORS
+
+
+def test_an_all_zero_list_needs_no_store(objects: Objects) -> None:
+    zeros = tuple(spec.zeros() for spec in SPECS)
+    assert objects.list(root_of_list(SPECS, zeros), SPECS) == zeros
+
+
+def test_a_state_names_its_lists_and_a_tensor_its_bytes(objects: Objects) -> None:
+    roots = (Digest(b"\x01" * 32), Digest(b"\x02" * 32))
+    assert objects.state(objects.put_state(roots)) == roots
+    spec = TensorSpec(DType.U8, (1500,))
+    data = bytes(i % 251 for i in range(1500))
+    assert objects.tensor(objects.put_tensor(spec, data), spec) == data
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff" * 40, b"[" * 3000, bytes(2000)])
+def test_other_bytes_under_the_name_are_passed_over_and_never_returned(objects: Objects, damage: bytes) -> None:
+    root = root_of_list(SPECS, TENSORS)
+    objects.store.put(damage, f"lists/{root.hex()}")
+    with pytest.raises(ObjectMismatch):
+        objects.list(root, SPECS)
+    objects.put_list(SPECS, TENSORS)
+    assert objects.list(root, SPECS) == TENSORS
+
+
+def test_a_list_of_other_values_under_the_name_is_passed_over(objects: Objects) -> None:
+    root = root_of_list(SPECS, TENSORS)
+    forged = objects.store.get(
+        objects.store.list(f"lists/{objects.put_list(SPECS, (bytes(24), b'1', b'')).hex()}")[0][1], 1 << 20
+    )
+    objects.store.put(forged, f"lists/{root.hex()}")
+    with pytest.raises(ObjectMismatch):
+        objects.list(root, SPECS)
+
+
+def test_what_nobody_published_is_missing(objects: Objects) -> None:
+    with pytest.raises(ObjectMissing):
+        objects.list(root_of_list(SPECS, TENSORS), SPECS)
+
+
+def test_a_list_has_one_file_and_it_is_that_of_the_safetensors_library() -> None:
+    import numpy as np
+    from safetensors.numpy import load, save
+
+    kinds = {"<i8": DType.I64, "<f4": DType.F32, "<i4": DType.I32, "<u2": DType.U16, "i1": DType.I8, "u1": DType.U8}
+    kinds["?"] = DType.BOOL
+    specs, arrays = [], {}
+    for k, (kind, dtype) in enumerate([*kinds.items(), *reversed(kinds.items())]):
+        dims = ((3, k), (), (k,))[k % 3]
+        specs.append(TensorSpec(dtype, dims))
+        arrays[f"{k:05d}"] = (np.arange(specs[-1].numel) % 2).astype(kind).reshape(dims)
+    tensors = tuple(array.tobytes() for array in arrays.values())
+    file = pack(specs, tensors)
+    assert file == save(arrays) and len(file) == file_size(specs)
+    assert unpack(specs, file) == tensors
+    assert [load(file)[name].tobytes() for name in sorted(arrays)] == list(tensors)
+    assert pack([], []) == save({})
+
+
+def test_any_other_file_of_the_same_list_is_none() -> None:
+    file = pack(SPECS, TENSORS)
+    head = int.from_bytes(file[:8], "little")
+    assert unpack(SPECS, file) == TENSORS
+    for k in range(8 + head):
+        assert unpack(SPECS, file[:k] + bytes([file[k] ^ 1]) + file[k + 1 :]) is None
+    spaced = (head + 8).to_bytes(8, "little") + file[8 : 8 + head] + b" " * 8 + file[8 + head :]
+    for other in (file[:-1], file + b"\0", spaced, b""):
+        assert unpack(SPECS, other) is None
+
+
+def test_a_header_of_a_hundred_megabytes_is_compared_and_not_parsed(objects: Objects) -> None:
+    root = root_of_list(SPECS, TENSORS)
+    empty = b",".join(b'"%07d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}' % k for k in range(200_000))
+    start = time.monotonic()
+    for size in (len(empty), file_size(SPECS)):
+        objects.store.put((len(empty).to_bytes(8, "little") + empty)[:size], f"lists/{root.hex()}")
+    with pytest.raises(ObjectMismatch):
+        objects.list(root, SPECS)
+    assert time.monotonic() - start < 2
+
+
+def test_a_manifest_says_which_digests_roots_have_and_junk_says_nothing() -> None:
+    digests = {Digest(bytes([k]) * 32): Digest(bytes([k + 100]) * 32) for k in (3, 1, 2)}
+    data = Manifest(digests).encode()
+    assert Manifest.decode(data).digests == digests and len(data) == 3 * 64
+    swapped = data[64:128] + data[:64] + data[128:]
+    for junk in (data[:-1], data + b"\0", swapped, data[:64] + data, bytes(Manifest.MAX_BYTES + 64)):
+        assert Manifest.decode(junk).digests == {}
+    full = {Digest(k.to_bytes(32, "big")): Digest(bytes(32)) for k in range(Manifest.MAX_BYTES // 64)}
+    assert Manifest.decode(Manifest(full).encode()).digests == full
