@@ -1,6 +1,7 @@
 """Fails when the house no longer stands as drawn.
 
-Each function returns complaints, one a line, and none where all is in order. Documents: no line of prose above 100
+Each function returns complaints, one a line, and none where all is in order. Modules:
+`tools/house.py`. Documents: no line of prose above 100
 columns (tables, code, and what cannot be broken, such as one long link, are no prose). Tests: no name above 80
 characters.
 """
@@ -10,6 +11,8 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from tools import house
 
 ROOT = Path(__file__).resolve().parent.parent
 COLUMNS = 100
@@ -59,7 +62,9 @@ def long_names(paths: Iterable[Path] | None = None) -> list[str]:
 
 def main() -> int:
     """Print every complaint; 0 when there is none."""
-    wrong = long_lines() + long_names()
+    found = house.modules()
+    wrong = house.second_names() + house.upward_arrows(found) + house.cycles(found) + house.large_modules(found)
+    wrong += long_lines() + long_names()
     for what in wrong:
         print(what)
     print(f"layout check: {len(wrong)} found")
