@@ -64,7 +64,7 @@ if [ ! -e "$own_stamp" ]; then
 fi
 
 # Kernels for this machine's instruction sets; without a C compiler programs run by stock torch, and it says so.
-.venv/bin/python -m assay.engine.native.build
+.venv/bin/python -m assay.engine.runtime.native.build
 
 # Its status is the set-up's: what went wrong there has been said there.
 wait "$job"
