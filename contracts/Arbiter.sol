@@ -37,15 +37,15 @@ contract Arbiter is IArbiter {
         bytes32[] calldata appendPath,
         bytes32[] calldata digests
     ) external view returns (NodeOpened memory opened) {
-        // Another node's descriptor: a false value could be justified by another computation.
+        // Attack: another node's descriptor, so that another computation justifies a false value.
         _check(Merkle.rootFromPath(Digests.leaf(node), place.k, place.nodes, programPath), place.tree);
         Descriptor.Head memory head = Descriptor.parse(node);
         (uint256 count, uint256 last) = Programs.leaves(head);
         (uint256 below,, uint256 number) = Merkle.opening(count, Merkle.height(count), 0, place.levels);
         if (digests.length != number) revert IGame.WrongCount(digests.length, number);
-        // Type and dims come from the descriptor: a value of another shape has no root here.
+        // Attack: another header. Type and dims come from the descriptor: a value of another shape has no root here.
         bytes32 value = Programs.tensorRoot(head, Merkle.root(digests));
-        // One path, two roots: with a second path an earlier value could be exchanged between P_k and P_(k+1).
+        // Attack: an earlier output changed between two prefixes, by a second path. Here one path leads to both roots.
         _check(Merkle.prefixRoot(Digests.ZERO, place.k, appendPath), place.agreed);
         _check(Merkle.prefixRoot(value, place.k, appendPath), place.disputed);
         return NodeOpened(head.family, value, uint8(below), uint64(count), uint16(last));
@@ -105,7 +105,7 @@ contract Arbiter is IArbiter {
         uint256 width = Elements.size(dtype);
         if (offset >= leaf.length / width) revert IGame.IndexOutOfRange(offset, leaf.length / width);
         started.element = uint64(uint256(index) * (Elements.LEAF_BYTES / width) + offset);
-        // The bits as they stand: a NaN with a payload or a bool of 2 is not what a store writes, hence wrong.
+        // Attack: a NaN with a payload, a bool byte of 2. The bits as they stand are not what a store writes, hence wrong.
         started.claimed = int256(Elements.raw(leaf, dtype, offset));
         ILeaf family = _leafOf(node);
         // A family that does not exist, which only an ill-formed program names, has elements of 0.

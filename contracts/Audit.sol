@@ -243,6 +243,7 @@ contract Audit is Registry {
 
     /// @dev A transaction outlives the blocks of a reorganization; the seed that its leaves were drawn from may not.
     function _commitRoot(uint64 round, Role role, bytes32 seed, bytes32 drawn, bytes32 root) private {
+        // Attack: an attestation that is mined again after a reorganization that drew another seed.
         if (seed != drawn) revert SeedMismatch(seed, drawn);
         Attester storage attester = _attesters[msg.sender];
         if (attester.role != role) revert WrongRole(msg.sender, attester.role);

@@ -9,13 +9,29 @@ import {Modules, Terms} from "./interfaces/ICharter.sol";
 /// and its modules there, knows what was created with which arguments: code, wiring and everything that a constructor wrote. Whoever calls, the
 /// outcome is the same.
 contract Deployer {
-    /// @notice Thrown when `create` is given another creation code than the next contract's: give the one that this deployer was made for.
+    /// @notice The creation code is not the one that this deployer was made for.
+    /// @dev A run whose code could be exchanged could not be recognized by its addresses.
+    /// @custom:remedy Deploy with the same release.
+    /// @param index of the contract: 0 the charter, then the modules
+    /// @param found keccak-256 of the code given
+    /// @param wanted keccak-256 of the code that belongs there
     error WrongCode(uint256 index, bytes32 found, bytes32 wanted);
-    /// @notice Thrown when the terms are not those of the run: every other run has a deployer of its own.
+
+    /// @notice The terms are not those of the deployer's run.
+    /// @custom:remedy Use the deployer of these terms: every run has its own.
+    /// @param found keccak-256 of the terms given
+    /// @param wanted keccak-256 of the run's terms
     error WrongTerms(bytes32 found, bytes32 wanted);
-    /// @notice Thrown when there is nothing of this kind to create (any more): read `created`.
+
+    /// @notice The deployer creates a run's contracts in their order, each once.
+    /// @dev Their addresses follow from the order.
+    /// @custom:remedy Read `created`, go on from there.
+    /// @param created how many contracts exist
     error NotNext(uint256 created);
 
+    /// @notice A contract of the run was created.
+    /// @param index of the contract: 0 the charter, then the modules
+    /// @param at its address
     event Created(uint256 indexed index, address at);
 
     /// @notice The charter (0), and the modules in the order of `Modules`.
@@ -41,6 +57,7 @@ contract Deployer {
     function createCharter(bytes calldata code, Terms calldata terms) external {
         if (created != 0) revert NotNext(created);
         bytes32 found = keccak256(abi.encode(terms));
+        // Attack: a stranger who begins a sponsor's deployment with terms of his own.
         if (found != run) revert WrongTerms(found, run);
         Modules memory modules = Modules(
             addressOf(1),
@@ -70,6 +87,7 @@ contract Deployer {
 
     function _create(bytes calldata code, bytes memory arguments) private {
         uint256 index = created++;
+        // Attack: a stranger who begins a sponsor's deployment with code of his own.
         if (keccak256(code) != _codes[index]) revert WrongCode(index, keccak256(code), _codes[index]);
         bytes memory init = bytes.concat(code, arguments);
         address made;

@@ -39,7 +39,7 @@ contract Game is GameDescent {
         uint256 size = _chunk(terms);
         _checkCount(parts.length, (terms + size - 1) / size);
         int256 expected = arbiter.standsFor(node, game.heads, parts, game.whole);
-        // Parts that do not stand for what is disputed refute their poster.
+        // Attack: parts that add up to another element refute their poster.
         if (expected != game.claimed) return _judge(gameId, game, expected, game.claimed, game.element, game.lo);
         game.posted = _hash(parts);
         emit PartsPosted(gameId, parts);

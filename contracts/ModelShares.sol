@@ -11,6 +11,10 @@ import {IRevenue} from "./interfaces/IShares.sol";
 /// @title ModelShares: who owns what a run's model earns; one token per run
 /// @notice Only vested shares exist here. They promise nothing: they divide what others choose to pay in.
 contract ModelShares is ERC20, ERC20Permit, ERC20Votes {
+    /// @notice Only the vesting contract makes shares.
+    /// @dev Shares that strangers could make would take the owners' revenue.
+    /// @custom:remedy None: people do not make this call.
+    /// @param caller who called
     error NotVesting(address caller);
 
     ICharter public immutable charter;

@@ -207,9 +207,12 @@ contract Outers is IOuters {
     /// one rescue window only, so that no root is kept in doubt for ever. A root that is new needs a member, and a round that is not over.
     function _checkRoot(uint64 round, bytes32 root) private view {
         uint64 until = _roots[round + 1][root].rescueUntil;
+        // Attack: losing again and again, or relieving each other, to keep a root in doubt.
         if (until != 0 && block.timestamp > until) revert RescueOver(round, root, until);
+        // Attack: losing the root after those who trained on it have left. Anybody may back what was posted.
         if (isAlive(round + 1, root)) return;
         if (!_isMember(msg.sender)) revert NotAMember(msg.sender);
+        // Attack: a false root kept standing until the round has passed. Only roots that are new are refused.
         if (round + 2 < _rounds.opened() && standingCount[round + 1] != 0) revert RoundPassed(round);
     }
 

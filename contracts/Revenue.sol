@@ -56,12 +56,14 @@ contract Revenue is IRevenue, ReentrancyGuard {
         if (!isListed[token]) revert TokenNotListed(token);
         if (amount < MIN_DEPOSIT) revert DepositTooSmall(amount, MIN_DEPOSIT);
         uint256 room = MAX_TOTAL - depositedOf[token];
+        // Attack: a deposit so large that the arithmetic of every later transfer of shares overflows.
         if (amount > room) revert DepositTooLarge(amount, room);
         depositedOf[token] += amount;
         _book(token);
         uint256 before = IERC20(token).balanceOf(address(this));
         IERC20(token).safeTransferFrom(msg.sender, address(this), amount);
         uint256 received = IERC20(token).balanceOf(address(this)) - before;
+        // Attack: a token that keeps a fee.
         if (received != amount) revert FeeOnTransfer(received, amount);
         emit Deposited(token, msg.sender, amount, _pour(token, amount));
     }
@@ -84,7 +86,7 @@ contract Revenue is IRevenue, ReentrancyGuard {
         if (msg.sender != address(_shares)) revert NotShares(msg.sender);
         for (uint256 i = 0; i < _tokens.length; ++i) {
             _book(_tokens[i]);
-            // A mint: from here on somebody holds a share.
+            // Attack: vesting first, to take what was paid in before there was a share. From this mint on there is one.
             if (from == address(0)) _streamAnew(_tokens[i]);
             if (from != address(0)) _settle(_tokens[i], from);
             if (to != address(0)) _settle(_tokens[i], to);

@@ -110,6 +110,7 @@ contract Rounds is Seats {
         }
         bytes32 start;
         (, optimizer,, start) = startOf(round, seat, base);
+        // Attack: X of one's own choice: a stale start, other data.
         if (roots[0] != start) revert StartMismatch(roots[0], start);
         bytes32 end = StateRoots.state3(endLists[0], endLists[1], endLists[2]);
         if (roots[roots.length - 1] != end) revert EndMismatch(roots[roots.length - 1], end);
@@ -126,7 +127,7 @@ contract Rounds is Seats {
         uint64 until = timesOf(round).receiptsUntil;
         if (block.timestamp > until) revert TooLate(block.timestamp, until);
         Commitment storage c = _existing(round, seat);
-        // A commitment that replaced this one in a reorganization was never fetched.
+        // Attack: a reorganization that puts another commitment, which nobody fetched, under a receipt.
         if (c.digest != digest) revert CommitmentMismatch(digest, c.digest);
         Attester memory verifier = _audit.attesterOf(msg.sender);
         uint256 stake = _audit.stakeAt(msg.sender, round);
@@ -154,6 +155,7 @@ contract Rounds is Seats {
         if (msg.sender != address(_settlement)) revert NotSettlement(msg.sender);
         Commitment storage c = _existing(round, seat);
         if (c.closed) revert AlreadyClosed(round, seat);
+        // Attack: conviction and settlement in one block, in either order.
         if (c.openGames != 0) revert GamesOpen(c.openGames);
         fate = _fateOf(round, seat, c);
         solver = c.solver;
@@ -293,6 +295,7 @@ contract Rounds is Seats {
 
     /// @dev An incomplete commitment makes no claims.
     function _isClaim(ClaimRef calldata ref, Commitment storage c) private view returns (bool) {
+        // Attack: withheld data, to look uncheckable.
         if (c.solver == address(0) || !isComplete(ref.round, ref.seat)) return false;
         if (ref.kind == ClaimKind.INTERVAL) return ref.duty < _intervals;
         return ref.kind == ClaimKind.UPDATE && ref.duty == _intervals;

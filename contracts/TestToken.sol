@@ -5,6 +5,10 @@ import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
 
 /// @title TestToken: a token without value for demonstrations; everybody mints
 contract TestToken is ERC20 {
+    /// @notice More test tokens are asked for than are made at a time.
+    /// @custom:remedy Ask for no more than the maximum, as often as you like.
+    /// @param amount in wei
+    /// @param maximum in wei
     error MintTooLarge(uint256 amount, uint256 maximum);
 
     uint256 public constant MAX_MINT = 1_000_000 ether;

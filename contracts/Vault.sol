@@ -69,11 +69,12 @@ contract Vault is IVault, ReentrancyGuard {
     function deposit(uint256 amount) external nonReentrant {
         if (amount == 0) revert AmountZero();
         uint256 room = MAX_TOTAL - (_totalFree + _totalLocked + _totalExiting + _burned);
+        // Attack: a stake so large that draws overflow on it.
         if (amount > room) revert VaultFull(amount, room);
         uint256 before = token.balanceOf(address(this));
         token.safeTransferFrom(msg.sender, address(this), amount);
-        // A token that keeps a fee would leave the vault owing more than it holds.
         uint256 received = token.balanceOf(address(this)) - before;
+        // Attack: a token that keeps a fee; the vault would owe more than it holds.
         if (received != amount) revert FeeOnTransfer(received, amount);
         _credit(msg.sender, amount);
         emit Deposited(msg.sender, amount);
@@ -94,7 +95,9 @@ contract Vault is IVault, ReentrancyGuard {
     function withdraw() external nonReentrant {
         Exit memory leaving = _exits[msg.sender];
         if (leaving.amount == 0) revert NothingExiting(msg.sender);
+        // Attack: exit in the middle of a dispute.
         if (block.timestamp <= leaving.notBefore) revert ExitTooEarly(block.timestamp, leaving.notBefore + 1);
+        // Attack: a token that calls back in a transfer finds nothing left to withdraw.
         delete _exits[msg.sender];
         _totalExiting -= leaving.amount;
         token.safeTransfer(msg.sender, leaving.amount);

@@ -339,6 +339,8 @@ def compiled(name: str) -> dict[str, Any]:
     if not path.exists():
         sys.exit(f"{name} is not compiled: run `make setup`.")
     document: dict[str, Any] = json.loads(path.read_text())
+    # As the compiler wrote it: forge's own copy leaves out what is said of events and errors.
+    document["metadata"] = json.loads(document["rawMetadata"])
     for source, known in document["metadata"]["sources"].items():
         file = ROOT / source
         if not file.exists() or "0x" + keccak(file.read_bytes()).hex() != known["keccak256"]:

@@ -3,13 +3,14 @@
 Each function returns complaints, one a line, and none where all is in order. Modules:
 `tools/house.py`. Documents: no line of prose above 100
 columns (tables, code, and what cannot be broken, such as one long link, are no prose). Tests: no name above 80
-characters.
+characters. Contracts: every error and event says in NatSpec when it is thrown or emitted and what each value is,
+errors what to do about it.
 """
 
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tools import house
@@ -21,6 +22,10 @@ TEST_NAME = re.compile(r"^\s*(?:async )?(?:def|function) (test\w*)\(", re.MULTIL
 FENCE = re.compile(r"\s*(?:```|~~~)")
 BEFORE_TEXT = re.compile(r"\s*(?:[-*+] |\d+[.)] |> )?\s*")
 UNBREAKABLE = re.compile(r"`[^`]*`|\]\([^)]*\)|^\[[^\]]+\]: .*$")
+DECLARATION = re.compile(
+    r"(?P<doc>(?:^[ \t]*///.*\n)*)^[ \t]*(?P<kind>error|event) (?P<name>\w+)\s*\((?P<values>[^)]*)\)", re.MULTILINE
+)
+TAG = re.compile(r"@(param \w+|[\w:]+)[ \t]+\S")
 
 
 def files(*patterns: str) -> list[Path]:
@@ -60,11 +65,37 @@ def long_names(paths: Iterable[Path] | None = None) -> list[str]:
     ]
 
 
+def natspec_missing(texts: Mapping[str, str] | None = None) -> list[str]:
+    """Errors and events without `@notice` and a `@param` per value, errors without a remedy: of these texts by path.
+
+    Without `texts`: of all contracts, their tests left out.
+    """
+    if texts is None:
+        paths = sorted((ROOT / "contracts").rglob("*.sol"))
+        ours = (path for path in paths if "test" not in path.relative_to(ROOT / "contracts").parts)
+        texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in ours}
+    wrong = []
+    for path, text in texts.items():
+        for found in DECLARATION.finditer(text):
+            tags = set(TAG.findall(found["doc"]))
+            values = [value.split()[-1] for value in found["values"].split(",") if value.strip()]
+            needed = [
+                "notice",
+                *(["custom:remedy"] if found["kind"] == "error" else []),
+                *(f"param {v}" for v in values),
+            ]
+            line = text.count("\n", 0, found.start("kind")) + 1
+            wrong += [
+                f"{path}:{line}: {found['kind']} {found['name']} has no @{tag}" for tag in needed if tag not in tags
+            ]
+    return wrong
+
+
 def main() -> int:
     """Print every complaint; 0 when there is none."""
     found = house.modules()
     wrong = house.second_names() + house.upward_arrows(found) + house.cycles(found) + house.large_modules(found)
-    wrong += long_lines() + long_names()
+    wrong += long_lines() + long_names() + natspec_missing()
     for what in wrong:
         print(what)
     print(f"layout check: {len(wrong)} found")

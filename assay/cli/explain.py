@@ -40,9 +40,7 @@ def explain(
         print_json(document)
         return
     if document["kind"] == "code":
-        typer.echo(f"{document['name']}: {document['meaning']}")
-        if document["remedy"]:
-            typer.echo(f"What to do: {document['remedy']}")
+        _print_code(document)
         return
     for answer in document["answers"]:
         _print(answer)
@@ -56,6 +54,20 @@ def _in_run(name: str, settings: Settings) -> dict[str, Any]:
 
     with Lookout(open_run(settings)).reading() as look:
         return explain_in(look, name)
+
+
+def _print_code(document: dict[str, Any]) -> None:
+    """A code of ours has one meaning; contracts may throw one for different reasons, each in its own words."""
+    own = {"notice": document["meaning"], "remedy": document["remedy"], "reason": "", "contracts": [], "values": []}
+    for said in document["said"] or [own]:
+        of = f" ({', '.join(said['contracts'])})" if said["contracts"] else ""
+        typer.echo(f"{document['name']}{of}: {said['notice']}")
+        for name, meaning in said["values"]:
+            typer.echo(f"    {name}: {meaning}")
+        if said["reason"]:
+            typer.echo(f"Why: {said['reason']}")
+        if said["remedy"]:
+            typer.echo(f"What to do: {said['remedy']}")
 
 
 def _print(answer: dict[str, Any]) -> None:

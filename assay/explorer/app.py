@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from assay.explorer import words
 from assay.explorer.api import get_claim, get_game, get_round, losses_document, make_api, page_of
 from assay.explorer.chart import loss_chart
+from assay.explorer.codes import event_meaning
 from assay.explorer.documents import (
     actor_document,
     actors,
@@ -60,6 +61,7 @@ def make_app(look: Lookout) -> FastAPI:
     templates = Jinja2Templates(HERE / "templates")
     for function in (words.amount, words.exact, words.short, words.number, words.when, words.span):
         templates.env.filters[function.__name__] = function
+    templates.env.filters["meaning"] = event_meaning
     pages = Pages(look, losses, templates)
     for path, handler in pages.routes().items():
         app.get(path, include_in_schema=False, response_class=HTMLResponse)(handler)

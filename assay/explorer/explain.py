@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from assay.explorer.codes import all_codes, find_code
@@ -58,6 +59,7 @@ def explain_code(name: str) -> Document | None:
         "source": code.source,
         "meaning": code.meaning,
         "remedy": code.remedy,
+        "said": [asdict(sentence) for sentence in code.said],
         "answers": [],
     }
 

@@ -32,10 +32,11 @@ abstract contract GameDescent is GameTurns {
             _reuse(gameId, game, known);
         } else {
             uint256 width = game.hi - game.lo;
+            // Attack: a list of another count, or that does not end in the disputed digest.
             _checkCount(digests.length, width < _arity ? width : _arity);
             _checkDigest(digests[digests.length - 1], game.disputed);
             bytes32 list = _show(gameId, game, digests);
-            // Else a claimant could answer two challengers differently.
+            // Attack: a claimant that answers two challengers differently.
             if (known != 0) _checkPosted(list, known);
             listAt[position] = list;
         }
@@ -125,6 +126,7 @@ abstract contract GameDescent is GameTurns {
         if (game.stage == Stage.SLOT) {
             _checkCount(node.length, 0);
             uint32 source = uint32(_programOf(game).outputNode(game.listIndex, game.index));
+            // Attack: an end state that is not what the trace ends in.
             wanted = arbiter.sourceRoot(source, path, opening, game.agreed);
             (claimed, element, term) = (game.disputed, game.index, game.listIndex);
             (game.node, game.family) = (source, Descriptor.OUTPUT);
@@ -151,6 +153,7 @@ abstract contract GameDescent is GameTurns {
         GameState storage game = _due(gameId, Side.DEFENDER, _bit(Stage.TENSOR) | _bit(Stage.LIST));
         (uint256 below, uint256 first, uint256 number) = Merkle.opening(game.count, game.level, game.index, _levels);
         _checkCount(digests.length, number);
+        // Attack: garbage openings.
         bytes32 root = Merkle.root(digests);
         _checkDigest(game.whole ? Digests.list(uint32(game.count), root) : root, game.disputed);
         (game.level, game.index, game.whole) = (uint8(below), uint64(first), false);
@@ -173,7 +176,7 @@ abstract contract GameDescent is GameTurns {
     /// @inheritdoc IGame
     function openLeaf(uint256 gameId, bytes calldata leaf) external {
         GameState storage game = _due(gameId, Side.DEFENDER, _bit(Stage.LEAF));
-        // The exact length of the shape: padding would belong to no element and could not be selected.
+        // Attack: padding, a leaf of another length. It would belong to no element and could not be selected.
         _checkCount(leaf.length, game.index + 1 == game.count ? game.last : Elements.LEAF_BYTES);
         _checkDigest(Digests.leaf(leaf), game.disputed);
         emit LeafPosted(gameId, leaf);

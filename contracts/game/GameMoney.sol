@@ -84,6 +84,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     /// @dev Registers one of the run's programs; no game on it may outlast what windows and exits are computed with.
     function _admit(Program memory program, uint256 steps, uint256 levels_, uint256 allowed) private {
         Programs.Info memory info = Programs.parse(program.header, program.tree);
+        // Attack: a malformed header in the charter.
         if (info.nodes == 0) revert MalformedProgram(program.root);
         _programs[program.root] = info;
         uint256 slots;
@@ -96,6 +97,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
             levels_,
             GameBounds.Clock(_budget, _replay, _move)
         );
+        // Attack: clocks too long for the run's windows.
         if (longest > allowed) revert DisputeTooLong(longest, allowed);
     }
 
@@ -113,12 +115,13 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     function revealChallenge(ClaimRef calldata ref, bytes32 ownRoot, bytes32 salt) external returns (uint256 gameId) {
         bytes32 commitment = keccak256(abi.encode(ref, ownRoot, salt, msg.sender));
         Bound memory bound = boundChallenge[commitment];
-        // The commitment names its sender: no other account can reveal it, whichever paid the deposit.
+        // Attack: a challenge copied from the mempool. The digest names its sender: no other account can reveal it,
+        // whichever paid the deposit.
         if (bound.owner == address(0)) revert CommitmentNotFound(commitment);
         if (block.number < bound.block_ + REVEAL_BLOCKS) {
             revert RevealTooEarly(block.number, bound.block_ + REVEAL_BLOCKS);
         }
-        // A reorganization must not let a reader of the reveal commit before it.
+        // Attack: a reveal that a reorganization shows early, to somebody who then commits before it.
         if (block.timestamp < bound.time + _reorgDepth) {
             revert RevealTooEarly(block.timestamp, bound.time + _reorgDepth);
         }
@@ -126,6 +129,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
             revert RevealTooLate(block.timestamp, bound.time + _revealWindow);
         }
         ClaimView memory claim = _bookOf(ref.kind).claimOf(ref);
+        // Attack: a blank challenge, committed to in advance; it must name another root than the claim's.
         if (claim.y == ownRoot) revert WrongDigest(ownRoot, claim.y);
         delete boundChallenge[commitment];
         _release(_boundLock(commitment), _commitDeposit);
@@ -151,6 +155,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
         IClaims book = _bookOf(ref.kind);
         ClaimView memory claim = book.claimOf(ref);
         if (!_isChallengeable(claim)) revert NotChallengeable(claim.id);
+        // Attack: a challenge copied from the mempool.
         if (!book.mayChallengeDirectly(ref, msg.sender)) revert MayNotChallenge(msg.sender);
         return _open(ref, claim);
     }
@@ -197,6 +202,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     /// @dev The position that a list is posted at; the claim's id does not bind the program of an attestation.
     function _position(GameState storage game) internal view returns (bytes32) {
         return keccak256(
+            // Attack: a list of another claim with the same X and Y, another program, step or height.
             abi.encode(game.claimId, game.program, game.stage, game.step, game.lo, game.hi, game.agreed, game.disputed)
         );
     }
@@ -212,6 +218,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
         (Stage stage, Side turn) = (game.stage, game.turn);
         if (turn == Side.DEFENDER && (stage == Stage.STEPS || stage == Stage.NODES)) {
             bytes32 list = listAt[_position(game)];
+            // Attack: the flood's cost to a defender's computer. What it answered once it need not answer again.
             if (list != 0) {
                 _reuse(gameId, game, list);
                 game.turn = turn = Side.CHALLENGER;
@@ -245,6 +252,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
         uint256 refund = moveRefund;
         if (refund == 0) return;
         uint256 out = _advanced[game.account] + refund;
+        // Attack: ten false challenges of one purse; and a lock put up anew, to answer for old advances.
         if (game.account != _account(game.lockId) || out > game.backing) {
             game.held += uint128(refund);
         } else {
@@ -270,6 +278,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
         } else {
             uint256 rest = _bond - advanced - game.held;
             _seize(_bondLock(gameId), game.defender, game.held + rest / 2);
+            // Attack: a sock puppet against oneself, lost by garbage or by silence: half burns.
             _burn(_bondLock(gameId), rest - rest / 2);
             if (taken) _burn(account, advanced);
             book.onClosed(game.ref, false);
@@ -285,8 +294,10 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
         if (amount > held) amount = held;
         uint256 bounty = _bounty(amount);
         uint256 reserve = _advanced[account];
+        // Attack: two honest challengers, to dilute each other: what later winners advanced is kept for them.
         if (reserve > bounty) reserve = bounty;
         ++_epochs[lockId];
+        // Attack: a sock puppet that convicts its own claim: the burnt share of the lock is lost.
         _burn(lockId, amount - bounty);
         _seize(lockId, game.challenger, bounty - reserve);
         _seize(lockId, address(this), reserve);

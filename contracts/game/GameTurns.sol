@@ -17,6 +17,7 @@ abstract contract GameTurns is GameMoney {
         game = _games[gameId];
         if ((stages >> uint256(game.stage)) & 1 == 0) revert WrongStage(gameId, game.stage);
         address party = side == Side.DEFENDER ? game.defender : game.challenger;
+        // Attack: a sock puppet that moves for somebody else.
         if (game.turn != side || msg.sender != party) revert NotYourTurn(gameId, msg.sender);
         if (block.timestamp > game.deadline) revert TooLate(gameId, game.deadline);
     }
@@ -50,6 +51,7 @@ abstract contract GameTurns is GameMoney {
     function defer(uint256 gameId) external {
         Side side = _games[gameId].turn;
         GameState storage game = _due(gameId, side, RUNNING);
+        // Attack: deferring to drag a game on.
         if (block.basefee <= _feeCap) revert FeeNotAboveCap(block.basefee, _feeCap);
         uint256 taken = side == Side.DEFENDER ? game.defenderDeferrals++ : game.challengerDeferrals++;
         if (taken == GameBounds.DEFERRALS) revert NoDeferralLeft(gameId, msg.sender);
@@ -63,6 +65,7 @@ abstract contract GameTurns is GameMoney {
     function timeout(uint256 gameId) external {
         GameState storage game = _games[gameId];
         if (game.stage == Stage.NONE || game.stage == Stage.OVER) revert WrongStage(gameId, game.stage);
+        // Attack: silence, at any move. Anyone ends the game once the clock ran out.
         if (block.timestamp <= game.deadline) revert TooEarly(gameId, game.deadline);
         _close(gameId, game, game.turn, Outcome.DEFAULT, game.element, 0, 0, 0);
     }

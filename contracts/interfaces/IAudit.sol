@@ -39,42 +39,237 @@ struct Attester {
 
 /// @title Verifiers and whistleblowers: keys, stakes, draws, hidden and revealed leaves.
 interface IAudit is IClaims {
+    /// @notice The account is registered already.
+    /// @dev An account has one role and one key.
+    /// @custom:remedy Use another account for another role.
+    /// @param who the account
     error AlreadyRegistered(address who);
+
+    /// @notice The account is no verifier or whistleblower, or has taken its stake back.
+    /// @custom:remedy Register first.
+    /// @param who the account
     error NotRegistered(address who);
+
+    /// @notice The account has another role.
+    /// @dev Verifiers and whistleblowers are drawn by different seeds and attest at different times.
+    /// @custom:remedy Use the account that is registered for the role.
+    /// @param who the account
+    /// @param role the account's role; NONE if it has none
     error WrongRole(address who, Role role);
+
+    /// @notice The stake is below the run's bond.
+    /// @dev The bond is what makes a false attestation a loss.
+    /// @custom:remedy Register with at least the bond.
+    /// @param stake in wei
+    /// @param bond in wei
     error StakeBelowBond(uint256 stake, uint256 bond);
+
+    /// @notice The proof of possession does not fit the public key and the account.
+    /// @dev Without the proof a key could be copied from others or made from theirs.
+    /// @custom:remedy Make the key and its proof together, for this account (`assay key new`).
+    /// @param who the account
     error BadPossession(address who);
+
+    /// @notice Another account registered this VRF key.
+    /// @dev Two accounts with one key would be drawn together.
+    /// @custom:remedy Make a key of your own (`assay key new`).
+    /// @param keyHash keccak-256 of the public key
     error KeyTaken(bytes32 keyHash);
+
+    /// @notice The account's stake does not count in this round.
+    /// @dev A key that was chosen when a seed could be known draws nothing under that seed.
+    /// @custom:remedy Wait: a stake counts from the second T0 after it was registered.
+    /// @param who the account
+    /// @param round number of the round, from 0
     error NoStake(address who, uint64 round);
+
+    /// @notice The account was convicted of a false attestation.
+    /// @dev Its bond is gone; it attests no more and is paid no more.
+    /// @custom:remedy Register another account.
+    /// @param who the account
     error AttesterConvicted(address who);
+
+    /// @notice It is not time yet.
+    /// @custom:remedy Try again from the time named on.
+    /// @param now_ chain time of the call, in seconds
+    /// @param notBefore first second of chain time at which the call goes through
     error TooEarly(uint256 now_, uint256 notBefore);
+
+    /// @notice The time for this is over.
+    /// @dev Results that are bound after others are revealed could be copied.
+    /// @custom:remedy None for this round; be in time for the next.
+    /// @param now_ chain time of the call, in seconds
+    /// @param deadline last second of chain time at which the call went through
     error TooLate(uint256 now_, uint256 deadline);
+
+    /// @notice The seed has not been drawn.
+    /// @dev Duties are drawn from the seed.
+    /// @custom:remedy Draw it; anybody may, from its time on.
+    /// @param round number of the round, from 0
     error SeedNotDrawn(uint64 round);
+
+    /// @notice The seed was drawn already.
+    /// @dev A seed that could be drawn again could be chosen.
+    /// @custom:remedy None: the first call was enough.
+    /// @param round number of the round, from 0
     error SeedAlreadyDrawn(uint64 round);
+
+    /// @notice The results' duties were drawn from another seed: a reorganization of the chain drew the seed again.
+    /// @dev A transaction outlives the blocks of a reorganization; without this check it would bind results of duties
+    /// that nobody drew.
+    /// @custom:remedy Draw the duties from the seed that stands, and bind their results.
+    /// @param got seed that the caller drew from
+    /// @param wanted seed of the round
     error SeedMismatch(bytes32 got, bytes32 wanted);
+
+    /// @notice The account has bound its results for this round.
+    /// @dev A second root could be chosen when other results are known.
+    /// @custom:remedy None: one root per round, and it stands.
+    /// @param round number of the round, from 0
+    /// @param who the account
     error AlreadyAttested(uint64 round, address who);
+
+    /// @notice The account bound or revealed no results for this round.
+    /// @custom:remedy None: without them there is nothing to reveal or settle.
+    /// @param round number of the round, from 0
+    /// @param who the account
     error NotAttested(uint64 round, address who);
+
+    /// @notice This was revealed already.
+    /// @dev Duties are paid once.
+    /// @custom:remedy None.
+    /// @param round number of the round, from 0
+    /// @param who the account
     error AlreadyRevealed(uint64 round, address who);
+
+    /// @notice The VRF output was not revealed in time.
+    /// @dev Without it nobody can tell which duties the account had.
+    /// @custom:remedy None for this round: its duties are not paid; reveal in the window of the next.
+    /// @param round number of the round, from 0
+    /// @param who the account
     error DrawNotRevealed(uint64 round, address who);
+
+    /// @notice The VRF output is not the registered key's signature on the round's seed.
+    /// @dev A signature that could be chosen would choose its duties.
+    /// @custom:remedy Sign the round's seed with the registered key.
+    /// @param who the account
     error BadDraw(address who);
+
+    /// @notice The VRF output given again is not the one revealed.
+    /// @custom:remedy Give the same signature.
+    /// @param got keccak-256 of what was given
+    /// @param wanted keccak-256 of what was revealed
     error TicketMismatch(bytes32 got, bytes32 wanted);
+
+    /// @notice The result is for a duty that the account did not draw.
+    /// @dev An auditor that answers for duties of its own choice looks where it likes, and is paid for it.
+    /// @custom:remedy Reveal the results of the drawn duties, as they were bound.
+    /// @param seat number of the seat, from 0
+    /// @param duty number of the interval, or the count of intervals for the update
     error NotDrawn(uint32 seat, uint32 duty);
+
+    /// @notice The results are not in the order of claim id and duty, each once.
+    /// @dev In this order a duty that is named twice is seen, and paid once.
+    /// @custom:remedy Reveal them in the order of the root.
+    /// @param seat number of the seat, from 0
+    /// @param duty number of the interval, or the count of intervals for the update
     error NotSorted(uint32 seat, uint32 duty);
+
+    /// @notice A result names no end root.
+    /// @dev A zero would read as if nothing had been revealed.
+    /// @custom:remedy Reveal the result that was bound.
+    /// @param seat number of the seat, from 0
+    /// @param duty number of the interval, or the count of intervals for the update
     error EndRootZero(uint32 seat, uint32 duty);
+
+    /// @notice Only the settlement contract ends an attester's round.
+    /// @dev A round that ended without being settled would never be paid.
+    /// @custom:remedy None: people do not make this call.
+    /// @param caller who called
     error NotSettlement(address caller);
+
+    /// @notice The account is leaving already.
+    /// @custom:remedy Wait for the round named, then reclaim the stake.
+    /// @param retiresWith first round in which it is not drawn
     error AlreadyRetired(uint64 retiresWith);
+
+    /// @notice The results do not hash to the root that was bound.
+    /// @dev Results that could be exchanged after others are revealed could be copied.
+    /// @custom:remedy Reveal exactly the results that were bound; the journal in the data folder holds them.
+    /// @param got root of the results revealed
+    /// @param wanted root that was bound
     error RootMismatch(bytes32 got, bytes32 wanted);
+
+    /// @notice A game on an attestation of the account is still open.
+    /// @dev The stake answers for it.
+    /// @custom:remedy Try again after the verdict.
+    /// @param count games that are open
     error GamesOpen(uint256 count);
+
+    /// @notice The account can still be drawn, so its stake is still needed.
+    /// @custom:remedy Retire, and reclaim the stake once the last round that could draw it is beyond challenge.
+    /// @param round first round in which it is not drawn; 2^64 - 1 while it serves
     error NotRetired(uint64 round);
+
+    /// @notice The attester's round was settled already.
+    /// @dev Duties are paid once.
+    /// @custom:remedy None: what was due is booked.
+    /// @param round number of the round, from 0
+    /// @param who the account
     error AlreadyClosed(uint64 round, address who);
 
+    /// @notice A verifier or whistleblower registered its key and its stake.
+    /// @param who the account
+    /// @param role its role
+    /// @param stake in wei
+    /// @param countsFrom first round in which the stake counts
+    /// @param publicKey its VRF key, 128 bytes
     event Registered(address indexed who, Role role, uint256 stake, uint64 countsFrom, bytes publicKey);
+
+    /// @notice A verifier or whistleblower stops being drawn.
+    /// @param who the account
+    /// @param retiresWith first round in which it is not drawn
     event Retired(address indexed who, uint64 retiresWith);
+
+    /// @notice A verifier or whistleblower took back what was left of its stake.
+    /// @param who the account
+    /// @param amount in wei
     event Reclaimed(address indexed who, uint256 amount);
+
+    /// @notice The seed of a round's audit was drawn.
+    /// @dev Verifiers find their duties by it.
+    /// @param round number of the round, from 0
+    /// @param seed 32 bytes
     event SeedDrawn(uint64 indexed round, bytes32 seed);
+
+    /// @notice The seed of a round's re-audit was drawn.
+    /// @dev Whistleblowers find their duties by it.
+    /// @param round number of the round, from 0
+    /// @param seed 32 bytes
     event WhistleSeedDrawn(uint64 indexed round, bytes32 seed);
+
+    /// @notice A verifier or whistleblower bound its results of a round, still hidden.
+    /// @param round number of the round, from 0
+    /// @param who the account
+    /// @param role its role
+    /// @param root of the hidden results; zero for none
     event Attested(uint64 indexed round, address indexed who, Role role, bytes32 root);
+
+    /// @notice A verifier or whistleblower revealed which duties it had drawn.
+    /// @param round number of the round, from 0
+    /// @param who the account
+    /// @param y VRF output: the signature on the round's seed, 256 bytes
     event DrawRevealed(uint64 indexed round, address indexed who, bytes y);
+
+    /// @notice A verifier or whistleblower revealed its result for a duty.
+    /// @dev Where the result differs from the claim, one of the two is wrong and may be challenged.
+    /// @param round number of the round, from 0
+    /// @param who the account
+    /// @param seat number of the seat, from 0
+    /// @param duty number of the interval, or the count of intervals for the update
+    /// @param claimId the claim it replayed
+    /// @param endRoot state root that the replay ended in
+    /// @param agrees whether the claim says the same
     event LeafRevealed(
         uint64 indexed round,
         address indexed who,
@@ -84,6 +279,10 @@ interface IAudit is IClaims {
         bytes32 endRoot,
         bool agrees
     );
+
+    /// @notice A verifier or whistleblower lost a game about its attestation: its bond is gone.
+    /// @param who the account
+    /// @param round of the attestation
     event AttesterConvictedAt(address indexed who, uint64 round);
 
     /// @notice Registers a drawing key with proof of possession and locks a stake of at least B. Counts from the second T0 from now; before the run's

@@ -110,27 +110,136 @@ struct Modules {
 /// @title The charter of a run: its terms, checked by the constructor, and the addresses of its contracts. Nothing in it can change.
 /// @notice Its address names the run: it is `contract` in claim ids, and all other contracts are found from it.
 interface ICharter {
+    /// @notice The charter names no price of a unit, or no units.
+    /// @dev Every lock of the run is a multiple of the pay of a commitment, in a run that pays in shares alone too.
+    /// @custom:remedy Name a price and a number of units above zero.
     error ReferencePriceZero();
+
+    /// @notice A term of the charter is zero that must not be.
+    /// @dev Without it nothing would be at stake, drawn or trained.
+    /// @custom:remedy Name a value above zero.
+    /// @param what the term's name in ASCII, zeros after it
     error ValueZero(bytes32 what);
+
+    /// @notice A window or clock of the charter is too short for people to act.
+    /// @dev A machine that is busy, or a transaction that the chain keeps out for its inclusion delay, must not cost an
+    /// honest stake.
+    /// @custom:remedy Lengthen it to the minimum.
+    /// @param what the term's name in ASCII, zeros after it
+    /// @param length in seconds
+    /// @param minimum in seconds
     error WindowTooShort(bytes32 what, uint256 length, uint256 minimum);
+
+    /// @notice The charter's claim lock does not deter false work.
+    /// @dev At the rate at which honest verifiers replay, a lie must cost more than the pay that it saves working for.
+    /// @custom:remedy Raise the claim lock to the minimum.
+    /// @param claimLock in wei
+    /// @param minimum in wei
     error ClaimLockTooSmall(uint256 claimLock, uint256 minimum);
+
+    /// @notice The charter's verifier bond does not deter a false attestation.
+    /// @dev A verifier that attests without replaying, or for a bribe, must lose more than it gains.
+    /// @custom:remedy Raise the bond to the minimum.
+    /// @param bond in wei
+    /// @param minimum in wei
     error BondTooSmall(uint256 bond, uint256 minimum);
+
+    /// @notice The seat fee is above the pay of a round.
+    /// @dev The fee is for staying away; no more than a round's pay may be lost by it.
+    /// @custom:remedy Lower the fee to the maximum.
+    /// @param fee in wei
+    /// @param maximum in wei
     error SeatFeeTooHigh(uint256 fee, uint256 maximum);
+
+    /// @notice The exit delay ends before the last verdict that the stake can answer for.
+    /// @dev A cheat could leave with its stake in the middle of a dispute.
+    /// @custom:remedy Lengthen it to the minimum.
+    /// @param exit in seconds
+    /// @param minimum in seconds
     error ExitDelayTooShort(uint256 exit, uint256 minimum);
-    /// @notice Thrown when a deposit would stay locked in for longer than anything that it answers for, and a window more.
+
+    /// @notice The exit delay keeps stakes far longer than they answer for.
+    /// @dev A sponsor could keep everybody's stake in for ever.
+    /// @custom:remedy Shorten it to the maximum.
+    /// @param exit in seconds
+    /// @param maximum in seconds
     error ExitDelayTooLong(uint256 exit, uint256 maximum);
-    /// @notice Thrown when an amount is so large that a sum or product of it could overflow somewhere in the run, or that challenges cost more than
-    /// a verifier's stake.
+
+    /// @notice An amount of the charter is too large.
+    /// @dev Sums and products of it could overflow and stop all pay, or a challenge would cost more than a verifier
+    /// stakes.
+    /// @custom:remedy Lower it to the maximum.
+    /// @param what the term's name in ASCII, zeros after it
+    /// @param amount in wei
+    /// @param maximum in wei
     error AmountTooLarge(bytes32 what, uint256 amount, uint256 maximum);
+
+    /// @notice A rate of the charter is above its maximum.
+    /// @dev Beyond it wages could not be set aside, or nothing of a lock would burn.
+    /// @custom:remedy Lower it to the maximum.
+    /// @param what the term's name in ASCII, zeros after it
+    /// @param ppm in parts per million
+    /// @param maximum in parts per million
     error RateTooHigh(bytes32 what, uint256 ppm, uint256 maximum);
+
+    /// @notice The data has fewer shards than the run has seats.
+    /// @dev Two seats would train on the same data and do the same work.
+    /// @custom:remedy Cut the data into at least as many shards as seats.
+    /// @param shards shards of the data
+    /// @param seats seats of the run
     error ShardsFewerThanSeats(uint256 shards, uint256 seats);
+
+    /// @notice A window, clock or number of the charter is too large.
+    /// @dev Times and counters could wrap, or honest money would wait without need.
+    /// @custom:remedy Lower it to the maximum.
+    /// @param what the term's name in ASCII, zeros after it
+    /// @param value in seconds where it is a time, else a number
+    /// @param maximum in the same unit
     error ScheduleTooLong(bytes32 what, uint256 value, uint256 maximum);
+
+    /// @notice The charter's challenge bond does not pay for a defender's gas at the fee cap.
+    /// @dev Every reply is paid from the bond; else false challenges would wear honest solvers down.
+    /// @custom:remedy Raise the bond to the minimum.
+    /// @param bond in wei
+    /// @param minimum in wei
     error ChallengeBondTooSmall(uint256 bond, uint256 minimum);
+
+    /// @notice With these terms gas at the fee cap costs a challenger more than its bounty.
+    /// @dev A lie that is dearer to challenge than to leave alone would stand.
+    /// @custom:remedy Raise claim lock, price or bounty share.
+    /// @param bounty least bounty that a winner keeps, in wei
+    /// @param minimum gas of a whole game at the cap, in wei
     error BountyTooSmall(uint256 bounty, uint256 minimum);
+
+    /// @notice A number of the charter is infinite or not a number.
+    /// @dev A NaN has many bit patterns, of which tensors know one: no step would end in this start.
+    /// @custom:remedy Name a finite learning rate.
+    /// @param what the term's name in ASCII, zeros after it
+    /// @param bits the binary32
     error NotFinite(bytes32 what, uint32 bits);
+
+    /// @notice Header and tree of a program do not hash to its root.
+    /// @dev Games are played on header and tree, and claims name the root.
+    /// @custom:remedy Capture the program again.
+    /// @param root program root that the charter names
+    /// @param computed hash of header and tree
     error ProgramMismatch(bytes32 root, bytes32 computed);
+
+    /// @notice The charter lists too many revenue tokens.
+    /// @dev Every transfer of shares books them all, and must stay cheap.
+    /// @custom:remedy Name no more than the maximum.
+    /// @param count tokens listed
+    /// @param maximum most tokens of a run
     error TooManyRevenueTokens(uint256 count, uint256 maximum);
+
+    /// @notice The run has no such program.
+    /// @custom:remedy Use one of the three programs that `assay run show` lists.
+    /// @param root program root asked for
     error ProgramNotFound(bytes32 root);
+
+    /// @notice No contract of the run keeps claims of this kind.
+    /// @custom:remedy Name the claim's kind correctly.
+    /// @param kind of the claim
     error BookNotFound(ClaimKind kind);
 
     /// @notice The identity of the run: keccak256(abi.encode(terms)).

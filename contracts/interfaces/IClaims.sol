@@ -41,8 +41,28 @@ struct ClaimView {
 /// @dev A game calls onOpened once and onClosed once. On a conviction that returns `first`, the game itself seizes and burns `lockAmount` of `lockId`
 /// in the vault, wholly, in the same transaction.
 interface IClaims {
+    /// @notice Only the game opens and closes disputes.
+    /// @dev A stranger that could close a dispute would convict or acquit as it liked.
+    /// @custom:remedy None: people do not make this call.
+    /// @param caller who called
     error NotTheGame(address caller);
+
+    /// @notice There is no such claim.
+    /// @dev A commitment that is not complete makes no claims.
+    /// @custom:remedy Check round, seat and duty, and whether the commitment is complete.
+    /// @param kind of the claim; NONE where any is meant
+    /// @param round number of the round, from 0
+    /// @param seat number of the seat, from 0
+    /// @param duty number of the interval, or the count of intervals for the update
     error ClaimNotFound(ClaimKind kind, uint64 round, uint32 seat, uint32 duty);
+
+    /// @notice The claim is settled and cannot be disputed any more.
+    /// @dev Its lock went back to its owner when it was settled.
+    /// @custom:remedy None: its challenge window is over.
+    /// @param kind of the claim
+    /// @param round number of the round, from 0
+    /// @param seat number of the seat, from 0
+    /// @param duty number of the interval, or the count of intervals for the update
     error ClaimSettled(ClaimKind kind, uint64 round, uint32 seat, uint32 duty);
 
     /// @notice Resolves a reference; a claim that does not exist (an incomplete commitment among them) has challengeableUntil = 0.

@@ -93,43 +93,208 @@ struct GameState {
 /// the game. Money: a challenger locks a bond; each reply of the defender is refunded from it at once as long as the claim's lock answers
 /// for it; protocol.game_book is the executable model.
 interface IGame {
+    /// @notice The other side is to move, or the account is no party to the game.
+    /// @dev A stranger that could move for a party could lose the game for it.
+    /// @custom:remedy Wait for the other side's move, or for its deadline.
+    /// @param gameId number of the game, from 1
+    /// @param caller who called
     error NotYourTurn(uint256 gameId, address caller);
+
+    /// @notice The move does not belong to the stage of the game.
+    /// @custom:remedy Read the game again and make the move that its stage asks for.
+    /// @param gameId number of the game, from 1
+    /// @param actual stage that the game is in; NONE if there is no such game
     error WrongStage(uint256 gameId, Stage actual);
+
+    /// @notice The turn's deadline has passed.
+    /// @dev A clock that did not end a game would let a cheat keep it open for ever.
+    /// @custom:remedy None: anybody may end the game by `timeout` now.
+    /// @param gameId number of the game, from 1
+    /// @param deadline last second of the turn, in chain time
     error TooLate(uint256 gameId, uint256 deadline);
+
+    /// @notice The turn's deadline has not passed, so there is no timeout.
+    /// @custom:remedy Call again after the deadline.
+    /// @param gameId number of the game, from 1
+    /// @param deadline last second of the turn, in chain time
     error TooEarly(uint256 gameId, uint256 deadline);
+
+    /// @notice A list or path has not exactly the length that belongs there.
+    /// @dev With any other length one digest could be proved at two places.
+    /// @custom:remedy Give it whole and no longer.
+    /// @param got entries or bytes given
+    /// @param wanted entries or bytes that belong there
     error WrongCount(uint256 got, uint256 wanted);
+
+    /// @notice An opening does not hash to what it opens, or a challenge is about the very root that is claimed.
+    /// @dev Only what was committed to may decide a game.
+    /// @custom:remedy Open exactly what was committed to; challenge a root that differs.
+    /// @param got digest of what was given
+    /// @param wanted digest that stands
     error WrongDigest(bytes32 got, bytes32 wanted);
+
+    /// @notice The list given again is not the one posted.
+    /// @dev A claimant that could answer two challengers differently could tell each what suits.
+    /// @custom:remedy Give the list that was posted at this position, unchanged.
+    /// @param got digest of the list given
+    /// @param wanted digest of the list posted
     error ListMismatch(bytes32 got, bytes32 wanted);
+
+    /// @notice The claim does not exist, its window is not open, or it has fallen already.
+    /// @dev A claim answers once, in its window.
+    /// @custom:remedy Look the claim up (`assay explain ID`): its window and its games are named there.
+    /// @param claimId id of the claim
     error NotChallengeable(bytes32 claimId);
+
+    /// @notice Only a party whose own revealed result differs may challenge at once.
+    /// @dev Others could copy its challenge from the pool and take the bounty.
+    /// @custom:remedy Commit to the challenge first and reveal it two blocks later; the agents do so themselves.
+    /// @param caller who called
     error MayNotChallenge(address caller);
+
+    /// @notice The claim is about a program that the game does not know.
+    /// @dev A game needs the program's header, which the charter names.
+    /// @custom:remedy Report it: in a run of this release it cannot happen.
+    /// @param program program root
     error UnknownProgram(bytes32 program);
+
+    /// @notice The same challenge is committed already.
+    /// @dev A deposit stands behind one challenge.
+    /// @custom:remedy Reveal it, or commit to another with a fresh salt.
+    /// @param commitment the challenge's digest
     error CommitmentExists(bytes32 commitment);
+
+    /// @notice There is no such committed challenge of this account.
+    /// @dev The digest names its sender, so that a copied challenge is worth nothing in another account.
+    /// @custom:remedy Check claim, end root, salt and account.
+    /// @param commitment the challenge's digest
     error CommitmentNotFound(bytes32 commitment);
+
+    /// @notice A committed challenge is revealed two blocks and the reorg depth later at the earliest, and expires only
+    /// after its hour.
+    /// @dev A reader of the reveal must not be able to commit a copy before it.
+    /// @custom:remedy Wait for the block or time named.
+    /// @param now_ block number, or chain time in seconds, of the call
+    /// @param notBefore block number or chain time, in the same unit, to wait for
     error RevealTooEarly(uint256 now_, uint256 notBefore);
+
+    /// @notice The committed challenge was not revealed within its hour.
+    /// @dev Challenges that could be kept ready for ever would cost nothing.
+    /// @custom:remedy Its deposit is lost; commit to a new challenge.
+    /// @param now_ chain time of the call, in seconds
+    /// @param deadline last second of chain time at which the call went through
     error RevealTooLate(uint256 now_, uint256 deadline);
+
+    /// @notice The move selects something that is not there.
+    /// @custom:remedy Select an entry of the list, leaf or tensor that was opened.
+    /// @param index what was selected, from 0
+    /// @param count how many there are
     error IndexOutOfRange(uint256 index, uint256 count);
+
+    /// @notice The arity of games is no power of two from 2 to 64.
+    /// @dev Trees are opened by whole levels, and a list must fit into a transaction.
+    /// @custom:remedy Choose one, such as 64.
+    /// @param arity digests per move that the charter names
     error WrongArity(uint256 arity);
+
+    /// @notice The header of a program cannot be read.
+    /// @dev On such a program no game could come to an end.
+    /// @custom:remedy Capture the program again.
+    /// @param program program root
     error MalformedProgram(bytes32 program);
+
+    /// @notice A turn is deferred only while the base fee is above the charter's cap.
+    /// @dev Bonds pay for gas up to the cap; below it a deferral would only drag the game on.
+    /// @custom:remedy Make the move now.
+    /// @param baseFee of this block, in wei per gas
+    /// @param cap of the charter, in wei per gas
     error FeeNotAboveCap(uint256 baseFee, uint256 cap);
+
+    /// @notice This side has used its three deferrals of the game.
+    /// @dev Deferrals without end would keep the game open.
+    /// @custom:remedy Move before the deadline, at any fee: a missed clock loses the game.
+    /// @param gameId number of the game, from 1
+    /// @param caller who called
     error NoDeferralLeft(uint256 gameId, address caller);
+
+    /// @notice With these clocks a dispute may outlast what the charter allows.
+    /// @dev Windows and exits are computed with that bound; a cheat could leave before the verdict.
+    /// @custom:remedy Shorten the clocks, or raise the bound.
+    /// @param longest longest game, in seconds
+    /// @param allowed in seconds
     error DisputeTooLong(uint256 longest, uint256 allowed);
 
+    /// @notice Somebody committed to a challenge without saying against what, and paid the deposit.
+    /// @param commitment the challenge's digest
+    /// @param challenger who may reveal it
     event ChallengeBound(bytes32 indexed commitment, address indexed challenger);
-    /// @notice A bound challenge is gone: revealed (`gameId`, 0 if the claim had fallen or closed meanwhile) or expired and burned.
+
+    /// @notice A committed challenge is gone: revealed, or expired and its deposit burned.
+    /// @param commitment the challenge's digest
+    /// @param gameId game that it opened; 0 if it expired, or if the claim had fallen or closed meanwhile
+    /// @param burned whether the deposit burned
     event ChallengeUnbound(bytes32 indexed commitment, uint256 gameId, bool burned);
+
+    /// @notice A claim is challenged: a game began.
+    /// @dev The defender is to move, or the challenger where the defender's list is known already.
+    /// @param gameId number of the game, from 1
+    /// @param claimId id of the claim
+    /// @param challenger who locked the bond
+    /// @param defender whose claim it is
+    /// @param ref where the claim stands
     event GameOpened(
         uint256 indexed gameId, bytes32 indexed claimId, address indexed challenger, address defender, ClaimRef ref
     );
-    /// @notice A move was made, or a turn deferred; `stage`, `turn` and `deadline` are those of the next turn.
+
+    /// @notice A move was made or a turn deferred, and the next turn began.
+    /// @param gameId number of the game, from 1
+    /// @param mover who moved
+    /// @param stage of the next turn
+    /// @param turn side that is to move next
+    /// @param deadline last second of the next turn, in chain time
     event Moved(uint256 indexed gameId, address indexed mover, Stage stage, Side turn, uint64 deadline);
-    /// @notice The side to move took an hour more because of the base fee; `left` times more it may.
+
+    /// @notice The side to move took an hour more, because the base fee is above the cap.
+    /// @param gameId number of the game, from 1
+    /// @param mover who deferred
+    /// @param left how often it may again in this game
     event Deferred(uint256 indexed gameId, address indexed mover, uint256 left);
-    /// @notice What the defender's move showed: the challenger gives it again when it points into it. `list` = K(digests).
+
+    /// @notice The defender opened a list of digests.
+    /// @dev The challenger gives the list again when it selects from it.
+    /// @param gameId number of the game, from 1
+    /// @param list keccak-256 of the digests
+    /// @param digests the list
     event DigestsPosted(uint256 indexed gameId, bytes32 indexed list, bytes32[] digests);
+
     /// @notice A list that the claimant posted at the same position of another game counts as posted in this one.
+    /// @param gameId number of the game, from 1
+    /// @param list keccak-256 of the digests
     event DigestsReused(uint256 indexed gameId, bytes32 indexed list);
+
+    /// @notice The defender opened the bytes of the disputed leaf.
+    /// @param gameId number of the game, from 1
+    /// @param leaf its bytes, 1024 or fewer
     event LeafPosted(uint256 indexed gameId, bytes leaf);
+
+    /// @notice The defender opened partial results of the disputed element.
+    /// @param gameId number of the game, from 1
+    /// @param parts one per chunk of terms
     event PartsPosted(uint256 indexed gameId, int256[] parts);
+
+    /// @notice A game is over: one side lost.
+    /// @dev After LEAF `expected` is what the contract computed, and the side that it refutes lost; after DEFAULT a
+    /// clock ran out.
+    /// @param gameId number of the game, from 1
+    /// @param claimId id of the claim
+    /// @param loser who lost
+    /// @param outcome LEAF or DEFAULT
+    /// @param family code of the disputed node's family; 255 if no node was opened
+    /// @param node number of the disputed node
+    /// @param element row-major index of the disputed element
+    /// @param term number of the disputed term
+    /// @param expected what the contract computed; 0 after DEFAULT
+    /// @param claimed what was claimed; 0 after DEFAULT
     event Verdict(
         uint256 indexed gameId,
         bytes32 indexed claimId,
@@ -142,7 +307,13 @@ interface IGame {
         int256 expected,
         int256 claimed
     );
+
     /// @notice The first conviction took a claim's lock.
+    /// @param gameId number of the game, from 1
+    /// @param lockId name of the lock
+    /// @param bounty to the winner, in wei
+    /// @param burned in wei
+    /// @param reserved kept for what other open games have advanced, in wei
     event LockTaken(uint256 indexed gameId, bytes32 indexed lockId, uint256 bounty, uint256 burned, uint256 reserved);
 
     /// @notice Binds a free-lance challenge: commitment = K(claim ref, own end root, salt, sender). Takes the commit deposit.

@@ -12,13 +12,48 @@ struct Grant {
 
 /// @title Pending shares.
 interface IVesting {
+    /// @notice Only the settlement contract credits shares.
+    /// @dev Shares are credited for settled work alone.
+    /// @custom:remedy None: people do not make this call.
+    /// @param caller who called
     error NotSettlement(address caller);
+
+    /// @notice These shares were credited already.
+    /// @dev Work and duties of a round are credited once.
+    /// @custom:remedy None: they are booked.
+    /// @param id name of the grant
     error GrantExists(bytes32 id);
+
+    /// @notice No shares were credited under this name, or they were released or cancelled.
+    /// @dev A grant is released once.
+    /// @custom:remedy Check round, seat and account.
+    /// @param id name of the grant
     error GrantNotFound(bytes32 id);
+
+    /// @notice The shares have not vested.
+    /// @dev Until then a conviction of the verifier that earned them may cancel them.
+    /// @custom:remedy Release them from the time named on.
+    /// @param id name of the grant
+    /// @param vestsAt first second of chain time at which they can be released
     error NotVested(bytes32 id, uint256 vestsAt);
 
+    /// @notice Shares were credited for work or duties; they are not tokens yet.
+    /// @param id name of the grant
+    /// @param owner who earned them
+    /// @param amount in wei of shares
+    /// @param vestsAt chain time, in seconds, from which they can be released
     event Credited(bytes32 indexed id, address indexed owner, uint256 amount, uint64 vestsAt);
+
+    /// @notice Credited shares became tokens of their owner.
+    /// @param id name of the grant
+    /// @param owner whose they are
+    /// @param amount in wei of shares
     event Vested(bytes32 indexed id, address indexed owner, uint256 amount);
+
+    /// @notice Credited shares were cancelled: their owner was convicted before they vested.
+    /// @param id name of the grant
+    /// @param owner who had earned them
+    /// @param amount in wei of shares
     event Cancelled(bytes32 indexed id, address indexed owner, uint256 amount);
 
     /// @notice Settlement only.
@@ -37,15 +72,64 @@ interface IVesting {
 
 /// @title Revenue of a model: deposits stream to the owners of its shares.
 interface IRevenue {
+    /// @notice Only the share token tells of a transfer.
+    /// @dev Revenue is booked by the balances before each transfer; a false report would move what others earned.
+    /// @custom:remedy None: people do not make this call.
+    /// @param caller who called
     error NotShares(address caller);
+
+    /// @notice The token is no revenue token of the run.
+    /// @dev Every listed token is booked at every transfer of shares, so the charter lists them once.
+    /// @custom:remedy Pay in, or claim, a token that `assay run show` lists.
+    /// @param token the token named
     error TokenNotListed(address token);
+
+    /// @notice The deposit is too small to be streamed exactly.
+    /// @dev A deposit streams by the second over four weeks and must have a wei for each.
+    /// @custom:remedy Pay at least the minimum.
+    /// @param amount amount of the deposit, in wei
+    /// @param minimum least deposit, in wei
     error DepositTooSmall(uint256 amount, uint256 minimum);
+
+    /// @notice The run would take more than 2^120 wei of this token in all.
+    /// @dev Beyond it the sums of a transfer of shares could overflow, and no share could move any more.
+    /// @custom:remedy Pay less, or in another listed token.
+    /// @param amount amount of the deposit, in wei
+    /// @param room most of this token that the run still takes, in wei
     error DepositTooLarge(uint256 amount, uint256 room);
+
+    /// @notice The token keeps a part of what is transferred.
+    /// @dev With such a token more would be owed to the owners than was paid in.
+    /// @custom:remedy Pay in a token that moves exact amounts.
+    /// @param received what arrived, in wei
+    /// @param wanted what was to arrive, in wei
     error FeeOnTransfer(uint256 received, uint256 wanted);
+
+    /// @notice No revenue in this token is due to the account now.
+    /// @custom:remedy Claim later: revenue streams over four weeks.
+    /// @param token the token named
+    /// @param owner the account
     error NothingToClaim(address token, address owner);
 
+    /// @notice Somebody paid revenue of the model in.
+    /// @dev It streams to the owners of shares over the four weeks after the bucket begins.
+    /// @param token in which it was paid
+    /// @param from who paid
+    /// @param amount in wei
+    /// @param week the bucket: weeks of seven days since the start of Unix time
     event Deposited(address indexed token, address indexed from, uint256 amount, uint256 week);
+
+    /// @notice Revenue that streamed while there was no share streams again.
+    /// @dev Thus the first owner of a share does not take what was paid before.
+    /// @param token in which it was paid
+    /// @param amount in wei
+    /// @param week the bucket: weeks of seven days since the start of Unix time
     event StreamsAnew(address indexed token, uint256 amount, uint256 week);
+
+    /// @notice An owner of shares was paid its revenue.
+    /// @param token in which it was paid
+    /// @param owner who was paid
+    /// @param amount in wei
     event Claimed(address indexed token, address indexed owner, uint256 amount);
 
     /// @notice Adds revenue: it joins the next weekly bucket and streams linearly over the four weeks after that bucket begins.

@@ -6,25 +6,117 @@ pragma solidity ^0.8.30;
 /// administers it. Conservation: sum of free balances + locks + exiting + burned = tokens received - tokens withdrawn - tokens flushed to the sink.
 /// Payments between parties are credits of free balance, so no module ever calls out to a payee.
 interface IVault {
+    /// @notice The free stake does not cover the amount.
+    /// @dev What is free can be locked or withdrawn; nothing is ever locked on credit.
+    /// @custom:remedy Stake more (`assay ledger stake`), or name a smaller amount.
+    /// @param owner whose stake it is
+    /// @param free free stake, in wei
+    /// @param wanted amount asked for, in wei
     error InsufficientFree(address owner, uint256 free, uint256 wanted);
+
+    /// @notice There is no such lock.
+    /// @dev A lock whose amount has reached zero is closed, so that no name keeps an owner without money.
+    /// @custom:remedy None: the lock was released or taken already.
+    /// @param id name of the lock
     error LockNotFound(bytes32 id);
+
+    /// @notice The lock does not hold that much.
+    /// @dev No module takes out of a lock what another lock holds.
+    /// @custom:remedy Report it: in a run of this release it cannot happen.
+    /// @param id name of the lock
+    /// @param locked what the lock holds, in wei
+    /// @param wanted amount asked for, in wei
     error LockTooSmall(bytes32 id, uint256 locked, uint256 wanted);
+
+    /// @notice The lock belongs to another account.
+    /// @dev A lock answers for one account; money of two owners in one lock could not be given back.
+    /// @custom:remedy None: the module that named the lock is at fault; report it.
+    /// @param id name of the lock
+    /// @param owner who owns the lock
+    /// @param caller for whom more was to be locked
     error NotTheOwner(bytes32 id, address owner, address caller);
+
+    /// @notice Only the run's own contracts move locks.
+    /// @dev A stranger that could lock, release or seize would own every stake.
+    /// @custom:remedy None: people do not make this call.
+    /// @param caller who called
     error NotAModule(address caller);
+
+    /// @notice The amount is zero.
+    /// @dev A move of nothing is a mistake of its caller, and a lock of nothing would have an owner without money.
+    /// @custom:remedy Name an amount above zero.
     error AmountZero();
-    /// @notice Thrown when a vault would hold more than draws can count: deposit less.
+
+    /// @notice The vault would hold more than draws can count: 2^127 wei at a time.
+    /// @dev Draws count stakes in 128 bits; a larger stake would stop them for everybody.
+    /// @custom:remedy Deposit less.
+    /// @param amount amount of the deposit, in wei
+    /// @param room most that can be deposited now, in wei
     error VaultFull(uint256 amount, uint256 room);
+
+    /// @notice The token keeps a part of what is transferred.
+    /// @dev With such a token the vault would owe more than it holds.
+    /// @custom:remedy Use a token that moves exact amounts.
+    /// @param received what arrived, in wei
+    /// @param wanted what was to arrive, in wei
     error FeeOnTransfer(uint256 received, uint256 wanted);
+
+    /// @notice The exit delay is not over.
+    /// @dev The delay is longer than anything that a stake can still be held to account for.
+    /// @custom:remedy Withdraw from the time named on.
+    /// @param now_ chain time of the call, in seconds
+    /// @param notBefore first second of chain time at which the call goes through
     error ExitTooEarly(uint256 now_, uint256 notBefore);
+
+    /// @notice The account has asked for nothing to be withdrawn.
+    /// @dev Money leaves the vault in two steps, a delay apart.
+    /// @custom:remedy Ask first (`assay ledger unstake`), then wait for the exit delay.
+    /// @param owner the account
     error NothingExiting(address owner);
 
+    /// @notice An account paid stake into the vault.
+    /// @param owner whose stake it is
+    /// @param amount in wei
     event Deposited(address indexed owner, uint256 amount);
+
+    /// @notice An account moved stake out of the reach of every lock, to withdraw it later.
+    /// @dev A further request adds to the amount and starts the delay again.
+    /// @param owner whose stake it is
+    /// @param amount of this request, in wei
+    /// @param notBefore chain time, in seconds, after which all of it can be withdrawn
     event ExitRequested(address indexed owner, uint256 amount, uint64 notBefore);
+
+    /// @notice An account took stake out of the vault.
+    /// @param owner whose stake it was
+    /// @param amount in wei
     event Withdrawn(address indexed owner, uint256 amount);
+
+    /// @notice Free stake was put into a lock.
+    /// @param id name of the lock
+    /// @param owner whose stake it is
+    /// @param amount added to the lock, in wei
     event Locked(bytes32 indexed id, address indexed owner, uint256 amount);
+
+    /// @notice The rest of a lock went back to its owner's free stake.
+    /// @param id name of the lock
+    /// @param owner whose stake it is
+    /// @param amount in wei
     event Released(bytes32 indexed id, address indexed owner, uint256 amount);
+
+    /// @notice A part of a lock was paid to another account's free stake.
+    /// @param id name of the lock
+    /// @param to who was paid
+    /// @param amount in wei
     event Seized(bytes32 indexed id, address indexed to, uint256 amount);
+
+    /// @notice A part of a lock was burned.
+    /// @dev Burned tokens lie in the vault until they are flushed.
+    /// @param id name of the lock
+    /// @param amount in wei
     event Burned(bytes32 indexed id, uint256 amount);
+
+    /// @notice What was burned left the vault, for an address without a key.
+    /// @param amount in wei
     event Flushed(uint256 amount);
 
     /// @notice Takes `amount` tokens from the caller into its free balance (stake).

@@ -36,14 +36,15 @@ library ChainBounds {
         _checkAtMost("budget", c.budget);
         _checkAtMost("replay", c.replay);
         _checkAtMost("move", c.move);
-        // Who is challenged must be able to answer: with clocks of nothing a second of silence would convict.
+        // Attack: clocks so short that a second of silence convicts.
         _checkLength("budget", c.budget, MARGIN);
         _checkLength("replay", c.replay, MIN_TURN);
         _checkLength("move", c.move, MIN_TURN);
+        // Attack: transactions kept out for the chain's inclusion delay F.
         uint256 once = p.inclusionDelay + MARGIN;
         _checkLength("commit", w.commit, once);
         _checkLength("receipt", w.receipt, once);
-        // A seed must not be known while what it draws over can still be undone.
+        // Attack: a seed that a reorganization shows early, while what it draws over can still be undone.
         _checkLength("seed delay", w.seedDelay, uint256(p.reorgDepth) + 1);
         _checkLength("attest", w.attest, once + c.replay);
         _checkLength("draw", w.draw, Math.max(once, uint256(p.reorgDepth) + 1));
@@ -53,6 +54,7 @@ library ChainBounds {
         _checkLength("challenge", w.challenge, once + p.inclusionDelay + p.reorgDepth + c.replay);
         _checkLength("rescue", w.rescue, once + c.replay);
         uint256 minimum = minChallengeBond(p, c.arity);
+        // Attack: a flood of bonded false challenges; every reply's gas is paid from the bond.
         if (e.challengeBond < minimum) revert ICharter.ChallengeBondTooSmall(e.challengeBond, minimum);
         // The smallest lock behind a claim: S of a commitment or W of an outer step; B is at least 2 W.
         uint256 kept = Math.min(e.claimLock, EconomicsBounds.price(e)) * e.bountyPpm / (2 * PPM);

@@ -13,7 +13,11 @@ import {HashToCurve} from "./HashToCurve.sol";
 /// encoding that passes. (Of EIP-2537 the pairing and the multi-scalar multiplications check subgroups; the additions
 /// do not.)
 library Draws {
-    /// @notice Stakes are counted in 128 bits.
+    /// @notice A stake is larger than the draws can count.
+    /// @dev Stakes are counted in 128 bits; a vault holds less.
+    /// @custom:remedy Register with less.
+    /// @param stake of the account, in wei
+    /// @param total of all accounts of the role, in wei
     error StakeTooLarge(uint256 stake, uint256 total);
 
     /// @notice What a draw is for; the message names it, so that one purpose's signature is worthless for another.

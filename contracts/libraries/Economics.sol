@@ -71,14 +71,14 @@ library EconomicsBounds {
     /// @notice Reverts by name where the terms would let somebody gain by cheating.
     function check(Economics memory e, Training memory t, Windows memory w, uint64 inclusionDelay) internal pure {
         if (e.unitPrice == 0 || e.units == 0) revert ICharter.ReferencePriceZero();
-        // B is at least 2 W, and no amount is above the maximum.
+        // Attack: terms whose sums overflow what settles and draws. B is at least 2 W, and no amount is above the maximum.
         if (price(e) > MAX_AMOUNT / 2) revert ICharter.AmountTooLarge("price", price(e), MAX_AMOUNT / 2);
         _checkAmount("shares per commitment", uint256(e.sharesPerUnit) * e.units);
         _checkAmount("shares per duty", e.sharesPerDuty);
         _checkAmount("claim lock", e.claimLock);
         _checkAmount("verifier bond", e.verifierBond);
         _checkAmount("wage", e.wage);
-        // A party that can stake as a verifier can afford to challenge: an expensive challenge would shield cheats.
+        // Attack: a charter whose challenges nobody honest can afford. Who can stake as a verifier can challenge.
         _checkMost("challenge bond", e.challengeBond, e.verifierBond);
         _checkMost("challenge deposit", e.challengeDeposit, e.verifierBond);
         _checkRate("audit", e.auditPpm, MAX_RATE);
@@ -93,6 +93,7 @@ library EconomicsBounds {
         if (e.challengeDeposit == 0) revert ICharter.ValueZero("challenge deposit");
         if (e.seatFee > price(e)) revert ICharter.SeatFeeTooHigh(e.seatFee, price(e));
         uint256 minimum = minClaimLock(e, t.intervals);
+        // Attack: many false intervals, to be slashed once; the lock is sized for all of them.
         if (e.claimLock < minimum) revert ICharter.ClaimLockTooSmall(e.claimLock, minimum);
         minimum = minBond(e);
         if (e.verifierBond < minimum) revert ICharter.BondTooSmall(e.verifierBond, minimum);
@@ -108,8 +109,9 @@ library EconomicsBounds {
         _checkWindow("longest dispute", w.longestDispute);
         if (inclusionDelay > MAX_DELAY) revert ICharter.ScheduleTooLong("inclusion delay", inclusionDelay, MAX_DELAY);
         uint256 exit = minExit(w, inclusionDelay);
+        // Attack: exit in the middle of a dispute.
         if (w.exit <= exit) revert ICharter.ExitDelayTooShort(w.exit, exit + 1);
-        // A longer one would only keep deposits, or never let them out.
+        // Attack: an exit without end, at which honest money is stuck.
         if (w.exit > exit + MAX_WINDOW) revert ICharter.ExitDelayTooLong(w.exit, exit + MAX_WINDOW);
     }
 

@@ -7,14 +7,22 @@ pragma solidity ^0.8.30;
 /// clears the cofactor, which commutes with the addition, so the result is the suite's.
 /// Points are EIP-2537 encodings: x.c0, x.c1, y.c0, y.c1, each 64 big-endian bytes of which the first 16 are zero.
 library HashToCurve {
-    /// @notice The domain tag is longer than the 255 bytes that one length byte can name.
+    /// @notice A domain tag is longer than the 255 bytes that one length byte can name.
+    /// @custom:remedy Report it: in a run of this release it cannot happen.
+    /// @param length of the tag, in bytes
     error TagTooLong(uint256 length);
 
-    /// @notice The transaction carries too little gas to reach a verdict. Nothing was decided: send it again with more.
+    /// @notice The transaction has too little gas to reach a verdict; nothing was decided.
+    /// @dev A signature must not seem wrong because gas ran out.
+    /// @custom:remedy Send it again with more gas.
+    /// @param available gas left
+    /// @param needed gas that the check takes
     error GasTooLow(uint256 available, uint256 needed);
 
-    /// @notice A precompile refused input that this library built itself: the chain has no EIP-2537 (or prices it
-    /// beyond what is forwarded here).
+    /// @notice The chain has not the curve operations of EIP-2537, or prices them beyond what is forwarded.
+    /// @dev A precompile that rejects its input burns the gas it was given, so it is never given everything.
+    /// @custom:remedy Use a chain with the precompiles of EIP-2537.
+    /// @param precompile its address
     error PrecompileFailed(address precompile);
 
     address internal constant MODEXP = address(0x05);

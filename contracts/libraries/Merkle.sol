@@ -7,7 +7,11 @@ import {Digests} from "./Digests.sol";
 /// @notice Level 0 is the digests; the last entry of a level with an odd count is promoted unchanged. The shape follows
 /// from the count alone, so every path has one exact length: with any other, one digest could be proved at two places.
 library Merkle {
-    /// @notice A path has another number of siblings than its place in the tree demands.
+    /// @notice A path has not exactly the number of siblings that its place in the tree demands.
+    /// @dev With any other length one digest could be proved at two places.
+    /// @custom:remedy Give the path whole and no longer.
+    /// @param got siblings given
+    /// @param wanted siblings that belong there
     error WrongCount(uint256 got, uint256 wanted);
 
     /// @notice Depth of every prefix tree: 2^20 nodes.
@@ -63,6 +67,7 @@ library Merkle {
         returns (bytes32)
     {
         uint256 wanted = pathLength(index, count);
+        // Attack: truncated or over-long proofs.
         if (path.length != wanted) revert WrongCount(path.length, wanted);
         uint256 used = 0;
         unchecked {

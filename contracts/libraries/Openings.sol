@@ -42,6 +42,7 @@ library Openings {
         bool inside = read.address_ < numel;
         bytes32 tree = inside ? _tree(opening, read.address_, numel) : _bare(opening);
         bytes32 got = Merkle.prefixRoot(Digests.tensor(header, tree), read.node, opening.prefixPath);
+        // Attack: openings inconsistent with their root.
         if (got != prefix) revert IGame.WrongDigest(got, prefix);
         if (!inside) return 0;
         uint256 offset = read.address_ % (Elements.LEAF_BYTES / Elements.size(opening.dtype));
@@ -55,6 +56,7 @@ library Openings {
         uint256 index = element * width / Elements.LEAF_BYTES;
         uint256 rest = size - index * Elements.LEAF_BYTES;
         uint256 length = rest < Elements.LEAF_BYTES ? rest : Elements.LEAF_BYTES;
+        // Attack: padding, a leaf of another length.
         if (opening.leaf.length != length) revert IGame.WrongCount(opening.leaf.length, length);
         uint256 count = (size + Elements.LEAF_BYTES - 1) / Elements.LEAF_BYTES;
         return Merkle.rootFromPath(Digests.leaf(opening.leaf), index, count, opening.path);

@@ -24,6 +24,7 @@ from assay.protocol.program.trace import ReferenceTrace, Trace, flip_bit
 from assay.protocol.run.charter import ChainProfile
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from tests.harness import honest_rules
 from tests.harness.programs import Example
 
 ETHER = 10**18
@@ -195,6 +196,19 @@ Player = Callable[[GameState, Posted], AnyMove | None]
 def player(side: Side, trace: Trace, arity: int = ARITY) -> Player:
     """The protocol's own strategy over a trace, true or false."""
     return Defender(trace, arity).next_move if side is Side.DEFENDER else Challenger(trace, arity).next_move
+
+
+def honest_player(side: Side, truth: Trace, arity: int = ARITY) -> Player:
+    """The protocol's own strategy over the true run, held at each move to what an honest player does."""
+    inner = player(side, truth, arity)
+
+    def play(state: GameState, posted: Posted) -> AnyMove | None:
+        honest_rules.hp3_is_favoured(state, posted, truth, arity)
+        move = inner(state, posted)
+        honest_rules.hp1_is_never_silent(state, move)
+        return move
+
+    return play
 
 
 def silent_after(inner: Player, moves: int) -> Player:

@@ -13,7 +13,7 @@ from assay.protocol.game.clock import DEFERRALS
 from assay.protocol.game.descent import position_key
 from assay.protocol.game.moves import PostDigests
 from assay.protocol.game.players import Posted, posted_by
-from assay.protocol.game.state import GameState, Outcome
+from assay.protocol.game.state import GameState
 from assay.protocol.game.table import Side
 from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import ClaimRef
@@ -25,6 +25,7 @@ from tests.harness.games import (
     address,
     bound_of,
     corrupted,
+    honest_player,
     honest_trace,
     lie_at,
     lie_in_slot,
@@ -32,6 +33,19 @@ from tests.harness.games import (
     player,
     silent_after,
     try_move,
+)
+from tests.harness.honest_rules import (
+    Left,
+    hp2_is_never_refused,
+    hp4_the_truth_wins,
+    hp5_a_verdict_convicts_a_party_to_its_own_game,
+    hp6_a_game_ends_within_its_bound,
+    hp7_the_honest_lose_nothing,
+    hp8_an_honest_claimant_is_paid_for_its_trouble,
+    hp9_no_token_appears_or_vanishes,
+    hp10_nothing_is_left_behind,
+    hp11_coalitions_lose_what_burns,
+    hp12_bystanders_are_untouched,
 )
 from tests.harness.programs import Example
 
@@ -50,6 +64,13 @@ class Seat:
     posted: Posted = field(default_factory=Posted)
     opened: int = 0
     ended: int = 0
+
+    @property
+    def honest(self) -> Side:
+        """The side that plays the true run; NONE where both lie."""
+        if self.truth:
+            return Side.DEFENDER
+        return Side.CHALLENGER if self.honest_challenger else Side.NONE
 
 
 @dataclass
@@ -98,7 +119,10 @@ class Tournament:
         # Where its list is known a defender may say so in short.
         if isinstance(move, PostDigests) and position_key(state) in self.world.book.lists and self.rng.random() < 0.5:
             move = PostDigests(())
-        if not try_move(self.world, seat.game_id, move, now):
+        accepted = try_move(self.world, seat.game_id, move, now)
+        if state.turn is seat.honest:
+            hp2_is_never_refused(state, move, accepted)
+        if not accepted:
             return False
         if state.turn is Side.DEFENDER:
             seat.posted = posted_by(move)
@@ -148,12 +172,15 @@ def tournament(world: World, example: Example, steps: int, seed: int, claims: in
             own = true if honest else rng.choice([x for x in (true, *false) if x is not trace])
             character = rng.choice(CHARACTERS)
             challenger = (
-                player(Side.CHALLENGER, own, arity)
+                honest_player(Side.CHALLENGER, own, arity)
                 if honest
                 else characters(Side.CHALLENGER, character, own, arity, rng)
             )
-            defends = player(Side.DEFENDER, trace, arity)
-            defender = defends if truth else characters(Side.DEFENDER, rng.choice(CHARACTERS), trace, arity, rng)
+            defender = (
+                honest_player(Side.DEFENDER, trace, arity)
+                if truth
+                else characters(Side.DEFENDER, rng.choice(CHARACTERS), trace, arity, rng)
+            )
             game_id = world.challenge(ref, who, now)
             players = {Side.DEFENDER: defender, Side.CHALLENGER: challenger}
             t.seats.append(Seat(game_id, ref, truth, honest, players, opened=now))
@@ -169,39 +196,30 @@ def tournament(world: World, example: Example, steps: int, seed: int, claims: in
 
 
 def check(t: Tournament, example: Example) -> None:
-    """What must hold after every tournament."""
+    """What must hold after every tournament: HP-4 to HP-12."""
     world, vault = t.world, t.world.vault
-    total = sum(t.paid_in.values())
     for seat in t.seats:
         state = world.state(seat.game_id)
-        verdict = state.verdict
-        assert verdict is not None
-        # A verdict convicts a party to its own game, on the side that it names.
-        assert verdict.loser == state.party(verdict.side)
-        assert verdict.outcome in (Outcome.LEAF, Outcome.DEFAULT)
-        # The truth wins where an honest party plays it.
-        if seat.truth:
-            assert verdict.side is Side.CHALLENGER
-        if seat.honest_challenger:
-            assert verdict.side is Side.DEFENDER
-        assert seat.ended <= seat.opened + bound_of(example.program, t.steps, world.settings)
-    # No token appears or vanishes, and no lock of the games is left behind.
-    assert vault.total() == total
-    assert vault.wealth(world.book.address) == 0
-    assert all(world.book.advanced[account] == 0 for account in world.book.advanced)
-    fallen = world.claims.fallen
-    assert set(vault.locks) == {v.claim.lock_id for v in world.claims.views.values()} - fallen
-    # The honest never lose; all others together lose at least what burned.
+        assert state.verdict is not None
+        if seat.honest is not Side.NONE:
+            hp4_the_truth_wins(state.verdict, seat.honest)
+        hp5_a_verdict_convicts_a_party_to_its_own_game(state, state.verdict)
+        hp6_a_game_ends_within_its_bound(seat.ended - seat.opened, bound_of(example.program, t.steps, world.settings))
     gains = {p: vault.wealth(p) - before for p, before in t.paid_in.items()}
-    assert all(gains[p] >= 0 for p in sorted(t.honest)), gains
-    assert sum(gains[p] for p in gains if p not in t.honest) <= -vault.burned
-    burnt_locks = sum(
+    claimants = {world.claims.views[seat.ref].claim.claimant for seat in t.seats}
+    hp7_the_honest_lose_nothing(gains, t.honest)
+    hp8_an_honest_claimant_is_paid_for_its_trouble(gains, claimants & t.honest)
+    hp9_no_token_appears_or_vanishes(sum(t.paid_in.values()), vault.total())
+    fallen = world.claims.fallen
+    standing = frozenset(v.claim.lock_id for v in world.claims.views.values()) - fallen
+    advanced = sum(world.book.advanced.values())
+    hp10_nothing_is_left_behind(Left(vault.wealth(world.book.address), advanced, frozenset(vault.locks), standing))
+    least = sum(
         lock - lock * world.settings.bounty_ppm // 10**6
         for lock in (_lock_amount(t, lock_id) for lock_id in sorted(fallen))
     )
-    assert vault.burned >= burnt_locks
-    # No bystander is touched: everyone else's wealth is unchanged by construction of `gains`.
-    assert set(vault.free) <= set(t.paid_in) | {world.book.address}
+    hp11_coalitions_lose_what_burns(gains, t.honest, vault.burned, least)
+    hp12_bystanders_are_untouched(vault.free.keys() - {world.book.address}, t.paid_in.keys())
 
 
 def _lock_amount(t: Tournament, lock_id: object) -> int:

@@ -184,3 +184,46 @@ def test_a_tests_name_above_80_characters_is_found(tmp_path: Path, line: str) ->
     path.write_text(line.format("test_" + "x" * 76))
     (said,) = tool("check_layout").long_names([path])
     assert "has 81 characters" in said
+
+
+EXPLAINED = """
+    /// @notice The amount is too large.
+    /// @dev It could overflow,
+    /// far away.
+    /// @custom:remedy Name a smaller one.
+    /// @param amount in wei
+    /// @param most in wei
+    error TooLarge(
+        uint256 amount,
+        uint256 most
+    );
+
+    /// @notice Money came in.
+    /// @param amount in wei
+    event Paid(uint256 indexed amount);
+"""
+
+
+@pytest.mark.parametrize(
+    ("without", "missing"),
+    [
+        ("nothing", []),
+        ("@notice The amount", ["error TooLarge has no @notice"]),
+        ("@custom:remedy", ["error TooLarge has no @custom:remedy"]),
+        ("@param most", ["error TooLarge has no @param most"]),
+        ("@notice Money", ["event Paid has no @notice"]),
+        (
+            "///",
+            ["no @notice", "no @custom:remedy", "no @param amount", "no @param most", "no @notice", "no @param amount"],
+        ),
+    ],
+)
+def test_an_error_or_event_that_does_not_explain_itself_is_found(without: str, missing: list[str]) -> None:
+    lines = [line for line in EXPLAINED.splitlines() if without not in line]
+    found = tool("check_layout").natspec_missing({"A.sol": "\n".join(lines)})
+    assert len(found) == len(missing)
+    assert all(complaint.endswith(end) for complaint, end in zip(found, missing, strict=True))
+
+
+def test_every_error_and_event_of_the_contracts_explains_itself() -> None:
+    assert tool("check_layout").natspec_missing() == []

@@ -10,6 +10,7 @@ import {GameHandler} from "./GameHandler.sol";
 import {Invariants} from "./Handler.sol";
 
 /// @title However games cross each other, every bond leaves once, whoever is right loses nothing, and no money is without an owner
+/// @dev HP-n: the rules of the honest player and what must become of it, with their reasons, in tests/harness/honest_rules.py.
 contract GameInvariants is Invariants {
     GameHandler private _h;
     Game private _game;
@@ -26,8 +27,8 @@ contract GameInvariants is Invariants {
             GameState memory game = _game.gameOf(id);
             (address owner, uint256 held) = _vault.lockOf(_h.bondLock(id));
             bool over = game.stage == Stage.OVER;
-            assertEq(held, over ? 0 : _h.BOND() - game.advanced, "bond");
-            assertEq(owner, over ? address(0) : game.challenger, "owner");
+            assertEq(held, over ? 0 : _h.BOND() - game.advanced, "HP-10: a bond leaves once, when its game is over");
+            assertEq(owner, over ? address(0) : game.challenger, "HP-10: a bond is its challenger's");
         }
     }
 
@@ -35,35 +36,35 @@ contract GameInvariants is Invariants {
         for (uint256 id = 1; id <= _game.games(); ++id) {
             if (_game.gameOf(id).stage != Stage.OVER) continue;
             (bool won, int256 gain) = _h.endOf(id);
-            if (won) assertTrue(gain >= 0, "a winner paid for its own victory");
-            else assertEq(gain, -int256(_h.BOND()), "a loser's bond");
+            if (won) assertTrue(gain >= 0, "HP-7: a winner paid for its own victory");
+            else assertEq(gain, -int256(_h.BOND()), "HP-13: a loser loses its bond and no more");
         }
     }
 
     function invariant_a_reserve_is_exactly_what_open_games_advanced_under_a_lock_that_is_gone() public view {
-        assertEq(_vault.free(address(_game)), 0, "the game keeps nothing");
+        assertEq(_vault.free(address(_game)), 0, "HP-10: the game keeps nothing");
         uint256 reserves;
         for (uint256 lock = 0; lock < _h.LOCKS(); ++lock) {
             for (uint256 epoch = 0; epoch < _h.epochOf(lock); ++epoch) {
                 bytes32 account = _h.accountOf(lock, epoch);
                 (, uint256 held) = _vault.lockOf(account);
-                assertEq(held, _h.openAdvances(account), "reserve");
+                assertEq(held, _h.openAdvances(account), "HP-10: a reserve is what open games advanced");
                 reserves += held;
             }
             bytes32 present = _h.accountOf(lock, _h.epochOf(lock));
-            assertLe(_h.openAdvances(present), _h.CLAIM_LOCK() / 4, "advances are backed by half of the bounty");
+            assertLe(_h.openAdvances(present), _h.CLAIM_LOCK() / 4, "HP-7: advances are backed by half of the bounty");
         }
     }
 
     function invariant_every_token_has_a_place() public view {
         (uint256 free, uint256 locked, uint256 leaving, uint256 burned) = _vault.totals();
-        assertEq(free + locked + leaving + burned, _h.token().balanceOf(address(_vault)), "tokens");
-        assertEq(locked, _h.knownLocks(), "locks");
+        assertEq(free + locked + leaving + burned, _h.token().balanceOf(address(_vault)), "HP-9: tokens");
+        assertEq(locked, _h.knownLocks(), "HP-10: every lock has a name");
         for (uint256 i = 0; i < _h.PEOPLE(); ++i) {
             free -= _vault.free(_h.person(i));
         }
-        assertEq(free + leaving, 0, "free");
-        assertLe(_h.leastBurned(), burned + _h.flushed(), "a slash and a lost bond burn their share");
+        assertEq(free + leaving, 0, "HP-12: nobody else is paid");
+        assertLe(_h.leastBurned(), burned + _h.flushed(), "HP-11: a slash and a lost bond burn their share");
     }
 
     function invariant_the_book_counts_the_games_that_are_open() public view {

@@ -14,7 +14,7 @@ from assay_ledger.contract import Call, Contract, Event, Query, Values, address
 
 @dataclass(frozen=True, slots=True)
 class Attested(Event):
-    """`Attested` of Audit."""
+    """A verifier or whistleblower bound its results of a round, still hidden."""
 
     ABI: ClassVar = "Attested(uint64 indexed round, address indexed who, uint8 role, bytes32 root)"
     round: Round
@@ -29,7 +29,7 @@ class Attested(Event):
 
 @dataclass(frozen=True, slots=True)
 class AttesterConvictedAt(Event):
-    """`AttesterConvictedAt` of Audit."""
+    """A verifier or whistleblower lost a game about its attestation: its bond is gone."""
 
     ABI: ClassVar = "AttesterConvictedAt(address indexed who, uint64 round)"
     who: Address
@@ -42,7 +42,7 @@ class AttesterConvictedAt(Event):
 
 @dataclass(frozen=True, slots=True)
 class DrawRevealed(Event):
-    """`DrawRevealed` of Audit."""
+    """A verifier or whistleblower revealed which duties it had drawn."""
 
     ABI: ClassVar = "DrawRevealed(uint64 indexed round, address indexed who, bytes y)"
     round: Round
@@ -56,7 +56,7 @@ class DrawRevealed(Event):
 
 @dataclass(frozen=True, slots=True)
 class LeafRevealed(Event):
-    """`LeafRevealed` of Audit."""
+    """A verifier or whistleblower revealed its result for a duty."""
 
     ABI: ClassVar = (
         "LeafRevealed(uint64 indexed round, address indexed who, uint32 seat, uint32 duty, bytes32 claimId, "
@@ -77,7 +77,7 @@ class LeafRevealed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Reclaimed(Event):
-    """`Reclaimed` of Audit."""
+    """A verifier or whistleblower took back what was left of its stake."""
 
     ABI: ClassVar = "Reclaimed(address indexed who, uint256 amount)"
     who: Address
@@ -90,7 +90,7 @@ class Reclaimed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Registered(Event):
-    """`Registered` of Audit."""
+    """A verifier or whistleblower registered its key and its stake."""
 
     ABI: ClassVar = "Registered(address indexed who, uint8 role, uint256 stake, uint64 countsFrom, bytes publicKey)"
     who: Address
@@ -106,7 +106,7 @@ class Registered(Event):
 
 @dataclass(frozen=True, slots=True)
 class Retired(Event):
-    """`Retired` of Audit."""
+    """A verifier or whistleblower stops being drawn."""
 
     ABI: ClassVar = "Retired(address indexed who, uint64 retiresWith)"
     who: Address
@@ -119,7 +119,7 @@ class Retired(Event):
 
 @dataclass(frozen=True, slots=True)
 class SeedDrawn(Event):
-    """`SeedDrawn` of Audit."""
+    """The seed of a round's audit was drawn."""
 
     ABI: ClassVar = "SeedDrawn(uint64 indexed round, bytes32 seed)"
     round: Round
@@ -132,7 +132,7 @@ class SeedDrawn(Event):
 
 @dataclass(frozen=True, slots=True)
 class WhistleSeedDrawn(Event):
-    """`WhistleSeedDrawn` of Audit."""
+    """The seed of a round's re-audit was drawn."""
 
     ABI: ClassVar = "WhistleSeedDrawn(uint64 indexed round, bytes32 seed)"
     round: Round

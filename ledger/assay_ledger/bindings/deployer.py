@@ -12,7 +12,7 @@ from assay_ledger.contract import Call, Contract, Event, Query, Values, address
 
 @dataclass(frozen=True, slots=True)
 class Created(Event):
-    """`Created` of Deployer."""
+    """A contract of the run was created."""
 
     ABI: ClassVar = "Created(uint256 indexed index, address at)"
     index: int

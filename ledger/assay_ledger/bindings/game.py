@@ -17,7 +17,7 @@ from assay_ledger.contract import Call, Contract, Event, Query, Values, address
 
 @dataclass(frozen=True, slots=True)
 class ChallengeBound(Event):
-    """`ChallengeBound` of Game."""
+    """Somebody committed to a challenge without saying against what, and paid the deposit."""
 
     ABI: ClassVar = "ChallengeBound(bytes32 indexed commitment, address indexed challenger)"
     commitment: Digest
@@ -30,7 +30,7 @@ class ChallengeBound(Event):
 
 @dataclass(frozen=True, slots=True)
 class ChallengeUnbound(Event):
-    """`ChallengeUnbound` of Game."""
+    """A committed challenge is gone: revealed, or expired and its deposit burned."""
 
     ABI: ClassVar = "ChallengeUnbound(bytes32 indexed commitment, uint256 gameId, bool burned)"
     commitment: Digest
@@ -44,7 +44,7 @@ class ChallengeUnbound(Event):
 
 @dataclass(frozen=True, slots=True)
 class Deferred(Event):
-    """`Deferred` of Game."""
+    """The side to move took an hour more, because the base fee is above the cap."""
 
     ABI: ClassVar = "Deferred(uint256 indexed gameId, address indexed mover, uint256 left)"
     game_id: int
@@ -58,7 +58,7 @@ class Deferred(Event):
 
 @dataclass(frozen=True, slots=True)
 class DigestsPosted(Event):
-    """`DigestsPosted` of Game."""
+    """The defender opened a list of digests."""
 
     ABI: ClassVar = "DigestsPosted(uint256 indexed gameId, bytes32 indexed list, bytes32[] digests)"
     game_id: int
@@ -72,7 +72,7 @@ class DigestsPosted(Event):
 
 @dataclass(frozen=True, slots=True)
 class DigestsReused(Event):
-    """`DigestsReused` of Game."""
+    """A list that the claimant posted at the same position of another game counts as posted in this one."""
 
     ABI: ClassVar = "DigestsReused(uint256 indexed gameId, bytes32 indexed list)"
     game_id: int
@@ -85,7 +85,7 @@ class DigestsReused(Event):
 
 @dataclass(frozen=True, slots=True)
 class GameOpened(Event):
-    """`GameOpened` of Game."""
+    """A claim is challenged: a game began."""
 
     ABI: ClassVar = (
         "GameOpened(uint256 indexed gameId, bytes32 indexed claimId, address indexed challenger, address defender, "
@@ -104,7 +104,7 @@ class GameOpened(Event):
 
 @dataclass(frozen=True, slots=True)
 class LeafPosted(Event):
-    """`LeafPosted` of Game."""
+    """The defender opened the bytes of the disputed leaf."""
 
     ABI: ClassVar = "LeafPosted(uint256 indexed gameId, bytes leaf)"
     game_id: int
@@ -117,7 +117,7 @@ class LeafPosted(Event):
 
 @dataclass(frozen=True, slots=True)
 class LockTaken(Event):
-    """`LockTaken` of Game."""
+    """The first conviction took a claim's lock."""
 
     ABI: ClassVar = (
         "LockTaken(uint256 indexed gameId, bytes32 indexed lockId, uint256 bounty, uint256 burned, uint256 reserved)"
@@ -135,7 +135,7 @@ class LockTaken(Event):
 
 @dataclass(frozen=True, slots=True)
 class Moved(Event):
-    """`Moved` of Game."""
+    """A move was made or a turn deferred, and the next turn began."""
 
     ABI: ClassVar = "Moved(uint256 indexed gameId, address indexed mover, uint8 stage, uint8 turn, uint64 deadline)"
     game_id: int
@@ -151,7 +151,7 @@ class Moved(Event):
 
 @dataclass(frozen=True, slots=True)
 class PartsPosted(Event):
-    """`PartsPosted` of Game."""
+    """The defender opened partial results of the disputed element."""
 
     ABI: ClassVar = "PartsPosted(uint256 indexed gameId, int256[] parts)"
     game_id: int
@@ -164,7 +164,7 @@ class PartsPosted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Event):
-    """`Verdict` of Game."""
+    """A game is over: one side lost."""
 
     ABI: ClassVar = (
         "Verdict(uint256 indexed gameId, bytes32 indexed claimId, address indexed loser, uint8 outcome, "

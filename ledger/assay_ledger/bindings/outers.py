@@ -13,7 +13,7 @@ from assay_ledger.contract import Call, Contract, Event, Query, Values, address
 
 @dataclass(frozen=True, slots=True)
 class InclusionFixed(Event):
-    """`InclusionFixed` of Outers."""
+    """The first post of an outer step fixed which seats it includes."""
 
     ABI: ClassVar = "InclusionFixed(uint64 indexed round, bytes32 indexed base, uint8 mask, bytes32 x)"
     round: Round
@@ -28,7 +28,7 @@ class InclusionFixed(Event):
 
 @dataclass(frozen=True, slots=True)
 class OuterClosedAs(Event):
-    """`OuterClosedAs` of Outers."""
+    """A claim on an outer step ended without a conviction, and its lock is free."""
 
     ABI: ClassVar = "OuterClosedAs(uint64 indexed round, bytes32 indexed root, address indexed poster, uint8 fate)"
     round: Round
@@ -43,7 +43,7 @@ class OuterClosedAs(Event):
 
 @dataclass(frozen=True, slots=True)
 class OuterPosted(Event):
-    """`OuterPosted` of Outers."""
+    """An account put a lock behind the result of an outer step."""
 
     ABI: ClassVar = (
         "OuterPosted(uint64 indexed round, bytes32 indexed root, address indexed poster, bytes32 base, "
@@ -63,7 +63,7 @@ class OuterPosted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RescueBegan(Event):
-    """`RescueBegan` of Outers."""
+    """An outer root lost a claim for the first time: others may back it, for one window."""
 
     ABI: ClassVar = "RescueBegan(uint64 indexed round, bytes32 indexed root, uint64 until)"
     round: Round
@@ -77,7 +77,7 @@ class RescueBegan(Event):
 
 @dataclass(frozen=True, slots=True)
 class RootFell(Event):
-    """`RootFell` of Outers."""
+    """No account backs this outer root any more."""
 
     ABI: ClassVar = "RootFell(uint64 indexed round, bytes32 indexed root)"
     round: Round

@@ -11,7 +11,7 @@ from assay_ledger.contract import Call, Contract, Event, Query, Values, address
 
 @dataclass(frozen=True, slots=True)
 class Claimed(Event):
-    """`Claimed` of Revenue."""
+    """An owner of shares was paid its revenue."""
 
     ABI: ClassVar = "Claimed(address indexed token, address indexed owner, uint256 amount)"
     token: Address
@@ -25,7 +25,7 @@ class Claimed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Deposited(Event):
-    """`Deposited` of Revenue."""
+    """Somebody paid revenue of the model in."""
 
     ABI: ClassVar = "Deposited(address indexed token, address indexed from, uint256 amount, uint256 week)"
     token: Address
@@ -40,7 +40,7 @@ class Deposited(Event):
 
 @dataclass(frozen=True, slots=True)
 class StreamsAnew(Event):
-    """`StreamsAnew` of Revenue."""
+    """Revenue that streamed while there was no share streams again."""
 
     ABI: ClassVar = "StreamsAnew(address indexed token, uint256 amount, uint256 week)"
     token: Address

@@ -15,7 +15,7 @@ from assay_ledger.contract import Call, Contract, Event, Query, Values, address
 
 @dataclass(frozen=True, slots=True)
 class Closed(Event):
-    """`Closed` of Rounds."""
+    """A commitment ended, and what was left of its lock is free."""
 
     ABI: ClassVar = "Closed(uint64 indexed round, uint32 indexed seat, uint8 fate)"
     round: Round
@@ -29,7 +29,7 @@ class Closed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Committed(Event):
-    """`Committed` of Rounds."""
+    """A solver committed to its work of a round."""
 
     ABI: ClassVar = (
         "Committed(uint64 indexed round, uint32 indexed seat, address indexed solver, bytes32 digest, "
@@ -60,7 +60,7 @@ class Committed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Completed(Event):
-    """`Completed` of Rounds."""
+    """More than half of the verifiers' stake signed for a commitment: it makes claims now."""
 
     ABI: ClassVar = "Completed(uint64 indexed round, uint32 indexed seat)"
     round: Round
@@ -73,7 +73,7 @@ class Completed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Excluded(Event):
-    """`Excluded` of Rounds."""
+    """A drawn party revealed another result: the commitment is left out of the outer step."""
 
     ABI: ClassVar = "Excluded(uint64 indexed round, uint32 indexed seat, uint32 duty, address accuser)"
     round: Round
@@ -88,7 +88,7 @@ class Excluded(Event):
 
 @dataclass(frozen=True, slots=True)
 class Joined(Event):
-    """`Joined` of Rounds."""
+    """A solver took a seat, from the next T0 on."""
 
     ABI: ClassVar = "Joined(address indexed solver, uint32 indexed seat)"
     solver: Address
@@ -101,7 +101,7 @@ class Joined(Event):
 
 @dataclass(frozen=True, slots=True)
 class Left(Event):
-    """`Left` of Rounds."""
+    """A solver gave up its seat, or was put off it."""
 
     ABI: ClassVar = "Left(address indexed solver, uint32 indexed seat, bool feeLost)"
     solver: Address
@@ -115,7 +115,7 @@ class Left(Event):
 
 @dataclass(frozen=True, slots=True)
 class Receipted(Event):
-    """`Receipted` of Rounds."""
+    """A verifier signed that it fetched and hashed every object of a commitment."""
 
     ABI: ClassVar = "Receipted(uint64 indexed round, uint32 indexed seat, address indexed verifier, uint256 stake)"
     round: Round
@@ -130,7 +130,7 @@ class Receipted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundOpened(Event):
-    """`RoundOpened` of Rounds."""
+    """A round opened."""
 
     ABI: ClassVar = "RoundOpened(uint64 indexed round, uint64 t0, address[8] roster)"
     round: Round

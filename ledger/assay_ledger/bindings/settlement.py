@@ -11,7 +11,7 @@ from assay_ledger.contract import Call, Contract, Event, Query, Values, address
 
 @dataclass(frozen=True, slots=True)
 class DutiesSettled(Event):
-    """`DutiesSettled` of Settlement."""
+    """An attester's duties of a round were settled."""
 
     ABI: ClassVar = (
         "DutiesSettled(uint64 indexed round, address indexed attester, uint32 duties, uint256 wages, uint256 shares)"
@@ -29,7 +29,7 @@ class DutiesSettled(Event):
 
 @dataclass(frozen=True, slots=True)
 class Funded(Event):
-    """`Funded` of Settlement."""
+    """The sponsor paid into the escrow."""
 
     ABI: ClassVar = "Funded(uint256 amount)"
     amount: Wei
@@ -41,7 +41,7 @@ class Funded(Event):
 
 @dataclass(frozen=True, slots=True)
 class Refunded(Event):
-    """`Refunded` of Settlement."""
+    """The sponsor got back what was left of the escrow."""
 
     ABI: ClassVar = "Refunded(uint256 amount)"
     amount: Wei
@@ -53,7 +53,7 @@ class Refunded(Event):
 
 @dataclass(frozen=True, slots=True)
 class Reserved(Event):
-    """`Reserved` of Settlement."""
+    """Pay and wages of a round that opened were set aside in the escrow."""
 
     ABI: ClassVar = "Reserved(uint64 indexed round, uint256 amount)"
     round: Round
@@ -66,7 +66,7 @@ class Reserved(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundSettled(Event):
-    """`RoundSettled` of Settlement."""
+    """A round is settled; what it did not earn is free in the escrow again."""
 
     ABI: ClassVar = "RoundSettled(uint64 indexed round, uint256 unearned)"
     round: Round
@@ -79,7 +79,7 @@ class RoundSettled(Event):
 
 @dataclass(frozen=True, slots=True)
 class WorkSettled(Event):
-    """`WorkSettled` of Settlement."""
+    """A commitment was settled: pay and shares for final work, nothing for any other."""
 
     ABI: ClassVar = (
         "WorkSettled(uint64 indexed round, uint32 indexed seat, address indexed solver, uint8 fate, uint256 pay, "

@@ -11,7 +11,7 @@ from assay_ledger.contract import Call, Contract, Event, Query, Values, address
 
 @dataclass(frozen=True, slots=True)
 class Burned(Event):
-    """`Burned` of Vault."""
+    """A part of a lock was burned."""
 
     ABI: ClassVar = "Burned(bytes32 indexed id, uint256 amount)"
     id: Digest
@@ -24,7 +24,7 @@ class Burned(Event):
 
 @dataclass(frozen=True, slots=True)
 class Deposited(Event):
-    """`Deposited` of Vault."""
+    """An account paid stake into the vault."""
 
     ABI: ClassVar = "Deposited(address indexed owner, uint256 amount)"
     owner: Address
@@ -37,7 +37,7 @@ class Deposited(Event):
 
 @dataclass(frozen=True, slots=True)
 class ExitRequested(Event):
-    """`ExitRequested` of Vault."""
+    """An account moved stake out of the reach of every lock, to withdraw it later."""
 
     ABI: ClassVar = "ExitRequested(address indexed owner, uint256 amount, uint64 notBefore)"
     owner: Address
@@ -51,7 +51,7 @@ class ExitRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class Flushed(Event):
-    """`Flushed` of Vault."""
+    """What was burned left the vault, for an address without a key."""
 
     ABI: ClassVar = "Flushed(uint256 amount)"
     amount: Wei
@@ -63,7 +63,7 @@ class Flushed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Locked(Event):
-    """`Locked` of Vault."""
+    """Free stake was put into a lock."""
 
     ABI: ClassVar = "Locked(bytes32 indexed id, address indexed owner, uint256 amount)"
     id: Digest
@@ -77,7 +77,7 @@ class Locked(Event):
 
 @dataclass(frozen=True, slots=True)
 class Released(Event):
-    """`Released` of Vault."""
+    """The rest of a lock went back to its owner's free stake."""
 
     ABI: ClassVar = "Released(bytes32 indexed id, address indexed owner, uint256 amount)"
     id: Digest
@@ -91,7 +91,7 @@ class Released(Event):
 
 @dataclass(frozen=True, slots=True)
 class Seized(Event):
-    """`Seized` of Vault."""
+    """A part of a lock was paid to another account's free stake."""
 
     ABI: ClassVar = "Seized(bytes32 indexed id, address indexed to, uint256 amount)"
     id: Digest
@@ -105,7 +105,7 @@ class Seized(Event):
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn(Event):
-    """`Withdrawn` of Vault."""
+    """An account took stake out of the vault."""
 
     ABI: ClassVar = "Withdrawn(address indexed owner, uint256 amount)"
     owner: Address
@@ -126,7 +126,7 @@ class VaultContract(Contract):
         return self._query("MAX_TOTAL()", "(uint256)", lambda v: v[0])
 
     def sink(self) -> Query[Address]:
-        """Where burned tokens go: an address of which nobody can know the key."""
+        """Where burned tokens go: an address whose key cannot be known."""
         return self._query("SINK()", "(address)", lambda v: address(v[0]))
 
     def burn(self, id: Digest, amount: Wei) -> Call:

@@ -12,7 +12,7 @@ from assay_ledger.contract import Call, Contract, Event, Query, Values, address
 
 @dataclass(frozen=True, slots=True)
 class Cancelled(Event):
-    """`Cancelled` of Vesting."""
+    """Credited shares were cancelled: their owner was convicted before they vested."""
 
     ABI: ClassVar = "Cancelled(bytes32 indexed id, address indexed owner, uint256 amount)"
     id: Digest
@@ -26,7 +26,7 @@ class Cancelled(Event):
 
 @dataclass(frozen=True, slots=True)
 class Credited(Event):
-    """`Credited` of Vesting."""
+    """Shares were credited for work or duties; they are not tokens yet."""
 
     ABI: ClassVar = "Credited(bytes32 indexed id, address indexed owner, uint256 amount, uint64 vestsAt)"
     id: Digest
@@ -41,7 +41,7 @@ class Credited(Event):
 
 @dataclass(frozen=True, slots=True)
 class Vested(Event):
-    """`Vested` of Vesting."""
+    """Credited shares became tokens of their owner."""
 
     ABI: ClassVar = "Vested(bytes32 indexed id, address indexed owner, uint256 amount)"
     id: Digest

@@ -1,4 +1,4 @@
-"""Compiled contracts: ABI and bytecode as forge wrote them.
+"""Compiled contracts: ABI, bytecode and NatSpec as forge wrote them.
 
 `ASSAY_ARTIFACTS` names another folder than the checkout's own `.build/forge/out`.
 """
@@ -18,13 +18,15 @@ from assay.protocol.errors import ConfigError
 class Artifact:
     """One compiled contract: creation code without constructor arguments, and the code that this leaves behind.
 
-    `deployed` has zeros where a constructor writes immutables.
+    `deployed` has zeros where a constructor writes immutables. `metadata` is what the compiler says of the contract as
+    JSON, NatSpec included (ledger/assay_ledger/chain/natspec.py); it is no part of the code.
     """
 
     name: str
     abi: list[dict[str, Any]]
     bytecode: bytes
     deployed: bytes
+    metadata: str
 
 
 def artifacts_dir() -> Path:
@@ -43,7 +45,8 @@ def load_artifact(name: str) -> Artifact:
     try:
         document = json.loads(path.read_text())
         code, deployed = (document[kind]["object"].removeprefix("0x") for kind in ("bytecode", "deployedBytecode"))
-        return Artifact(name, document["abi"], bytes.fromhex(code), bytes.fromhex(deployed))
+        metadata = document["rawMetadata"]
+        return Artifact(name, document["abi"], bytes.fromhex(code), bytes.fromhex(deployed), metadata)
     except (OSError, ValueError, KeyError) as error:
         raise ConfigError(
             f"The compiled contract {name} cannot be read ({error}).",

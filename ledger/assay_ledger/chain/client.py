@@ -92,8 +92,8 @@ class Chain:
         self._lock = threading.Lock()
         self._outboxes: dict[str, Outbox] = {}
 
-    def read(self, ask: Callable[[], T]) -> T:
-        """`ask()` with retries while the node is unreachable; reverts come back as RejectedError."""
+    def read(self, ask: Callable[[], T], called: bytes = b"") -> T:
+        """`ask()` with retries while the node is unreachable; reverts, of the calldata `called`, as RejectedError."""
         try:
             for attempt in Retrying(
                 retry=retry_if_exception_type((requests.RequestException, OSError)),
@@ -110,7 +110,7 @@ class Chain:
                 remedy="Check the RPC URL and that the node is running, then try again; nothing is lost.",
             ) from error
         except (ContractLogicError, Web3RPCError) as error:
-            raise rejection(error) from error
+            raise rejection(error, called) from error
         except PASSED_ON:
             raise
         except NONSENSE as error:
@@ -139,7 +139,7 @@ class Chain:
     def call(self, function: Any, *, sender: Address | str | None = None) -> Any:
         """The result of a view function."""
         params: TxParams = {} if sender is None else {"from": to_checksum_address(sender)}
-        return self.read(lambda: function.call(params))
+        return self.read(lambda: function.call(params), bytes(HexBytes(function.selector)))
 
     def outbox(self, account: LocalAccount, path: Path | None = None) -> Outbox:
         """An account's transactions; the first `path` that is given keeps what is in flight over a restart."""
@@ -190,7 +190,7 @@ class Chain:
         """A contract call as it is sent, simulated unless its gas is given."""
         params: TxParams = {"from": account.address, "value": 0}  # type: ignore[typeddict-item]
         if gas is None:
-            estimate = self.read(lambda: function.estimate_gas(params))
+            estimate = self.read(lambda: function.estimate_gas(params), bytes(HexBytes(function.selector)))
             gas = _with_margin(estimate)
         wanted = gas
         call = self.read(lambda: function.build_transaction({**params, "gas": wanted, "gasPrice": 0, "nonce": 0}))

@@ -199,7 +199,7 @@ class Nonces:
         try:
             self._wire.w3.eth.call(fields, receipt["blockNumber"])  # type: ignore[arg-type]
         except (ContractLogicError, Web3RPCError) as error:
-            return rejection(error)
+            return rejection(error, call.data)
         except (requests.RequestException, OSError, *NONSENSE):
             pass
         return RejectedError(f"The transaction {receipt['transactionHash'].to_0x_hex()} reverted.", code="Reverted")

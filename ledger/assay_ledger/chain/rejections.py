@@ -1,9 +1,11 @@
-"""What refusals mean: custom errors of our contracts by name, funds that are short, errors of the node."""
+"""What refusals mean: custom errors of our contracts in their own words, funds that are short, errors of the node."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from eth_abi.abi import decode as abi_decode
@@ -11,68 +13,26 @@ from eth_abi.exceptions import DecodingError
 from eth_utils.abi import function_abi_to_4byte_selector, get_abi_input_types
 from web3.exceptions import ContractCustomError, ContractLogicError, ContractPanicError
 
-from assay.protocol.errors import AssayError, FundsError, RejectedError, UnavailableError
-from assay_ledger.chain.artifacts import load_artifact
+from assay.protocol.errors import AssayError, ConfigError, FundsError, RejectedError, UnavailableError
+from assay_ledger.chain import natspec
+from assay_ledger.chain.artifacts import artifacts_dir, load_artifact
 
-_CONTRACTS: Final = (
-    "Deployer",
-    "Charter",
-    "Vault",
-    "Rounds",
-    "Outers",
-    "Audit",
-    "Settlement",
-    "Game",
-    "ModelShares",
-    "Vesting",
-    "Revenue",
-    "TestToken",
-    "ERC20",
-)
+_CONTRACTS: Final = (*natspec.CONTRACTS, "ERC20")
+
+_Entry = tuple[str, dict[str, Any]]
+"""A contract, and an entry of its ABI."""
 
 
-@cache
-def _error_table() -> dict[bytes, dict[str, Any]]:
-    """Selector to ABI of every custom error that a contract of a run can raise."""
-    table: dict[bytes, dict[str, Any]] = {}
-    for name in _CONTRACTS:
-        try:
-            abi = load_artifact(name).abi
-        except AssayError:
-            continue
-        for entry in abi:
-            if entry["type"] == "error":
-                table[function_abi_to_4byte_selector(entry)] = entry  # type: ignore[arg-type]
-    return table
+def rejection(error: Exception, called: bytes = b"") -> AssayError:
+    """The error that a person sees for what a node or a contract refused.
 
-
-def decode_revert(data: bytes) -> tuple[str, dict[str, Any]] | None:
-    """Name and named values of a custom error, or None for bytes that are none of ours."""
-    entry = _error_table().get(data[:4])
-    if entry is None:
-        return None
-    try:
-        values = abi_decode(get_abi_input_types(entry), data[4:])  # type: ignore[arg-type]
-    except DecodingError:
-        return None
-    names = [item["name"] or str(k) for k, item in enumerate(entry["inputs"])]
-    return entry["name"], {n: _plain(v) for n, v in zip(names, values, strict=True)}
-
-
-def rejection(error: Exception) -> AssayError:
-    """The error that a person sees for what a node or a contract refused."""
+    Errors of several contracts may have one selector: `called`, the calldata that was refused, tells which is meant.
+    """
     data = getattr(error, "data", None)
     if isinstance(error, ContractCustomError | ContractLogicError) and isinstance(data, str) and data.startswith("0x"):
-        decoded = decode_revert(bytes.fromhex(data[2:]))
-        if decoded is not None:
-            name, values = decoded
-            shown = ", ".join(f"{k} = {v}" for k, v in values.items())
-            return RejectedError(
-                f"The contract refused: {name}({shown}).",
-                code=name,
-                remedy=f"See `assay explain {name}`.",
-                **{str(k): v for k, v in values.items()},
-            )
+        refused = _refusal(bytes.fromhex(data[2:]), called)
+        if refused is not None:
+            return refused
     if isinstance(error, ContractPanicError):
         return RejectedError(f"The contract stopped: {error}.", code="Panic")
     text = str(error)
@@ -88,6 +48,61 @@ def gas_short() -> FundsError:
     return FundsError(
         "The account cannot pay for gas.", code="GasShort", remedy="Send it some of the chain's own coin."
     )
+
+
+def _refusal(data: bytes, called: bytes) -> RejectedError | None:
+    """A custom error with its values and what NatSpec says of it; None for bytes that are none of ours."""
+    found = _entries("error").get(data[:4])
+    if found is None:
+        return None
+    asked = {contract for contract, _ in _entries("function").get(called[:4], ())}
+    own = [(contract, entry) for contract, entry in found if contract in asked]
+    entry = (own or found)[0][1]
+    try:
+        decoded = abi_decode(get_abi_input_types(entry), data[4:])  # type: ignore[arg-type]
+    except DecodingError:
+        return None
+    names = [item["name"] or str(k) for k, item in enumerate(entry["inputs"])]
+    values = {name: _plain(value) for name, value in zip(names, decoded, strict=True)}
+    return _explained(entry["name"], values, [contract for contract, _ in own or found])
+
+
+def _explained(name: str, values: dict[str, Any], contracts: Sequence[str]) -> RejectedError:
+    """What these contracts say of their error. Where they differ the code is all that is known."""
+    said = [
+        s
+        for s in natspec.sentences("error", name)
+        if [value for value, _ in s.values] == list(values) and not set(contracts).isdisjoint(s.contracts)
+    ]
+    notices, remedies = {s.notice for s in said}, {s.remedy for s in said}
+    shown = f"{name}({', '.join(f'{k} = {v}' for k, v in values.items())})"
+    return RejectedError(
+        f"The contract refused: {shown}." + (f" {notices.pop()}" if len(notices) == 1 else ""),
+        code=name,
+        remedy=remedies.pop() if len(remedies) == 1 else f"See `assay explain {name}`.",
+        **values,
+    )
+
+
+def _entries(kind: str) -> dict[bytes, tuple[_Entry, ...]]:
+    """By selector: every custom error, or every function, of the contracts of a run."""
+    return _read(kind, artifacts_dir())
+
+
+@cache
+def _read(kind: str, _folder: Path) -> dict[bytes, tuple[_Entry, ...]]:
+    table: dict[bytes, tuple[_Entry, ...]] = {}
+    for contract, entry in _compiled():
+        if entry["type"] == kind:
+            selector = function_abi_to_4byte_selector(entry)  # type: ignore[arg-type]
+            table[selector] = (*table.get(selector, ()), (contract, entry))
+    return table
+
+
+def _compiled() -> Iterator[_Entry]:
+    for contract in _CONTRACTS:
+        with suppress(ConfigError):
+            yield from ((contract, entry) for entry in load_artifact(contract).abi)
 
 
 def _plain(value: Any) -> Any:

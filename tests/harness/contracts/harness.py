@@ -25,6 +25,7 @@ from pyrevm import EVM, BlockEnv
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / ".build" / "solc"
+OUTPUTS = ("abi", "metadata", "evm.bytecode.object", "evm.deployedBytecode.object")
 MAX_DEPLOYED = 22_118
 """Largest deployed contract in bytes: 24,576 (EIP-170) less 10 %."""
 
@@ -36,12 +37,13 @@ _IMPORT = re.compile(r'import\s+(?:[^"\';]*\s+from\s+)?"([^"]+)"\s*;')
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One compiled contract: its ABI, creation code and deployed code."""
+    """One compiled contract: its ABI, creation code, deployed code, and the compiler's metadata with its NatSpec."""
 
     name: str
     abi: list[dict[str, Any]]
     bytecode: bytes
     deployed: bytes
+    metadata: str
 
     def entry(self, kind: str, name: str, arity: int | None = None) -> dict[str, Any]:
         """The ABI entry of a function, event or error by name, and by number of inputs where a name is overloaded."""
@@ -70,7 +72,8 @@ def artifact(name: str, source: str | None = None) -> Artifact:
     path = ROOT / source if source else _find(name)
     files = _closure(path)
     compiled = _from_forge(path, name, files) or _compiled(path, files)[name]
-    return Artifact(name, compiled["abi"], _hex(compiled["bytecode"]), _hex(compiled["deployedBytecode"]))
+    codes = _hex(compiled["bytecode"]), _hex(compiled["deployedBytecode"])
+    return Artifact(name, compiled["abi"], *codes, compiled["metadata"])
 
 
 class Chain:
@@ -218,6 +221,7 @@ def _from_forge(path: Path, name: str, files: dict[str, str]) -> dict[str, Any] 
         "abi": found["abi"],
         "bytecode": found["bytecode"]["object"],
         "deployedBytecode": found["deployedBytecode"]["object"],
+        "metadata": found["rawMetadata"],
     }
 
 
@@ -226,8 +230,7 @@ def _compiled(path: Path, files: dict[str, str]) -> dict[str, dict[str, Any]]:
     job = {
         "language": "Solidity",
         "sources": {unit: {"content": text} for unit, text in files.items()},
-        "settings": _settings()
-        | {"outputSelection": {_unit(path): {"*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object"]}}},
+        "settings": _settings() | {"outputSelection": {_unit(path): {"*": list(OUTPUTS)}}},
     }
     compiler = (ROOT / "node_modules" / "solc" / "package.json").read_text()
     key = sha256((json.dumps(job, sort_keys=True) + json.loads(compiler)["version"]).encode()).hexdigest()
@@ -250,6 +253,7 @@ def _compiled(path: Path, files: dict[str, str]) -> dict[str, dict[str, Any]]:
             "abi": c["abi"],
             "bytecode": c["evm"]["bytecode"]["object"],
             "deployedBytecode": c["evm"]["deployedBytecode"]["object"],
+            "metadata": c["metadata"],
         }
         for name, c in output["contracts"][_unit(path)].items()
     }

@@ -126,7 +126,8 @@ def write_artifact(folder: Path, name: str) -> None:
     built = harness.artifact(name)
     (folder / f"{name}.sol").mkdir(parents=True, exist_ok=True)
     codes = {"bytecode": built.bytecode, "deployedBytecode": built.deployed}
-    document = {"abi": built.abi} | {kind: {"object": "0x" + code.hex()} for kind, code in codes.items()}
+    document: dict[str, Any] = {"abi": built.abi, "rawMetadata": built.metadata}
+    document |= {kind: {"object": "0x" + code.hex()} for kind, code in codes.items()}
     (folder / f"{name}.sol" / f"{name}.json").write_text(json.dumps(document))
 
 

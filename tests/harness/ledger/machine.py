@@ -15,6 +15,7 @@ from assay.protocol.digests import ZERO
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import SEATS, Role, Round, Seat
 from tests.harness.contracts.world import ETHER
+from tests.harness.honest_rules import hp7_the_honest_lose_nothing
 from tests.harness.ledger.strangers import (
     CHEATING_SOLVERS,
     DISHONEST,
@@ -317,8 +318,9 @@ class LedgerMachine(Strangers, RuleBasedStateMachine):
     def nobody_honest_has_lost(self) -> None:
         if not hasattr(self, "play"):
             return
+        gains = {self.people[k]: self.wealth_of(k) - self.richest[k] for k in HONEST}
+        hp7_the_honest_lose_nothing(gains, gains.keys())
         for k in HONEST:
-            assert self.wealth_of(k) >= self.richest[k], f"person {k} lost {self.richest[k] - self.wealth_of(k)}"
             self.richest[k] = self.wealth_of(k)
             assert self.people[k] not in self.convicted
 

@@ -12,6 +12,7 @@ from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Fate
 from assay_solver.cheats import CHEATS
 from tests.harness.actors.world import Stage, new_world, tiny_work, with_economics
+from tests.harness.honest_rules import hp7_the_honest_lose_nothing, hp13_a_loser_loses_no_more_than_it_staked
 
 HONEST_SOLVERS = ("ada", "bob")
 HONEST_AUDITORS = ("vera", "viktor", "wilma")
@@ -52,11 +53,12 @@ def test_all_cheats_at_once_are_each_convicted_and_nobody_else_is(stage: Stage, 
     for name in HONEST_SOLVERS:
         assert world.wealth(name) == before[name]
         assert world.shares(name) == 3 * terms.units * terms.shares_per_unit
-    for name in HONEST_AUDITORS:
-        assert world.wealth(name) >= before[name]
+    gains = {name: world.wealth(name) - before[name] for name in HONEST_AUDITORS}
+    hp7_the_honest_lose_nothing(gains, gains.keys())
     for name in CHEATS:
         lost = before[name] - world.wealth(name)
-        assert terms.claim_lock - terms.challenge_bond < lost <= terms.claim_lock
+        hp13_a_loser_loses_no_more_than_it_staked(name, lost, terms.claim_lock)
+        assert lost > terms.claim_lock - terms.challenge_bond
         assert world.shares(name) == 2 * terms.units * terms.shares_per_unit
     for record in state.rounds:
         assert record.settled

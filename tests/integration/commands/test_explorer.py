@@ -22,6 +22,7 @@ from assay.bundle.document import decode_bundle
 from assay.bundle.replay import verify
 from assay.explorer.api import _stream
 from assay.explorer.app import make_app
+from assay.explorer.codes import event_meaning
 from assay.explorer.documents import claims
 from assay.explorer.lookout import Lookout
 from assay.explorer.search import search
@@ -88,6 +89,13 @@ def test_the_first_page_shows_rounds_disputes_and_the_ledger(client: TestClient,
     for game_id in played.state.games:
         assert f'href="/games/{game_id}"' in text
     assert text.count("convicted") == 3
+
+
+def test_the_page_of_events_says_what_each_means(client: TestClient) -> None:
+    text = unescape(client.get("/events").text)
+    for contract, name in (("settlement", "RoundSettled"), ("settlement", "WorkSettled")):
+        assert f"{contract}.{name}" in text
+        assert event_meaning(contract, name) in text
 
 
 def test_a_dispute_s_page_shows_the_descent_and_what_our_own_replay_says(client: TestClient, played: Played) -> None:

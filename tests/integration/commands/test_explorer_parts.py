@@ -6,17 +6,20 @@ import re
 import threading
 import urllib.request
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from assay.explorer.chart import loss_chart
-from assay.explorer.codes import CONTRACT_CODES, STANDING_CODES, all_codes, find_code
+from assay.explorer.codes import STANDING_CODES, all_codes, event_meaning, find_code
 from assay.explorer.losses import Losses, Point, Wanted
 from assay.explorer.words import amount, exact, span
 from assay.protocol.digests import keccak
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest
+from assay_ledger.chain import natspec
+from tests.harness.contracts.world import fresh_artifacts
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -109,22 +112,52 @@ def test_without_text_or_torch_the_page_gets_a_reason() -> None:
 # --- codes
 
 
-def test_every_custom_error_of_the_contracts_is_explained_and_no_other() -> None:
-    declared = set()
+def declared(kind: str) -> set[str]:
+    """Names of the errors or events that the contracts declare, tests left out."""
+    found = set()
     for path in (ROOT / "contracts").rglob("*.sol"):
         if "test" not in path.relative_to(ROOT / "contracts").parts:
-            declared |= set(re.findall(r"^\s*error (\w+)\(", path.read_text(), re.MULTILINE))
-    assert declared == set(CONTRACT_CODES)
+            found |= set(re.findall(rf"^\s*{kind} (\w+)\(", path.read_text(), re.MULTILINE))
+    return found
 
 
-def test_every_explanation_is_a_sentence_and_a_remedy() -> None:
-    for meaning, remedy in (CONTRACT_CODES | STANDING_CODES).values():
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The contracts as the sources stand now, with what they say of themselves."""
+    with fresh_artifacts(tmp_path_factory.mktemp("artifacts"), natspec.CONTRACTS):
+        yield
+
+
+@pytest.mark.parametrize("kind", ["error", "event"])
+def test_what_contracts_declare_is_explained_in_their_words_and_nothing_else(compiled: None, kind: str) -> None:
+    assert declared(kind) == set(natspec.names(kind))
+
+
+def test_every_explanation_is_a_sentence_and_a_remedy(compiled: None) -> None:
+    said = [s for name in natspec.names("error") for s in natspec.sentences("error", name)]
+    assert len(said) > 125
+    for meaning, remedy in [*((s.notice, s.remedy) for s in said), *STANDING_CODES.values()]:
         assert meaning[0].isupper()
         assert meaning.endswith(".")
         assert remedy.endswith(".")
 
 
-def test_codes_of_our_own_are_found_in_any_spelling() -> None:
+def test_contracts_that_throw_one_name_for_other_reasons_each_say_theirs(compiled: None) -> None:
+    found = find_code("toolate")
+    assert found is not None
+    assert {contract for said in found.said for contract in said.contracts} == {"Rounds", "Audit", "Game"}
+    for said in found.said:
+        assert said.notice in found.meaning
+        assert said.remedy in found.remedy
+
+
+def test_an_event_is_told_in_the_words_of_the_contract_that_emitted_it(compiled: None) -> None:
+    assert "stake" in event_meaning("vault", "Deposited")
+    assert "revenue" in event_meaning("revenue", "Deposited")
+    assert event_meaning("shares", "Transfer") == ""
+
+
+def test_codes_of_our_own_are_found_in_any_spelling(compiled: None) -> None:
     assert {"NodeUnreachable", "BundleMalformed", "ObjectMissing", "StartMismatch", "Incomplete"} <= all_codes().keys()
     found = find_code("nodeunreachable")
     assert found is not None

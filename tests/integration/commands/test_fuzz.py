@@ -14,32 +14,16 @@ from assay.conformance.fuzz import executors as fuzz_executors
 from assay.conformance.fuzz.campaign import Campaign, Found, _Worker
 from assay.conformance.fuzz.executors import Truth, executors
 from assay.conformance.fuzz.programs import draw
-from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.deployment.places import LEAVES
 from tests.harness.commands import assay
-from tests.harness.contracts import harness
+from tests.harness.contracts.world import fresh_artifacts
 
 
 @pytest.fixture(scope="module")
 def contracts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The leaves as the sources stand now, where children find them."""
-    folder = tmp_path_factory.mktemp("artifacts")
-    for name in (*LEAVES.values(), "LeafBatch"):
-        built = harness.artifact(name)
-        code = {"bytecode": built.bytecode, "deployedBytecode": built.deployed}
-        document = {"abi": built.abi} | {kind: {"object": "0x" + data.hex()} for kind, data in code.items()}
-        document["deployedBytecode"]["immutableReferences"] = {}  # type: ignore[call-overload]
-        (folder / f"{name}.sol").mkdir()
-        (folder / f"{name}.sol" / f"{name}.json").write_text(json.dumps(document))
-    before = os.environ.get("ASSAY_ARTIFACTS")
-    os.environ["ASSAY_ARTIFACTS"] = str(folder)
-    load_artifact.cache_clear()
-    yield
-    if before is None:
-        del os.environ["ASSAY_ARTIFACTS"]
-    else:
-        os.environ["ASSAY_ARTIFACTS"] = before
-    load_artifact.cache_clear()
+    with fresh_artifacts(tmp_path_factory.mktemp("artifacts"), (*LEAVES.values(), "LeafBatch")):
+        yield
 
 
 def check(found: Found, programs: int) -> None:

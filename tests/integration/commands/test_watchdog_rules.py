@@ -44,6 +44,7 @@ from tests.harness.games import (
     player,
     try_move,
 )
+from tests.harness.honest_rules import hp4_the_truth_wins
 from tests.harness.programs import Example, counting, every_family
 
 TERMS = Terms(Wei(640 * ETHER), 0.25, 1_000_000)
@@ -83,7 +84,7 @@ def test_in_every_turn_the_side_that_plays_the_true_run_is_favoured(arity: int) 
                 sides = ((Side.DEFENDER, defends), (Side.CHALLENGER, challenges))
                 players = [watched(player(s, t, arity), example, truth, wins) for s, t in sides]
                 end = play_out(world, game_id, *players)
-                assert end.verdict is not None and end.verdict.side is not wins
+                hp4_the_truth_wins(end.verdict, wins)
     assert arity != 2 or seen == set(TABLE)
 
 
@@ -121,8 +122,7 @@ def test_whoever_is_favoured_after_any_moves_wins_by_playing_on_from_the_truth(s
         elif state.turn is Side.DEFENDER:
             assert move is not None
             posted = posted_by(move)
-    assert state.verdict is not None
-    assert state.verdict.side is not side
+    hp4_the_truth_wins(state.verdict, side)
 
 
 def test_a_challenger_that_agrees_to_something_untrue_favours_nobody() -> None:

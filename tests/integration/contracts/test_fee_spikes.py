@@ -17,6 +17,7 @@ from tests.harness.contracts.battles import HONEST, LIAR
 from tests.harness.contracts.game_chain import START, ChainGames, Twin
 from tests.harness.contracts.node_chain import NodeChain
 from tests.harness.games import CHAIN, DEAR, ETHER, config, honest_trace, lie_at, play_out, player
+from tests.harness.honest_rules import hp4_the_truth_wins
 from tests.harness.programs import Example, counting, every_family
 from tests.harness.tournaments import check, tournament
 
@@ -42,7 +43,7 @@ def test_a_fee_spike_is_waited_out_and_gains_nobody_a_verdict(node: NodeChain, t
     players = player(Side.DEFENDER, claimed, ARITY), player(Side.CHALLENGER, other, ARITY)
     end = play_out(twin, game_id, *players, delay=lambda s: s.deadline - s.turn_started, defer=True)
     assert end.deferrals == (DEFERRALS, DEFERRALS)
-    assert end.verdict is not None and end.verdict.side is not truthful
+    hp4_the_truth_wins(end.verdict, truthful)
     twin.check_money()
 
 

@@ -38,6 +38,7 @@ from tests.harness.games import (
     player,
     try_move,
 )
+from tests.harness.honest_rules import hp4_the_truth_wins
 from tests.harness.programs import F32, Example, binary, counting, every_family
 
 
@@ -60,7 +61,7 @@ def test_who_moves_in_the_last_second_of_every_clock_gains_nothing_by_it(truthfu
     end = play_out(twin, game_id, *players(claimed, other), log=log, delay=lambda s: s.deadline - s.turn_started)
     assert end.verdict is not None
     assert (end.verdict.side, end.verdict.outcome) != (truthful, Outcome.DEFAULT)
-    assert end.verdict.side is not truthful
+    hp4_the_truth_wins(end.verdict, truthful)
     # The first turn of each side ate its budget; every later one had its extension only.
     assert end.budget_left == (0, 0)
     assert log.ended - log.started <= bound_of(example.program, steps, twin.settings)
@@ -211,7 +212,8 @@ def test_ten_false_challenges_at_once_are_answered_by_one_empty_purse() -> None:
                 posted[game_id] = posted_by(move)
                 assert twin.vault.wealth(HONEST) >= before
     ends = [twin.state(g) for g in games]
-    assert all(end.verdict is not None and end.verdict.side is Side.CHALLENGER for end in ends)
+    for end in ends:
+        hp4_the_truth_wins(end.verdict, Side.DEFENDER)
     assert lists == len(twin.book.lists) == 3
     assert any(end.held for end in ends) and any(end.advanced for end in ends)
     # Each flooder lost its whole bond, and half of what the defence left of it burned.

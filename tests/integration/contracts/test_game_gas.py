@@ -21,6 +21,7 @@ from tests.harness.contracts.game_chain import START, ChainGames, Gas, Twin
 from tests.harness.contracts.harness import MAX_MOVE_GAS, MAX_TRANSACTION_GAS
 from tests.harness.contracts.node_chain import NodeChain
 from tests.harness.games import ETHER, address, config, honest_trace, lie_at, lie_in_slot, play_out, player
+from tests.harness.honest_rules import hp4_the_truth_wins
 from tests.harness.programs import Example, counting, every_family, normal
 
 MAX_CALLDATA = 128 * 1024
@@ -92,8 +93,7 @@ def duel(twin: Twin, lie, truth, number: int, now: int) -> int:
     end = play_out(
         twin, game_id, player(Side.DEFENDER, lie, ARITY), player(Side.CHALLENGER, truth, ARITY), now=now, delay=delay
     )
-    assert end.verdict is not None
-    assert end.verdict.side is Side.DEFENDER
+    hp4_the_truth_wins(end.verdict, Side.CHALLENGER)
     return ends[-1]
 
 

@@ -22,6 +22,7 @@ from assay.protocol.types import Address, Digest, DType
 from tests.harness.contracts.battles import HONEST, LIAR, fresh
 from tests.harness.contracts.game_chain import ChainGames, Twin
 from tests.harness.games import ETHER, Log, Player, address, config, honest_trace, lie_at, play_out, player
+from tests.harness.honest_rules import hp4_the_truth_wins
 from tests.harness.programs import Example, counting, i32_bytes
 from tests.harness.recorded import recorded
 
@@ -87,7 +88,7 @@ def test_a_challenger_at_a_known_position_moves_at_once_on_a_full_clock_for_free
     assert (twin.state(second).stage, twin.state(second).turn) == (Stage.NODE, Side.DEFENDER)
     for game_id in (second, first):
         end = play_out(twin, game_id, *play, now=600)
-        assert end.verdict is not None and end.verdict.side is Side.DEFENDER
+        hp4_the_truth_wins(end.verdict, Side.CHALLENGER)
     refunds = [twin.state(g).advanced + twin.state(g).held for g in (first, second)]
     assert refunds[0] - refunds[1] == 3 * twin.settings.move_refund
     twin.check_money()
@@ -233,7 +234,7 @@ def test_steps_with_equal_ends_are_positions_apart_an_honest_claimant_wins_each(
         state = point(twin, game_id, digests, index, 10 * index + 2)
         assert (state.stage, state.turn, state.step) == (Stage.NODES, Side.DEFENDER, index + 1)
         end = play_out(twin, game_id, *players(truth, truth), now=10 * index + 3)
-        assert end.verdict is not None and end.verdict.side is Side.CHALLENGER
+        hp4_the_truth_wins(end.verdict, Side.DEFENDER)
     assert len(twin.book.lists) == 4
     twin.check_money()
 
@@ -262,7 +263,7 @@ def test_an_open_game_goes_on_over_known_lists_after_the_claim_was_convicted() -
     games = [twin.challenge(ref, address(f"honest {k}")) for k in range(2)]
     play = players(lie(), truth)
     end = play_out(twin, games[0], *play)
-    assert end.verdict is not None and end.verdict.side is Side.DEFENDER
+    hp4_the_truth_wins(end.verdict, Side.CHALLENGER)
     with pytest.raises(errors.NotChallengeable):
         twin.challenge(ref, address("late"), 50)
     before = twin.state(games[1])

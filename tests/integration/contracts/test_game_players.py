@@ -28,6 +28,7 @@ from tests.harness.games import (
     player,
     silent_after,
 )
+from tests.harness.honest_rules import hp4_the_truth_wins
 from tests.harness.programs import every_family
 
 PUPPET, BYSTANDER = address("puppet"), address("bystander")
@@ -60,7 +61,7 @@ def test_garbage_in_any_field_of_an_opening_is_refused_by_name_and_changes_nothi
 
     for number, lie in enumerate((lie_in(Family.SUM), lie_in(Family.MAP), lie_in_slot(every_family(), 0, 0))):
         end = battle(twin, lie, truth, number, watch)
-        assert end.verdict is not None and end.verdict.side is Side.DEFENDER
+        hp4_the_truth_wins(end.verdict, Side.CHALLENGER)
     assert {"OPEN_NODE", "OPEN_LEAF", "OPEN_STATE", "OPEN_SUBTREE"} <= set(tried) and sum(tried.values()) > 50
     twin.check_money()
 

@@ -1,0 +1,74 @@
+"""A refusal says what happened and what to do, in the words of the contract that threw it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from eth_abi.abi import encode
+from eth_utils.abi import function_abi_to_4byte_selector
+from web3.exceptions import ContractCustomError
+
+from assay.protocol.errors import AssayError
+from assay_ledger.chain import natspec
+from assay_ledger.chain.artifacts import load_artifact
+from assay_ledger.chain.rejections import rejection
+from tests.harness.contracts.world import fresh_artifacts
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The contracts as the sources stand now, with what they say of themselves."""
+    with fresh_artifacts(tmp_path_factory.mktemp("artifacts"), natspec.CONTRACTS):
+        yield
+
+
+def selector(contract: str, kind: str, name: str) -> bytes:
+    (entry,) = (e for e in load_artifact(contract).abi if (e["type"], e.get("name")) == (kind, name))
+    return function_abi_to_4byte_selector(entry)  # type: ignore[arg-type]
+
+
+def refused(contract: str, name: str, *values: int, called: bytes = b"") -> AssayError:
+    data = selector(contract, "error", name) + encode(["uint256"] * len(values), values)
+    return rejection(ContractCustomError("0x" + data.hex(), data="0x" + data.hex()), called)
+
+
+def test_a_refusal_carries_code_values_meaning_and_remedy() -> None:
+    error = refused("Vault", "VaultFull", 9, 4)
+    (said,) = natspec.sentences("error", "VaultFull")
+    assert error.code == "VaultFull"
+    assert error.details == {"amount": 9, "room": 4}
+    assert error.message == f"The contract refused: VaultFull(amount = 9, room = 4). {said.notice}"
+    assert error.remedy == said.remedy
+
+
+@pytest.mark.parametrize(
+    ("contract", "function", "values"),
+    [
+        ("Rounds", "openRound", {"now_": 7, "notBefore": 8}),
+        ("Audit", "drawSeed", {"now_": 7, "notBefore": 8}),
+        ("Game", "timeout", {"gameId": 7, "deadline": 8}),
+    ],
+)
+def test_of_errors_with_one_selector_the_one_that_was_called_is_meant(
+    contract: str, function: str, values: dict[str, int]
+) -> None:
+    error = refused(contract, "TooEarly", 7, 8, called=selector(contract, "function", function) + bytes(32))
+    (said,) = (s for s in natspec.sentences("error", "TooEarly") if contract in s.contracts)
+    assert error.details == values
+    assert error.message.endswith(said.notice)
+    assert error.remedy == said.remedy
+
+
+def test_an_error_of_a_contract_behind_the_one_called_is_left_to_be_looked_up() -> None:
+    error = refused("Rounds", "TooEarly", 7, 8, called=selector("Settlement", "function", "settleWork"))
+    assert error.details == {"now_": 7, "notBefore": 8}
+    assert error.message == "The contract refused: TooEarly(now_ = 7, notBefore = 8)."
+    # What Rounds, Outers and Audit say differs; what they advise does not.
+    assert error.remedy == "Try again from the time named on."
+
+
+def test_bytes_that_are_no_error_of_ours_are_told_as_they_came() -> None:
+    error = rejection(ContractCustomError("0x12345678", data="0x12345678"))
+    assert error.code == "Reverted"
+    assert "0x12345678" in error.message
