@@ -3,13 +3,12 @@
 Checked: links and anchors in every Markdown file resolve; a block between `<!-- help: COMMAND -->` and `<!-- /help -->`
 equals what the command prints (`--write` rewrites the blocks); the table between `<!-- exit-codes -->` marks equals
 assay/protocol/errors.py, the diagram between `<!-- game-diagram -->` marks assay/protocol/game/table.py, the table
-between
-`<!-- function-errors -->` marks docs/functions.json, measured on the functions' code of today, one between
-`<!-- snapshot: NAME -->` marks docs/snapshots/NAME.json; every `make` target that a document names exists, and every
-test that one names as `path::name`; each fault of tests/mutants applies, names a test that exists and has its row in
-docs/mutants.md; the glossary is sorted and explains no word twice; every ADR starts with its number and states a
-status; the pages of the protocol number no rule twice, and every rule that a document, a source or a test cites is
-there.
+between `<!-- claim-locks -->` marks the rules of the economics, one between `<!-- function-errors -->` marks
+docs/functions.json, measured on the functions' code of today, one between `<!-- snapshot: NAME -->` marks
+docs/snapshots/NAME.json; every `make` target that a document names exists, and every test that one names as
+`path::name`; each fault of tests/mutants applies, names a test that exists and has its row in docs/mutants.md; the
+glossary is sorted and explains no word twice; every ADR starts with its number and states a status; the pages of the
+protocol number no rule twice, and every rule that a document, a source or a test cites is there.
 """
 
 import os
@@ -19,6 +18,7 @@ import sys
 from pathlib import Path
 
 from assay.bench import function_table, snapshot_table
+from assay.protocol.economics.formulas import RATES_OF_TABLE, claim_lock_table
 from assay.protocol.errors import ExitCode
 from assay.protocol.game.table import to_mermaid
 from tools.mutant_tables import TableError, read_mutants
@@ -29,6 +29,7 @@ FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 HELP = re.compile(r"(<!-- help: (.+?) -->\n)(.*?)(<!-- /help -->)", re.DOTALL)
 DIAGRAM = re.compile(r"(<!-- game-diagram -->\n)(.*?)(<!-- /game-diagram -->)", re.DOTALL)
 CODES = re.compile(r"(<!-- exit-codes -->\n)(.*?)(<!-- /exit-codes -->)", re.DOTALL)
+LOCKS = re.compile(r"(<!-- claim-locks -->\n)(.*?)(<!-- /claim-locks -->)", re.DOTALL)
 ERRORS = re.compile(r"(<!-- function-errors -->\n)(.*?)(<!-- /function-errors -->)", re.DOTALL)
 SNAPSHOT = re.compile(r"(<!-- snapshot: (.+?) -->\n)(.*?)(<!-- /snapshot -->)", re.DOTALL)
 MAKE = re.compile(r"`make ([a-z][a-z-]*)")
@@ -84,10 +85,20 @@ def exit_code_table() -> str:
     return "| code | meaning |\n|---|---|\n" + rows
 
 
+def lock_table() -> str:
+    """The least lock of a claim in units of W, as a Markdown table over intervals and replay rates."""
+    rates = "".join(f" {100 * p:g} % |" for p in RATES_OF_TABLE)
+    rows = "".join(
+        f"| {n} |" + "".join(f" {multiple:.1f} |" for multiple in row) + "\n" for n, row in claim_lock_table().items()
+    )
+    return f"| n \\ p |{rates}\n" + "|---" * (1 + len(RATES_OF_TABLE)) + f"|\n{rows}"
+
+
 def renew(text: str) -> str:
     """`text` with every generated block as it should be."""
     text = HELP.sub(lambda m: m[1] + help_text(m[2]) + m[4], text)
     text = DIAGRAM.sub(lambda m: m[1] + "```mermaid\n" + to_mermaid() + "```\n" + m[3], text)
+    text = LOCKS.sub(lambda m: m[1] + lock_table() + m[3], text)
     text = ERRORS.sub(lambda m: m[1] + function_table.table() + m[3], text)
     text = SNAPSHOT.sub(lambda m: m[1] + snapshot_table.table(m[2]) + m[4], text)
     return CODES.sub(lambda m: m[1] + exit_code_table() + m[3], text)
