@@ -15,7 +15,7 @@ from assay.conformance.fuzz.programs import draw
 from assay.engine.compiler.lowering.registry import Precision
 from assay.engine.runtime.executor import Executor, Kind
 from assay.engine.runtime.native.library import native
-from assay.engine.runtime.products import native_selftest, routes
+from assay.engine.runtime.products import native_dot, native_selftest, routes
 from assay.engine.runtime.products.dot import NativeProduct
 from assay.engine.runtime.products.freivalds import ProductWatch
 from assay.engine.runtime.products.native_dot import NativeDot
@@ -111,6 +111,32 @@ def test_the_native_check_passes_whatever_exponents_and_views_a_program_has(seed
     stock = Executor(program, kind=Kind.STOCK).run(inputs)
     for _ in executor.routes:
         assert same_lists(executor.run(inputs), stock)
+
+
+@needs_native
+@pytest.mark.parametrize("precision", [*range(2, 9), 14, 15, 22])
+def test_the_native_check_quantizes_as_the_product_at_every_exponent(precision: int):
+    # With 2 bits and the largest exponent the power 2^(p-1-e) is 2^-127, which is no normal binary32 number.
+    found = native_dot.kernels()
+    assert found is not None
+    exponents = torch.arange(-420, 130, dtype=torch.int32)
+    sizes = [2.0**n for n in range(-149, 128)]
+    halves = [0.5, 0.75, 1.0, 1.5, 0.9999999, 1.9999999]
+    x = torch.tensor([0.0, float("inf"), *(s * h for s in sizes for h in halves)], dtype=torch.float64).float()
+    x = torch.cat([x, -x.flip(0)])
+    # Weights of 1 to 127, so that errors of opposite signs do not cancel.
+    y, ey = (torch.arange(2 * len(x)) % 127 + 1.0).reshape(1, 2, -1), torch.full((1, 2), 7, dtype=torch.int32)
+    rows = x.expand(len(exponents), -1)[None].contiguous()
+    for pa, pb, values in (
+        (precision, 8, [rows, exponents[None], y, ey]),
+        (8, precision, [y, ey, rows, exponents[None]]),
+    ):
+        shape = (1, values[0].shape[1], values[2].shape[1], len(x))
+        program, node = native_selftest.matrix_program(shape, pa, pb)
+        product = NativeDot(found, program, node, ((0,), (1,), (2,)), threaded=False)
+        checked = product.checked(values, (7, 9))
+        assert checked is not None
+        assert torch.equal(checked.view(torch.int32), product.run(values).view(torch.int32))
 
 
 @needs_native

@@ -9,12 +9,14 @@
 
 #define LINE 1024
 
-/* Two factors of 2^(p-1-e) in binary32's range, and the clamp: as in rows.h, for any precision up to 31. */
+/* Two factors of 2^(p-1-e), each a normal binary32 number: p - 1 - e goes down to 2 - 1 - 128. Beyond 2^+-250 every x
+ * is clamped or rounds to zero alike. A product that overflows is clamped; one that underflows is below 2^-124 and
+ * rounds to zero: both are right. */
 INLINE void factors(int64_t e, int64_t p, float *first, float *second)
 {
     int64_t s = p - 1 - e;
-    s = s < -126 ? -126 : s > 240 ? 240 : s;
-    int64_t half = s < 120 ? s : 120;
+    s = s < -250 ? -250 : s > 250 ? 250 : s;
+    int64_t half = s < -126 ? -126 : s > 127 ? 127 : s;
     int32_t bits = (int32_t)((half + 127) << 23);
     memcpy(first, &bits, 4);
     bits = (int32_t)((s - half + 127) << 23);
