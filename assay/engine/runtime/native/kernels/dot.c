@@ -1,7 +1,7 @@
 /* The product of two quantized operands, from f32 views to f32 results: quantize, pack, multiply, round once.
 
-   B is packed whole, A a few panels at a time by the thread that multiplies them; a tile of exact sums is finished while it is
-   still in cache. Which thread computes which tile changes nothing: every sum is an exact integer. */
+   B is packed whole, A a few panels at a time by the thread that multiplies them; a tile of exact sums is finished
+   while it is still in cache. Which thread computes which tile changes nothing: every sum is an exact integer. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -21,7 +21,8 @@
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Whether digits can be multiplied in this way here; for which sizes they are is decided by `assay/engine/runtime/exact/limits.py`. */
+/* Whether digits can be multiplied in this way here; for which sizes they are is decided by
+ * `assay/engine/runtime/exact/limits.py`. */
 EXPORT int64_t assay_dot_has(int64_t way)
 {
     return way == TILES ? amx_available() : way == BYTES ? HAS_BYTES : way == PAIRS;

@@ -1,8 +1,8 @@
 /* The product of i8 digits on matrix tiles (AMX), where processor and operating system offer them.
 
    A tile holds 16 rows of 64 digits. Each accumulator adds one pair of digit planes in 32 bits, for as many terms as
-   `assay/engine/runtime/exact/limits.py` admits. Planes have accumulators of their own: an instruction waits 52 cycles for the one before
-   it on the same accumulator, but starts every 16 cycles. */
+   `assay/engine/runtime/exact/limits.py` admits. Planes have accumulators of their own: an instruction waits 52 cycles
+   for the one before it on the same accumulator, but starts every 16 cycles. */
 #ifndef ASSAY_DOT_AMX_H
 #define ASSAY_DOT_AMX_H
 

@@ -1,7 +1,8 @@
 /* The product of operands of up to 8 bits by vectors: four i8 at a time, where the processor has VNNI.
 
    The instruction multiplies unsigned by signed bytes, so rows of A are packed as a + 128 and every column starts from
-   -128 times the sum of its b. Sums are kept mod 2^32, and the result lies within 32 bits (`assay/engine/runtime/exact/limits.py`). */
+   -128 times the sum of its b. Sums are kept mod 2^32, and the result lies within 32 bits
+   (`assay/engine/runtime/exact/limits.py`). */
 #ifndef ASSAY_DOT_BYTES_H
 #define ASSAY_DOT_BYTES_H
 

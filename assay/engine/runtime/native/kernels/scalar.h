@@ -1,6 +1,6 @@
 /* The scalar machine on tiles: one function per operation and per choice of which operands are one element for all.
- * Every operation rounds as assay/protocol/arithmetic/f32.py says: the vector instructions used are correctly rounded IEEE ones.
- * NaNs may carry any payload between operations; where bits are read the one NaN is put in first. */
+ * Every operation rounds as assay/protocol/arithmetic/f32.py says: the vector instructions used are correctly rounded
+ * IEEE ones. NaNs may carry any payload between operations; where bits are read the one NaN is put in first. */
 #ifndef ASSAY_SCALAR_H
 #define ASSAY_SCALAR_H
 

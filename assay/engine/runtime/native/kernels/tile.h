@@ -1,5 +1,6 @@
 /* Views and tiles. A tile is a short run of an index space as a flat array in cache: f32 and i32 as they are, storage
- * types widened to i32, bools as 0 or all ones, i64 as i64. Structures are filled by `assay/engine/runtime/fused/layout.py`. */
+ * types widened to i32, bools as 0 or all ones, i64 as i64. Structures are filled by
+ * `assay/engine/runtime/fused/layout.py`. */
 #ifndef ASSAY_TILE_H
 #define ASSAY_TILE_H
 
