@@ -188,7 +188,7 @@ def _serve(settings: Settings, role: str, make: Callable[[type[Any], Run, tuple[
         signal.signal(number, on_signal)
     # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
     with Heart(store, keys.account, run.address, role, time.monotonic).beating():
-        agent_class = getattr(import_module(f"assay.{role}.agent"), f"{role.capitalize()}Agent")
+        agent_class = getattr(import_module(f"assay_{role}.agent"), f"{role.capitalize()}Agent")
         from assay.engine.runtime.executor import how_programs_run
 
         talk.print(how_programs_run(), markup=False, soft_wrap=True)

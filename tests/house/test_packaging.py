@@ -50,8 +50,14 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packaging")
     git = ("git", "-c", "user.name=test", "-c", "user.email=test", "--git-dir", folder / "tree.git")
     run(*git, "init", "--quiet", cwd=folder)
-    # A worktree may link to another's node_modules, and tools/mutants.py keeps its temporary files in tmp.
-    run(*git, "--work-tree", ROOT, "add", "--all", ".", ":!node_modules", ":!tmp", cwd=ROOT)
+    # tools/mutants.py judges in a tree that links to node_modules and keeps its temporary files in tmp.
+    names = run(*git, "--work-tree", ROOT, "ls-files", "-z", "--others", "--exclude-standard", cwd=ROOT).split("\0")
+    kept = [
+        name for name in names if name and name.split("/")[0] not in ("node_modules", "tmp") and (ROOT / name).exists()
+    ]
+    (folder / "names").write_text("\0".join(kept))
+    listed = (f"--pathspec-from-file={folder / 'names'}", "--pathspec-file-nul")
+    run(*git, "--work-tree", ROOT, "add", "--force", *listed, cwd=ROOT)
     run(*git, "--work-tree", ROOT, "commit", "--quiet", "--message", "tree", cwd=ROOT)
     run("git", "clone", "--quiet", folder / "tree.git", folder / "a clone", cwd=folder)
     return folder / "a clone"

@@ -172,7 +172,7 @@ def test_the_list_notices_what_it_bans(banned):
 
 AVX2 = """
 import json, torch
-from assay.engine import routes
+from assay.engine.runtime.products import routes
 from assay.engine.runtime.executor import Executor, Kind
 from tests.unit.engine.test_guards import big_product, SATURATING
 a, b, program = big_product()

@@ -77,15 +77,16 @@ def test_where_a_compiler_is_the_kernels_are_built_and_pass_their_self_test():
 
 @pytest.mark.skipif(build.compiler() is None, reason="no C compiler is here")
 def test_a_unit_that_does_not_compile_leaves_the_others_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    folder = tmp_path / "engine" / "native"
-    folder.mkdir(parents=True)
+    folder, objects = tmp_path / "kernels", tmp_path / "objects"
+    folder.mkdir()
     (folder / "good_unit_of_a_test.c").write_text("int x;\n")
     (folder / "bad_unit_of_a_test.c").write_text("int x\n")
     monkeypatch.setattr(build, "_FOLDER", folder)
+    monkeypatch.setattr(build, "_OBJECTS", objects)
     reasons = build.build()
     assert len(reasons) == len(build.LEVELS)
     assert all("bad_unit_of_a_test does not compile" in r for r in reasons)
-    assert len(list((tmp_path / ".build" / "native").glob("good_*.so"))) == len(build.LEVELS)
+    assert len(list(objects.glob("good_*.so"))) == len(build.LEVELS)
 
 
 @pytest.mark.skipif(native("canary").handle is None, reason=native("canary").reason or "-")
