@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.protocol.errors import UsageError
+from assay.protocol.types import Wei
 
 if TYPE_CHECKING:
     pass
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 WEI = 10**18
 
 
-def parse_amount(text: str) -> int:
+def parse_amount(text: str) -> Wei:
     """An amount of tokens as typed, in wei, exactly. Raises UsageError (AmountInvalid)."""
     from decimal import Decimal, InvalidOperation
 
@@ -27,7 +28,7 @@ def parse_amount(text: str) -> int:
             code="AmountInvalid",
             remedy="Give a positive number with at most 18 decimals, such as 12.5.",
         ) from None
-    return int(value)
+    return Wei(int(value))
 
 
 def tokens(wei: int) -> str:

@@ -240,7 +240,7 @@ def quoted(module: Module, abi: str) -> str:
 def event(module: Module, contract: dict[str, Any], entry: dict[str, Any]) -> Iterator[str]:
     """The dataclass of an event."""
     write, inputs = Writer(module), entry["inputs"]
-    for name in ("Event", "Values"):
+    for name in ("Event", "Decoded"):
         module.use("assay_ledger.contract", name)
     module.use("dataclasses", "dataclass")
     module.use("typing", "ClassVar")
@@ -255,7 +255,7 @@ def event(module: Module, contract: dict[str, Any], entry: dict[str, Any]) -> It
     yield from (f"    {snake(item['name'])}: {write.hint(item)}" for item in inputs)
     yield ""
     yield "    @classmethod"
-    yield f"    def _of(cls, v: Values) -> {entry['name']}:"
+    yield f"    def _of(cls, v: Decoded) -> {entry['name']}:"
     yield f"        return cls({', '.join(write.value(item, f'v[{k}]') for k, item in enumerate(inputs))})"
     yield ""
     yield ""
@@ -303,14 +303,14 @@ def structs(items: Iterable[dict[str, Any]]) -> str:
     """The module of the structs that contracts return."""
     module = Module()
     write = Writer(module, is_structs=True)
-    module.use("assay_ledger.contract", "Values")
+    module.use("assay_ledger.contract", "Decoded")
     found: dict[str, list[dict[str, Any]]] = {}
     for item in items:
         _collect(item, found)
     for name, parts in sorted(found.items()):
         values = ", ".join(write.value(item, f"v[{k}]") for k, item in enumerate(parts))
         if name in STRUCTS:
-            module.lines += [f"def {snake(name)}(v: Values) -> {write.hint({'type': 'tuple', 'internalType': name})}:"]
+            module.lines += [f"def {snake(name)}(v: Decoded) -> {write.hint({'type': 'tuple', 'internalType': name})}:"]
             module.lines += docstring(f"A `{name}` as a contract gives it.")
             module.lines += [f"    return {module.use(*STRUCTS[name])}({values})", "", ""]
             continue
@@ -318,7 +318,7 @@ def structs(items: Iterable[dict[str, Any]]) -> str:
         module.lines += ["@dataclass(frozen=True, slots=True)", f"class {name}Fields:"]
         module.lines += docstring(f"The struct `{name}`, as contracts give it.")
         module.lines += ["", *(f"    {snake(item['name'])}: {write.hint(item)}" for item in parts), ""]
-        module.lines += ["    @staticmethod", f"    def of(v: Values) -> {name}Fields:"]
+        module.lines += ["    @staticmethod", f"    def of(v: Decoded) -> {name}Fields:"]
         module.lines += docstring("Of its fields in order.", 8)
         module.lines += [f"        return {name}Fields({values})", "", ""]
     return module.text("Structs of the contracts. Written by tools/bindings.py: do not edit.")

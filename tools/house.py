@@ -50,12 +50,12 @@ ROOMS = (
     "assay.training.recipes",
     # the chain and the store
     "assay_ledger",
+    "assay_ledger.bindings",
     "assay_ledger.processes",
     "assay_ledger.chain",
     "assay_ledger.store",
     "assay_ledger.keys",
     "assay_ledger.index",
-    "assay_ledger.bindings",
     "assay_ledger.deployment",
     "assay_ledger.agents",
     # the roles; a whistleblower audits with the verifier's rules

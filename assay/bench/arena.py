@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from eth_account import Account
 
+from assay.bundle.calls import decode_call
 from assay.protocol.errors import InvariantError
 from assay.protocol.game.state import Outcome, Verdict
 from assay.protocol.game.table import Move, Side
@@ -29,7 +30,7 @@ from assay.training.presets import Preset
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.participant import Member
-from assay_ledger.chain.client import Chain
+from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Node
 from assay_ledger.index.archive import Job
 from assay_ledger.index.run import Run
@@ -37,12 +38,12 @@ from assay_ledger.keys.bls import BlsKey
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.processes.scratch import ScratchDir
 from assay_ledger.store.blobs import open_store
-from assay_solver.agent import SolverAgent
+from assay_solver.cheating import CheatingSolver
 from assay_solver.cheats import Cheat, Lie, Scene
 from assay_verifier.agent import VerifierAgent
 
 GENESIS_TIME: Final = 1_800_000_000
-TOKENS: Final = 10_000 * 10**18
+TOKENS: Final = Wei(10_000 * 10**18)
 MAX_STOPS: Final = 200
 OPENING: Final = "challenge"
 
@@ -128,7 +129,7 @@ def play(preset: Preset, text: str, family: Family, talk: Callable[[str], None] 
         prepared = prepare(preset, text)
         run = Run(chain, post_run(chain, sponsor, store, prepared, name="arena", rounds=1, talk=talk))
         _rich(run, sponsor, sponsor)
-        chain.send(sponsor, run.settlement.functions.fund(TOKENS))
+        chain.send(sponsor, run.settlement.fund(TOKENS))
         compute = TorchCompute()
 
         def keys(name: str) -> ActorKeys:
@@ -142,7 +143,7 @@ def play(preset: Preset, text: str, family: Family, talk: Callable[[str], None] 
         bond = Wei(run.charter.economics.verifier_bond)
         verifier = VerifierAgent(run, keys("verifier"), store, folder("verifier"), compute=compute, stake=bond)
         cheat = LiesInFamily(family)
-        solver = SolverAgent(run, keys("solver"), store, folder("solver"), cheat=cheat, compute=compute)
+        solver = CheatingSolver(run, keys("solver"), store, folder("solver"), cheat=cheat, compute=compute)
         try:
             talk("training, auditing, disputing")
             _settle(chain, [verifier, solver], lambda: any(g.is_over for g in verifier.state.games.values()))
@@ -154,12 +155,12 @@ def play(preset: Preset, text: str, family: Family, talk: Callable[[str], None] 
 
 def _rich(run: Run, sponsor: Any, account: Any) -> None:
     """Coin for gas, and tokens in the vault."""
-    chain = run.chain
+    chain, stake = run.chain, Wei(2 * TOKENS)
     if account.address != sponsor.address:
         chain.transfer(sponsor, account.address, 10 * 10**18)
-    chain.send(account, run.token.functions.mint(account.address, 2 * TOKENS))
-    chain.send(account, run.token.functions.approve(run.vault.address, 2 * TOKENS))
-    chain.send(account, run.vault.functions.deposit(2 * TOKENS))
+    chain.send(account, run.token.mint(address_of(account), stake))
+    chain.send(account, run.token.approve(run.vault.address, stake))
+    chain.send(account, run.vault.deposit(stake))
 
 
 def _settle(chain: Chain, agents: Sequence[Agent], until: Callable[[], bool]) -> None:
@@ -185,9 +186,9 @@ def _measure(run: Run, verifier: Member, solver: Member, compute: TorchCompute) 
     hashes = list(dict.fromkeys([record.opened_tx, *(m.tx_hash for m in record.moves)]))
     sent = tuple(_sent(run, h) for h in hashes)
     game, node = run.games.game(record.game_id), record.verdict.node
-    kept: Any = solver._player()._trace(game)
-    held = kept.bytes_kept
-    job = verifier.archive.job(verifier._seen, verifier.duty_of(record.ref, verifier._seen))
+    kept: Any = solver._player(solver._view())._trace(game)
+    held, view = kept.bytes_kept, verifier._view()
+    job = verifier.archive.job(view, verifier.duty_of(record.ref, view))
     step = game.state.step
     replay_s, retrace_s, peak = _retrace(compute.trace(job.program, job.lists, job.steps), step, node)
     return Dispute(
@@ -236,5 +237,5 @@ def _sent(run: Run, tx_hash: bytes) -> Sent:
     eth = run.chain.w3.eth
     transaction = run.chain.read(lambda: eth.get_transaction(tx_hash))  # type: ignore[arg-type]
     receipt = run.chain.read(lambda: eth.get_transaction_receipt(tx_hash))  # type: ignore[arg-type]
-    function, _ = run.game.decode_function_input(transaction["input"])
-    return Sent(function.fn_name, int(receipt["gasUsed"]), len(bytes(transaction["input"])))
+    data = bytes(transaction["input"])
+    return Sent(decode_call(data).name, int(receipt["gasUsed"]), len(data))

@@ -15,7 +15,11 @@ from assay.protocol.digests import keccak
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import SEATS, Address, Digest, Round, Seat
+from assay_ledger.bindings.audit import LeafRevealed
+from assay_ledger.bindings.game import DigestsPosted
+from assay_ledger.bindings.outers import OuterPosted
 from assay_ledger.chain.client import Chain
+from assay_ledger.contract import E, Search
 from assay_ledger.index.records import GameRecord, RunState
 from assay_ledger.index.run import Run
 
@@ -57,13 +61,12 @@ def gather(run: Run, state: RunState, game_id: int) -> Bundle:
 
 def _reused(run: Run, state: RunState, game: GameRecord, after: int, list_: Digest) -> Reused:
     """The claimant's own posting of a list that counted in this game; others may have posted the same one."""
-    event = run.game.events.DigestsPosted
-    logs = run.chain.read(lambda: event.get_logs(from_block=run.first_block, argument_filters={"list": bytes(list_)}))
+    posted = run.chain.events(DigestsPosted.search(run.game.address, list=list_), run.first_block)
     mine = {g.game_id for g in state.games.values() if g.defender == game.defender and g is not game}
-    found = next((log for log in logs if int(log["args"]["gameId"]) in mine), None)
+    found = next((logged for logged in posted if logged.event.game_id in mine), None)
     if found is None:
         raise UnavailableError("The node does not have the posting of a list that was reused.", code="EventsMissing")
-    return Reused(after, _direct(run, fetch(run.chain, bytes(found["transactionHash"]))))
+    return Reused(after, _direct(run, fetch(run.chain, found.transaction)))
 
 
 def _direct(run: Run, sent: Sent) -> Sent:
@@ -82,16 +85,14 @@ def _origin(run: Run, state: RunState, game: GameRecord) -> Origin:
         parameters, momentum = _base_lists(run, state, ref.round, base)
         zero = run.charter.training.zero_update
         updates = [record.commitments[Seat(k)].update if mask >> k & 1 else zero for k in range(SEATS)]
-        event = run.outers.events.OuterPosted
-        names = {"round": ref.round, "root": ref.outer_root, "poster": "0x" + ref.party.hex()}
-        posted = _logged(run, event, names)
+        search = OuterPosted.search(run.outers.address, round=ref.round, root=ref.outer_root, poster=ref.party)
+        posted = _first(run, search)
         return Origin((fetch(run.chain, posted),), parameters, momentum, mask, tuple(updates))
     commitment = record.commitments[ref.seat]
     parameters, momentum = _base_lists(run, state, ref.round, commitment.base)
     transactions = [fetch(run.chain, commitment.tx_hash)]
     if ref.kind is ClaimKind.ATTESTATION:
-        event = run.audit.events.LeafRevealed
-        revealed = _logged(run, event, {"round": ref.round, "who": "0x" + ref.party.hex()})
+        revealed = _first(run, LeafRevealed.search(run.audit.address, round=ref.round, who=ref.party))
         transactions.append(fetch(run.chain, revealed))
     return Origin(tuple(transactions), parameters, momentum)
 
@@ -104,15 +105,12 @@ def _base_lists(run: Run, state: RunState, round_: Round, base: Digest) -> tuple
     return outer.parameters, outer.momentum
 
 
-def _logged(run: Run, event: Any, names: dict[str, Any]) -> bytes:
-    """The hash of the transaction that brought the first event of these indexed values."""
-    from eth_utils.address import to_checksum_address
-
-    wanted = {n: to_checksum_address(v) if isinstance(v, str) else v for n, v in names.items()}
-    logs = run.chain.read(lambda: event.get_logs(from_block=run.first_block, argument_filters=wanted))
-    if not logs:
+def _first(run: Run, search: Search[E]) -> bytes:
+    """The hash of the transaction that brought the first of these events."""
+    found = run.chain.events(search, run.first_block)
+    if not found:
         raise UnavailableError("The node does not have the events of this claim.", code="EventsMissing")
-    return bytes(logs[0]["transactionHash"])
+    return found[0].transaction
 
 
 def fetch(chain: Chain, tx_hash: bytes) -> Sent:

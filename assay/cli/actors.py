@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,10 +67,10 @@ def start_solver(
     _serve(
         settings,
         "solver",
+        lambda: _solver(cheat),
         lambda agent, run, parts: agent(
             run,
             *parts,
-            cheat=None if cheat == "none" else cheat,
             first_seats=first_seats,
             first_verifiers=first_verifiers,
         ),
@@ -92,10 +92,10 @@ def start_verifier(
     _serve(
         settings,
         "verifier",
+        lambda: _verifier(lazy),
         lambda agent, run, parts: agent(
             run,
             *parts,
-            lazy=lazy,
             stake=_stake(run, stake),
             first_seats=first_seats,
             first_verifiers=first_verifiers,
@@ -107,7 +107,43 @@ def start_verifier(
 @with_settings(*STORED_RUN, *KEY, "data_dir", "allow_code")
 def start_whistleblower(settings: Settings, stake: StakeOption = None) -> None:
     """Register, replay a drawn share of what verifiers attested, challenge what is false."""
-    _serve(settings, "whistleblower", lambda agent, run, parts: agent(run, *parts, stake=_stake(run, stake)))
+    _serve(
+        settings,
+        "whistleblower",
+        _whistleblower,
+        lambda agent, run, parts: agent(run, *parts, stake=_stake(run, stake)),
+    )
+
+
+Made = Callable[..., "Agent"]
+"""An actor's class, whose options are those of its role."""
+
+
+def _solver(cheat: str) -> Made:
+    """Loading it takes seconds, as it does for the others."""
+    if cheat != "none":
+        from assay_solver.cheating import CheatingSolver
+
+        return partial(CheatingSolver, cheat=cheat)
+    from assay_solver.agent import SolverAgent
+
+    return SolverAgent
+
+
+def _verifier(lazy: bool) -> Made:
+    if lazy:
+        from assay_verifier.cheats import LazyVerifier
+
+        return LazyVerifier
+    from assay_verifier.agent import VerifierAgent
+
+    return VerifierAgent
+
+
+def _whistleblower() -> Made:
+    from assay_whistleblower.agent import WhistleblowerAgent
+
+    return WhistleblowerAgent
 
 
 @with_settings(*STORED_RUN)
@@ -160,10 +196,12 @@ for _app in (solver, verifier, whistleblower):
     )(_status)
 
 
-def _serve(settings: Settings, role: str, make: Callable[[type[Any], Run, tuple[Any, ...]], Agent]) -> None:
+def _serve(
+    settings: Settings, role: str, load: Callable[[], Made], make: Callable[[Made, Run, tuple[Any, ...]], Agent]
+) -> None:
     """Runs an agent until it is done, Ctrl-C or SIGTERM; a started transaction is always finished.
 
-    `make` gets the role's class, the run, and (keys, store, data folder).
+    `load` gives the role's class; `make` gets it, the run, and (keys, store, data folder).
     """
     from assay_ledger.agents.heartbeat import Heart
 
@@ -188,7 +226,7 @@ def _serve(settings: Settings, role: str, make: Callable[[type[Any], Run, tuple[
         signal.signal(number, on_signal)
     # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
     with Heart(store, keys.account, run.address, role, time.monotonic).beating():
-        agent_class = getattr(import_module(f"assay_{role}.agent"), f"{role.capitalize()}Agent")
+        agent_class = load()
         from assay.engine.runtime.executor import how_programs_run
 
         talk.print(how_programs_run(), markup=False, soft_wrap=True)

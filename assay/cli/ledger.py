@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,7 +20,7 @@ from assay.cli.common import (
 )
 from assay.cli.options import KEY, RUN, DryRunOption, JsonOption, YesOption, with_settings
 from assay.protocol.errors import FundsError, UsageError
-from assay.protocol.types import Address
+from assay.protocol.types import Address, Wei
 from assay.settings import Settings
 
 if TYPE_CHECKING:
@@ -49,8 +48,9 @@ def stake(
     wei = parse_amount(amount)
     the_run = open_run(settings)
     check_run_code(the_run, settings)
-    account = unlock_key(settings).account
-    held = int(the_run.chain.call(the_run.token.functions.balanceOf(account.address)))
+    keys = unlock_key(settings)
+    account = keys.account
+    held = the_run.chain.ask(the_run.token.balance_of(keys.address))
     if held < wei:
         raise FundsError(
             f"{account.address} holds {tokens(held)} tokens, {tokens(wei)} are to be staked.",
@@ -63,9 +63,9 @@ def stake(
         return
     confirm(f"Stake {tokens(wei)} tokens of {account.address}?", yes=yes)
     # The exact amount is approved, never more: a stolen allowance is worth nothing.
-    the_run.chain.send(account, the_run.token.functions.approve(the_run.vault.address, wei))
-    receipt = the_run.chain.send(account, the_run.vault.functions.deposit(wei))
-    free = int(the_run.chain.call(the_run.vault.functions.free(account.address)))
+    the_run.chain.send(account, the_run.token.approve(the_run.vault.address, wei))
+    receipt = the_run.chain.send(account, the_run.vault.deposit(wei))
+    free = the_run.chain.ask(the_run.vault.free(keys.address))
     _done({"staked": wei, "free": free}, receipt, as_json=as_json)
 
 
@@ -81,15 +81,16 @@ def unstake(
     """Ask for free stake back; `withdraw` pays it after the exit delay."""
     wei = parse_amount(amount)
     the_run = open_run(settings)
-    account = unlock_key(settings).account
+    keys = unlock_key(settings)
+    account = keys.account
     exit_s = the_run.charter.windows.exit
     talk.print(f"{tokens(wei)} tokens can be withdrawn {_duration(exit_s)} of chain time from now.")
     if dry_run:
         return
     confirm(f"Take {tokens(wei)} tokens out of {account.address}'s stake?", yes=yes)
-    receipt = the_run.chain.send(account, the_run.vault.functions.requestExit(wei))
-    leaving, not_before = the_run.chain.call(the_run.vault.functions.exiting(account.address))
-    _done({"leaving": int(leaving), "not_before": int(not_before)}, receipt, as_json=as_json)
+    receipt = the_run.chain.send(account, the_run.vault.request_exit(wei))
+    leaving, not_before = the_run.chain.ask(the_run.vault.exiting(keys.address))
+    _done({"leaving": leaving, "not_before": not_before}, receipt, as_json=as_json)
 
 
 @app.command("withdraw", epilog='Example: assay ledger withdraw --json  ->  {"held", "tx"}')
@@ -97,9 +98,10 @@ def unstake(
 def withdraw(settings: Settings, as_json: JsonOption = False) -> None:
     """Pay out what `unstake` asked for, once its delay is over."""
     the_run = open_run(settings)
-    account = unlock_key(settings).account
-    receipt = the_run.chain.send(account, the_run.vault.functions.withdraw())
-    held = int(the_run.chain.call(the_run.token.functions.balanceOf(account.address)))
+    keys = unlock_key(settings)
+    account = keys.account
+    receipt = the_run.chain.send(account, the_run.vault.withdraw())
+    held = the_run.chain.ask(the_run.token.balance_of(keys.address))
     _done({"held": held}, receipt, as_json=as_json)
 
 
@@ -124,14 +126,15 @@ def shares(settings: Settings, who: WhoOption = None, as_json: JsonOption = Fals
 def claim(settings: Settings, as_json: JsonOption = False) -> None:
     """Turn vested credits into shares, then pay out what your shares have earned."""
     the_run = open_run(settings)
-    account = unlock_key(settings).account
+    keys = unlock_key(settings)
+    account = keys.account
     vested, receipt = release_vested(the_run, account)
     claimed: dict[str, int] = {}
     for token in the_run.charter.revenue_tokens:
         where = "0x" + token.hex()
-        due = int(the_run.chain.call(the_run.revenue.functions.claimable(token, account.address)))
+        due = the_run.chain.ask(the_run.revenue.claimable(token, keys.address))
         if due:
-            receipt = the_run.chain.send(account, the_run.revenue.functions.claim(token))
+            receipt = the_run.chain.send(account, the_run.revenue.claim(token))
             claimed[where] = due
     if receipt is None:
         talk.print("Nothing has vested and nothing is due yet; `assay ledger shares` shows what is pending.")
@@ -161,9 +164,10 @@ def pay(
             f"0x{chosen.hex()} is no revenue token of this run.", code="TokenNotListed", remedy="See `assay run show`."
         )
     confirm(f"Pay {tokens(wei)} of 0x{chosen.hex()} to the owners? It cannot be taken back.", yes=yes)
-    contract = the_run.chain.contract("TestToken", chosen)
-    the_run.chain.send(account, contract.functions.approve(the_run.revenue.address, wei))
-    receipt = the_run.chain.send(account, the_run.revenue.functions.deposit(chosen, wei))
+    from assay_ledger.bindings.token import TestTokenContract
+
+    the_run.chain.send(account, TestTokenContract(chosen).approve(the_run.revenue.address, wei))
+    receipt = the_run.chain.send(account, the_run.revenue.deposit(chosen, wei))
     _done({"paid": wei, "token": "0x" + chosen.hex()}, receipt, as_json=as_json)
 
 
@@ -188,50 +192,40 @@ def faucet(
     _done({"tokens": parse_amount(amount), "gas": parse_amount(gas)}, receipt, as_json=as_json)
 
 
-def fund(chain: Chain, run: Run, faucet_account: LocalAccount, who: Address, wei: int, gas_wei: int) -> Any:
+def fund(chain: Chain, run: Run, faucet_account: LocalAccount, who: Address, wei: Wei, gas_wei: Wei) -> Any:
     """Mints test tokens and sends gas; returns the last receipt."""
     chain.transfer(faucet_account, who, gas_wei)
-    return chain.send(faucet_account, run.token.functions.mint(bytes(who), wei))
+    return chain.send(faucet_account, run.token.mint(who, wei))
 
 
 def shares_of(run: Run, who: Address) -> dict[str, Any]:
     """Shares, pending credits, free stake and claimable revenue of an address, in wei."""
-    ask: Callable[[Any], int] = lambda function: int(run.chain.call(function))  # noqa: E731 - a shorthand
-    at = "0x" + who.hex()
     from eth_utils.address import to_checksum_address
 
-    at = to_checksum_address(at)
+    ask = run.chain.ask
     return {
-        "address": at,
-        "shares": ask(run.shares.functions.balanceOf(at)),
-        "pending": ask(run.vesting.functions.pendingOf(at)),
-        "supply": ask(run.shares.functions.totalSupply()),
-        "free_stake": ask(run.vault.functions.free(at)),
-        "claimable": {"0x" + t.hex(): ask(run.revenue.functions.claimable(t, at)) for t in run.charter.revenue_tokens},
+        "address": to_checksum_address(who),
+        "shares": ask(run.shares.balance_of(who)),
+        "pending": ask(run.vesting.pending_of(who)),
+        "supply": ask(run.shares.total_supply()),
+        "free_stake": ask(run.vault.free(who)),
+        "claimable": {"0x" + t.hex(): ask(run.revenue.claimable(t, who)) for t in run.charter.revenue_tokens},
     }
 
 
 def release_vested(run: Run, account: LocalAccount) -> tuple[int, Any]:
     """Releases every credit of the account whose time has come; returns wei of shares and the last receipt."""
+    from assay_ledger.bindings.vesting import Credited
+    from assay_ledger.chain.client import address_of
+
     vested, receipt = 0, None
-    now = run.chain.head().timestamp
-    credited = run.chain.read(
-        lambda: run.vesting.events.Credited.get_logs(
-            from_block=run.first_block, argument_filters={"owner": account.address}
-        )
-    )
-    for event in credited:
-        owner, amount, vests_at, _, done = _grant(run, event["args"]["id"])
-        if not done and vests_at <= now and owner == account.address:
-            receipt = run.chain.send(account, run.vesting.functions.release(event["args"]["id"]))
-            vested += amount
+    now, owner = run.chain.head().timestamp, address_of(account)
+    for credited in run.chain.events(Credited.search(run.vesting.address, owner=owner), run.first_block):
+        grant = run.chain.ask(run.vesting.grant_of(credited.event.id))
+        if not grant.done and grant.vests_at <= now and grant.owner == owner:
+            receipt = run.chain.send(account, run.vesting.release(credited.event.id))
+            vested += grant.amount
     return vested, receipt
-
-
-def _grant(run: Run, grant_id: bytes) -> tuple[str, int, int, bool, bool]:
-    raw = run.chain.call(run.vesting.functions.grantOf(grant_id))
-    owner, amount, vests_at, for_duties, done = raw.values() if isinstance(raw, dict) else raw
-    return str(owner), int(amount), int(vests_at), bool(for_duties), bool(done)
 
 
 def _address_for(key: str | None, keys_dir: Any, who: str | None) -> Address:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from eth_utils.address import to_checksum_address
 
 from assay.amounts import parse_amount, tokens
 from assay.cli.common import (
@@ -27,6 +28,7 @@ from assay.protocol.economics import formulas
 from assay.protocol.errors import AssayError, UsageError
 from assay.protocol.types import Address, Digest
 from assay.settings import Settings
+from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.code import code_of
 from assay_ledger.index.records import RunState
 from assay_ledger.index.run import Run
@@ -104,14 +106,15 @@ def post(
     run = Run(chain, address)
     check_run_code(run, settings)
     talk.print("filling the escrow")
-    for function in (
-        run.token.functions.mint(sponsor.address, wei),
-        run.token.functions.approve(run.vault.address, wei),
-        run.vault.functions.deposit(wei),
-        run.settlement.functions.fund(wei),
+    for call in (
+        run.token.mint(address_of(sponsor), wei),
+        run.token.approve(run.vault.address, wei),
+        run.vault.deposit(wei),
+        run.settlement.fund(wei),
     ):
-        chain.send(sponsor, function)
-    document = {"run": "0x" + address.hex(), "store": blobs.location, "token": run.token.address} | describe(run)
+        chain.send(sponsor, call)
+    token = to_checksum_address(run.token.address)
+    document = {"run": "0x" + address.hex(), "store": blobs.location, "token": token} | describe(run)
     _show(document, as_json=as_json)
 
 
@@ -231,9 +234,7 @@ def can_join(
 def joining_reasons(run: Run, state: RunState, who: Address, role: str) -> list[str]:
     """Why an address cannot take a role now; empty when it can."""
     e, reasons = run.charter.economics, []
-    from eth_utils.address import to_checksum_address
-
-    free = int(run.chain.call(run.vault.functions.free(to_checksum_address(who))))
+    free = run.chain.ask(run.vault.free(who))
     needed = e.claim_lock + e.seat_fee if role == "solver" else e.verifier_bond
     if len(state.rounds) >= run.charter.rounds:
         reasons.append("the run has opened its last round")

@@ -2,31 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+
+from eth_utils.address import to_checksum_address
 
 from assay.amounts import tokens
 from assay.protocol.game.state import Outcome
 from assay.protocol.program.nodes import Family
-from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Fate, Role
-from assay_ledger.index.games import ref_from_chain
+from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.types import Address
+from assay_ledger.bindings import audit, game, outers, revenue, rounds, settlement
+from assay_ledger.contract import Event
 
-Names = Mapping[str, str]
-"""Names of actors by address as the chain writes it, in lower case."""
+Names = Mapping[Address, str]
+"""Names of actors by address."""
 
 
-def line(contract: str, event: str, args: Mapping[str, Any], names: Names) -> str | None:
+def line(event: Event, names: Names) -> str | None:
     """What to say about an event; None for those that only machines need."""
-    make = _LINES.get((contract, event))
-    return None if make is None else make(args, lambda who: names.get(str(who).lower(), str(who)[:10] + "…"))
+
+    def who(address: Address) -> str:
+        return names.get(address, to_checksum_address(address)[:10] + "…")
+
+    match event:
+        case rounds.Joined():
+            return f"{who(event.solver)} takes seat {event.seat}"
+        case rounds.RoundOpened():
+            return f"round {event.round} opens"
+        case rounds.Committed():
+            return f"{who(event.solver)} commits to round {event.round} (seat {event.seat})"
+        case rounds.Completed():
+            return f"seat {event.seat} of round {event.round} is complete: everything is published"
+        case rounds.Excluded():
+            accuser = who(event.accuser)
+            return f"seat {event.seat} of round {event.round} is left out: {accuser} got another end root"
+        case rounds.Closed():
+            return f"round {event.round} seat {event.seat} is {event.fate.name.lower()}"
+        case audit.Registered():
+            return f"{who(event.who)} registers as {event.role.name.lower()} with {tokens(event.stake)}"
+        case audit.SeedDrawn():
+            return f"audit seed of round {event.round} is drawn"
+        case audit.Attested():
+            return f"{who(event.who)} binds its results of round {event.round}"
+        case audit.DrawRevealed():
+            return f"{who(event.who)} shows its draw of round {event.round}"
+        case outers.OuterPosted():
+            return f"{who(event.poster)} posts the outer step of round {event.round}"
+        case outers.RescueBegan():
+            return f"an outer root of round {event.round} lost a poster; others may stand up for it"
+        case outers.RootFell():
+            return f"an outer root of round {event.round} fell"
+        case game.GameOpened():
+            return (
+                f"game {event.game_id}: {who(event.challenger)} challenges {_claim(event.ref)} by {who(event.defender)}"
+            )
+        case game.Verdict():
+            return _verdict(event, who(event.loser))
+        case game.LockTaken():
+            return f"game {event.game_id}: slashed; bounty {tokens(event.bounty)}, burned {tokens(event.burned)}"
+        case settlement.WorkSettled():
+            earned = f"{tokens(event.shares)} shares and {tokens(event.pay)} tokens"
+            return f"{who(event.solver)} earns {earned} for round {event.round}"
+        case settlement.DutiesSettled():
+            earned = f"{tokens(event.wages)} tokens and {tokens(event.shares)} shares"
+            return f"{who(event.attester)} earns {earned} for {event.duties} duties in round {event.round}"
+        case revenue.Deposited():
+            return f"{who(event.from_)} pays {tokens(event.amount)} of revenue"
+        case revenue.Claimed():
+            return f"{who(event.owner)} claims {tokens(event.amount)} of revenue"
+    return None
 
 
-Who = Callable[[Any], str]
-
-
-def _claim(args: Mapping[str, Any]) -> str:
-    ref = ref_from_chain(args["ref"])
+def _claim(ref: ClaimRef) -> str:
     if ref.kind is ClaimKind.OUTER:
         return f"the outer step of round {ref.round}"
     if ref.kind is ClaimKind.UPDATE:
@@ -35,53 +82,11 @@ def _claim(args: Mapping[str, Any]) -> str:
     return f"an attestation of {about}" if ref.kind is ClaimKind.ATTESTATION else about
 
 
-def _verdict(a: Mapping[str, Any], who: Who) -> str:
-    outcome = Outcome(a["outcome"])
-    if outcome is Outcome.DEFAULT:
-        return f"game {a['gameId']}: {who(a['loser'])} let its clock run out and loses (DEFAULT)"
-    family = Family(a["family"]).name.lower() if a["family"] in set(Family) else "slot"
+def _verdict(event: game.Verdict, loser: str) -> str:
+    if event.outcome is Outcome.DEFAULT:
+        return f"game {event.game_id}: {loser} let its clock run out and loses (DEFAULT)"
+    family = Family(event.family).name.lower() if event.family in set(Family) else "slot"
     return (
-        f"game {a['gameId']}: the contract computed {family} node {a['node']}, element {a['element']}: "
-        f"expected {a['expected']}, claimed {a['claimed']}; {who(a['loser'])} loses (LEAF)"
+        f"game {event.game_id}: the contract computed {family} node {event.node}, element {event.element}: "
+        f"expected {event.expected}, claimed {event.claimed}; {loser} loses (LEAF)"
     )
-
-
-_LINES: dict[tuple[str, str], Callable[[Mapping[str, Any], Who], str]] = {
-    ("rounds", "Joined"): lambda a, who: f"{who(a['solver'])} takes seat {a['seat']}",
-    ("rounds", "RoundOpened"): lambda a, who: f"round {a['round']} opens",
-    ("rounds", "Committed"): lambda a, who: f"{who(a['solver'])} commits to round {a['round']} (seat {a['seat']})",
-    ("rounds", "Completed"): lambda a, who: (
-        f"seat {a['seat']} of round {a['round']} is complete: everything is published"
-    ),
-    ("rounds", "Excluded"): lambda a, who: (
-        f"seat {a['seat']} of round {a['round']} is left out: {who(a['accuser'])} got another end root"
-    ),
-    ("rounds", "Closed"): lambda a, who: f"round {a['round']} seat {a['seat']} is {Fate(a['fate']).name.lower()}",
-    ("audit", "Registered"): lambda a, who: (
-        f"{who(a['who'])} registers as {Role(a['role']).name.lower()} with {tokens(a['stake'])}"
-    ),
-    ("audit", "SeedDrawn"): lambda a, who: f"audit seed of round {a['round']} is drawn",
-    ("audit", "Attested"): lambda a, who: f"{who(a['who'])} binds its results of round {a['round']}",
-    ("audit", "DrawRevealed"): lambda a, who: f"{who(a['who'])} shows its draw of round {a['round']}",
-    ("outers", "OuterPosted"): lambda a, who: f"{who(a['poster'])} posts the outer step of round {a['round']}",
-    ("outers", "RescueBegan"): lambda a, who: (
-        f"an outer root of round {a['round']} lost a poster; others may stand up for it"
-    ),
-    ("outers", "RootFell"): lambda a, who: f"an outer root of round {a['round']} fell",
-    ("game", "GameOpened"): lambda a, who: (
-        f"game {a['gameId']}: {who(a['challenger'])} challenges {_claim(a)} by {who(a['defender'])}"
-    ),
-    ("game", "Verdict"): _verdict,
-    ("game", "LockTaken"): lambda a, who: (
-        f"game {a['gameId']}: slashed; bounty {tokens(a['bounty'])}, burned {tokens(a['burned'])}"
-    ),
-    ("settlement", "WorkSettled"): lambda a, who: (
-        f"{who(a['solver'])} earns {tokens(a['shares'])} shares and {tokens(a['pay'])} tokens for round {a['round']}"
-    ),
-    ("settlement", "DutiesSettled"): lambda a, who: (
-        f"{who(a['attester'])} earns {tokens(a['wages'])} tokens and {tokens(a['shares'])} shares "
-        f"for {a['duties']} duties in round {a['round']}"
-    ),
-    ("revenue", "Deposited"): lambda a, who: f"{who(a['from'])} pays {tokens(a['amount'])} of revenue",
-    ("revenue", "Claimed"): lambda a, who: f"{who(a['owner'])} claims {tokens(a['amount'])} of revenue",
-}

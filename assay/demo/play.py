@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
@@ -26,6 +26,7 @@ from assay.training.presets import preset as preset_of
 from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest, read_heartbeats
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Node
+from assay_ledger.contract import Event, Logged
 from assay_ledger.index.indexer import Index
 from assay_ledger.index.run import Run
 from assay_ledger.processes.children import stop
@@ -104,10 +105,10 @@ class Scene:
         """Follow the run at this address."""
         self.stage.name_run(address)
         self._run = Run(Chain(self.node.url), Address(bytes.fromhex(address[2:])))
-        names = {"0x" + a.hex(): name for name, a in self.addresses.items()}
+        names = {address: name for name, address in self.addresses.items()}
 
-        def tell(contract: str, event: str, args: dict[str, Any], _log: object) -> None:
-            text = line(contract, event, args, names)
+        def tell(_contract: str, found: Logged[Event]) -> None:
+            text = line(found.event, names)
             if text is not None:
                 self.talk(f"[{time.monotonic() - self.started:6.1f} s] {text}")
 
@@ -282,10 +283,7 @@ def _check_alive(scene: Scene) -> None:
 
 
 def _owns_shares(scene: Scene, player: Player) -> bool:
-    from eth_utils.address import to_checksum_address
-
-    who = to_checksum_address(scene.addresses[player.name])
-    return int(scene.chain.call(scene.run.shares.functions.balanceOf(who))) > 0
+    return scene.chain.ask(scene.run.shares.balance_of(scene.addresses[player.name])) > 0
 
 
 def _key_options(cast: Cast, name: str) -> list[str]:

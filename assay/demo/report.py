@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from eth_utils.address import to_checksum_address
@@ -18,6 +18,8 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest
 from assay.sponsor.cards import read_card, read_corpus
+from assay_ledger.bindings.revenue import Claimed
+from assay_ledger.bindings.settlement import DutiesSettled, WorkSettled
 from assay_ledger.index.records import CommitmentRecord, GameRecord, RunState
 from assay_ledger.store.objects import Objects
 
@@ -57,9 +59,7 @@ def report(scene: Scene, quality: Quality) -> dict[str, Any]:
         "cheats": [str(c) for c in scene.options.cheats],
         "slashed": [slashed_entry(state, g) for g in ordered(state) if g.convicted and g.bounty + g.burned],
         "disputes": [dispute_entry(scene, g) for g in ordered(state) if g.is_over],
-        "shares": {
-            to_checksum_address(a): _ask(scene, run.shares.functions.balanceOf(to_checksum_address(a))) for a in owners
-        },
+        "shares": {to_checksum_address(a): scene.chain.ask(run.shares.balance_of(a)) for a in owners},
         "earned": earned(scene),
         "revenue": scene.revenue_paid,
         "claimed": claimed(scene, owners),
@@ -73,13 +73,12 @@ def report(scene: Scene, quality: Quality) -> dict[str, Any]:
 
 def earned(scene: Scene) -> dict[str, int]:
     """Wei of tokens that settlement paid to each address: pay and wages."""
-    run, paid = scene.run, dict[str, int]()
-    settled = (("WorkSettled", "solver", "pay"), ("DutiesSettled", "attester", "wages"))
-    for name, who, amount in settled:
-        event = run.settlement.events[name]
-        for log in run.chain.read(partial(event.get_logs, from_block=0)):
-            paid[log["args"][who]] = paid.get(log["args"][who], 0) + int(log["args"][amount])
-    return paid
+    at, paid = scene.run.settlement.address, Counter[str]()
+    for work in scene.chain.events(WorkSettled.search(at), 0):
+        paid[to_checksum_address(work.event.solver)] += work.event.pay
+    for duties in scene.chain.events(DutiesSettled.search(at), 0):
+        paid[to_checksum_address(duties.event.attester)] += duties.event.wages
+    return dict(paid)
 
 
 def strangers(scene: Scene) -> list[Address]:
@@ -94,9 +93,9 @@ def claimed(scene: Scene, owners: Iterable[Address] = ()) -> dict[str, int]:
     """Wei of revenue paid out, to these owners and to others who claimed."""
     run = scene.run
     paid: dict[str, int] = {to_checksum_address(a): 0 for a in owners}
-    for event in run.chain.read(lambda: run.revenue.events.Claimed.get_logs(from_block=0)):
-        owner = event["args"]["owner"]
-        paid[owner] = paid.get(owner, 0) + int(event["args"]["amount"])
+    for found in run.chain.events(Claimed.search(run.revenue.address), 0):
+        owner = to_checksum_address(found.event.owner)
+        paid[owner] = paid.get(owner, 0) + found.event.amount
     return paid
 
 
@@ -235,15 +234,12 @@ def _judge_model(scene: Scene) -> Quality:
 
 def conservation_difference(scene: Scene) -> int:
     """Wei that vault and revenue hold beyond what their books say; 0 unless money was made or lost."""
-    run = scene.run
-    books = sum(int(v) for v in run.chain.call(run.vault.functions.totals()))
-    vault = _ask(scene, run.token.functions.balanceOf(run.vault.address)) - books
-    held = _ask(scene, run.token.functions.balanceOf(run.revenue.address))
+    run, ask = scene.run, scene.chain.ask
+    free, locked, leaving, burned = ask(run.vault.totals())
+    books = free + locked + leaving + burned
+    vault = ask(run.token.balance_of(run.vault.address)) - books
+    held = ask(run.token.balance_of(run.revenue.address))
     return vault + held - (scene.revenue_paid - sum(claimed(scene).values()))
-
-
-def _ask(scene: Scene, function: Any) -> int:
-    return int(scene.chain.call(function))
 
 
 def _gas(scene: Scene, tx: bytes) -> int:

@@ -44,9 +44,8 @@ def _ledger(scene: Scene, document: dict[str, Any]) -> Table:
     for name, address in people:
         who = to_checksum_address(address)
         slashed = sum(entry["amount"] for entry in document["slashed"] if entry["address"] == who)
-        free = int(run.chain.call(run.vault.functions.free(who)))
-        attester = run.chain.call(run.audit.functions.attesterOf(who))
-        bond = int(attester["stake"] if isinstance(attester, dict) else attester[1])
+        free = run.chain.ask(run.vault.free(address))
+        bond = run.chain.ask(run.audit.attester_of(address)).stake
         earned, shares, claimed = (document[name].get(who, 0) for name in ("earned", "shares", "claimed"))
         cells = (_rounded(amount) for amount in (free + bond, earned, slashed, shares, claimed))
         table.add_row(name, *cells, style="red" if slashed else "")

@@ -46,7 +46,7 @@ def run_document(look: Lookout) -> Document:
         "chain_id": run.chain.chain_id,
         "head": {"block": state.head.number, "time": state.head.timestamp},
         "sponsor": hexed(c.sponsor),
-        "contracts": {name: contract.address.lower() for name, contract in run.contracts().items()},
+        "contracts": {name: hexed(contract.address) for name, contract in run.contracts().items()},
         "code": {
             "status": look.code.status(),
             "digest": hexed(look.code.digest),

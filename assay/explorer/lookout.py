@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, Final
 
 from hexbytes import HexBytes
-from web3.types import LogReceipt
 
 from assay.bundle.document import Bundle
 from assay.bundle.export import gather
@@ -22,6 +21,7 @@ from assay.bundle.replay import Replay, replay
 from assay.explorer.money import Money
 from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address
+from assay_ledger.contract import Event, Logged
 from assay_ledger.deployment.code import RunCode, code_of
 from assay_ledger.index.indexer import Index
 from assay_ledger.index.records import GameRecord, RunState
@@ -127,8 +127,8 @@ class Lookout:
 
     # --- events
 
-    def _on_event(self, contract: str, name: str, arguments: dict[str, Any], log: LogReceipt) -> None:
-        place = (int(log["blockNumber"]), int(log["logIndex"]))
+    def _on_event(self, contract: str, found: Logged[Event]) -> None:
+        place = found.block, found.log_index
         if self._last is not None and place <= self._last:
             # The index started again after a reorganization: so does everything that was counted.
             self.events.clear()
@@ -137,11 +137,10 @@ class Lookout:
             self._gas.clear()
             self._replays.clear()
         self._last = place
-        row = EventRow(
-            len(self.events), *place, HexBytes(log["transactionHash"]).to_0x_hex(), contract, name, plain(arguments)
-        )
+        name, arguments = type(found.event).__name__, plain(found.event.arguments())
+        row = EventRow(len(self.events), *place, "0x" + found.transaction.hex(), contract, name, arguments)
         self.events.append(row)
-        self.money.on_event(contract, name, arguments)
+        self.money.on_event(found.event)
 
 
 def plain(value: Any) -> Any:

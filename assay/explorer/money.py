@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
 
 from assay.protocol.types import Address
-from assay_ledger.index.indexer import address
+from assay_ledger.bindings import game, revenue, settlement, shares, vault, vesting
+from assay_ledger.contract import Event
 from assay_ledger.index.run import Run
 
 
@@ -47,7 +46,7 @@ class Money:
         self.revenue = 0
         self._locks: dict[bytes, tuple[Address, int]] = {}
         self._parties: dict[int, tuple[Address, Address]] = {}
-        self._modules = {bytes.fromhex(contract.address[2:]) for contract in run.contracts().values()}
+        self._modules = {contract.address for contract in run.contracts().values()}
 
     @property
     def people(self) -> list[Address]:
@@ -58,123 +57,80 @@ class Money:
         """The figures of an address; zeros for a stranger."""
         return self.accounts.get(who, Account())
 
-    def on_event(self, contract: str, name: str, args: Mapping[str, Any]) -> None:
+    def on_event(self, event: Event) -> None:
         """Books one event."""
-        handler = _HANDLERS.get((contract, name))
-        if handler is not None:
-            handler(self, args)
+        match event:
+            case vault.Deposited():
+                account = self._at(event.owner)
+                account.free += event.amount
+                account.deposited += event.amount
+            case vault.ExitRequested():
+                account = self._at(event.owner)
+                account.free -= event.amount
+                account.leaving += event.amount
+            case vault.Withdrawn():
+                account = self._at(event.owner)
+                account.leaving -= event.amount
+                account.withdrawn += event.amount
+            case vault.Locked():
+                self._locked(event)
+            case vault.Released():
+                account = self._at(event.owner)
+                account.free += event.amount
+                account.locked -= event.amount
+                self._locks.pop(event.id, None)
+            case vault.Seized():
+                self._take(event.id, event.amount)
+                self._at(event.to).free += event.amount
+            case vault.Burned():
+                self._take(event.id, event.amount)
+                self.burned += event.amount
+            case vault.Flushed():
+                self.burned -= event.amount
+                self.flushed += event.amount
+            case game.GameOpened():
+                self._parties[event.game_id] = event.defender, event.challenger
+            case game.LockTaken():
+                self._lock_taken(event)
+            case settlement.WorkSettled():
+                self._at(event.solver).pay += event.pay
+            case settlement.DutiesSettled():
+                account = self._at(event.attester)
+                account.wages += event.wages
+                account.duties += event.duties
+            case vesting.Credited():
+                self._at(event.owner).pending += event.amount
+            case vesting.Vested() | vesting.Cancelled():
+                self._at(event.owner).pending -= event.amount
+            case shares.Transfer():
+                self._transferred(event)
+            case revenue.Deposited():
+                self.revenue += event.amount
+            case revenue.Claimed():
+                self._at(event.owner).claimed += event.amount
 
-    def _at(self, value: Any) -> Account:
-        return self.accounts.setdefault(address(value), Account())
+    def _at(self, who: Address) -> Account:
+        return self.accounts.setdefault(who, Account())
 
-    # --- vault
-
-    def _deposited(self, args: Mapping[str, Any]) -> None:
-        account = self._at(args["owner"])
-        account.free += args["amount"]
-        account.deposited += args["amount"]
-
-    def _exit_requested(self, args: Mapping[str, Any]) -> None:
-        account = self._at(args["owner"])
-        account.free -= args["amount"]
-        account.leaving += args["amount"]
-
-    def _withdrawn(self, args: Mapping[str, Any]) -> None:
-        account = self._at(args["owner"])
-        account.leaving -= args["amount"]
-        account.withdrawn += args["amount"]
-
-    def _locked(self, args: Mapping[str, Any]) -> None:
-        owner, amount = address(args["owner"]), int(args["amount"])
-        account = self._at(args["owner"])
-        account.free -= amount
-        account.locked += amount
-        self._locks[args["id"]] = owner, self._locks.get(args["id"], (owner, 0))[1] + amount
-
-    def _released(self, args: Mapping[str, Any]) -> None:
-        account = self._at(args["owner"])
-        account.free += args["amount"]
-        account.locked -= args["amount"]
-        self._locks.pop(args["id"], None)
-
-    def _seized(self, args: Mapping[str, Any]) -> None:
-        self._take(args["id"], args["amount"])
-        self._at(args["to"]).free += args["amount"]
-
-    def _burned(self, args: Mapping[str, Any]) -> None:
-        self._take(args["id"], args["amount"])
-        self.burned += args["amount"]
+    def _locked(self, event: vault.Locked) -> None:
+        account = self._at(event.owner)
+        account.free -= event.amount
+        account.locked += event.amount
+        self._locks[event.id] = event.owner, self._locks.get(event.id, (event.owner, 0))[1] + event.amount
 
     def _take(self, lock_id: bytes, amount: int) -> None:
         owner, held = self._locks[lock_id]
         self.accounts[owner].locked -= amount
         self._locks[lock_id] = owner, held - amount
 
-    def _flushed(self, args: Mapping[str, Any]) -> None:
-        self.burned -= args["amount"]
-        self.flushed += args["amount"]
+    def _lock_taken(self, event: game.LockTaken) -> None:
+        defender, challenger = self._parties[event.game_id]
+        self._at(defender).slashed += event.bounty + event.burned + event.reserved
+        self._at(challenger).bounties += event.bounty
 
-    # --- games
-
-    def _game_opened(self, args: Mapping[str, Any]) -> None:
-        self._parties[args["gameId"]] = address(args["defender"]), address(args["challenger"])
-
-    def _lock_taken(self, args: Mapping[str, Any]) -> None:
-        defender, challenger = self._parties[args["gameId"]]
-        whole = args["bounty"] + args["burned"] + args["reserved"]
-        self.accounts.setdefault(defender, Account()).slashed += whole
-        self.accounts.setdefault(challenger, Account()).bounties += args["bounty"]
-
-    # --- earnings
-
-    def _work_settled(self, args: Mapping[str, Any]) -> None:
-        self._at(args["solver"]).pay += args["pay"]
-
-    def _duties_settled(self, args: Mapping[str, Any]) -> None:
-        account = self._at(args["attester"])
-        account.wages += args["wages"]
-        account.duties += args["duties"]
-
-    def _credited(self, args: Mapping[str, Any]) -> None:
-        self._at(args["owner"]).pending += args["amount"]
-
-    def _vested(self, args: Mapping[str, Any]) -> None:
-        self._at(args["owner"]).pending -= args["amount"]
-
-    def _cancelled(self, args: Mapping[str, Any]) -> None:
-        self._at(args["owner"]).pending -= args["amount"]
-
-    def _transfer(self, args: Mapping[str, Any]) -> None:
+    def _transferred(self, event: shares.Transfer) -> None:
         # Minting comes from the zero address, which owns nothing.
-        if int(args["from"], 16):
-            self._at(args["from"]).shares -= args["value"]
-        if int(args["to"], 16):
-            self._at(args["to"]).shares += args["value"]
-
-    def _revenue_deposited(self, args: Mapping[str, Any]) -> None:
-        self.revenue += args["amount"]
-
-    def _revenue_claimed(self, args: Mapping[str, Any]) -> None:
-        self._at(args["owner"]).claimed += args["amount"]
-
-
-_HANDLERS: Final[dict[tuple[str, str], Callable[[Money, Mapping[str, Any]], None]]] = {
-    ("vault", "Deposited"): Money._deposited,
-    ("vault", "ExitRequested"): Money._exit_requested,
-    ("vault", "Withdrawn"): Money._withdrawn,
-    ("vault", "Locked"): Money._locked,
-    ("vault", "Released"): Money._released,
-    ("vault", "Seized"): Money._seized,
-    ("vault", "Burned"): Money._burned,
-    ("vault", "Flushed"): Money._flushed,
-    ("game", "GameOpened"): Money._game_opened,
-    ("game", "LockTaken"): Money._lock_taken,
-    ("settlement", "WorkSettled"): Money._work_settled,
-    ("settlement", "DutiesSettled"): Money._duties_settled,
-    ("vesting", "Credited"): Money._credited,
-    ("vesting", "Vested"): Money._vested,
-    ("vesting", "Cancelled"): Money._cancelled,
-    ("shares", "Transfer"): Money._transfer,
-    ("revenue", "Deposited"): Money._revenue_deposited,
-    ("revenue", "Claimed"): Money._revenue_claimed,
-}
+        if any(event.from_):
+            self._at(event.from_).shares -= event.value
+        if any(event.to):
+            self._at(event.to).shares += event.value

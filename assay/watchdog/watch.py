@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from eth_utils.address import to_checksum_address
-from web3.types import LogReceipt
 
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.game.clock import LARGEST, most_moves
@@ -25,10 +24,12 @@ from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Wei
 from assay.watchdog.alarms import Alarm, BoundFacts, GameFacts, Kind, Terms, judge_bound, judge_game
 from assay.watchdog.standing import favoured
+from assay_ledger.bindings.game import ChallengeBound, ChallengeUnbound
+from assay_ledger.bindings.structs import ClaimViewFields
+from assay_ledger.contract import Event, Logged, Query
 from assay_ledger.deployment.code import RunCode, code_of
 from assay_ledger.index.archive import Archive, Compute, Job
-from assay_ledger.index.games import ref_to_chain
-from assay_ledger.index.indexer import Index, address
+from assay_ledger.index.indexer import Index
 from assay_ledger.index.publications import Publications
 from assay_ledger.index.records import GameRecord
 from assay_ledger.index.run import Run
@@ -93,7 +94,7 @@ class Watchdog:
         self._index = Index(run, [self._on_event])
         self._code: RunCode | None = None
         self._head: tuple[int, float] | None = None
-        self._bound: dict[bytes, Address] = {}
+        self._bound: dict[Digest, Address] = {}
         self._honest: dict[int, Side] = {}
         self._truths: OrderedDict[ClaimRef, Truth] = OrderedDict()
         self._standing: dict[int, tuple[GameState, Side]] = {}
@@ -158,18 +159,19 @@ class Watchdog:
             text = f"the newest block, {number}, is {age:.0f} s old: chain or node may be down"
             yield Alarm(Kind.HEAD_STALE, "chain time", text, (("block", number), ("seconds", round(age))))
 
-    def _on_event(self, contract: str, name: str, arguments: dict[str, Any], _: LogReceipt) -> None:
-        if contract == "game" and name == "ChallengeBound":
-            self._bound[bytes(arguments["commitment"])] = address(arguments["challenger"])
-        elif contract == "game" and name == "ChallengeUnbound":
-            self._bound.pop(bytes(arguments["commitment"]), None)
+    def _on_event(self, contract: str, found: Logged[Event]) -> None:
+        match found.event:
+            case ChallengeBound(commitment, challenger):
+                self._bound[commitment] = challenger
+            case ChallengeUnbound(commitment):
+                self._bound.pop(commitment, None)
 
-    def _pending(self, commitment: bytes, owner: Address, now: int) -> Iterator[Alarm]:
-        call, run = self.run.chain.call, self.run
-        _, _, bound_at = call(run.game.functions.boundChallenge(commitment))
-        free = Wei(int(call(run.vault.functions.free(bytes(owner)))))
-        if int(bound_at):
-            yield from judge_bound(BoundFacts(commitment, owner, int(bound_at), free), now, self._terms)
+    def _pending(self, commitment: Digest, owner: Address, now: int) -> Iterator[Alarm]:
+        ask, run = self.run.chain.ask, self.run
+        _, _, bound_at = ask(run.game.bound_challenge(commitment))
+        free = ask(run.vault.free(owner))
+        if bound_at:
+            yield from judge_bound(BoundFacts(commitment, owner, bound_at, free), now, self._terms)
 
     # --- games
 
@@ -188,7 +190,7 @@ class Watchdog:
         parties = self.options.parties
         if parties and not parties & {record.defender, record.challenger}:
             return
-        run, call = self.run, self.run.chain.call
+        run, ask = self.run, self.run.chain.ask
         state = run.games.game(record.game_id).state
         if state.is_over:
             # Ended since the index was read; the next look has its verdict.
@@ -201,20 +203,18 @@ class Watchdog:
             yield Alarm(Kind.CANNOT_CHECK, about, f"its claim cannot be recomputed here: {error.explain()}")
         honest = self._honest_side(record, truth)
         self._honest[record.game_id] = honest
-        view = _fields(
-            call(run.chain.contract("Rounds", self._book(record.ref)).functions.claimOf(ref_to_chain(record.ref)))
-        )
-        _, claim_lock = call(run.vault.functions.lockOf(bytes(state.claim.lock_id)))
-        _, bond_locked = call(run.vault.functions.lockOf(bytes(game_lock(record.game_id))))
+        claim = ask(self._claim(record.ref))
+        _, claim_lock = ask(run.vault.lock_of(state.claim.lock_id))
+        _, bond_locked = ask(run.vault.lock_of(game_lock(record.game_id)))
         eth, mover = run.chain.w3.eth, state.party(state.turn)
         facts = GameFacts(
             state=state,
             honest=honest,
             favoured=Side.NONE if truth is None else self._favoured(record, state, truth),
             standing_known=truth is not None,
-            bond_locked=Wei(int(bond_locked)),
-            claim_lock=Wei(int(claim_lock)),
-            claim_lock_promised=None if view[-1] else Wei(int(view[-2])),
+            bond_locked=bond_locked,
+            claim_lock=claim_lock,
+            claim_lock_promised=None if claim.fallen else claim.lock_amount,
             coin=Wei(run.chain.read(lambda: eth.get_balance(to_checksum_address(mover)))),
             gas_price=Wei(run.chain.read(lambda: eth.gas_price)),
             moves_left=self._moves_left(record, state.turn, truth),
@@ -245,10 +245,11 @@ class Watchdog:
         made = sum(m.mover == _party(record, side) for m in record.moves[1:])
         return max(most - made, 1)
 
-    def _book(self, ref: ClaimRef) -> Address:
-        modules = self.run.modules
-        books = {ClaimKind.OUTER: modules.outers, ClaimKind.ATTESTATION: modules.audit}
-        return books.get(ref.kind, modules.rounds)
+    def _claim(self, ref: ClaimRef) -> Query[ClaimViewFields]:
+        """What the book of a claim says of it."""
+        if ref.kind is ClaimKind.OUTER:
+            return self.run.outers.claim_of(ref)
+        return self.run.audit.claim_of(ref) if ref.kind is ClaimKind.ATTESTATION else self.run.rounds.claim_of(ref)
 
     # --- what is true
 
@@ -283,8 +284,3 @@ class Watchdog:
 
 def _party(record: GameRecord, side: Side) -> Address:
     return record.defender if side is Side.DEFENDER else record.challenger
-
-
-def _fields(raw: Any) -> Sequence[Any]:
-    """The fields of a struct, however web3 was told to return it."""
-    return tuple(raw.values()) if isinstance(raw, dict) else tuple(raw)

@@ -22,7 +22,7 @@ from web3.types import LogReceipt
 from assay.protocol.digests import keccak
 from assay.protocol.types import Address, Digest, Wei
 
-Values = Sequence[Any]
+Decoded = Sequence[Any]
 """What an ABI decoder gives: integers, bytes, text for addresses, and tuples of them."""
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class Contract:
         """A call that changes the chain. Raises EncodingError for a value that does not fit its Solidity type."""
         return Call(self.address, _encoded(signature, arguments), self._name(signature), arguments)
 
-    def _query(self, signature: str, results: str, decode: Callable[[Values], T], *arguments: object) -> Query[T]:
+    def _query(self, signature: str, results: str, decode: Callable[[Decoded], T], *arguments: object) -> Query[T]:
         """A call that reads; `results` is the ABI type of the tuple that it returns. Raises EncodingError."""
 
         def read(data: bytes) -> T:
@@ -103,7 +103,7 @@ class Event:
     __slots__ = ()
 
     @classmethod
-    def _of(cls, v: Values) -> Self:
+    def _of(cls, v: Decoded) -> Self:
         """The event with these arguments."""
         raise NotImplementedError
 
@@ -136,8 +136,8 @@ class Event:
         return Search(contract, cls, (form.topic, *(words.get(name) for name in form.indexed)))
 
     def arguments(self) -> Mapping[str, object]:
-        """Its arguments by the names that Solidity gives them."""
-        values = (getattr(self, f.name) for f in fields(cast(Any, self)))
+        """Its arguments, and in them the fields of structs, by the names that Solidity gives them."""
+        values = (_named(getattr(self, f.name)) for f in fields(cast(Any, self)))
         return dict(zip(_declared(self.ABI).types, values, strict=True))
 
 
@@ -177,6 +177,14 @@ def abi_value(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [abi_value(v) for v in value]
     return value
+
+
+def _named(value: Any) -> Any:
+    """A value whose structs are mappings; as far as events have them, there is no struct in a struct."""
+    if not is_dataclass(value):
+        return value
+    words = {f.name: f.name.split("_") for f in fields(value)}
+    return {w[0] + "".join(map(str.capitalize, w[1:])): getattr(value, name) for name, w in words.items()}
 
 
 @cache

@@ -9,24 +9,23 @@ from typing import Any
 
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import InvariantError
-from assay.protocol.program.trace import Tamper
 from assay.protocol.trees.state import ListBytes, TrainingList
-from assay.protocol.types import Digest, Round, Seat
+from assay.protocol.types import Digest
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents.actions import Action, Commit, Join, LeaveSeat, Train
 from assay_ledger.agents.agent import RunStore
+from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.participant import Member
-from assay_ledger.index.archive import Compute, Job
+from assay_ledger.index.archive import Compute, Job, OnStep
 from assay_ledger.index.run import Run
 from assay_ledger.index.view import Trained, View
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.store.manifest import Manifest
 from assay_solver import strategy
-from assay_solver.cheats import Cheat, Scene, cheat_named
 
 
 class SolverAgent(Member):
-    """A solver of one run. `cheat` names a way to cheat, for demonstrations and tests. Raises UsageError."""
+    """A solver of one run."""
 
     role = "solver"
 
@@ -37,13 +36,11 @@ class SolverAgent(Member):
         store: RunStore,
         data_dir: Path,
         *,
-        cheat: str | Cheat | None = None,
         compute: Compute | None = None,
         first_seats: int = 1,
         first_verifiers: int = 1,
         **options: Any,
     ) -> None:
-        self.cheat = cheat if isinstance(cheat, Cheat) else cheat_named(cheat, run.charter.rounds)
         super().__init__(run, keys, store, data_dir, compute or TorchCompute(), **options)
         self._first = first_seats, first_verifiers
 
@@ -51,9 +48,6 @@ class SolverAgent(Member):
         """See Agent."""
         plan = strategy.SolverPlan(
             leaving=self.leaving,
-            is_honest=self.cheat is None,
-            is_silent=self.cheat is not None and self.cheat.is_silent,
-            waits=self._waits(view),
             first_seats=self._first[0],
             first_verifiers=self._first[1],
             free=self.free_stake(view),
@@ -62,45 +56,41 @@ class SolverAgent(Member):
 
     def times(self, view: View) -> Iterator[int]:
         """See Agent."""
-        return strategy.times(view, self._waits(view))
+        return strategy.times(view)
 
-    def _waits(self, view: View) -> bool:
-        record = view.state.round
-        return self.cheat is not None and self.cheat.waits and record is not None and record.number == self.cheat.round
-
-    def tamper(self, round_: Round, seat: Seat, number: int, job: Job) -> Tamper | None:
-        """See Member."""
-        if self.cheat is None or round_ != self.cheat.round:
-            return None
-        return self.cheat.lie(Scene(self._seen, self.archive, self.compute, round_, seat), number, job)
+    def handlers(self) -> Handlers:
+        """See Agent."""
+        table = super().handlers()
+        table.add(Join, self.do_join).add(LeaveSeat, self.do_leave_seat)
+        return table.add(Train, self.do_train).add(Commit, self.do_commit)
 
     def do_join(self, action: Join, view: View) -> None:
         """Takes a seat."""
         self.archive.check_programs()
         self.archive.check_genesis()
-        self.send(self.target.rounds.functions.join())
+        self.send(self.target.rounds.join())
 
     def do_leave_seat(self, action: LeaveSeat, view: View) -> None:
         """Gives up the seat."""
-        self.send(self.target.rounds.functions.leaveSeat())
+        self.send(self.target.rounds.leave_seat())
 
     def do_train(self, action: Train, view: View) -> None:
         """Trains a round interval by interval and publishes every object before anybody hears of it.
 
         Raises InvariantError (StartMismatch) when the contract builds another start than this actor.
         """
-        asked = self.target.rounds.functions.startOf(action.round, action.seat, action.base)
-        parameters, optimizer, scalars, start = (Digest(bytes(d)) for d in self.chain.call(asked))
+        asked = self.target.rounds.start_of(action.round, action.seat, action.base)
+        parameters, optimizer, scalars, start = self.chain.ask(asked)
         if scalars != self.archive.scalars_root(action.round, action.seat, 0):
             raise InvariantError("The contract builds other scalars than docs/protocol.md says.", code="StartMismatch")
         with self.archive.told_of_base(view, action.round, action.base):
             lists = self.archive.assemble(action.round, action.seat, 0, parameters, optimizer)
         with self.archive.objects.noting() as digests:
-            trained = self._train(action, lists, start)
+            trained = self._train(action, lists, start, view)
         trained = replace(trained, manifest=self.archive.objects.put_manifest(Manifest(digests)))
         self.recorder.trained(action.round, trained)
 
-    def _train(self, action: Train, lists: ListBytes, start: Digest) -> Trained:
+    def _train(self, action: Train, lists: ListBytes, start: Digest, view: View) -> Trained:
         training = self.facts.charter.training
         first = lists[TrainingList.PARAMETERS]
         ends = self.archive.publish_state(action.round, action.seat, 0, lists)
@@ -108,32 +98,35 @@ class SolverAgent(Member):
         if roots[0] != start:
             raise InvariantError("The published start is not the contract's.", code="StartMismatch")
         for j in range(training.intervals):
-            lists = self._interval(action, j, lists)
+            lists = self._interval(action, j, lists, view)
             done = (j + 1) * training.steps_per_interval
             ends = self.archive.publish_state(action.round, action.seat, done, lists)
             roots.append(state_digest(ends))
         job = Job(self.archive.update, (first, lists[TrainingList.PARAMETERS]), 1)
-        lie = self.tamper(action.round, action.seat, training.intervals, job)
-        (update,) = self.compute.run(job.program, job.lists, 1, lie)
+        (update,) = self.run_own(action, training.intervals, job, view)
         return Trained(action.base, tuple(roots), ends, self.archive.publish_update(update))
 
-    def _interval(self, action: Train, j: int, lists: ListBytes) -> ListBytes:
+    def _interval(self, action: Train, j: int, lists: ListBytes, view: View) -> ListBytes:
         training = self.facts.charter.training
         job = Job(self.archive.step, lists, training.steps_per_interval)
-        lie = self.tamper(action.round, action.seat, j, job)
         total = training.steps_per_round
         doing = f"training round {action.round}"
 
         def on_step(t: int) -> None:
             self.progress(doing, j * training.steps_per_interval + t, total)
 
-        return self.compute.run(job.program, job.lists, job.steps, lie, on_step)
+        return self.run_own(action, j, job, view, on_step)
+
+    def run_own(self, action: Train, number: int, job: Job, view: View, on_step: OnStep | None = None) -> ListBytes:
+        """The run that an interval of one's own, or the update behind the last one, is about."""
+        return self.compute.run(job.program, job.lists, job.steps, on_step=on_step)
 
     def do_commit(self, action: Commit, view: View) -> None:
         """Commits to what was published."""
         trained = self.memory.trained[action.round, action.base]
-        commit = self.target.rounds.functions.commit
-        ends, update, base = list(trained.end_lists), trained.update, trained.base
+        call = self.target.rounds.commit(
+            action.round, action.seat, trained.roots, trained.end_lists, trained.update, trained.base
+        )
         # Where everything lies, behind the arguments: only this solver can write there, and contracts do not look.
         tail = trained.manifest or b""
-        self.send(commit(action.round, action.seat, list(trained.roots), ends, update, base), tail=tail)
+        self.send(call, tail=tail)

@@ -167,13 +167,11 @@ CHEATS: Final[Mapping[str, type[Cheat]]] = {
 """Every way to cheat by the name that a person types."""
 
 
-def cheat_named(name: str | None, rounds: int, at: int | None = None) -> Cheat | None:
-    """The cheat of this name; None for "none". It lies in round `at`, by default its own, the last one at most.
+def cheat_named(name: str, rounds: int, at: int | None = None) -> Cheat:
+    """The cheat of this name. It lies in round `at`, by default its own, the last one at most.
 
     Raises UsageError (UnknownCheat).
     """
-    if name is None or name == "none":
-        return None
     if name not in CHEATS:
         raise UsageError(
             f"There is no cheat called {name!r}.",

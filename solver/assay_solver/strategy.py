@@ -9,7 +9,6 @@ from assay.protocol.types import SEATS, Wei
 from assay_ledger.agents import keeper
 from assay_ledger.agents.actions import Action, Commit, Join, LeaveSeat, Train
 from assay_ledger.agents.keeper import attestation_ref, challenge_once
-from assay_ledger.index.records import RoundRecord
 from assay_ledger.index.view import View
 
 
@@ -17,14 +16,11 @@ from assay_ledger.index.view import View
 class SolverPlan:
     """How a solver takes part.
 
-    `is_silent` makes no move in games on its own claims, `is_honest` accuses, `waits` holds its training back until
-    another seat has committed: what dishonest ones need. `free` is its stake that nothing locks, None if not known.
+    The first round is opened with `first_seats` taken and `first_verifiers` registered. `free` is its stake that
+    nothing locks, None if not known.
     """
 
     leaving: bool = False
-    is_honest: bool = True
-    is_silent: bool = False
-    waits: bool = False
     first_seats: int = 1
     first_verifiers: int = 1
     free: Wei | None = None
@@ -32,30 +28,21 @@ class SolverPlan:
 
 def candidates(view: View, plan: SolverPlan) -> Iterator[Action]:
     """Actions, most urgent first: clocks of games, then the commitment, then what trails behind."""
-    yield from keeper.play(view, plan.is_silent)
+    yield from keeper.play(view)
     yield from _seat(view, plan.leaving)
     yield from keeper.rescue(view, keeper.affordable_rescues(view, plan.free, _kept(view)))
-    yield from _commit(view, plan.waits)
+    yield from _commit(view)
     yield from keeper.draw_seeds(view)
-    if plan.is_honest:
-        yield from defend_own_work(view)
+    yield from defend_own_work(view)
     yield from keeper.outer_steps(view)
     if not plan.leaving:
         yield from keeper.open_round(view, plan.first_seats, plan.first_verifiers)
     yield from keeper.settle(view)
 
 
-def times(view: View, waits: bool) -> Iterator[int]:
+def times(view: View) -> Iterator[int]:
     """Chain times at which something may become due."""
     yield from keeper.times(view)
-    if waits and view.state.round is not None:
-        yield last_moment(view.state.round)
-
-
-def last_moment(record: RoundRecord) -> int:
-    """When a solver that waits for another seat's commitment stops waiting."""
-    t = record.times
-    return t.t1 - (t.t1 - t.t0) // 4
 
 
 def _seat(view: View, leaving: bool) -> Iterator[Action]:
@@ -84,13 +71,11 @@ def _owes(view: View) -> bool:
     return record is not None and seat is not None and seat not in record.commitments and view.now <= record.times.t1
 
 
-def _commit(view: View, waits: bool) -> Iterator[Action]:
+def _commit(view: View) -> Iterator[Action]:
     """Train from the outer root that this solver verified itself, and commit."""
     record = view.state.round
     seat = None if record is None else record.seat_of(view.me)
     if record is None or seat is None or seat in record.commitments or view.now >= record.times.t1:
-        return
-    if waits and not record.commitments and view.now < last_moment(record):
         return
     base = view.verified_base(record.number)
     if base is None or not view.is_alive(record.number, base):

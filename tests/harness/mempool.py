@@ -87,8 +87,9 @@ class Mempool:
     def mine(self) -> list[Held]:
         """One block: what can pay its base fee, nonces in order, the best tips first, up to the gas limit."""
         with self._lock:
-            self.node.rpc("anvil_setNextBlockBaseFeePerGas", hex(self.base))
-            chosen = self._choose()
+            base = self.base  # which a test may change meanwhile
+            self.node.rpc("anvil_setNextBlockBaseFeePerGas", hex(base))
+            chosen = self._choose(base)
             for held in chosen:
                 self.node.rpc("eth_sendRawTransaction", held.raw)
                 del self.pool[held.sender, held.nonce]
@@ -147,15 +148,15 @@ class Mempool:
         self.on_taken(held)
         return held.hash
 
-    def _choose(self) -> list[Held]:
+    def _choose(self, base: int) -> list[Held]:
         ready: list[Held] = []
         for sender in sorted({s for s, _ in self.pool}):
             nonce = self._count(sender)
-            while (held := self.pool.get((sender, nonce))) is not None and held.most >= self.base:
+            while (held := self.pool.get((sender, nonce))) is not None and held.most >= base:
                 ready.append(held)
                 nonce += 1
         chosen, gas = [], 0
-        for held in sorted(ready, key=lambda h: (-min(h.tip, h.most - self.base), h.sender, h.nonce)):
+        for held in sorted(ready, key=lambda h: (-min(h.tip, h.most - base), h.sender, h.nonce)):
             if gas + held.gas <= GAS_LIMIT:
                 chosen.append(held)
                 gas += held.gas

@@ -16,7 +16,9 @@ from assay.protocol.run.draws import Purpose
 from assay.protocol.types import Digest, Role, Round, Wei
 from assay_ledger.agents.actions import Attest, Register, Replay, Retire, RevealDraw, RevealLeaves
 from assay_ledger.agents.agent import RunStore
+from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.participant import Member, SecondThoughts
+from assay_ledger.bindings.structs import LeafFields
 from assay_ledger.index.archive import Compute
 from assay_ledger.index.records import RoundRecord
 from assay_ledger.index.run import Run
@@ -86,17 +88,23 @@ class AttesterAgent(Member):
         """Which of the drawn duties are this role's."""
         return drawn
 
+    def handlers(self) -> Handlers:
+        """See Agent."""
+        table = super().handlers()
+        table.add(Register, self.do_register).add(Retire, self.do_retire)
+        table.add(Replay, self.do_replay).add(Attest, self.do_attest)
+        return table.add(RevealDraw, self.do_reveal_draw).add(RevealLeaves, self.do_reveal_leaves)
+
     def do_register(self, action: Register, view: View) -> None:
         """Registers the drawing key with proof of possession, in a run whose programs are some."""
         self.archive.check_programs()
         self.archive.check_genesis()
         proof = self.bls.prove_possession(self.facts.chain_id, self.target.modules.audit, self.me)
-        register = self.target.audit.functions.register
-        self.send(register(int(action.role), self.bls.public_key, proof, action.stake))
+        self.send(self.target.audit.register(action.role, self.bls.public_key, proof, action.stake))
 
     def do_retire(self, action: Retire, view: View) -> None:
         """Is drawn no more from the second T0 on."""
-        self.send(self.target.audit.functions.retire())
+        self.send(self.target.audit.retire())
 
     def do_replay(self, action: Replay, view: View) -> None:
         """Computes the end of a duty; twice, on two routes, before it says that somebody's claim is false."""
@@ -132,20 +140,21 @@ class AttesterAgent(Member):
                     leaves.append(Leaf(duty.seat, AttestationLeaf(duty.id, duty.number, end, salt)))
             self.recorder.leaves(action.round, self._drawn_from[action.round], tuple(leaves))
         root = attestation_root([leaf.leaf for leaf in self.memory.leaves[action.round]])
-        audit = self.target.audit.functions
+        audit = self.target.audit
         bind = audit.attest if self.attester_role is Role.VERIFIER else audit.whistle
         self.send(bind(action.round, action.seed, root))
 
     def do_reveal_draw(self, action: RevealDraw, view: View) -> None:
         """Reveals this key's draw."""
-        self.send(self.target.audit.functions.revealDraw(action.round, self.memory.y[action.round]))
+        self.send(self.target.audit.reveal_draw(action.round, self.memory.y[action.round]))
 
     def do_reveal_leaves(self, action: RevealLeaves, view: View) -> None:
         """Reveals the results in the order of their tree."""
         leaves = [
-            (leaf.seat, leaf.leaf.duty, leaf.leaf.end_root, leaf.leaf.salt) for leaf in self.memory.leaves[action.round]
+            LeafFields(leaf.seat, leaf.leaf.duty, leaf.leaf.end_root, leaf.leaf.salt)
+            for leaf in self.memory.leaves[action.round]
         ]
-        self.send(self.target.audit.functions.revealLeaves(action.round, leaves, self.memory.y[action.round]))
+        self.send(self.target.audit.reveal_leaves(action.round, leaves, self.memory.y[action.round]))
 
 
 def draw_of(record: RoundRecord, seed: Digest) -> Digest:

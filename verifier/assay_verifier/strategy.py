@@ -14,14 +14,13 @@ from assay_verifier import attesting
 
 @dataclass(frozen=True, slots=True)
 class VerifierPlan:
-    """How a verifier takes part. `stake` registers it; a lazy one accuses no other, since it computes nothing.
+    """How a verifier takes part. `stake` registers it.
 
     `free` is its stake that nothing locks, None if not known: no rescue takes the bond of a challenge.
     """
 
     stake: Wei | None = None
     leaving: bool = False
-    lazy: bool = False
     first_seats: int = 1
     first_verifiers: int = 1
     free: Wei | None = None
@@ -40,9 +39,8 @@ def candidates(view: View, plan: VerifierPlan) -> Iterator[Action]:
         yield from attesting.attest(view, t.t3)
         yield from attesting.reveal_draw(view, t.t3, t.t4)
         yield from attesting.reveal_leaves(view, t.leaves_until)
-    if not plan.lazy:
-        yield from attesting.accuse_solvers(view)
-        yield from attesting.accuse_attesters(view)
+    yield from attesting.accuse_solvers(view)
+    yield from attesting.accuse_attesters(view)
     yield from keeper.outer_steps(view)
     if not plan.leaving:
         yield from keeper.open_round(view, plan.first_seats, plan.first_verifiers)

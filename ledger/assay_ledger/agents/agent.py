@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from web3.exceptions import Web3Exception
 from web3.types import TxReceipt
@@ -22,10 +22,12 @@ from web3.types import TxReceipt
 from assay.protocol.errors import AssayError, InvariantError, UnavailableError
 from assay_ledger.agents import urgency
 from assay_ledger.agents.actions import Action, describe, highest_base_fee
+from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.heartbeat import Activity, Heart
 from assay_ledger.agents.journal import Journal
 from assay_ledger.agents.memory import Recorder
 from assay_ledger.chain.client import Head
+from assay_ledger.contract import Call
 from assay_ledger.deadline import waiting_at_most
 from assay_ledger.index.archive import Archive, Compute
 from assay_ledger.index.indexer import Index
@@ -110,6 +112,7 @@ class Agent(ABC):
         self._limit: int | None = None
         run.chain.outbox(keys.account, data_dir / "outbox.jsonl")
         self._resting = Activity.IDLE
+        self._handlers = self.handlers()
 
     # --- what a role adds
 
@@ -204,22 +207,22 @@ class Agent(ABC):
                 yield action, None
 
     def perform(self, action: Action, view: View) -> None:
-        """Carries an action out, by the method named after it."""
-        name = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(action).__name__)
-        method: Callable[[Action, View], None] | None = getattr(self, f"do{name}", None)
-        if method is None:
-            raise InvariantError(f"A {self.role} does not {describe(action)}.", code="NoSuchAction")
-        method(action, view)
+        """Carries an action out. Raises InvariantError (NoSuchAction) for one that is not this role's."""
+        self._handlers.carry_out(action, view)
+
+    def handlers(self) -> Handlers:
+        """The methods by which this role carries actions out; each class adds its own."""
+        return Handlers(self.role)
 
     # --- for actions
 
-    def send(self, function: Any, *, gas: int | None = None, tail: bytes = b"") -> TxReceipt:
+    def send(self, call: Call, *, gas: int | None = None, tail: bytes = b"") -> TxReceipt:
         """Signs, sends and waits for a contract call, `tail` behind its arguments, at the fee that it is worth."""
-        return self.chain.send(self.account, function, gas=gas, tail=tail, limit=self._limit)
+        return self.chain.send(self.account, call, gas=gas, tail=tail, limit=self._limit)
 
-    def send_all(self, functions: Sequence[Any]) -> list[TxReceipt | AssayError]:
+    def send_all(self, calls: Sequence[Call]) -> list[TxReceipt | AssayError]:
         """The same for several calls, none of which depends on another."""
-        return self.chain.send_all(self.account, functions, limit=self._limit)
+        return self.chain.send_all(self.account, calls, limit=self._limit)
 
     def progress(self, doing: str, done: int, total: int) -> None:
         """Says how far a long piece of work is."""

@@ -8,19 +8,31 @@ Source: docs/protocol.md, section 5; docs/adr/0007-actors.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
-from typing import Any, Final
+from typing import Final, assert_never
 
 from eth_account.signers.local import LocalAccount
-from web3.contract import Contract
 from web3.types import TxReceipt
 
 from assay.protocol.arithmetic.words import canonical
 from assay.protocol.digests import digest_list_hash
 from assay.protocol.errors import AssayError, InvariantError, MismatchError
 from assay.protocol.game.descent import position_key
-from assay.protocol.game.moves import AnyMove, PointElement, PostDigests
-from assay.protocol.game.openings import Opening
+from assay.protocol.game.moves import (
+    AnyMove,
+    OpenLeaf,
+    OpenNode,
+    OpenState,
+    OpenSubtree,
+    PointDigest,
+    PointElement,
+    PointList,
+    PointPart,
+    PointSubtree,
+    PostDigests,
+    PostParts,
+    ProveRoot,
+    ProveTerm,
+)
 from assay.protocol.game.player_values import Position
 from assay.protocol.game.players import Challenger, Defender
 from assay.protocol.game.state import GameState
@@ -30,7 +42,9 @@ from assay.protocol.program.trace import Trace
 from assay.protocol.trees.tensors import LEAF_SIZE
 from assay.protocol.types import Digest
 from assay_ledger.agents.traces import LooksUp, Traces
+from assay_ledger.bindings.game import GameContract
 from assay_ledger.chain.client import address_of
+from assay_ledger.contract import Call
 from assay_ledger.index.games import Game, Games
 
 AT_A_NODE: Final = (Stage.NODE, Stage.ROOT, Stage.TENSOR, Stage.LEAF, Stage.PARTS, Stage.TERM)
@@ -41,14 +55,24 @@ AT_A_STEP: Final = (Stage.NODES, *AT_A_NODE, Stage.SLOT)
 
 
 class GamePlayer:
-    """Moves for one account in any number of games, from traces that `trace_of` rebuilds once per claim and side."""
+    """Moves for one account in any number of games, from traces that `trace_of` rebuilds once per claim and side.
 
-    def __init__(self, games: Games, account: LocalAccount, arity: int, trace_of: Callable[[Game], Trace]) -> None:
+    `traces` keeps them for the next player of the same account.
+    """
+
+    def __init__(
+        self,
+        games: Games,
+        account: LocalAccount,
+        arity: int,
+        trace_of: Callable[[Game], Trace],
+        traces: Traces | None = None,
+    ) -> None:
         self._games = games
         self._account = account
         self._arity = arity
         self._trace_of = trace_of
-        self._traces = Traces()
+        self._traces = Traces() if traces is None else traces
 
     def is_ready(self, claim_id: Digest, side: Side) -> bool:
         """Has the run behind a claim been executed for games on this side of it?"""
@@ -67,7 +91,7 @@ class GamePlayer:
         call = self.call_of(game)
         return None if call is None else self._games.chain.send(self._account, call)
 
-    def call_of(self, game: Game) -> Any:
+    def call_of(self, game: Game) -> Call | None:
         """The contract call of this account's move; None when it has none to make. Raises what `confirm` raises."""
         move = self.next_move(game)
         if move is None:
@@ -75,7 +99,7 @@ class GamePlayer:
         self.confirm(game, move)
         return encode_move(self._games.contract, game.game_id, move)
 
-    def calls_of(self, games: Sequence[Game]) -> Iterator[tuple[Game, Any | AssayError | None]]:
+    def calls_of(self, games: Sequence[Game]) -> Iterator[tuple[Game, Call | AssayError | None]]:
         """The calls of this account's moves in several games, sent in this order; an error where there is none.
 
         Games on one claim are answered by one run of each step that they stand at. Of games that wait for the same list
@@ -147,13 +171,13 @@ class GamePlayer:
         """A last look before a move is sent: see `check_element`, whose MismatchError stops it."""
         check_element(self._trace(game), game.state, move)
 
-    def overdue_call(self, game: Game, now: int) -> Any:
+    def overdue_call(self, game: Game, now: int) -> Call | None:
         """The contract call that ends a game whose other side's clock has run out; None while it has not."""
         state = game.state
         mine = game.side_of(address_of(self._account))
         if state.is_over or mine is Side.NONE or state.turn is mine or now <= state.deadline:
             return None
-        return self._games.contract.functions.timeout(game.game_id)
+        return self._games.contract.timeout(game.game_id)
 
     def _trace(self, game: Game) -> Trace:
         # The id binds claimant, X and Y: after a reorganization of the chain the same game can be on another claim.
@@ -181,17 +205,34 @@ def check_element(trace: Trace, state: GameState, move: AnyMove) -> None:
         )
 
 
-def encode_move(contract: Contract, game_id: int, move: AnyMove) -> Any:
+def encode_move(contract: GameContract, game_id: int, move: AnyMove) -> Call:
     """The contract call for a move."""
-    arguments = [_abi_value(getattr(move, f.name)) for f in fields(move)]
-    return contract.functions[move.kind.function](game_id, *arguments)
-
-
-def _abi_value(value: object) -> Any:
-    match value:
-        case Opening():
-            return (int(value.dtype), list(value.dims), value.leaf, list(value.path), list(value.prefix_path))
-        case tuple():
-            return [_abi_value(v) for v in value]
+    match move:
+        case PostDigests():
+            return contract.post_digests(game_id, move.digests)
+        case PointDigest():
+            return contract.point_digest(game_id, move.index, move.digests)
+        case OpenNode():
+            return contract.open_node(game_id, move.node, move.program_path, move.append_path, move.digests)
+        case ProveRoot():
+            return contract.prove_root(game_id, move.node, move.path, move.opening)
+        case PointSubtree():
+            return contract.point_subtree(game_id, move.index, move.digests)
+        case OpenSubtree():
+            return contract.open_subtree(game_id, move.digests)
+        case OpenLeaf():
+            return contract.open_leaf(game_id, move.leaf)
+        case PointElement():
+            return contract.point_element(game_id, move.offset, move.leaf, move.node, move.heads)
+        case PostParts():
+            return contract.post_parts(game_id, move.node, move.parts)
+        case PointPart():
+            return contract.point_part(game_id, move.index, move.parts)
+        case ProveTerm():
+            return contract.prove_term(game_id, move.node, move.reads)
+        case OpenState():
+            return contract.open_state(game_id, move.list_roots)
+        case PointList():
+            return contract.point_list(game_id, move.index, move.list_roots)
         case _:
-            return value
+            assert_never(move)

@@ -40,12 +40,12 @@ GRACE_S = 600
 """Chain time for which others wait before they settle somebody's work in its place."""
 
 
-def play(view: View, silent: bool = False) -> Iterator[Action]:
-    """Moves that are due, nearest clock first, and games whose other side is overdue; a silent defender makes none."""
+def play(view: View) -> Iterator[Action]:
+    """Moves that are due, nearest clock first, and games whose other side is overdue."""
     for game in sorted(view.state.open_games_of(view.me), key=lambda game: (game.deadline, game.game_id)):
         mine = Side.DEFENDER if game.defender == view.me else Side.CHALLENGER
         if game.turn is mine:
-            if view.now <= game.deadline and not (silent and mine is Side.DEFENDER):
+            if view.now <= game.deadline:
                 yield from _take_turn(view, game)
         elif view.now > game.deadline:
             yield EndOverdue(game.game_id)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
 
 from assay.protocol.errors import AssayError, MismatchError
-from assay.protocol.program.trace import SlotTamper, Tamper, Trace
+from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
-from assay.protocol.types import Digest, Fate, Round, Seat, Wei
+from assay.protocol.types import Digest, Fate, Round, Wei
 from assay_ledger.agents import keeper
 from assay_ledger.agents.actions import (
     Action,
@@ -38,9 +38,12 @@ from assay_ledger.agents.actions import (
 )
 from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.game_player import GamePlayer
+from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.traces import Traces
 from assay_ledger.chain.client import address_of
+from assay_ledger.contract import Call
 from assay_ledger.index.archive import Job
-from assay_ledger.index.games import Game, ref_to_chain
+from assay_ledger.index.games import Game
 from assay_ledger.index.view import Duty, OuterStep, View
 
 
@@ -53,14 +56,11 @@ class SecondThoughts(MismatchError):
 class Member(Agent):
     """An actor that plays games and does its share of the keeper tasks."""
 
-    _seen: View
-
     def refresh(self, view: View) -> None:
         """See Agent: committed challenges as the chain has them."""
-        self._seen = view
         for ref, bound in sorted(self.memory.bound.items(), key=lambda item: item[0].encode()):
             commitment = challenge_commitment(ref, bound.own_root, bound.salt, self.me)
-            _, block, when = self.chain.call(self.target.game.functions.boundChallenge(commitment))
+            _, block, when = self.chain.ask(self.target.game.bound_challenge(commitment))
             self.memory.bound[ref] = replace(bound, block=block or None, time=when)
 
     def is_finished(self, view: View) -> bool:
@@ -89,17 +89,20 @@ class Member(Agent):
         """This actor's stake that nothing locks; asked for while it decides about a rescue alone."""
         if not keeper.may_rescue(view):
             return None
-        return Wei(int(self.chain.call(self.target.vault.functions.free(bytes(self.me)))))
+        return self.chain.ask(self.target.vault.free(self.me))
 
-    # --- lies that a dishonest actor tells; an honest one has none
-
-    def tamper(self, round_: Round, seat: Seat, number: int, job: Job) -> Tamper | None:
-        """How the run behind one's own claim on a duty is altered."""
-        return None
-
-    def slot_tamper(self, duty: Duty, job: Job) -> SlotTamper | None:
-        """How the end states behind one's own claim are altered."""
-        return None
+    def handlers(self) -> Handlers:
+        """See Agent. Moves (`Play`) are not here: `carry_out` makes several at once."""
+        table = super().handlers()
+        table.add(Defer, self.do_defer).add(EndOverdue, self.do_end_overdue).add(Challenge, self.do_challenge)
+        table.add(BindChallenge, self.do_bind_challenge).add(RevealChallenge, self.do_reveal_challenge)
+        table.add(DrawSeed, self.do_draw_seed).add(DrawWhistleSeed, self.do_draw_whistle_seed)
+        table.add(OpenRound, self.do_open_round)
+        table.add(ComputeOuter, self.do_compute_outer).add(PostOuter, self.do_post_outer)
+        table.add(FinalizeOuter, self.do_finalize_outer).add(VoidOuter, self.do_void_outer)
+        table.add(SettleWork, self.do_settle_work).add(SettleDuties, self.do_settle_duties)
+        table.add(SettleRound, self.do_settle_round)
+        return table.add(ReleaseWork, self.do_release_work).add(ReleaseDuties, self.do_release_duties)
 
     # --- games
 
@@ -112,7 +115,7 @@ class Member(Agent):
 
     def _is_at_hand(self, action: Play, view: View, executed: Digest) -> bool:
         game = view.state.games[action.game_id]
-        return game.claim_id == executed or self._player().is_ready(game.claim_id, game.turn)
+        return game.claim_id == executed or self._player(view).is_ready(game.claim_id, game.turn)
 
     def carry_out(self, actions: Sequence[Action], view: View) -> Iterator[tuple[Action, AssayError | None]]:
         """See Agent: moves in several games are sent at once and mined as fast as blocks take them."""
@@ -121,8 +124,8 @@ class Member(Agent):
             return
         moves = {a.game_id: a for a in actions if isinstance(a, Play)}
         games = [self.target.games.game(number) for number in moves]
-        calls: dict[Action, Any] = {}
-        for game, call in self._player().calls_of(games):
+        calls: dict[Action, Call] = {}
+        for game, call in self._player(view).calls_of(games):
             if call is None or isinstance(call, AssayError):
                 yield moves[game.game_id], call
             else:
@@ -132,18 +135,18 @@ class Member(Agent):
 
     def do_defer(self, action: Defer, view: View) -> None:
         """Defers a turn of this actor's; refused by the contract when the fee has fallen meanwhile."""
-        self.send(self.target.game.functions.defer(action.game_id))
+        self.send(self.target.game.defer(action.game_id))
 
     def do_end_overdue(self, action: EndOverdue, view: View) -> None:
         """Ends a game that the other side lets run out."""
-        call = self._player().overdue_call(self.target.games.game(action.game_id), view.now)
+        call = self._player(view).overdue_call(self.target.games.game(action.game_id), view.now)
         if call is not None:
             self.send(call)
 
     def do_challenge(self, action: Challenge, view: View) -> None:
         """Opens a game as a party to the claim, after a second calculation."""
         self.confirm(action.ref, view)
-        self.send(self.target.game.functions.challenge(ref_to_chain(action.ref)))
+        self.send(self.target.game.challenge(action.ref))
 
     def do_bind_challenge(self, action: BindChallenge, view: View) -> None:
         """Commits to a third-party challenge; its salt is on disk first."""
@@ -152,12 +155,11 @@ class Member(Agent):
             self.recorder.bound(action.ref, action.own_root, Digest(secrets.token_bytes(32)))
         bound = self.memory.bound[action.ref]
         commitment = challenge_commitment(action.ref, bound.own_root, bound.salt, self.me)
-        self.send(self.target.game.functions.commitChallenge(commitment))
+        self.send(self.target.game.commit_challenge(commitment))
 
     def do_reveal_challenge(self, action: RevealChallenge, view: View) -> None:
         """Opens the game of a committed challenge."""
-        function = self.target.game.functions.revealChallenge
-        self.send(function(ref_to_chain(action.ref), action.own_root, action.salt))
+        self.send(self.target.game.reveal_challenge(action.ref, action.own_root, action.salt))
         self.recorder.unbound(action.ref)
 
     def confirm(self, ref: ClaimRef, view: View) -> None:
@@ -201,38 +203,43 @@ class Member(Agent):
         record = view.state.rounds[ref.round]
         return view.duty(record, record.commitments[ref.seat], ref.duty)
 
-    def _player(self) -> GamePlayer:
-        if not hasattr(self, "_game_player"):
-            arity = self.facts.charter.clocks.arity
-            self._game_player = GamePlayer(self.target.games, self.account, arity, self._trace_of)
-        return self._game_player
+    @cached_property
+    def _traces(self) -> Traces:
+        """The runs behind disputed claims, kept for the next move."""
+        return Traces()
 
-    def _trace_of(self, game: Game) -> Trace:
+    def _player(self, view: View) -> GamePlayer:
+        arity = self.facts.charter.clocks.arity
+        return GamePlayer(self.target.games, self.account, arity, lambda game: self._trace_of(game, view), self._traces)
+
+    def _trace_of(self, game: Game, view: View) -> Trace:
         """The run behind a disputed claim, executed again; as claimed where the claim is one's own."""
-        view, ref = self._seen, game.ref
+        ref = game.ref
         defends = game.state.defender == address_of(self.account)
         if ref.kind is ClaimKind.OUTER:
             job, _, _ = self._disputed(ref, view)
             return self.compute.trace(job.program, job.lists, job.steps)
         duty = self.duty_of(ref, view)
         job = self.archive.job(view, duty)
-        tamper = self.tamper(ref.round, ref.seat, ref.duty, job) if defends else None
-        slot_tamper = self.slot_tamper(duty, job) if defends else None
-        return self.compute.trace(job.program, job.lists, job.steps, tamper, slot_tamper)
+        return self.own_trace(duty, job, view) if defends else self.compute.trace(job.program, job.lists, job.steps)
+
+    def own_trace(self, duty: Duty, job: Job, view: View) -> Trace:
+        """The run behind a claim of one's own, as one claimed it."""
+        return self.compute.trace(job.program, job.lists, job.steps)
 
     # --- seeds and rounds
 
     def do_draw_seed(self, action: DrawSeed, view: View) -> None:
         """Draws the audit seed."""
-        self.send(self.target.audit.functions.drawSeed(action.round))
+        self.send(self.target.audit.draw_seed(action.round))
 
     def do_draw_whistle_seed(self, action: DrawWhistleSeed, view: View) -> None:
         """Draws the whistle seed."""
-        self.send(self.target.audit.functions.drawWhistleSeed(action.round))
+        self.send(self.target.audit.draw_whistle_seed(action.round))
 
     def do_open_round(self, action: OpenRound, view: View) -> None:
         """Opens the next round."""
-        self.send(self.target.rounds.functions.openRound())
+        self.send(self.target.rounds.open_round())
 
     # --- outer steps
 
@@ -243,12 +250,11 @@ class Member(Agent):
 
     def do_post_outer(self, action: PostOuter, view: View) -> None:
         """Posts the outer step; everything it names is published first."""
-        asked = self.target.outers.functions.inclusionOf(action.round, action.base)
-        mask, x, _ = self.chain.call(asked)
-        step = self._compute_outer(view, action.round, action.base, mask, Digest(bytes(x)))
-        post = self.target.outers.functions.postOuter
+        mask, x, _ = self.chain.ask(self.target.outers.inclusion_of(action.round, action.base))
+        step = self._compute_outer(view, action.round, action.base, mask, x)
         tail = self.archive.outer_manifest(step) or b""
-        self.send(post(action.round, action.base, x, step.parameters, step.momentum), tail=tail)
+        call = self.target.outers.post_outer(action.round, action.base, x, step.parameters, step.momentum)
+        self.send(call, tail=tail)
 
     def _compute_outer(self, view: View, round_: Round, base: Digest, mask: int, x: Digest) -> OuterStep:
         known = self.memory.outers.get(x)
@@ -261,40 +267,37 @@ class Member(Agent):
 
     def do_finalize_outer(self, action: FinalizeOuter, view: View) -> None:
         """Makes an outer root final."""
-        self.send(self.target.outers.functions.finalizeOuter(action.round, action.root, action.poster))
+        self.send(self.target.outers.finalize_outer(action.round, action.root, action.poster))
 
     def do_void_outer(self, action: VoidOuter, view: View) -> None:
         """Ends an outer claim without a base."""
-        self.send(self.target.outers.functions.voidOuter(action.round, action.root, action.poster))
+        self.send(self.target.outers.void_outer(action.round, action.root, action.poster))
 
     # --- settlement
 
     def do_settle_work(self, action: SettleWork, view: View) -> None:
         """Settles a commitment."""
-        self.send(self.target.settlement.functions.settleWork(action.round, action.seat))
+        self.send(self.target.settlement.settle_work(action.round, action.seat))
 
     def do_settle_duties(self, action: SettleDuties, view: View) -> None:
         """Settles an attester's duties."""
-        self.send(self.target.settlement.functions.settleDuties(action.round, action.attester))
+        self.send(self.target.settlement.settle_duties(action.round, action.attester))
 
     def do_settle_round(self, action: SettleRound, view: View) -> None:
         """Settles what is left of a round."""
-        self.send(self.target.settlement.functions.settleRound(action.round))
+        self.send(self.target.settlement.settle_round(action.round))
 
     def do_release_work(self, action: ReleaseWork, view: View) -> None:
         """Turns a commitment's credit into shares."""
-        workId = self.target.vesting.functions.workId(action.round, action.seat)
-        self._release("work", action.round, bytes(self.chain.call(workId)))
+        self._release("work", action.round, self.chain.ask(self.target.vesting.work_id(action.round, action.seat)))
 
     def do_release_duties(self, action: ReleaseDuties, view: View) -> None:
         """Turns a round's credit for duties into shares."""
-        dutiesId = self.target.vesting.functions.dutiesId(action.round, self.me)
-        self._release("duties", action.round, bytes(self.chain.call(dutiesId)))
+        self._release("duties", action.round, self.chain.ask(self.target.vesting.duties_id(action.round, self.me)))
 
-    def _release(self, what: str, round_: Round, grant_id: bytes) -> None:
-        grant = self.chain.call(self.target.vesting.functions.grantOf(grant_id))
-        owner, *_, done = grant.values() if isinstance(grant, dict) else grant
+    def _release(self, what: str, round_: Round, grant_id: Digest) -> None:
+        grant = self.chain.ask(self.target.vesting.grant_of(grant_id))
         # Anybody may release a grant; nothing was credited where nothing was earned.
-        if int(owner, 16) and not done:
-            self.send(self.target.vesting.functions.release(grant_id))
+        if any(grant.owner) and not grant.done:
+            self.send(self.target.vesting.release(grant_id))
         self.recorder.released(what, round_)

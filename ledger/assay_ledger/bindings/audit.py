@@ -9,7 +9,7 @@ from typing import ClassVar
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest, Role, Round, Seat, Wei
 from assay_ledger.bindings.structs import AttendanceFields, AttesterFields, ClaimViewFields, LeafFields
-from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Attested(Event):
     root: Digest
 
     @classmethod
-    def _of(cls, v: Values) -> Attested:
+    def _of(cls, v: Decoded) -> Attested:
         return cls(Round(v[0]), address(v[1]), Role(v[2]), Digest(v[3]))
 
 
@@ -36,7 +36,7 @@ class AttesterConvictedAt(Event):
     round: Round
 
     @classmethod
-    def _of(cls, v: Values) -> AttesterConvictedAt:
+    def _of(cls, v: Decoded) -> AttesterConvictedAt:
         return cls(address(v[0]), Round(v[1]))
 
 
@@ -50,7 +50,7 @@ class DrawRevealed(Event):
     y: bytes
 
     @classmethod
-    def _of(cls, v: Values) -> DrawRevealed:
+    def _of(cls, v: Decoded) -> DrawRevealed:
         return cls(Round(v[0]), address(v[1]), v[2])
 
 
@@ -71,7 +71,7 @@ class LeafRevealed(Event):
     agrees: bool
 
     @classmethod
-    def _of(cls, v: Values) -> LeafRevealed:
+    def _of(cls, v: Decoded) -> LeafRevealed:
         return cls(Round(v[0]), address(v[1]), Seat(v[2]), v[3], Digest(v[4]), Digest(v[5]), v[6])
 
 
@@ -84,7 +84,7 @@ class Reclaimed(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Reclaimed:
+    def _of(cls, v: Decoded) -> Reclaimed:
         return cls(address(v[0]), Wei(v[1]))
 
 
@@ -100,7 +100,7 @@ class Registered(Event):
     public_key: bytes
 
     @classmethod
-    def _of(cls, v: Values) -> Registered:
+    def _of(cls, v: Decoded) -> Registered:
         return cls(address(v[0]), Role(v[1]), Wei(v[2]), Round(v[3]), v[4])
 
 
@@ -113,7 +113,7 @@ class Retired(Event):
     retires_with: Round
 
     @classmethod
-    def _of(cls, v: Values) -> Retired:
+    def _of(cls, v: Decoded) -> Retired:
         return cls(address(v[0]), Round(v[1]))
 
 
@@ -126,7 +126,7 @@ class SeedDrawn(Event):
     seed: Digest
 
     @classmethod
-    def _of(cls, v: Values) -> SeedDrawn:
+    def _of(cls, v: Decoded) -> SeedDrawn:
         return cls(Round(v[0]), Digest(v[1]))
 
 
@@ -139,7 +139,7 @@ class WhistleSeedDrawn(Event):
     seed: Digest
 
     @classmethod
-    def _of(cls, v: Values) -> WhistleSeedDrawn:
+    def _of(cls, v: Decoded) -> WhistleSeedDrawn:
         return cls(Round(v[0]), Digest(v[1]))
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from assay.protocol.run.charter import TERMS_TYPE, Charter
 from assay.protocol.types import Address, Digest
-from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Created(Event):
     at: Address
 
     @classmethod
-    def _of(cls, v: Values) -> Created:
+    def _of(cls, v: Decoded) -> Created:
         return cls(v[0], address(v[1]))
 
 

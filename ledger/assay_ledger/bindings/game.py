@@ -12,7 +12,7 @@ from assay.protocol.game.table import Side, Stage
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest, Wei
 from assay_ledger.bindings.structs import GameStateFields, claim_ref
-from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class ChallengeBound(Event):
     challenger: Address
 
     @classmethod
-    def _of(cls, v: Values) -> ChallengeBound:
+    def _of(cls, v: Decoded) -> ChallengeBound:
         return cls(Digest(v[0]), address(v[1]))
 
 
@@ -38,7 +38,7 @@ class ChallengeUnbound(Event):
     burned: bool
 
     @classmethod
-    def _of(cls, v: Values) -> ChallengeUnbound:
+    def _of(cls, v: Decoded) -> ChallengeUnbound:
         return cls(Digest(v[0]), v[1], v[2])
 
 
@@ -52,7 +52,7 @@ class Deferred(Event):
     left: int
 
     @classmethod
-    def _of(cls, v: Values) -> Deferred:
+    def _of(cls, v: Decoded) -> Deferred:
         return cls(v[0], address(v[1]), v[2])
 
 
@@ -66,7 +66,7 @@ class DigestsPosted(Event):
     digests: tuple[Digest, ...]
 
     @classmethod
-    def _of(cls, v: Values) -> DigestsPosted:
+    def _of(cls, v: Decoded) -> DigestsPosted:
         return cls(v[0], Digest(v[1]), tuple(Digest(x) for x in v[2]))
 
 
@@ -79,7 +79,7 @@ class DigestsReused(Event):
     list: Digest
 
     @classmethod
-    def _of(cls, v: Values) -> DigestsReused:
+    def _of(cls, v: Decoded) -> DigestsReused:
         return cls(v[0], Digest(v[1]))
 
 
@@ -98,7 +98,7 @@ class GameOpened(Event):
     ref: ClaimRef
 
     @classmethod
-    def _of(cls, v: Values) -> GameOpened:
+    def _of(cls, v: Decoded) -> GameOpened:
         return cls(v[0], Digest(v[1]), address(v[2]), address(v[3]), claim_ref(v[4]))
 
 
@@ -111,7 +111,7 @@ class LeafPosted(Event):
     leaf: bytes
 
     @classmethod
-    def _of(cls, v: Values) -> LeafPosted:
+    def _of(cls, v: Decoded) -> LeafPosted:
         return cls(v[0], v[1])
 
 
@@ -129,7 +129,7 @@ class LockTaken(Event):
     reserved: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> LockTaken:
+    def _of(cls, v: Decoded) -> LockTaken:
         return cls(v[0], Digest(v[1]), Wei(v[2]), Wei(v[3]), Wei(v[4]))
 
 
@@ -145,7 +145,7 @@ class Moved(Event):
     deadline: int
 
     @classmethod
-    def _of(cls, v: Values) -> Moved:
+    def _of(cls, v: Decoded) -> Moved:
         return cls(v[0], address(v[1]), Stage(v[2]), Side(v[3]), v[4])
 
 
@@ -158,7 +158,7 @@ class PartsPosted(Event):
     parts: tuple[int, ...]
 
     @classmethod
-    def _of(cls, v: Values) -> PartsPosted:
+    def _of(cls, v: Decoded) -> PartsPosted:
         return cls(v[0], tuple(v[1]))
 
 
@@ -182,7 +182,7 @@ class Verdict(Event):
     claimed: int
 
     @classmethod
-    def _of(cls, v: Values) -> Verdict:
+    def _of(cls, v: Decoded) -> Verdict:
         return cls(v[0], Digest(v[1]), address(v[2]), Outcome(v[3]), v[4], v[5], v[6], v[7], v[8], v[9])
 
 

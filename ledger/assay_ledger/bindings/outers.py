@@ -8,7 +8,7 @@ from typing import ClassVar
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest, Fate, Round
 from assay_ledger.bindings.structs import ClaimViewFields, OuterClaimFields, OuterRootFields
-from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class InclusionFixed(Event):
     x: Digest
 
     @classmethod
-    def _of(cls, v: Values) -> InclusionFixed:
+    def _of(cls, v: Decoded) -> InclusionFixed:
         return cls(Round(v[0]), Digest(v[1]), v[2], Digest(v[3]))
 
 
@@ -37,7 +37,7 @@ class OuterClosedAs(Event):
     fate: Fate
 
     @classmethod
-    def _of(cls, v: Values) -> OuterClosedAs:
+    def _of(cls, v: Decoded) -> OuterClosedAs:
         return cls(Round(v[0]), Digest(v[1]), address(v[2]), Fate(v[3]))
 
 
@@ -57,7 +57,7 @@ class OuterPosted(Event):
     momentum: Digest
 
     @classmethod
-    def _of(cls, v: Values) -> OuterPosted:
+    def _of(cls, v: Decoded) -> OuterPosted:
         return cls(Round(v[0]), Digest(v[1]), address(v[2]), Digest(v[3]), Digest(v[4]), Digest(v[5]))
 
 
@@ -71,7 +71,7 @@ class RescueBegan(Event):
     until: int
 
     @classmethod
-    def _of(cls, v: Values) -> RescueBegan:
+    def _of(cls, v: Decoded) -> RescueBegan:
         return cls(Round(v[0]), Digest(v[1]), v[2])
 
 
@@ -84,7 +84,7 @@ class RootFell(Event):
     root: Digest
 
     @classmethod
-    def _of(cls, v: Values) -> RootFell:
+    def _of(cls, v: Decoded) -> RootFell:
         return cls(Round(v[0]), Digest(v[1]))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.protocol.types import Address, Wei
-from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Claimed(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Claimed:
+    def _of(cls, v: Decoded) -> Claimed:
         return cls(address(v[0]), address(v[1]), Wei(v[2]))
 
 
@@ -34,7 +34,7 @@ class Deposited(Event):
     week: int
 
     @classmethod
-    def _of(cls, v: Values) -> Deposited:
+    def _of(cls, v: Decoded) -> Deposited:
         return cls(address(v[0]), address(v[1]), Wei(v[2]), v[3])
 
 
@@ -48,7 +48,7 @@ class StreamsAnew(Event):
     week: int
 
     @classmethod
-    def _of(cls, v: Values) -> StreamsAnew:
+    def _of(cls, v: Decoded) -> StreamsAnew:
         return cls(address(v[0]), Wei(v[1]), v[2])
 
 

@@ -10,7 +10,7 @@ from assay.protocol.run.claims import ClaimRef
 from assay.protocol.run.schedule import Times
 from assay.protocol.types import Address, Digest, Fate, Round, Seat, Wei
 from assay_ledger.bindings.structs import ClaimViewFields, CommitmentFields, times
-from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Closed(Event):
     fate: Fate
 
     @classmethod
-    def _of(cls, v: Values) -> Closed:
+    def _of(cls, v: Decoded) -> Closed:
         return cls(Round(v[0]), Seat(v[1]), Fate(v[2]))
 
 
@@ -45,7 +45,7 @@ class Committed(Event):
     update: Digest
 
     @classmethod
-    def _of(cls, v: Values) -> Committed:
+    def _of(cls, v: Decoded) -> Committed:
         return cls(
             Round(v[0]),
             Seat(v[1]),
@@ -67,7 +67,7 @@ class Completed(Event):
     seat: Seat
 
     @classmethod
-    def _of(cls, v: Values) -> Completed:
+    def _of(cls, v: Decoded) -> Completed:
         return cls(Round(v[0]), Seat(v[1]))
 
 
@@ -82,7 +82,7 @@ class Excluded(Event):
     accuser: Address
 
     @classmethod
-    def _of(cls, v: Values) -> Excluded:
+    def _of(cls, v: Decoded) -> Excluded:
         return cls(Round(v[0]), Seat(v[1]), v[2], address(v[3]))
 
 
@@ -95,7 +95,7 @@ class Joined(Event):
     seat: Seat
 
     @classmethod
-    def _of(cls, v: Values) -> Joined:
+    def _of(cls, v: Decoded) -> Joined:
         return cls(address(v[0]), Seat(v[1]))
 
 
@@ -109,7 +109,7 @@ class Left(Event):
     fee_lost: bool
 
     @classmethod
-    def _of(cls, v: Values) -> Left:
+    def _of(cls, v: Decoded) -> Left:
         return cls(address(v[0]), Seat(v[1]), v[2])
 
 
@@ -124,7 +124,7 @@ class Receipted(Event):
     stake: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Receipted:
+    def _of(cls, v: Decoded) -> Receipted:
         return cls(Round(v[0]), Seat(v[1]), address(v[2]), Wei(v[3]))
 
 
@@ -138,7 +138,7 @@ class RoundOpened(Event):
     roster: tuple[Address, ...]
 
     @classmethod
-    def _of(cls, v: Values) -> RoundOpened:
+    def _of(cls, v: Decoded) -> RoundOpened:
         return cls(Round(v[0]), v[1], tuple(address(x) for x in v[2]))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.protocol.types import Address, Fate, Round, Seat, Wei
-from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class DutiesSettled(Event):
     shares: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> DutiesSettled:
+    def _of(cls, v: Decoded) -> DutiesSettled:
         return cls(Round(v[0]), address(v[1]), v[2], Wei(v[3]), Wei(v[4]))
 
 
@@ -35,7 +35,7 @@ class Funded(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Funded:
+    def _of(cls, v: Decoded) -> Funded:
         return cls(Wei(v[0]))
 
 
@@ -47,7 +47,7 @@ class Refunded(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Refunded:
+    def _of(cls, v: Decoded) -> Refunded:
         return cls(Wei(v[0]))
 
 
@@ -60,7 +60,7 @@ class Reserved(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Reserved:
+    def _of(cls, v: Decoded) -> Reserved:
         return cls(Round(v[0]), Wei(v[1]))
 
 
@@ -73,7 +73,7 @@ class RoundSettled(Event):
     unearned: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> RoundSettled:
+    def _of(cls, v: Decoded) -> RoundSettled:
         return cls(Round(v[0]), Wei(v[1]))
 
 
@@ -93,7 +93,7 @@ class WorkSettled(Event):
     shares: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> WorkSettled:
+    def _of(cls, v: Decoded) -> WorkSettled:
         return cls(Round(v[0]), Seat(v[1]), address(v[2]), Fate(v[3]), Wei(v[4]), Wei(v[5]))
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from assay.protocol.types import Address, Digest, Wei
 from assay_ledger.bindings.structs import Checkpoint208Fields
-from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Approval(Event):
     value: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Approval:
+    def _of(cls, v: Decoded) -> Approval:
         return cls(address(v[0]), address(v[1]), Wei(v[2]))
 
 
@@ -36,7 +36,7 @@ class DelegateChanged(Event):
     to_delegate: Address
 
     @classmethod
-    def _of(cls, v: Values) -> DelegateChanged:
+    def _of(cls, v: Decoded) -> DelegateChanged:
         return cls(address(v[0]), address(v[1]), address(v[2]))
 
 
@@ -50,7 +50,7 @@ class DelegateVotesChanged(Event):
     new_votes: int
 
     @classmethod
-    def _of(cls, v: Values) -> DelegateVotesChanged:
+    def _of(cls, v: Decoded) -> DelegateVotesChanged:
         return cls(address(v[0]), v[1], v[2])
 
 
@@ -61,7 +61,7 @@ class EIP712DomainChanged(Event):
     ABI: ClassVar = "EIP712DomainChanged()"
 
     @classmethod
-    def _of(cls, v: Values) -> EIP712DomainChanged:
+    def _of(cls, v: Decoded) -> EIP712DomainChanged:
         return cls()
 
 
@@ -75,7 +75,7 @@ class Transfer(Event):
     value: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Transfer:
+    def _of(cls, v: Decoded) -> Transfer:
         return cls(address(v[0]), address(v[1]), Wei(v[2]))
 
 

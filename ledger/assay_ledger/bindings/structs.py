@@ -10,7 +10,7 @@ from assay.protocol.run.charter import Modules
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.run.schedule import Times
 from assay.protocol.types import Address, Digest, Role, Round, Seat, Wei
-from assay_ledger.contract import Values, address
+from assay_ledger.contract import Decoded, address
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class AttendanceFields:
     closed: bool
 
     @staticmethod
-    def of(v: Values) -> AttendanceFields:
+    def of(v: Decoded) -> AttendanceFields:
         """Of its fields in order."""
         return AttendanceFields(Digest(v[0]), Digest(v[1]), v[2], v[3], v[4], v[5])
 
@@ -41,7 +41,7 @@ class AttesterFields:
     open_games: int
 
     @staticmethod
-    def of(v: Values) -> AttesterFields:
+    def of(v: Decoded) -> AttesterFields:
         """Of its fields in order."""
         return AttesterFields(Role(v[0]), Wei(v[1]), Round(v[2]), Round(v[3]), v[4])
 
@@ -54,12 +54,12 @@ class Checkpoint208Fields:
     value: Wei
 
     @staticmethod
-    def of(v: Values) -> Checkpoint208Fields:
+    def of(v: Decoded) -> Checkpoint208Fields:
         """Of its fields in order."""
         return Checkpoint208Fields(v[0], Wei(v[1]))
 
 
-def claim_ref(v: Values) -> ClaimRef:
+def claim_ref(v: Decoded) -> ClaimRef:
     """A `ClaimRef` as a contract gives it."""
     return ClaimRef(ClaimKind(v[0]), Round(v[1]), Seat(v[2]), v[3], address(v[4]), Digest(v[5]))
 
@@ -81,7 +81,7 @@ class ClaimViewFields:
     fallen: bool
 
     @staticmethod
-    def of(v: Values) -> ClaimViewFields:
+    def of(v: Decoded) -> ClaimViewFields:
         """Of its fields in order."""
         return ClaimViewFields(
             Digest(v[0]),
@@ -115,7 +115,7 @@ class CommitmentFields:
     update: Digest
 
     @staticmethod
-    def of(v: Values) -> CommitmentFields:
+    def of(v: Decoded) -> CommitmentFields:
         """Of its fields in order."""
         return CommitmentFields(
             address(v[0]),
@@ -177,7 +177,7 @@ class GameStateFields:
     ref: ClaimRef
 
     @staticmethod
-    def of(v: Values) -> GameStateFields:
+    def of(v: Decoded) -> GameStateFields:
         """Of its fields in order."""
         return GameStateFields(
             address(v[0]),
@@ -233,7 +233,7 @@ class GrantFields:
     done: bool
 
     @staticmethod
-    def of(v: Values) -> GrantFields:
+    def of(v: Decoded) -> GrantFields:
         """Of its fields in order."""
         return GrantFields(address(v[0]), Wei(v[1]), v[2], v[3], v[4])
 
@@ -248,12 +248,12 @@ class LeafFields:
     salt: Digest
 
     @staticmethod
-    def of(v: Values) -> LeafFields:
+    def of(v: Decoded) -> LeafFields:
         """Of its fields in order."""
         return LeafFields(Seat(v[0]), v[1], Digest(v[2]), Digest(v[3]))
 
 
-def modules(v: Values) -> Modules:
+def modules(v: Decoded) -> Modules:
     """A `Modules` as a contract gives it."""
     return Modules(
         address(v[0]),
@@ -279,7 +279,7 @@ class NodeOpenedFields:
     last: int
 
     @staticmethod
-    def of(v: Values) -> NodeOpenedFields:
+    def of(v: Decoded) -> NodeOpenedFields:
         """Of its fields in order."""
         return NodeOpenedFields(v[0], Digest(v[1]), v[2], v[3], v[4])
 
@@ -296,12 +296,12 @@ class NodePlaceFields:
     levels: int
 
     @staticmethod
-    def of(v: Values) -> NodePlaceFields:
+    def of(v: Decoded) -> NodePlaceFields:
         """Of its fields in order."""
         return NodePlaceFields(Digest(v[0]), v[1], v[2], Digest(v[3]), Digest(v[4]), v[5])
 
 
-def opening(v: Values) -> Opening:
+def opening(v: Decoded) -> Opening:
     """A `Opening` as a contract gives it."""
     return Opening(v[0], tuple(v[1]), v[2], tuple(Digest(x) for x in v[3]), tuple(Digest(x) for x in v[4]))
 
@@ -317,7 +317,7 @@ class OuterClaimFields:
     closed: bool
 
     @staticmethod
-    def of(v: Values) -> OuterClaimFields:
+    def of(v: Decoded) -> OuterClaimFields:
         """Of its fields in order."""
         return OuterClaimFields(Digest(v[0]), v[1], v[2], v[3], v[4])
 
@@ -333,7 +333,7 @@ class OuterRootFields:
     rescue_until: int
 
     @staticmethod
-    def of(v: Values) -> OuterRootFields:
+    def of(v: Decoded) -> OuterRootFields:
         """Of its fields in order."""
         return OuterRootFields(Digest(v[0]), Digest(v[1]), v[2], v[3], v[4])
 
@@ -350,11 +350,11 @@ class StartedFields:
     heads: tuple[int, ...]
 
     @staticmethod
-    def of(v: Values) -> StartedFields:
+    def of(v: Decoded) -> StartedFields:
         """Of its fields in order."""
         return StartedFields(v[0], v[1], v[2], Wei(v[3]), v[4], tuple(v[5]))
 
 
-def times(v: Values) -> Times:
+def times(v: Decoded) -> Times:
     """A `Times` as a contract gives it."""
     return Times(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9])

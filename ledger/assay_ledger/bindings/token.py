@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.protocol.types import Address, Wei
-from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Approval(Event):
     value: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Approval:
+    def _of(cls, v: Decoded) -> Approval:
         return cls(address(v[0]), address(v[1]), Wei(v[2]))
 
 
@@ -33,7 +33,7 @@ class Transfer(Event):
     value: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Transfer:
+    def _of(cls, v: Decoded) -> Transfer:
         return cls(address(v[0]), address(v[1]), Wei(v[2]))
 
 

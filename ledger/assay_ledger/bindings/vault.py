@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.protocol.types import Address, Digest, Wei
-from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Burned(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Burned:
+    def _of(cls, v: Decoded) -> Burned:
         return cls(Digest(v[0]), Wei(v[1]))
 
 
@@ -31,7 +31,7 @@ class Deposited(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Deposited:
+    def _of(cls, v: Decoded) -> Deposited:
         return cls(address(v[0]), Wei(v[1]))
 
 
@@ -45,7 +45,7 @@ class ExitRequested(Event):
     not_before: int
 
     @classmethod
-    def _of(cls, v: Values) -> ExitRequested:
+    def _of(cls, v: Decoded) -> ExitRequested:
         return cls(address(v[0]), Wei(v[1]), v[2])
 
 
@@ -57,7 +57,7 @@ class Flushed(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Flushed:
+    def _of(cls, v: Decoded) -> Flushed:
         return cls(Wei(v[0]))
 
 
@@ -71,7 +71,7 @@ class Locked(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Locked:
+    def _of(cls, v: Decoded) -> Locked:
         return cls(Digest(v[0]), address(v[1]), Wei(v[2]))
 
 
@@ -85,7 +85,7 @@ class Released(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Released:
+    def _of(cls, v: Decoded) -> Released:
         return cls(Digest(v[0]), address(v[1]), Wei(v[2]))
 
 
@@ -99,7 +99,7 @@ class Seized(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Seized:
+    def _of(cls, v: Decoded) -> Seized:
         return cls(Digest(v[0]), address(v[1]), Wei(v[2]))
 
 
@@ -112,7 +112,7 @@ class Withdrawn(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Withdrawn:
+    def _of(cls, v: Decoded) -> Withdrawn:
         return cls(address(v[0]), Wei(v[1]))
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from assay_ledger.bindings.structs import GrantFields
-from assay_ledger.contract import Call, Contract, Event, Query, Values, address
+from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Cancelled(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Cancelled:
+    def _of(cls, v: Decoded) -> Cancelled:
         return cls(Digest(v[0]), address(v[1]), Wei(v[2]))
 
 
@@ -35,7 +35,7 @@ class Credited(Event):
     vests_at: int
 
     @classmethod
-    def _of(cls, v: Values) -> Credited:
+    def _of(cls, v: Decoded) -> Credited:
         return cls(Digest(v[0]), address(v[1]), Wei(v[2]), v[3])
 
 
@@ -49,7 +49,7 @@ class Vested(Event):
     amount: Wei
 
     @classmethod
-    def _of(cls, v: Values) -> Vested:
+    def _of(cls, v: Decoded) -> Vested:
         return cls(Digest(v[0]), address(v[1]), Wei(v[2]))
 
 

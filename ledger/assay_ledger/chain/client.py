@@ -10,17 +10,17 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import requests
 from eth_account.signers.local import LocalAccount
+from eth_typing import BlockNumber, HexStr
 from eth_utils.address import to_checksum_address
 from hexbytes import HexBytes
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 from web3 import Web3
-from web3.contract import Contract
 from web3.exceptions import ContractLogicError, TimeExhausted, TransactionNotFound, Web3RPCError
-from web3.types import BlockData, RPCEndpoint, TxParams, TxReceipt
+from web3.types import BlockData, FilterParams, RPCEndpoint, TxParams, TxReceipt, Wei
 
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.types import Address
@@ -30,7 +30,8 @@ from assay_ledger.chain.outbox import Outbox
 from assay_ledger.chain.pace import Pace
 from assay_ledger.chain.rejections import rejection
 from assay_ledger.chain.rpc import NONSENSE, provider
-from assay_ledger.chain.sent import Call
+from assay_ledger.chain.sent import Payload
+from assay_ledger.contract import Call, E, Logged, Query, Search
 
 TRANSACTION_GAS_CAP: Final = 16_777_216
 """EIP-7825: no transaction may ask for more gas."""
@@ -131,15 +132,29 @@ class Chain:
         """What a transaction was sent with."""
         return self.read(lambda: bytes(HexBytes(self.w3.eth.get_transaction(HexBytes(transaction))["input"])))
 
-    def contract(self, name: str, address: Address | str | None = None) -> Contract:
-        """A compiled contract of ours at an address."""
-        where = None if address is None else to_checksum_address(address)
-        return cast(Contract, self.w3.eth.contract(address=where, abi=load_artifact(name).abi))
+    def ask(self, query: Query[T], *, sender: Address | str | None = None) -> T:
+        """The result of a view function. What does not decode is an UnavailableError (RpcError)."""
+        return self.read(lambda: query.decode(self._result(query.to, query.data, sender)), query.data[:4])
 
-    def call(self, function: Any, *, sender: Address | str | None = None) -> Any:
-        """The result of a view function."""
-        params: TxParams = {} if sender is None else {"from": to_checksum_address(sender)}
-        return self.read(lambda: function.call(params), bytes(HexBytes(function.selector)))
+    def simulate(self, call: Call, *, sender: Address | str) -> bytes:
+        """What a call that changes the chain would return. Raises RejectedError where it would be refused."""
+        return self.read(lambda: self._result(call.to, call.data, sender), call.data[:4])
+
+    def _result(self, to: Address, data: bytes, sender: Address | str | None) -> bytes:
+        params: TxParams = {"to": to_checksum_address(to), "data": data}
+        if sender is not None:
+            params["from"] = to_checksum_address(sender)
+        return bytes(self.w3.eth.call(params))
+
+    def events(self, search: Search[E], first: int, last: int | None = None) -> list[Logged[E]]:
+        """The events that a search finds from block `first` to block `last`, the newest if None, oldest first."""
+        criteria: FilterParams = {
+            "address": to_checksum_address(search.contract),
+            "topics": [None if topic is None else HexStr("0x" + topic.hex()) for topic in search.topics],
+            "fromBlock": BlockNumber(first),
+            "toBlock": "latest" if last is None else BlockNumber(last),
+        }
+        return self.read(lambda: [Logged.of(search.kind, log) for log in self.w3.eth.get_logs(criteria)])
 
     def outbox(self, account: LocalAccount, path: Path | None = None) -> Outbox:
         """An account's transactions; the first `path` that is given keeps what is in flight over a restart."""
@@ -155,7 +170,7 @@ class Chain:
     def send(
         self,
         account: LocalAccount,
-        function: Any,
+        call: Call,
         *,
         gas: int | None = None,
         tail: bytes = b"",
@@ -166,35 +181,40 @@ class Chain:
         The call is simulated first, so a revert costs nothing and comes back with its name. limit: the highest base fee
         that is worth it, in wei per gas; None pays any.
         """
-        call = self.prepare(account, function, gas)
-        return self._one(account, replace(call, data=call.data + tail), limit)
+        payload = self.prepare(account, call, gas)
+        return self._one(account, replace(payload, data=payload.data + tail), limit)
 
     def send_all(
-        self, account: LocalAccount, functions: Sequence[Any], *, limit: int | None = None
+        self, account: LocalAccount, calls: Sequence[Call], *, limit: int | None = None
     ) -> list[TxReceipt | AssayError]:
         """Several contract calls at once, as many per block as it takes: a receipt or an error for each, in order.
 
         Each is simulated first on what the chain is now, so none may depend on another.
         """
         results: dict[int, TxReceipt | AssayError] = {}
-        calls: dict[int, Call] = {}
-        for k, function in enumerate(functions):
+        payloads: dict[int, Payload] = {}
+        for k, call in enumerate(calls):
             try:
-                calls[k] = self.prepare(account, function)
+                payloads[k] = self.prepare(account, call)
             except AssayError as error:
                 results[k] = error
-        results |= dict(zip(calls, self.outbox(account).send(list(calls.values()), limit), strict=True))
-        return [results[k] for k in range(len(functions))]
+        results |= dict(zip(payloads, self.outbox(account).send(list(payloads.values()), limit), strict=True))
+        return [results[k] for k in range(len(calls))]
 
-    def prepare(self, account: LocalAccount, function: Any, gas: int | None = None) -> Call:
+    def prepare(self, account: LocalAccount, call: Call, gas: int | None = None) -> Payload:
         """A contract call as it is sent, simulated unless its gas is given."""
-        params: TxParams = {"from": account.address, "value": 0}  # type: ignore[typeddict-item]
         if gas is None:
-            estimate = self.read(lambda: function.estimate_gas(params), bytes(HexBytes(function.selector)))
-            gas = _with_margin(estimate)
-        wanted = gas
-        call = self.read(lambda: function.build_transaction({**params, "gas": wanted, "gasPrice": 0, "nonce": 0}))
-        return Call(str(call["to"]).lower(), bytes(HexBytes(call["data"])), 0, wanted)
+            gas = _with_margin(self._estimate(account, call.to, call.data, call.value, call.data[:4]))
+        return Payload("0x" + call.to.hex(), call.data, call.value, gas)
+
+    def _estimate(
+        self, account: LocalAccount, to: Address | None, data: bytes, value: int = 0, called: bytes = b""
+    ) -> int:
+        """Gas that a transaction would use. Raises RejectedError where it would be refused."""
+        params: TxParams = {"from": account.address, "value": Wei(value), "data": data}
+        if to is not None:
+            params["to"] = to_checksum_address(to)
+        return self.read(lambda: self.w3.eth.estimate_gas(params), called)
 
     def code_at(self, address: Address | str) -> bytes:
         """The code at an address; empty where there is none."""
@@ -202,23 +222,20 @@ class Chain:
 
     def send_data(self, account: LocalAccount, to: Address, data: bytes) -> TxReceipt:
         """Sends bytes to a contract that has no ABI, simulated first like `send`."""
-        params: TxParams = {"from": account.address, "to": to_checksum_address(to), "data": data}
-        estimate = self.read(lambda: self.w3.eth.estimate_gas(params))
-        return self._one(account, Call(to_checksum_address(to).lower(), data, 0, _with_margin(estimate)), None)
+        gas = _with_margin(self._estimate(account, to, data))
+        return self._one(account, Payload("0x" + to.hex(), data, 0, gas), None)
 
     def deploy(self, account: LocalAccount, name: str, *arguments: Any) -> tuple[Address, TxReceipt]:
         """Creates a contract; returns its address and the receipt."""
         artifact = load_artifact(name)
         factory = self.w3.eth.contract(abi=artifact.abi, bytecode=artifact.bytecode)
-        data = factory.constructor(*arguments).data_in_transaction
-        params: TxParams = {"from": account.address, "data": data}
-        estimate = self.read(lambda: self.w3.eth.estimate_gas(params))
-        receipt = self._one(account, Call(None, bytes(HexBytes(data)), 0, _with_margin(estimate)), None)
+        data = bytes(HexBytes(factory.constructor(*arguments).data_in_transaction))
+        receipt = self._one(account, Payload(None, data, 0, _with_margin(self._estimate(account, None, data))), None)
         return Address(bytes.fromhex(str(receipt["contractAddress"])[2:])), receipt
 
     def transfer(self, account: LocalAccount, to: Address | str, wei: int) -> TxReceipt:
         """Sends the chain's own coin, which pays for gas."""
-        return self._one(account, Call(to_checksum_address(to).lower(), b"", wei), None)
+        return self._one(account, Payload(to_checksum_address(to).lower(), b"", wei), None)
 
     def rpc(self, method: str, *params: object) -> Any:
         """A call of a method that web3 does not name; for local nodes."""
@@ -227,8 +244,8 @@ class Chain:
             raise UnavailableError(f"{method} failed: {answer['error']}", code="RpcError")
         return answer["result"]
 
-    def _one(self, account: LocalAccount, call: Call, limit: int | None) -> TxReceipt:
-        (result,) = self.outbox(account).send([call], limit)
+    def _one(self, account: LocalAccount, payload: Payload, limit: int | None) -> TxReceipt:
+        (result,) = self.outbox(account).send([payload], limit)
         if isinstance(result, AssayError):
             raise result
         return result

@@ -37,7 +37,7 @@ from assay_ledger.chain.fees import (
 from assay_ledger.chain.pace import Pace
 from assay_ledger.chain.rejections import gas_short, rejection
 from assay_ledger.chain.rpc import NONSENSE
-from assay_ledger.chain.sent import Attempt, Call, Record, Slot
+from assay_ledger.chain.sent import Attempt, Payload, Record, Slot
 
 RAISES: Final = 40
 """Times 1.125 each: by a hundred, over what another process of the same key may have offered for a nonce."""
@@ -97,9 +97,9 @@ class Nonces:
             self._slots = {**self._record.load(), **self._slots}
 
     @property
-    def nothing(self) -> Call:
+    def nothing(self) -> Payload:
         """The cheapest use of a nonce."""
-        return Call(self._account.address.lower())
+        return Payload(self._account.address.lower())
 
     @property
     def slots(self) -> dict[int, Slot]:
@@ -138,7 +138,7 @@ class Nonces:
         if not self._slots:
             self._record.clear()
 
-    def offer(self, nonce: int, call: Call, limit: int | None, market: Market) -> None:
+    def offer(self, nonce: int, call: Payload, limit: int | None, market: Market) -> None:
         """Signs a call for a nonce and sends it, for more than what was offered there before.
 
         Raises UnavailableError (FeeAboveLimit), FundsError (GasShort), RejectedError.
@@ -193,7 +193,7 @@ class Nonces:
                 return attempt, receipt
         return None
 
-    def why(self, call: Call, receipt: TxReceipt) -> AssayError:
+    def why(self, call: Payload, receipt: TxReceipt) -> AssayError:
         """The reason of a transaction that was mined and reverted: simulated again on the block before it."""
         fields: dict[str, Any] = {"from": self._account.address, **_fields(call)}
         try:
@@ -215,7 +215,7 @@ class Nonces:
         int(receipt["status"]), int(receipt["blockNumber"]), bytes(receipt["transactionHash"])
         return receipt
 
-    def _sign(self, nonce: int, call: Call, offer: Offer) -> Attempt:
+    def _sign(self, nonce: int, call: Payload, offer: Offer) -> Attempt:
         fields = {
             "chainId": self._wire.chain_id,
             "type": 2,
@@ -254,7 +254,7 @@ class Nonces:
         return self._wire.read(lambda: int(self._wire.w3.eth.get_balance(who)))
 
 
-def _fields(call: Call) -> dict[str, Any]:
+def _fields(call: Payload) -> dict[str, Any]:
     fields: dict[str, Any] = {"data": call.data, "value": call.value, "gas": call.gas}
     return fields if call.to is None else {**fields, "to": to_checksum_address(call.to)}
 

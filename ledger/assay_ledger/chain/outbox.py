@@ -21,7 +21,7 @@ from assay.protocol.errors import AssayError, UnavailableError
 from assay_ledger.chain.fees import TIP_FLOOR, Market
 from assay_ledger.chain.nonces import Nonces, Wire, above_limit
 from assay_ledger.chain.pace import Pace
-from assay_ledger.chain.sent import Call
+from assay_ledger.chain.sent import Payload
 
 IN_FLIGHT: Final = 64
 """Transactions of one account at once: some 13 M gas of replies, about what a block takes at a steady base fee."""
@@ -66,11 +66,11 @@ class Outbox:
             self._nonces.keep_at(path)
 
     @property
-    def in_flight(self) -> dict[int, Call]:
+    def in_flight(self) -> dict[int, Payload]:
         """What has been sent and not been seen mined, by nonce."""
         return {nonce: slot.call for nonce, slot in sorted(self._nonces.slots.items())}
 
-    def send(self, calls: Sequence[Call], limit: int | None = None) -> list[Result]:
+    def send(self, calls: Sequence[Payload], limit: int | None = None) -> list[Result]:
         """Sends calls, at most IN_FLIGHT at a time, and waits for all: a receipt or an error for each, in their order.
 
         They are mined in this order, or later ones not at all. What is in flight already is not sent twice; what else
@@ -104,7 +104,7 @@ class Outbox:
 class _Sending:
     """Some calls on their way: which nonce each has, and what became of it."""
 
-    def __init__(self, nonces: Nonces, calls: Sequence[Call], limit: int | None, clock: Callable[[], float]) -> None:
+    def __init__(self, nonces: Nonces, calls: Sequence[Payload], limit: int | None, clock: Callable[[], float]) -> None:
         self.nonces, self.calls, self.limit, self.clock = nonces, calls, limit, clock
         self.results: dict[int, Result] = {}
         self.places: dict[int, int] = {}

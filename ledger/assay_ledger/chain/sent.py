@@ -38,7 +38,7 @@ _LOG = logging.getLogger("assay.outbox")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Payload:
     """What a transaction does: `to` as hexadecimal digits (None creates a contract), `value` in wei."""
 
     to: str | None
@@ -53,7 +53,7 @@ class Attempt:
     """One signed transaction."""
 
     raw: bytes
-    call: Call
+    call: Payload
     offer: Offer
 
     @property
@@ -70,7 +70,7 @@ class Slot:
     sent_at: int = 0
 
     @property
-    def call(self) -> Call:
+    def call(self) -> Payload:
         """What the newest one does."""
         return self.attempts[-1].call
 
@@ -142,5 +142,5 @@ class Record:
         if values.get("chainId") != self._chain_id or values.get("type") != 2:
             return None
         to = bytes(values["to"])
-        call = Call("0x" + to.hex() if to else None, bytes(values["data"]), values["value"], values["gas"])
+        call = Payload("0x" + to.hex() if to else None, bytes(values["data"]), values["value"], values["gas"])
         return values["nonce"], Attempt(raw, call, Offer(values["maxFeePerGas"], values["maxPriorityFeePerGas"]))

@@ -15,11 +15,11 @@ from typing import Final
 
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
-from web3.exceptions import BadFunctionCallOutput
 
 from assay.protocol.errors import AssayError, RejectedError
 from assay.protocol.run.charter import Modules
 from assay.protocol.types import Address, Digest
+from assay_ledger.bindings.arbiter import ArbiterContract
 from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.deployment.places import LEAVES, NOBODY, places_of
 from assay_ledger.index.run import Run
@@ -118,19 +118,17 @@ def check_code(run: Run, allowed: Collection[Digest] = ()) -> RunCode:
 def _arbiter_of(run: Run) -> Address:
     """What a game that is not ours says of its arbiter; NOBODY if it says nothing."""
     try:
-        said = run.chain.call(run.chain.contract("Game", run.modules.game).functions.arbiter())
-        return Address(bytes.fromhex(str(said)[2:]))
-    except (AssayError, BadFunctionCallOutput, ValueError):
+        return run.chain.ask(run.game.arbiter())
+    except AssayError:
         return NOBODY
 
 
 def _leaves_of(run: Run, arbiter: Address) -> Iterator[tuple[str, str, Address]]:
-    contract = run.chain.contract("Arbiter", arbiter)
+    contract = ArbiterContract(arbiter)
     for number, family in enumerate(LEAVES):
         try:
-            said = str(run.chain.call(contract.functions.leafOf(FIRST_FAMILY + number)))
-            yield f"{family} leaf", family, Address(bytes.fromhex(said[2:]))
-        except (AssayError, BadFunctionCallOutput, ValueError):
+            yield f"{family} leaf", family, run.chain.ask(contract.leaf_of(FIRST_FAMILY + number))
+        except AssayError:
             yield f"{family} leaf", family, NOBODY
 
 

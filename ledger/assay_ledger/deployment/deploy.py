@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from web3.exceptions import BadFunctionCallOutput
-
 from assay.protocol.economics.formulas import check_charter
 from assay.protocol.errors import AssayError, ConfigError
 from assay.protocol.run.charter import Charter, Modules
 from assay.protocol.types import Address
+from assay_ledger.bindings.deployer import DeployerContract
+from assay_ledger.bindings.vault import VaultContract
 from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.chain.client import Chain
 from assay_ledger.deployment.places import (
@@ -36,7 +36,6 @@ from assay_ledger.index.run import Run
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
-    from web3.contract import Contract
 
 
 class DeploymentFailed(ConfigError):
@@ -97,15 +96,15 @@ def deploy_run(
         arbiter = deploy_arbiter(chain, account) if contracts["game"] == "Game" else NOBODY
     first_block = chain.head().number
     address = _create2(chain, account, "Deployer", deployer_code(charter.run, arbiter, contracts))
-    deployer = chain.contract("Deployer", address)
+    deployer = DeployerContract(address)
     for index, name in enumerate(("Charter", *contracts.values())):
         if _created(deployer, chain) > index:
             continue
         code = load_artifact(name).bytecode
         if index == 0:
-            step = deployer.functions.createCharter(code, charter.as_tuple())
+            step = deployer.create_charter(code, charter)
         else:
-            step = deployer.functions.create(code)
+            step = deployer.create(code)
         try:
             chain.send(account, step)
         except AssayError as error:
@@ -115,8 +114,8 @@ def deploy_run(
     return verify_wiring(Run(chain, create_address(address, 1), first_block))
 
 
-def _created(deployer: Contract, chain: Chain) -> int:
-    return int(chain.call(deployer.functions.created()))
+def _created(deployer: DeployerContract, chain: Chain) -> int:
+    return chain.ask(deployer.created())
 
 
 def verify_wiring(run: Run) -> Run:
@@ -126,13 +125,12 @@ def verify_wiring(run: Run) -> Run:
     """
     for field in fields(Modules):
         address: Address = getattr(run.modules, field.name)
-        contract = run.chain.contract("Vault", address)  # every module has charter()
         try:
-            named = run.chain.call(contract.functions.charter())
-        except (AssayError, BadFunctionCallOutput) as error:
+            named = run.chain.ask(VaultContract(address).charter())  # every module has charter()
+        except AssayError as error:
             raise WiringWrong(f"The {field.name} contract at 0x{address.hex()} does not answer.") from error
-        if bytes.fromhex(named[2:]) != run.address:
-            raise WiringWrong(f"The {field.name} contract belongs to another run.", found=named)
+        if named != run.address:
+            raise WiringWrong(f"The {field.name} contract belongs to another run.", found="0x" + named.hex())
     return run
 
 

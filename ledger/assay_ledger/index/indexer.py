@@ -8,23 +8,21 @@ consensus; nothing else is read here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
 
-from eth_utils.abi import event_abi_to_log_topic
 from eth_utils.address import to_checksum_address
 from hexbytes import HexBytes
-from web3._utils.events import get_event_data
 from web3.types import LogReceipt
 
 from assay.protocol.errors import AssayError, InvariantError, UnavailableError
-from assay.protocol.game.state import Outcome, Verdict
+from assay.protocol.game.state import Verdict
 from assay.protocol.game.table import Side, Stage
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.run.schedule import Times
-from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
+from assay.protocol.types import Fate, Round, Wei
+from assay_ledger.bindings import audit, game, outers, rounds, settlement
 from assay_ledger.chain.client import Head
 from assay_ledger.chain.rpc import NONSENSE
-from assay_ledger.index.games import BLOCKS_PER_QUERY, ref_from_chain
+from assay_ledger.contract import Event, Logged
+from assay_ledger.index.games import BLOCKS_PER_QUERY
 from assay_ledger.index.records import (
     AttendanceRecord,
     AttesterRecord,
@@ -37,25 +35,21 @@ from assay_ledger.index.records import (
 )
 from assay_ledger.index.run import Run
 
-FOREVER: Final = 2**64 - 1
-
-Args = dict[str, Any]
-T = TypeVar("T")
+Listener = Callable[[str, Logged[Event]], None]
 
 
 class Index:
     """Keeps the records of one run up to date with the chain."""
 
-    def __init__(self, run: Run, listeners: Sequence[Callable[[str, str, Args, LogReceipt], None]] = ()) -> None:
-        """`listeners` are told every event once: contract, event name, arguments, log."""
+    def __init__(self, run: Run, listeners: Sequence[Listener] = ()) -> None:
+        """`listeners` are told every event once, with the name of its contract."""
         self.run = run
         self._listeners = tuple(listeners)
         self._contracts = run.contracts()
-        self._topics = {
-            (contract.address, event_abi_to_log_topic(entry)): (name, entry)
+        self._kinds = {
+            (bytes(contract.address), bytes(kind.topic())): (name, kind)
             for name, contract in self._contracts.items()
-            for entry in contract.abi
-            if entry["type"] == "event"
+            for kind in contract.EVENTS
         }
         self._next = run.first_block
         self._last_hash: bytes | None = None
@@ -113,233 +107,176 @@ class Index:
         return bytes(block["hash"]) == self._last_hash
 
     def _logs(self, low: int, high: int) -> list[LogReceipt]:
-        addresses = [contract.address for contract in self._contracts.values()]
+        addresses = [to_checksum_address(contract.address) for contract in self._contracts.values()]
         w3 = self.run.chain.w3
         return self.run.chain.read(lambda: w3.eth.get_logs({"address": addresses, "fromBlock": low, "toBlock": high}))
 
     def _apply(self, log: LogReceipt) -> None:
-        known = self._topics.get(
-            (to_checksum_address(log["address"]), bytes(log["topics"][0]) if log["topics"] else b"")
-        )
+        topic = bytes(log["topics"][0]) if log["topics"] else b""
+        known = self._kinds.get((bytes(HexBytes(log["address"])), topic))
         if known is None:
             return
-        contract, entry = known
-        args = dict(get_event_data(self.run.chain.w3.codec, entry, log)["args"])
-        name = str(entry["name"])
-        handler = _HANDLERS.get((contract, name))
-        if handler is not None:
-            handler(self, args, log)
+        contract, kind = known
+        found = Logged.of(kind, log)
+        self._fold(found.event, found.transaction)
         for listener in self._listeners:
-            listener(contract, name, args, log)
+            listener(contract, found)
+
+    def _fold(self, event: Event, transaction: bytes) -> None:
+        """Which event changes what; `transaction` is the hash of the one that brought it."""
+        match event:
+            case rounds.Joined():
+                self.state.holders[event.seat] = event.solver
+            case rounds.Left():
+                self.state.holders.pop(event.seat, None)
+            case rounds.RoundOpened():
+                self._round_opened(event)
+            case rounds.Committed():
+                self._committed(event, transaction)
+            case rounds.Receipted():
+                self._commitment(event).receipts.add(event.verifier)
+            case rounds.Completed():
+                self._commitment(event).complete = True
+            case rounds.Excluded():
+                self._commitment(event).excluded = True
+            case rounds.Closed():
+                self._commitment(event).fate = event.fate
+            case outers.InclusionFixed():
+                self._round(event.round).inclusions[event.base] = event.mask, event.x
+            case outers.OuterPosted():
+                self._outer_posted(event, transaction)
+            case outers.OuterClosedAs():
+                self._outer(event).posters[event.poster] = event.fate
+            case outers.RescueBegan():
+                self._outer(event).rescue_until = event.until
+            case outers.RootFell():
+                # Rounds post roots of the next generation; the event names the round.
+                self._outer(event).fallen = True
+            case audit.Registered():
+                self.state.attesters[event.who] = AttesterRecord(
+                    event.who, event.role, event.stake, event.counts_from, event.public_key
+                )
+            case audit.Retired():
+                self.state.attesters[event.who].retires_with = event.retires_with
+            case audit.AttesterConvictedAt():
+                self.state.attesters[event.who].convicted_at = event.round
+            case audit.SeedDrawn():
+                self._round(event.round).seed = event.seed
+            case audit.WhistleSeedDrawn():
+                self._round(event.round).whistle_seed = event.seed
+            case audit.Attested():
+                self._round(event.round).attendance[event.who] = AttendanceRecord(event.role, event.root)
+            case audit.DrawRevealed():
+                self._round(event.round).attendance[event.who].y = event.y
+            case audit.LeafRevealed():
+                self._round(event.round).attendance[event.who].leaves[event.seat, event.duty] = event.end_root
+            case settlement.DutiesSettled():
+                self._round(event.round).attendance[event.attester].settled = True
+            case settlement.RoundSettled():
+                self._round(event.round).settled = True
+            case game.GameOpened():
+                self._game_opened(event, transaction)
+            case game.DigestsReused():
+                record = self.state.games[event.game_id]
+                # The event of the transaction's own turn comes after this one.
+                record.reused[len(record.moves)] = event.list
+            case game.Moved():
+                self._moved(event, transaction)
+            case game.Deferred():
+                self._deferred(event)
+            case game.Verdict():
+                self._verdict(event, transaction)
+            case game.LockTaken():
+                self._lock_taken(event)
 
     # --- rounds
 
-    def _round(self, args: Args) -> RoundRecord:
-        number = int(args["round"])
+    def _round(self, number: Round) -> RoundRecord:
         if number >= len(self.state.rounds):
             raise InvariantError(f"An event names round {number} before it opened.", code="EventOutOfOrder")
         return self.state.rounds[number]
 
-    def _commitment(self, args: Args) -> CommitmentRecord:
-        return self._round(args).commitments[Seat(args["seat"])]
+    def _commitment(
+        self, event: rounds.Receipted | rounds.Completed | rounds.Excluded | rounds.Closed
+    ) -> CommitmentRecord:
+        return self._round(event.round).commitments[event.seat]
 
-    def on_joined(self, args: Args, _: LogReceipt) -> None:
-        self.state.holders[Seat(args["seat"])] = address(args["solver"])
+    def _round_opened(self, event: rounds.RoundOpened) -> None:
+        if event.round != len(self.state.rounds):
+            raise InvariantError(f"Round {event.round} opened out of order.", code="EventOutOfOrder")
+        times = self.run.chain.ask(self.run.rounds.times_of(event.round))
+        roster = tuple(holder if any(holder) else None for holder in event.roster)
+        self.state.rounds.append(RoundRecord(event.round, times, roster))
 
-    def on_left(self, args: Args, _: LogReceipt) -> None:
-        self.state.holders.pop(Seat(args["seat"]), None)
-
-    def on_round_opened(self, args: Args, _: LogReceipt) -> None:
-        number = int(args["round"])
-        if number != len(self.state.rounds):
-            raise InvariantError(f"Round {number} opened out of order.", code="EventOutOfOrder")
-        raw = self.run.chain.call(self.run.rounds.functions.timesOf(number))
-        times = Times(*(raw.values() if isinstance(raw, dict) else raw))
-        roster = tuple(None if int(a, 16) == 0 else address(a) for a in args["roster"])
-        self.state.rounds.append(RoundRecord(Round(number), times, roster))
-
-    def on_committed(self, args: Args, log: LogReceipt) -> None:
-        record = CommitmentRecord(
-            seat=Seat(args["seat"]),
-            solver=address(args["solver"]),
-            digest=digest(args["digest"]),
-            base=digest(args["base"]),
-            roots=tuple(digest(r) for r in args["roots"]),
-            end_lists=tuple(digest(r) for r in args["endLists"]),
-            update=digest(args["update"]),
-            tx_hash=bytes(HexBytes(log["transactionHash"])),
+    def _committed(self, event: rounds.Committed, transaction: bytes) -> None:
+        self._round(event.round).commitments[event.seat] = CommitmentRecord(
+            seat=event.seat,
+            solver=event.solver,
+            digest=event.digest,
+            base=event.base,
+            roots=event.roots,
+            end_lists=event.end_lists,
+            update=event.update,
+            tx_hash=transaction,
         )
-        self._round(args).commitments[record.seat] = record
-
-    def on_receipted(self, args: Args, _: LogReceipt) -> None:
-        self._commitment(args).receipts.add(address(args["verifier"]))
-
-    def on_completed(self, args: Args, _: LogReceipt) -> None:
-        self._commitment(args).complete = True
-
-    def on_excluded(self, args: Args, _: LogReceipt) -> None:
-        self._commitment(args).excluded = True
-
-    def on_closed(self, args: Args, _: LogReceipt) -> None:
-        self._commitment(args).fate = Fate(args["fate"])
 
     # --- outer steps
 
-    def on_inclusion_fixed(self, args: Args, _: LogReceipt) -> None:
-        self._round(args).inclusions[digest(args["base"])] = int(args["mask"]), digest(args["x"])
+    def _outer(self, event: outers.OuterClosedAs | outers.RescueBegan | outers.RootFell) -> OuterRecord:
+        return self._round(event.round).outers[event.root]
 
-    def on_outer_posted(self, args: Args, log: LogReceipt) -> None:
-        root = digest(args["root"])
-        fresh = OuterRecord(root, digest(args["base"]), digest(args["parameters"]), digest(args["momentum"]))
-        record = self._round(args).outers.setdefault(root, fresh)
-        poster = address(args["poster"])
-        record.posters[poster], record.bases[poster] = Fate.OPEN, digest(args["base"])
-        record.transactions[poster] = bytes(HexBytes(log["transactionHash"]))
+    def _outer_posted(self, event: outers.OuterPosted, transaction: bytes) -> None:
+        fresh = OuterRecord(event.root, event.base, event.parameters, event.momentum)
+        record = self._round(event.round).outers.setdefault(event.root, fresh)
+        record.posters[event.poster], record.bases[event.poster] = Fate.OPEN, event.base
+        record.transactions[event.poster] = transaction
         record.fallen = False
-
-    def on_outer_closed(self, args: Args, _: LogReceipt) -> None:
-        record = self._round(args).outers[digest(args["root"])]
-        record.posters[address(args["poster"])] = Fate(args["fate"])
-
-    def on_rescue_began(self, args: Args, _: LogReceipt) -> None:
-        self._round(args).outers[digest(args["root"])].rescue_until = int(args["until"])
-
-    def on_root_fell(self, args: Args, _: LogReceipt) -> None:
-        # Rounds post roots of the next generation; the event names the round.
-        self._round(args).outers[digest(args["root"])].fallen = True
-
-    # --- audit
-
-    def on_registered(self, args: Args, _: LogReceipt) -> None:
-        who = address(args["who"])
-        self.state.attesters[who] = AttesterRecord(
-            who, Role(args["role"]), Wei(args["stake"]), Round(args["countsFrom"]), bytes(args["publicKey"])
-        )
-
-    def on_retired(self, args: Args, _: LogReceipt) -> None:
-        self.state.attesters[address(args["who"])].retires_with = Round(args["retiresWith"])
-
-    def on_attester_convicted(self, args: Args, _: LogReceipt) -> None:
-        self.state.attesters[address(args["who"])].convicted_at = Round(args["round"])
-
-    def on_seed_drawn(self, args: Args, _: LogReceipt) -> None:
-        self._round(args).seed = digest(args["seed"])
-
-    def on_whistle_seed_drawn(self, args: Args, _: LogReceipt) -> None:
-        self._round(args).whistle_seed = digest(args["seed"])
-
-    def on_attested(self, args: Args, _: LogReceipt) -> None:
-        record = AttendanceRecord(Role(args["role"]), digest(args["root"]))
-        self._round(args).attendance[address(args["who"])] = record
-
-    def on_draw_revealed(self, args: Args, _: LogReceipt) -> None:
-        self._round(args).attendance[address(args["who"])].y = bytes(args["y"])
-
-    def on_leaf_revealed(self, args: Args, _: LogReceipt) -> None:
-        leaves = self._round(args).attendance[address(args["who"])].leaves
-        leaves[Seat(args["seat"]), int(args["duty"])] = digest(args["endRoot"])
-
-    def on_duties_settled(self, args: Args, _: LogReceipt) -> None:
-        self._round(args).attendance[address(args["attester"])].settled = True
-
-    def on_round_settled(self, args: Args, _: LogReceipt) -> None:
-        self._round(args).settled = True
 
     # --- games
 
-    def on_game_opened(self, args: Args, log: LogReceipt) -> None:
-        game_id = int(args["gameId"])
-        self.state.games[game_id] = GameRecord(
-            game_id=game_id,
-            claim_id=digest(args["claimId"]),
-            ref=ref_from_chain(args["ref"]),
-            challenger=address(args["challenger"]),
-            defender=address(args["defender"]),
-            opened_tx=bytes(HexBytes(log["transactionHash"])),
+    def _game_opened(self, event: game.GameOpened, transaction: bytes) -> None:
+        self.state.games[event.game_id] = GameRecord(
+            game_id=event.game_id,
+            claim_id=event.claim_id,
+            ref=event.ref,
+            challenger=event.challenger,
+            defender=event.defender,
+            opened_tx=transaction,
         )
 
-    def on_digests_reused(self, args: Args, _: LogReceipt) -> None:
-        game = self.state.games[int(args["gameId"])]
-        # The event of the transaction's own turn comes after this one.
-        game.reused[len(game.moves)] = digest(args["list"])
+    def _moved(self, event: game.Moved, transaction: bytes) -> None:
+        record = self.state.games[event.game_id]
+        record.stage, record.turn, record.deadline = event.stage, event.turn, event.deadline
+        record.moves.append(MoveRecord(transaction, event.mover, event.stage))
 
-    def on_moved(self, args: Args, log: LogReceipt) -> None:
-        game = self.state.games[int(args["gameId"])]
-        game.stage, game.turn, game.deadline = Stage(args["stage"]), Side(args["turn"]), int(args["deadline"])
-        game.moves.append(MoveRecord(bytes(HexBytes(log["transactionHash"])), address(args["mover"]), game.stage))
+    def _deferred(self, event: game.Deferred) -> None:
+        record = self.state.games[event.game_id]
+        record.deferrals[Side.DEFENDER if event.mover == record.defender else Side.CHALLENGER] += 1
 
-    def on_deferred(self, args: Args, _: LogReceipt) -> None:
-        game = self.state.games[int(args["gameId"])]
-        game.deferrals[Side.DEFENDER if address(args["mover"]) == game.defender else Side.CHALLENGER] += 1
-
-    def on_verdict(self, args: Args, log: LogReceipt) -> None:
-        game = self.state.games[int(args["gameId"])]
-        loser = address(args["loser"])
-        game.verdict = Verdict(
-            loser,
-            Side.DEFENDER if loser == game.defender else Side.CHALLENGER,
-            Outcome(args["outcome"]),
-            args["family"],
-            args["node"],
-            args["element"],
-            args["term"],
-            args["expected"],
-            args["claimed"],
+    def _verdict(self, event: game.Verdict, transaction: bytes) -> None:
+        record = self.state.games[event.game_id]
+        record.verdict = Verdict(
+            event.loser,
+            Side.DEFENDER if event.loser == record.defender else Side.CHALLENGER,
+            event.outcome,
+            event.family,
+            event.node,
+            event.element,
+            event.term,
+            event.expected,
+            event.claimed,
         )
-        game.verdict_tx = bytes(HexBytes(log["transactionHash"]))
-        game.stage, game.turn = Stage.OVER, Side.NONE
-        ref = game.ref
-        if game.convicted and ref.kind is ClaimKind.OUTER:
+        record.verdict_tx = transaction
+        record.stage, record.turn = Stage.OVER, Side.NONE
+        ref = record.ref
+        if record.convicted and ref.kind is ClaimKind.OUTER:
             self.state.rounds[ref.round].outers[ref.outer_root].posters[ref.party] = Fate.CONVICTED
-        elif game.convicted:
+        elif record.convicted:
             commitment = self.state.rounds[ref.round].commitments.get(ref.seat)
             if ref.kind in (ClaimKind.INTERVAL, ClaimKind.UPDATE) and commitment is not None:
                 commitment.convicted = True
 
-    def on_lock_taken(self, args: Args, _: LogReceipt) -> None:
-        game = self.state.games[int(args["gameId"])]
-        game.bounty, game.burned = Wei(args["bounty"]), Wei(args["burned"])
-        game.taken = Wei(args["bounty"] + args["burned"] + args["reserved"])
-
-
-_HANDLERS: Final[dict[tuple[str, str], Callable[[Index, Args, LogReceipt], None]]] = {
-    ("rounds", "Joined"): Index.on_joined,
-    ("rounds", "Left"): Index.on_left,
-    ("rounds", "RoundOpened"): Index.on_round_opened,
-    ("rounds", "Committed"): Index.on_committed,
-    ("rounds", "Receipted"): Index.on_receipted,
-    ("rounds", "Completed"): Index.on_completed,
-    ("rounds", "Excluded"): Index.on_excluded,
-    ("rounds", "Closed"): Index.on_closed,
-    ("outers", "InclusionFixed"): Index.on_inclusion_fixed,
-    ("outers", "OuterPosted"): Index.on_outer_posted,
-    ("outers", "OuterClosedAs"): Index.on_outer_closed,
-    ("outers", "RescueBegan"): Index.on_rescue_began,
-    ("outers", "RootFell"): Index.on_root_fell,
-    ("audit", "Registered"): Index.on_registered,
-    ("audit", "Retired"): Index.on_retired,
-    ("audit", "AttesterConvictedAt"): Index.on_attester_convicted,
-    ("audit", "SeedDrawn"): Index.on_seed_drawn,
-    ("audit", "WhistleSeedDrawn"): Index.on_whistle_seed_drawn,
-    ("audit", "Attested"): Index.on_attested,
-    ("audit", "DrawRevealed"): Index.on_draw_revealed,
-    ("audit", "LeafRevealed"): Index.on_leaf_revealed,
-    ("settlement", "DutiesSettled"): Index.on_duties_settled,
-    ("settlement", "RoundSettled"): Index.on_round_settled,
-    ("game", "GameOpened"): Index.on_game_opened,
-    ("game", "DigestsReused"): Index.on_digests_reused,
-    ("game", "Moved"): Index.on_moved,
-    ("game", "Deferred"): Index.on_deferred,
-    ("game", "Verdict"): Index.on_verdict,
-    ("game", "LockTaken"): Index.on_lock_taken,
-}
-
-
-def address(value: Any) -> Address:
-    """The 20 bytes of an address as web3 gives it."""
-    return Address(bytes.fromhex(str(value)[2:]))
-
-
-def digest(value: Any) -> Digest:
-    """A bytes32 as web3 gives it."""
-    return Digest(bytes(value))
+    def _lock_taken(self, event: game.LockTaken) -> None:
+        record = self.state.games[event.game_id]
+        record.bounty, record.burned = event.bounty, event.burned
+        record.taken = Wei(event.bounty + event.burned + event.reserved)

@@ -14,13 +14,12 @@ from typing import Final
 
 from eth_abi.abi import decode, encode
 from eth_abi.exceptions import DecodingError, EncodingError
-from eth_utils.abi import function_abi_to_4byte_selector, get_abi_input_types
 from web3.exceptions import TransactionNotFound
 
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest
-from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.chain.client import Chain
+from assay_ledger.contract import selector, types_of
 from assay_ledger.store.manifest import Digests
 from assay_ledger.store.objects import Objects
 
@@ -28,7 +27,10 @@ MAX_KEPT: Final = 128
 MAX_POSTERS: Final = 24
 """Senders whose word about one root is asked for; each of them has a lock behind it."""
 
-_CALLS: Final = (("Rounds", "commit"), ("Outers", "postOuter"))
+_CALLS: Final = (
+    "commit(uint64,uint32,bytes32[],bytes32[3],bytes32,bytes32)",
+    "postOuter(uint64,bytes32,bytes32,bytes32,bytes32)",
+)
 
 Told = Callable[[], Digests]
 """Gives what somebody says, fetched at the first call."""
@@ -61,10 +63,9 @@ class Publications:
 
 def named_digest(calldata: bytes) -> Digest | None:
     """The 32 bytes behind the arguments of a commitment or an outer step; None for any other calldata."""
-    for contract, function in _CALLS:
-        entry = next(e for e in load_artifact(contract).abi if e.get("name") == function)
-        types = get_abi_input_types(entry)  # type: ignore[arg-type]
-        if calldata[:4] != function_abi_to_4byte_selector(entry):  # type: ignore[arg-type]
+    for call in _CALLS:
+        types = types_of(call)
+        if calldata[:4] != selector(call):
             continue
         try:
             length = 4 + len(encode(types, decode(types, calldata[4:])))

@@ -5,17 +5,25 @@ The address of the charter names a run; everything else follows from it. Source:
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import cached_property
-from typing import Any
-
-from web3.contract import Contract
 
 from assay.protocol.errors import RejectedError
 from assay.protocol.run.charter import Charter, Modules
 from assay.protocol.trees.state import RoundScalars
 from assay.protocol.types import Address, Digest, Round, Seat
+from assay_ledger.bindings.audit import AuditContract
+from assay_ledger.bindings.charter import CharterContract
+from assay_ledger.bindings.game import GameContract
+from assay_ledger.bindings.outers import OutersContract
+from assay_ledger.bindings.revenue import RevenueContract
+from assay_ledger.bindings.rounds import RoundsContract
+from assay_ledger.bindings.settlement import SettlementContract
+from assay_ledger.bindings.shares import ModelSharesContract
+from assay_ledger.bindings.token import TestTokenContract
+from assay_ledger.bindings.vault import VaultContract
+from assay_ledger.bindings.vesting import VestingContract
 from assay_ledger.chain.client import Chain
+from assay_ledger.contract import Contract
 from assay_ledger.index.games import Games
 
 
@@ -26,73 +34,72 @@ class Run:
         self.chain = chain
         self.address = address
         self.first_block = first_block
-        if not chain.read(lambda: chain.w3.eth.get_code(chain.contract("Charter", address).address)):
+        if not chain.code_at(address):
             raise RejectedError(
                 f"There is no contract at 0x{address.hex()} on chain {chain.chain_id}.",
                 code="NotARun",
                 remedy="Check the run's address and that the RPC URL names the right chain.",
             )
-        contract = chain.contract("Charter", address)
-        self.charter = Charter.from_tuple(_tuple(chain.call(contract.functions.terms())))
-        self.run_id = Digest(bytes(chain.call(contract.functions.run())))
+        contract = CharterContract(address)
+        self.charter: Charter = chain.ask(contract.terms())
+        self.run_id: Digest = chain.ask(contract.run())
         if self.charter.run != self.run_id:
             raise RejectedError(
                 f"The terms at 0x{address.hex()} do not hash to the run they name.",
                 code="NotARun",
                 remedy="This is no charter of Assay, or of another version: do not join it.",
             )
-        raw = _tuple(chain.call(contract.functions.modules()))
-        self.modules = Modules(*(Address(bytes.fromhex(str(a)[2:])) for a in raw))
+        self.modules: Modules = chain.ask(contract.modules())
 
     @cached_property
-    def vault(self) -> Contract:
+    def vault(self) -> VaultContract:
         """Every token of the run."""
-        return self.chain.contract("Vault", self.modules.vault)
+        return VaultContract(self.modules.vault)
 
     @cached_property
-    def rounds(self) -> Contract:
+    def rounds(self) -> RoundsContract:
         """Seats, rounds, commitments."""
-        return self.chain.contract("Rounds", self.modules.rounds)
+        return RoundsContract(self.modules.rounds)
 
     @cached_property
-    def outers(self) -> Contract:
+    def outers(self) -> OutersContract:
         """Outer steps."""
-        return self.chain.contract("Outers", self.modules.outers)
+        return OutersContract(self.modules.outers)
 
     @cached_property
-    def audit(self) -> Contract:
+    def audit(self) -> AuditContract:
         """Verifiers and whistleblowers."""
-        return self.chain.contract("Audit", self.modules.audit)
+        return AuditContract(self.modules.audit)
 
     @cached_property
-    def settlement(self) -> Contract:
+    def settlement(self) -> SettlementContract:
         """Escrow, pay, wages."""
-        return self.chain.contract("Settlement", self.modules.settlement)
+        return SettlementContract(self.modules.settlement)
 
     @cached_property
-    def game(self) -> Contract:
+    def game(self) -> GameContract:
         """Disputes."""
-        return self.chain.contract("Game", self.modules.game)
+        return GameContract(self.modules.game)
 
     @cached_property
-    def shares(self) -> Contract:
+    def shares(self) -> ModelSharesContract:
         """The ownership shares of the model."""
-        return self.chain.contract("ModelShares", self.modules.shares)
+        return ModelSharesContract(self.modules.shares)
 
     @cached_property
-    def vesting(self) -> Contract:
+    def vesting(self) -> VestingContract:
         """Shares credited and not vested."""
-        return self.chain.contract("Vesting", self.modules.vesting)
+        return VestingContract(self.modules.vesting)
 
     @cached_property
-    def revenue(self) -> Contract:
+    def revenue(self) -> RevenueContract:
         """What the model earns."""
-        return self.chain.contract("Revenue", self.modules.revenue)
+        return RevenueContract(self.modules.revenue)
 
     @cached_property
-    def token(self) -> Contract:
+    def token(self) -> TestTokenContract:
         """The settlement token."""
-        return self.chain.contract("TestToken", self.charter.token)
+        return TestTokenContract(self.charter.token)
 
     @cached_property
     def games(self) -> Games:
@@ -101,7 +108,17 @@ class Run:
 
     def contracts(self) -> dict[str, Contract]:
         """The contracts of the run by the name of their field in `Modules`."""
-        return {f.name: getattr(self, f.name) for f in fields(Modules)}
+        return {
+            "vault": self.vault,
+            "rounds": self.rounds,
+            "outers": self.outers,
+            "audit": self.audit,
+            "settlement": self.settlement,
+            "game": self.game,
+            "shares": self.shares,
+            "vesting": self.vesting,
+            "revenue": self.revenue,
+        }
 
     def scalars(self, round_: Round, seat: Seat) -> RoundScalars:
         """What the third list of a seat's s_0 follows from."""
@@ -116,12 +133,3 @@ class Run:
             lr=training.learning_rate,
             data_root=training.data,
         )
-
-
-def _tuple(value: Any) -> Any:
-    """Structs as nested tuples, however web3 was told to return them."""
-    if isinstance(value, dict):
-        return tuple(_tuple(v) for v in value.values())
-    if isinstance(value, list | tuple):
-        return tuple(_tuple(v) for v in value)
-    return value

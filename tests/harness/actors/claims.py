@@ -26,11 +26,11 @@ from assay_ledger.agents.game_player import GamePlayer
 from assay_ledger.agents.participant import Member
 from assay_ledger.chain.client import CALLDATA_CAP, TRANSACTION_GAS_CAP
 from assay_ledger.index.archive import Job
-from assay_ledger.index.games import Game, ref_to_chain
+from assay_ledger.index.games import Game
 from assay_ledger.index.run import Run
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.store.blobs import open_store
-from assay_solver.agent import SolverAgent
+from assay_solver.cheating import CheatingSolver
 from assay_verifier.attesting import RESULT_BLOCKS
 from tests.harness.actors.families import LiesInNodes, NodeLie
 from tests.harness.actors.world import Stage, World, fill_escrow, tiny_prepared, work_of
@@ -64,14 +64,15 @@ class Claims:
     def ref(self, name: str, number: int) -> ClaimRef:
         """An interval that a solver claims."""
         agent = self.member(name)
-        commitments = agent._seen.state.rounds[0].commitments.values()
-        own = next(c for c in commitments if c.solver == agent.me)
-        return agent._seen.duty(agent._seen.state.rounds[0], own, number).ref
+        view = agent._view()
+        record = view.state.rounds[0]
+        own = next(c for c in record.commitments.values() if c.solver == agent.me)
+        return view.duty(record, own, number).ref
 
     def lie_of(self, family: Family) -> tuple[str, ClaimRef, NodeLie]:
         """Who lies in a node of this family, in which claim, and how."""
         for name, player in self.world.players.items():
-            cheat = player.agent.cheat if isinstance(player.agent, SolverAgent) else None
+            cheat = player.agent.cheat if isinstance(player.agent, CheatingSolver) else None
             if isinstance(cheat, LiesInNodes) and family in cheat.families:
                 number = cheat.families.index(family)
                 return name, self.ref(name, number), cheat.lies[number]
@@ -80,7 +81,7 @@ class Claims:
     def job(self, ref: ClaimRef) -> Job:
         """Program, X and steps of a claim, from what is published."""
         vera = self.member("vera")
-        return vera.archive.job(vera._seen, vera.duty_of(ref, vera._seen))
+        return vera.archive.job(vera._view(), vera.duty_of(ref, vera._view()))
 
     def truth(self, ref: ClaimRef, step: int) -> ReferenceTrace:
         """The run behind a claim up to a step, by the reference."""
@@ -91,7 +92,7 @@ class Claims:
 
     def player(self, who: Member) -> GamePlayer:
         """The player of an actor."""
-        return who._player()
+        return who._player(who._view())
 
     def liar(self, keys: ActorKeys, trace: Trace) -> Liar:
         """The agents' player over one false run."""
@@ -105,17 +106,17 @@ class Claims:
     def accuse(self, ref: ClaimRef) -> int:
         """The verifier challenges, as its agent does on finding a claim false; returns the game's number."""
         vera = self.member("vera")
-        vera.perform(Challenge(ref), vera._seen)
+        vera.perform(Challenge(ref), vera._view())
         return self.world.run.games.count()
 
     def challenge_freelance(self, ref: ClaimRef, own_root: Digest) -> int:
         """The stranger binds and reveals a challenge; returns the game's number."""
-        chain, game = self.world.stage.chain, self.world.run.game.functions
+        chain, game = self.world.stage.chain, self.world.run.game
         commitment = challenge_commitment(ref, own_root, ZERO, self.stranger.address)
-        chain.send(self.stranger.account, game.commitChallenge(commitment))
+        chain.send(self.stranger.account, game.commit_challenge(commitment))
         for _ in range(RESULT_BLOCKS):
             chain.rpc("evm_mine")
-        chain.send(self.stranger.account, game.revealChallenge(ref_to_chain(ref), own_root, ZERO))
+        chain.send(self.stranger.account, game.reveal_challenge(ref, own_root, ZERO))
         return self.world.run.games.count()
 
     def play(
@@ -146,7 +147,7 @@ class Claims:
         locks = list(self.world.locks().values())
         people = {p.agent.me for p in self.world.players.values()} | {self.stranger.address}
         people |= {run.modules.game, run.modules.settlement, run.charter.sponsor, *(owner for owner, _ in locks)}
-        free = {who: int(chain.call(run.vault.functions.free(bytes(who)))) for who in people}
+        free = {who: chain.ask(run.vault.free(who)) for who in people}
         return {who: free[who] + sum(amount for owner, amount in locks if owner == who) for who in people}
 
     def check_transactions(self, first: int, last: int) -> int:

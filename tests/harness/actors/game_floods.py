@@ -17,7 +17,7 @@ from assay.training.rounds import TorchCompute
 from assay_ledger.agents.game_player import encode_move
 from assay_ledger.agents.participant import Member
 from assay_ledger.chain.client import Chain
-from assay_ledger.index.games import ref_to_chain
+from assay_ledger.contract import Call
 from assay_ledger.keys.keystore import ActorKeys
 from assay_solver.agent import SolverAgent
 from assay_verifier.attesting import RESULT_BLOCKS
@@ -64,27 +64,29 @@ class Flood:
 
     def __init__(self, world: World, keys: ActorKeys, ref: ClaimRef, count: int) -> None:
         self.world, self.keys, self.count = world, keys, count
-        chain, game = world.stage.chain, world.run.game.functions
+        chain, game = world.stage.chain, world.run.game
         vera = world.players["vera"].agent
         assert isinstance(vera, Member)
-        job = vera.archive.job(vera._seen, vera.duty_of(ref, vera._seen))
+        view = vera._view()
+        duty = vera.duty_of(ref, view)
+        job = vera.archive.job(view, duty)
         self.lies = []
         for node in range(len(job.program.nodes)):
             lie = ReferenceTrace(job.program, job.lists, job.steps, flip_bit(1 + node % job.steps, node))
-            if lie.state_root(job.steps) != vera.duty_of(ref, vera._seen).y:
+            if lie.state_root(job.steps) != duty.y:
                 self.lies.append(lie)
         salts = [Digest(bytes([k]) * 32) for k in range(count)]
         root = self.lies[0].state_root(job.steps)
-        bound = [game.commitChallenge(challenge_commitment(ref, root, salt, keys.address)) for salt in salts]
+        bound = [game.commit_challenge(challenge_commitment(ref, root, salt, keys.address)) for salt in salts]
         self.send(bound)
         for _ in range(RESULT_BLOCKS):
             chain.rpc("evm_mine")
-        self.send([game.revealChallenge(ref_to_chain(ref), root, salt) for salt in salts])
+        self.send([game.reveal_challenge(ref, root, salt) for salt in salts])
         assert world.run.games.count() == count
 
-    def send(self, functions: list[Any]) -> None:
+    def send(self, calls: list[Call]) -> None:
         """All at once."""
-        for result in self.world.stage.chain.send_all(self.keys.account, functions):
+        for result in self.world.stage.chain.send_all(self.keys.account, calls):
             if isinstance(result, AssayError):
                 raise result
 

@@ -12,6 +12,7 @@ from assay.protocol.types import Digest
 from assay_ledger.agents.participant import Member
 from assay_ledger.index.games import Game
 from assay_ledger.index.records import GameRecord
+from assay_solver.cheating import CheatingSolver
 from tests.harness.actors.world import World
 
 
@@ -24,7 +25,8 @@ def recompute(world: World, record: GameRecord, auditor: str) -> tuple[int, int]
     member, verdict = world.players[auditor].agent, record.verdict
     assert isinstance(member, Member) and verdict.family not in (Family.INPUT, Family.CONST, Family.OUTPUT)
     game: Game = world.run.games.game(record.game_id)
-    job = member.archive.job(member._seen, member.duty_of(record.ref, member._seen))
+    view = member._view()
+    job = member.archive.job(view, member.duty_of(record.ref, view))
     before = member.compute.run(job.program, job.lists, game.state.step - 1) if game.state.step > 1 else job.lists
     values = ReferenceExecutor(job.program).run(before)
     element = _word(job.program, values, verdict.node, verdict.element)
@@ -39,8 +41,8 @@ def recompute(world: World, record: GameRecord, auditor: str) -> tuple[int, int]
         honest = leaf.part_of(node, verdict.element, verdict.term, heads, load)
         return signed(honest), verdict.claimed
     liar = next(p.agent for p in world.players.values() if p.agent.me == record.defender)
-    assert isinstance(liar, Member)
-    lie = liar.tamper(record.ref.round, record.ref.seat, record.ref.duty, job)
+    assert isinstance(liar, CheatingSolver)
+    lie = liar.lie(record.ref.round, record.ref.seat, record.ref.duty, job, liar._view())
     false = member.compute.trace(job.program, job.lists, job.steps, lie)
     claimed = false.node_bytes(game.state.step, verdict.node)
     size = job.program.specs[verdict.node].dtype.size

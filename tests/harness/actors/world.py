@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from assay.sponsor.preparing import Prepared, prepare
 from assay.training.presets import TINY
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents.agent import Agent
+from assay_ledger.bindings.token import TestTokenContract
+from assay_ledger.bindings.vault import Locked
 from assay_ledger.chain import artifacts
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Node
@@ -39,8 +41,10 @@ from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.store.blobs import BlobStore, open_store
 from assay_ledger.store.objects import Objects, root_of_list
 from assay_solver.agent import SolverAgent
+from assay_solver.cheating import CheatingSolver
 from assay_solver.cheats import Cheat, cheat_named
 from assay_verifier.agent import VerifierAgent
+from assay_verifier.cheats import LazyVerifier
 from assay_whistleblower.agent import WhistleblowerAgent
 from tests.harness.actors.programs import outer_program, update_program
 from tests.harness.contracts.world import write_artifact
@@ -147,11 +151,11 @@ class Stage:
         """Coin for gas, tokens, and stake in a run's vault."""
         if account.address != self.sponsor.address:
             self.chain.transfer(self.sponsor, account.address, 10 * ETHER)
-        token = self.chain.contract("TestToken", self.token)
-        self.chain.send(account, token.functions.mint(account.address, STAKE))
+        token = TestTokenContract(self.token)
+        self.chain.send(account, token.mint(address_of(account), STAKE))
         if run is not None:
-            self.chain.send(account, token.functions.approve(run.vault.address, STAKE))
-            self.chain.send(account, run.vault.functions.deposit(STAKE))
+            self.chain.send(account, token.approve(run.vault.address, STAKE))
+            self.chain.send(account, run.vault.deposit(STAKE))
 
 
 @dataclass
@@ -195,19 +199,15 @@ class World:
         self, name: str, cheat: str | Cheat | None = None, store: BlobStore | None = None, **options: Any
     ) -> Agent:
         """A solver; with a store of its own its publications are not found."""
-        return self.add(
-            name,
-            lambda k, d: SolverAgent(self.run, k, store or self.store, d, cheat=cheat, compute=COMPUTE, **options),
-        )
+        kind = SolverAgent if cheat is None else partial(CheatingSolver, cheat=cheat)
+        return self.add(name, lambda k, d: kind(self.run, k, store or self.store, d, compute=COMPUTE, **options))
 
     def verifier(self, name: str, lazy: bool = False, **options: Any) -> Agent:
         """A verifier that registers itself."""
         stake = options.pop("stake", self.run.charter.economics.verifier_bond)
+        kind = LazyVerifier if lazy else VerifierAgent
         return self.add(
-            name,
-            lambda k, d: VerifierAgent(
-                self.run, k, self.store, d, lazy=lazy, compute=COMPUTE, stake=Wei(stake), **options
-            ),
+            name, lambda k, d: kind(self.run, k, self.store, d, compute=COMPUTE, stake=Wei(stake), **options)
         )
 
     def whistleblower(self, name: str) -> Agent:
@@ -273,18 +273,18 @@ class World:
     def wealth(self, name: str) -> int:
         """Everything that an actor has in the vault: free, locked or leaving, in wei."""
         who = self.address(name)
-        vault = self.run.vault.functions
-        free = int(self.stage.chain.call(vault.free(bytes(who))))
+        vault = self.run.vault
+        free = self.stage.chain.ask(vault.free(who))
         return free + sum(amount for owner, amount in self.locks().values() if owner == who)
 
     def locks(self) -> dict[bytes, tuple[Address, int]]:
         """Every lock of the vault that exists, from its events."""
         found = {}
-        logs = self.run.vault.events.Locked.get_logs(from_block=self.run.first_block)
-        for key in {bytes(log["args"]["id"]) for log in logs}:
-            owner, amount = self.stage.chain.call(self.run.vault.functions.lockOf(key))
+        locked = self.stage.chain.events(Locked.search(self.run.vault.address), self.run.first_block)
+        for key in {log.event.id for log in locked}:
+            owner, amount = self.stage.chain.ask(self.run.vault.lock_of(key))
             if amount:
-                found[key] = Address(bytes.fromhex(owner[2:])), int(amount)
+                found[key] = owner, amount
         return found
 
     def verdicts(self) -> list[GameRecord]:
@@ -293,11 +293,11 @@ class World:
 
     def pending_shares(self, name: str) -> int:
         """Shares credited and not vested."""
-        return int(self.stage.chain.call(self.run.vesting.functions.pendingOf(bytes(self.address(name)))))
+        return self.stage.chain.ask(self.run.vesting.pending_of(self.address(name)))
 
     def shares(self, name: str) -> int:
         """Shares that an actor holds."""
-        return int(self.stage.chain.call(self.run.shares.functions.balanceOf(bytes(self.address(name)))))
+        return self.stage.chain.ask(self.run.shares.balance_of(self.address(name)))
 
 
 COMPUTE = TorchCompute()
@@ -333,11 +333,11 @@ def with_a_bit_flipper(stage: Stage, folder: Path) -> World:
 def fill_escrow(stage: Stage, run: Run) -> None:
     """The sponsor pays for work and wages."""
     escrow = 100 * STAKE
-    token = stage.chain.contract("TestToken", stage.token)
-    stage.chain.send(stage.sponsor, token.functions.mint(stage.sponsor.address, escrow))
-    stage.chain.send(stage.sponsor, token.functions.approve(run.vault.address, escrow))
-    stage.chain.send(stage.sponsor, run.vault.functions.deposit(escrow))
-    stage.chain.send(stage.sponsor, run.settlement.functions.fund(escrow))
+    token = TestTokenContract(stage.token)
+    stage.chain.send(stage.sponsor, token.mint(address_of(stage.sponsor), escrow))
+    stage.chain.send(stage.sponsor, token.approve(run.vault.address, escrow))
+    stage.chain.send(stage.sponsor, run.vault.deposit(escrow))
+    stage.chain.send(stage.sponsor, run.settlement.fund(escrow))
 
 
 def make_test_charter(stage: Stage, work: Work, rounds: int) -> Charter:

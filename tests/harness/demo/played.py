@@ -21,9 +21,9 @@ from assay.protocol.digests import keccak
 from assay.protocol.program.trace import Tamper
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Digest, Round
+from assay_ledger.bindings.token import TestTokenContract
 from assay_ledger.chain.client import address_of
 from assay_ledger.index.archive import Job
-from assay_ledger.index.games import ref_to_chain
 from assay_ledger.index.records import GameRecord, RunState
 from assay_ledger.index.run import Run
 from assay_solver.cheats import Cheat, Lie, Scene, output_source
@@ -102,32 +102,32 @@ def post_false_outer(world: World, name: str) -> None:
     record = world.state.rounds[0]
     nowhere = Digest(keccak(b"nowhere"))
     base, (_, x) = next(iter(record.inclusions.items()))
-    world.stage.chain.send(agent.account, world.run.outers.functions.postOuter(0, base, x, nowhere, nowhere))
+    world.stage.chain.send(agent.account, world.run.outers.post_outer(0, base, x, nowhere, nowhere))
 
 
 def challenge_falsely(world: World, name: str) -> None:
     """A stranger binds and reveals a challenge to an interval of round 0 that is true."""
-    stranger, chain, game = Account.create(), world.stage.chain, world.run.game.functions
+    stranger, chain, game = Account.create(), world.stage.chain, world.run.game
     world.stage.rich(stranger, world.run)
     seat = world.state.rounds[0].seat_of(world.address(name))
     assert seat is not None
     ref = ClaimRef(ClaimKind.INTERVAL, Round(0), seat, 1)
     own, salt = Digest(keccak(b"own")), Digest(keccak(b"salt"))
-    chain.send(stranger, game.commitChallenge(challenge_commitment(ref, own, salt, address_of(stranger))))
+    chain.send(stranger, game.commit_challenge(challenge_commitment(ref, own, salt, address_of(stranger))))
     chain.rpc("anvil_mine", hex(2))
-    chain.send(stranger, game.revealChallenge(ref_to_chain(ref), own, salt))
+    chain.send(stranger, game.reveal_challenge(ref, own, salt))
 
 
 def pay_revenue(world: World) -> None:
     """The sponsor pays revenue, four weeks pass, and two owners claim."""
     chain, sponsor, run = world.stage.chain, world.stage.sponsor, world.run
-    token = chain.contract("TestToken", world.stage.token)
-    chain.send(sponsor, token.functions.mint(sponsor.address, REVENUE))
-    chain.send(sponsor, token.functions.approve(run.revenue.address, REVENUE))
-    chain.send(sponsor, run.revenue.functions.deposit(world.stage.token, REVENUE))
+    token = TestTokenContract(world.stage.token)
+    chain.send(sponsor, token.mint(address_of(sponsor), REVENUE))
+    chain.send(sponsor, token.approve(run.revenue.address, REVENUE))
+    chain.send(sponsor, run.revenue.deposit(world.stage.token, REVENUE))
     chain.rpc("evm_mine", hex(chain.head().timestamp + 36 * DAY))
     for name in ("ada", "vera"):
-        chain.send(world.players[name].agent.account, run.revenue.functions.claim(world.stage.token))
+        chain.send(world.players[name].agent.account, run.revenue.claim(world.stage.token))
 
 
 def look_at_open_game(world: World) -> tuple[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.protocol.errors import RejectedError
+from assay.protocol.errors import RejectedError, UsageError
 from assay.protocol.game.state import Outcome
 from assay.protocol.program.nodes import Family
 from assay.protocol.run.claims import ClaimKind
@@ -133,7 +133,7 @@ def test_the_contract_refuses_a_stale_start_that_is_not_hidden(stage: Stage, tmp
     trained = ada.memory.trained[Round(1), _base(world)]
     first = ada.memory.trained[Round(0), ada.facts.genesis]
     stale = [first.roots[0], *trained.roots[1:]]
-    commit = world.run.rounds.functions.commit
+    commit = world.run.rounds.commit
     with pytest.raises(RejectedError) as refused:
         ada.send(commit(1, Seat(0), stale, list(trained.end_lists), trained.update, trained.base))
     assert refused.value.code == "StartMismatch"
@@ -149,5 +149,7 @@ def _base(world: World) -> bytes:
 def test_every_cheat_has_a_name_and_a_round_of_the_run() -> None:
     for name in CHEATS:
         cheat = cheat_named(name, rounds=2)
-        assert cheat is not None and cheat.name == name and 0 <= cheat.round < 2
-    assert cheat_named("none", 3) is None
+        assert cheat.name == name and 0 <= cheat.round < 2
+    with pytest.raises(UsageError) as refused:
+        cheat_named("none", 3)
+    assert refused.value.code == "UnknownCheat"

@@ -12,6 +12,7 @@ from assay.protocol.game.state import Outcome
 from assay.protocol.types import Fate
 from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.journal import JournalInUse
+from assay_ledger.contract import Call
 from tests.harness.actors.world import Stage, World, new_world, small_work, with_a_bit_flipper
 
 
@@ -75,8 +76,8 @@ def test_everybody_is_killed_at_every_transaction(
     struck: set[tuple[bytes, str]] = set()
     send, send_all = Agent.send, Agent.send_all
 
-    def dies(self: Agent, functions: Sequence[Any], go: Callable[[], Any]) -> Any:
-        places = {(bytes(self.me), f"{function.fn_name}{function.args}") for function in functions}
+    def dies(self: Agent, calls: Sequence[Call], go: Callable[[], Any]) -> Any:
+        places = {(bytes(self.me), f"{call.name}{call.arguments}") for call in calls}
         if places <= struck:
             return go()
         struck.update(places)
@@ -84,11 +85,11 @@ def test_everybody_is_killed_at_every_transaction(
             go()
         raise Killed
 
-    def dies_at_one(self: Agent, function: Any, **options: Any) -> Any:
-        return dies(self, [function], lambda: send(self, function, **options))
+    def dies_at_one(self: Agent, call: Call, **options: Any) -> Any:
+        return dies(self, [call], lambda: send(self, call, **options))
 
-    def dies_at_several(self: Agent, functions: Sequence[Any]) -> Any:
-        return dies(self, functions, lambda: send_all(self, functions))
+    def dies_at_several(self: Agent, calls: Sequence[Call]) -> Any:
+        return dies(self, calls, lambda: send_all(self, calls))
 
     monkeypatch.setattr(Agent, "send", dies_at_one)
     monkeypatch.setattr(Agent, "send_all", dies_at_several)

@@ -23,6 +23,7 @@ from assay.protocol.run.charter import Charter
 from assay.protocol.run.draws import Purpose, coverage
 from assay.protocol.run.schedule import Times
 from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
+from assay_ledger.bindings.audit import LeafRevealed
 from assay_ledger.chain.client import Head
 from assay_ledger.index.records import AttendanceRecord, AttesterRecord, CommitmentRecord, RoundRecord, RunState
 from assay_ledger.index.view import Facts, Memory, View
@@ -96,11 +97,11 @@ def revealed(world: World, record: RoundRecord, name: str) -> set[tuple[Seat, in
 
 def test_the_chain_counts_the_stakes_that_were_put_down(played: tuple[World, dict[str, int]]) -> None:
     world, _ = played
-    ask, audit = world.stage.chain.call, world.run.audit.functions
+    ask, audit = world.stage.chain.ask, world.run.audit
     for number in range(ROUNDS):
-        assert ask(audit.totalAt(int(Role.VERIFIER), number)) == TOTAL * ETHER
+        assert ask(audit.total_at(Role.VERIFIER, number)) == TOTAL * ETHER
         for name, tokens in STAKES.items():
-            assert ask(audit.stakeAt(bytes(world.address(name)), number)) == tokens * ETHER
+            assert ask(audit.stake_at(world.address(name), number)) == tokens * ETHER
 
 
 def test_every_signature_is_its_keys_own_on_its_rounds_seed(played: tuple[World, dict[str, int]]) -> None:
@@ -137,11 +138,11 @@ def test_a_verifiers_revealed_leaves_are_the_duties_that_the_formula_draws(
 
 def test_the_contract_names_the_same_claims(played: tuple[World, dict[str, int]]) -> None:
     world, _ = played
-    for event in world.run.audit.events.LeafRevealed.get_logs(from_block=0):
-        args = event["args"]
-        record = world.state.rounds[args["round"]]
-        assert args["claimId"] == claims_of(world, record)[Seat(args["seat"]), args["duty"]]
-        assert args["agrees"]
+    found = world.stage.chain.events(LeafRevealed.search(world.run.audit.address), 0)
+    assert found
+    for event in (logged.event for logged in found):
+        assert event.claim_id == claims_of(world, world.state.rounds[event.round])[event.seat, event.duty]
+        assert event.agrees
 
 
 def test_a_whistleblower_reveals_what_it_drew_of_what_is_attested(played: tuple[World, dict[str, int]]) -> None:

@@ -64,7 +64,7 @@ def damages(move: AnyMove) -> Iterator[AnyMove]:
 def check_refused(claims: Claims, game: Game, move: AnyMove, sender: str) -> None:
     """The contract takes no such move, and says why."""
     with pytest.raises(RejectedError) as refused:
-        claims.world.stage.chain.call(encode_move(claims.world.run.game, game.game_id, move), sender=sender)
+        claims.world.stage.chain.simulate(encode_move(claims.world.run.game, game.game_id, move), sender=sender)
     assert refused.value.code in REFUSALS, refused.value
 
 
@@ -77,7 +77,7 @@ def check_verdict(verdict: Verdict, loser: bytes, family: Family, lie: NodeLie) 
 def check_money(claims: Claims, before: dict[bytes, int], verdict: Verdict, other: bytes, replies: int) -> None:
     """The loser pays what the terms say, and no other wealth changed."""
     run, terms = claims.world.run, claims.world.run.charter.economics
-    refunds = replies * int(claims.world.stage.chain.call(run.game.functions.moveRefund()))
+    refunds = replies * claims.world.stage.chain.ask(run.game.move_refund())
     assert 0 < refunds < terms.challenge_bond
     after = claims.wealth()
     gains = {who: after[who] - before[who] for who in before if after[who] != before[who]}

@@ -22,6 +22,7 @@ from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side, Stage
 from assay_ledger.agents.actions import Challenge
 from assay_ledger.agents.game_player import GamePlayer
+from assay_ledger.bindings.game import DigestsPosted
 from assay_ledger.chain.client import address_of
 from assay_ledger.index.records import GameRecord
 from tests.harness.actors.world import Stage as Scene
@@ -43,10 +44,9 @@ def lists_posted(world: World) -> list[bytes]:
     """The hash of every list that a transaction carried for STEPS or NODES: those that stand under a position's key."""
     chain, game = world.stage.chain, world.run.game
     found = []
-    for log in game.events.DigestsPosted.get_logs(from_block=world.run.first_block):
-        sent = chain.w3.eth.get_transaction(log["transactionHash"])
-        if bytes(sent["input"])[:4] == bytes.fromhex(game.functions.postDigests(0, []).selector[2:]):
-            found.append(bytes(log["args"]["list"]))
+    for log in chain.events(DigestsPosted.search(game.address), world.run.first_block):
+        if chain.calldata(log.transaction)[:4] == game.post_digests(0, []).data[:4]:
+            found.append(log.event.list)
     return found
 
 
@@ -176,7 +176,7 @@ def test_the_agents_send_a_list_in_short_only_where_it_is_their_own(stage: Scene
     for name in ACCUSERS:
         accuse(world, name)
     mallory = world.players["mallory"].agent
-    player = mallory._player()  # type: ignore[attr-defined]
+    player = mallory._player(mallory._view())  # type: ignore[attr-defined]
     assert isinstance(player, GamePlayer)
     one, two = (world.run.games.game(number) for number in (1, 2))
     move = player.next_move(one)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from assay.protocol.game.state import Outcome
-from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Fate
+from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.types import Fate, Round
 from assay_ledger.agents.agent import Agent
 from tests.harness.actors.world import Stage, World, new_world, small_work
 
@@ -26,9 +26,9 @@ def cast(stage: Stage, folder: Path) -> World:
 def post_false_root(world: World) -> None:
     """Mallory is first at T7, with lists that no outer step ends in."""
     mallory = world.players["mallory"].agent
-    post = world.run.outers.functions.postOuter
+    post = world.run.outers.post_outer
     genesis = mallory.facts.genesis
-    _, x, _ = mallory.chain.call(world.run.outers.functions.inclusionOf(0, genesis))
+    _, x, _ = mallory.chain.ask(world.run.outers.inclusion_of(0, genesis))
     mallory.send(post(0, genesis, x, b"\x01" * 32, b"\x02" * 32))
 
 
@@ -95,4 +95,4 @@ def test_whoever_challenges_a_true_outer_step_loses_its_bond_at_the_contract(sta
 def _attack(who: Agent, world: World, root: bytes) -> None:
     """A challenge of a true outer claim, which its maker then cannot win, however well it plays."""
     poster = world.address("mallory")
-    who.send(world.run.game.functions.challenge((int(ClaimKind.OUTER), 0, 0, 0, bytes(poster), root)))
+    who.send(world.run.game.challenge(ClaimRef(ClaimKind.OUTER, Round(0), party=poster, outer_root=root)))

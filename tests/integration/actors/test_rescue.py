@@ -8,8 +8,8 @@ from typing import Any
 
 from assay.protocol.game.state import Outcome
 from assay.protocol.program.trace import Trace
-from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Digest, Fate
+from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.types import Digest, Fate, Round
 from assay_ledger.agents.actions import Action, Play, PostOuter
 from assay_ledger.agents.agent import Agent
 from assay_ledger.index.games import Game
@@ -65,8 +65,8 @@ class Garbled:
 def garble(agent: Agent) -> None:
     """The agent opens garbage in its own games on outer steps."""
 
-    def trace_of(game: Game) -> Any:
-        job, _, _ = agent._disputed(game.ref, agent._seen)  # type: ignore[attr-defined]
+    def trace_of(game: Game, view: View) -> Any:
+        job, _, _ = agent._disputed(game.ref, view)  # type: ignore[attr-defined]
         node = next(k for k in range(len(job.program.nodes)) if is_computed(job.program, k))
         lie = Lie({(1, node): lambda data: bytes([data[0] ^ 1]) + data[1:]})
         true = COMPUTE.trace(job.program, job.lists, job.steps)
@@ -90,8 +90,8 @@ def mallory_posts_first(world: World) -> OuterRecord:
 def attack(world: World, by: str, on: str, root: Digest) -> None:
     """A member challenges an outer claim of round 0, true or not."""
     agent = world.players[by].agent
-    ref = (int(ClaimKind.OUTER), 0, 0, 0, bytes(world.address(on)), root)
-    agent.send(world.run.game.functions.challenge(ref))
+    ref = ClaimRef(ClaimKind.OUTER, Round(0), party=world.address(on), outer_root=root)
+    agent.send(world.run.game.challenge(ref))
 
 
 def rounds_open(count: int) -> Callable[[RunState], bool]:
@@ -151,7 +151,7 @@ def test_an_outer_step_lost_by_garbage_beside_a_false_one_is_upheld(stage: Stage
     world.settle(lambda state: len(state.rounds) == 2 and state.head.timestamp >= state.rounds[1].times.leaves_until)
     genesis = mallory.facts.genesis
     _, x = world.state.rounds[0].inclusions[genesis]
-    trudy.send(world.run.outers.functions.postOuter(0, genesis, x, b"\x01" * 32, b"\x02" * 32))
+    trudy.send(world.run.outers.post_outer(0, genesis, x, b"\x01" * 32, b"\x02" * 32))
     attack(world, "trudy", "mallory", root)
     (false_root,) = (outer.root for outer in world.settle(_two_roots).rounds[0].outers.values() if outer.root != root)
     state = world.settle(lambda state: state.rounds[0].outers[root].fallen)
@@ -175,16 +175,16 @@ def test_a_false_root_claimed_from_two_bases_is_challenged_at_the_true_base(stag
     world = cast(stage, tmp_path)
     until_t7(world)
     mallory, trudy = (world.players[name].agent for name in CROOKS)
-    inclusion, post = world.run.outers.functions.inclusionOf, world.run.outers.functions.postOuter
+    inclusion, post = world.run.outers.inclusion_of, world.run.outers.post_outer
     genesis = mallory.facts.genesis
     false_lists = b"\x01" * 32, b"\x02" * 32
-    trudy.send(post(0, genesis, trudy.chain.call(inclusion(0, genesis))[1], *false_lists))
+    trudy.send(post(0, genesis, trudy.chain.ask(inclusion(0, genesis))[1], *false_lists))
     state = world.settle(lambda state: len(state.rounds) == 2 and state.head.timestamp >= state.rounds[1].times.t7)
     (false_base,) = (root for root, outer in state.rounds[0].outers.items() if outer.parameters == false_lists[0])
     true_base = mallory._view().verified_base(state.rounds[1].number)
     false_lists = b"\x03" * 32, b"\x04" * 32
     for liar, base in ((trudy, false_base), (mallory, true_base)):
-        liar.send(post(1, base, liar.chain.call(inclusion(1, base))[1], *false_lists))
+        liar.send(post(1, base, liar.chain.ask(inclusion(1, base))[1], *false_lists))
     state = world.settle()
     (false_root,) = (outer for outer in state.rounds[1].outers.values() if outer.parameters == false_lists[0])
     assert false_root.base == false_base and false_root.fallen

@@ -17,7 +17,7 @@ from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay_ledger.agents.agent import Agent
 from assay_ledger.chain.client import Chain
-from assay_ledger.chain.sent import Call
+from assay_ledger.chain.sent import Payload
 from tests.harness.actors.game_floods import Flood, flooded
 from tests.harness.actors.world import Stage, World
 from tests.harness.mempool import GWEI, Held, Mempool
@@ -126,7 +126,7 @@ def test_above_the_cap_the_defender_waits_and_defers_and_then_moves_at_any_fee(s
 
 def test_a_transaction_that_waits_for_a_lower_fee_stands_in_no_replys_way(siege: Siege) -> None:
     cap, pool = siege.world.run.charter.chain.fee_cap, siege.pool
-    patient = Call(Account.create().address.lower(), b"", 1)
+    patient = Payload(Account.create().address.lower(), b"", 1)
     box = siege.ada.chain.outbox(siege.ada.account)
 
     def rise(_: Held) -> None:

@@ -82,12 +82,12 @@ def test_a_defender_withdrawing_in_mid_dispute_leaves_its_lock_to_the_verdict(st
     world = disputed(stage, tmp_path)
     vera, mallory = world.players["vera"].agent, world.players["mallory"].agent
     vera.perform(Challenge(knows(vera)[0]), vera._view())
-    vault = world.run.vault.functions
-    free = int(world.stage.chain.call(vault.free(bytes(mallory.me))))
+    vault = world.run.vault
+    free = world.stage.chain.ask(vault.free(mallory.me))
     with pytest.raises(RejectedError) as refused:
-        mallory.send(vault.requestExit(free + 1))
+        mallory.send(vault.request_exit(free + 1))
     assert refused.value.code == "InsufficientFree"
-    mallory.send(vault.requestExit(free))
+    mallory.send(vault.request_exit(free))
     world.settle()
     (game,) = world.verdicts()
     assert game.convicted and game.outcome is Outcome.LEAF
@@ -95,5 +95,5 @@ def test_a_defender_withdrawing_in_mid_dispute_leaves_its_lock_to_the_verdict(st
     assert game.taken == terms.claim_lock
     # Refunds of its replies came from the challenger's bond: an empty purse defends itself as well.
     assert gain(world, "vera") > 0
-    amount, _ = world.stage.chain.call(vault.exiting(bytes(mallory.me)))
-    assert amount == free and int(world.stage.chain.call(vault.free(bytes(mallory.me)))) < terms.claim_lock
+    amount, _ = world.stage.chain.ask(vault.exiting(mallory.me))
+    assert amount == free and world.stage.chain.ask(vault.free(mallory.me)) < terms.claim_lock

@@ -170,7 +170,7 @@ def test_a_deadline_is_told_in_chain_seconds_and_share_and_then_missed(
     wait(played, game_id, left=-1)
     assert kinds(dog) == {Kind.DEADLINE_MISSED}
     chain, ada = played.world.stage.chain, played.member("ada")
-    chain.send(ada.account, played.world.run.game.functions.timeout(game_id))
+    chain.send(ada.account, played.world.run.game.timeout(game_id))
     assert kinds(dog) == {Kind.HONEST_LOST}
 
 
@@ -249,12 +249,12 @@ def test_a_bound_challenge_without_the_bond_for_its_reveal_is_said(
     chain, terms = world.stage.chain, world.run.charter.economics
     world.stage.rich(poor)
     token = world.run.token
-    chain.send(poor, token.functions.approve(world.run.vault.address, terms.challenge_deposit))
-    chain.send(poor, world.run.vault.functions.deposit(terms.challenge_deposit))
+    chain.send(poor, token.approve(world.run.vault.address, terms.challenge_deposit))
+    chain.send(poor, world.run.vault.deposit(terms.challenge_deposit))
     commitment = challenge_commitment(played.ref("ada", 0), OWN, ZERO, address_of(poor))
     dog = dog_of(played)
     assert kinds(dog) == set()
-    chain.send(poor, world.run.game.functions.commitChallenge(commitment))
+    chain.send(poor, world.run.game.commit_challenge(commitment))
     assert kinds(dog) == {Kind.BOND_SHORT}
     assert command(played, monkeypatch).exit_code == ExitCode.FUNDS
     assert kinds(dog_of(played, "ada")) == set()

@@ -19,6 +19,7 @@ from assay.demo import play
 from assay.demo.cast import Cheat
 from assay.demo.report import Quality, judge_model, report
 from assay.engine.runtime.executor import how_programs_run
+from assay_ledger.bindings.vault import Deposited
 from assay_ledger.chain.client import CALLDATA_CAP, TRANSACTION_GAS_CAP
 from tests.harness.demo.demos import Demo, running, wait_for_nothing
 
@@ -52,14 +53,10 @@ def _check_money(scene: play.Scene, document: dict[str, Any], losers: set[str]) 
     assert document["conservation_difference"] == 0
     run = scene.run
     for player in scene.cast.players:
-        who = to_checksum_address(scene.addresses[player.name])
-        free = int(run.chain.call(run.vault.functions.free(who)))
-        attester = run.chain.call(run.audit.functions.attesterOf(who))
-        stake = int(attester["stake"] if isinstance(attester, dict) else attester[1])
-        deposited = sum(
-            int(e["args"]["amount"])
-            for e in run.vault.events.Deposited.get_logs(from_block=0, argument_filters={"owner": who})
-        )
+        who = scene.addresses[player.name]
+        free = run.chain.ask(run.vault.free(who))
+        stake = run.chain.ask(run.audit.attester_of(who)).stake
+        deposited = sum(e.event.amount for e in run.chain.events(Deposited.search(run.vault.address, owner=who), 0))
         seat_fee = run.charter.economics.seat_fee if player.role == "solver" else 0
         if player.name not in losers:
             assert free + stake + seat_fee >= deposited, player.name
@@ -68,7 +65,7 @@ def _check_money(scene: play.Scene, document: dict[str, Any], losers: set[str]) 
 def _check_transactions(scene: play.Scene) -> int:
     """Every transaction of the chain keeps within what any chain takes; no game move is above a million gas."""
     w3, count = scene.chain.w3, 0
-    game = scene.run.game.address
+    game = to_checksum_address(scene.run.game.address)
     for number in range(scene.chain.head().number + 1):
         for transaction in w3.eth.get_block(number, full_transactions=True)["transactions"]:
             receipt = w3.eth.get_transaction_receipt(transaction["hash"])  # type: ignore[index]

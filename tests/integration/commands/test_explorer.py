@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eth_utils.address import to_checksum_address
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
@@ -237,17 +236,17 @@ def test_evidence_from_the_explorer_replays_offline(client: TestClient, played: 
 
 
 def test_the_ledger_s_figures_are_the_contracts_own(client: TestClient, played: Played) -> None:
-    run, call = played.run, played.run.chain.call
+    run, ask = played.run, played.run.chain.ask
     actors = {a["address"]: a for a in get(client, "/api/v1/actors?limit=500")["items"]}
     for name in played.world.players:
         who = played.world.address(name)
-        at, shown = to_checksum_address(who), actors["0x" + who.hex()]
+        shown = actors["0x" + who.hex()]
         assert shown["name"] == name
-        assert int(shown["free"]) == call(run.vault.functions.free(at))
+        assert int(shown["free"]) == ask(run.vault.free(who))
         assert int(shown["free"]) + int(shown["locked"]) + int(shown["leaving"]) == played.world.wealth(name)
-        assert int(shown["shares"]) == call(run.shares.functions.balanceOf(at))
-        assert int(shown["pending_shares"]) == call(run.vesting.functions.pendingOf(at))
-    free, locked, leaving, burned = call(run.vault.functions.totals())
+        assert int(shown["shares"]) == ask(run.shares.balance_of(who))
+        assert int(shown["pending_shares"]) == ask(run.vesting.pending_of(who))
+    free, locked, leaving, burned = ask(run.vault.totals())
     assert sum(int(a["free"]) for a in actors.values()) == free
     assert sum(int(a["locked"]) for a in actors.values()) == locked
     assert sum(int(a["leaving"]) for a in actors.values()) == leaving

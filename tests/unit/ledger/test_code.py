@@ -20,8 +20,11 @@ from assay.protocol.run.charter import Charter, Modules, modules_tuple
 from assay.protocol.types import Address, Digest
 from assay.watchdog.alarms import Kind
 from assay.watchdog.watch import Options, Watchdog
+from assay_ledger.bindings.deployer import DeployerContract
+from assay_ledger.bindings.token import TestTokenContract
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Node
+from assay_ledger.contract import Call
 from assay_ledger.deployment.code import TEST_TOKEN, UnknownCode, check_code, code_of
 from assay_ledger.deployment.deploy import deploy_arbiter, deploy_run, deploy_seed, deploy_token, verify_wiring
 from assay_ledger.deployment.places import FACTORY, LEAVES, MODULE_CONTRACTS, create2_address, deployer_code, places_of
@@ -60,7 +63,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         token, seed = deploy_token(chain, sponsor), deploy_seed(chain, sponsor)
         deploy_arbiter(chain, sponsor)
         terms = real_charter(token=token, seed=seed, sponsor=address_of(sponsor), revenue_tokens=(token,))
-        chain.send(staker, chain.contract("TestToken", token).functions.mint(staker.address, 1000 * ETHER))
+        chain.send(staker, TestTokenContract(token).mint(staker.address, 1000 * ETHER))
         (folder / "password").write_text("secret\n")
         keystore = folder / "key.json"
         keystore.write_text(json.dumps(Account.encrypt(staker.key, "secret", iterations=1 << 14)))
@@ -98,10 +101,10 @@ def test_who_created_the_contracts_makes_no_difference(stage: Stage) -> None:
     terms = stage.named("begun by somebody else")
     places = places_of(terms.run)
     stage.chain.send_data(stage.staker, FACTORY, bytes(32) + deployer_code(terms.run, places.arbiter))
-    deployer = stage.chain.contract("Deployer", places.deployer)
+    deployer = DeployerContract(places.deployer)
     charter, vault = (harness.artifact(name).bytecode for name in ("Charter", "Vault"))
-    stage.chain.send(stage.staker, deployer.functions.createCharter(charter, terms.as_tuple()))
-    stage.chain.send(stage.staker, deployer.functions.create(vault))
+    stage.chain.send(stage.staker, deployer.create_charter(charter, terms))
+    stage.chain.send(stage.staker, deployer.create(vault))
     run = deploy_run(stage.chain, stage.sponsor, terms)
     assert run.address == places.charter and run.charter == terms
     assert check_code(run).status() == "release"
@@ -110,9 +113,9 @@ def test_who_created_the_contracts_makes_no_difference(stage: Stage) -> None:
 class Overtaken(Chain):
     """A chain on which somebody sends every step of a deployment first."""
 
-    def send(self, account: LocalAccount, function: Any, **how: Any) -> Any:
-        super().send(self.rival, function)
-        return super().send(account, function, **how)
+    def send(self, account: LocalAccount, call: Call, **how: Any) -> Any:
+        super().send(self.rival, call)
+        return super().send(account, call, **how)
 
     rival: LocalAccount
 
@@ -130,10 +133,8 @@ def test_a_run_that_is_not_wholly_created_is_not_known(stage: Stage) -> None:
     terms = stage.named("half")
     places = places_of(terms.run)
     stage.chain.send_data(stage.sponsor, FACTORY, bytes(32) + deployer_code(terms.run, places.arbiter))
-    deployer = stage.chain.contract("Deployer", places.deployer)
-    stage.chain.send(
-        stage.sponsor, deployer.functions.createCharter(harness.artifact("Charter").bytecode, terms.as_tuple())
-    )
+    deployer = DeployerContract(places.deployer)
+    stage.chain.send(stage.sponsor, deployer.create_charter(harness.artifact("Charter").bytecode, terms))
     assert unknown(Run(stage.chain, places.charter)) == list(MODULE_CONTRACTS)
 
 
@@ -141,26 +142,26 @@ def test_a_deployer_creates_its_own_runs_contracts_in_their_order_and_nothing_el
     terms, others = stage.named("in order"), stage.named("others")
     places = places_of(terms.run)
     stage.chain.send_data(stage.sponsor, FACTORY, bytes(32) + deployer_code(terms.run, places.arbiter))
-    create = stage.chain.contract("Deployer", places.deployer).functions
+    create = DeployerContract(places.deployer)
     charter, vault = (harness.artifact(name).bytecode for name in ("Charter", "Vault"))
 
-    def refused(call: object) -> str:
+    def refused(call: Call) -> str:
         with pytest.raises(RejectedError) as error:
             stage.chain.send(stage.staker, call)
         return error.value.code
 
     assert refused(create.create(vault)) == "NotNext"
-    assert refused(create.createCharter(vault, terms.as_tuple())) == "WrongCode"
-    assert refused(create.createCharter(charter, others.as_tuple())) == "WrongTerms"
-    stage.chain.send(stage.staker, create.createCharter(charter, terms.as_tuple()))
-    assert refused(create.createCharter(charter, terms.as_tuple())) == "NotNext"
+    assert refused(create.create_charter(vault, terms)) == "WrongCode"
+    assert refused(create.create_charter(charter, others)) == "WrongTerms"
+    stage.chain.send(stage.staker, create.create_charter(charter, terms.as_tuple()))
+    assert refused(create.create_charter(charter, terms.as_tuple())) == "NotNext"
     assert refused(create.create(harness.artifact("EvilVault").bytecode)) == "WrongCode"
     assert refused(create.create(vault + b"\0")) == "WrongCode"
     stage.chain.send(stage.staker, create.create(vault))
     assert refused(create.create(vault)) == "WrongCode"
-    full = stage.chain.contract("Deployer", places_of(honest.charter.run).deployer).functions
+    full = DeployerContract(places_of(honest.charter.run).deployer)
     assert refused(full.create(harness.artifact("Revenue").bytecode)) == "NotNext"
-    said = [bytes.fromhex(stage.chain.call(full.addressOf(k))[2:]) for k in range(10)]
+    said = [stage.chain.ask(full.address_of(k)) for k in range(10)]
     assert said == [honest.address, *(getattr(honest.modules, f.name) for f in fields(Modules))]
 
 
@@ -181,7 +182,7 @@ def test_a_true_vault_over_storage_of_its_authors_is_refused(stage: Stage) -> No
     assert preset == true
     contracts = {**MODULE_CONTRACTS, "vault": "PresetVault"}
     run = deploy_run(stage.chain, stage.sponsor, stage.named("preset vault"), contracts=contracts)
-    assert int(run.chain.call(run.vault.functions.free(stage.sponsor.address))) == 10**24
+    assert run.chain.ask(run.vault.free(stage.sponsor.address)) == 10**24
     assert {"charter", "vault"} <= set(unknown(run))
 
 
@@ -285,9 +286,9 @@ def test_stake_approves_nothing_to_a_vault_that_is_not_known(
         return done.exception if done.exit_code else json.loads(done.stdout)["staked"]
 
     assert isinstance(stake(evil), UnknownCode)
-    allowance = evil.token.functions.allowance(stage.staker.address, evil.vault.address)
-    assert int(stage.chain.call(allowance)) == 0
-    assert int(stage.chain.call(evil.vault.functions.free(stage.staker.address))) == 0
+    allowance = evil.token.allowance(stage.staker.address, evil.vault.address)
+    assert stage.chain.ask(allowance) == 0
+    assert stage.chain.ask(evil.vault.free(stage.staker.address)) == 0
     assert stake(honest) == 5 * ETHER
     digest = "0x" + code_of(evil).digest.hex()
     assert stake(evil, "--allow-code", digest) == 5 * ETHER

@@ -14,6 +14,7 @@ from assay.protocol.economics.formulas import check_charter, min_bond, min_claim
 from assay.protocol.errors import AssayError, RejectedError
 from assay.protocol.run.charter import Charter, Modules, ProgramRef, modules_tuple
 from assay.protocol.types import Address, Wei
+from assay_ledger.bindings.charter import CharterContract
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Node
 from assay_ledger.deployment.deploy import (
@@ -80,7 +81,7 @@ def test_a_run_with_the_real_game_stands_and_is_wired(node: Node, chain: Chain) 
     assert run.charter == terms
     assert run.run_id == terms.run
     for field in fields(Modules):
-        code = chain.w3.eth.get_code(run.contracts()[field.name].address)
+        code = chain.code_at(run.contracts()[field.name].address)
         assert 0 < len(code) <= harness.MAX_DEPLOYED, f"{field.name}: {len(code)} bytes"
     assert verify_wiring(Run(chain, run.address)).modules == run.modules
 
@@ -97,8 +98,8 @@ def test_two_runs_share_an_arbiter(node: Node, chain: Chain) -> None:
     first = deploy_run(chain, sponsor, terms)
     second = deploy_run(chain, sponsor, replace(terms, name=world.digest("another")))
     assert first.address != second.address and first.run_id != second.run_id
-    arbiters = {chain.call(run.game.functions.arbiter()) for run in (first, second)}
-    assert {bytes.fromhex(found[2:]) for found in arbiters} == {places_of(terms.run).arbiter}
+    arbiters = {chain.ask(run.game.arbiter()) for run in (first, second)}
+    assert arbiters == {places_of(terms.run).arbiter}
 
 
 def test_a_contract_of_another_run_is_noticed(node: Node, chain: Chain) -> None:
@@ -220,4 +221,4 @@ def test_the_bounds_themselves_are_accepted(node: Node, chain: Chain) -> None:
     terms = replace(BASE, economics=economics, windows=windows)
     modules = modules_tuple(Modules(*(world.NOBODY for _ in fields(Modules))))
     address, _ = chain.deploy(account(node), "Charter", terms.as_tuple(), modules)
-    assert bytes(chain.call(chain.contract("Charter", address).functions.run())) == terms.run
+    assert chain.ask(CharterContract(address).run()) == terms.run

@@ -14,7 +14,7 @@ from assay.protocol.errors import AssayError, FundsError, UnavailableError
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Node
 from assay_ledger.chain.outbox import IN_FLIGHT, Outbox, Result
-from assay_ledger.chain.sent import Call
+from assay_ledger.chain.sent import Payload
 from tests.harness.mempool import GWEI, Held, Mempool
 
 ETHER = 10**18
@@ -47,10 +47,10 @@ class Payer:
         """What a process of its own has: a connection and an outbox."""
         return Outbox(Chain(self.pool.url), self.account, path or self.path, receipt_for_s=receipt_for_s)
 
-    def call(self) -> Call:
+    def call(self) -> Payload:
         """A payment of 1 wei to somebody new."""
         self.payees.append(Account.create().address.lower())
-        return Call(self.payees[-1], b"", 1)
+        return Payload(self.payees[-1], b"", 1)
 
     def received(self) -> list[int]:
         """What each payee has."""
@@ -259,7 +259,7 @@ def test_two_processes_with_one_key_pay_everybody_once(pool: Mempool) -> None:
     calls = [payer.call() for _ in range(8)]
     results: list[Result] = []
 
-    def pay(box: Outbox, mine: list[Call]) -> None:
+    def pay(box: Outbox, mine: list[Payload]) -> None:
         for call in mine:
             results.extend(box.send([call]))
 
@@ -286,7 +286,7 @@ def test_many_calls_share_blocks_and_keep_their_order(pool: Mempool) -> None:
 
 def test_a_call_that_cannot_be_paid_leaves_no_gap_for_the_others(pool: Mempool) -> None:
     payer = Payer(pool)
-    dear = Call(payer.call().to, b"", 2 * ETHER)
+    dear = Payload(payer.call().to, b"", 2 * ETHER)
     results = payer.box.send([payer.call(), dear, payer.call()])
     assert isinstance(results[1], FundsError) and results[1].code == "GasShort"
     assert mined([results[0], results[2]]) and payer.received() == [0, 1, 1]

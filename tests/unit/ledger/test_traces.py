@@ -123,7 +123,7 @@ def test_moves_that_wait_for_no_execution_but_the_first_ones_go_out_together() -
     records = {k: SimpleNamespace(claim_id=claim, turn=Side.DEFENDER) for k, claim in claims.items()}
     view: Any = SimpleNamespace(state=SimpleNamespace(games=records))
     ready = {claims[4]}
-    member: Any = SimpleNamespace(_player=lambda: SimpleNamespace(is_ready=lambda claim, _: claim in ready))
+    member: Any = SimpleNamespace(_player=lambda _: SimpleNamespace(is_ready=lambda claim, _: claim in ready))
     member._is_at_hand = partial(Member._is_at_hand, member)
     due = [Play(1, 0), Defer(2, 0), Play(2, 0), Play(3, 4), Play(4, 1)]
     assert list(Member.together(member, due, view)) == [Play(1, 0), Play(3, 4), Play(4, 1)]
