@@ -126,4 +126,5 @@ def test_a_recipe_that_is_followed_ends_as_it_says(page: Path, tmp_path: Path) -
             step.apply(root)
             continue
         done = run(step, root)
-        assert (done.returncode != 0) is step.startswith("! "), (step, done.stdout[-3000:], done.stderr[-3000:])
+        print(step, done.stdout, done.stderr, sep="\n")
+        assert (done.returncode != 0) is step.startswith("! "), step
