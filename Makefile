@@ -15,7 +15,14 @@ FORGE  := $(BIN)/python tools/forge.py
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile --max-worker-restart 0 --durations 15 --durations-min 5
 
-.PHONY: help setup demo test test-long check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither wheel-check clean
+# What `make quick` tests: the rules, the house and what runs them, without a chain, a compiler or a captured training.
+QUICK     := tests/house tests/unit/protocol tests/unit/model tests/unit/ledger tests/unit/engine tests/unit/training
+NOT_QUICK := $(addprefix tests/unit/engine/test_,calibrate.py capture.py causality.py gradients.py layers.py models.py outliers.py \
+  parallel.py reproducibility.py sanitized.py watch.py) $(addprefix tests/unit/training/test_,hidden_state.py programs.py) \
+  $(addprefix tests/unit/ledger/test_,bindings.py code.py deploy.py) $(addprefix tests/unit/model/test_,model_differential.py model_machine.py) \
+  tests/house/test_packaging.py
+
+.PHONY: help setup demo test test-long quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither wheel-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -37,6 +44,10 @@ test-long: setup ## the tests marked `long`, all vectors, deeper fuzzing
 	$(PYTEST) -m long --fail-on-skip -o timeout=1800
 	ASSAY_VECTORS=20000 $(PYTEST) -m "vectors and not long" --fail-on-skip -o timeout=1800
 	FOUNDRY_PROFILE=long $(FORGE) test
+
+quick: setup ## the inner loop, under 2 minutes: lint, types, docs, and the tests of rules, engine and ledger that need no chain
+	@$(MAKE) --no-print-directory -j $(JOBS) --output-sync=target lint types fmt-sol docs-check check-layout leak-check
+	$(PYTEST) -m "not long and not vectors" $(QUICK) $(addprefix --ignore ,$(NOT_QUICK))
 
 check: setup lint types fmt-sol docs-check check-layout leak-check test ## the gate: lint, types, docs, tests
 
