@@ -25,8 +25,8 @@ def _one(function: Callable[[ScalarBuilder, Reg], Reg]) -> Emit:
     return lambda b, r: function(b, r[0])
 
 
-def _two(method: str) -> Emit:
-    return lambda b, r: getattr(b, method)(r[0], r[1])
+def _two(function: Callable[[ScalarBuilder, Reg, Reg], Reg]) -> Emit:
+    return lambda b, r: function(b, r[0], r[1])
 
 
 def _op(op: Op) -> Emit:
@@ -134,12 +134,12 @@ EMIT: dict[str, Emit] = {
     "constant": lambda b, r: r[0],
     "copy": lambda b, r: r[0],
     "cast": lambda b, r, dtype: b.cast(r[0], dtype),
-    "add": _two("add"),
-    "sub": _two("sub"),
-    "mul": _two("mul"),
-    "div": _two("div"),
-    "maximum": _two("maximum"),
-    "minimum": _two("minimum"),
+    "add": _two(ScalarBuilder.add),
+    "sub": _two(ScalarBuilder.sub),
+    "mul": _two(ScalarBuilder.mul),
+    "div": _two(ScalarBuilder.div),
+    "maximum": _two(ScalarBuilder.maximum),
+    "minimum": _two(ScalarBuilder.minimum),
     "neg": _neg,
     "abs": _abs,
     "sqrt": lambda b, r: b.sqrt(r[0]),
@@ -168,8 +168,8 @@ EMIT: dict[str, Emit] = {
     "sign": _sign,
     "eq": _equal,
     "ne": lambda b, r: b.logical_not(_equal(b, r)),
-    "lt": _two("lt"),
-    "le": _two("le"),
+    "lt": _two(ScalarBuilder.lt),
+    "le": _two(ScalarBuilder.le),
     "gt": lambda b, r: b.lt(r[1], r[0]),
     "ge": lambda b, r: b.le(r[1], r[0]),
     "select": lambda b, r: b.select(r[0], r[1], r[2]),

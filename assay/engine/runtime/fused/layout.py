@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import Structure, c_int32, c_int64, c_void_p
+from ctypes import Structure, Union, c_int32, c_int64, c_void_p
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
@@ -79,9 +79,48 @@ class CCode(Structure):
     _fields_ = tuple((name, c_int32) for name in ("function", "out", "a", "b", "c", "single"))
 
 
+class CGather(Structure):
+    """Of a table: entries, the stride from one to the next; whether the index is the same along the last dimension."""
+
+    _fields_ = (("entries", c_int64), ("stride", c_int64), ("same_inside", c_int64))
+
+
+class CScatterSum(Structure):
+    """Dimensions of a row of out, rows of out, elements from one row's exponents to the next's."""
+
+    _fields_ = (("rest", c_int64), ("rows", c_int64), ("exponent_stride", c_int64))
+
+
+class CRandom(Structure):
+    """The stream's number, and the nodes of key and step."""
+
+    _fields_ = (("stream", c_int64), ("key", c_int64), ("step", c_int64))
+
+
+class CDot(Structure):
+    """The function of the unit `dot`, its plan, the nodes that it reads, and whether threads are worth it."""
+
+    _fields_ = (
+        ("run", c_int64),
+        ("plan", c_void_p),
+        ("a", c_int64),
+        ("exponent_a", c_int64),
+        ("b", c_int64),
+        ("exponent_b", c_int64),
+        ("threaded", c_int64),
+    )
+
+
+class CByKind(Union):
+    """What one kind of node alone has."""
+
+    _fields_ = (("gather", CGather), ("scatter_sum", CScatterSum), ("random", CRandom), ("dot", CDot))
+
+
 class COp(Structure):
     """Op."""
 
+    _anonymous_ = ("by_kind",)
     _fields_ = (
         ("kind", c_int64),
         ("node", c_int64),
@@ -101,7 +140,7 @@ class COp(Structure):
         ("slot_bytes", c_int64),
         ("code", c_void_p),
         ("constants", c_void_p),
-        ("extra", c_int64 * 4),
+        ("by_kind", CByKind),
     )
 
 

@@ -9,7 +9,19 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from assay.engine.runtime.fused.layout import CCode, COp, CView, Kernels, Kind, Mode, Strategy
+from assay.engine.runtime.fused.layout import (
+    CCode,
+    CDot,
+    CGather,
+    COp,
+    CRandom,
+    CScatterSum,
+    CView,
+    Kernels,
+    Kind,
+    Mode,
+    Strategy,
+)
 from assay.engine.runtime.fused.scalars import Extent, assemble
 from assay.engine.runtime.fused.spaces import Reading, Space, fits, joined
 from assay.engine.runtime.products.dot import NativeProduct
@@ -57,9 +69,8 @@ def compile_node(program: Program, k: int, node: Node, kernels: Kernels) -> Comp
         case ScatterSum():
             return _scatter_sum(program, k, node)
         case Random():
-            return _op(
-                Kind.RANDOM, k, node, Space((node.spec.numel,), 1, ()), [], extra=(node.stream, node.key, node.step)
-            )
+            drawn = CRandom(node.stream, node.key, node.step)
+            return _op(Kind.RANDOM, k, node, Space((node.spec.numel,), 1, ()), [], random=drawn)
         case _:
             return f"no kernel for {node.family.name.lower()}"
 
@@ -72,19 +83,8 @@ def compile_product(program: Program, k: int, node: Dot, kernel: object) -> Comp
         return "exponents that are not i32"
     function, plan, sources, threaded = kernel.own.for_c()
     space = Space((node.spec.numel,), 1, ())
-    return _op(
-        Kind.DOT,
-        k,
-        node,
-        space,
-        [],
-        extra=sources,
-        unit=node.spec.numel,
-        keep=(kernel,),
-        by_runs=int(threaded),
-        code=function,
-        constants=plan,
-    )
+    dot = CDot(function, plan, *sources, int(threaded))
+    return _op(Kind.DOT, k, node, space, [], dot=dot, unit=node.spec.numel, keep=(kernel,))
 
 
 def _reading(program: Program, operand: Operand, view: View | None = None) -> Reading:
@@ -98,10 +98,9 @@ def _op(
     space: Space,
     modes: Sequence[Mode],
     *,
-    extra: Sequence[int] = (),
     unit: int = 1,
     keep: tuple[Any, ...] = (),
-    **fields: int,
+    **fields: int | ctypes.Structure,
 ) -> Compiled:
     views = (CView * max(len(modes), 1))(*(space.c_view(r, m) for r, m in zip(space.readings, modes, strict=True)))
     op = COp(
@@ -113,7 +112,6 @@ def _op(
         space=space.c_space(),
         n_views=len(modes),
         views=ctypes.addressof(views),
-        extra=(c_int64 * 4)(*extra),
         **fields,
     )
     return Compiled(op, (views, *keep), unit)
@@ -222,7 +220,7 @@ def _gather(program: Program, k: int, node: Gather) -> Compiled | str:
     if space.readings[1].bounded(space.sizes):
         return "a bounded view of an index"
     same = int(bool(space.sizes) and space.readings[1].view.strides[-1] == 0)
-    return _op(Kind.GATHER, k, node, space, [Mode.STRIDED] * 2, extra=(node.size, v.strides[0], same))
+    return _op(Kind.GATHER, k, node, space, [Mode.STRIDED] * 2, gather=CGather(node.size, v.strides[0], same))
 
 
 def _scatter_sum(program: Program, k: int, node: ScatterSum) -> Compiled | str:
@@ -258,7 +256,7 @@ def _scatter_sum(program: Program, k: int, node: ScatterSum) -> Compiled | str:
         node,
         space,
         [mode, Mode.STRIDED, Mode.STRIDED],
-        extra=(space.out, dims[0], node.exponent.view.strides[0]),
+        scatter_sum=CScatterSum(space.out, dims[0], node.exponent.view.strides[0]),
         terms=node.terms,
         unit=node.spec.numel,
     )

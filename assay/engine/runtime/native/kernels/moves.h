@@ -13,14 +13,13 @@ INLINE void move_run(char *out, const char *from, int64_t n, int64_t stride, int
         for (int64_t i = 0; i < n; i++) memcpy(out + i * size, from + i * stride * size, (size_t)size);
 }
 
-/* table[index[o], o]: the space is out, the table's stride per entry stands in extra[1]. No bounds. The index is the
- * same along the last extra[2] dimensions. */
+/* table[index[o], o]: the space is out. No bounds. */
 static void run_gather(const Op *op, int64_t lo, int64_t hi, void **table)
 {
     const View *t = op->views, *v = op->views + 1;
     const Space *space = &op->space;
-    int64_t size = SIZE_OF[op->dtype], entries = op->extra[0], entry = op->extra[1];
-    int64_t last = space->rank - 1, inner = op->extra[2] ? space->size[last] : 1;
+    int64_t size = SIZE_OF[op->dtype], entries = op->gather.entries, entry = op->gather.stride;
+    int64_t last = space->rank - 1, inner = op->gather.same_inside ? space->size[last] : 1;
     const char *base = table[t->node];
     char *out = (char *)table[op->node] + lo * size;
     Walk at, from;
@@ -45,14 +44,14 @@ static void run_gather(const Op *op, int64_t lo, int64_t hi, void **table)
     }
 }
 
-/* Per row of out the terms whose index is that row. The space is (rest of out, terms), extra[0] dimensions of rest and
- * extra[1] rows, extra[2] elements from one row's exponents to the next's; the index depends on the terms only. Terms
- * are ordered by their row first, so that each is read once. Returns 0 when there is no memory. */
+/* Per row of out the terms whose index is that row. The space is (rest of out, terms); the index depends on the terms
+ * only. Terms are ordered by their row first, so that each is read once. Returns 0 when there is no memory. */
 static int run_scatter(const Op *op, void **table, char *work)
 {
     const View *v = op->views, *vi_ = op->views + 1, *ve = op->views + 2;
     const Space *space = &op->space;
-    int64_t outer = op->extra[0], rows = op->extra[1], terms = op->terms, rest = product(space, 0, outer);
+    int64_t outer = op->scatter_sum.rest, rows = op->scatter_sum.rows, by_row = op->scatter_sum.exponent_stride;
+    int64_t terms = op->terms, rest = product(space, 0, outer);
     Space out = *space;
     out.rank = outer;
     size_t need = (size_t)(2 * terms + rows + 2) * 8 + (size_t)(rest + LANES) * 24;
@@ -84,8 +83,8 @@ static int run_scatter(const Op *op, void **table, char *work)
             for (int64_t r = 2; r < rows + 2; r++) start[r] += start[r - 1];
     }
     for (int64_t r = 0; r < rows; r++) {
-        if (r == 0 || op->extra[2]) {
-            gather(e, ve, &out, 0, ve->offset + r * op->extra[2], 0, rest, table[ve->node]);
+        if (r == 0 || by_row) {
+            gather(e, ve, &out, 0, ve->offset + r * by_row, 0, rest, table[ve->node]);
             if (r == 0 || start[r] < start[r + 1])
                 for (int64_t c = 0; c < rest; c++) scale_of(e[c], first + c, second + c);
         }
@@ -107,8 +106,8 @@ static int run_scatter(const Op *op, void **table, char *work)
 
 static void run_random(const Op *op, int64_t lo, int64_t hi, void **table)
 {
-    philox_words((uint32_t *)table[op->node] + lo, lo, hi, (uint32_t)op->extra[0], table[op->extra[1]],
-                 table[op->extra[2]]);
+    philox_words((uint32_t *)table[op->node] + lo, lo, hi, (uint32_t)op->random.stream, table[op->random.key],
+                 table[op->random.step]);
 }
 
 #endif

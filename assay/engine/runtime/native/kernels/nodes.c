@@ -67,9 +67,9 @@ static int run_group(const Group *g, void **table, int64_t nodes, int64_t thread
 {
     const Op *op = g->ops[0];
     if (op->kind == DOT) {
-        const int64_t *n = op->extra;
-        return ((Dot)(intptr_t)op->code)(op->constants, table[n[0]], table[n[1]], table[n[2]], table[n[3]],
-                                         table[op->node], 0, op->by_runs ? threads : 1) == 0;
+        Dot run = (Dot)(intptr_t)op->dot.run;
+        return run(op->dot.plan, table[op->dot.a], table[op->dot.exponent_a], table[op->dot.b],
+                   table[op->dot.exponent_b], table[op->node], 0, op->dot.threaded ? threads : 1) == 0;
     }
     Job job = {g, table, nodes, 1, threads, 0};
     int64_t blocks = (g->rows + g->block - 1) / g->block;

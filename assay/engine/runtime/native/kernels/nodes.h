@@ -30,12 +30,29 @@ typedef struct {
     int64_t terms;
     /* map */
     int64_t tile, by_runs, n_code, n_first, n_slots, slot_bytes;
-    const Code *code;         /* dot: the function of the unit `dot` */
-    const int64_t *constants; /* per slot: CELL, TILE_SLOT, or the address of its one element; dot: its plan */
-    /* gather: entries of the table, stride of one, whether the index is the same along the last dimension; random:
-     * stream, key and step nodes; scatter_sum: dimensions of rest, rows, step of e per row; dot: the nodes of a, eA, b,
-     * eB */
-    int64_t extra[4];
+    const Code *code;
+    const int64_t *constants; /* per slot: CELL, TILE_SLOT, or the address of its one element */
+    /* What one kind alone has. */
+    union {
+        struct {
+            int64_t entries, stride; /* of the table: how many, and from one to the next */
+            int64_t same_inside;     /* whether the index is the same along the last dimension */
+        } gather;
+        struct {
+            int64_t rest;            /* how many dimensions of the space are those of a row of out */
+            int64_t rows;            /* of out */
+            int64_t exponent_stride; /* from one row's exponents to the next's */
+        } scatter_sum;
+        struct {
+            int64_t stream, key, step; /* a number, and the nodes of the others */
+        } random;
+        struct {
+            int64_t run; /* the function of the unit `dot` */
+            const int64_t *plan;
+            int64_t a, exponent_a, b, exponent_b; /* nodes */
+            int64_t threaded;                     /* whether threads are worth it */
+        } dot;
+    };
 } Op;
 
 typedef struct {
