@@ -1,4 +1,7 @@
-"""How good a model is, in stock PyTorch: validation loss and a sample of generated text."""
+"""How good a model is, in stock PyTorch: validation loss and a sample of generated text.
+
+Shapes: N windows of the split, n of them at a time, T tokens of context, V symbols.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ def validation_loss(model: CharacterGPT, parameters: Sequence[Tensor], corpus: C
     count = (tokens.numel() - 1) // width
     if count == 0:
         raise ValueError("the validation split is shorter than the context")
-    x = tokens[: count * width].view(count, width)
-    y = tokens[1 : count * width + 1].view(count, width)
+    x_NT = tokens[: count * width].view(count, width)
+    y_NT = tokens[1 : count * width + 1].view(count, width)
     total = 0.0
     for start in range(0, count, windows):
         chunk = slice(start, start + windows)
-        loss = next_token_loss(functional_call(model, named, (x[chunk],)), y[chunk])
-        total += float(loss) * x[chunk].shape[0]
+        logits_nTV = functional_call(model, named, (x_NT[chunk],))
+        total += float(next_token_loss(logits_nTV, y_NT[chunk])) * x_NT[chunk].shape[0]
     return total / count
 
 
@@ -48,6 +51,6 @@ def generate(
     start = len(tokens)
     for _ in range(length):
         window = torch.tensor([tokens[-model.context :]])
-        logits = functional_call(model, named, (window,))[0, -1]
-        tokens.append(int(torch.multinomial(torch.softmax(logits, 0), 1, generator=generator)))
+        logits_V = functional_call(model, named, (window,))[0, -1]
+        tokens.append(int(torch.multinomial(torch.softmax(logits_V, 0), 1, generator=generator)))
     return corpus.decode(tokens[start:])

@@ -3,6 +3,9 @@
 An optimizer owns a list of the state: `blank` makes it, `update` returns the next one; each class documents its slots.
 The learning rate is an input of every step, all other constants are in the program. Steps are counted by running powers
 of *these* moments' betas (docs/adr/0004), so a newcomer with zero-initialised moments is corrected as a newcomer.
+
+Shapes: a gradient, a moment and a new value have their parameter's; rates, powers and norms are f32 []. Of matrices
+(Muon): R the smaller and C the larger number of rows and columns.
 """
 
 from __future__ import annotations
@@ -172,13 +175,13 @@ class Muon:
     def _orthogonal(self, x: Tensor) -> Tensor:
         """x with singular values brought near 1: f32 [m, n] to the same."""
         is_tall = x.shape[0] > x.shape[1]
-        wide = x.t() if is_tall else x
-        wide = wide / torch.sqrt((wide * wide).sum()).clamp_min(self.epsilon)
+        x_RC = x.t() if is_tall else x
+        x_RC = x_RC / torch.sqrt((x_RC * x_RC).sum()).clamp_min(self.epsilon)
         a, b, c = self.coefficients
         for _ in range(self.iterations):
-            gram = wide @ wide.t()
-            wide = wide * a + (gram * b + (gram @ gram) * c) @ wide
-        return wide.t() if is_tall else wide
+            gram_RR = x_RC @ x_RC.t()
+            x_RC = x_RC * a + (gram_RR * b + (gram_RR @ gram_RR) * c) @ x_RC
+        return x_RC.t() if is_tall else x_RC
 
     def _ratio(self, rows: int, columns: int) -> float:
         if self.adjust == "match_rms_adamw":

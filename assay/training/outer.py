@@ -2,6 +2,8 @@
 
 The outer program has eight update slots and a 0/1 mask, so that its shape does not depend on who contributed; a
 seat that is not included has the all-zero update list.
+
+Shapes: S = 8 slots; momentum and updates have their parameter's, all else is f32 [].
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ def outer_step(
 
     Mean over the included seats; Nesterov 0.7 / 0.9; none included: nothing changes.
     """
-    *slots, (mask,) = slots_and_mask
-    included = mask.sum()
+    *slots, (mask_S,) = slots_and_mask
+    included = mask_S.sum()
     anyone = included > 0.0
     share = 1.0 / torch.maximum(included, torch.ones(()))
     new_parameters: list[Tensor] = []

@@ -2,6 +2,9 @@
 
 Any `torch.nn.Module` that maps a batch of tokens to logits can be trained; all else that influences the step is in the
 state.
+
+Shapes: B windows in a batch, T tokens of context, W = T + 1 tokens in a window, V symbols. Parameters, gradients and
+moments have the shapes that the module gives its parameters.
 """
 
 from __future__ import annotations
@@ -26,21 +29,21 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def draw_batch(scalars: Scalars, batch: int, context: int) -> Tensor:
-    """Token windows of the shard, i32 [batch, context + 1].
+    """Token windows of the shard, i32 [B, W].
 
     Row b starts at shard_start + mulhi_u32(word b, shard_length - context): no rejection, bias at most N / 2^32.
     """
     words_B = ops.random_words(scalars.key, scalars.step, BATCH_STREAM, batch)
     starts_B = scalars.shard_start + ops.mulhi_u32(words_B, scalars.shard_length - context)
-    offsets = torch.arange(context + 1, dtype=torch.int32)
-    return ops.take(scalars.data, starts_B[:, None] + offsets).to(torch.int32)
+    offsets_W = torch.arange(context + 1, dtype=torch.int32)
+    return ops.take(scalars.data, starts_B[:, None] + offsets_W).to(torch.int32)
 
 
 @dataclass(frozen=True)
 class TrainingStep:
     """What one step does: (parameters, optimizer, scalars) to the same lists one step later.
 
-    module: its parameters give names and shapes only. loss: (logits, targets) to f32 [].
+    module: its parameters give names and shapes only. loss: (logits [B, T, V], targets [B, T]) to f32 [].
     """
 
     module: nn.Module
@@ -54,16 +57,17 @@ class TrainingStep:
         """Names of the parameters, in the order of the first list."""
         return [name for name, _ in self.module.named_parameters()]
 
-    def loss_of(self, parameters: Sequence[Tensor], tokens: Tensor) -> Tensor:
-        """The loss on token windows i32 [B, context + 1]."""
-        logits = functional_call(self.module, dict(zip(self.names, parameters, strict=True)), (tokens[:, :-1],))
-        return self.loss(logits, tokens[:, 1:])
+    def loss_of(self, parameters: Sequence[Tensor], tokens_BW: Tensor) -> Tensor:
+        """The loss, f32 [], on token windows i32 [B, W]."""
+        named = dict(zip(self.names, parameters, strict=True))
+        logits_BTV = functional_call(self.module, named, (tokens_BW[:, :-1],))
+        return self.loss(logits_BTV, tokens_BW[:, 1:])
 
-    def gradients(self, parameters: Sequence[Tensor], tokens: Tensor) -> list[Tensor]:
+    def gradients(self, parameters: Sequence[Tensor], tokens_BW: Tensor) -> list[Tensor]:
         """The gradient of the loss for each parameter."""
         leaves = [p.detach().requires_grad_() for p in parameters]
         with torch.enable_grad():
-            return list(torch.autograd.grad(self.loss_of(leaves, tokens), leaves))
+            return list(torch.autograd.grad(self.loss_of(leaves, tokens_BW), leaves))
 
     def __call__(
         self, parameters: Sequence[Tensor], optimizer: Sequence[Tensor], scalars: Sequence[Tensor]

@@ -4,6 +4,8 @@ One element far above the rest of its row sets the row's exponent, and the other
 the *total* is lost then says nothing: the large element is in the total. So the error is held against what the others
 say: the product without the few terms of each row that contribute most. Products with a softmax's output or gradient
 are held against all of themselves: the token attended to, or the target, is what they say.
+
+Shapes: B batch, M rows of an operand, K terms; small letters are a piece of them.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def limit_of(bits: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One operand of a product: x f32 [batches, rows, terms], exponents i32 [batches, rows].
+    """One operand of a product: x f32 [B, M, K], exponents i32 [B, M].
 
     shared: its rows were scaled beforehand and have one constant exponent, so that each row counts by itself.
     """
@@ -81,7 +83,7 @@ class Side:
 
     @property
     def energy(self) -> Tensor:
-        """The mean square of every term over the rows, f64 [batches, terms]; elements that are not finite are 0."""
+        """The mean square of every term over the rows, f64 [B, K]; elements that are not finite are 0."""
         found = torch.zeros(self.x.shape[0], self.x.shape[2], dtype=torch.float64)
         for at, rows, part in self.parts():
             del rows
@@ -89,7 +91,7 @@ class Side:
         return found.div_(max(self.x.shape[1], 1))
 
     def parts(self) -> Iterator[tuple[slice, slice, Tensor]]:
-        """The operand in pieces of batches and rows, f32 [b, m, terms]."""
+        """The operand in pieces of batches and rows, f32 [b, m, K]."""
         batches, rows, terms = self.x.shape
         m = min(max(_AT_ONCE // max(terms, 1), 1), max(rows, 1))
         b = max(_AT_ONCE // max(terms * m, 1), 1)
@@ -217,22 +219,23 @@ def row_losses(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Per row [b, m]: squares of the error and of what the others say, f64; elements made zero, and not zero, i64.
 
-    x: f32 [b, m, terms]; e: i32 [b, m]; weights: f64 [b, terms], the mean squares that the terms are multiplied by.
+    x: f32 [b, m, K]; e: i32 [b, m]; weights: f64 [b, K], the mean squares that the terms are multiplied by.
     whole: all terms say something.
     A row that is not finite has no error: its result is NaN.
     """
-    exact = _finite(x)
-    q = exponents.quantize(x, e[..., None], bits)
-    lost = (q * exponents.power_of_two(e.to(torch.int64) - (bits - 1))[..., None] - exact).square_() * weights[:, None]
-    said = exact.square() * weights[:, None]
+    exact_bmK = _finite(x)
+    q_bmK = exponents.quantize(x, e[..., None], bits)
+    unit_bm = exponents.power_of_two(e.to(torch.int64) - (bits - 1))
+    lost_bmK = (q_bmK * unit_bm[..., None] - exact_bmK).square_() * weights[:, None]
+    said_bmK = exact_bmK.square() * weights[:, None]
     few = ceil(x.shape[2] / _FEW) if x.shape[2] >= _SHORT and not whole else 0
     if few:
         # Set to zero, not subtracted: beside a square of 1e17 and more, binary64 would keep nothing of the others.
-        said.scatter_(2, said.topk(few, 2)[1], 0.0)
-    present = exact != 0
-    usable = e < exponents.E_NONFINITE
-    gone = (present & (q == 0)).sum(2)
-    return lost.sum(2) * usable, said.sum(2) * usable, gone * usable, present.sum(2) * usable
+        said_bmK.scatter_(2, said_bmK.topk(few, 2)[1], 0.0)
+    present_bmK = exact_bmK != 0
+    usable_bm = e < exponents.E_NONFINITE
+    gone_bm = (present_bmK & (q_bmK == 0)).sum(2)
+    return lost_bmK.sum(2) * usable_bm, said_bmK.sum(2) * usable_bm, gone_bm * usable_bm, present_bmK.sum(2) * usable_bm
 
 
 def _finite(x: Tensor) -> Tensor:

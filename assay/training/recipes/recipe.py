@@ -7,6 +7,9 @@
 
 `loss(module, *batch)` is ordinary PyTorch and returns a scalar. One step draws a batch from the data in the state,
 computes gradients, perhaps clips them, and updates; dropout and `torch.rand` draw from the state too.
+
+Shapes: N entries in the data, B examples in a batch, M micro-batches of b = B / M, W entries in a window; `...` is what
+an entry has of its own. Parameters, gradients and buffers have the shapes that the module gives them.
 """
 
 from __future__ import annotations
@@ -124,13 +127,13 @@ class RecipeStep:
     def batch(self, scalars: Sequence[Tensor]) -> list[Tensor]:
         """The examples of the step that these scalars name, in the element types that the recipe's data had."""
         now, more = Scalars.from_list(scalars[: len(SCALAR_NAMES)]), scalars[len(SCALAR_NAMES) :]
-        words = ops.random_words(now.key, now.step, BATCH_STREAM, self.recipe.batch_size)
+        words_B = ops.random_words(now.key, now.step, BATCH_STREAM, self.recipe.batch_size)
         window = self.recipe.window
         choices = now.shard_length if window is None else now.shard_length - (window - 1)
-        rows = now.shard_start + ops.mulhi_u32(words, choices)
+        rows = now.shard_start + ops.mulhi_u32(words_B, choices)  # [B]
         if window is not None:
-            rows = rows[:, None] + torch.arange(window, dtype=torch.int32)
-        taken = [ops.take(t, rows) for t in (now.data, *more)]
+            rows = rows[:, None] + torch.arange(window, dtype=torch.int32)  # [B, W]
+        taken = [ops.take(t, rows) for t in (now.data, *more)]  # [N, ...] to [B, ...] or [B, W, ...]
         return [t.to(given.dtype) for t, given in zip(taken, self.recipe.data, strict=True)]
 
     def loss_of(
@@ -159,7 +162,7 @@ class RecipeStep:
         now = list(buffers)
         for m in range(pieces):
             leaves = [p.detach().requires_grad_(k in self._trained) for k, p in enumerate(parameters)]
-            piece = [t[m * size : (m + 1) * size] for t in batch]
+            piece = [t[m * size : (m + 1) * size] for t in batch]  # [B, ...] to [b, ...]
             wanted = [leaves[k] for k in self._trained]
             with torch.enable_grad():
                 _, slopes, now = self.loss_of(leaves, now, piece, mode, wanted)
@@ -167,7 +170,7 @@ class RecipeStep:
         if pieces == 1:
             return parts[0], now
         # Gradients stand side by side and are summed exactly: the order of micro-batches leaves no trace.
-        return [torch.stack(same).sum(0) / float(pieces) for same in zip(*parts, strict=True)], now
+        return [torch.stack(same).sum(0) / float(pieces) for same in zip(*parts, strict=True)], now  # over M
 
     def __call__(
         self, parameters: Sequence[Tensor], optimizer: Sequence[Tensor], scalars: Sequence[Tensor]
@@ -207,7 +210,7 @@ class RecipeStep:
             now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
             mode = Randomness(now.key, now.step)
             with torch.enable_grad(), mode:
-                piece = [t[:size] for t in self.batch(scalars)]
+                piece = [t[:size] for t in self.batch(scalars)]  # [b, ...]
                 wanted = [leaves[k] for k in self._trained]
                 loss, slopes = functional_call(self._carrier, given, (piece, wanted, mode))
             replaced = [n for n, leaf in zip(self.names, leaves, strict=True) if given[f"module.{n}"] is not leaf]

@@ -1,4 +1,7 @@
-"""Executors of dot: the view algebra that finds the matrix product in a node, and the exact routes that compute it."""
+"""Executors of dot: the view algebra that finds the matrix product in a node, and the exact routes that compute it.
+
+Shapes, each of several dims multiplied out: B those of both operands, M of A alone, N of B alone, K what is summed.
+"""
 
 from __future__ import annotations
 
@@ -88,8 +91,8 @@ def dot(
     back = tuple(order.index(d) for d in range(len(dims)))
     straight = back == tuple(range(len(dims)))
 
-    def arranged(result: Tensor) -> Tensor:
-        result = result.reshape(ordered)
+    def arranged(result_BMN: Tensor) -> Tensor:
+        result = result_BMN.reshape(ordered)
         return result if straight else result.permute(back).contiguous()
 
     own = native_dot(native, program, node, groups) if native and not other else None
@@ -99,26 +102,26 @@ def dot(
     route = routes.choose(node.precision_a, node.precision_b, *counts, other=other)
 
     def run(values: list[Tensor]) -> Tensor:
-        qa, ea, up_a = a.quantized(values)
-        qb, eb, up_b = b.quantized(values)
-        s = route.multiply(qa, qb)
+        qa_BMK, ea, up_a_BM = a.quantized(values)
+        qb_BNK, eb, up_b_BN = b.quantized(values)
+        s_BMN = route.multiply(qa_BMK, qb_BNK)
         if check is not None and due():
-            check(qa, qb, s)
-        if up_a is not None and up_b is not None and s.dtype is torch.float64:
-            result = s.add_(0.0).mul_(up_a[:, :, None]).mul_(up_b[:, None, :]).to(torch.float32)
+            check(qa_BMK, qb_BNK, s_BMN)
+        if up_a_BM is not None and up_b_BN is not None and s_BMN.dtype is torch.float64:
+            result_BMN = s_BMN.add_(0.0).mul_(up_a_BM[:, :, None]).mul_(up_b_BN[:, None, :]).to(torch.float32)
         else:
-            result = _finished(a, b, ea, eb, s)
-        return arranged(result)
+            result_BMN = _finished(a, b, ea, eb, s_BMN)
+        return arranged(result_BMN)
 
     return run, route.name
 
 
-def _finished(a: _Side, b: _Side, ea: Tensor, eb: Tensor, s: Tensor) -> Tensor:
-    """The results [B, M, N] of exact sums, for any exponents."""
-    full_a = ea.to(torch.int64).expand((*a.batch, *a.own)).reshape(s.shape[0], -1, 1)
-    full_b = eb.to(torch.int64).expand((*b.batch, *b.own)).reshape(s.shape[0], 1, -1)
-    n = full_a + full_b - (a.precision - 1) - (b.precision - 1)
-    return exponents.finish_nan(exponents.finish(s, n), full_a, full_b)
+def _finished(a: _Side, b: _Side, ea: Tensor, eb: Tensor, s_BMN: Tensor) -> Tensor:
+    """The results [B, M, N] of exact sums, for any exponents, which are over the dims of batch and own."""
+    ea_BM1 = ea.to(torch.int64).expand((*a.batch, *a.own)).reshape(s_BMN.shape[0], -1, 1)
+    eb_B1N = eb.to(torch.int64).expand((*b.batch, *b.own)).reshape(s_BMN.shape[0], 1, -1)
+    n_BMN = ea_BM1 + eb_B1N - (a.precision - 1) - (b.precision - 1)
+    return exponents.finish_nan(exponents.finish(s_BMN, n_BMN), ea_BM1, eb_B1N)
 
 
 class NativeProduct:
@@ -140,10 +143,10 @@ class NativeProduct:
             return self.own.run(values, out)
         if isinstance(self._check, ProductCheck) and checker() is not None:
             return self._check.native(self.own, values, out)
-        s = self.own.sums(values)
-        (qa, ea, _), (qb, eb, _) = self._a.quantized(values), self._b.quantized(values)
-        self._check(qa, qb, s)
-        result = self._arranged(_finished(self._a, self._b, ea, eb, s))
+        s_BMN = self.own.sums(values)
+        (qa_BMK, ea, _), (qb_BNK, eb, _) = self._a.quantized(values), self._b.quantized(values)
+        self._check(qa_BMK, qb_BNK, s_BMN)
+        result = self._arranged(_finished(self._a, self._b, ea, eb, s_BMN))
         return result if out is None else out.copy_(result)
 
 

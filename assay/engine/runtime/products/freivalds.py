@@ -7,6 +7,8 @@ all r, and for nearly all of them when r has many bits. One product per run is c
 - any n runs in a row of one executor check each of its n products;
 - so do the first runs of any n executors in a row that one process makes for a program: each begins one later;
 - a process begins anywhere, so that processes of one run each miss a product r times in a row by (1 - 1/n)^r only.
+
+Shapes: B batch, M rows of A, N rows of B, K terms.
 """
 
 from __future__ import annotations
@@ -88,23 +90,24 @@ class ProductWatch:
         """The key of the random numbers that this run's sums are weighed with."""
         return self._turn_of_run() & 0xFFFFFFFF, node
 
-    def check(self, node: int, qa: Tensor, qb: Tensor, s: Tensor) -> None:
-        """Check s [B, M, N] against qa [B, M, K] and qb [B, N, K], all holding integers.
+    def check(self, node: int, qa_BMK: Tensor, qb_BNK: Tensor, s_BMN: Tensor) -> None:
+        """Check sums against the operands that they are of, all holding integers.
 
         Rows and columns that are not finite are left out: their results are NaN whatever the product says.
 
         Raises:
             InvariantError: HardwareFault, the product is wrong.
         """
-        rows, columns = (q.isfinite().all(2) for q in (qa, qb))
-        a, b = (torch.where(keep[:, :, None], q, 0.0).to(torch.int64) for q, keep in ((qa, rows), (qb, columns)))
-        exact = torch.where(rows[:, :, None] & columns[:, None, :], s, 0).to(torch.int64)
+        rows_BM, columns_BN = (q.isfinite().all(2) for q in (qa_BMK, qb_BNK))
+        pairs = (qa_BMK, rows_BM), (qb_BNK, columns_BN)
+        a_BMK, b_BNK = (torch.where(keep[:, :, None], q, 0.0).to(torch.int64) for q, keep in pairs)
+        exact_BMN = torch.where(rows_BM[:, :, None] & columns_BN[:, None, :], s_BMN, 0).to(torch.int64)
         key, zeros = torch.tensor(self.key(node), dtype=torch.int64), torch.zeros(2, dtype=torch.int64)
-        r = philox.words(key, zeros, 0, b.shape[1]).to(torch.int64)
+        r_N = philox.words(key, zeros, 0, b_BNK.shape[1]).to(torch.int64)
         # Products and sums wrap mod 2^64 on both sides alike.
-        left = (exact * r).sum(2)
-        right = (a * (b * r[None, :, None]).sum(1)[:, None, :]).sum(2)
-        if not torch.equal(left, right):
+        left_BM = (exact_BMN * r_N).sum(2)
+        right_BM = (a_BMK * (b_BNK * r_N[None, :, None]).sum(1)[:, None, :]).sum(2)
+        if not torch.equal(left_BM, right_BM):
             raise fault(node)
 
 
@@ -120,9 +123,9 @@ class ProductCheck:
     watch: ProductWatch
     node: int
 
-    def __call__(self, qa: Tensor, qb: Tensor, s: Tensor) -> None:
+    def __call__(self, qa_BMK: Tensor, qb_BNK: Tensor, s_BMN: Tensor) -> None:
         """By stock torch, see `ProductWatch.check`."""
-        self.watch.check(self.node, qa, qb, s)
+        self.watch.check(self.node, qa_BMK, qb_BNK, s_BMN)
 
     def native(self, own: NativeDot, values: list[Tensor], out: Tensor | None = None) -> Tensor:
         """The node's value, rounded from sums that pass; in `out` if given.

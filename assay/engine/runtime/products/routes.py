@@ -3,6 +3,8 @@
 A route is exact by arithmetic, not by hope: its inequality (`limits`) bounds every partial sum. The self-test then runs
 each route on the extremes of its range, because a library may be wrong where arithmetic is right (`torch._int_mm`
 without VNNI is, for digits near 127). A route that fails is not used in this process, and a slower exact one is.
+
+Shapes: B batch, M rows of A, N rows of B, K terms; of `_karatsuba`'s and `int8_product`'s there is one batch.
 """
 
 from __future__ import annotations
@@ -29,24 +31,24 @@ class Route:
     multiply: Callable[[Tensor, Tensor], Tensor]
 
 
-def _f64(qa: Tensor, qb: Tensor) -> Tensor:
-    qa, qb = qa.to(torch.float64), qb.to(torch.float64)
-    if qa.shape[0] == 1:
-        return torch.mm(qa[0], qb[0].t())[None]
-    return torch.bmm(qa, qb.transpose(1, 2))
+def _f64(qa_BMK: Tensor, qb_BNK: Tensor) -> Tensor:
+    qa_BMK, qb_BNK = qa_BMK.to(torch.float64), qb_BNK.to(torch.float64)
+    if qa_BMK.shape[0] == 1:
+        return torch.mm(qa_BMK[0], qb_BNK[0].t())[None]
+    return torch.bmm(qa_BMK, qb_BNK.transpose(1, 2))
 
 
-def _split_f64(low_bits: int, qa: Tensor, qb: Tensor) -> Tensor:
+def _split_f64(low_bits: int, qa_BMK: Tensor, qb_BNK: Tensor) -> Tensor:
     """A in two digits of base 2^low_bits, each times B in f64, joined in int64."""
     base = 2.0**low_bits
-    qa = qa.to(torch.float64)
-    high = (qa * (1 / base)).floor_()
-    low = qa - high * base
-    return (_f64(high, qb).to(torch.int64) << low_bits) + _f64(low, qb).to(torch.int64)
+    qa_BMK = qa_BMK.to(torch.float64)
+    high_BMK = (qa_BMK * (1 / base)).floor_()
+    low_BMK = qa_BMK - high_BMK * base
+    return (_f64(high_BMK, qb_BNK).to(torch.int64) << low_bits) + _f64(low_BMK, qb_BNK).to(torch.int64)
 
 
-def _int64(qa: Tensor, qb: Tensor) -> Tensor:
-    return torch.bmm(qa.to(torch.int64), qb.to(torch.int64).transpose(1, 2))
+def _int64(qa_BMK: Tensor, qb_BNK: Tensor) -> Tensor:
+    return torch.bmm(qa_BMK.to(torch.int64), qb_BNK.to(torch.int64).transpose(1, 2))
 
 
 def digits(q: Tensor) -> tuple[Tensor, Tensor]:
@@ -56,18 +58,18 @@ def digits(q: Tensor) -> tuple[Tensor, Tensor]:
     return shifted.bitwise_right_shift_(7).to(torch.int8), low
 
 
-def _karatsuba(qa: Tensor, qb: Tensor) -> Tensor:
+def _karatsuba(qa_1MK: Tensor, qb_1NK: Tensor) -> Tensor:
     """Three int8 products instead of four: (h+l)(h'+l') - hh' - ll' is the middle digit."""
-    a_high, a_low = digits(qa[0])
-    b_high, b_low = digits(qb[0])
-    pairs = ((a_high, b_high), (a_high + a_low, b_high + b_low), (a_low, b_low))
-    high, both, low = (int8_product(a, b) for a, b in pairs)
-    if qa.shape[2] <= KARATSUBA_JOINED:
+    a_high_MK, a_low_MK = digits(qa_1MK[0])
+    b_high_NK, b_low_NK = digits(qb_1NK[0])
+    pairs = ((a_high_MK, b_high_NK), (a_high_MK + a_low_MK, b_high_NK + b_low_NK), (a_low_MK, b_low_NK))
+    high_MN, both_MN, low_MN = (int8_product(a, b) for a, b in pairs)
+    if qa_1MK.shape[2] <= KARATSUBA_JOINED:
         # 128 (127 hh' + (h+l)(h'+l') - ll') + ll' is the same sum, and the bracket still fits 32 bits.
-        rest = high.mul_(127).add_(both).sub_(low).to(torch.float64)
-        return rest.mul_(128.0).add_(low.to(torch.float64))[None]
-    middle = both.sub_(high).sub_(low)
-    return high.to(torch.float64).mul_(16384.0).add_(middle.to(torch.float64).mul_(128.0)).add_(low)[None]
+        rest_MN = high_MN.mul_(127).add_(both_MN).sub_(low_MN).to(torch.float64)
+        return rest_MN.mul_(128.0).add_(low_MN.to(torch.float64))[None]
+    middle_MN = both_MN.sub_(high_MN).sub_(low_MN)
+    return high_MN.to(torch.float64).mul_(16384.0).add_(middle_MN.to(torch.float64).mul_(128.0)).add_(low_MN)[None]
 
 
 def int8_product(a: Tensor, b: Tensor) -> Tensor:
