@@ -277,6 +277,11 @@ def _cut(text: str, width: int) -> Iterator[str]:
     yield text
 
 
+def class_name(contract: str) -> str:
+    """The class of a contract; pytest takes what begins with Test for tests."""
+    return f"{contract.removeprefix('Test')}Contract"
+
+
 def binding(contract: dict[str, Any]) -> str:
     """The module of a contract."""
     module, abi = Module(), contract["abi"]
@@ -288,7 +293,7 @@ def binding(contract: dict[str, Any]) -> str:
     for entry in events:
         module.lines += event(module, contract, entry)
     module.use("assay_ledger.contract", "Contract")
-    module.lines += [f"class {contract['name']}Contract(Contract):"]
+    module.lines += [f"class {class_name(contract['name'])}(Contract):"]
     module.lines += docstring(f"`{contract['path']}` at an address.")
     module.lines += [""]
     if events:

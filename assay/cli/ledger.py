@@ -164,9 +164,9 @@ def pay(
             f"0x{chosen.hex()} is no revenue token of this run.", code="TokenNotListed", remedy="See `assay run show`."
         )
     confirm(f"Pay {tokens(wei)} of 0x{chosen.hex()} to the owners? It cannot be taken back.", yes=yes)
-    from assay_ledger.bindings.token import TestTokenContract
+    from assay_ledger.bindings.token import TokenContract
 
-    the_run.chain.send(account, TestTokenContract(chosen).approve(the_run.revenue.address, wei))
+    the_run.chain.send(account, TokenContract(chosen).approve(the_run.revenue.address, wei))
     receipt = the_run.chain.send(account, the_run.revenue.deposit(chosen, wei))
     _done({"paid": wei, "token": "0x" + chosen.hex()}, receipt, as_json=as_json)
 

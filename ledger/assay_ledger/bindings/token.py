@@ -37,7 +37,7 @@ class Transfer(Event):
         return cls(address(v[0]), address(v[1]), Wei(v[2]))
 
 
-class TestTokenContract(Contract):
+class TokenContract(Contract):
     """`contracts/TestToken.sol` at an address."""
 
     EVENTS = (Approval, Transfer)

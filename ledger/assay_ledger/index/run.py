@@ -19,7 +19,7 @@ from assay_ledger.bindings.revenue import RevenueContract
 from assay_ledger.bindings.rounds import RoundsContract
 from assay_ledger.bindings.settlement import SettlementContract
 from assay_ledger.bindings.shares import ModelSharesContract
-from assay_ledger.bindings.token import TestTokenContract
+from assay_ledger.bindings.token import TokenContract
 from assay_ledger.bindings.vault import VaultContract
 from assay_ledger.bindings.vesting import VestingContract
 from assay_ledger.chain.client import Chain
@@ -97,9 +97,9 @@ class Run:
         return RevenueContract(self.modules.revenue)
 
     @cached_property
-    def token(self) -> TestTokenContract:
+    def token(self) -> TokenContract:
         """The settlement token."""
-        return TestTokenContract(self.charter.token)
+        return TokenContract(self.charter.token)
 
     @cached_property
     def games(self) -> Games:

@@ -27,7 +27,7 @@ from assay.sponsor.preparing import Prepared, prepare
 from assay.training.presets import TINY
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents.agent import Agent
-from assay_ledger.bindings.token import TestTokenContract
+from assay_ledger.bindings.token import TokenContract
 from assay_ledger.bindings.vault import Locked
 from assay_ledger.chain import artifacts
 from assay_ledger.chain.client import Chain, address_of
@@ -151,7 +151,7 @@ class Stage:
         """Coin for gas, tokens, and stake in a run's vault."""
         if account.address != self.sponsor.address:
             self.chain.transfer(self.sponsor, account.address, 10 * ETHER)
-        token = TestTokenContract(self.token)
+        token = TokenContract(self.token)
         self.chain.send(account, token.mint(address_of(account), STAKE))
         if run is not None:
             self.chain.send(account, token.approve(run.vault.address, STAKE))
@@ -333,7 +333,7 @@ def with_a_bit_flipper(stage: Stage, folder: Path) -> World:
 def fill_escrow(stage: Stage, run: Run) -> None:
     """The sponsor pays for work and wages."""
     escrow = 100 * STAKE
-    token = TestTokenContract(stage.token)
+    token = TokenContract(stage.token)
     stage.chain.send(stage.sponsor, token.mint(address_of(stage.sponsor), escrow))
     stage.chain.send(stage.sponsor, token.approve(run.vault.address, escrow))
     stage.chain.send(stage.sponsor, run.vault.deposit(escrow))

@@ -21,7 +21,7 @@ from assay.protocol.digests import keccak
 from assay.protocol.program.trace import Tamper
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Digest, Round
-from assay_ledger.bindings.token import TestTokenContract
+from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import address_of
 from assay_ledger.index.archive import Job
 from assay_ledger.index.records import GameRecord, RunState
@@ -121,7 +121,7 @@ def challenge_falsely(world: World, name: str) -> None:
 def pay_revenue(world: World) -> None:
     """The sponsor pays revenue, four weeks pass, and two owners claim."""
     chain, sponsor, run = world.stage.chain, world.stage.sponsor, world.run
-    token = TestTokenContract(world.stage.token)
+    token = TokenContract(world.stage.token)
     chain.send(sponsor, token.mint(address_of(sponsor), REVENUE))
     chain.send(sponsor, token.approve(run.revenue.address, REVENUE))
     chain.send(sponsor, run.revenue.deposit(world.stage.token, REVENUE))

@@ -33,9 +33,8 @@ CLASSES = {"ClaimRef": structs.claim_ref, "Opening": structs.opening, "Terms": C
 
 def class_of(name: str) -> type[Contract]:
     """The binding of a contract."""
-    found: type[Contract] = getattr(
-        import_module(f"assay_ledger.bindings.{bindings.CONTRACTS[name]}"), f"{name}Contract"
-    )
+    module = import_module(f"assay_ledger.bindings.{bindings.CONTRACTS[name]}")
+    found: type[Contract] = getattr(module, bindings.class_name(name))
     return found
 
 
@@ -100,7 +99,7 @@ def test_calldata_is_what_web3_makes_of_the_same_arguments(name: str) -> None:
         made = getattr(contract, bindings.snake(entry["name"]))(*given)
         assert made.data == HexBytes(web.encode_abi(entry["name"], args=values)), entry["name"]
         assert made.data[:4] == function_abi_to_4byte_selector(entry) and made.to == AT
-        assert made.name == f"{name}.{entry['name']}"
+        assert made.name == f"{name.removeprefix('Test')}.{entry['name']}"
         assert isinstance(made, Call) is (entry["stateMutability"] not in ("view", "pure"))
         if isinstance(made, Call):
             assert made.arguments == tuple(given) and made.value == 0

@@ -21,7 +21,7 @@ from assay.protocol.types import Address, Digest
 from assay.watchdog.alarms import Kind
 from assay.watchdog.watch import Options, Watchdog
 from assay_ledger.bindings.deployer import DeployerContract
-from assay_ledger.bindings.token import TestTokenContract
+from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Node
 from assay_ledger.contract import Call
@@ -63,7 +63,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         token, seed = deploy_token(chain, sponsor), deploy_seed(chain, sponsor)
         deploy_arbiter(chain, sponsor)
         terms = real_charter(token=token, seed=seed, sponsor=address_of(sponsor), revenue_tokens=(token,))
-        chain.send(staker, TestTokenContract(token).mint(staker.address, 1000 * ETHER))
+        chain.send(staker, TokenContract(token).mint(staker.address, 1000 * ETHER))
         (folder / "password").write_text("secret\n")
         keystore = folder / "key.json"
         keystore.write_text(json.dumps(Account.encrypt(staker.key, "secret", iterations=1 << 14)))
