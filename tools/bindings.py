@@ -78,7 +78,7 @@ TYPES = {"Address", "Digest", "Round", "Seat", "Wei"}
 
 
 @dataclass
-class Module:
+class BindingModule:
     """A module as it is written: what it imports by module, and its lines."""
 
     imports: dict[str, set[str]] = field(default_factory=dict)
@@ -129,7 +129,7 @@ def signature(entry: dict[str, Any]) -> str:
 class Writer:
     """Writes types, in one module."""
 
-    def __init__(self, module: Module, is_structs: bool = False) -> None:
+    def __init__(self, module: BindingModule, is_structs: bool = False) -> None:
         self.module = module
         self._is_structs = is_structs
 
@@ -204,7 +204,7 @@ def notice(contract: dict[str, Any], kind: str, of: str, otherwise: str) -> str:
     return (sentence if sentence.endswith((".", "?", "!")) else f"{sentence}.") if sentence else otherwise
 
 
-def function(module: Module, contract: dict[str, Any], entry: dict[str, Any]) -> Iterator[str]:
+def function(module: BindingModule, contract: dict[str, Any], entry: dict[str, Any]) -> Iterator[str]:
     """The method of a function."""
     write, called = Writer(module), signature(entry)
     names = [snake(item["name"] or f"argument_{k}") for k, item in enumerate(entry["inputs"])]
@@ -229,7 +229,7 @@ def function(module: Module, contract: dict[str, Any], entry: dict[str, Any]) ->
     yield ""
 
 
-def quoted(module: Module, abi: str) -> str:
+def quoted(module: BindingModule, abi: str) -> str:
     """A signature as a string; the terms of a run by their name."""
     if TERMS_TYPE not in abi:
         return repr(abi)
@@ -237,7 +237,7 @@ def quoted(module: Module, abi: str) -> str:
     return "f" + repr(abi.replace(TERMS_TYPE, "{TERMS_TYPE}"))
 
 
-def event(module: Module, contract: dict[str, Any], entry: dict[str, Any]) -> Iterator[str]:
+def event(module: BindingModule, contract: dict[str, Any], entry: dict[str, Any]) -> Iterator[str]:
     """The dataclass of an event."""
     write, inputs = Writer(module), entry["inputs"]
     for name in ("Event", "Decoded"):
@@ -284,7 +284,7 @@ def class_name(contract: str) -> str:
 
 def binding(contract: dict[str, Any]) -> str:
     """The module of a contract."""
-    module, abi = Module(), contract["abi"]
+    module, abi = BindingModule(), contract["abi"]
     functions = [entry for entry in abi if entry["type"] == "function"]
     events = [entry for entry in abi if entry["type"] == "event"]
     names = [snake(entry["name"]) for entry in functions]
@@ -306,7 +306,7 @@ def binding(contract: dict[str, Any]) -> str:
 
 def structs(items: Iterable[dict[str, Any]]) -> str:
     """The module of the structs that contracts return."""
-    module = Module()
+    module = BindingModule()
     write = Writer(module, is_structs=True)
     module.use("assay_ledger.contract", "Decoded")
     found: dict[str, list[dict[str, Any]]] = {}

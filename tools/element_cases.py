@@ -13,7 +13,7 @@ from assay.protocol.program.nodes import Map as MapNode
 from assay.protocol.program.views import View
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from tests.harness.contracts.leaf_cases import Case
+from tests.harness.contracts.leaf_cases import LeafCase
 from tools.node_cases import bits
 
 F32, I32, I64, U8 = DType.F32, DType.I32, DType.I64, DType.U8
@@ -36,12 +36,12 @@ def _product(sizes: Sequence[int]) -> int:
     return product
 
 
-def _case(node: Node, element: int, words: Sequence[Word] = (1,)) -> Case:
+def _case(node: Node, element: int, words: Sequence[Word] = (1,)) -> LeafCase:
     """Address i holds word i modulo their number."""
-    return Case(node, encode_node(node), element, lambda r: r.fill if r.is_fill else words[r.address % len(words)])
+    return LeafCase(node, encode_node(node), element, lambda r: r.fill if r.is_fill else words[r.address % len(words)])
 
 
-def crafted() -> Iterator[Case]:
+def crafted() -> Iterator[LeafCase]:
     """Elements by hand."""
     rows = ([-1.5, -3.0, -2.0], [-0.0, -0.0, -5.0], [-(2.0**-149), float("-inf"), -1.0], [-0.0, 0.0, -1.0])
     for row in rows:

@@ -18,7 +18,7 @@ from assay.protocol.program.leaf import Read
 from assay.protocol.program.nodes import Family, Map
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from tests.harness.contracts.leaf_cases import CONTRACTS, Case, draw
+from tests.harness.contracts.leaf_cases import CONTRACTS, LeafCase, draw
 from tools.element_cases import PostedParts, crafted, posted
 from tools.opening_vectors import read_document
 from tools.rule_vectors import descriptors
@@ -29,19 +29,19 @@ MAX_TERMS = 8
 MAX_DESCRIPTOR = 900
 
 
-def _suits(case: Case) -> bool:
+def _suits(case: LeafCase) -> bool:
     """Whether a case is small, and not a map without a value."""
     heads = [case.value_of(r) for r in leaf.head_reads(case.node, case.element)]
     few = leaf.start(case.node, case.element, heads).terms <= MAX_TERMS
     return few and len(case.descriptor) <= MAX_DESCRIPTOR and not (isinstance(case.node, Map) and not case.node.code)
 
 
-def _with_type(case: Case, dtype: DType) -> Case:
+def _with_type(case: LeafCase, dtype: DType) -> LeafCase:
     node = replace(case.node, spec=TensorSpec(dtype, case.node.spec.dims))
     return replace(case, node=node, descriptor=encode_node(node))
 
 
-def drawn() -> Iterator[Case]:
+def drawn() -> Iterator[LeafCase]:
     """Cases of every computed family with every result type."""
     for family in CONTRACTS:
         for dtype in DType:
@@ -58,7 +58,7 @@ def _reads(reads: Sequence[Read], words: Sequence[int]) -> list[dict[str, object
     return [read_document(r) | {"word": f"0x{w:x}"} for r, w in zip(reads, words, strict=True)]
 
 
-def entry(case: Case) -> dict[str, object]:
+def entry(case: LeafCase) -> dict[str, object]:
     """One element, step by step."""
     node, element = case.node, case.element
     reads = leaf.head_reads(node, element)

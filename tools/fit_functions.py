@@ -17,7 +17,7 @@ import mpmath as mp
 import numpy as np
 
 mp.mp.dps = 40
-Function = Callable[[mp.mpf], mp.mpf]
+RealFunction = Callable[[mp.mpf], mp.mpf]
 NODES = 400
 
 
@@ -26,8 +26,8 @@ class Fit:
     """What to approximate on [low, high], and the size of an error of 1 in it relative to the function's value."""
 
     name: str
-    target: Function
-    weight: Function
+    target: RealFunction
+    weight: RealFunction
     low: float
     high: float
     numerator: int
@@ -104,7 +104,7 @@ def solve(fit: Fit) -> tuple[list[float], list[float], float]:
     return above, below, float(error.max() * 2**24)
 
 
-def even(function: Function, limit: float) -> Function:
+def even(function: RealFunction, limit: float) -> RealFunction:
     """A function of z = x^2 with its limit at 0."""
     return lambda z: function(mp.sqrt(z)) if z > 1e-14 else mp.mpf(limit)
 
@@ -140,7 +140,9 @@ def erfc_root(v: mp.mpf) -> mp.mpf:
     return mp.erfc(1 + v) ** -0.25
 
 
-def even_fit(name: str, target: Function, at_zero: float, weight: Function, limit: float, p: int, q: int = 0) -> Fit:
+def even_fit(
+    name: str, target: RealFunction, at_zero: float, weight: RealFunction, limit: float, p: int, q: int = 0
+) -> Fit:
     """A fit over z = x^2 for |x| <= limit; the weight at 0 matters little and is that of a tiny x."""
     return Fit(name, even(target, at_zero), lambda z: weight(mp.sqrt(max(z, mp.mpf(1e-14)))), 0, limit**2, p, q)
 

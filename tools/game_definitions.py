@@ -17,7 +17,18 @@ from assay.protocol.program.program import Program
 from assay.protocol.program.trace import ReferenceTrace, flip_bit
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from tests.harness.games import ETHER, Log, Player, World, config, honest_trace, lie_at, lie_in_slot, play_out, player
+from tests.harness.games import (
+    ETHER,
+    GameWorld,
+    Log,
+    Player,
+    config,
+    honest_trace,
+    lie_at,
+    lie_in_slot,
+    play_out,
+    player,
+)
 from tests.harness.programs import Example, counting, every_family, i32_bytes
 from tests.harness.recorded import HONEST, LIAR
 
@@ -45,7 +56,7 @@ class Definition:
 
     def play(self) -> tuple[GameState, Log]:
         """The game, from its first move to its end, in the model."""
-        world = World(self.example.program, config(ARITY))
+        world = GameWorld(self.example.program, config(ARITY))
         game_id = world.challenge(world.claim(self.defends, LIAR, 1000 * ETHER), HONEST)
         log = Log()
         defender = self.defender(player(Side.DEFENDER, self.defends, ARITY))

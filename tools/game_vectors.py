@@ -24,7 +24,7 @@ from assay.protocol.game.state import GameState, Outcome, ProgramHeader, Rules, 
 from assay.protocol.game.table import POSTINGS, Side
 from assay.protocol.program.program import Program
 from assay.protocol.types import Digest
-from tests.harness.games import ETHER, Log, World, address, config, damage, play_out, player
+from tests.harness.games import ETHER, GameWorld, Log, address, config, damage, play_out, player
 from tests.harness.recorded import HONEST, LIAR
 from tools.game_definitions import ARITY, Definition, definitions
 from tools.opening_vectors import opening_document
@@ -119,7 +119,7 @@ def record_known(what: str, definition: Definition, first: bool) -> dict[str, ob
 
     It stands at the first position when the list there becomes known; what it comes to later, or begins on, is known.
     """
-    world = World(definition.example.program, config(ARITY))
+    world = GameWorld(definition.example.program, config(ARITY))
     ref = world.claim(definition.defends, LIAR, 1000 * ETHER)
     games = [world.challenge(ref, HONEST), world.challenge(ref, address("later"))]
     defends = player(Side.DEFENDER, definition.defends, ARITY)
@@ -131,7 +131,7 @@ def record_known(what: str, definition: Definition, first: bool) -> dict[str, ob
     play_out(world, games[0], defends, challenges)
     known, log = dict(world.book.lists), Log()
     if first:  # what a conviction closes, another world has open
-        shown, world = world.shown, World(definition.example.program, config(ARITY))
+        shown, world = world.shown, GameWorld(definition.example.program, config(ARITY))
         world.book.lists.update(known)
         world.shown.update(shown)
         games[1] = world.challenge(world.claim(definition.defends, LIAR, 1000 * ETHER), HONEST)

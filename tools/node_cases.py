@@ -17,7 +17,7 @@ F32, I32, I64, BOOL, U8, I8, U16 = DType
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class CaseInput:
     """An input: its type and dims, and its bytes or how they are drawn."""
 
     spec: TensorSpec
@@ -27,20 +27,22 @@ class Slot:
 Make = Callable[[ProgramBuilder, list[Ref]], Sequence[Ref]]
 
 
-def f32s(dims: Sequence[int], words: Sequence[int]) -> Slot:
+def f32s(dims: Sequence[int], words: Sequence[int]) -> CaseInput:
     """Patterns of binary32."""
-    return Slot(TensorSpec(F32, tuple(dims)), struct.pack(f"<{len(words)}I", *words))
+    return CaseInput(TensorSpec(F32, tuple(dims)), struct.pack(f"<{len(words)}I", *words))
 
 
-def ints(dims: Sequence[int], values: Sequence[int], dtype: DType = I32) -> Slot:
+def ints(dims: Sequence[int], values: Sequence[int], dtype: DType = I32) -> CaseInput:
     """Integers of any type."""
     mask = (1 << 8 * dtype.size) - 1
-    return Slot(TensorSpec(dtype, tuple(dims)), b"".join((v & mask).to_bytes(dtype.size, "little") for v in values))
+    return CaseInput(
+        TensorSpec(dtype, tuple(dims)), b"".join((v & mask).to_bytes(dtype.size, "little") for v in values)
+    )
 
 
-def seeded(dims: Sequence[int], seed: int, low: int, span: int, dtype: DType = F32) -> Slot:
+def seeded(dims: Sequence[int], seed: int, low: int, span: int, dtype: DType = F32) -> CaseInput:
     """Drawn elements: exponent fields (f32) or values (i32) from low on, `span` of them."""
-    return Slot(TensorSpec(dtype, tuple(dims)), Seeded(seed, low, span))
+    return CaseInput(TensorSpec(dtype, tuple(dims)), Seeded(seed, low, span))
 
 
 def bits(value: float) -> int:
@@ -48,7 +50,7 @@ def bits(value: float) -> int:
     return int(struct.unpack("<I", struct.pack("<f", value))[0])
 
 
-def entry(name: str, slots: Sequence[Slot], make: Make) -> dict[str, object]:
+def entry(name: str, slots: Sequence[CaseInput], make: Make) -> dict[str, object]:
     """One case: program, X, and Y from the reference."""
     b = ProgramBuilder([[s.spec for s in slots]])
     outputs = list(make(b, [b.input(0, k) for k in range(len(slots))]))

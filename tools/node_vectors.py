@@ -17,7 +17,7 @@ from assay.protocol.program.builder import ProgramBuilder, Ref
 from assay.protocol.program.views import fill_bits
 from assay.protocol.types import DType
 from tests.harness.scalars import FLOAT_EDGES, word
-from tools.node_cases import BOOL, F32, I8, I32, I64, U8, U16, Slot, bits, entry, f32s, ints, seeded
+from tools.node_cases import BOOL, F32, I8, I32, I64, U8, U16, CaseInput, bits, entry, f32s, ints, seeded
 from tools.opcode_vectors import deepest, opcodes
 
 PATH = Path(__file__).resolve().parent.parent / "tests" / "vectors" / "nodes.json"
@@ -204,7 +204,7 @@ def _batched(b: ProgramBuilder, x: Ref, y: Ref) -> list[Ref]:
     return [whole, shared, crossed]
 
 
-def _midpoints() -> Iterator[Slot]:
+def _midpoints() -> Iterator[CaseInput]:
     """Rows (2^a 2^b, 2^c, 1) by (2^24.., 1, +-1): sums half way between binary32 numbers, one below and one above."""
     left, right = [], []
     for total in range(53, 62):

@@ -9,7 +9,7 @@ from assay.protocol.arithmetic.scalar import CONSTANTS, SIGNATURES, Instruction,
 from assay.protocol.program.builder import ProgramBuilder, Ref
 from assay.protocol.types import DType
 from tests.harness.scalars import word
-from tools.node_cases import BOOL, F32, I32, I64, Slot, bits, entry, f32s, ints
+from tools.node_cases import BOOL, F32, I32, I64, CaseInput, bits, entry, f32s, ints
 
 WORDS = 12
 """Elements of every operand in the programs of all opcodes."""
@@ -23,7 +23,7 @@ def _operands_of(op: Op) -> tuple[DType, ...]:
 def opcodes() -> Iterator[dict[str, object]]:
     """One map per opcode."""
 
-    def draws(dtype: DType, seed: int) -> Slot:
+    def draws(dtype: DType, seed: int) -> CaseInput:
         source = Random(f"opcodes {dtype.name} {seed}")
         words = [word(source, dtype) for _ in range(WORDS)]
         return f32s((WORDS,), [w & 0xFFFFFFFF for w in words]) if dtype is F32 else ints((WORDS,), words, dtype)

@@ -9,7 +9,7 @@ from random import Random
 from assay.protocol.digests import leaf_digest
 from assay.protocol.game import openings
 from assay.protocol.game.errors import GameError
-from assay.protocol.game.header import Head
+from assay.protocol.game.header import Header
 from assay.protocol.game.openings import NOTHING, Opening
 from assay.protocol.program.leaf import Read
 from assay.protocol.trees import merkle, prefix
@@ -103,7 +103,7 @@ def _malformed_heads() -> Iterator[dict[str, object]]:
         (7, (3, 5), 14),
         (255, (1 << 40, 1 << 40), 1 << 63),
     ):
-        head = Head(0, dtype, dims, 0)
+        head = Header(0, dtype, dims, 0)
         siblings = tuple(Digest(bytes([100 + i]) * 32) for i in range(20))
         index = address * head.width // 1024
         if address < head.numel:

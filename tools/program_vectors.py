@@ -31,7 +31,7 @@ from assay.protocol.types import Digest, DType
 
 F32, I32, I64, BOOL, U8, I8, U16 = DType
 LIMIT = MAX_NUMEL
-Case = tuple[str | None, str, bytes]
+VectorCase = tuple[str | None, str, bytes]
 """The rule that is broken (None: valid), what it is, the bytes."""
 
 
@@ -85,7 +85,7 @@ def _read(dtype: DType, **changes: object) -> bytes:
     return inserted(Map(TensorSpec(dtype, SOURCES[OF[dtype]].dims), (operand,), b""))
 
 
-def programs() -> Iterator[Case]:
+def programs() -> Iterator[VectorCase]:
     """Programs, one rule of well-formedness broken in each."""
     yield from _layouts()
     yield from _views()
@@ -95,7 +95,7 @@ def programs() -> Iterator[Case]:
     yield from _constants()
 
 
-def _layouts() -> Iterator[Case]:
+def _layouts() -> Iterator[VectorCase]:
     base = _base()
     nodes, size = base.nodes, len(base.nodes)
 
@@ -123,7 +123,7 @@ def _layouts() -> Iterator[Case]:
     yield "WF-23", "an output of another type", changed(size - 1, Output(TensorSpec(F32, (4,)), 0, 1, 1))
 
 
-def _views() -> Iterator[Case]:
+def _views() -> Iterator[VectorCase]:
     yield None, "a source as it is", _read(F32)
     yield None, "a padded source", _read(F32, lo=(1,), hi=(3,), offset=-1, fill=0x3F800000)
     yield None, "no index inside the bounds, any address", _read(F32, lo=(2,), hi=(2,), offset=1 << 62)
@@ -149,7 +149,7 @@ def _views() -> Iterator[Case]:
             yield "WF-9", f"a fill of {dtype.name} that is not canonical", _read(dtype, fill=bad)
 
 
-def _codes() -> Iterator[Case]:
+def _codes() -> Iterator[VectorCase]:
     i, add = Instruction, Instruction(Op.F32_ADD, 0, 1)
     yield None, "a sum", _map(F32, (F32, F32), add)
     yield None, "a storage type stores an i32", _map(U8, (I8, U16), i(Op.I32_ADD, 0, 1))
@@ -176,7 +176,7 @@ def _codes() -> Iterator[Case]:
     yield "WF-16", "a bool of 2", _map(BOOL, (), i(Op.CONST_BOOL, imm=2))
 
 
-def _types() -> Iterator[Case]:
+def _types() -> Iterator[VectorCase]:
     out = TensorSpec(F32, (2,))
     f, e = Operand(OF[F32], flat((2, 2))), Operand(OF[I32], flat((2,)))
     wide = Operand(OF[I32], flat((2, 2)))
@@ -218,7 +218,7 @@ def _types() -> Iterator[Case]:
         yield "WF-17", name, inserted(node)
 
 
-def _sizes() -> Iterator[Case]:
+def _sizes() -> Iterator[VectorCase]:
     ints, out = TensorSpec(I32, (2,)), TensorSpec(F32, (2,))
     empty = Operand(OF[F32], flat((2, 0)))
     yield "WF-18", "rowexp of nothing", inserted(RowExp(ints, (0,), empty))
@@ -240,7 +240,7 @@ def _sizes() -> Iterator[Case]:
         yield "WF-22", f"a step of {name}", inserted(Random(ints, 0, 7, j))
 
 
-def _constants() -> Iterator[Case]:
+def _constants() -> Iterator[VectorCase]:
     def const(dtype: DType, data: bytes) -> bytes:
         spec = TensorSpec(dtype, (len(data) // dtype.size,))
         root = tensor_root(spec, data)

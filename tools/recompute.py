@@ -26,7 +26,7 @@ from eth_abi import decode, encode
 from safetensors.numpy import load
 from web3 import HTTPProvider, Web3
 
-Document = dict[str, Any]
+Page = dict[str, Any]
 
 MEASURED = {"cpu_seconds", "wall_seconds", "decentralization_multiplier", "peak_pss_bytes"}
 GIVEN = {"run", "rpc_url", "store"}
@@ -96,7 +96,7 @@ MOVES_DOWN = {
 # --- the chain
 
 
-class Ledger:
+class RecordedRun:
     """One run on a chain."""
 
     def __init__(self, url: str, run: str) -> None:
@@ -119,7 +119,7 @@ class Ledger:
         values = decode(outputs, bytes(self.eth.call({"to": to, "data": data})))
         return values[0] if len(values) == 1 else values
 
-    def events(self, contract: str, name: str) -> Iterator[Document]:
+    def events(self, contract: str, name: str) -> Iterator[Page]:
         """Every event of a name, in order; `tx` is its transaction."""
         indexed, plain, names = EVENTS[contract, name]
         topic = Web3.keccak(text=f"{name}({','.join(indexed + plain)})")
@@ -208,7 +208,7 @@ def list_root(arrays: list[Any]) -> bytes:
 # --- fields
 
 
-def recompute(ledger: Ledger, store: Store, document: Document) -> Document:
+def recompute(ledger: RecordedRun, store: Store, document: Page) -> Page:
     """Every field of the document that chain and store determine."""
     games = _games(ledger)
     fields = {
@@ -224,7 +224,7 @@ def recompute(ledger: Ledger, store: Store, document: Document) -> Document:
     return fields | quality(store, ledger.run, ledger.training, final_parameters(ledger))
 
 
-def _games(ledger: Ledger) -> list[Document]:
+def _games(ledger: RecordedRun) -> list[Page]:
     """Games that are over, by number, with verdict, moves and lock."""
     games = {g["id"]: g | {"moves": [], "taken": 0} for g in ledger.events("game", "GameOpened")}
     for move in ledger.events("game", "Moved"):
@@ -236,7 +236,7 @@ def _games(ledger: Ledger) -> list[Document]:
     return [g for _, g in sorted(games.items()) if "verdict" in g]
 
 
-def _slashed(ledger: Ledger, game: Document) -> Document:
+def _slashed(ledger: RecordedRun, game: Page) -> Page:
     role = "solver"
     if KINDS[game["ref"][0]] == "ATTESTATION":
         attester = "(uint8,uint128,uint64,uint64,uint32)"
@@ -252,7 +252,7 @@ def _slashed(ledger: Ledger, game: Document) -> Document:
     }
 
 
-def _dispute(ledger: Ledger, game: Document) -> Document:
+def _dispute(ledger: RecordedRun, game: Page) -> Page:
     verdict = game["verdict"]
     hashes = list(dict.fromkeys([game["tx"], *(m["tx"] for m in game["moves"]), verdict["tx"]]))
     family = verdict["family"]
@@ -270,7 +270,7 @@ def _dispute(ledger: Ledger, game: Document) -> Document:
     }
 
 
-def _earned(ledger: Ledger) -> Document:
+def _earned(ledger: RecordedRun) -> Page:
     """Pay and wages per address that settlement named."""
     paid: dict[str, int] = {}
     for name in ("WorkSettled", "DutiesSettled"):
@@ -280,7 +280,7 @@ def _earned(ledger: Ledger) -> Document:
     return paid
 
 
-def _claimed(ledger: Ledger, asked: Document) -> Document:
+def _claimed(ledger: RecordedRun, asked: Page) -> Page:
     """Revenue paid out per address; those asked for, and others who claimed."""
     claimed = dict.fromkeys(asked, 0)
     for event in ledger.events("revenue", "Claimed"):
@@ -289,7 +289,7 @@ def _claimed(ledger: Ledger, asked: Document) -> Document:
     return claimed
 
 
-def _conservation(ledger: Ledger) -> int:
+def _conservation(ledger: RecordedRun) -> int:
     """Tokens that vault and revenue hold beyond what came in and did not go out; the vault's own books must agree."""
 
     def total(contract: str, name: str) -> int:
@@ -302,7 +302,7 @@ def _conservation(ledger: Ledger) -> int:
     return held - vault - revenue + abs(books - vault)
 
 
-def final_parameters(ledger: Ledger) -> bytes:
+def final_parameters(ledger: RecordedRun) -> bytes:
     """The parameters' list root that the run ended in: of the latest outer step that stands, else genesis."""
     for event in sorted(ledger.events("outers", "OuterPosted"), key=lambda e: -int(e["round"])):
         arguments = [event["round"] + 1, event["root"]]
@@ -314,7 +314,7 @@ def final_parameters(ledger: Ledger) -> bytes:
 # --- the model
 
 
-def quality(store: Store, run: str, training: tuple[Any, ...], final: bytes) -> Document:
+def quality(store: Store, run: str, training: tuple[Any, ...], final: bytes) -> Page:
     """Parameters, letter entropy and both validation losses."""
     import torch
 
@@ -369,7 +369,7 @@ def _loss(torch: Any, model: Any, parameters: list[Any], tokens: list[int]) -> f
 # --- comparing
 
 
-def differences(document: Document, fields: Document) -> list[str]:
+def differences(document: Page, fields: Page) -> list[str]:
     """Where the document says something else than chain and store."""
     found = []
     for name, value in sorted(fields.items()):
@@ -398,7 +398,7 @@ def _compare(name: str, said: Any, computed: Any) -> Iterator[str]:
         yield f"{name}: {said}, computed {computed}"
 
 
-def _cheats(document: Document) -> list[str]:
+def _cheats(document: Page) -> list[str]:
     """What the chain shows of the cheats: who was convicted, in what role, and how."""
     cheats, slashed = set(document["cheats"]) - {"none"}, document["slashed"]
     solvers = {e["address"] for e in slashed if e["role"] == "solver"}
@@ -423,7 +423,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--store", help="the document's own unless given")
     options = parser.parse_args(argv)
     document = json.loads(options.document.read_text())
-    ledger = Ledger(options.rpc_url or document["rpc_url"], document["run"])
+    ledger = RecordedRun(options.rpc_url or document["rpc_url"], document["run"])
     fields = recompute(ledger, Store(Path(options.store or document["store"])), document)
     found = differences(document, fields)
     for line in found:

@@ -37,7 +37,7 @@ from assay.protocol.program.views import View
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 from tools import object_vectors, opening_vectors
-from tools.program_vectors import LIMIT, Case, programs
+from tools.program_vectors import LIMIT, VectorCase, programs
 
 PATH = Path(__file__).resolve().parent.parent / "tests" / "vectors" / "rules.json"
 F32, I32 = DType.F32, DType.I32
@@ -70,7 +70,7 @@ def _with_dims(node: Sum, dims: tuple[int, ...], red: tuple[int, ...]) -> bytes:
     return encode_node(replace(node, spec=TensorSpec(F32, dims), red=red, x=inner, exponent=_operand(len(dims))))
 
 
-def descriptors() -> Iterator[Case]:
+def descriptors() -> Iterator[VectorCase]:
     """Descriptors at and beyond every limit."""
     nodes = dict(_nodes())
     total = nodes["sum"]
@@ -134,7 +134,7 @@ def descriptors() -> Iterator[Case]:
     yield "MAL-12", "a rank with two dimensions reduced", encode_node(replace(rank, red=(2, 1), x=_operand(3)))
 
 
-def headers() -> Iterator[Case]:
+def headers() -> Iterator[VectorCase]:
     """Headers at and beyond every limit."""
     yield None, "one node", encode_header(1, (), ())
     yield None, "2^20 nodes, as many slots", encode_header(1 << 20, (1 << 19,), (0, 1 << 19))
@@ -180,7 +180,7 @@ def files() -> Iterator[tuple[str | None, str, bytes, str | None]]:
 def compute() -> dict[str, list[dict[str, object]]]:
     """The whole document."""
 
-    def plain(cases: Iterator[Case]) -> list[dict[str, object]]:
+    def plain(cases: Iterator[VectorCase]) -> list[dict[str, object]]:
         return [{"rule": rule, "what": what, "bytes": data.hex()} for rule, what, data in cases]
 
     found = [

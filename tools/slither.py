@@ -24,7 +24,7 @@ ROW = re.compile(r"^\| (\S+) \| `(\S+)` \| (\d+) \| (.*?) ?\|$", re.MULTILINE)
 HEAD = "| detector | where | times | why it is no fault |\n|---|---|---:|---|\n"
 IMPORT = re.compile(r'import\s+(?:[^"\';]*\s+from\s+)?"([^"]+)"\s*;')
 
-Place = tuple[str, str]
+FindingKey = tuple[str, str]
 """A detector, and the contract and function, or the file, that it points at."""
 
 
@@ -68,7 +68,7 @@ def compile_sources() -> None:
     (FOLDER / "product.json").write_text(json.dumps(info))
 
 
-def findings() -> tuple[Counter[Place], dict[Place, str]]:
+def findings() -> tuple[Counter[FindingKey], dict[FindingKey, str]]:
     """How often slither finds what where, and its own words for the first of each."""
     (forge,) = (ROOT / "node_modules" / "@foundry-rs").glob("forge-*/bin")
     env = os.environ | {"PATH": f"{Path(sys.executable).parent}:{forge}:{os.environ['PATH']}"}
@@ -82,8 +82,8 @@ def findings() -> tuple[Counter[Place], dict[Place, str]]:
     answer = json.loads(report.read_text(encoding="utf-8"))
     if not answer["success"]:
         sys.exit(f"slither: {answer['error']}")
-    counts: Counter[Place] = Counter()
-    words: dict[Place, str] = {}
+    counts: Counter[FindingKey] = Counter()
+    words: dict[FindingKey, str] = {}
     for finding in answer["results"].get("detectors", []):
         place = finding["check"], place_of(finding["elements"])
         counts[place] += 1
@@ -104,7 +104,7 @@ def place_of(elements: list[dict[str, Any]]) -> str:
     return ".".join(names) or str(elements[0]["source_mapping"]["filename_relative"])
 
 
-def explained() -> dict[Place, tuple[int, str]]:
+def explained() -> dict[FindingKey, tuple[int, str]]:
     """The checked-in table: how often each finding is known, and why it is no fault."""
     block = BLOCK.search(TRIAGE.read_text(encoding="utf-8"))
     if block is None:
@@ -112,7 +112,7 @@ def explained() -> dict[Place, tuple[int, str]]:
     return {(check, place): (int(count), why) for check, place, count, why in ROW.findall(block[2])}
 
 
-def write(found: Counter[Place], known: dict[Place, tuple[int, str]]) -> None:
+def write(found: Counter[FindingKey], known: dict[FindingKey, tuple[int, str]]) -> None:
     """The table of what was found today, with the reasons that are known."""
     rows = "".join(
         f"| {check} | `{place}` | {count} | {known.get((check, place), (0, ''))[1]} |\n"
@@ -122,7 +122,7 @@ def write(found: Counter[Place], known: dict[Place, tuple[int, str]]) -> None:
     TRIAGE.write_text(BLOCK.sub(lambda m: m[1] + HEAD + rows + m[3], text), encoding="utf-8")
 
 
-def differences(found: Counter[Place], known: dict[Place, tuple[int, str]]) -> list[str]:
+def differences(found: Counter[FindingKey], known: dict[FindingKey, tuple[int, str]]) -> list[str]:
     """What is found and not explained, explained and not found, or explained without words."""
     wrong = []
     for place in sorted(found.keys() | known.keys()):

@@ -31,8 +31,8 @@ from assay.training.rounds import TorchCompute
 from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.participant import Member
 from assay_ledger.chain.client import Chain, address_of
-from assay_ledger.chain.node import Node
-from assay_ledger.index.archive import Job
+from assay_ledger.chain.node import Anvil
+from assay_ledger.index.archive import Computation
 from assay_ledger.index.run import Run
 from assay_ledger.keys.bls import BlsKey
 from assay_ledger.keys.keystore import ActorKeys
@@ -49,7 +49,7 @@ OPENING: Final = "challenge"
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class GameTransaction:
     """One transaction of a game: the function called, gas used, bytes of calldata."""
 
     function: str
@@ -67,10 +67,10 @@ class Dispute:
     retrace_peak: by how many bytes the process grew meanwhile.
     """
 
-    job: Job
+    job: Computation
     step: int
     defended: bytes
-    transactions: tuple[Sent, ...]
+    transactions: tuple[GameTransaction, ...]
     levels: int
     verdict: Verdict
     bytes_kept: int
@@ -99,7 +99,7 @@ class LiesInFamily(Cheat):
         self.family = family
         self._found: Lie | None = None
 
-    def lie(self, scene: Scene, number: int, job: Job) -> Lie | None:
+    def lie(self, scene: Scene, number: int, job: Computation) -> Lie | None:
         """See Cheat."""
         if number != 0:
             return None
@@ -107,7 +107,7 @@ class LiesInFamily(Cheat):
             self._found = self._search(scene, job)
         return self._found
 
-    def _search(self, scene: Scene, job: Job) -> Lie:
+    def _search(self, scene: Scene, job: Computation) -> Lie:
         truth = scene.compute.run(job.program, job.lists, job.steps)
         # From the end: what is computed late is a part of the next state, or close to one.
         for node in (k for k, n in reversed(list(enumerate(job.program.nodes))) if n.family is self.family):
@@ -122,7 +122,7 @@ class LiesInFamily(Cheat):
 
 def play(preset: Preset, text: str, family: Family, talk: Callable[[str], None] = lambda _: None) -> Dispute:
     """Plays a dispute about a claim of this preset's model whose lie begins in a node of this family."""
-    with ScratchDir("arena") as scratch, Node(accounts=1, genesis_time=GENESIS_TIME) as node:
+    with ScratchDir("arena") as scratch, Anvil(accounts=1, genesis_time=GENESIS_TIME) as node:
         chain, sponsor = Chain(node.url), Account.from_key(node.dev_keys[0])
         store = open_store(scratch.path / "store")
         talk("capturing")
@@ -233,9 +233,9 @@ def forget_peak() -> None:
 _BY_CHALLENGER: Final = frozenset(m.function for m in Move if m.side is Side.CHALLENGER)
 
 
-def _sent(run: Run, tx_hash: bytes) -> Sent:
+def _sent(run: Run, tx_hash: bytes) -> GameTransaction:
     eth = run.chain.w3.eth
     transaction = run.chain.read(lambda: eth.get_transaction(tx_hash))  # type: ignore[arg-type]
     receipt = run.chain.read(lambda: eth.get_transaction_receipt(tx_hash))  # type: ignore[arg-type]
     data = bytes(transaction["input"])
-    return Sent(decode_call(data).name, int(receipt["gasUsed"]), len(data))
+    return GameTransaction(decode_call(data).name, int(receipt["gasUsed"]), len(data))

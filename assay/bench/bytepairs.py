@@ -15,10 +15,10 @@ from torch import Tensor
 
 _WORD = re.compile(r" ?\w+| ?[^\w\s]+|\s+")
 
-Pair = tuple[int, int]
+BytePair = tuple[int, int]
 
 
-def train_merges(text: str, vocabulary: int) -> list[Pair]:
+def train_merges(text: str, vocabulary: int) -> list[BytePair]:
     """The pairs to merge, in order, so that there are `vocabulary` tokens (fewer if the text has no more pairs).
 
     Tokens 0..255 are bytes, token 256 + k is merge k. Ties go to the smaller pair.
@@ -26,8 +26,8 @@ def train_merges(text: str, vocabulary: int) -> list[Pair]:
     counts = Counter(_WORD.findall(text))
     words = [list(word.encode()) for word in sorted(counts)]
     weights = [counts[word] for word in sorted(counts)]
-    pairs: Counter[Pair] = Counter()
-    where: defaultdict[Pair, set[int]] = defaultdict(set)
+    pairs: Counter[BytePair] = Counter()
+    where: defaultdict[BytePair, set[int]] = defaultdict(set)
     for k, word in enumerate(words):
         for pair in pairwise(word):
             pairs[pair] += weights[k]
@@ -35,12 +35,12 @@ def train_merges(text: str, vocabulary: int) -> list[Pair]:
     # A heap whose entries may be stale: one counts only if its pair still has that count.
     heap = [(-count, pair) for pair, count in pairs.items()]
     heapify(heap)
-    merges: list[Pair] = []
+    merges: list[BytePair] = []
     while len(merges) < vocabulary - 256 and heap:
         count, best = heappop(heap)
         if -count != pairs[best] or not count:
             continue
-        touched: set[Pair] = set()
+        touched: set[BytePair] = set()
         for k in sorted(where[best]):
             for pair in pairwise(words[k]):
                 pairs[pair] -= weights[k]
@@ -57,7 +57,7 @@ def train_merges(text: str, vocabulary: int) -> list[Pair]:
     return merges
 
 
-def encode(text: str, merges: list[Pair]) -> Tensor:
+def encode(text: str, merges: list[BytePair]) -> Tensor:
     """The tokens of a text, u16 rank 1: in every word the earliest merge first."""
     ranks = {pair: k for k, pair in enumerate(merges)}
     known: dict[str, list[int]] = {}
@@ -69,7 +69,7 @@ def encode(text: str, merges: list[Pair]) -> Tensor:
     return torch.tensor(tokens, dtype=torch.int32).to(torch.uint16)
 
 
-def decode(tokens: Tensor, merges: list[Pair]) -> str:
+def decode(tokens: Tensor, merges: list[BytePair]) -> str:
     """The text of tokens."""
     pieces = [bytes([b]) for b in range(256)]
     for left, right in merges:
@@ -77,7 +77,7 @@ def decode(tokens: Tensor, merges: list[Pair]) -> str:
     return b"".join(pieces[t] for t in tokens.tolist()).decode()
 
 
-def _encoded(word: list[int], ranks: dict[Pair, int]) -> list[int]:
+def _encoded(word: list[int], ranks: dict[BytePair, int]) -> list[int]:
     while len(word) > 1:
         rank = min(ranks.get(pair, len(ranks)) for pair in pairwise(word))
         if rank == len(ranks):
@@ -87,7 +87,7 @@ def _encoded(word: list[int], ranks: dict[Pair, int]) -> list[int]:
     return word
 
 
-def _merged(word: list[int], pair: Pair, token: int) -> list[int]:
+def _merged(word: list[int], pair: BytePair, token: int) -> list[int]:
     """The word with every occurrence of the pair replaced, from the left."""
     out: list[int] = []
     k = 0

@@ -90,7 +90,7 @@ PUBLISHED: Final[tuple[dict[str, str], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DisputeRow:
     """One line of the report. Gas per whole transaction; bytes; seconds_at_2s_blocks: one move a block, no side waits.
 
     gas_leaf: the transaction in which the contract computes. retrace_seconds: one step executed again with every
@@ -169,10 +169,10 @@ def worst(program: Program, steps: int, prices: dict[str, tuple[int, int]]) -> t
 # --- rows
 
 
-def measured_row(model: str, parameters: int, dispute: Dispute) -> Row:
+def measured_row(model: str, parameters: int, dispute: Dispute) -> DisputeRow:
     """A game that was played."""
     sent = dispute.transactions
-    return Row(
+    return DisputeRow(
         model=model,
         kind=f"played to a {Family(dispute.verdict.family).name.lower()} node",
         parameters=parameters,
@@ -192,7 +192,7 @@ def measured_row(model: str, parameters: int, dispute: Dispute) -> Row:
 
 def computed_row(
     model: str, parameters: int, program: Program, steps: int, rates: Rates, played: Iterable[Dispute] = ()
-) -> Row:
+) -> DisputeRow:
     """The longest game on a claim of this program, every move at the highest price measured of its kind."""
     prices = dict(DEAREST)
     for dispute in played:
@@ -203,7 +203,7 @@ def computed_row(
     each = [(CHALLENGE, 1), *((m.function, c) for m, c in sorted(counts.items()))]
     transactions = sum(c for _, c in each)
     last = max((m for m in counts if m in (Move.PROVE_ROOT, Move.PROVE_TERM, Move.POINT_ELEMENT)), key=_LAST.index)
-    return Row(
+    return DisputeRow(
         model=model,
         kind=f"longest game: {where}",
         parameters=parameters,
@@ -321,7 +321,7 @@ def report(only: Sequence[str] = (), talk: Callable[[str], None] = lambda _: Non
     """The document that the command prints."""
     torch.set_num_threads(1)
     wanted = only or MODELS
-    rows: list[Row] = []
+    rows: list[DisputeRow] = []
     played: list[Dispute] = []
     for model, title, preset, families in PLAYED:
         for family in families if model in wanted else ():

@@ -49,7 +49,7 @@ class Scaled(nn.Module):
         return F.linear(x_BTC * self.scale_C, self.weight / self.scale_C)
 
 
-class Block(nn.Module):
+class NanoBlock(nn.Module):
     """Causal attention and a two-layer perceptron, each behind a layer norm and added to its input."""
 
     future_TT: Tensor
@@ -99,7 +99,7 @@ class NanoGPT(nn.Module):
             scale_C = torch.ones(width)
             scale_C[[c % width for c in OUTLIERS]] = OUTLIER_SCALE
         self.token, self.position = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
-        self.blocks = nn.ModuleList(Block(width, heads, context, scale_C) for _ in range(layers))
+        self.blocks = nn.ModuleList(NanoBlock(width, heads, context, scale_C) for _ in range(layers))
         self.norm = nn.LayerNorm(width, bias=False)
         with torch.no_grad():
             for stream, (name, parameter) in enumerate(self.named_parameters()):

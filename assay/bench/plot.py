@@ -45,7 +45,7 @@ _SCALE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class PlotLine:
     """A named line through points (x, y); style: which colour and dash, its place among the curves if not given."""
 
     name: str
@@ -107,7 +107,7 @@ def ticks(low: float, high: float, count: int = 6) -> list[float]:
     return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def draw(title: str, x_name: str, curves: Sequence[Curve], *, width: int = 820, height: int = 480) -> bytes:
+def draw(title: str, x_name: str, curves: Sequence[PlotLine], *, width: int = 820, height: int = 480) -> bytes:
     """A PNG of these curves, at least one of them with two points."""
     canvas = _Canvas(width, height)
     xs = [x for c in curves for x, _ in c.points]

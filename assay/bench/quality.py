@@ -23,7 +23,7 @@ from torch.func import functional_call
 
 from assay.bench.bytepairs import encode, train_merges
 from assay.bench.nanogpt import CONTEXT, STEPS, NanoGPT, nanogpt_recipe
-from assay.bench.plot import Curve, draw
+from assay.bench.plot import PlotLine, draw
 from assay.engine.compiler.cache import cached_program, source_digest
 from assay.engine.compiler.calibrate import calibrated
 from assay.engine.compiler.capture import capture
@@ -36,7 +36,7 @@ from assay.protocol.program.program import Program
 from assay.training.data import corpus_from_text
 from assay.training.model import next_token_loss
 from assay.training.recipes.recipe import RecipeStep
-from assay.training.state import Lists
+from assay.training.state import TensorLists
 
 EAGER: Final = "f32"
 UNIFORM: Final = {"uniform8": Precision(8, 8), "uniform14": Precision(14, 14)}
@@ -54,7 +54,7 @@ VOCABULARY = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class QualityRun:
     """One training run."""
 
     task: str
@@ -102,15 +102,15 @@ def text_of(task: str, text: str) -> Text:
     return Text(train, validation, 256 + len(merges), (len(text) - cut) / validation.numel(), digest)
 
 
-def step_of(job: Job, text: Text) -> RecipeStep:
+def step_of(job: QualityRun, text: Text) -> RecipeStep:
     """The training step of a job, and with it its first state."""
     module = NanoGPT(text.vocabulary, job.seed, has_outliers=job.task == "outliers")
     return RecipeStep(nanogpt_recipe(module, text.train, job.steps))
 
 
-def program_of(job: Job, text: Text) -> Program:
+def program_of(job: QualityRun, text: Text) -> Program:
     """The program of a tier, calibrated on the first batch of seed 1; seeds share it."""
-    step = step_of(Job(job.task, job.tier, 1, job.steps), text)
+    step = step_of(QualityRun(job.task, job.tier, 1, job.steps), text)
     state = step.state(key=(1, 0))
 
     def make() -> Program:
@@ -136,13 +136,13 @@ def loss_on(step: RecipeStep, parameters: Sequence[Tensor], tokens: Tensor, stri
     return total / windows.shape[0]
 
 
-def train(job: Job, text: Text, kept: Path, ends: float, say: Callable[[str], None]) -> dict[str, Any] | None:
+def train(job: QualityRun, text: Text, kept: Path, ends: float, say: Callable[[str], None]) -> dict[str, Any] | None:
     """The record of one run, or None if `ends` (monotonic seconds) came first and the state lies in `kept`."""
     start = time.process_time()
     step = step_of(job, text)
     program = None if job.tier == EAGER else program_of(job, text)
     executor = None if program is None else Executor(program)
-    state: Lists = step.state(key=(job.seed, 0))
+    state: TensorLists = step.state(key=(job.seed, 0))
     done, curve, spent, training = 0, [[0, loss_on(step, state[0], text.validation, 8)]], 0.0, 0.0
     if kept.exists():
         saved = torch.load(kept, weights_only=True)
@@ -201,7 +201,7 @@ def read_records(file: Path) -> list[dict[str, Any]]:
 
 
 def run_jobs(
-    jobs: Sequence[Job], text: str, file: Path, *, seconds: float | None, say: Callable[[str], None]
+    jobs: Sequence[QualityRun], text: str, file: Path, *, seconds: float | None, say: Callable[[str], None]
 ) -> Iterator[dict[str, Any]]:
     """Run what the file does not hold yet, one after another, and append each; ends early after `seconds`."""
     ends = float("inf") if seconds is None else time.monotonic() + seconds
@@ -264,7 +264,7 @@ def pictures(records: Sequence[dict[str, Any]]) -> dict[str, bytes]:
     longest = {task: max(r["steps"] for r in records if r["task"] == task) for task in {r["task"] for r in records}}
     for task in sorted(longest):
         own = [r for r in records if r["task"] == task and r["steps"] == longest[task]]
-        curves = [Curve(t, _mean_curve([r for r in own if r["tier"] == t]), k) for k, t in enumerate(ALL_TIERS)]
+        curves = [PlotLine(t, _mean_curve([r for r in own if r["tier"] == t]), k) for k, t in enumerate(ALL_TIERS)]
         curves = [c for c in curves if c.points]
         files[f"quality-{task}.png"] = draw(f"validation loss, nats: {task}", "step", curves)
         eager = {r["seed"]: dict(r["curve"]) for r in own if r["tier"] == EAGER}
@@ -273,7 +273,7 @@ def pictures(records: Sequence[dict[str, Any]]) -> dict[str, bytes]:
             paired = [r for r in own if r["tier"] == tier and r["seed"] in eager]
             moved = [{"curve": [[x, y - eager[r["seed"]][x]] for x, y in r["curve"]]} for r in paired]
             if moved:
-                apart.append(Curve(tier, _mean_curve(moved), style))
+                apart.append(PlotLine(tier, _mean_curve(moved), style))
         if apart:
             title = f"validation loss above f32 of the same seeds, nats: {task}"
             files[f"quality-{task}-difference.png"] = draw(title, "step", apart)

@@ -32,7 +32,7 @@ from assay.programs.capture import tier_of
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program, encode_program
 from assay.training.recipes.recipe import RecipeStep
-from assay.training.state import Lists
+from assay.training.state import TensorLists
 
 EAGER: Final = "eager"
 DETERMINISTIC: Final = "deterministic"
@@ -45,7 +45,7 @@ WARM = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class Contender:
     """What is measured: a tier by an executor (fused or stock), or eager f32."""
 
     tier: str
@@ -53,7 +53,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StepRow:
     """One model, one tier, one executor, over eager f32.
 
     time_ratio: median of rounds. memory_ratio: growth of a process to the peak of a step, see `growth`.
@@ -80,11 +80,11 @@ def program_of(model: str, tier: str) -> Program:
     return cached_program(described, lambda: capture(step, step.state(), tier_of(tier)).program)
 
 
-def _shapes(state: Lists) -> list[list[str]]:
+def _shapes(state: TensorLists) -> list[list[str]]:
     return [[f"{t.dtype} {list(t.shape)}" for t in part] for part in state]
 
 
-def start_of(model: str, tier: str) -> tuple[Program, Lists]:
+def start_of(model: str, tier: str) -> tuple[Program, TensorLists]:
     """The program of one step and the state before the first: what a participant of a run is given."""
     return program_of(model, tier), RecipeStep(recipe_of(model)).state(key=(1, 2))
 
@@ -92,7 +92,7 @@ def start_of(model: str, tier: str) -> tuple[Program, Lists]:
 class Exact:
     """A side that runs a program, state after state, as `Executor.repeat` does; it takes the first one over."""
 
-    def __init__(self, program: Program, state: Lists, kind: str) -> None:
+    def __init__(self, program: Program, state: TensorLists, kind: str) -> None:
         self.program, self.state = program, state
         self.executor = Executor(program, kind=Kind(kind))
 
@@ -129,14 +129,14 @@ class Eager:
         optimizer.step()
 
 
-def side_of(model: str, side: Side) -> Callable[[], None]:
+def side_of(model: str, side: Contender) -> Callable[[], None]:
     """The step of a side, ready to be called again and again."""
     if _is_eager(side):
         return Eager(model, is_deterministic=side.executor == DETERMINISTIC)
     return Exact(*start_of(model, side.tier), side.executor)
 
 
-def _is_eager(side: Side) -> bool:
+def _is_eager(side: Contender) -> bool:
     return side.executor in (EAGER, DETERMINISTIC)
 
 
@@ -166,17 +166,19 @@ def alternate(
     return rounds
 
 
-def measure(model: str, sides: Sequence[Side], *, seconds: float, threads: int, with_memory: bool = True) -> list[Row]:
+def measure(
+    model: str, sides: Sequence[Contender], *, seconds: float, threads: int, with_memory: bool = True
+) -> list[StepRow]:
     """One row per side, all of one alternating run.
 
     Raises:
         UsageError: UnknownModel, UnknownTier. UserError: NoNativeKernels.
     """
     torch.set_num_threads(threads)
-    built = [side_of(model, Side("f32", EAGER)), *(side_of(model, side) for side in sides)]
+    built = [side_of(model, Contender("f32", EAGER)), *(side_of(model, side) for side in sides)]
     clock = clock_for(threads)
     rounds = alternate(built, seconds, clock=clock)
-    floor = growth(model, Side("f32", EAGER), threads) if with_memory else None
+    floor = growth(model, Contender("f32", EAGER), threads) if with_memory else None
     rows = []
     for k, side in enumerate(sides, 1):
         call = built[k]
@@ -188,7 +190,7 @@ def measure(model: str, sides: Sequence[Side], *, seconds: float, threads: int, 
             nodes = len(call.program.nodes)
         grown = growth(model, side, threads) if floor else None
         rows.append(
-            Row(
+            StepRow(
                 model,
                 side.tier,
                 side.executor,
@@ -205,7 +207,7 @@ def measure(model: str, sides: Sequence[Side], *, seconds: float, threads: int, 
     return rows
 
 
-def growth(model: str, side: Side, threads: int) -> int | None:
+def growth(model: str, side: Contender, threads: int) -> int | None:
     """Bytes by which a process of its own grows until the peak of a warm step; None where Linux does not say.
 
     From its size when everything is imported that either side needs: stock optimizers import a compiler. An exact side
@@ -221,7 +223,7 @@ def growth(model: str, side: Side, threads: int) -> int | None:
         return pool.submit(_growth_here, model, side, threads, start).result()
 
 
-def _growth_here(model: str, side: Side, threads: int, start: Path | None) -> int | None:
+def _growth_here(model: str, side: Contender, threads: int, start: Path | None) -> int | None:
     torch.set_num_threads(threads)
     recipe_of(model)
     _give_back()
@@ -267,7 +269,7 @@ def default_kind() -> str:
     return Kind.STOCK.value if usable_natives()[0] is None else Kind.FUSED.value
 
 
-def document(rows: Sequence[Row]) -> dict[str, Any]:
+def document(rows: Sequence[StepRow]) -> dict[str, Any]:
     """Rows and the machine they were measured on, as plain JSON."""
     return {
         "rows": [asdict(row) for row in rows],

@@ -60,7 +60,7 @@ _LOWEST = (1023 - 126) << 52
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class UlpErrors:
     """What was seen on some inputs.
 
     worst: largest error; at: its input. misrounded: results that are not the nearest binary32 number. settled: inputs
@@ -78,13 +78,13 @@ class Found:
     wrong: int = 0
     first_wrong: int = 0
 
-    def __add__(self, other: Found) -> Found:
+    def __add__(self, other: UlpErrors) -> UlpErrors:
         larger = other if other.worst > self.worst else self
         counts = {
             f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self) if f.name not in _NOT_ADDED
         }
         first = self.first_wrong if self.wrong else other.first_wrong
-        return Found(worst=larger.worst, at=larger.at, first_wrong=first, **counts)
+        return UlpErrors(worst=larger.worst, at=larger.at, first_wrong=first, **counts)
 
 
 _NOT_ADDED = frozenset({"worst", "at", "first_wrong"})
@@ -99,7 +99,7 @@ def program_of(name: str, count: int) -> Program:
     return b.build([[columns[-1]]])
 
 
-class Meter:
+class UlpMeter:
     """One function with its executor; `kind` None takes the native kernels where they are."""
 
     def __init__(self, name: str, *, kind: Kind | None = None, chunk: int = CHUNK) -> None:
@@ -112,22 +112,22 @@ class Meter:
         """The function of f32 [chunk]."""
         return self._executor.run([[x]])[0][0]
 
-    def measure(self, patterns: Tensor) -> Found:
+    def measure(self, patterns: Tensor) -> UlpErrors:
         """What is seen on these patterns, i32 [n] with n a multiple of the chunk."""
-        found = Found()
+        found = UlpErrors()
         for piece in torch.split(patterns, self.chunk):
             found += self._closely(piece)
         return found
 
-    def measure_range(self, low: int, high: int) -> Found:
+    def measure_range(self, low: int, high: int) -> UlpErrors:
         """What is seen on all patterns from low to below high, multiples of the chunk."""
-        found, steps = Found(), torch.arange(self.chunk, dtype=torch.int32)
+        found, steps = UlpErrors(), torch.arange(self.chunk, dtype=torch.int32)
         for start in range(low, high, self.chunk):
             patterns = steps + (start - (1 << 32) if start >> 31 else start)
             found += self._quickly(start & 0x7FFFFFFF, patterns, found.worst) or self._closely(patterns)
         return found
 
-    def _quickly(self, least: int, patterns: Tensor, worst: float) -> Found | None:
+    def _quickly(self, least: int, patterns: Tensor, worst: float) -> UlpErrors | None:
         """What is seen on neighbours from this magnitude on, where nothing calls for a closer look."""
         if (self.name in _HALVED and least < 1 << 24) or (
             self.name == "gelu_grad" and 0x3F000000 <= least <= 0x3FC00000
@@ -140,7 +140,7 @@ class Meter:
             fits = float(x[0].abs()) > self._limit and float(y.abs().max()) <= (
                 torch.inf if self.name in _HALVED else 1.0
             )
-            return Found(len(patterns)) if fits and least < 0x7F800000 else None
+            return UlpErrors(len(patterns)) if fits and least < 0x7F800000 else None
         counts = screen(
             x,
             y,
@@ -150,9 +150,9 @@ class Meter:
             doubt=BOUNDS[self.name] * 2.0**-28 * (4 if self.name == "gelu_grad" else 1),
             worst=max(worst, UNSEEN_ABSOLUTE if self.name in ABSOLUTE else UNSEEN_ULP),
         )
-        return None if counts is None else Found(len(patterns), special=counts[0], misrounded=counts[1])
+        return None if counts is None else UlpErrors(len(patterns), special=counts[0], misrounded=counts[1])
 
-    def _closely(self, patterns: Tensor) -> Found:
+    def _closely(self, patterns: Tensor) -> UlpErrors:
         """What is seen on any patterns, by passes over whole tensors."""
         x = patterns.view(torch.float32)
         y = self.results(x)
@@ -204,7 +204,7 @@ class Meter:
                 differs[k] = nearest_bits != got and (nearest_bits | got) & 0x7FFFFFFF != 0
                 settled += 1
         worst, at = (float(v) for v in error.max(0))
-        return Found(
+        return UlpErrors(
             inputs=len(patterns),
             worst=worst,
             at=int(patterns[int(at)]) & 0xFFFFFFFF,
@@ -236,17 +236,17 @@ def _one_over_unit(t: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SweepRecord:
     """What was seen on the patterns from low to below high, by code of this digest."""
 
     function: str
     code: str
     low: int
     high: int
-    found: Found
+    found: UlpErrors
 
 
-def read_records(path: Path) -> list[Record]:
+def read_records(path: Path) -> list[SweepRecord]:
     """The finished blocks that a file holds; a line that was cut off is left out."""
     if not path.exists():
         return []
@@ -254,13 +254,13 @@ def read_records(path: Path) -> list[Record]:
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             entry = json.loads(line)
-            records.append(Record(**(entry | {"found": Found(**entry["found"])})))
+            records.append(SweepRecord(**(entry | {"found": UlpErrors(**entry["found"])})))
         except (ValueError, TypeError, KeyError):
             continue
     return records
 
 
-def sweep(names: Sequence[str], path: Path, *, seconds: float | None = None) -> Iterator[Record]:
+def sweep(names: Sequence[str], path: Path, *, seconds: float | None = None) -> Iterator[SweepRecord]:
     """Measure the blocks that the file does not have yet, one after the other, and append each as it is finished."""
     ends = None if seconds is None else time.monotonic() + seconds
     done = {(r.function, r.code, r.low, r.high) for r in read_records(path)}
@@ -272,8 +272,8 @@ def sweep(names: Sequence[str], path: Path, *, seconds: float | None = None) -> 
                     continue
                 if ends is not None and time.monotonic() >= ends:
                     return
-                meter = meter or Meter(name)
-                record = Record(name, code, low, low + BLOCK, meter.measure_range(low, low + BLOCK))
+                meter = meter or UlpMeter(name)
+                record = SweepRecord(name, code, low, low + BLOCK, meter.measure_range(low, low + BLOCK))
                 file.write(json.dumps(asdict(record)) + "\n")
                 file.flush()
                 yield record
@@ -283,24 +283,24 @@ def sweep(names: Sequence[str], path: Path, *, seconds: float | None = None) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class UlpRow:
     """One function as far as it has been swept. covered: inputs seen, of 2^32; code: of what was measured."""
 
     function: str
     code: str
     covered: int
-    found: Found
+    found: UlpErrors
 
 
-def rows(records: Sequence[Record]) -> list[Row]:
+def rows(records: Sequence[SweepRecord]) -> list[UlpRow]:
     """What the records say of the functions as they are now; records of other code are left out."""
     table = []
     for name in NAMES:
         code = code_digest(name)
         mine = {r.low: r for r in records if r.function == name and r.code == code}
-        found = sum((r.found for r in mine.values()), Found())
+        found = sum((r.found for r in mine.values()), UlpErrors())
         if mine:
-            table.append(Row(name, code, found.inputs, found))
+            table.append(UlpRow(name, code, found.inputs, found))
     return table
 
 

@@ -56,7 +56,7 @@ OTHERS: Final[dict[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DecodedCall:
     """A decoded call: the function's name and its arguments; bytes32 as bytes, addresses as text."""
 
     name: str
@@ -79,7 +79,7 @@ _FUNCTIONS: Final = {_selector(name, types): (name, types) for name, types in OT
 _MOVE_OF: Final = {move.kind.function: move for move in MOVES}
 
 
-def decode_call(data: bytes) -> Call:
+def decode_call(data: bytes) -> DecodedCall:
     """The call in some calldata. Raises BundleMalformed for a function that has no place in a dispute."""
     found = _FUNCTIONS.get(data[:4])
     if found is None:
@@ -92,7 +92,7 @@ def decode_call(data: bytes) -> Call:
             raise BundleMalformed(f"More than {MAX_OPENINGS} openings in one move.")
     try:
         # Not strict: Solidity ignores what stands in the padding, and so must every reader of the same move.
-        return Call(name, tuple(decode(types, body, strict=False)))
+        return DecodedCall(name, tuple(decode(types, body, strict=False)))
     except (DecodingError, OverflowError, ValueError) as error:
         raise BundleMalformed(f"The calldata of {name} cannot be decoded ({type(error).__name__}).") from error
 
@@ -103,7 +103,7 @@ def _length_at(body: bytes, k: int) -> int:
     return int.from_bytes(body[offset : offset + 32], "big") if offset < len(body) else 0
 
 
-def move_of(call: Call) -> tuple[int, AnyMove] | None:
+def move_of(call: DecodedCall) -> tuple[int, AnyMove] | None:
     """The game's number and the move that a call makes; None for other functions."""
     kind = _MOVE_OF.get(call.name)
     if kind is None:

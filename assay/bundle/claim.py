@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from assay.bundle.calls import Call
-from assay.bundle.document import Bundle, Origin
+from assay.bundle.calls import DecodedCall
+from assay.bundle.document import Bundle, ClaimOrigin
 from assay.bundle.errors import BundleContradiction
 from assay.protocol.digests import state_digest
 from assay.protocol.run.charter import Charter, ProgramRef
@@ -22,7 +22,7 @@ class Origination:
 
     sender: Address
     to: Address
-    call: Call
+    call: DecodedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _leaf_end(leaves: Sequence[Any], seat: int, duty: int) -> Digest:
     return ends[0]
 
 
-def _slots(origin: Origin, zero: Digest) -> tuple[Digest, ...]:
+def _slots(origin: ClaimOrigin, zero: Digest) -> tuple[Digest, ...]:
     """The update list root in each slot of an outer step; the all-zero one where a seat is not included."""
     _same("the number of update slots", len(origin.updates), SEATS)
     for seat, update in enumerate(origin.updates):

@@ -32,7 +32,7 @@ _DECIMAL: Final = re.compile(r"0|-?[1-9][0-9]{0,79}")
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class MinedTransaction:
     """A transaction as it was mined: signed bytes, and the block and chain time (seconds) that the chain gave it."""
 
     hash: Digest
@@ -59,7 +59,7 @@ class Contracts:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ClaimOrigin:
     """What X and Y of the claim follow from.
 
     transactions: the commitment; for an attestation also the revealed leaves; for an outer step its posting instead.
@@ -67,7 +67,7 @@ class Origin:
     step, the seats included and the update list root per seat; 0 and none otherwise.
     """
 
-    transactions: tuple[Sent, ...]
+    transactions: tuple[MinedTransaction, ...]
     base_parameters: Digest
     base_momentum: Digest
     mask: int = 0
@@ -82,7 +82,7 @@ class Reused:
     """
 
     after: int
-    sent: Sent
+    sent: MinedTransaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,9 @@ class Bundle:
     terms: bytes
     claim_id: Digest
     ref: ClaimRef
-    origin: Origin
+    origin: ClaimOrigin
     game_id: int
-    transactions: tuple[Sent, ...]
+    transactions: tuple[MinedTransaction, ...]
     """The opening of the game, then every move, a timeout included."""
     verdict: Verdict | None
     reused: tuple[Reused, ...] = ()
@@ -210,9 +210,9 @@ def _ref(found: _Fields) -> ClaimRef:
     return ref
 
 
-def _origin(found: _Fields) -> Origin:
+def _origin(found: _Fields) -> ClaimOrigin:
     updates = found.items("updates", MAX_UPDATES)
-    return Origin(
+    return ClaimOrigin(
         base_parameters=found.digest("base_parameters"),
         base_momentum=found.digest("base_momentum"),
         mask=found.number("mask", 8),
@@ -221,14 +221,14 @@ def _origin(found: _Fields) -> Origin:
     )
 
 
-def _transactions(found: _Fields, others: tuple[str, ...]) -> tuple[Sent, ...]:
+def _transactions(found: _Fields, others: tuple[str, ...]) -> tuple[MinedTransaction, ...]:
     sent = tuple(_transaction(_Fields(i, "a transaction")) for i in found.items("transactions", MAX_TRANSACTIONS))
     found.end(*others)
     return sent
 
 
-def _transaction(found: _Fields, *others: str) -> Sent:
-    sent = Sent(
+def _transaction(found: _Fields, *others: str) -> MinedTransaction:
+    sent = MinedTransaction(
         found.digest("hash"),
         found.address("sender"),
         found.number("block", 52),
@@ -329,7 +329,7 @@ def _bytes(value: object, most: int, least: int, what: str) -> bytes:
     return bytes.fromhex(value[2:])
 
 
-def _sent(sent: Sent) -> dict[str, Any]:
+def _sent(sent: MinedTransaction) -> dict[str, Any]:
     return {
         "hash": _hex(sent.hash),
         "sender": _hex(sent.sender),

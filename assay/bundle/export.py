@@ -8,7 +8,7 @@ from hexbytes import HexBytes
 from web3.exceptions import Web3Exception
 
 from assay.bundle.claim import BOOKS
-from assay.bundle.document import Bundle, Contracts, Origin, Reused, Sent
+from assay.bundle.document import Bundle, ClaimOrigin, Contracts, MinedTransaction, Reused
 from assay.bundle.errors import GameNotOver, GameUnknown, MoveNotDirect
 from assay.bundle.signed import FeeMarketCall, read_signed
 from assay.protocol.digests import keccak
@@ -69,14 +69,14 @@ def _reused(run: Run, state: RunState, game: GameRecord, after: int, list_: Dige
     return Reused(after, _direct(run, fetch(run.chain, found.transaction)))
 
 
-def _direct(run: Run, sent: Sent) -> Sent:
+def _direct(run: Run, sent: MinedTransaction) -> MinedTransaction:
     """The transaction, when its sender called the game itself. Raises MoveNotDirect."""
     if read_signed(sent.raw).to != run.modules.game:
         raise MoveNotDirect(f"Transaction 0x{sent.hash.hex()} reaches the game through another contract.")
     return sent
 
 
-def _origin(run: Run, state: RunState, game: GameRecord) -> Origin:
+def _origin(run: Run, state: RunState, game: GameRecord) -> ClaimOrigin:
     ref, record = game.ref, state.rounds[game.ref.round]
     if ref.kind is ClaimKind.OUTER:
         outer = record.outers[ref.outer_root]
@@ -87,14 +87,14 @@ def _origin(run: Run, state: RunState, game: GameRecord) -> Origin:
         updates = [record.commitments[Seat(k)].update if mask >> k & 1 else zero for k in range(SEATS)]
         search = OuterPosted.search(run.outers.address, round=ref.round, root=ref.outer_root, poster=ref.party)
         posted = _first(run, search)
-        return Origin((fetch(run.chain, posted),), parameters, momentum, mask, tuple(updates))
+        return ClaimOrigin((fetch(run.chain, posted),), parameters, momentum, mask, tuple(updates))
     commitment = record.commitments[ref.seat]
     parameters, momentum = _base_lists(run, state, ref.round, commitment.base)
     transactions = [fetch(run.chain, commitment.tx_hash)]
     if ref.kind is ClaimKind.ATTESTATION:
         revealed = _first(run, LeafRevealed.search(run.audit.address, round=ref.round, who=ref.party))
         transactions.append(fetch(run.chain, revealed))
-    return Origin(tuple(transactions), parameters, momentum)
+    return ClaimOrigin(tuple(transactions), parameters, momentum)
 
 
 def _base_lists(run: Run, state: RunState, round_: Round, base: Digest) -> tuple[Digest, Digest]:
@@ -113,7 +113,7 @@ def _first(run: Run, search: Search[E]) -> bytes:
     return found[0].transaction
 
 
-def fetch(chain: Chain, tx_hash: bytes) -> Sent:
+def fetch(chain: Chain, tx_hash: bytes) -> MinedTransaction:
     """A mined transaction as it was signed. Raises UnavailableError when the node does not give it whole."""
     found = chain.read(lambda: chain.w3.eth.get_transaction(HexBytes(tx_hash)))
     block = chain.read(lambda: chain.w3.eth.get_block(found["blockNumber"]))
@@ -125,7 +125,7 @@ def fetch(chain: Chain, tx_hash: bytes) -> Sent:
             remedy="Name another node with --rpc-url.",
         )
     sender = Address(bytes.fromhex(str(found["from"])[2:]))
-    return Sent(Digest(tx_hash), sender, int(found["blockNumber"]), int(block["timestamp"]), raw)
+    return MinedTransaction(Digest(tx_hash), sender, int(found["blockNumber"]), int(block["timestamp"]), raw)
 
 
 def _rebuilt(found: dict[str, Any]) -> bytes | None:

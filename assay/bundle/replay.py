@@ -15,9 +15,9 @@ from typing import Final
 from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError
 
-from assay.bundle.calls import Call, decode_call, move_of, ref_of
+from assay.bundle.calls import DecodedCall, decode_call, move_of, ref_of
 from assay.bundle.claim import DerivedClaim, Origination, derive_claim
-from assay.bundle.document import Bundle, Reused, Sent
+from assay.bundle.document import Bundle, MinedTransaction, Reused
 from assay.bundle.errors import BundleContradiction, BundleMalformed
 from assay.bundle.signed import SignedCall, read_signed
 from assay.protocol.digests import ZERO, digest_list_hash, keccak
@@ -37,7 +37,7 @@ TIMEOUT: Final = "timeout"
 DEFER: Final = "defer"
 
 
-class Values(Enum):
+class VerdictValues(Enum):
     """What the two values of a verdict are: nothing after a timeout, tensor roots, words of an element, or parts."""
 
     NONE = "none"
@@ -47,10 +47,10 @@ class Values(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GameStep:
     """One transaction of a game: what it did, and the game before and after. `move`: None for timeout and deferral."""
 
-    sent: Sent
+    sent: MinedTransaction
     name: str
     side: Side
     move: AnyMove | None
@@ -65,16 +65,16 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class ReplayedDispute:
     """A dispute replayed. `own_root` is the end root that a third party had committed to, else None."""
 
     charter: Charter
     ref: ClaimRef
     claim: DerivedClaim
-    opened: Sent
+    opened: MinedTransaction
     own_root: Digest | None
     begin: GameState
-    steps: tuple[Step, ...]
+    steps: tuple[GameStep, ...]
 
     @property
     def state(self) -> GameState:
@@ -98,17 +98,17 @@ class Replay:
             return None
 
     @property
-    def values(self) -> Values:
+    def values(self) -> VerdictValues:
         """What `expected` and `claimed` of the verdict are."""
         last = self.steps[-1].before if self.steps else self.begin
         if self.verdict is None or self.verdict.outcome is not Outcome.LEAF:
-            return Values.NONE
+            return VerdictValues.NONE
         if last.stage in (Stage.ROOT, Stage.SLOT):
-            return Values.DIGESTS
-        return Values.WORDS if last.stage is Stage.LEAF or last.whole else Values.PARTS
+            return VerdictValues.DIGESTS
+        return VerdictValues.WORDS if last.stage is Stage.LEAF or last.whole else VerdictValues.PARTS
 
 
-def verify(bundle: Bundle) -> Replay:
+def verify(bundle: Bundle) -> ReplayedDispute:
     """Replays a bundle and compares the verdict field by field with the one that it records.
 
     Raises BundleMalformed when it cannot be read, BundleContradiction when it contradicts itself.
@@ -128,7 +128,7 @@ def verify(bundle: Bundle) -> Replay:
     return found
 
 
-def replay(bundle: Bundle) -> Replay:
+def replay(bundle: Bundle) -> ReplayedDispute:
     """The dispute as its transactions make it, over or not. Raises BundleMalformed, BundleContradiction."""
     charter = _charter(bundle)
     claim = derive_claim(bundle, charter, [_origination(bundle, sent) for sent in bundle.origin.transactions])
@@ -148,7 +148,7 @@ def replay(bundle: Bundle) -> Replay:
         _check_reused(step.after, lists.get(number), rules)
         steps.append(step)
         state = step.after
-    return Replay(charter, bundle.ref, claim, opening, own_root, begin, tuple(steps))
+    return ReplayedDispute(charter, bundle.ref, claim, opening, own_root, begin, tuple(steps))
 
 
 def _charter(bundle: Bundle) -> Charter:
@@ -215,7 +215,7 @@ def _check_reused(state: GameState, digests: tuple[Digest, ...] | None, rules: R
         raise BundleContradiction("A reused list is not one of the position at which it counted.")
 
 
-def _open(bundle: Bundle, sent: Sent, claim: DerivedClaim, rules: Rules) -> tuple[GameState, Digest | None]:
+def _open(bundle: Bundle, sent: MinedTransaction, claim: DerivedClaim, rules: Rules) -> tuple[GameState, Digest | None]:
     signed, call = _read(bundle, sent)
     if signed.to != bundle.contracts.game or call.name not in ("challenge", "revealChallenge"):
         raise BundleContradiction("The first transaction of the game does not open it.")
@@ -229,7 +229,7 @@ def _open(bundle: Bundle, sent: Sent, claim: DerivedClaim, rules: Rules) -> tupl
         raise BundleContradiction(f"No such game can be opened: {error.message}") from error
 
 
-def _step(bundle: Bundle, number: int, sent: Sent, state: GameState, rules: Rules) -> Step:
+def _step(bundle: Bundle, number: int, sent: MinedTransaction, state: GameState, rules: Rules) -> GameStep:
     signed, call = _read(bundle, sent)
     if signed.to != bundle.contracts.game:
         raise BundleContradiction(f"Transaction {number} is not addressed to the game.")
@@ -237,12 +237,14 @@ def _step(bundle: Bundle, number: int, sent: Sent, state: GameState, rules: Rule
     try:
         if call.name == TIMEOUT:
             _check_game(call.arguments[0], bundle)
-            return Step(sent, TIMEOUT, side, None, state, process_timeout(state, sent.time))
+            return GameStep(sent, TIMEOUT, side, None, state, process_timeout(state, sent.time))
         if call.name == DEFER:
             _check_game(call.arguments[0], bundle)
             # That the fee was above the cap is taken on trust like the time: the contract did not refuse it.
             above = rules.config.chain.fee_cap + 1
-            return Step(sent, DEFER, side, None, state, process_defer(state, signed.sender, sent.time, above, rules))
+            return GameStep(
+                sent, DEFER, side, None, state, process_defer(state, signed.sender, sent.time, above, rules)
+            )
         found = move_of(call)
         if found is None:
             raise BundleContradiction(f"Transaction {number} calls {call.name}, which is no move.")
@@ -253,7 +255,7 @@ def _step(bundle: Bundle, number: int, sent: Sent, state: GameState, rules: Rule
             f"The rules refuse transaction {number} ({call.name}): {error.code}. {error.message}",
             transaction="0x" + sent.hash.hex(),
         ) from error
-    return Step(sent, call.name, side, found[1], state, after)
+    return GameStep(sent, call.name, side, found[1], state, after)
 
 
 def _check_game(game_id: int, bundle: Bundle) -> None:
@@ -261,12 +263,12 @@ def _check_game(game_id: int, bundle: Bundle) -> None:
         raise BundleContradiction(f"A transaction is a move in game {game_id}, not in game {bundle.game_id}.")
 
 
-def _origination(bundle: Bundle, sent: Sent) -> Origination:
+def _origination(bundle: Bundle, sent: MinedTransaction) -> Origination:
     signed, call = _read(bundle, sent)
     return Origination(signed.sender, signed.to, call)
 
 
-def _read(bundle: Bundle, sent: Sent) -> tuple[SignedCall, Call]:
+def _read(bundle: Bundle, sent: MinedTransaction) -> tuple[SignedCall, DecodedCall]:
     """A transaction's call, once its bytes are found to be what the bundle says of them."""
     signed = read_signed(sent.raw)
     if signed.hash != sent.hash:

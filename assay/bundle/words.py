@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from assay.bundle.replay import Replay, Values
+from assay.bundle.replay import ReplayedDispute, VerdictValues
 from assay.protocol.program.nodes import Family
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import DType
@@ -27,24 +27,24 @@ def ref_text(ref: ClaimRef, intervals: int) -> str:
     return f"an attestation of {work}" if ref.kind is ClaimKind.ATTESTATION else work
 
 
-def claim_text(found: Replay) -> str:
+def claim_text(found: ReplayedDispute) -> str:
     """What the claim of a replayed dispute is about."""
     return ref_text(found.ref, found.charter.training.intervals)
 
 
-def value_texts(found: Replay) -> tuple[str, str]:
+def value_texts(found: ReplayedDispute) -> tuple[str, str]:
     """`expected` and `claimed` in full: 32 bytes, and for an element the number that they stand for."""
     verdict = found.verdict
     assert verdict is not None
     return _text(found, verdict.expected), _text(found, verdict.claimed)
 
 
-def _text(found: Replay, value: int) -> str:
+def _text(found: ReplayedDispute, value: int) -> str:
     full = f"0x{value % WORD:064x}"
     node = found.node
-    if found.values is Values.WORDS and node is not None:
+    if found.values is VerdictValues.WORDS and node is not None:
         return f"{full} ({number_text(node.spec.dtype, value)})"
-    return f"{full} ({value}, a partial result)" if found.values is Values.PARTS else full
+    return f"{full} ({value}, a partial result)" if found.values is VerdictValues.PARTS else full
 
 
 def number_text(dtype: DType, word: int) -> str:

@@ -54,12 +54,22 @@ def quality(
     """
     import torch
 
-    from assay.bench.quality import ALL_TIERS, EAGER, TASKS, Job, known, pictures, read_records, run_jobs, summary
+    from assay.bench.quality import (
+        ALL_TIERS,
+        EAGER,
+        TASKS,
+        QualityRun,
+        known,
+        pictures,
+        read_records,
+        run_jobs,
+        summary,
+    )
     from assay.training.data import pydoc_text, read_text
 
     torch.set_num_threads(threads)
     tasks, tiers = known("task", task, TASKS), known("tier", tier or [EAGER, "fixed14", "fixed8"], ALL_TIERS)
-    jobs = [Job(a, b, seed, steps) for a in tasks for seed in range(1, seeds + 1) for b in tiers]
+    jobs = [QualityRun(a, b, seed, steps) for a in tasks for seed in range(1, seeds + 1) for b in tiers]
     text = pydoc_text() if data is None else read_text(data)
     for record in run_jobs(jobs, text, out, seconds=None if minutes is None else minutes * 60, say=talk.print):
         talk.print(
@@ -109,13 +119,13 @@ def step(
     """Time whole training steps by exact programs over stock eager f32 PyTorch, in one alternating run per model."""
     from assay.bench.models import MODELS
     from assay.bench.quality import known
-    from assay.bench.step import DETERMINISTIC, Side, default_kind, document, measure
+    from assay.bench.step import DETERMINISTIC, Contender, default_kind, document, measure
     from assay.engine.runtime.executor import Kind
     from assay.programs.capture import TIERS
 
     kinds = known("executor", executor or [default_kind()], [k.value for k in Kind])
-    sides = [Side(t, k) for t in known("tier", tier or ["fixed8", "fixed14"], list(TIERS)) for k in kinds]
-    sides += [Side("f32", DETERMINISTIC)] if deterministic else []
+    sides = [Contender(t, k) for t in known("tier", tier or ["fixed8", "fixed14"], list(TIERS)) for k in kinds]
+    sides += [Contender("f32", DETERMINISTIC)] if deterministic else []
     rows = []
     for name in known("model", model, list(MODELS)):
         talk.print(f"{name}: {len(sides)} against eager f32 ...")

@@ -14,7 +14,7 @@ from assay.protocol.errors import ConfigError
 from assay.settings import Settings
 
 if TYPE_CHECKING:
-    from assay.bundle.replay import Replay
+    from assay.bundle.replay import ReplayedDispute
 
 app = typer.Typer(no_args_is_help=True, help="Evidence of a dispute in one file.")
 
@@ -86,7 +86,7 @@ def verify_(
         _print(document)
 
 
-def describe(found: Replay, digest: str) -> dict[str, Any]:
+def describe(found: ReplayedDispute, digest: str) -> dict[str, Any]:
     """What a replay found, for people and scripts."""
     from assay.bundle.document import verdict_document
     from assay.bundle.words import claim_text, family_text, value_texts

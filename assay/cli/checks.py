@@ -30,7 +30,7 @@ G1_ADD: Final = "0x" + "00" * 19 + "0b"
 """The first of the curve precompiles (EIP-2537)."""
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     """What became of a check."""
 
     OK = "ok"
@@ -44,7 +44,7 @@ class Finding:
     """One line of the doctor's."""
 
     name: str
-    state: State
+    state: CheckState
     found: str
     remedy: str = ""
 
@@ -63,18 +63,18 @@ def examine() -> list[Finding]:
     try:
         resolved = resolve()
     except AssayError as error:
-        return [*findings, Finding("settings", State.BROKEN, error.message, error.remedy)]
-    findings.append(Finding("settings", State.OK, _settings(resolved)))
+        return [*findings, Finding("settings", CheckState.BROKEN, error.message, error.remedy)]
+    findings.append(Finding("settings", CheckState.OK, _settings(resolved)))
     return findings + [_finding(name, partial(check, resolved)) for name, check in _CONFIGURED]
 
 
 def _finding(name: str, check: Callable[[], str]) -> Finding:
     try:
-        return Finding(name, State.OK, check())
+        return Finding(name, CheckState.OK, check())
     except _Skip as skip:
-        return Finding(name, State.SKIPPED, str(skip))
+        return Finding(name, CheckState.SKIPPED, str(skip))
     except AssayError as error:
-        return Finding(name, State.BROKEN, error.message, error.remedy)
+        return Finding(name, CheckState.BROKEN, error.message, error.remedy)
 
 
 # --- the machine

@@ -11,10 +11,10 @@ from rich.console import Console
 
 from assay.cli.common import print_json, talk
 from assay.cli.options import JsonOption
-from assay.demo.cast import Cheat
+from assay.demo.cast import DemoCheat
 
 if TYPE_CHECKING:
-    from assay.demo.play import Scene
+    from assay.demo.play import RunningDemo
 
 EPILOG = """Examples: assay demo; assay demo --cheat silent --cheat wrong-data; assay demo --keep ./demo --json  ->
 {"parameters", "rounds", "val_loss_before", "val_loss_after", "letter_entropy", "cheats", "slashed", "disputes",
@@ -24,7 +24,7 @@ EPILOG = """Examples: assay demo; assay demo --cheat silent --cheat wrong-data; 
 
 def demo(
     cheat: Annotated[
-        list[Cheat] | None, typer.Option(help="How somebody cheats, an actor each; may be repeated [bit-flip].")
+        list[DemoCheat] | None, typer.Option(help="How somebody cheats, an actor each; may be repeated [bit-flip].")
     ] = None,
     rounds: Annotated[int, typer.Option(min=3, max=50, help="Rounds of training.")] = 3,
     preset: Annotated[str, typer.Option(help="demo, or tiny for a quick look.")] = "demo",
@@ -48,8 +48,8 @@ def demo(
     from assay.demo.show import show
     from assay.engine.runtime.executor import how_programs_run
 
-    options = play.Options(
-        cheats=tuple(cheat or (Cheat.BIT_FLIP,)),
+    options = play.DemoOptions(
+        cheats=tuple(cheat or (DemoCheat.BIT_FLIP,)),
         rounds=rounds,
         preset=preset,
         data=data,
@@ -82,7 +82,7 @@ def demo(
             _serve(scene)
 
 
-def _serve(scene: Scene) -> None:
+def _serve(scene: RunningDemo) -> None:
     """The explorer over what was kept, until Ctrl-C, which is the good end of it."""
     from assay.explorer import serve
 

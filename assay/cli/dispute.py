@@ -146,10 +146,10 @@ def _watchdog(
     settings: Settings, parties: list[str], near: float, stale_after: float, max_age: float | None
 ) -> Watchdog:
     from assay.protocol.types import Address
-    from assay.watchdog.watch import Options, Watchdog
+    from assay.watchdog.watch import Watchdog, WatchOptions
 
     named = frozenset(Address(parse_address(p)) for p in parties)
-    options = Options(named, near, stale_after, max_age, settings.allowed_code)
+    options = WatchOptions(named, near, stale_after, max_age, settings.allowed_code)
     target = open_run(settings)
     if settings.store is None:
         if not named:

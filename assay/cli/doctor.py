@@ -15,7 +15,7 @@ EPILOG = 'Example: assay doctor --json  ->  [{"name", "state", "found", "remedy"
 
 def doctor(as_json: JsonOption = False) -> None:
     """Check this machine and what is configured; exit code 3 when something is broken."""
-    from assay.cli.checks import State, examine
+    from assay.cli.checks import CheckState, examine
 
     findings = examine()
     if as_json:
@@ -26,5 +26,5 @@ def doctor(as_json: JsonOption = False) -> None:
             typer.echo(f"{finding.state.value:<8}{finding.name:<{width}}  {finding.found}")
             if finding.remedy:
                 typer.echo(" " * (10 + width) + finding.remedy)
-    if any(finding.state is State.BROKEN for finding in findings):
+    if any(finding.state is CheckState.BROKEN for finding in findings):
         raise typer.Exit(int(ExitCode.CONFIG))

@@ -115,7 +115,7 @@ def _tally(implementation: str, group: str, cases: Iterator[Case]) -> Tally:
 
 # --- arithmetic
 
-Run = Callable[[ScalarProgram, list[list[int]]], list[int]]
+RunScalar = Callable[[ScalarProgram, list[list[int]]], list[int]]
 """A program on columns of operand words: the result word of every row."""
 
 
@@ -125,7 +125,7 @@ def _by_reference(program: ScalarProgram, columns: list[list[int]]) -> list[int]
     return [evaluate(code, row) & MASK for row in rows]
 
 
-def _by_executor(run: nodes.Run, program: ScalarProgram, columns: list[list[int]]) -> list[int]:
+def _by_executor(run: nodes.RunNodes, program: ScalarProgram, columns: list[list[int]]) -> list[int]:
     """The scalar program as a program of one map."""
     count = len(columns[0]) if columns else 1
     b = ProgramBuilder([[TensorSpec(d, (count,)) for d in program.operands]])
@@ -138,7 +138,7 @@ def _by_executor(run: nodes.Run, program: ScalarProgram, columns: list[list[int]
     return [w & MASK for w in words_of(out.dtype, data)]
 
 
-def _operations(document: dict[str, Any], run: Run) -> Iterator[Case]:
+def _operations(document: dict[str, Any], run: RunScalar) -> Iterator[Case]:
     for name, entry in sorted(document.items()):
         operands = (DType.BOOL, DType.I64, DType.I64) if name == "SELECT" else SIGNATURES[Op[name]][0]
         if "codes" in entry:
@@ -163,7 +163,7 @@ def _is_canonical(name: str, code: str) -> bool:
     return name != "CONST_BOOL" or immediate <= 1
 
 
-def _functions(document: dict[str, Any], run: Run) -> Iterator[Case]:
+def _functions(document: dict[str, Any], run: RunScalar) -> Iterator[Case]:
     for name, entry in sorted(document.items()):
         operand, results = _columns(entry["words"], 2)
         columns = [operand]

@@ -26,7 +26,7 @@ ROOT_FROM: Final = 256
 
 _MASK: Final = (1 << 64) - 1
 
-Run = Callable[[Program, Sequence[Sequence[bytes]]], list[list[bytes]]]
+RunNodes = Callable[[Program, Sequence[Sequence[bytes]]], list[list[bytes]]]
 """A program on the bytes of X: the bytes of Y."""
 
 
@@ -102,7 +102,7 @@ def read(document: Any) -> list[Vector]:
     return found
 
 
-def check(vectors: Sequence[Vector], run: Run) -> Iterator[Case]:
+def check(vectors: Sequence[Vector], run: RunNodes) -> Iterator[Case]:
     """Every slot of Y of every case."""
     for vector in vectors:
         program = vector.program
@@ -113,7 +113,7 @@ def check(vectors: Sequence[Vector], run: Run) -> Iterator[Case]:
                 yield f"{vector.name}, output {n}", ours, answer
 
 
-def executors() -> Iterator[tuple[str, Run] | Absent]:
+def executors() -> Iterator[tuple[str, RunNodes] | Absent]:
     """Every executor by name: those that are here as functions, the others with the reason why not."""
     yield "reference", _by_reference
     if find_spec("torch") is None:
@@ -142,7 +142,7 @@ def _by_torch(
     return [list(part) for part in to_lists_of_bytes(ends)]
 
 
-def _natives() -> Iterator[tuple[str, Run] | Absent]:
+def _natives() -> Iterator[tuple[str, RunNodes] | Absent]:
     """The native kernels of each instruction set, and of tiles (AMX) where the processor has them."""
     from assay.engine.runtime.native.build import LEVELS
     from assay.engine.runtime.native.library import allowed_levels, processor_flags
@@ -159,7 +159,7 @@ def _natives() -> Iterator[tuple[str, Run] | Absent]:
         yield Absent("native vnni, amx", "the processor does not have these instructions")
 
 
-def _native(level: str, *, tiles: bool) -> Iterator[tuple[str, Run] | Absent]:
+def _native(level: str, *, tiles: bool) -> Iterator[tuple[str, RunNodes] | Absent]:
     name = f"native {level}" + (", amx" if tiles else "")
     try:
         yield name, partial(_by_torch, natives=natives_of(level, tiles=tiles))
@@ -175,10 +175,10 @@ def natives_of(level: str, *, tiles: bool) -> Natives:
     from assay.engine.runtime.native.library import load
     from assay.engine.runtime.products import native_dot
 
-    return executor.Natives(layout.Kernels(load("nodes", level), level), native_dot.kernels_of(level, tiles=tiles))
+    return executor.Natives(layout.NodeKernels(load("nodes", level), level), native_dot.kernels_of(level, tiles=tiles))
 
 
-def _cuda() -> tuple[str, Run] | Absent:
+def _cuda() -> tuple[str, RunNodes] | Absent:
     """Stock torch on a GPU."""
     import torch
 

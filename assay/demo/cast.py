@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from assay.demo.stage import Player
+from assay.demo.stage import DemoActor
 from assay.protocol.errors import UsageError
 from assay.protocol.types import SEATS
 
 
-class Cheat(StrEnum):
+class DemoCheat(StrEnum):
     """Ways of cheating that can be shown."""
 
     SKIP_STEPS = "skip-steps"
@@ -28,18 +28,18 @@ class Cheat(StrEnum):
 class Cast:
     """The actors of a demo, and the whistleblowers' rate that it needs."""
 
-    solvers: tuple[Player, ...]
-    verifiers: tuple[Player, ...]
-    whistleblowers: tuple[Player, ...]
+    solvers: tuple[DemoActor, ...]
+    verifiers: tuple[DemoActor, ...]
+    whistleblowers: tuple[DemoActor, ...]
     whistle_rate: float
 
     @property
-    def players(self) -> tuple[Player, ...]:
+    def players(self) -> tuple[DemoActor, ...]:
         """Everybody."""
         return self.solvers + self.verifiers + self.whistleblowers
 
 
-def choose_cast(cheats: Sequence[Cheat]) -> Cast:
+def choose_cast(cheats: Sequence[DemoCheat]) -> Cast:
     """Two honest solvers and one per solver cheat; two verifiers; one whistleblower.
 
     `lazy-verifier` needs something to overlook: alone it makes both verifiers lazy beside a bit-flip, so that the
@@ -49,22 +49,22 @@ def choose_cast(cheats: Sequence[Cheat]) -> Cast:
     """
     if len(set(cheats)) != len(cheats):
         raise UsageError("A cheat is named twice.", code="CheatTwice", remedy="Name each --cheat once.")
-    if Cheat.NONE in cheats and len(cheats) > 1:
+    if DemoCheat.NONE in cheats and len(cheats) > 1:
         raise UsageError("`none` stands beside another cheat.", code="CheatNone", remedy="Leave out --cheat none.")
-    wanted = [cheat for cheat in cheats if cheat not in (Cheat.NONE, Cheat.LAZY_VERIFIER)]
-    is_lazy = Cheat.LAZY_VERIFIER in cheats
+    wanted = [cheat for cheat in cheats if cheat not in (DemoCheat.NONE, DemoCheat.LAZY_VERIFIER)]
+    is_lazy = DemoCheat.LAZY_VERIFIER in cheats
     only_lazy = is_lazy and not wanted
     if only_lazy:
-        wanted = [Cheat.BIT_FLIP]
-    solvers = [Player("solver", "solver-1"), Player("solver", "solver-2")]
-    solvers += [Player("solver", f"solver-{cheat}", cheat=cheat) for cheat in wanted]
+        wanted = [DemoCheat.BIT_FLIP]
+    solvers = [DemoActor("solver", "solver-1"), DemoActor("solver", "solver-2")]
+    solvers += [DemoActor("solver", f"solver-{cheat}", cheat=cheat) for cheat in wanted]
     if len(solvers) > SEATS:
         raise UsageError(
             f"{len(solvers)} solvers for {SEATS} seats.", code="TooManySolvers", remedy="Name fewer cheats at once."
         )
-    verifiers = [Player("verifier", f"verifier-{i}", lazy=only_lazy) for i in (1, 2)]
+    verifiers = [DemoActor("verifier", f"verifier-{i}", lazy=only_lazy) for i in (1, 2)]
     if is_lazy and not only_lazy:
-        verifiers.append(Player("verifier", "verifier-lazy", lazy=True))
+        verifiers.append(DemoActor("verifier", "verifier-lazy", lazy=True))
     return Cast(
-        tuple(solvers), tuple(verifiers), (Player("whistleblower", "whistleblower-1"),), 1.0 if is_lazy else 0.2
+        tuple(solvers), tuple(verifiers), (DemoActor("whistleblower", "whistleblower-1"),), 1.0 if is_lazy else 0.2
     )

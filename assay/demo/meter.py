@@ -40,7 +40,7 @@ def kind_of(doing: str) -> str:
 
 
 @dataclass(slots=True)
-class Meter:
+class CpuMeter:
     """Books CPU seconds; `pids` are the processes watched, by a name that `doing` also uses."""
 
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))

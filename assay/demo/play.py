@@ -14,10 +14,10 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
 from assay.amounts import tokens
-from assay.demo.cast import Cast, Cheat, choose_cast
+from assay.demo.cast import Cast, DemoCheat, choose_cast
 from assay.demo.lines import line
-from assay.demo.meter import Meter
-from assay.demo.stage import Player, Stage
+from assay.demo.meter import CpuMeter
+from assay.demo.stage import DemoActor, DemoStage
 from assay.demo.timekeeper import STRANGER_LIMIT_S, Timekeeper
 from assay.protocol.errors import DeadlineError, UnavailableError
 from assay.protocol.types import Address
@@ -25,7 +25,7 @@ from assay.sponsor.charters import DAY, TOKEN, prices
 from assay.training.presets import preset as preset_of
 from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest, read_heartbeats
 from assay_ledger.chain.client import Chain
-from assay_ledger.chain.node import Node
+from assay_ledger.chain.node import Anvil
 from assay_ledger.contract import Event, Logged
 from assay_ledger.index.indexer import Index
 from assay_ledger.index.run import Run
@@ -48,10 +48,10 @@ ESCROW: Final = "100000"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DemoOptions:
     """What a demo was asked for."""
 
-    cheats: tuple[Cheat, ...] = (Cheat.BIT_FLIP,)
+    cheats: tuple[DemoCheat, ...] = (DemoCheat.BIT_FLIP,)
     rounds: int = 3
     preset: str = "demo"
     data: Path | None = None
@@ -62,15 +62,15 @@ class Options:
 
 
 @dataclass(slots=True)
-class Scene:
+class RunningDemo:
     """A demo under way."""
 
-    options: Options
+    options: DemoOptions
     cast: Cast
-    node: Node
-    stage: Stage
+    node: Anvil
+    stage: DemoStage
     talk: Callable[[str], None]
-    meter: Meter = field(default_factory=Meter)
+    meter: CpuMeter = field(default_factory=CpuMeter)
     started: float = field(default_factory=time.monotonic)
     addresses: dict[str, Address] = field(default_factory=dict)
     """Of every key by its name."""
@@ -116,7 +116,7 @@ class Scene:
 
 
 @contextmanager
-def open_scene(options: Options, talk: Callable[[str], None]) -> Iterator[Scene]:
+def open_scene(options: DemoOptions, talk: Callable[[str], None]) -> Iterator[RunningDemo]:
     """A node and a stage; everything that was started ends with the block."""
     cast = choose_cast(options.cheats)
     preset_of(options.preset)
@@ -125,9 +125,9 @@ def open_scene(options: Options, talk: Callable[[str], None]) -> Iterator[Scene]
     processes: dict[str, subprocess.Popen[bytes]] = {}
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with Node(data_dir=folder / "chain", accounts=1) as node:
-            stage = Stage(folder, node.url, talk if options.verbose else None)
-            scene = Scene(options, cast, node, stage, talk, processes=processes)
+        with Anvil(data_dir=folder / "chain", accounts=1) as node:
+            stage = DemoStage(folder, node.url, talk if options.verbose else None)
+            scene = RunningDemo(options, cast, node, stage, talk, processes=processes)
             try:
                 yield scene
             finally:
@@ -137,7 +137,7 @@ def open_scene(options: Options, talk: Callable[[str], None]) -> Iterator[Scene]
             scratch.remove()
 
 
-def post(scene: Scene) -> None:
+def post(scene: RunningDemo) -> None:
     """Keys for everybody, coins for gas, and the run."""
     options, stage, cast = scene.options, scene.stage, scene.cast
     faucet: LocalAccount = Account.from_key(scene.node.dev_keys[0])
@@ -167,11 +167,11 @@ def post(scene: Scene) -> None:
     posted = stage.run(*words)
     scene.attach(str(posted["run"]))
     scene.talk("a stranger joins with these commands, and is seated when the next round opens:")
-    for command in stage.join_commands(tokens(_stake(scene, Player("solver", "me")))):
+    for command in stage.join_commands(tokens(_stake(scene, DemoActor("solver", "me")))):
         scene.talk(f"  {command}")
 
 
-def join(scene: Scene) -> None:
+def join(scene: RunningDemo) -> None:
     """Tokens, stake and a process for every actor."""
     stage, cast = scene.stage, scene.cast
     needed = {player.name: _stake(scene, player) for player in cast.players}
@@ -187,7 +187,7 @@ def join(scene: Scene) -> None:
         scene.processes[player.name] = stage.start(player, *([] if player.role == "whistleblower" else first))
 
 
-def watch(scene: Scene) -> None:
+def watch(scene: RunningDemo) -> None:
     """Moves time until no actor of the demo has anything left to do, nor any stranger that took part.
 
     Raises UnavailableError (ActorDied), DeadlineError (DemoStuck).
@@ -232,7 +232,7 @@ def watch(scene: Scene) -> None:
             )
 
 
-def is_over(scene: Scene, beats: dict[Address, Heartbeat]) -> bool:
+def is_over(scene: RunningDemo, beats: dict[Address, Heartbeat]) -> bool:
     """Whether every round was opened and no actor of the demo does, or waits for, anything."""
     state = scene.index.state
     if len(state.rounds) < scene.run.charter.rounds:
@@ -241,7 +241,7 @@ def is_over(scene: Scene, beats: dict[Address, Heartbeat]) -> bool:
     return all(beat is not None and is_at_rest(beat, state.head.number) for beat in own)
 
 
-def settle(scene: Scene) -> None:
+def settle(scene: RunningDemo) -> None:
     """Revenue is paid, streams for its four weeks, and every owner claims."""
     scene.talk("paying revenue, and letting its four weeks pass")
     stage, run = scene.stage, scene.run
@@ -257,7 +257,7 @@ def settle(scene: Scene) -> None:
     scene.index.sync()
 
 
-def pids(scene: Scene) -> dict[str, int]:
+def pids(scene: RunningDemo) -> dict[str, int]:
     """Processes of the demo that live."""
     import os
 
@@ -265,13 +265,13 @@ def pids(scene: Scene) -> dict[str, int]:
     return running | {"node": scene.node.process.pid, "runner": os.getpid()}
 
 
-def book(scene: Scene, beats: dict[Address, Heartbeat]) -> None:
+def book(scene: RunningDemo, beats: dict[Address, Heartbeat]) -> None:
     """Books everybody's CPU time since the last look."""
     doing = {name: beats[address].doing or "idle" for name, address in scene.addresses.items() if address in beats}
     scene.meter.book(pids(scene), doing, {"node": "chain", "runner": "chain"})
 
 
-def _check_alive(scene: Scene) -> None:
+def _check_alive(scene: RunningDemo) -> None:
     for player in scene.cast.players:
         process = scene.processes[player.name]
         if process.poll() not in (None, 0):
@@ -282,7 +282,7 @@ def _check_alive(scene: Scene) -> None:
             )
 
 
-def _owns_shares(scene: Scene, player: Player) -> bool:
+def _owns_shares(scene: RunningDemo, player: DemoActor) -> bool:
     return scene.chain.ask(scene.run.shares.balance_of(scene.addresses[player.name])) > 0
 
 
@@ -290,7 +290,7 @@ def _key_options(cast: Cast, name: str) -> list[str]:
     return [] if name in {p.name for p in cast.verifiers + cast.whistleblowers} else ["--no-bls"]
 
 
-def _stake(scene: Scene, player: Player) -> int:
+def _stake(scene: RunningDemo, player: DemoActor) -> int:
     """What a player locks over the whole demo: a lock per round and the seat's fee, or a bond and challenges' bonds."""
     e = prices(preset_of(scene.options.preset).inner_steps, pays=scene.options.pays)
     games = 8 * (e.challenge_bond + e.challenge_deposit)

@@ -11,7 +11,7 @@ from typing import Any
 
 from eth_utils.address import to_checksum_address
 
-from assay.demo.play import Scene
+from assay.demo.play import RunningDemo
 from assay.demo.stage import TORCH_CACHE
 from assay.protocol.game.state import Outcome
 from assay.protocol.program.nodes import Family
@@ -41,7 +41,7 @@ class Quality:
     """CPU seconds of one step in stock eager f32 PyTorch, one thread."""
 
 
-def report(scene: Scene, quality: Quality) -> dict[str, Any]:
+def report(scene: RunningDemo, quality: Quality) -> dict[str, Any]:
     """The document that `assay demo --json` prints."""
     state, run = scene.index.state, scene.run
     owners = [scene.addresses[p.name] for p in scene.cast.players] + strangers(scene)
@@ -71,7 +71,7 @@ def report(scene: Scene, quality: Quality) -> dict[str, Any]:
     }
 
 
-def earned(scene: Scene) -> dict[str, int]:
+def earned(scene: RunningDemo) -> dict[str, int]:
     """Wei of tokens that settlement paid to each address: pay and wages."""
     at, paid = scene.run.settlement.address, Counter[str]()
     for work in scene.chain.events(WorkSettled.search(at), 0):
@@ -81,7 +81,7 @@ def earned(scene: Scene) -> dict[str, int]:
     return dict(paid)
 
 
-def strangers(scene: Scene) -> list[Address]:
+def strangers(scene: RunningDemo) -> list[Address]:
     """Holders of seats and registered actors beside the demo's own, sorted."""
     state = scene.index.state
     seated = {holder for record in state.rounds for holder in record.roster if holder is not None}
@@ -89,7 +89,7 @@ def strangers(scene: Scene) -> list[Address]:
     return sorted(everybody - set(scene.addresses.values()))
 
 
-def claimed(scene: Scene, owners: Iterable[Address] = ()) -> dict[str, int]:
+def claimed(scene: RunningDemo, owners: Iterable[Address] = ()) -> dict[str, int]:
     """Wei of revenue paid out, to these owners and to others who claimed."""
     run = scene.run
     paid: dict[str, int] = {to_checksum_address(a): 0 for a in owners}
@@ -123,7 +123,7 @@ def _role(state: RunState, game: GameRecord) -> str:
     return attester.role.name.lower() if attester and game.ref.kind is ClaimKind.ATTESTATION else "solver"
 
 
-def dispute_entry(scene: Scene, game: GameRecord) -> dict[str, Any]:
+def dispute_entry(scene: RunningDemo, game: GameRecord) -> dict[str, Any]:
     """One game: its path in figures. `levels` counts the challenger's bisections and selections."""
     assert game.verdict is not None and game.verdict_tx is not None
     hashes = list(dict.fromkeys([game.opened_tx, *(m.tx_hash for m in game.moves), game.verdict_tx]))
@@ -178,7 +178,7 @@ def final_parameters(state: RunState, genesis: Digest) -> Digest:
     return genesis
 
 
-def judge_model(scene: Scene) -> Quality:
+def judge_model(scene: RunningDemo) -> Quality:
     """Loads the weights that the chain names into the stock PyTorch module and evaluates them."""
     before = os.environ.get(TORCH_CACHE)
     os.environ[TORCH_CACHE] = scene.stage.environment[TORCH_CACHE]
@@ -190,7 +190,7 @@ def judge_model(scene: Scene) -> Quality:
             os.environ[TORCH_CACHE] = before
 
 
-def _judge_model(scene: Scene) -> Quality:
+def _judge_model(scene: RunningDemo) -> Quality:
     import torch
 
     from assay.engine.runtime.values.state_io import tensor_from_bytes
@@ -232,7 +232,7 @@ def _judge_model(scene: Scene) -> Quality:
     )
 
 
-def conservation_difference(scene: Scene) -> int:
+def conservation_difference(scene: RunningDemo) -> int:
     """Wei that vault and revenue hold beyond what their books say; 0 unless money was made or lost."""
     run, ask = scene.run, scene.chain.ask
     free, locked, leaving, burned = ask(run.vault.totals())
@@ -242,5 +242,5 @@ def conservation_difference(scene: Scene) -> int:
     return vault + held - (scene.revenue_paid - sum(claimed(scene).values()))
 
 
-def _gas(scene: Scene, tx: bytes) -> int:
+def _gas(scene: RunningDemo, tx: bytes) -> int:
     return int(scene.chain.read(lambda: scene.chain.w3.eth.get_transaction_receipt(tx))["gasUsed"])  # type: ignore[arg-type]

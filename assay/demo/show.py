@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.amounts import tokens
-from assay.demo.play import Scene
+from assay.demo.play import RunningDemo
 from assay.demo.report import Quality, strangers
 
 Print = Callable[[str | ConsoleRenderable], None]
 
 
-def show(scene: Scene, document: dict[str, Any], quality: Quality, console: Console) -> None:
+def show(scene: RunningDemo, document: dict[str, Any], quality: Quality, console: Console) -> None:
     """Prints the tables and five sentences."""
     say: Print = lambda what: console.print(what)  # noqa: E731 - a shorthand
     say("")
@@ -33,7 +33,7 @@ def show(scene: Scene, document: dict[str, Any], quality: Quality, console: Cons
         say(Text(sentence))
 
 
-def _ledger(scene: Scene, document: dict[str, Any]) -> Table:
+def _ledger(scene: RunningDemo, document: dict[str, Any]) -> Table:
     table = Table(title="Final ledger, in tokens", title_justify="left")
     table.add_column("actor", no_wrap=True)
     for column in ("stake", "earned", "slashed", "shares", "claimed"):
@@ -52,7 +52,7 @@ def _ledger(scene: Scene, document: dict[str, Any]) -> Table:
     return table
 
 
-def _disputes(scene: Scene, document: dict[str, Any]) -> Table:
+def _disputes(scene: RunningDemo, document: dict[str, Any]) -> Table:
     table = Table(title="Disputes, from challenge to verdict", title_justify="left")
     for column in ("claim", "loser"):
         table.add_column(column, overflow="fold")
@@ -82,7 +82,7 @@ def _model(quality: Quality) -> Table:
     return table
 
 
-def _sentences(scene: Scene, document: dict[str, Any]) -> list[str]:
+def _sentences(scene: RunningDemo, document: dict[str, Any]) -> list[str]:
     """What happened, and which commands look closer."""
     cast, slashed = scene.cast, document["slashed"]
     names = {to_checksum_address(address): name for name, address in scene.addresses.items()}

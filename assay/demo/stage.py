@@ -41,7 +41,7 @@ Environment = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Player:
+class DemoActor:
     """An actor of the demo: its role, the name of its key, and what it does wrong."""
 
     role: str
@@ -73,7 +73,7 @@ def _error_of(words: Sequence[str], done: subprocess.CompletedProcess[str]) -> A
         return CommandFailed(f"`assay {shlex.join(words)}` ended with exit code {done.returncode}: {last}")
 
 
-class Stage:
+class DemoStage:
     """Runs `assay` commands in the demo's environment, each printed first where asked for."""
 
     def __init__(self, folder: Path, rpc_url: str, talk: Any = None) -> None:
@@ -155,7 +155,7 @@ class Stage:
         errors = log.read_bytes()[start:].decode(errors="replace")
         return subprocess.CompletedProcess(argv, child.returncode, said.decode(errors="replace"), errors)
 
-    def start(self, player: Player, *options: str) -> subprocess.Popen[bytes]:
+    def start(self, player: DemoActor, *options: str) -> subprocess.Popen[bytes]:
         """Starts an actor by the command a person would type; it ends with this process, however that ends."""
         words = [player.role, "start", "--key", player.name, "--data-dir", str(self.folder / "actors" / player.name)]
         words += options
@@ -167,7 +167,7 @@ class Stage:
         log = self.logs / f"{player.name}.log"
         return spawn([sys.executable, "-m", "assay", *words], log=log, env=self.environment, cwd=self.folder)
 
-    def log_tail(self, player: Player, lines: int = 5) -> str:
+    def log_tail(self, player: DemoActor, lines: int = 5) -> str:
         """The last lines that an actor said."""
         try:
             return "\n".join((self.logs / f"{player.name}.log").read_text(errors="replace").splitlines()[-lines:])

@@ -32,7 +32,7 @@ STREAM_EVERY_S: Final = 1.0
 
 HexAddress = Annotated[str, Path(pattern=r"^0x[0-9a-fA-F]{40}$")]
 HexDigest = Annotated[str, Path(pattern=r"^0x[0-9a-fA-F]{64}$")]
-Number = Annotated[int, Path(ge=0, lt=1 << 53)]
+PathNumber = Annotated[int, Path(ge=0, lt=1 << 53)]
 
 
 class Listing(BaseModel):
@@ -42,7 +42,7 @@ class Listing(BaseModel):
     next_cursor: str | None = Field(description="opaque; stays valid as the list grows")
 
 
-class Found(BaseModel):
+class SearchHit(BaseModel):
     """Where something is shown."""
 
     url: str
@@ -59,12 +59,12 @@ def make_api(look: Lookout, losses: Losses | None) -> APIRouter:
             return run_document(look)
 
     @router.get("/rounds/{number}", summary="A round with everything that was done in it")
-    def round_(number: Number) -> dict[str, Any]:
+    def round_(number: PathNumber) -> dict[str, Any]:
         with look.reading():
             return round_document(look, get_round(look, number))
 
     @router.get("/commitments/{number}/{seat}", summary="What a seat committed to in a round")
-    def commitment(number: Number, seat: Number) -> dict[str, Any]:
+    def commitment(number: PathNumber, seat: PathNumber) -> dict[str, Any]:
         with look.reading():
             record = get_round(look, number)
             if Seat(seat) not in record.commitments:
@@ -77,7 +77,7 @@ def make_api(look: Lookout, losses: Losses | None) -> APIRouter:
             return get_claim(look, claim)
 
     @router.get("/games/{game}", summary="A dispute step by step, with our own replay's verdict")
-    def game_(game: Number) -> dict[str, Any]:
+    def game_(game: PathNumber) -> dict[str, Any]:
         with look.reading():
             return descent_document(look, get_game(look, game))
 
@@ -87,7 +87,7 @@ def make_api(look: Lookout, losses: Losses | None) -> APIRouter:
         response_class=PlainTextResponse,
         responses={409: {"description": "the game is not over"}},
     )
-    def bundle(game: Number) -> PlainTextResponse:
+    def bundle(game: PathNumber) -> PlainTextResponse:
         with look.reading():
             get_game(look, game)
             try:
@@ -113,7 +113,7 @@ def make_api(look: Lookout, losses: Losses | None) -> APIRouter:
         with look.reading():
             return explain(look, name)
 
-    @router.get("/search", summary="Finds an address, digest, transaction or number", response_model=list[Found])
+    @router.get("/search", summary="Finds an address, digest, transaction or number", response_model=list[SearchHit])
     def search_(q: Annotated[str, Query(max_length=200)]) -> list[dict[str, str]]:
         with look.reading():
             return [asdict(hit) for hit in search(look, q)]

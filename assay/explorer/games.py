@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.bundle.replay import Replay, Step, Values
+from assay.bundle.replay import GameStep, ReplayedDispute, VerdictValues
 from assay.bundle.words import value_texts
 from assay.explorer.documents import Document, game_document, hexed
 from assay.explorer.lookout import Lookout
@@ -50,12 +50,12 @@ def descent_document(look: Lookout, game: GameRecord) -> Document:
     }
 
 
-def _replay(game: GameRecord, found: Replay) -> Document:
+def _replay(game: GameRecord, found: ReplayedDispute) -> Document:
     """What our own calculation says of the verdict."""
     if game.verdict is None:
         return {"agrees": None, "reason": "the game is not over"}
     expected, claimed = value_texts(found)
-    values = {} if found.values is Values.NONE else {"expected": expected, "claimed": claimed}
+    values = {} if found.values is VerdictValues.NONE else {"expected": expected, "claimed": claimed}
     return {"agrees": found.verdict == game.verdict, "reason": None, **values}
 
 
@@ -69,7 +69,7 @@ def node_document(node: Node) -> Document:
     }
 
 
-def step_document(look: Lookout, found: Replay, step: Step) -> Document:
+def step_document(look: Lookout, found: ReplayedDispute, step: GameStep) -> Document:
     """One transaction of a game."""
     before, after = step.before, step.after
     used = step.sent.time - before.turn_started
@@ -96,7 +96,7 @@ _KNOWN = "; what was posted there in another game counts"
 _SIDES = {Side.DEFENDER: "the defender", Side.CHALLENGER: "the challenger", Side.NONE: "nobody"}
 
 
-def _says(found: Replay, step: Step) -> str:
+def _says(found: ReplayedDispute, step: GameStep) -> str:
     """A move in a sentence."""
     before, after = step.before, step.after
     what = "state" if before.stage is Stage.STEPS else "prefix root"
@@ -134,7 +134,7 @@ def _says(found: Replay, step: Step) -> str:
             return f"names list {index} as wrong"
 
 
-def _where(step: Step) -> str:
+def _where(step: GameStep) -> str:
     """Where a bisection or selection has led."""
     after = step.after
     match after.stage:
@@ -152,7 +152,7 @@ def _where(step: Step) -> str:
             return f"entry {after.index} of level {after.level}"
 
 
-def _family(found: Replay) -> str:
+def _family(found: ReplayedDispute) -> str:
     return "malformed" if found.node is None else found.node.family.name.lower()
 
 

@@ -17,7 +17,7 @@ from hexbytes import HexBytes
 
 from assay.bundle.document import Bundle
 from assay.bundle.export import gather
-from assay.bundle.replay import Replay, replay
+from assay.bundle.replay import ReplayedDispute, replay
 from assay.explorer.money import Money
 from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address
@@ -26,7 +26,7 @@ from assay_ledger.deployment.code import RunCode, code_of
 from assay_ledger.index.indexer import Index
 from assay_ledger.index.records import GameRecord, RunState
 from assay_ledger.index.run import Run
-from assay_ledger.index.view import Facts, Memory, View
+from assay_ledger.index.view import Facts, Memory, RunView
 from assay_ledger.store.blobs import ArtifactStore
 
 REFRESH_S: Final = 1.0
@@ -65,7 +65,7 @@ class Lookout:
         self._asked: float | None = None
         self._times: dict[int, int] = {}
         self._gas: dict[bytes, int] = {}
-        self._replays: dict[tuple[int, int], tuple[Bundle, Replay]] = {}
+        self._replays: dict[tuple[int, int], tuple[Bundle, ReplayedDispute]] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -95,10 +95,10 @@ class Lookout:
         return self._index.state
 
     @property
-    def view(self) -> View:
+    def view(self) -> RunView:
         """The run as an outsider sees it."""
         head = self.state.head
-        return View(self.facts, NO_ADDRESS, head.timestamp, head.number, self.state, Memory())
+        return RunView(self.facts, NO_ADDRESS, head.timestamp, head.number, self.state, Memory())
 
     # --- what a transaction says besides its events
 
@@ -117,7 +117,7 @@ class Lookout:
             self._gas[tx_hash] = int(receipt["gasUsed"])
         return self._gas[tx_hash]
 
-    def replay_of(self, game: GameRecord) -> tuple[Bundle, Replay]:
+    def replay_of(self, game: GameRecord) -> tuple[Bundle, ReplayedDispute]:
         """The game as its signed transactions make it, over or not. Raises what `bundle` raises."""
         key = (game.game_id, len(game.moves))
         if key not in self._replays:

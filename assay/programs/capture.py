@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from assay.engine.compiler.calibrate import calibrated
 from assay.engine.compiler.capture import Captured, capture
-from assay.engine.compiler.losses import Loss, losses
+from assay.engine.compiler.losses import PrecisionLoss, losses
 from assay.engine.compiler.lowering.registry import FIXED8, FIXED14, FIXED22, Precision
 from assay.engine.runtime.executor import Executor
 from assay.engine.runtime.values import state_io
 from assay.protocol.errors import UsageError
 from assay.protocol.program.program import Program
 from assay.training.recipes.recipe import Recipe, RecipeStep
-from assay.training.state import Lists
+from assay.training.state import TensorLists
 
 TIERS: Final = {"fixed8": FIXED8, "fixed14": FIXED14, "fixed22": FIXED22}
 
@@ -33,10 +33,10 @@ class CapturedRecipe:
     """
 
     program: Program
-    state: Lists
+    state: TensorLists
     slots: tuple[list[str], list[str], list[str]]
     sources: dict[int, str]
-    rounding: list[Loss]
+    rounding: list[PrecisionLoss]
     first_loss: float
     after: bytes
     tier: str
@@ -85,7 +85,9 @@ def tier_of(name: str) -> Precision:
     return TIERS[name]
 
 
-def _finished(step: RecipeStep, state: Lists, captured: Captured, report: list[Loss], tier: str) -> CapturedRecipe:
+def _finished(
+    step: RecipeStep, state: TensorLists, captured: Captured, report: list[PrecisionLoss], tier: str
+) -> CapturedRecipe:
     after = state_io.state_root(Executor(captured.program).run(state))
     return CapturedRecipe(
         captured.program,
@@ -100,7 +102,7 @@ def _finished(step: RecipeStep, state: Lists, captured: Captured, report: list[L
     )
 
 
-def rounding_document(loss: Loss) -> dict[str, Any]:
+def rounding_document(loss: PrecisionLoss) -> dict[str, Any]:
     """One operand's loss as plain JSON."""
     return {
         "node": loss.node,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.engine.compiler.capture import Captured
-from assay.engine.compiler.losses import Loss, losses
+from assay.engine.compiler.losses import PrecisionLoss, losses
 from assay.engine.compiler.lowering.registry import Product
 from assay.engine.runtime.executor import Executor
 from assay.engine.runtime.values import state_io
@@ -23,7 +23,7 @@ from assay.protocol.program.wellformed import violations
 class Checked:
     """What one step on the calibration batch showed; seconds is processor time."""
 
-    rounding: list[Loss]
+    rounding: list[PrecisionLoss]
     after: bytes
     not_finite: list[str]
     seconds: float
@@ -74,7 +74,7 @@ def check_on_batch(
     return Checked(found, after, _not_finite(ends, names), seconds, nodes)
 
 
-def above_limit(rounding: Sequence[Loss]) -> list[Loss]:
+def above_limit(rounding: Sequence[PrecisionLoss]) -> list[PrecisionLoss]:
     """The operands whose error is above their limit."""
     return [loss for loss in rounding if loss.is_above_limit]
 

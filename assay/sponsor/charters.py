@@ -11,7 +11,7 @@ from typing import Final
 
 from assay.protocol.digests import keccak
 from assay.protocol.economics import formulas
-from assay.protocol.run.charter import ChainProfile, Charter, Clocks, Economics, ProgramRef, Training, Windows
+from assay.protocol.run.charter import ChainProfile, Charter, ClockTerms, Economics, ProgramRef, Training, Windows
 from assay.protocol.types import Address, Digest, Wei
 
 TOKEN: Final = 10**18
@@ -141,7 +141,7 @@ def make_charter(
         training=training_of(genesis),
         windows=windows(pace),
         economics=prices(genesis.inner_steps, pays=pays, whistle_ppm=whistle_ppm, audit_ppm=audit_ppm),
-        clocks=Clocks(budget=HOUR, replay=pace * 10 * MINUTE, move=10 * MINUTE, arity=ARITY),
+        clocks=ClockTerms(budget=HOUR, replay=pace * 10 * MINUTE, move=10 * MINUTE, arity=ARITY),
         chain=LOCAL_CHAIN,
         step=genesis.step,
         update=genesis.update,

@@ -27,7 +27,7 @@ GENESIS_SEED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ModelOrigin:
     """Where a model comes from, for people: a preset on a text, or a recipe with the names of its parameters."""
 
     preset: str | None = None
@@ -44,7 +44,7 @@ class Prepared:
     step_seconds: of one exact step on this machine, 0 where it was not measured.
     """
 
-    origin: Origin
+    origin: ModelOrigin
     programs: tuple[Program, Program, Program]
     parameters: tuple[Tensor, ...]
     optimizer: tuple[Tensor, ...]
@@ -69,7 +69,7 @@ def prepare(preset: Preset, text: str, seed: int = GENESIS_SEED) -> Prepared:
     scalars = Scalars.of(corpus.train, learning_rate=preset.learning_rate)
     state = blank_state(step, initialize(step.module, seed), scalars)
     program = training_program(preset, corpus)
-    return _prepared(Origin(preset=preset.name, text=text.encode()), program, state, preset.inner_steps)
+    return _prepared(ModelOrigin(preset=preset.name, text=text.encode()), program, state, preset.inner_steps)
 
 
 def prepare_recipe(recipe: Recipe, name: str, *, tier: str = "fixed14", inner_steps: int) -> Prepared:
@@ -85,7 +85,7 @@ def prepare_recipe(recipe: Recipe, name: str, *, tier: str = "fixed14", inner_st
 
     _check(recipe, inner_steps)
     captured = capture_recipe(recipe, tier)
-    origin = Origin(recipe=name, names=tuple(captured.slots[0]))
+    origin = ModelOrigin(recipe=name, names=tuple(captured.slots[0]))
     _check_names(origin)
     executor = Executor(captured.program)
     begin = time.perf_counter()
@@ -117,7 +117,7 @@ def _check(recipe: Recipe, inner_steps: int) -> None:
         )
 
 
-def _check_names(origin: Origin) -> None:
+def _check_names(origin: ModelOrigin) -> None:
     """Readers refuse cards that hold more than people would write, and say so only when the run stands on chain."""
     try:
         Card.decode(Card(None, None, 0, origin.recipe, origin.names).encode())
@@ -130,7 +130,7 @@ def _check_names(origin: Origin) -> None:
 
 
 def _prepared(
-    origin: Origin, program: Program, state: Sequence[Sequence[Tensor]], inner_steps: int, seconds: float = 0.0
+    origin: ModelOrigin, program: Program, state: Sequence[Sequence[Tensor]], inner_steps: int, seconds: float = 0.0
 ) -> Prepared:
     from assay.engine.runtime.values.state_io import list_roots, root_of, to_lists_of_bytes
     from assay.protocol.trees.state import TrainingList

@@ -17,7 +17,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-Lists = tuple[list[Tensor], list[Tensor]]
+TwoLists = tuple[list[Tensor], list[Tensor]]
 """New parameters and new optimizer list."""
 
 
@@ -32,7 +32,7 @@ class Optimizer(Protocol):
 
     def update(
         self, parameters: Sequence[Tensor], gradients: Sequence[Tensor], optimizer: Sequence[Tensor], rate: Tensor
-    ) -> Lists:
+    ) -> TwoLists:
         """New parameters and new optimizer list; rate: f32 []."""
 
 
@@ -63,7 +63,7 @@ class AdamW:
 
     def update(
         self, parameters: Sequence[Tensor], gradients: Sequence[Tensor], optimizer: Sequence[Tensor], rate: Tensor
-    ) -> Lists:
+    ) -> TwoLists:
         """New parameters and new optimizer list; rate: f32 []."""
         count = len(parameters)
         power1 = optimizer[2 * count] * self.beta1
@@ -116,7 +116,7 @@ class SGD:
 
     def update(
         self, parameters: Sequence[Tensor], gradients: Sequence[Tensor], optimizer: Sequence[Tensor], rate: Tensor
-    ) -> Lists:
+    ) -> TwoLists:
         """New parameters and new optimizer list; rate: f32 []."""
         share: Tensor | float = 1.0 - optimizer[-1] * self.dampening if self._marks else 1.0
         news: list[Tensor] = []
@@ -159,7 +159,7 @@ class Muon:
 
     def update(
         self, parameters: Sequence[Tensor], gradients: Sequence[Tensor], optimizer: Sequence[Tensor], rate: Tensor
-    ) -> Lists:
+    ) -> TwoLists:
         """New parameters and new optimizer list; rate: f32 []."""
         keep = 1.0 - rate * self.weight_decay
         news: list[Tensor] = []
@@ -190,7 +190,7 @@ class Muon:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ParameterGroup:
     """Parameters (by their positions) that share an optimizer; `rate` multiplies the state's learning rate."""
 
     positions: tuple[int, ...]
@@ -205,7 +205,7 @@ class Grouped:
     The list: the groups' lists one after another.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[ParameterGroup, ...]
 
     def size(self, count: int) -> int:
         """The groups' sizes together."""
@@ -217,7 +217,7 @@ class Grouped:
 
     def update(
         self, parameters: Sequence[Tensor], gradients: Sequence[Tensor], optimizer: Sequence[Tensor], rate: Tensor
-    ) -> Lists:
+    ) -> TwoLists:
         """New parameters and new optimizer list; rate: f32 []."""
         news, moments, at = list(parameters), [], 0
         for group in self.groups:

@@ -15,7 +15,7 @@ from assay.protocol.program.program import Program
 from assay.training.data import Corpus
 from assay.training.outer import SLOTS, blank_momentum, compute_update, outer_step
 from assay.training.presets import Preset
-from assay.training.state import Lists, Scalars
+from assay.training.state import Scalars, TensorLists
 from assay.training.step import TrainingStep, blank_state, preset_step
 
 
@@ -45,7 +45,7 @@ def outer_program(parameters: Sequence[Tensor]) -> Program:
     return cached_program(_shapes("outer", parameters), lambda: capture(outer_step, lists).program)
 
 
-def example_state(step: TrainingStep, preset: Preset, data: Tensor) -> Lists:
+def example_state(step: TrainingStep, preset: Preset, data: Tensor) -> TensorLists:
     """A state of the right shapes."""
     return blank_state(step, blank_parameters(step), Scalars.of(data, learning_rate=preset.learning_rate))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-Lists = tuple[list[Tensor], ...]
+TensorLists = tuple[list[Tensor], ...]
 """Lists of tensors: the state of a program, its X or its Y."""
 
 

@@ -20,12 +20,12 @@ from assay.engine import ops
 from assay.training.model import build_model, next_token_loss
 from assay.training.optimizer import AdamW
 from assay.training.presets import Preset
-from assay.training.state import Lists, Scalars
+from assay.training.state import Scalars, TensorLists
 
 BATCH_STREAM = 0
 """Stream of `random` from which batch rows are drawn; modules with dropout use others."""
 
-Loss = Callable[[Tensor, Tensor], Tensor]
+TargetLoss = Callable[[Tensor, Tensor], Tensor]
 
 
 def draw_batch(scalars: Scalars, batch: int, context: int) -> Tensor:
@@ -49,7 +49,7 @@ class TrainingStep:
     module: nn.Module
     batch: int
     context: int
-    loss: Loss = next_token_loss
+    loss: TargetLoss = next_token_loss
     optimizer: AdamW = field(default_factory=AdamW)
 
     @property
@@ -86,6 +86,6 @@ def preset_step(preset: Preset, vocabulary: int) -> TrainingStep:
     )
 
 
-def blank_state(step: TrainingStep, parameters: Sequence[Tensor], scalars: Scalars) -> Lists:
+def blank_state(step: TrainingStep, parameters: Sequence[Tensor], scalars: Scalars) -> TensorLists:
     """The state of a newcomer: these parameters, zero moments."""
     return list(parameters), step.optimizer.blank(parameters), scalars.to_list()

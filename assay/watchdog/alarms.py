@@ -66,7 +66,7 @@ class Alarm:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class GameTerms:
     """What a run promises of its games. Amounts in wei; `near` is the share of a clock below which it is near."""
 
     bond: Wei
@@ -96,7 +96,7 @@ class GameFacts:
     moves_left: int
 
 
-def judge_game(facts: GameFacts, now: int, terms: Terms) -> Iterator[Alarm]:
+def judge_game(facts: GameFacts, now: int, terms: GameTerms) -> Iterator[Alarm]:
     """What is wrong in an open game at chain time `now` in seconds."""
     state, about = facts.state, f"game {facts.state.game_id}"
     yield from _standing(facts, about)
@@ -149,7 +149,7 @@ def _matters(facts: GameFacts) -> bool:
     return facts.honest in (Side.NONE, facts.state.turn)
 
 
-def _clock(facts: GameFacts, about: str, now: int, terms: Terms) -> Iterator[Alarm]:
+def _clock(facts: GameFacts, about: str, now: int, terms: GameTerms) -> Iterator[Alarm]:
     state = facts.state
     name, left = state.turn.name.lower(), state.deadline - now
     whole = max(state.deadline - state.turn_started, 1)
@@ -177,7 +177,7 @@ class BoundFacts:
     free: Wei
 
 
-def judge_bound(facts: BoundFacts, now: int, terms: Terms) -> Iterator[Alarm]:
+def judge_bound(facts: BoundFacts, now: int, terms: GameTerms) -> Iterator[Alarm]:
     """What is wrong with a committed challenge: not revealed in time, or without the bond, its deposit burns."""
     about = f"committed challenge 0x{facts.commitment.hex()[:8]} of 0x{facts.owner.hex()}"
     left = facts.time + terms.reveal_window - now

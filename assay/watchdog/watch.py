@@ -22,18 +22,18 @@ from assay.protocol.model.games import game_lock
 from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Wei
-from assay.watchdog.alarms import Alarm, BoundFacts, GameFacts, Kind, Terms, judge_bound, judge_game
+from assay.watchdog.alarms import Alarm, BoundFacts, GameFacts, GameTerms, Kind, judge_bound, judge_game
 from assay.watchdog.standing import favoured
 from assay_ledger.bindings.game import ChallengeBound, ChallengeUnbound
 from assay_ledger.bindings.structs import ClaimViewFields
 from assay_ledger.contract import Event, Logged, Query
 from assay_ledger.deployment.code import RunCode, code_of
-from assay_ledger.index.archive import Archive, Compute, Job
+from assay_ledger.index.archive import Archive, Computation, Compute
 from assay_ledger.index.indexer import Index
 from assay_ledger.index.publications import Publications
 from assay_ledger.index.records import GameRecord
 from assay_ledger.index.run import Run
-from assay_ledger.index.view import Facts, Memory, View
+from assay_ledger.index.view import Facts, Memory, RunView
 from assay_ledger.store.blobs import ArtifactStore
 from assay_ledger.store.objects import Objects
 
@@ -45,7 +45,7 @@ GAS_PER_MOVE: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class WatchOptions:
     """How to watch. `parties` are taken to be honest. Seconds are this machine's except where they say chain.
 
     near: share of a clock, of chain time, at which a deadline is near. stale_after: how long the head may stand still.
@@ -76,7 +76,7 @@ class Watchdog:
         run: Run,
         store: ArtifactStore | None = None,
         compute: Compute | None = None,
-        options: Options = Options(),
+        options: WatchOptions = WatchOptions(),
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -88,7 +88,7 @@ class Watchdog:
         objects = None if store is None or compute is None else Objects(store)
         self._archive = None if objects is None else Archive(self._facts, objects, Publications(run.chain, objects))
         self._clock, self._wall = clock, wall
-        self._terms = Terms(
+        self._terms = GameTerms(
             run.charter.economics.challenge_bond, options.near, GAS_PER_MOVE, GameConfig.of(run.charter).reveal_window
         )
         self._index = Index(run, [self._on_event])
@@ -267,10 +267,10 @@ class Watchdog:
         self._truths.move_to_end(record.ref)
         return self._truths[record.ref]
 
-    def _job(self, archive: Archive, ref: ClaimRef) -> tuple[Job, Digest]:
+    def _job(self, archive: Archive, ref: ClaimRef) -> tuple[Computation, Digest]:
         """Program, X and steps of a claim, and the end that is claimed."""
         state = self._index.state
-        view = View(self._facts, NO_ADDRESS, state.head.timestamp, state.head.number, state, Memory())
+        view = RunView(self._facts, NO_ADDRESS, state.head.timestamp, state.head.number, state, Memory())
         record = state.rounds[ref.round]
         if ref.kind is ClaimKind.OUTER:
             base = record.outers[ref.outer_root].base

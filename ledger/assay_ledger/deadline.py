@@ -77,7 +77,7 @@ def waiting(seconds: float) -> Iterator[float]:
         yield min(seconds, budget.left)
 
 
-class _Worker:
+class _Thread:
     """A thread that runs one call after another until one of them was left behind."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Lane:
     def __init__(self, max_lost: int = MAX_LOST) -> None:
         self._max_lost = max_lost
         self._lock = threading.Lock()
-        self._idle: list[_Worker] = []
+        self._idle: list[_Thread] = []
         self.lost = 0
         """Calls that were left behind and have not returned yet."""
 
@@ -114,7 +114,7 @@ class Lane:
         with self._lock:
             if self.lost >= self._max_lost:
                 raise TimeoutError(f"{self.lost} earlier calls hang")
-            worker = self._idle.pop() if self._idle else _Worker()
+            worker = self._idle.pop() if self._idle else _Thread()
         answer: Future[T] = Future()
         worker.calls.put((answer, function))  # type: ignore[arg-type]
         try:

@@ -16,9 +16,9 @@ from assay_ledger.agents.actions import Action, Commit, Join, LeaveSeat, Train
 from assay_ledger.agents.agent import RunStore
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.participant import Member
-from assay_ledger.index.archive import Compute, Job, OnStep
+from assay_ledger.index.archive import Computation, Compute, OnStep
 from assay_ledger.index.run import Run
-from assay_ledger.index.view import Trained, View
+from assay_ledger.index.view import RunView, Trained
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.store.manifest import Manifest
 from assay_solver import strategy
@@ -44,7 +44,7 @@ class SolverAgent(Member):
         super().__init__(run, keys, store, data_dir, compute or TorchCompute(), **options)
         self._first = first_seats, first_verifiers
 
-    def candidates(self, view: View) -> Iterator[Action]:
+    def candidates(self, view: RunView) -> Iterator[Action]:
         """See Agent."""
         plan = strategy.SolverPlan(
             leaving=self.leaving,
@@ -54,7 +54,7 @@ class SolverAgent(Member):
         )
         return strategy.candidates(view, plan)
 
-    def times(self, view: View) -> Iterator[int]:
+    def times(self, view: RunView) -> Iterator[int]:
         """See Agent."""
         return strategy.times(view)
 
@@ -64,17 +64,17 @@ class SolverAgent(Member):
         table.add(Join, self.do_join).add(LeaveSeat, self.do_leave_seat)
         return table.add(Train, self.do_train).add(Commit, self.do_commit)
 
-    def do_join(self, action: Join, view: View) -> None:
+    def do_join(self, action: Join, view: RunView) -> None:
         """Takes a seat."""
         self.archive.check_programs()
         self.archive.check_genesis()
         self.send(self.target.rounds.join())
 
-    def do_leave_seat(self, action: LeaveSeat, view: View) -> None:
+    def do_leave_seat(self, action: LeaveSeat, view: RunView) -> None:
         """Gives up the seat."""
         self.send(self.target.rounds.leave_seat())
 
-    def do_train(self, action: Train, view: View) -> None:
+    def do_train(self, action: Train, view: RunView) -> None:
         """Trains a round interval by interval and publishes every object before anybody hears of it.
 
         Raises InvariantError (StartMismatch) when the contract builds another start than this actor.
@@ -90,7 +90,7 @@ class SolverAgent(Member):
         trained = replace(trained, manifest=self.archive.objects.put_manifest(Manifest(digests)))
         self.recorder.trained(action.round, trained)
 
-    def _train(self, action: Train, lists: ListBytes, start: Digest, view: View) -> Trained:
+    def _train(self, action: Train, lists: ListBytes, start: Digest, view: RunView) -> Trained:
         training = self.facts.charter.training
         first = lists[TrainingList.PARAMETERS]
         ends = self.archive.publish_state(action.round, action.seat, 0, lists)
@@ -102,13 +102,13 @@ class SolverAgent(Member):
             done = (j + 1) * training.steps_per_interval
             ends = self.archive.publish_state(action.round, action.seat, done, lists)
             roots.append(state_digest(ends))
-        job = Job(self.archive.update, (first, lists[TrainingList.PARAMETERS]), 1)
+        job = Computation(self.archive.update, (first, lists[TrainingList.PARAMETERS]), 1)
         (update,) = self.run_own(action, training.intervals, job, view)
         return Trained(action.base, tuple(roots), ends, self.archive.publish_update(update))
 
-    def _interval(self, action: Train, j: int, lists: ListBytes, view: View) -> ListBytes:
+    def _interval(self, action: Train, j: int, lists: ListBytes, view: RunView) -> ListBytes:
         training = self.facts.charter.training
-        job = Job(self.archive.step, lists, training.steps_per_interval)
+        job = Computation(self.archive.step, lists, training.steps_per_interval)
         total = training.steps_per_round
         doing = f"training round {action.round}"
 
@@ -117,11 +117,13 @@ class SolverAgent(Member):
 
         return self.run_own(action, j, job, view, on_step)
 
-    def run_own(self, action: Train, number: int, job: Job, view: View, on_step: OnStep | None = None) -> ListBytes:
+    def run_own(
+        self, action: Train, number: int, job: Computation, view: RunView, on_step: OnStep | None = None
+    ) -> ListBytes:
         """The run that an interval of one's own, or the update behind the last one, is about."""
         return self.compute.run(job.program, job.lists, job.steps, on_step=on_step)
 
-    def do_commit(self, action: Commit, view: View) -> None:
+    def do_commit(self, action: Commit, view: RunView) -> None:
         """Commits to what was published."""
         trained = self.memory.trained[action.round, action.base]
         call = self.target.rounds.commit(

@@ -20,9 +20,9 @@ from assay.protocol.program.trace import Tamper
 from assay.protocol.trees.state import ListBytes, Scalar, TrainingList
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.index.archive import Archive, Compute, Job
+from assay_ledger.index.archive import Archive, Computation, Compute
 from assay_ledger.index.records import RoundRecord
-from assay_ledger.index.view import View
+from assay_ledger.index.view import RunView
 
 Change = Callable[[bytes], bytes]
 
@@ -47,7 +47,7 @@ class Lie:
 class Scene:
     """What a cheat may look at when it makes up its lie."""
 
-    view: View
+    view: RunView
     archive: Archive
     compute: Compute
     round: Round
@@ -78,7 +78,7 @@ class Cheat(ABC):
         self.round = round_
 
     @abstractmethod
-    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+    def lie(self, scene: Scene, number: int, job: Computation) -> Tamper | None:
         """The lie in the run behind a duty, if there is one."""
 
 
@@ -87,7 +87,7 @@ class SkipSteps(Cheat):
 
     name = "skip-steps"
 
-    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+    def lie(self, scene: Scene, number: int, job: Computation) -> Tamper | None:
         """From the middle of the round on, parameters and moments stay as they are."""
         if number >= scene.intervals or number < scene.intervals // 2:
             return None
@@ -99,7 +99,7 @@ class WrongData(Cheat):
 
     name = "wrong-data"
 
-    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+    def lie(self, scene: Scene, number: int, job: Computation) -> Tamper | None:
         """Every batch is read one place further on."""
         if number >= scene.intervals:
             return None
@@ -113,7 +113,7 @@ class BitFlip(Cheat):
     name = "bit-flip"
     default_round = 2
 
-    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+    def lie(self, scene: Scene, number: int, job: Computation) -> Tamper | None:
         """A bit of a moment's first element, in the output of the node that writes it."""
         if number != scene.intervals // 2:
             return None
@@ -133,7 +133,7 @@ class StaleStart(Cheat):
 
     name = "stale-start"
 
-    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+    def lie(self, scene: Scene, number: int, job: Computation) -> Tamper | None:
         """In the first step every computed value is what the old weights would give."""
         if number != 0 or scene.round == 0:
             return None
@@ -148,7 +148,7 @@ class CopiedUpdate(Cheat):
     name = "copied-update"
     waits = True
 
-    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+    def lie(self, scene: Scene, number: int, job: Computation) -> Tamper | None:
         """The update is another seat's, whatever its own work came to."""
         if number != scene.intervals:
             return None

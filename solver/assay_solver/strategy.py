@@ -9,7 +9,7 @@ from assay.protocol.types import SEATS, Wei
 from assay_ledger.agents import keeper
 from assay_ledger.agents.actions import Action, Commit, Join, LeaveSeat, Train
 from assay_ledger.agents.keeper import attestation_ref, challenge_once
-from assay_ledger.index.view import View
+from assay_ledger.index.view import RunView
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class SolverPlan:
     free: Wei | None = None
 
 
-def candidates(view: View, plan: SolverPlan) -> Iterator[Action]:
+def candidates(view: RunView, plan: SolverPlan) -> Iterator[Action]:
     """Actions, most urgent first: clocks of games, then the commitment, then what trails behind."""
     yield from keeper.play(view)
     yield from _seat(view, plan.leaving)
@@ -40,12 +40,12 @@ def candidates(view: View, plan: SolverPlan) -> Iterator[Action]:
     yield from keeper.settle(view)
 
 
-def times(view: View) -> Iterator[int]:
+def times(view: RunView) -> Iterator[int]:
     """Chain times at which something may become due."""
     yield from keeper.times(view)
 
 
-def _seat(view: View, leaving: bool) -> Iterator[Action]:
+def _seat(view: RunView, leaving: bool) -> Iterator[Action]:
     seated = view.me in view.state.holders.values()
     over = len(view.state.rounds) >= view.charter.rounds or view.now > view.charter.expiry
     if leaving and seated:
@@ -55,7 +55,7 @@ def _seat(view: View, leaving: bool) -> Iterator[Action]:
         yield Join()
 
 
-def _kept(view: View) -> Wei:
+def _kept(view: RunView) -> Wei:
     """Free stake that no rescue may take: a commitment that is not made costs the seat, a claim denied is defended."""
     terms = view.charter.economics
     commits = view.me in view.state.holders.values() and (
@@ -64,14 +64,14 @@ def _kept(view: View) -> Wei:
     return Wei(terms.challenge_bond + (terms.claim_lock if commits else 0))
 
 
-def _owes(view: View) -> bool:
+def _owes(view: RunView) -> bool:
     """Is this solver's commitment for the round under way still to come?"""
     record = view.state.round
     seat = None if record is None else record.seat_of(view.me)
     return record is not None and seat is not None and seat not in record.commitments and view.now <= record.times.t1
 
 
-def _commit(view: View) -> Iterator[Action]:
+def _commit(view: RunView) -> Iterator[Action]:
     """Train from the outer root that this solver verified itself, and commit."""
     record = view.state.round
     seat = None if record is None else record.seat_of(view.me)
@@ -86,7 +86,7 @@ def _commit(view: View) -> Iterator[Action]:
         yield Train(record.number, seat, base)
 
 
-def defend_own_work(view: View) -> Iterator[Action]:
+def defend_own_work(view: RunView) -> Iterator[Action]:
     """A solver challenges attestations that deny its work."""
     for record in view.state.rounds:
         seat = next((s for s, c in record.commitments.items() if c.solver == view.me), None)

@@ -25,7 +25,7 @@ SOON_S = 3.0
 HOSTILITIES = ("hangs", "headers only", "drips", "garbage", "closes")
 
 
-class Bucket:
+class ServedBucket:
     """What it holds, and how it lies. `drip_s` is the time between two bytes."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Bucket:
         self._over = threading.Event()
         bucket = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class BucketHandler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def log_message(self, *_: object) -> None:
@@ -84,7 +84,7 @@ class Bucket:
 
             do_HEAD = do_GET
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), BucketHandler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
@@ -148,9 +148,9 @@ class Bucket:
 
 
 @contextmanager
-def running_bucket() -> Iterator[Bucket]:
+def running_bucket() -> Iterator[ServedBucket]:
     """A bucket that `open_store("s3://bucket/")` finds while the block runs."""
-    bucket = Bucket()
+    bucket = ServedBucket()
     settings = {
         "AWS_ENDPOINT_URL": bucket.url,
         "AWS_ALLOW_HTTP": "true",

@@ -18,7 +18,7 @@ from assay.protocol.game.openings import Opening
 from assay.protocol.game.players import Challenger, Defender, Posted, posted_by
 from assay.protocol.game.state import DisputedClaim, GameConfig, GameState, ProgramHeader
 from assay.protocol.game.table import POSTINGS, Side, Turn
-from assay.protocol.model.games import Claims, ClaimView, GameBook
+from assay.protocol.model.games import ClaimBook, ClaimView, GameBook
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import ReferenceTrace, Trace, flip_bit
 from assay.protocol.run.charter import ChainProfile
@@ -108,7 +108,7 @@ class BenchVault:
             del self.locks[lock_id]
 
 
-class BenchClaims(Claims):
+class BenchClaims(ClaimBook):
     """A book in which tests write claims; a conviction takes a lock once."""
 
     def __init__(self, vault: BenchVault) -> None:
@@ -142,7 +142,7 @@ class BenchClaims(Claims):
 
 
 @dataclass
-class World:
+class GameWorld:
     """A vault, a book and the games of one program."""
 
     program: Program
@@ -359,7 +359,7 @@ class Log:
 
 
 def play_out(
-    world: World,
+    world: GameWorld,
     game_id: int,
     defender: Player,
     challenger: Player,
@@ -395,7 +395,7 @@ def play_out(
     return state
 
 
-def try_move(world: World, game_id: int, move: AnyMove | None, now: int) -> bool:
+def try_move(world: GameWorld, game_id: int, move: AnyMove | None, now: int) -> bool:
     """Whether the side to move made this move."""
     if move is None:
         return False

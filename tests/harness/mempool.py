@@ -20,7 +20,7 @@ from eth_account.typed_transactions.typed_transaction import TypedTransaction
 from hexbytes import HexBytes
 
 from assay.protocol.digests import keccak
-from assay_ledger.chain.node import GAS_LIMIT, Node
+from assay_ledger.chain.node import GAS_LIMIT, Anvil
 
 GWEI = 10**9
 
@@ -54,7 +54,7 @@ class Mempool:
     after the last. `on_taken(held)` is told of every transaction that the pool accepts.
     """
 
-    def __init__(self, node: Node, *, block_s: int = 12, every_s: float = 0.02, base: int = GWEI) -> None:
+    def __init__(self, node: Anvil, *, block_s: int = 12, every_s: float = 0.02, base: int = GWEI) -> None:
         self.node, self.base, self.every_s = node, base, every_s
         self.pool: dict[tuple[str, int], Held] = {}
         self.taken: list[Held] = []
@@ -207,7 +207,7 @@ class Passed(Exception):
 
 
 def _handler(mempool: Mempool) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class MempoolHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
         wbufsize = -1
@@ -234,4 +234,4 @@ def _handler(mempool: Mempool) -> type[BaseHTTPRequestHandler]:
         def log_message(self, format: str, *args: Any) -> None:
             """Tests are quiet."""
 
-    return Handler
+    return MempoolHandler

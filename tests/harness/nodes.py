@@ -36,7 +36,7 @@ class HostileNode:
         node = self
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
-        class Handler(BaseHTTPRequestHandler):
+        class NodeHandler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def log_message(self, *_: object) -> None:
@@ -63,7 +63,7 @@ class HostileNode:
                 self.end_headers()
                 self.wfile.write(body)
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), NodeHandler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()

@@ -7,20 +7,31 @@ from functools import cache
 from assay.protocol.game.moves import AnyMove
 from assay.protocol.game.state import GameState, ProgramHeader, Rules
 from assay.protocol.game.table import Side, Turn
-from tests.harness.games import ETHER, Log, World, address, config, honest_trace, lie_at, lie_in_slot, play_out, player
+from tests.harness.games import (
+    ETHER,
+    GameWorld,
+    Log,
+    address,
+    config,
+    honest_trace,
+    lie_at,
+    lie_in_slot,
+    play_out,
+    player,
+)
 from tests.harness.programs import Example, counting, every_family
 
 LIAR, HONEST = address("liar"), address("honest")
 
 
-def rules_of(world: World) -> Rules:
+def rules_of(world: GameWorld) -> Rules:
     """What the moves of a world's games are judged by."""
     return Rules(world.settings, ProgramHeader.of(world.program))
 
 
 def whole_game(example: Example, defends, challenges, arity: int = 4, steps: int = 1) -> tuple[GameState, Log]:
     """A game between two stubborn players over these traces."""
-    world = World(example.program, config(arity))
+    world = GameWorld(example.program, config(arity))
     game_id = world.challenge(world.claim(defends, LIAR, 1000 * ETHER), HONEST)
     log = Log()
     end = play_out(

@@ -21,7 +21,7 @@ from assay.protocol.types import Address
 from tests.harness.games import (
     DEAR,
     ETHER,
-    World,
+    GameWorld,
     address,
     bound_of,
     corrupted,
@@ -53,7 +53,7 @@ CHARACTERS = ("stubborn", "silent", "misled", "damaged")
 
 
 @dataclass
-class Seat:
+class TournamentGame:
     """One game of a tournament: who plays it, and how."""
 
     game_id: int
@@ -77,10 +77,10 @@ class Seat:
 class Tournament:
     """Games played side by side on one chain."""
 
-    world: World
+    world: GameWorld
     rng: random.Random
     steps: int
-    seats: list[Seat] = field(default_factory=list)
+    seats: list[TournamentGame] = field(default_factory=list)
     honest: set[Address] = field(default_factory=set)
     paid_in: dict[Address, int] = field(default_factory=dict)
 
@@ -107,13 +107,13 @@ class Tournament:
             if not self.world.state(seat.game_id).is_over:
                 self._schedule(queue, i, seat)
 
-    def _schedule(self, queue: list[tuple[int, int, int]], i: int, seat: Seat) -> None:
+    def _schedule(self, queue: list[tuple[int, int, int]], i: int, seat: TournamentGame) -> None:
         state = self.world.state(seat.game_id)
         slack = state.deadline - state.turn_started
         delay = self.rng.choice((0, 1, self.rng.randint(0, slack), slack))
         heapq.heappush(queue, (state.turn_started + delay, self.rng.getrandbits(16), i))
 
-    def _move(self, seat: Seat, state: GameState, now: int) -> bool:
+    def _move(self, seat: TournamentGame, state: GameState, now: int) -> bool:
         posted = seat.posted if state.turn is Side.DEFENDER else self.world.posted(state, seat.posted)
         move = seat.players[state.turn](state, posted)  # type: ignore[operator]
         # Where its list is known a defender may say so in short.
@@ -152,7 +152,7 @@ def lies(example: Example, steps: int) -> list[Trace]:
     return [trace for trace in (*found, *slots) if trace is not None]
 
 
-def tournament(world: World, example: Example, steps: int, seed: int, claims: int, now: int = 0) -> Tournament:
+def tournament(world: GameWorld, example: Example, steps: int, seed: int, claims: int, now: int = 0) -> Tournament:
     """Claims and challengers in a fresh world, drawn from a seed."""
     rng = random.Random(seed)
     arity = world.settings.arity
@@ -183,7 +183,7 @@ def tournament(world: World, example: Example, steps: int, seed: int, claims: in
             )
             game_id = world.challenge(ref, who, now)
             players = {Side.DEFENDER: defender, Side.CHALLENGER: challenger}
-            t.seats.append(Seat(game_id, ref, truth, honest, players, opened=now))
+            t.seats.append(TournamentGame(game_id, ref, truth, honest, players, opened=now))
             # On a node every transaction is a block, and a block a second.
             now += world.seconds_per_block
             if honest:

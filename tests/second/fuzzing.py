@@ -19,12 +19,12 @@ from typing import Any, Self
 
 from eth_abi import decode as abi_decode
 
-from assay.conformance.fuzz.programs import Case as ProgramCase
+from assay.conformance.fuzz.programs import FuzzCase as ProgramCase
 from assay.conformance.fuzz.programs import draw as draw_program
 from assay.protocol.digests import keccak, leaf_digest
 from assay.protocol.game import openings
 from assay.protocol.game.errors import GameError
-from assay.protocol.game.header import Head, parse_head
+from assay.protocol.game.header import Header, parse_head
 from assay.protocol.game.openings import Opening
 from assay.protocol.program import leaf
 from assay.protocol.program.encoding import MalformedError, decode_header, decode_node, encode_node
@@ -36,9 +36,9 @@ from assay.protocol.program.reference import ReferenceExecutor
 from assay.protocol.program.wellformed import violations
 from assay.protocol.trees import merkle, prefix
 from assay.protocol.types import Digest, DType
-from tests.harness.contracts.harness import Contract, Reverted
+from tests.harness.contracts.harness import EvmContract, Reverted
 from tests.harness.contracts.leaf_cases import CONTRACTS, draw
-from tests.harness.contracts.leaf_cases import Case as ElementCase
+from tests.harness.contracts.leaf_cases import LeafCase as ElementCase
 from tools import rule_vectors
 from tools.opening_vectors import opening_document, read_document
 
@@ -226,7 +226,7 @@ def opened(rng: Random) -> Opened:
     """An opening of any type and dims under a root that it fits, or damaged."""
     dtype = rng.choice((*DType, *DType, 7, 255))
     dims = tuple(rng.choice((0, 1, 2, 3, 300, 1 << 20, *EDGES)) for _ in range(rng.choice((0, 1, 1, 2, 3, 8))))
-    head = Head(Family.MAP, dtype, dims, 0)
+    head = Header(Family.MAP, dtype, dims, 0)
     highest = min(head.numel + 2, (1 << 64) - 1)
     addresses = (0, head.numel - 1, head.numel, highest, rng.randrange(highest + 1), (1 << 64) - 1)
     read = Read(rng.randrange(K), min(max(rng.choice(addresses), 0), (1 << 64) - 1))
@@ -346,7 +346,7 @@ def opened_document(case: Opened) -> Json:
     return document | {"root": case.root.hex(), "k": K}
 
 
-def called(contract: Contract, function: str, *args: Json) -> Json:
+def called(contract: EvmContract, function: str, *args: Json) -> Json:
     """What a contract answers, or the name of its error."""
     try:
         return contract.call(function, *args)
@@ -355,13 +355,13 @@ def called(contract: Contract, function: str, *args: Json) -> Json:
         return error.name
 
 
-def contract_descriptors(harness: Contract, cases: Sequence[bytes]) -> list[Json]:
+def contract_descriptors(harness: EvmContract, cases: Sequence[bytes]) -> list[Json]:
     """As `of_descriptor`; of the rule only whether one is broken."""
     valid, heads = harness.call("descriptors", list(cases))
     return [[ok, *map(str, head)] for ok, head in zip(valid, heads, strict=True)]
 
 
-def contract_openings(harness: Contract, cases: Sequence[Opened]) -> list[Json]:
+def contract_openings(harness: EvmContract, cases: Sequence[Opened]) -> list[Json]:
     """As `of_opening`."""
     reads = [(c.read.node, c.read.address, c.read.is_fill, c.read.fill) for c in cases]
     opened_ = [(o.dtype, o.dims, o.leaf, o.path, o.prefix_path) for o in (c.opening for c in cases)]

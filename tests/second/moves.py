@@ -17,7 +17,7 @@ from tools.game_vectors import arguments, record
 
 
 @dataclass(frozen=True, slots=True)
-class Game:
+class RecordedGame:
     """A recorded game as the model plays it and as the file has it."""
 
     document: dict[str, Any]
@@ -26,18 +26,18 @@ class Game:
 
 
 @cache
-def games() -> tuple[Game, ...]:
+def games() -> tuple[RecordedGame, ...]:
     """The games of games.json."""
     found = []
     for definition in definitions():
         _, log = definition.play()
         rules = Rules(config(ARITY), ProgramHeader.of(definition.example.program))
         if log.moves:
-            found.append(Game(record(definition), tuple(log.moves), rules))
+            found.append(RecordedGame(record(definition), tuple(log.moves), rules))
     return tuple(found)
 
 
-def attempts(game: Game, rng: Random, count: int) -> tuple[list[str], list[dict[str, Any]]]:
+def attempts(game: RecordedGame, rng: Random, count: int) -> tuple[list[str], list[dict[str, Any]]]:
     """What the model says of damaged moves, and the moves as the second implementation takes them."""
     ours, documents = [], []
     while len(ours) < count:

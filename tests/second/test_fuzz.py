@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from assay.conformance.fuzz.programs import draw as draw_program
-from tests.harness.contracts.harness import Chain, Contract
+from tests.harness.contracts.harness import Evm, EvmContract
 from tests.harness.contracts.leaf_cases import CONTRACTS, draw
 from tests.second import fuzzing, moves, objects
 from tests.second.fuzzing import Json, Second
@@ -26,8 +26,8 @@ def second() -> Iterator[Second]:
 
 
 @pytest.fixture(scope="module")
-def harness() -> Contract:
-    return Chain().deploy("RulesHarness")
+def harness() -> EvmContract:
+    return Evm().deploy("RulesHarness")
 
 
 def both_kinds(answers: list[Json], refused: Callable[[Json], bool]) -> None:
@@ -36,7 +36,7 @@ def both_kinds(answers: list[Json], refused: Callable[[Json], bool]) -> None:
     assert 0.05 < share < 0.98, share
 
 
-def descriptors(second: Second, harness: Contract, seed: str, count: int) -> int:
+def descriptors(second: Second, harness: EvmContract, seed: str, count: int) -> int:
     """Number of descriptors on which all three agree."""
     found: list[Json] = []
     for batch in fuzzing.batches(count, 100):
@@ -52,7 +52,7 @@ def descriptors(second: Second, harness: Contract, seed: str, count: int) -> int
     return len(found)
 
 
-def headers(second: Second, harness: Contract, seed: str, count: int) -> int:
+def headers(second: Second, harness: EvmContract, seed: str, count: int) -> int:
     """Number of headers on which all three agree."""
     found: list[Json] = []
     for batch in fuzzing.batches(count, 200):
@@ -66,7 +66,7 @@ def headers(second: Second, harness: Contract, seed: str, count: int) -> int:
     return len(found)
 
 
-def opened(second: Second, harness: Contract, seed: str, count: int) -> int:
+def opened(second: Second, harness: EvmContract, seed: str, count: int) -> int:
     """Number of openings of which all three load the same word, or refuse it by the same name."""
     found: list[Json] = []
     for batch in fuzzing.batches(count, 40):
@@ -159,15 +159,15 @@ def test_thousands_of_programs_on_hostile_states_have_the_same_values(second: Se
     assert damaged_moves(second, "long", LONG * MOVES) == LONG * MOVES * len(moves.games())
 
 
-def test_descriptors_are_accepted_and_refused_alike_by_all_three(second: Second, harness: Contract) -> None:
+def test_descriptors_are_accepted_and_refused_alike_by_all_three(second: Second, harness: EvmContract) -> None:
     assert descriptors(second, harness, "gate", DESCRIPTORS) == DESCRIPTORS
 
 
-def test_headers_are_accepted_and_refused_alike_by_all_three(second: Second, harness: Contract) -> None:
+def test_headers_are_accepted_and_refused_alike_by_all_three(second: Second, harness: EvmContract) -> None:
     assert headers(second, harness, "gate", HEADERS) == HEADERS
 
 
-def test_openings_load_and_are_refused_alike_by_all_three(second: Second, harness: Contract) -> None:
+def test_openings_load_and_are_refused_alike_by_all_three(second: Second, harness: EvmContract) -> None:
     assert opened(second, harness, "gate", OPENINGS) == OPENINGS
 
 
@@ -188,7 +188,7 @@ def test_elements_of_ill_formed_nodes_are_the_same_words(second: Second) -> None
 
 
 @pytest.mark.long
-def test_a_hundred_thousand_damaged_bytes_are_judged_alike(second: Second, harness: Contract) -> None:
+def test_a_hundred_thousand_damaged_bytes_are_judged_alike(second: Second, harness: EvmContract) -> None:
     total = descriptors(second, harness, "long", LONG * DESCRIPTORS) + headers(second, harness, "long", LONG * HEADERS)
     total += opened(second, harness, "long", LONG * OPENINGS)
     total += files(second, "long", LONG * FILES) + stored(second, "long", LONG * OBJECTS)

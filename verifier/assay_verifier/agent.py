@@ -14,7 +14,7 @@ from assay_ledger.agents.agent import RunStore
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.index.archive import Compute
 from assay_ledger.index.run import Run
-from assay_ledger.index.view import View
+from assay_ledger.index.view import RunView
 from assay_ledger.keys.keystore import ActorKeys
 from assay_verifier import strategy
 from assay_verifier.attester import AttesterAgent
@@ -42,12 +42,12 @@ class VerifierAgent(AttesterAgent):
         super().__init__(run, keys, store, data_dir, compute or TorchCompute(), **options)
         self._first = first_seats, first_verifiers
 
-    def candidates(self, view: View) -> Iterator[Action]:
+    def candidates(self, view: RunView) -> Iterator[Action]:
         """See Agent."""
         plan = strategy.VerifierPlan(self.stake, self.leaving, *self._first, free=self.free_stake(view))
         return strategy.candidates(view, plan)
 
-    def times(self, view: View) -> Iterator[int]:
+    def times(self, view: RunView) -> Iterator[int]:
         """See Agent."""
         return strategy.times(view)
 
@@ -55,7 +55,7 @@ class VerifierAgent(AttesterAgent):
         """See Agent."""
         return super().handlers().add(Receipt, self.do_receipt)
 
-    def do_receipt(self, action: Receipt, view: View) -> None:
+    def do_receipt(self, action: Receipt, view: RunView) -> None:
         """Signs for a commitment once every object of it was fetched and hashed."""
         record = view.state.rounds[action.round]
         self.archive.check_commitment(view, record, record.commitments[action.seat])

@@ -22,7 +22,7 @@ from assay_ledger.bindings.structs import LeafFields
 from assay_ledger.index.archive import Compute
 from assay_ledger.index.records import RoundRecord
 from assay_ledger.index.run import Run
-from assay_ledger.index.view import Duty, Leaf, View
+from assay_ledger.index.view import Duty, Leaf, RunView
 from assay_ledger.keys.bls import BlsKey
 from assay_ledger.keys.keystore import ActorKeys
 from assay_verifier.attesting import leaves_are_stale
@@ -59,7 +59,7 @@ class AttesterAgent(Member):
         self.stake = stake
         self._drawn_from: dict[Round, Digest] = {}
 
-    def refresh(self, view: View) -> None:
+    def refresh(self, view: RunView) -> None:
         """See Agent: this key's draw of the latest round, and what it draws."""
         super().refresh(view)
         record = view.state.round
@@ -84,7 +84,7 @@ class AttesterAgent(Member):
         """The seed that this role draws under."""
         return record.seed if self.attester_role is Role.VERIFIER else record.whistle_seed
 
-    def choose(self, view: View, record: RoundRecord, drawn: tuple[Duty, ...]) -> tuple[Duty, ...]:
+    def choose(self, view: RunView, record: RoundRecord, drawn: tuple[Duty, ...]) -> tuple[Duty, ...]:
         """Which of the drawn duties are this role's."""
         return drawn
 
@@ -95,24 +95,24 @@ class AttesterAgent(Member):
         table.add(Replay, self.do_replay).add(Attest, self.do_attest)
         return table.add(RevealDraw, self.do_reveal_draw).add(RevealLeaves, self.do_reveal_leaves)
 
-    def do_register(self, action: Register, view: View) -> None:
+    def do_register(self, action: Register, view: RunView) -> None:
         """Registers the drawing key with proof of possession, in a run whose programs are some."""
         self.archive.check_programs()
         self.archive.check_genesis()
         proof = self.bls.prove_possession(self.facts.chain_id, self.target.modules.audit, self.me)
         self.send(self.target.audit.register(action.role, self.bls.public_key, proof, action.stake))
 
-    def do_retire(self, action: Retire, view: View) -> None:
+    def do_retire(self, action: Retire, view: RunView) -> None:
         """Is drawn no more from the second T0 on."""
         self.send(self.target.audit.retire())
 
-    def do_replay(self, action: Replay, view: View) -> None:
+    def do_replay(self, action: Replay, view: RunView) -> None:
         """Computes the end of a duty; twice, on two routes, before it says that somebody's claim is false."""
         record = view.state.rounds[action.round]
         duty = view.duty(record, record.commitments[action.seat], action.duty)
         self.recorder.result(view.program_of(duty), duty.x, self.replay(duty, view))
 
-    def replay(self, duty: Duty, view: View) -> Digest:
+    def replay(self, duty: Duty, view: RunView) -> Digest:
         """The end root of a duty by this actor's own calculation. Raises SecondThoughts, UnavailableError."""
         job = self.archive.job(view, duty)
         doing = f"replaying seat {duty.seat} duty {duty.number}"
@@ -129,7 +129,7 @@ class AttesterAgent(Member):
             raise SecondThoughts(f"Two replays of duty {duty.number} of seat {duty.seat} differ.", first=first)
         return first
 
-    def do_attest(self, action: Attest, view: View) -> None:
+    def do_attest(self, action: Attest, view: RunView) -> None:
         """Binds the results under fresh salts; they are on disk before the root is sent."""
         if action.round not in self.memory.leaves:
             leaves = []
@@ -144,11 +144,11 @@ class AttesterAgent(Member):
         bind = audit.attest if self.attester_role is Role.VERIFIER else audit.whistle
         self.send(bind(action.round, action.seed, root))
 
-    def do_reveal_draw(self, action: RevealDraw, view: View) -> None:
+    def do_reveal_draw(self, action: RevealDraw, view: RunView) -> None:
         """Reveals this key's draw."""
         self.send(self.target.audit.reveal_draw(action.round, self.memory.y[action.round]))
 
-    def do_reveal_leaves(self, action: RevealLeaves, view: View) -> None:
+    def do_reveal_leaves(self, action: RevealLeaves, view: RunView) -> None:
         """Reveals the results in the order of their tree."""
         leaves = [
             LeafFields(leaf.seat, leaf.leaf.duty, leaf.leaf.end_root, leaf.leaf.salt)

@@ -24,7 +24,7 @@ from assay_ledger.agents.actions import (
 )
 from assay_ledger.agents.keeper import attestation_ref, challenge_once, commitment_refs, worth_challenging
 from assay_ledger.index.records import RoundRecord
-from assay_ledger.index.view import View
+from assay_ledger.index.view import RunView
 
 LAST_MOMENT_S = 120
 """How long before its deadline a root is bound without the results that could not be computed."""
@@ -33,7 +33,7 @@ RESULT_BLOCKS = 2
 """Blocks between the commitment to a third-party challenge and its reveal."""
 
 
-def membership(view: View, role: Role, stake: Wei | None, leaving: bool) -> Iterator[Action]:
+def membership(view: RunView, role: Role, stake: Wei | None, leaving: bool) -> Iterator[Action]:
     """Register where that is wanted, retire when leaving."""
     me = view.state.attesters.get(view.me)
     if me is None:
@@ -44,7 +44,7 @@ def membership(view: View, role: Role, stake: Wei | None, leaving: bool) -> Iter
         yield Retire()
 
 
-def receipts(view: View) -> Iterator[Action]:
+def receipts(view: RunView) -> Iterator[Action]:
     """Fetch and hash the commitments of the latest round."""
     record = view.state.round
     me = view.state.attesters.get(view.me)
@@ -56,7 +56,7 @@ def receipts(view: View) -> Iterator[Action]:
                 yield Receipt(record.number, seat, commitment.digest)
 
 
-def attest(view: View, until: int) -> Iterator[Action]:
+def attest(view: RunView, until: int) -> Iterator[Action]:
     """Compute every drawn duty of the latest round and bind the results, until a chain time."""
     record = view.state.round
     if record is None or view.me in record.attendance or record.number not in view.memory.duties:
@@ -76,7 +76,7 @@ def attest(view: View, until: int) -> Iterator[Action]:
     yield Attest(record.number, seed)
 
 
-def leaves_are_stale(view: View, record: RoundRecord, draw: Digest) -> bool:
+def leaves_are_stale(view: RunView, record: RoundRecord, draw: Digest) -> bool:
     """Were a round's leaves, not bound yet, made for another draw, or with fewer answers than there are now?
 
     Another draw may hold the same duties and more; in the same draw, what had no answer in time stays without.
@@ -90,7 +90,7 @@ def leaves_are_stale(view: View, record: RoundRecord, draw: Digest) -> bool:
     return view.memory.draws[record.number] != draw or bool(answered - kept)
 
 
-def reveal_draw(view: View, after: int, until: int) -> Iterator[Action]:
+def reveal_draw(view: RunView, after: int, until: int) -> Iterator[Action]:
     """Reveal the draw once everybody who could copy is bound."""
     record = view.state.round
     mine = None if record is None else record.attendance.get(view.me)
@@ -100,7 +100,7 @@ def reveal_draw(view: View, after: int, until: int) -> Iterator[Action]:
         yield RevealDraw(record.number)
 
 
-def reveal_leaves(view: View, until: int) -> Iterator[Action]:
+def reveal_leaves(view: RunView, until: int) -> Iterator[Action]:
     """Reveal the results after T5; an attester without duties has nothing to reveal."""
     record = view.state.round
     mine = None if record is None else record.attendance.get(view.me)
@@ -110,19 +110,19 @@ def reveal_leaves(view: View, until: int) -> Iterator[Action]:
         yield RevealLeaves(record.number)
 
 
-def verifiers_have_revealed(record: RoundRecord, view: View) -> bool:
+def verifiers_have_revealed(record: RoundRecord, view: RunView) -> bool:
     """Are the results of every verifier that revealed its draw out, or can no more come?"""
     verifiers = [a for a in record.attendance.values() if a.role is Role.VERIFIER and a.y is not None]
     return view.now > record.times.leaves_until or all(a.leaves or not any(a.root) for a in verifiers)
 
 
-def accuse_solvers(view: View) -> Iterator[Action]:
+def accuse_solvers(view: RunView) -> Iterator[Action]:
     """Challenge commitments whose claims differ from one's own revealed results, as a party."""
     for record, seat, refs in false_claims(view):
         yield from challenge_once(view, refs, commitment_refs(view, record, seat))
 
 
-def accuse_solvers_freelance(view: View) -> Iterator[Action]:
+def accuse_solvers_freelance(view: RunView) -> Iterator[Action]:
     """The same as a third party, after the verifiers had their time: what is hidden cannot be copied."""
     for bound in view.memory.bound.values():
         if bound.block is None or view.now < bound.time + view.charter.chain.reorg_depth:
@@ -137,7 +137,7 @@ def accuse_solvers_freelance(view: View) -> Iterator[Action]:
             yield BindChallenge(ref, record.attendance[view.me].leaves[seat, ref.duty])
 
 
-def false_claims(view: View) -> Iterator[tuple[RoundRecord, Seat, list[ClaimRef]]]:
+def false_claims(view: RunView) -> Iterator[tuple[RoundRecord, Seat, list[ClaimRef]]]:
     """Per commitment that may still be challenged: the claims that one's own revealed results contradict."""
     for record in view.state.rounds:
         mine = record.attendance.get(view.me)
@@ -152,7 +152,7 @@ def false_claims(view: View) -> Iterator[tuple[RoundRecord, Seat, list[ClaimRef]
                 yield record, seat, refs
 
 
-def accuse_attesters(view: View) -> Iterator[Action]:
+def accuse_attesters(view: RunView) -> Iterator[Action]:
     """Challenge attestations that differ from one's own revealed results."""
     for record in view.state.rounds:
         mine = record.attendance.get(view.me)
@@ -168,7 +168,7 @@ def accuse_attesters(view: View) -> Iterator[Action]:
                 yield from challenge_once(view, refs, everything)
 
 
-def times(view: View, role: Role) -> Iterator[int]:
+def times(view: RunView, role: Role) -> Iterator[int]:
     """Chain times that concern an attester beyond those of every participant."""
     record = view.state.round
     if record is None:
@@ -182,6 +182,6 @@ def times(view: View, role: Role) -> Iterator[int]:
         yield view.now + 1
 
 
-def _is_convicted(view: View) -> bool:
+def _is_convicted(view: RunView) -> bool:
     me = view.state.attesters.get(view.me)
     return me is not None and me.convicted_at is not None

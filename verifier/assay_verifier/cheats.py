@@ -8,27 +8,27 @@ from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Digest
 from assay_ledger.agents.actions import Action, Challenge, Receipt
-from assay_ledger.index.archive import Job
-from assay_ledger.index.view import Duty, View
+from assay_ledger.index.archive import Computation
+from assay_ledger.index.view import Duty, RunView
 from assay_verifier.agent import VerifierAgent
 
 
 class LazyVerifier(VerifierAgent):
     """Signs for what it never fetched, attests what is claimed, and accuses no other of a duty that it did not do."""
 
-    def candidates(self, view: View) -> Iterator[Action]:
+    def candidates(self, view: RunView) -> Iterator[Action]:
         """See Agent. Outer steps it computes like every member: what is wrong with them it says."""
         return without_accusations(super().candidates(view))
 
-    def do_receipt(self, action: Receipt, view: View) -> None:
+    def do_receipt(self, action: Receipt, view: RunView) -> None:
         """Signs for a commitment unseen."""
         self.send(self.target.rounds.receipt(action.round, action.seat, action.digest))
 
-    def replay(self, duty: Duty, view: View) -> Digest:
+    def replay(self, duty: Duty, view: RunView) -> Digest:
         """Copies what is claimed."""
         return duty.y
 
-    def own_trace(self, duty: Duty, job: Job, view: View) -> Trace:
+    def own_trace(self, duty: Duty, job: Computation, view: RunView) -> Trace:
         """What it must stand by: an honest run that jumps to the claimed end at its last step."""
         claimed = self.archive.claimed_end(view, duty)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from assay.protocol.types import Role, Wei
 from assay_ledger.agents import keeper
 from assay_ledger.agents.actions import Action
-from assay_ledger.index.view import View
+from assay_ledger.index.view import RunView
 from assay_verifier import attesting
 
 
@@ -26,7 +26,7 @@ class VerifierPlan:
     free: Wei | None = None
 
 
-def candidates(view: View, plan: VerifierPlan) -> Iterator[Action]:
+def candidates(view: RunView, plan: VerifierPlan) -> Iterator[Action]:
     """Actions, most urgent first: clocks of games, then windows of the round, then what trails behind."""
     yield from keeper.play(view)
     yield from keeper.rescue(view, keeper.affordable_rescues(view, plan.free, view.charter.economics.challenge_bond))
@@ -47,7 +47,7 @@ def candidates(view: View, plan: VerifierPlan) -> Iterator[Action]:
     yield from keeper.settle(view)
 
 
-def times(view: View) -> Iterator[int]:
+def times(view: RunView) -> Iterator[int]:
     """Chain times at which something may become due."""
     yield from keeper.times(view)
     yield from attesting.times(view, Role.VERIFIER)

@@ -14,7 +14,7 @@ from assay_ledger.agents.agent import RunStore
 from assay_ledger.index.archive import Compute
 from assay_ledger.index.records import RoundRecord
 from assay_ledger.index.run import Run
-from assay_ledger.index.view import Duty, View
+from assay_ledger.index.view import Duty, RunView
 from assay_ledger.keys.keystore import ActorKeys
 from assay_verifier.attester import AttesterAgent
 from assay_whistleblower import strategy
@@ -39,14 +39,14 @@ class WhistleblowerAgent(AttesterAgent):
     ) -> None:
         super().__init__(run, keys, store, data_dir, compute or TorchCompute(), **options)
 
-    def candidates(self, view: View) -> Iterator[Action]:
+    def candidates(self, view: RunView) -> Iterator[Action]:
         """See Agent."""
         return strategy.candidates(view, strategy.WhistleblowerPlan(self.stake, self.leaving))
 
-    def times(self, view: View) -> Iterator[int]:
+    def times(self, view: RunView) -> Iterator[int]:
         """See Agent."""
         return strategy.times(view)
 
-    def choose(self, view: View, record: RoundRecord, drawn: tuple[Duty, ...]) -> tuple[Duty, ...]:
+    def choose(self, view: RunView, record: RoundRecord, drawn: tuple[Duty, ...]) -> tuple[Duty, ...]:
         """See AttesterAgent."""
         return strategy.attested(view, record, drawn)

@@ -10,7 +10,7 @@ from assay.protocol.types import Role, Wei
 from assay_ledger.agents import keeper
 from assay_ledger.agents.actions import Action
 from assay_ledger.index.records import RoundRecord
-from assay_ledger.index.view import Duty, View
+from assay_ledger.index.view import Duty, RunView
 from assay_verifier import attesting
 
 
@@ -22,7 +22,7 @@ class WhistleblowerPlan:
     leaving: bool = False
 
 
-def candidates(view: View, plan: WhistleblowerPlan) -> Iterator[Action]:
+def candidates(view: RunView, plan: WhistleblowerPlan) -> Iterator[Action]:
     """Actions, most urgent first. Verifiers reveal before it does, so that it cannot be copied."""
     yield from keeper.play(view)
     yield from attesting.membership(view, Role.WHISTLEBLOWER, plan.stake, plan.leaving)
@@ -39,13 +39,13 @@ def candidates(view: View, plan: WhistleblowerPlan) -> Iterator[Action]:
     yield from keeper.settle(view)
 
 
-def times(view: View) -> Iterator[int]:
+def times(view: RunView) -> Iterator[int]:
     """Chain times at which something may become due."""
     yield from keeper.times(view)
     yield from attesting.times(view, Role.WHISTLEBLOWER)
 
 
-def attested(view: View, record: RoundRecord, drawn: tuple[Duty, ...]) -> tuple[Duty, ...]:
+def attested(view: RunView, record: RoundRecord, drawn: tuple[Duty, ...]) -> tuple[Duty, ...]:
     """Those duties that some verifier's revealed draw makes its own: what is not attested is not attested falsely."""
     covered: set[ClaimRef] = set()
     for who, attendance in record.attendance.items():

@@ -25,7 +25,7 @@ NAMED: Final = 20
 
 
 @dataclass(slots=True)
-class Pair:
+class ExecutorPair:
     """The reference and one executor."""
 
     pair: str
@@ -36,7 +36,7 @@ class Pair:
 
 
 @dataclass(slots=True)
-class Found:
+class CampaignResult:
     """What a campaign found. Totals are sums over pairs; `skipped` names the pairs that could not be run, and why.
 
     cases: differences and crashes with the seed that draws the case again (`--fuzz SECONDS --seed SEED`).
@@ -48,7 +48,7 @@ class Found:
     elements: int = 0
     differences: int = 0
     crashes: int = 0
-    pairs: list[Pair] = field(default_factory=list)
+    pairs: list[ExecutorPair] = field(default_factory=list)
     skipped: list[list[str]] = field(default_factory=list)
     cases: list[dict[str, Any]] = field(default_factory=list)
 
@@ -57,7 +57,7 @@ class Found:
         return asdict(self)
 
 
-class _Worker:
+class _Process:
     """One process and where it stands. It takes every stride-th seed from `seed` on."""
 
     def __init__(self, seed: int, stride: int, only: list[str] | None) -> None:
@@ -100,15 +100,15 @@ class Campaign:
     ) -> None:
         self._seconds, self._jobs, self._only, self._talk = seconds, jobs, only, talk
         self._most = programs
-        self.found = Found(seed)
-        self._pairs: dict[str, Pair] = {}
+        self.found = CampaignResult(seed)
+        self._pairs: dict[str, ExecutorPair] = {}
         self._order: list[str] = []
         self._cases = 0
 
-    def run(self) -> Found:
+    def run(self) -> CampaignResult:
         """Until the time is over, or so many programs were drawn where `programs` says so."""
         begin = time.monotonic()
-        workers = [_Worker(self.found.seed + k, self._jobs, self._only) for k in range(self._jobs)]
+        workers = [_Process(self.found.seed + k, self._jobs, self._only) for k in range(self._jobs)]
         selector = selectors.DefaultSelector()
         for worker in workers:
             selector.register(worker.child.stdout, selectors.EVENT_READ, worker)  # type: ignore[arg-type]
@@ -138,14 +138,14 @@ class Campaign:
         )
         return found
 
-    def _hear(self, worker: _Worker, line: bytes) -> None:
+    def _hear(self, worker: _Process, line: bytes) -> None:
         word, _, rest = line.decode().partition(" ")
         if word == "here":
             here = json.loads(rest)
             self._order = self._order or here["pairs"]
             self.found.skipped = here["absent"]
             for name in self._order:
-                self._pairs.setdefault(name, Pair(name))
+                self._pairs.setdefault(name, ExecutorPair(name))
         elif word == "at":
             seed, worker.name = json.loads(rest)
             # A process that goes on after one that died draws its case again.
@@ -163,7 +163,7 @@ class Campaign:
                 pair.crashes += 1
                 self._tell(seed, name, "crash", error)
 
-    def _replace(self, worker: _Worker, selector: selectors.BaseSelector, why: str) -> None:
+    def _replace(self, worker: _Process, selector: selectors.BaseSelector, why: str) -> None:
         """The process died, or hangs, where it stood: counted, and another one goes on after that."""
         selector.unregister(worker.child.stdout)  # type: ignore[arg-type]
         worker.child.kill()

@@ -10,7 +10,7 @@ from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from assay.conformance.fuzz.programs import Case
+from assay.conformance.fuzz.programs import FuzzCase
 from assay.conformance.nodes import Absent
 from assay.protocol.errors import ConfigError
 from assay.protocol.program.program import Program
@@ -24,10 +24,10 @@ STEPS: Final = 2
 """Steps of programs that can be repeated: what one leaves, and where it was written, is what the next one reads."""
 
 
-class Truth:
+class ReferenceRun:
     """A case by the reference: the values of all nodes in its last step, and the state after each."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: FuzzCase) -> None:
         self.case, self.program = case, case.program
         self.steps = STEPS if case.program.is_iterable() else 1
         reference, state = ReferenceExecutor(case.program), case.state
@@ -43,7 +43,7 @@ class Truth:
         return sum(self.program.specs[k].numel for nodes in self.program.output_nodes for k in nodes)
 
 
-Compare = Callable[[Truth], tuple[int, str]]
+Compare = Callable[[ReferenceRun], tuple[int, str]]
 """How many elements were compared, and the first difference, or nothing."""
 
 
@@ -77,7 +77,7 @@ def _makers() -> Iterator[tuple[str, Callable[[], Compare]]]:
 def _ends(make: Callable[[Program], Executor], threads: int = 1) -> Compare:
     """The state after all steps, as an executor of this kind leaves it."""
 
-    def compare(truth: Truth) -> tuple[int, str]:
+    def compare(truth: ReferenceRun) -> tuple[int, str]:
         import torch
 
         from assay.engine.runtime.values.state_io import from_lists_of_bytes, input_specs, to_lists_of_bytes
@@ -103,7 +103,7 @@ def _careful(program: Program) -> Executor:
     return Executor(program, careful=True)
 
 
-def _pieces(truth: Truth) -> tuple[int, str]:
+def _pieces(truth: ReferenceRun) -> tuple[int, str]:
     """In two or three pieces, with any of the sums split over them."""
     import torch
 
@@ -122,7 +122,7 @@ def _pieces(truth: Truth) -> tuple[int, str]:
     return truth.end_elements, _first_difference(truth, to_lists_of_bytes(runner.repeat(tensors, truth.steps)))
 
 
-def _trace(truth: Truth) -> tuple[int, str]:
+def _trace(truth: ReferenceRun) -> tuple[int, str]:
     """Every state and every node's root, as a player of a game has them."""
     import torch
 
@@ -157,7 +157,7 @@ def _in_small_blocks() -> Compare:
     """The best native kernels, with blocks of rows so small that two threads share out tensors of a few elements."""
     compare = _native(None, tiles=False, threads=2)
 
-    def divided(truth: Truth) -> tuple[int, str]:
+    def divided(truth: ReferenceRun) -> tuple[int, str]:
         from assay.engine.runtime.fused import plan
 
         usual = plan._BLOCK_BYTES, plan._PARALLEL_BYTES
@@ -190,7 +190,7 @@ def _contract() -> Compare:
     return lambda truth: leaves.differences(truth.program, truth.values, truth.case.seed)
 
 
-def _first_difference(truth: Truth, found: Sequence[Sequence[bytes]]) -> str:
+def _first_difference(truth: ReferenceRun, found: Sequence[Sequence[bytes]]) -> str:
     for i, (ours, theirs) in enumerate(zip(found, truth.states[truth.steps], strict=True)):
         for j, (a, b) in enumerate(zip(ours, theirs, strict=True)):
             if a != b:

@@ -56,7 +56,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FuzzCase:
     """A well-formed program and the bytes of its X, not all of them as a store would write them."""
 
     seed: int
@@ -64,14 +64,14 @@ class Case:
     state: State
 
 
-def draw(seed: int, limits: Limits = Limits()) -> Case:
+def draw(seed: int, limits: Limits = Limits()) -> FuzzCase:
     """The case of a seed."""
     rng = Random(f"assay-fuzz-{seed}")
     # One case in eight is larger, so that values leave one leaf, one tile and one block of rows.
     if rng.random() < 0.125:
         limits = Limits(limits.nodes, 8 * limits.elements, 8 * limits.terms)
     program = _Drawing(rng, limits).program()
-    return Case(seed, program, hostile_state(rng, program))
+    return FuzzCase(seed, program, hostile_state(rng, program))
 
 
 class _Drawing:

@@ -15,7 +15,7 @@ import os
 import sys
 from typing import Any
 
-from assay.conformance.fuzz.executors import Truth, executors
+from assay.conformance.fuzz.executors import ReferenceRun, executors
 from assay.conformance.fuzz.programs import draw
 from assay.conformance.nodes import Absent
 
@@ -37,7 +37,7 @@ def main(options: dict[str, Any]) -> None:
             fresh = json.dumps({**options, "first": seed, "skip": 0})
             os.execv(sys.executable, [sys.executable, "-m", "assay.conformance.fuzz.worker", fresh])
         say("at", [seed, "reference"])
-        truth = Truth(draw(seed))
+        truth = ReferenceRun(draw(seed))
         for name, compare in present[skip:]:
             say("at", [seed, name])
             try:

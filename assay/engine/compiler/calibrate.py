@@ -15,8 +15,16 @@ import torch
 from torch import Tensor
 
 from assay.engine.compiler.capture import Captured, capture
-from assay.engine.compiler.graph import Function, trace
-from assay.engine.compiler.losses import Loss, Side, limit_of, losses_of, ranked, row_losses, visit_products
+from assay.engine.compiler.graph import GraphFunction, trace
+from assay.engine.compiler.losses import (
+    PrecisionLoss,
+    ProductOperand,
+    limit_of,
+    losses_of,
+    ranked,
+    row_losses,
+    visit_products,
+)
 from assay.engine.compiler.lowering import outliers
 from assay.engine.compiler.lowering.registry import FIXED14, Precision, Product, Treatment
 from assay.engine.runtime.exact import limits
@@ -36,8 +44,8 @@ _ROUNDS = 8
 
 
 def calibrated(
-    function: Function, inputs: Sequence[Sequence[Tensor]], precision: Precision = FIXED14
-) -> tuple[Captured, list[Loss]]:
+    function: GraphFunction, inputs: Sequence[Sequence[Tensor]], precision: Precision = FIXED14
+) -> tuple[Captured, list[PrecisionLoss]]:
     """A program whose operands are within their limits on this batch where that is possible, and what each still loses.
 
     Raises: as `capture`.
@@ -63,15 +71,15 @@ def _joined(old: Treatment | None, new: Treatment) -> Treatment:
 
 def _examined(
     captured: Captured, inputs: Sequence[Sequence[Tensor]], known: Mapping[int, Treatment]
-) -> tuple[list[Loss], dict[int, Treatment]]:
+) -> tuple[list[PrecisionLoss], dict[int, Treatment]]:
     """What every operand loses, and what the products above their limits are to get, by number of product.
 
     Columns are looked for once, before there are bits; what is still above its limit with them gets bits.
     """
-    report: list[Loss] = []
+    report: list[PrecisionLoss] = []
     wanted: dict[int, Treatment] = {}
 
-    def see(k: int, a: Side, b: Side) -> None:
+    def see(k: int, a: ProductOperand, b: ProductOperand) -> None:
         found = losses_of(captured, k, a, b)
         report.extend(found)
         own = captured.products.get(k, ())
@@ -84,19 +92,19 @@ def _examined(
     return ranked(report), wanted
 
 
-def _bits(a: Loss, b: Loss) -> Treatment:
+def _bits(a: PrecisionLoss, b: PrecisionLoss) -> Treatment:
     """Bits for the operands above their limits."""
     bits_a, bits_b = (_bits_of(x) if x.is_above_limit else 0 for x in (a, b))
     return Treatment(bits_a, bits_b)
 
 
-def _bits_of(loss: Loss) -> int:
+def _bits_of(loss: PrecisionLoss) -> int:
     """Bits that bring an operand below its limit, each of which halves its error, and one more for other batches."""
     enough = loss.bits + ceil(log2(loss.error / limit_of(_MOST_BITS)))
     return min(enough + (enough != limits.NATIVE_PRECISIONS[-1]), _MOST_BITS)
 
 
-def _columns(product: Product, a: Side, b: Side) -> Treatment | None:
+def _columns(product: Product, a: ProductOperand, b: ProductOperand) -> Treatment | None:
     """The fewest columns without which both operands are within their limits, where there are such."""
     a, b = _sampled(a), _sampled(b)
     weights = a.energy, b.energy
@@ -133,7 +141,9 @@ def _spread(product: Product, axis: int, kept: Tensor) -> Tensor:
     return kept.reshape(shape).expand(product.axes).reshape(-1)
 
 
-def _is_enough(kept: Tensor, a: Side, b: Side, weights: tuple[Tensor, Tensor], *, whole: bool) -> bool:
+def _is_enough(
+    kept: Tensor, a: ProductOperand, b: ProductOperand, weights: tuple[Tensor, Tensor], *, whole: bool
+) -> bool:
     """Whether both operands are within their limits with the kept terms and the others in two products."""
     pairs = (a, weights[1]), (b, weights[0])
     found = [_row_losses(side.x * kept, side.bits, other, whole=whole) for side, other in pairs]
@@ -151,7 +161,7 @@ def _row_losses(x: Tensor, bits: int, weights: Tensor, *, whole: bool) -> tuple[
     return float(lost.mean()), float(said.mean())
 
 
-def _sampled(side: Side) -> Side:
+def _sampled(side: ProductOperand) -> ProductOperand:
     """A side of few rows, evenly chosen; rows that are not finite are left out."""
     batches, rows, _ = side.x.shape
     step = max(batches * rows // _ROWS, 1)

@@ -18,10 +18,10 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from assay.engine.compiler.emit import emit
-from assay.engine.compiler.graph import Function, Traced, trace
+from assay.engine.compiler.graph import GraphFunction, Traced, trace
 from assay.engine.compiler.ir.strided import Strided, whole
 from assay.engine.compiler.ir.value import Literal
-from assay.engine.compiler.ir.values import MAX_RANK, Fill, Values, number
+from assay.engine.compiler.ir.values import MAX_RANK, Fill, GraphValues, number
 from assay.engine.compiler.lowering.registry import (
     FIXED14,
     RULES,
@@ -57,11 +57,11 @@ _SHAPE_ONLY = frozenset({torch.ops.aten.ones_like.default, torch.ops.aten.zeros_
 """What reads no value, so that a gradient is looked at even where its loss is lost."""
 
 
-class _Lost:
+class _NotLowered:
     """What an operation that cannot be lowered leaves behind, so that later ones are still looked at."""
 
 
-_LOST = _Lost()
+_LOST = _NotLowered()
 
 
 class CannotLowerError(NumericsError):
@@ -72,7 +72,7 @@ class CannotLowerError(NumericsError):
 
 
 def capture(
-    function: Function,
+    function: GraphFunction,
     lists: Sequence[Sequence[Tensor]],
     precision: Precision = FIXED14,
     treatments: Mapping[int, Treatment] | None = None,
@@ -89,7 +89,7 @@ def capture(
     """
     traced = trace(function, lists) if traced is None else traced
     graph = traced.graph
-    values = Values()
+    values = GraphValues()
     context = Context(values, precision, treatments or {})
     for position, tensor in enumerate(t for part in lists for t in part):
         if tensor.dtype not in PROTOCOL or tensor.dtype is torch.int64:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from assay.engine.compiler.ir.fusion import Map as FusedMap
+from assay.engine.compiler.ir.fusion import OpenMap as FusedMap
 from assay.engine.compiler.ir.fusion import fuse, scalar_program
 from assay.engine.compiler.ir.strided import merge_axes, regroup
-from assay.engine.compiler.ir.value import Axis, Literal, Read, Value, full_axis
-from assay.engine.compiler.ir.values import Fill, Tensorlike, Values
+from assay.engine.compiler.ir.value import Axis, Literal, Value, ValueRead, full_axis
+from assay.engine.compiler.ir.values import Fill, GraphValues, Tensorlike
 from assay.protocol.arithmetic.scalar import ScalarProgram
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import (
@@ -39,7 +39,7 @@ Emitted = tuple[Program, dict[int, int]]
 
 
 def emit(
-    values: Values, inputs: Sequence[int], outputs: Sequence[Sequence[tuple[Tensorlike, tuple[int, ...]]]]
+    values: GraphValues, inputs: Sequence[int], outputs: Sequence[Sequence[tuple[Tensorlike, tuple[int, ...]]]]
 ) -> Emitted:
     """The program whose Y is these tensors in these shapes; the first sum(inputs) values are the input slots.
 
@@ -72,7 +72,7 @@ def emit(
     return program, numbers
 
 
-def slot_value(values: Values, tensor: Tensorlike, shape: tuple[int, ...], fixed: set[int]) -> Value:
+def slot_value(values: GraphValues, tensor: Tensorlike, shape: tuple[int, ...], fixed: set[int]) -> Value:
     """A value with exactly these dims that holds the tensor; the tensor's own value where its dims can be changed.
 
     fixed: numbers of the values that are output slots already; the result's is added.
@@ -82,7 +82,7 @@ def slot_value(values: Values, tensor: Tensorlike, shape: tuple[int, ...], fixed
     return value
 
 
-def _slot_value(values: Values, tensor: Tensorlike, shape: tuple[int, ...], fixed: set[int]) -> Value:
+def _slot_value(values: GraphValues, tensor: Tensorlike, shape: tuple[int, ...], fixed: set[int]) -> Value:
     if isinstance(tensor, Fill):
         return values.add(
             "pointwise", tensor.dtype, shape, (), (), ("constant", (), (Literal(tensor.dtype, tensor.word),))
@@ -100,7 +100,7 @@ def _slot_value(values: Values, tensor: Tensorlike, shape: tuple[int, ...], fixe
     axes = _onto(tensor.axes, shape)
     if axes is None:
         return _slot_value(values, values.copy(tensor), shape, fixed)
-    read = Read(value, axes, tensor.offset, tensor.fill)
+    read = ValueRead(value, axes, tensor.offset, tensor.fill)
     return values.add("pointwise", tensor.dtype, shape, (), (read,), ("copy", (), (0,)))
 
 
@@ -114,7 +114,7 @@ def _redimension(value: Value, shape: tuple[int, ...]) -> bool:
         axes = _onto(read.axes[:rank], shape)
         if axes is None:
             return False
-        reads.append(Read(read.value, (*axes, *read.axes[rank:]), read.offset, read.fill))
+        reads.append(ValueRead(read.value, (*axes, *read.axes[rank:]), read.offset, read.fill))
     value.dims, value.reads, value.normalized = shape, tuple(reads), frozenset()
     return True
 
@@ -127,7 +127,7 @@ def _onto(axes: Sequence[Axis], shape: Sequence[int]) -> tuple[Axis, ...] | None
     return tuple(g[0] if g else full_axis(n, 0) for g, n in zip(groups, shape, strict=True))
 
 
-def _live(values: Values, ends: Sequence[Value], inputs: int) -> list[Value]:
+def _live(values: GraphValues, ends: Sequence[Value], inputs: int) -> list[Value]:
     """The inputs and everything that the ends depend on, in an order in which readers follow what they read."""
     seen = {v.number for v in values.items[:inputs]}
     stack = list(ends)
@@ -145,7 +145,7 @@ def _live(values: Values, ends: Sequence[Value], inputs: int) -> list[Value]:
 def _node(
     value: Value,
     maps: dict[int, FusedMap],
-    values: Values,
+    values: GraphValues,
     numbers: dict[int, int],
     slots: Sequence[tuple[int, int]],
     consts: dict[Digest, bytes],
@@ -171,7 +171,7 @@ def _node(
             program, used = scalar_program(built)
             return _map(value, program, used, numbers, keep=keep)
     dims, red = value.dims, value.red
-    reads: Sequence[Read] = value.reads
+    reads: Sequence[ValueRead] = value.reads
     if not keep and value.kind not in ("gather", "rank"):
         first = 1 if value.kind == "scatter_sum" else 0
         dims, reads = _merged(dims, 0, reads, first)
@@ -197,7 +197,9 @@ def _node(
     raise InvariantError(f"Values of kind {value.kind} have no node.")
 
 
-def _map(value: Value, program: ScalarProgram, reads: Sequence[Read], numbers: dict[int, int], *, keep: bool) -> Map:
+def _map(
+    value: Value, program: ScalarProgram, reads: Sequence[ValueRead], numbers: dict[int, int], *, keep: bool
+) -> Map:
     dims = value.dims
     if not keep:
         dims, reads = _merged(dims, 0, reads, 0)
@@ -205,8 +207,8 @@ def _map(value: Value, program: ScalarProgram, reads: Sequence[Read], numbers: d
 
 
 def _merged(
-    sizes: Sequence[int], start: int, reads: Sequence[Read], first: int
-) -> tuple[tuple[int, ...], tuple[Read, ...]]:
+    sizes: Sequence[int], start: int, reads: Sequence[ValueRead], first: int
+) -> tuple[tuple[int, ...], tuple[ValueRead, ...]]:
     """Dimensions (at `start` of the reads' axes) joined where every read steps evenly; those before `first` stay.
 
     Reads with fewer axes do not see these dimensions.
@@ -238,11 +240,11 @@ def _merged(
         at = next(k for k, s in enumerate(seeing) if s is read)
         middle = tuple(column[at] for column in columns)
         axes = (*read.axes[:start], *middle, *read.axes[start + len(sizes) :])
-        merged.append(Read(read.value, axes, read.offset, read.fill))
+        merged.append(ValueRead(read.value, axes, read.offset, read.fill))
     return tuple(kept), tuple(merged)
 
 
-def _operand(read: Read, numbers: dict[int, int]) -> Operand:
+def _operand(read: ValueRead, numbers: dict[int, int]) -> Operand:
     strides, lows, highs = [], [], []
     for a in read.axes:
         lo, hi = max(a.lo, 0), min(a.hi, a.size)
@@ -255,7 +257,7 @@ def _operand(read: Read, numbers: dict[int, int]) -> Operand:
     return Operand(numbers[read.value.number], view)
 
 
-def _fill(read: Read) -> int:
+def _fill(read: ValueRead) -> int:
     """The fill as raw bits of the source; integers are sign-extended to 64 bits."""
     if all(a.is_full for a in read.axes):
         return 0

@@ -28,7 +28,7 @@ from assay.engine.compiler.hidden.guard import traced_alike
 from assay.engine.compiler.hidden.lines import is_library, line_of, where
 from assay.protocol.errors import AssayError, UserError
 
-Function = Callable[..., Sequence[Sequence[Tensor]]]
+GraphFunction = Callable[..., Sequence[Sequence[Tensor]]]
 """A pure function from lists of tensors to lists of tensors."""
 
 _GRADIENT = " (gradient)"
@@ -115,7 +115,7 @@ def _reason(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def trace(function: Function, lists: Sequence[Sequence[Tensor]]) -> Traced:
+def trace(function: GraphFunction, lists: Sequence[Sequence[Tensor]]) -> Traced:
     """The graph of one call on tensors like these (shapes and types count, values do not).
 
     Whatever the function can reach besides its arguments is afterwards as it was before.

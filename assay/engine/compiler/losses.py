@@ -41,7 +41,7 @@ _AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class PrecisionLoss:
     """What one operand of one product loses at `bits`.
 
     error: root mean square of the product's error that this operand's rounding makes, over that of the product without
@@ -70,7 +70,7 @@ def limit_of(bits: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ProductOperand:
     """One operand of a product: x f32 [B, M, K], exponents i32 [B, M].
 
     shared: its rows were scaled beforehand and have one constant exponent, so that each row counts by itself.
@@ -100,19 +100,19 @@ class Side:
                 yield slice(i, i + b), slice(j, j + m), self.x[i : i + b, j : j + m]
 
 
-def losses(captured: Captured, inputs: Sequence[Sequence[Tensor]]) -> list[Loss]:
+def losses(captured: Captured, inputs: Sequence[Sequence[Tensor]]) -> list[PrecisionLoss]:
     """What both operands of every product lose on these inputs, the largest error over its limit first."""
-    found: list[Loss] = []
+    found: list[PrecisionLoss] = []
     visit_products(captured.program, inputs, lambda k, a, b: found.extend(losses_of(captured, k, a, b)))
     return ranked(found)
 
 
-def ranked(found: Sequence[Loss]) -> list[Loss]:
+def ranked(found: Sequence[PrecisionLoss]) -> list[PrecisionLoss]:
     """The largest error over its limit first."""
     return sorted(found, key=lambda loss: -loss.error / limit_of(loss.bits))
 
 
-def losses_of(captured: Captured, k: int, a: Side, b: Side) -> tuple[Loss, Loss]:
+def losses_of(captured: Captured, k: int, a: ProductOperand, b: ProductOperand) -> tuple[PrecisionLoss, PrecisionLoss]:
     """What both operands of product k lose.
 
     What the others say is the smaller of what either operand finds: where outliers stand elsewhere in every row of one,
@@ -123,14 +123,14 @@ def losses_of(captured: Captured, k: int, a: Side, b: Side) -> tuple[Loss, Loss]
     lost = _lost(a, b.energy, whole=whole), _lost(b, a.energy, whole=whole)
     said = min(each.said for each in lost)
     first, second = (
-        Loss(k, name, side.bits, each.error_over(said), each.zeroed, each.worst, source, whole)
+        PrecisionLoss(k, name, side.bits, each.error_over(said), each.zeroed, each.worst, source, whole)
         for name, side, each in zip("AB", (a, b), lost, strict=True)
     )
     return first, second
 
 
 def visit_products(
-    program: Program, inputs: Sequence[Sequence[Tensor]], see: Callable[[int, Side, Side], None]
+    program: Program, inputs: Sequence[Sequence[Tensor]], see: Callable[[int, ProductOperand, ProductOperand], None]
 ) -> None:
     """Run the program and show every product with its operands, as the run reads them."""
     dots = {k: n for k, n in enumerate(program.nodes) if isinstance(n, Dot)}
@@ -149,7 +149,7 @@ def visit_products(
     Executor(program).run(inputs, keep)
 
 
-def sides(program: Program, node: Dot, values: Mapping[int, Tensor]) -> tuple[Side, Side]:
+def sides(program: Program, node: Dot, values: Mapping[int, Tensor]) -> tuple[ProductOperand, ProductOperand]:
     """Both operands of a dot node, from the values of the nodes that it reads."""
     dims = node.spec.dims
     read_a, e_a = _read(program, node, node.a, node.exponent_a, values)
@@ -172,17 +172,21 @@ def _read(program: Program, node: Dot, x: Operand, e: Operand, values: Mapping[i
     return read.expand(*shape, *red), exponent.expand(shape)
 
 
-def _side(program: Program, node: Dot, both: Sequence[int], x: Tensor, e: Tensor, bits: int, exponent: Operand) -> Side:
+def _side(
+    program: Program, node: Dot, both: Sequence[int], x: Tensor, e: Tensor, bits: int, exponent: Operand
+) -> ProductOperand:
     rank = len(node.spec.dims)
     own = [d for d in range(rank) if d not in both]
     order = (*both, *own)
     batches, rows = prod(x.shape[d] for d in both), prod(x.shape[d] for d in own)
     flat = x.permute(*order, *range(rank, x.ndim)).reshape(batches, rows, node.terms)
-    return Side(flat, e.permute(order).reshape(batches, rows), bits, isinstance(program.nodes[exponent.node], Const))
+    return ProductOperand(
+        flat, e.permute(order).reshape(batches, rows), bits, isinstance(program.nodes[exponent.node], Const)
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Lost:
+class _MeanSquares:
     """Mean squares per element of the product: of the error, and of what the others say; shares of elements zeroed.
 
     relative: of rows with a constant exponent, the mean of error over what the others say, row by row.
@@ -200,7 +204,7 @@ class _Lost:
         return (self.error / said) ** 0.5 if said > 0 else 0.0
 
 
-def _lost(side: Side, weights: Tensor, *, whole: bool) -> _Lost:
+def _lost(side: ProductOperand, weights: Tensor, *, whole: bool) -> _MeanSquares:
     error = said = relative = worst = 0.0
     zeros = elements = 0
     for at, rows, part in side.parts():
@@ -211,7 +215,7 @@ def _lost(side: Side, weights: Tensor, *, whole: bool) -> _Lost:
         worst = max(worst, float((gone / present.clamp_min(1)).amax()))
     count = max(side.e.numel(), 1)
     zeroed = zeros / max(elements, 1)
-    return _Lost(error / count, said / count, relative / count if side.shared else None, zeroed, worst)
+    return _MeanSquares(error / count, said / count, relative / count if side.shared else None, zeroed, worst)
 
 
 def row_losses(

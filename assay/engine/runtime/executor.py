@@ -19,7 +19,7 @@ from torch import Tensor
 from assay.engine.runtime import footprint
 from assay.engine.runtime.exact.floats import check_float_environment, check_float_environment_held
 from assay.engine.runtime.fused import layout, selftest
-from assay.engine.runtime.fused.plan import Plan, own_memory
+from assay.engine.runtime.fused.plan import FusedPlan, own_memory
 from assay.engine.runtime.native import library
 from assay.engine.runtime.products import native_dot
 from assay.engine.runtime.products.dot import dot
@@ -64,8 +64,8 @@ class Kind(StrEnum):
 class Natives:
     """The native kernels of one machine: those of nodes, and those of products where there are any."""
 
-    nodes: layout.Kernels
-    products: native_dot.Kernels | None
+    nodes: layout.NodeKernels
+    products: native_dot.DotKernels | None
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Executor:
         self.program = program
         self._watch = ProductWatch(products(program), (program.root, self.kind, careful))
         self.routes: dict[int, str] = {}
-        self._plan = None if native is None else Plan(program, native.nodes, self._kernel)
+        self._plan = None if native is None else FusedPlan(program, native.nodes, self._kernel)
         self.fallbacks = dict(self._plan.reasons) if self._plan else {}
         self.memory = footprint.check(program, stock=self.fallbacks if self._plan else None, most=memory)
         if self._plan is None:

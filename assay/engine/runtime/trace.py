@@ -177,7 +177,7 @@ class TorchTrace:
         """The bytes of some nodes of a step, by a run up to the last of them."""
         found: dict[int, bytes] = {}
 
-        def keep(node: int, value: Tensor, step: _Step) -> None:
+        def keep(node: int, value: Tensor, step: _OpenStep) -> None:
             if node in wanted:
                 found[node] = step.bytes_of(node, value)
             if len(found) == len(wanted):
@@ -260,7 +260,7 @@ class TorchTrace:
         specs, nodes = self._program.specs, self._program.nodes
         room = MAX_NODE_BYTES
 
-        def hash_node(k: int, value: Tensor, step: _Step) -> None:
+        def hash_node(k: int, value: Tensor, step: _OpenStep) -> None:
             nonlocal room
             node = nodes[k]
             if k in step.altered:
@@ -282,9 +282,9 @@ class TorchTrace:
             self._prefixes.popitem(last=False)
         return found
 
-    def _run(self, t: int, state: ListBytes, see: See | None = None) -> tuple[_Step, list[list[Tensor]]]:
+    def _run(self, t: int, state: ListBytes, see: See | None = None) -> tuple[_OpenStep, list[list[Tensor]]]:
         """Run step t from a state's bytes; `see` gets every node as later ones read it. Returns the outputs too."""
-        step = _Step(self._program, [data for part in state for data in part], {})
+        step = _OpenStep(self._program, [data for part in state for data in part], {})
         tamper = self._tamper
         touches = getattr(tamper, "touches", lambda _t, _k: True)
         lies = tamper is not None and any(touches(t, k) for k in range(len(self._program.nodes)))
@@ -305,7 +305,7 @@ class TorchTrace:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _OpenStep:
     """One step under way. slots: the bytes of X, in the order of its nodes; altered: nodes whose claimed bytes lie."""
 
     program: Program
@@ -322,7 +322,7 @@ class _Step:
         return self.slots[source] if source < len(self.slots) else to_bytes(value)
 
 
-See = Callable[[int, Tensor, _Step], None]
+See = Callable[[int, Tensor, _OpenStep], None]
 """Shown every node of a step: its number, the value that later nodes read, the step."""
 
 

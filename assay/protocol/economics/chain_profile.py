@@ -10,7 +10,7 @@ from typing import Final
 
 from assay.protocol.errors import RejectedError
 from assay.protocol.game.clock import LARGEST, most_moves
-from assay.protocol.run.charter import ChainProfile, Clocks, Economics, Windows
+from assay.protocol.run.charter import ChainProfile, ClockTerms, Economics, Windows
 from assay.protocol.types import Wei
 
 MIN_WINDOW: Final = 600
@@ -57,7 +57,7 @@ def kept(e: Economics) -> Wei:
     return Wei(min(e.claim_lock, e.price) * e.bounty_ppm // (2 * PPM))
 
 
-def check_chain(p: ChainProfile, w: Windows, c: Clocks, e: Economics) -> None:
+def check_chain(p: ChainProfile, w: Windows, c: ClockTerms, e: Economics) -> None:
     """Refuse terms under which an honest party could be late, be undone, or pay for gas below the cap.
 
     Raises RejectedError: ValueZero, AmountTooLarge, ScheduleTooLong, WindowTooShort, ChallengeBondTooSmall,
@@ -84,7 +84,7 @@ def check_chain(p: ChainProfile, w: Windows, c: Clocks, e: Economics) -> None:
         raise refusal("BountyTooSmall", f"Half a bounty of {kept(e)} wei does not pay for a game.", minimum=minimum)
 
 
-def _least(p: ChainProfile, c: Clocks) -> dict[str, int]:
+def _least(p: ChainProfile, c: ClockTerms) -> dict[str, int]:
     """The shortest windows that this chain admits, in seconds, in the contract's order."""
     once = p.inclusion_delay + MIN_WINDOW
     return {

@@ -12,7 +12,7 @@ from assay.protocol import abi
 from assay.protocol.arithmetic.words import signed
 from assay.protocol.digests import ZERO, digest_list_hash, keccak, leaf_digest, list_digest, state_digest
 from assay.protocol.game.errors import IndexOutOfRange, ListMismatch
-from assay.protocol.game.header import Head, parse_head, take
+from assay.protocol.game.header import Header, parse_head, take
 from assay.protocol.game.moves import (
     OpenLeaf,
     OpenNode,
@@ -197,7 +197,7 @@ def _prove_slot(state: GameState, move: ProveRoot, rules: Rules) -> GameState:
     )
 
 
-def _input_root(state: GameState, move: ProveRoot, rules: Rules, head: Head) -> Digest:
+def _input_root(state: GameState, move: ProveRoot, rules: Rules, head: Header) -> Digest:
     """The tensor root of an input node's slot in s_(t-1)."""
     list_index = int.from_bytes(take(move.node, head.body, 1), "big")
     index = int.from_bytes(take(move.node, head.body + 1, 4), "big")

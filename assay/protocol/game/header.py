@@ -16,7 +16,7 @@ from assay.protocol.types import Digest, DType
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class Header:
     """The beginning of a descriptor; `body` is the offset of the family's own part."""
 
     family: int
@@ -71,9 +71,9 @@ def take(data: bytes, at: int, size: int) -> bytes:
     return data[at : at + size].ljust(size, b"\0")
 
 
-def parse_head(node: bytes) -> Head:
+def parse_head(node: bytes) -> Header:
     """The beginning of a descriptor."""
     family, dtype, rank = take(node, 0, 3)
     rank = min(rank, MAX_RANK)
     dims = tuple(int.from_bytes(take(node, 3 + 8 * d, 8), "big") for d in range(rank))
-    return Head(family, dtype, dims, 3 + 8 * rank)
+    return Header(family, dtype, dims, 3 + 8 * rank)

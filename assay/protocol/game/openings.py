@@ -14,7 +14,7 @@ from typing import Final
 from assay.protocol.arithmetic.words import Word, canonical, from_bytes
 from assay.protocol.digests import leaf_digest
 from assay.protocol.game.errors import WrongCount, WrongDigest
-from assay.protocol.game.header import Head
+from assay.protocol.game.header import Header
 from assay.protocol.program.leaf import Read
 from assay.protocol.program.nodes import Family
 from assay.protocol.trees import merkle, prefix
@@ -61,7 +61,7 @@ def load_one(read: Read, opening: Opening, root: Digest, k: int) -> Word:
         raise WrongCount(f"A tensor of rank {len(opening.dims)}.", got=len(opening.dims), wanted=MAX_RANK)
     # A malformed node has a value too, and its root has whatever type and dims its bytes say: cut as the contract cuts
     # them, or a game on it would have one verdict here and another there.
-    head = Head(Family.MAP, opening.dtype, opening.dims, 0)
+    head = Header(Family.MAP, opening.dtype, opening.dims, 0)
     inside = read.address < head.numel
     tree = _tree(opening, head, read.address) if inside else _bare(opening)
     check_count(len(opening.prefix_path), prefix.DEPTH)
@@ -72,7 +72,7 @@ def load_one(read: Read, opening: Opening, root: Digest, k: int) -> Word:
     return canonical(head.element, from_bytes(head.element, opening.leaf[at : at + head.width])[0])
 
 
-def _tree(opening: Opening, head: Head, element: int) -> Digest:
+def _tree(opening: Opening, head: Header, element: int) -> Digest:
     """The root of the tree over a tensor's leaves, from the leaf that holds an element."""
     index = element * head.width // LEAF_SIZE
     check_count(len(opening.leaf), min(LEAF_SIZE, head.nbytes - index * LEAF_SIZE))

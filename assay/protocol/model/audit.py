@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from assay.protocol.digests import ZERO, keccak
 from assay.protocol.game.state import DisputedClaim
 from assay.protocol.model import ids
-from assay.protocol.model.books import Run
+from assay.protocol.model.books import RunBooks
 from assay.protocol.model.errors import not_after, not_before, refuse
 from assay.protocol.model.games import ClaimView
 from assay.protocol.model.registry import Registry
@@ -24,7 +24,7 @@ VerifyDraw = Callable[[bytes, bytes, bytes], bool]
 class Audit(Registry):
     """The books of verifiers and whistleblowers. `seed` is what the seed source says at a draw."""
 
-    def __init__(self, ledger: Run) -> None:
+    def __init__(self, ledger: RunBooks) -> None:
         super().__init__(ledger)
         self.seeds: dict[Round, Digest] = {}
         self.whistle_seeds: dict[Round, Digest] = {}

@@ -110,7 +110,7 @@ class SettlementBook(Protocol):
         ...
 
 
-class Run(Protocol):
+class RunBooks(Protocol):
     """A run as each of its books sees it."""
 
     charter: Charter

@@ -56,7 +56,7 @@ class ClaimView:
     fallen: bool
 
 
-class Claims(Protocol):
+class ClaimBook(Protocol):
     """A book of claims (`IClaims`)."""
 
     def claim_of(self, ref: ClaimRef) -> ClaimView: ...
@@ -65,7 +65,7 @@ class Claims(Protocol):
     def on_closed(self, ref: ClaimRef, convicted: bool) -> bool: ...
 
 
-class Vault(Protocol):
+class GameVault(Protocol):
     """The locks that the game may touch (`IVault`); each method raises when the money is not there."""
 
     def lock_amount(self, lock_id: Digest) -> Wei: ...
@@ -76,7 +76,7 @@ class Vault(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Commitment:
+class ChallengeCommitment:
     """A committed third-party challenge."""
 
     owner: Address
@@ -124,10 +124,10 @@ class GameBook:
     address: Address
     config: GameConfig
     programs: Mapping[Digest, ProgramHeader]
-    vault: Vault
-    book_of: Callable[[ClaimRef], Claims]
+    vault: GameVault
+    book_of: Callable[[ClaimRef], ClaimBook]
     games: dict[int, OpenGame] = field(default_factory=dict)
-    commitments: dict[Digest, Commitment] = field(default_factory=dict)
+    commitments: dict[Digest, ChallengeCommitment] = field(default_factory=dict)
     advanced: dict[Digest, Wei] = field(default_factory=dict)
     epochs: dict[Digest, int] = field(default_factory=dict)
     lists: dict[Digest, Digest] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class GameBook:
         if commitment in self.commitments:
             raise CommitmentExists("This challenge is committed already.", commitment=commitment)
         self._lock(commitment_lock(commitment), who, self.config.commit_deposit)
-        self.commitments[commitment] = Commitment(who, block, now)
+        self.commitments[commitment] = ChallengeCommitment(who, block, now)
 
     def reveal_challenge(
         self, who: Address, ref: ClaimRef, own_root: Digest, salt: Digest, now: int, block: int

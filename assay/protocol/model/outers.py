@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.protocol.digests import list_digest, state_digest
 from assay.protocol.game.state import DisputedClaim
 from assay.protocol.model import ids
-from assay.protocol.model.books import Run
+from assay.protocol.model.books import RunBooks
 from assay.protocol.model.errors import not_before, refuse
 from assay.protocol.model.games import ClaimView
 from assay.protocol.model.types import NO_CLAIM, Inclusion, OuterClaim, OuterRoot
@@ -32,7 +32,7 @@ def outer_input(parameters: Digest, momentum: Digest, updates: tuple[Digest, ...
 class Outers:
     """The books of outer roots. Generation 0 is the genesis; what is posted after round r is of generation r + 1."""
 
-    def __init__(self, ledger: Run) -> None:
+    def __init__(self, ledger: RunBooks) -> None:
         self.ledger = ledger
         training = ledger.charter.training
         self.genesis = state_digest((training.parameters, training.momentum))

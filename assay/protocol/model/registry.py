@@ -6,22 +6,22 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from assay.protocol.model import ids
-from assay.protocol.model.books import Run
+from assay.protocol.model.books import RunBooks
 from assay.protocol.model.errors import not_before, refuse
 from assay.protocol.model.types import Attester
 from assay.protocol.types import Address, Role, Round, Wei
 
-Trace = list[tuple[int, int]]
+Checkpoints = list[tuple[int, int]]
 """Checkpoints (round from which it counts, value), ascending."""
 
 
-def value_at(trace: Trace, round_: int) -> int:
+def value_at(trace: Checkpoints, round_: int) -> int:
     """The value that counts in a round; 0 before the first checkpoint."""
     position = bisect_right(trace, round_, key=lambda point: point[0])
     return trace[position - 1][1] if position else 0
 
 
-def push(trace: Trace, round_: int, change: int) -> None:
+def push(trace: Checkpoints, round_: int, change: int) -> None:
     """Change the latest value from a round on."""
     value = (trace[-1][1] if trace else 0) + change
     if trace and trace[-1][0] == round_:
@@ -32,11 +32,11 @@ def push(trace: Trace, round_: int, change: int) -> None:
 class Registry:
     """Members with a drawing key and a bond; every change counts from the second T0 after it."""
 
-    def __init__(self, ledger: Run) -> None:
+    def __init__(self, ledger: RunBooks) -> None:
         self.ledger = ledger
         self.attesters: dict[Address, Attester] = {}
-        self.stakes: dict[Address, Trace] = {}
-        self.totals: dict[Role, Trace] = {role: [] for role in Role}
+        self.stakes: dict[Address, Checkpoints] = {}
+        self.totals: dict[Role, Checkpoints] = {role: [] for role in Role}
         self.members: dict[Role, int] = dict.fromkeys(Role, 0)
 
     def register(

@@ -10,7 +10,7 @@ from eth_abi.abi import encode
 from assay.protocol.digests import ZERO, keccak, state_digest
 from assay.protocol.game.state import DisputedClaim
 from assay.protocol.model import ids
-from assay.protocol.model.books import Run
+from assay.protocol.model.books import RunBooks
 from assay.protocol.model.errors import not_after, not_before, refuse
 from assay.protocol.model.games import ClaimView
 from assay.protocol.model.types import NO_CLAIM, Commitment, Last
@@ -25,7 +25,7 @@ NO_ONE: Final = Address(bytes(20))
 class Rounds:
     """The books of solvers. `ledger` is the run; time is an argument of every method that depends on it."""
 
-    def __init__(self, ledger: Run) -> None:
+    def __init__(self, ledger: RunBooks) -> None:
         self.ledger = ledger
         self.holders: list[Address] = [NO_ONE] * SEATS
         self.leaving: set[Address] = set()

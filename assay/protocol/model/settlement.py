@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.protocol.economics.formulas import round_reserve, vesting_delay
 from assay.protocol.model import ids
-from assay.protocol.model.books import Run
+from assay.protocol.model.books import RunBooks
 from assay.protocol.model.errors import refuse
 from assay.protocol.model.types import Grant
 from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
@@ -13,7 +13,7 @@ from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
 class Settlement:
     """The books of what is earned. Prices per unit are fixed; what is not earned stays in escrow."""
 
-    def __init__(self, ledger: Run) -> None:
+    def __init__(self, ledger: RunBooks) -> None:
         self.ledger = ledger
         self.reserved: dict[Round, int] = {}
         self.settled: set[Round] = set()

@@ -51,11 +51,11 @@ class Rule(StrEnum):
     CONST = "const"
 
 
-Found = Iterator[tuple[Rule, str, str]]
+Violations = Iterator[tuple[Rule, str, str]]
 """Rules broken: kind, number, reason."""
 
 
-def family_violations(program: Program, node: Node) -> Found:
+def family_violations(program: Program, node: Node) -> Violations:
     """Element types, shapes and sizes of one family."""
     dtype = node.spec.dtype
     match node:
@@ -102,7 +102,7 @@ def family_violations(program: Program, node: Node) -> Found:
             pass
 
 
-def _types(program: Program, *wanted: tuple[str, Operand | DType, DType]) -> Found:
+def _types(program: Program, *wanted: tuple[str, Operand | DType, DType]) -> Violations:
     """Each operand (or result) has the type; an i32 operand may be of a storage type, which loads as i32."""
     for name, have, want in wanted:
         found = have if isinstance(have, DType) else program.specs[have.node].dtype.value_type
@@ -110,20 +110,20 @@ def _types(program: Program, *wanted: tuple[str, Operand | DType, DType]) -> Fou
             yield Rule.DTYPE, "WF-17", f"{name} is {found.name}, not {want.name}"
 
 
-def _positive(red: tuple[int, ...]) -> Found:
+def _positive(red: tuple[int, ...]) -> Violations:
     """A maximum over nothing has no meaning."""
     if prod(red) < 1:
         yield Rule.TERMS, "WF-18", "R is 0"
 
 
-def _bits(bits: int, red: tuple[int, ...]) -> Found:
+def _bits(bits: int, red: tuple[int, ...]) -> Violations:
     """The exact sum of R terms of this many bits stays below 2^62."""
     terms = prod(red)
     if bits + max(terms - 1, 0).bit_length() > MAX_SUM_BITS:
         yield Rule.TERMS, "WF-19", f"{terms} terms of {bits} bits are above {MAX_SUM_BITS} bits"
 
 
-def _map(program: Program, node: Map) -> Found:
+def _map(program: Program, node: Map) -> Violations:
     """The scalar program is well-typed and yields the node's type."""
     types = [program.specs[o.node].dtype for o in node.operands]
     try:
@@ -135,7 +135,7 @@ def _map(program: Program, node: Map) -> Found:
         yield Rule.DTYPE, "WF-10", f"the scalar program yields {result.name}, the node is {node.spec.dtype.name}"
 
 
-def _const(program: Program, node: Const) -> Found:
+def _const(program: Program, node: Const) -> Violations:
     """The bytes travel with the program, have the root, and are canonical."""
     data = program.consts.get(node.root)
     if data is None:
@@ -158,7 +158,7 @@ def is_canonical(dtype: DType, data: bytes) -> bool:
             return True
 
 
-def _random(program: Program, node: Random) -> Found:
+def _random(program: Program, node: Random) -> Violations:
     """Key and step are i32[2], and the counter does not wrap."""
     pair = TensorSpec(DType.I32, (2,))
     if node.spec.dtype is not DType.I32:

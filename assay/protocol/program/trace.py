@@ -68,7 +68,7 @@ class Trace(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _ReferenceStep:
     """One step of a reference trace."""
 
     values: tuple[bytes, ...]
@@ -100,7 +100,7 @@ class ReferenceTrace:
         if steps != 1 and not program.is_iterable():
             raise InvariantError("A program whose Y is no X runs for one step only.", code="NotIterable")
         self._program = program
-        self._steps: list[_Step] = []
+        self._steps: list[_ReferenceStep] = []
         self._states: list[tuple[tuple[bytes, ...], ...]] = [tuple(tuple(bytes(b) for b in slots) for slots in state)]
         inputs = [[program.specs[k] for k in nodes] for nodes in program.input_nodes]
         outputs = [[program.specs[k] for k in nodes] for nodes in program.output_nodes]
@@ -109,7 +109,7 @@ class ReferenceTrace:
             alter = None if tamper is None else (lambda k, data, t=t: tamper(t, k, data))
             values = executor.run(self._states[-1], alter)
             roots = tuple(tensor_root(spec, data) for spec, data in zip(program.specs, values, strict=True))
-            self._steps.append(_Step(values, roots, PrefixTree(roots)))
+            self._steps.append(_ReferenceStep(values, roots, PrefixTree(roots)))
             self._states.append(self._after(t, values, tamper_slot))
         self._slot_roots = [
             tuple(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.protocol.program.encoding import MalformedError, decode_node, encode_node
-from assay.protocol.program.families import Found, family_violations
 from assay.protocol.program.families import Rule as Rule
+from assay.protocol.program.families import Violations, family_violations
 from assay.protocol.program.families import is_canonical as is_canonical
 from assay.protocol.program.nodes import Family, Input, Node, Operand, Output, operands, reads
 from assay.protocol.program.program import MAX_NODES, Program
@@ -47,7 +47,7 @@ def violations(program: Program) -> tuple[Violation, ...]:
     return tuple(found)
 
 
-def _program(program: Program) -> Found:
+def _program(program: Program) -> Violations:
     """Counts and the sizes of the lists."""
     count = len(program.nodes)
     if not 1 <= count <= MAX_NODES:
@@ -59,7 +59,7 @@ def _program(program: Program) -> Found:
         yield Rule.LISTS, "WF-1", "there are more slots than nodes"
 
 
-def _node(program: Program, k: int, node: Node) -> Found:
+def _node(program: Program, k: int, node: Node) -> Violations:
     """One node; later checks assume the earlier ones."""
     try:
         if decode_node(encode_node(node)) != node:
@@ -78,7 +78,7 @@ def _node(program: Program, k: int, node: Node) -> Found:
     yield from family_violations(program, node)
 
 
-def _layout(program: Program, k: int, node: Node) -> Found:
+def _layout(program: Program, k: int, node: Node) -> Violations:
     """Inputs first, outputs last, both in list order, neither elsewhere."""
     first_output = len(program.nodes) - sum(program.outputs)
     if k < sum(program.inputs):
@@ -89,7 +89,7 @@ def _layout(program: Program, k: int, node: Node) -> Found:
         yield Rule.LAYOUT, "WF-4", f"an {node.family.name.lower()} node stands between inputs and outputs"
 
 
-def _place(node: Node, family: Family, rule: str, position: int, sizes: tuple[int, ...]) -> Found:
+def _place(node: Node, family: Family, rule: str, position: int, sizes: tuple[int, ...]) -> Violations:
     """The node at this position among the slots of X or Y is the slot's."""
     slot = _slot(position, sizes)
     if not isinstance(node, Input | Output) or node.family is not family or (node.list_index, node.index) != slot:
@@ -105,7 +105,7 @@ def _slot(position: int, sizes: tuple[int, ...]) -> tuple[int, int]:
     return number, position
 
 
-def _view(program: Program, operand: Operand, dims: tuple[int, ...]) -> Found:
+def _view(program: Program, operand: Operand, dims: tuple[int, ...]) -> Violations:
     """Bounds inside the index space, addresses inside the source, a canonical fill."""
     view, source = operand.view, program.specs[operand.node]
     bounds = zip(view.lo, view.hi, dims, strict=True)

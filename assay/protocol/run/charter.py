@@ -137,7 +137,7 @@ class Economics:
 
 
 @dataclass(frozen=True, slots=True)
-class Clocks:
+class ClockTerms:
     """Chess clocks of a game: seconds beyond the chain's inclusion delay, and the arity of its digest lists."""
 
     budget: int
@@ -188,7 +188,7 @@ class Charter:
     training: Training
     windows: Windows
     economics: Economics
-    clocks: Clocks
+    clocks: ClockTerms
     chain: ChainProfile
     step: ProgramRef
     update: ProgramRef
@@ -230,7 +230,7 @@ class Charter:
             training=Training(*training),
             windows=Windows(*windows),
             economics=Economics(*economics),
-            clocks=Clocks(*clocks),
+            clocks=ClockTerms(*clocks),
             chain=ChainProfile(*chain),
             step=ProgramRef(*step),
             update=ProgramRef(*update),

@@ -27,12 +27,12 @@ from assay.engine.compiler.hidden.guard import Known
 from assay.engine.compiler.randomness import Randomness
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.errors import UserError
-from assay.training.optimizer import Group, Grouped, Optimizer, clip_by_global_norm
+from assay.training.optimizer import Grouped, Optimizer, ParameterGroup, clip_by_global_norm
 from assay.training.recipes.attached import refuse_attached
 from assay.training.recipes.form import Loss, Recipe
 from assay.training.recipes.torch_optimizers import translated
 from assay.training.recipes.trial import ParameterWritten, alike, tried
-from assay.training.state import SCALAR_NAMES, Lists, Scalars
+from assay.training.state import SCALAR_NAMES, Scalars, TensorLists
 from assay.training.step import BATCH_STREAM
 
 __all__ = ["Recipe", "RecipeStep"]
@@ -95,7 +95,7 @@ class RecipeStep:
         if isinstance(recipe.optimizer, torch.optim.Optimizer):
             self.optimizer, rate = translated(recipe.optimizer, list(named.values()), self.names, self._trained)
         else:
-            self.optimizer = Grouped((Group(tuple(self._trained), recipe.optimizer),))
+            self.optimizer = Grouped((ParameterGroup(tuple(self._trained), recipe.optimizer),))
             rate = recipe.learning_rate or 0.0
         self._rate = rate if recipe.learning_rate is None else recipe.learning_rate
 
@@ -111,7 +111,7 @@ class RecipeStep:
         """Tensors per list."""
         return [len(part) for part in self.slot_names]
 
-    def state(self, *, step: int = 0, key: tuple[int, int] = (0, 0)) -> Lists:
+    def state(self, *, step: int = 0, key: tuple[int, int] = (0, 0)) -> TensorLists:
         """The state before the first step: the module's own values, zero-initialised moments, all of the data."""
         module = self.recipe.module
         values = {n: b.detach() for n, b in module.named_buffers()}

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from assay.protocol.errors import UserError
-from assay.training.optimizer import SGD, AdamW, Group, Grouped, Muon, Optimizer
+from assay.training.optimizer import SGD, AdamW, Grouped, Muon, Optimizer, ParameterGroup
 
 
 def translated(
@@ -37,7 +37,7 @@ def translated(
         own = tuple(sorted({positions[id(p)] for p in part["params"]} & set(trained)))
         if own:
             rate = float(part["lr"]) / base if base else 1.0
-            groups.append(Group(own, _one(given, part, [names[k] for k in own]), rate))
+            groups.append(ParameterGroup(own, _one(given, part, [names[k] for k in own]), rate))
     return Grouped(tuple(groups)), base
 
 

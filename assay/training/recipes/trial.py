@@ -14,11 +14,11 @@ from torch import Tensor
 from assay.engine.compiler.hidden.calls import forbidden_calls
 from assay.engine.compiler.hidden.guard import Known, generators, read_before_written, refuse_changes, refuse_iterators
 from assay.engine.compiler.hidden.lines import line_that_changes, where
-from assay.engine.compiler.hidden.state import Image, Place, Watch, differences
+from assay.engine.compiler.hidden.state import ChangedAt, Image, Watch, differences
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.errors import UserError
 
-Run = Callable[[int, float], list[Tensor | None]]
+RunTrial = Callable[[int, float], list[Tensor | None]]
 """One eager step: (its number, a factor on the parameters) to everything that it computes."""
 
 
@@ -40,7 +40,7 @@ class ParameterWritten(UserError):
         self.name = name
 
 
-def tried(roots: Mapping[str, object], run: Run, is_written: Callable[[], bool]) -> Trial:
+def tried(roots: Mapping[str, object], run: RunTrial, is_written: Callable[[], bool]) -> Trial:
     """The results of step 0, computed eagerly; `roots` are afterwards as they were before.
 
     is_written: whether a parameter differs from what the step began with.
@@ -79,7 +79,7 @@ def tried(roots: Mapping[str, object], run: Run, is_written: Callable[[], bool])
     return Trial(first, Known(roots, left_behind, fixed, calls_are_checked=True, named=tuple(watch.named)))
 
 
-def _fixed(watch: Watch, left: list[Place], step: Run) -> frozenset[str]:
+def _fixed(watch: Watch, left: list[ChangedAt], step: RunTrial) -> frozenset[str]:
     """Of what the first step left behind, that which is the same after every step. Raises UserError (HiddenState)."""
     refuse_changes(watch, [p for p in left if watch.is_of_process(p)], lambda: step(0, 1.0))
     after_first = watch.image()

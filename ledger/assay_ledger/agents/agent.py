@@ -34,7 +34,7 @@ from assay_ledger.index.indexer import Index
 from assay_ledger.index.publications import Publications
 from assay_ledger.index.records import RunState
 from assay_ledger.index.run import Run
-from assay_ledger.index.view import Facts, Memory, View
+from assay_ledger.index.view import Facts, Memory, RunView
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.store.blobs import ArtifactStore, SlotStore
 from assay_ledger.store.cache import Shelf
@@ -117,17 +117,17 @@ class Agent(ABC):
     # --- what a role adds
 
     @abstractmethod
-    def candidates(self, view: View) -> Iterator[Action]:
+    def candidates(self, view: RunView) -> Iterator[Action]:
         """What could be done now, most urgent first."""
 
     @abstractmethod
-    def times(self, view: View) -> Iterator[int]:
+    def times(self, view: RunView) -> Iterator[int]:
         """Chain times at which something may become due."""
 
-    def refresh(self, view: View) -> None:  # noqa: B027 - most roles add to it, none must
+    def refresh(self, view: RunView) -> None:  # noqa: B027 - most roles add to it, none must
         """Recompute what the view needs and no event says, before the strategy is asked."""
 
-    def is_finished(self, view: View) -> bool:
+    def is_finished(self, view: RunView) -> bool:
         """Will there never be anything to do again?"""
         return False
 
@@ -190,11 +190,11 @@ class Agent(ABC):
         """Lets go of the data folder."""
         self.recorder.journal.close()
 
-    def together(self, due: Sequence[Action], view: View) -> Sequence[Action]:
+    def together(self, due: Sequence[Action], view: RunView) -> Sequence[Action]:
         """Those of the actions that are due, most urgent first, that are carried out at once."""
         return due[:1]
 
-    def carry_out(self, actions: Sequence[Action], view: View) -> Iterator[tuple[Action, AssayError | None]]:
+    def carry_out(self, actions: Sequence[Action], view: RunView) -> Iterator[tuple[Action, AssayError | None]]:
         """Carries actions out; each with the error that it was refused by, None where it was done."""
         for action in actions:
             try:
@@ -206,7 +206,7 @@ class Agent(ABC):
             else:
                 yield action, None
 
-    def perform(self, action: Action, view: View) -> None:
+    def perform(self, action: Action, view: RunView) -> None:
         """Carries an action out. Raises InvariantError (NoSuchAction) for one that is not this role's."""
         self._handlers.carry_out(action, view)
 
@@ -232,9 +232,9 @@ class Agent(ABC):
 
     # --- inside
 
-    def _view(self) -> View:
+    def _view(self) -> RunView:
         state = self._index.sync()
-        return View(self.facts, self.me, state.head.timestamp, state.head.number, state, self.memory)
+        return RunView(self.facts, self.me, state.head.timestamp, state.head.number, state, self.memory)
 
     def _turn_shelf(self, state: RunState) -> None:
         """Copies are kept from the round before the first unsettled one on: what can be disputed, and its start."""
@@ -242,7 +242,7 @@ class Agent(ABC):
         unsettled = next((record.number for record in state.rounds if not record.settled), latest)
         self._shelf.turn(latest, max(unsettled - 1, 0))
 
-    def _try(self, actions: Sequence[Action], view: View) -> None:
+    def _try(self, actions: Sequence[Action], view: RunView) -> None:
         head = view.state.head
         self._limit = highest_base_fee(actions[0], head.base_fee, self.facts.charter.chain.fee_cap)
         try:
@@ -283,7 +283,7 @@ class Agent(ABC):
         now = self._clock()
         return any(p.is_due(head, now) for p in self._parked.values() if p.clock is not None)
 
-    def _rest(self, view: View) -> None:
+    def _rest(self, view: RunView) -> None:
         """Nothing to do at this head: say so, and until when."""
         head = view.state.head
         times = [t for t in self.times(view) if t > head.timestamp]

@@ -33,14 +33,14 @@ from assay_ledger.agents.actions import (
     VoidOuter,
 )
 from assay_ledger.index.records import GameRecord, OuterRecord, RoundRecord
-from assay_ledger.index.view import OuterStep, View, turn_of
+from assay_ledger.index.view import OuterStep, RunView, turn_of
 
 STAGGER_S = 30
 GRACE_S = 600
 """Chain time for which others wait before they settle somebody's work in its place."""
 
 
-def play(view: View) -> Iterator[Action]:
+def play(view: RunView) -> Iterator[Action]:
     """Moves that are due, nearest clock first, and games whose other side is overdue."""
     for game in sorted(view.state.open_games_of(view.me), key=lambda game: (game.deadline, game.game_id)):
         mine = Side.DEFENDER if game.defender == view.me else Side.CHALLENGER
@@ -51,7 +51,7 @@ def play(view: View) -> Iterator[Action]:
             yield EndOverdue(game.game_id)
 
 
-def _take_turn(view: View, game: GameRecord) -> Iterator[Action]:
+def _take_turn(view: RunView, game: GameRecord) -> Iterator[Action]:
     """Move, unless the base fee is above the cap and there is time to wait for a lower one, or to defer."""
     deferred = game.deferrals[game.turn]
     match timing(game.whose, game.deadline, deferred, view.now, _is_dear(view), view.facts.clocks):
@@ -61,12 +61,12 @@ def _take_turn(view: View, game: GameRecord) -> Iterator[Action]:
             yield Defer(game.game_id, deferred)
 
 
-def _is_dear(view: View) -> bool:
+def _is_dear(view: RunView) -> bool:
     """Whether gas costs more than what games refund."""
     return view.state.head.base_fee > view.charter.chain.fee_cap
 
 
-def draw_seeds(view: View) -> Iterator[Action]:
+def draw_seeds(view: RunView) -> Iterator[Action]:
     """Seeds of the latest round, once their time has come."""
     record = view.state.round
     if record is None or not any(c.complete for c in record.commitments.values()):
@@ -80,7 +80,7 @@ def draw_seeds(view: View) -> Iterator[Action]:
         yield DrawWhistleSeed(record.number)
 
 
-def outer_steps(view: View) -> Iterator[Action]:
+def outer_steps(view: RunView) -> Iterator[Action]:
     """Recompute every fixed outer step on the way from genesis, uphold the right roots, challenge the wrong ones."""
     base: Digest | None = view.facts.genesis
     for record in view.state.rounds:
@@ -100,12 +100,12 @@ def outer_steps(view: View) -> Iterator[Action]:
         base = step.root
 
 
-def affordable_rescues(view: View, free: Wei | None, keep: Wei) -> int | None:
+def affordable_rescues(view: RunView, free: Wei | None, keep: Wei) -> int | None:
     """How many rescues one's free stake pays for beside what must be kept; None while it is not known."""
     return None if free is None else max(0, free - keep) // view.charter.economics.price
 
 
-def rescue(view: View, at_most: int | None = None) -> Iterator[Action]:
+def rescue(view: RunView, at_most: int | None = None) -> Iterator[Action]:
     """Put one's own lock behind every right root of which a poster has lost its standing, `at_most` so many.
 
     Also behind one that another party has posted again: that party may lose on purpose too, when it is too late
@@ -133,11 +133,11 @@ def rescue(view: View, at_most: int | None = None) -> Iterator[Action]:
             yield PostOuter(record.number, base)
 
 
-def _half_time(view: View, outer: OuterRecord) -> int:
+def _half_time(view: RunView, outer: OuterRecord) -> int:
     return outer.rescue_until - view.charter.windows.rescue // 2
 
 
-def may_rescue(view: View) -> bool:
+def may_rescue(view: RunView) -> bool:
     """Is there a root that somebody may still put a lock behind?"""
     return any(view.now <= outer.rescue_until for record in view.state.rounds for outer in record.outers.values())
 
@@ -146,13 +146,13 @@ def _is_final(outer: OuterRecord) -> bool:
     return Fate.FINAL in outer.posters.values()
 
 
-def _step_from(view: View, record: RoundRecord, base: Digest) -> OuterStep | None:
+def _step_from(view: RunView, record: RoundRecord, base: Digest) -> OuterStep | None:
     """Where the outer step of a round from a base ends; None while it is not fixed or not computed."""
     inclusion = record.inclusions.get(base)
     return None if inclusion is None else view.memory.outers.get(inclusion[1])
 
 
-def _post(view: View, record: RoundRecord, base: Digest) -> Iterator[Action]:
+def _post(view: RunView, record: RoundRecord, base: Digest) -> Iterator[Action]:
     """Post a round's outer step if it is this actor's turn, and the contract still takes it."""
     step = _step_from(view, record, base)
     posted = None if step is None else record.outers.get(step.root)
@@ -166,7 +166,7 @@ def _post(view: View, record: RoundRecord, base: Digest) -> Iterator[Action]:
         yield PostOuter(record.number, base)
 
 
-def _challenge_outers(view: View, record: RoundRecord, base: Digest, root: Digest) -> Iterator[Action]:
+def _challenge_outers(view: RunView, record: RoundRecord, base: Digest, root: Digest) -> Iterator[Action]:
     """No draw is needed against a wrong outer step: everybody recomputes it, and each participant may challenge."""
     if view.me not in view.members:
         return
@@ -180,7 +180,7 @@ def _challenge_outers(view: View, record: RoundRecord, base: Digest, root: Diges
                 yield from challenge_once(view, [ref])
 
 
-def challenge_once(view: View, refs: list[ClaimRef], lock: list[ClaimRef] | None = None) -> Iterator[Action]:
+def challenge_once(view: RunView, refs: list[ClaimRef], lock: list[ClaimRef] | None = None) -> Iterator[Action]:
     """Challenge one of several false claims; `lock` are all claims behind the same lock, false or not.
 
     A conviction takes the lock once, so one won game is enough. While somebody else's game against that lock is open,
@@ -192,7 +192,7 @@ def challenge_once(view: View, refs: list[ClaimRef], lock: list[ClaimRef] | None
         yield Challenge(ref)
 
 
-def worth_challenging(view: View, refs: list[ClaimRef], lock: list[ClaimRef]) -> Iterator[ClaimRef]:
+def worth_challenging(view: RunView, refs: list[ClaimRef], lock: list[ClaimRef]) -> Iterator[ClaimRef]:
     """Those of some false claims that this actor should open a game on now; see `challenge_once`."""
     games = _games(view, lock)
     if any(g.convicted for g in games) or any(not g.is_over and g.challenger == view.me for g in games):
@@ -203,12 +203,12 @@ def worth_challenging(view: View, refs: list[ClaimRef], lock: list[ClaimRef]) ->
     yield from (ref for ref in refs if ref not in played)
 
 
-def patience(view: View, round_: Round) -> int:
+def patience(view: RunView, round_: Round) -> int:
     """Until when somebody else's game on a claim is waited for: the middle of the window."""
     return view.state.rounds[round_].times.t7 + view.charter.windows.challenge // 2
 
 
-def open_round(view: View, seats: int = 1, verifiers: int = 1) -> Iterator[Action]:
+def open_round(view: RunView, seats: int = 1, verifiers: int = 1) -> Iterator[Action]:
     """Open the next round once the last one is over and its outer root stands; the first once enough members are there.
 
     Without a verifier whose stake counts no commitment could be complete.
@@ -229,11 +229,11 @@ def open_round(view: View, seats: int = 1, verifiers: int = 1) -> Iterator[Actio
         yield OpenRound(number)
 
 
-def _openers(view: View) -> list[Address]:
+def _openers(view: RunView) -> list[Address]:
     return sorted({*view.state.holders.values(), *view.attesters(Role.VERIFIER, Round(len(view.state.rounds)))})
 
 
-def settle(view: View) -> Iterator[Action]:
+def settle(view: RunView) -> Iterator[Action]:
     """End what is beyond challenge: one's own at once, other people's after GRACE_S."""
     for record in view.state.rounds:
         yield from _finalize(view, record)
@@ -267,7 +267,7 @@ def settle(view: View) -> Iterator[Action]:
     yield from _release(view)
 
 
-def _finalize(view: View, record: RoundRecord) -> Iterator[Action]:
+def _finalize(view: RunView, record: RoundRecord) -> Iterator[Action]:
     """Outer claims whose window is over, one's own first."""
     opened = record.times.t7 + view.charter.windows.challenge
     for outer in sorted(record.outers.values(), key=lambda o: o.root):
@@ -285,7 +285,7 @@ def _finalize(view: View, record: RoundRecord) -> Iterator[Action]:
                 yield VoidOuter(record.number, outer.root, poster)
 
 
-def _release(view: View) -> Iterator[Action]:
+def _release(view: RunView) -> Iterator[Action]:
     """One's own credits that have vested."""
     for record in view.state.rounds:
         if view.now < record.times.t7 + view.facts.vesting:
@@ -299,11 +299,11 @@ def _release(view: View) -> Iterator[Action]:
             yield ReleaseDuties(record.number, view.me)
 
 
-def _games(view: View, refs: list[ClaimRef]) -> list[GameRecord]:
+def _games(view: RunView, refs: list[ClaimRef]) -> list[GameRecord]:
     return [view.state.games[k] for k in view.games_on(refs)]
 
 
-def commitment_refs(view: View, record: RoundRecord, seat: Seat) -> list[ClaimRef]:
+def commitment_refs(view: RunView, record: RoundRecord, seat: Seat) -> list[ClaimRef]:
     """All claims behind a commitment's lock."""
     n = view.charter.training.intervals
     intervals = [ClaimRef(ClaimKind.INTERVAL, record.number, seat, j) for j in range(n)]
@@ -316,7 +316,7 @@ def _is_settled(record: RoundRecord) -> bool:
     return worked and all(a.settled or not a.leaves for a in record.attendance.values())
 
 
-def times(view: View) -> Iterator[int]:
+def times(view: RunView) -> Iterator[int]:
     """Chain times at which something may become due for a participant; those that have passed are among them."""
     for record in view.state.rounds:
         t = record.times
@@ -345,11 +345,11 @@ def times(view: View) -> Iterator[int]:
         yield bound.time + view.charter.chain.reorg_depth
 
 
-def _seed_order(view: View, record: RoundRecord) -> list[Address]:
+def _seed_order(view: RunView, record: RoundRecord) -> list[Address]:
     attesters = [w for role in (Role.VERIFIER, Role.WHISTLEBLOWER) for w in view.attesters(role, record.number)]
     return sorted({*attesters, *view.state.holders.values()})
 
 
-def attestation_ref(view: View, record: RoundRecord, who: Address, seat: Seat, duty: int) -> ClaimRef:
+def attestation_ref(view: RunView, record: RoundRecord, who: Address, seat: Seat, duty: int) -> ClaimRef:
     """The claim that an attestation makes about one duty of a commitment."""
     return view.duty(record, record.commitments[seat], duty).attestation(who)

@@ -42,9 +42,9 @@ from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.traces import Traces
 from assay_ledger.chain.client import address_of
 from assay_ledger.contract import Call
-from assay_ledger.index.archive import Job
+from assay_ledger.index.archive import Computation
 from assay_ledger.index.games import Game
-from assay_ledger.index.view import Duty, OuterStep, View
+from assay_ledger.index.view import Duty, OuterStep, RunView
 
 
 class SecondThoughts(MismatchError):
@@ -56,21 +56,21 @@ class SecondThoughts(MismatchError):
 class Member(Agent):
     """An actor that plays games and does its share of the keeper tasks."""
 
-    def refresh(self, view: View) -> None:
+    def refresh(self, view: RunView) -> None:
         """See Agent: committed challenges as the chain has them."""
         for ref, bound in sorted(self.memory.bound.items(), key=lambda item: item[0].encode()):
             commitment = challenge_commitment(ref, bound.own_root, bound.salt, self.me)
             _, block, when = self.chain.ask(self.target.game.bound_challenge(commitment))
             self.memory.bound[ref] = replace(bound, block=block or None, time=when)
 
-    def is_finished(self, view: View) -> bool:
+    def is_finished(self, view: RunView) -> bool:
         """See Agent: the run is over, all of it is settled, and no credit is still to vest."""
         if self.leaving and self._has_left(view):
             return True
         over = len(view.state.rounds) >= view.charter.rounds or view.now > view.charter.expiry
         return over and self.deadline is None and all(record.settled for record in view.state.rounds)
 
-    def _has_left(self, view: View) -> bool:
+    def _has_left(self, view: RunView) -> bool:
         """Is nothing that this actor began still open?"""
         registered = view.state.attesters.get(self.me)
         last = len(view.state.rounds) - 1
@@ -85,7 +85,7 @@ class Member(Agent):
                 return False
         return True
 
-    def free_stake(self, view: View) -> Wei | None:
+    def free_stake(self, view: RunView) -> Wei | None:
         """This actor's stake that nothing locks; asked for while it decides about a rescue alone."""
         if not keeper.may_rescue(view):
             return None
@@ -106,18 +106,18 @@ class Member(Agent):
 
     # --- games
 
-    def together(self, due: Sequence[Action], view: View) -> Sequence[Action]:
+    def together(self, due: Sequence[Action], view: RunView) -> Sequence[Action]:
         """See Agent: moves that wait for no execution but the first one's go out at once, as many as there are."""
         if not isinstance(due[0], Play):
             return due[:1]
         first = view.state.games[due[0].game_id].claim_id
         return [a for a in due if isinstance(a, Play) and (self._is_at_hand(a, view, first))]
 
-    def _is_at_hand(self, action: Play, view: View, executed: Digest) -> bool:
+    def _is_at_hand(self, action: Play, view: RunView, executed: Digest) -> bool:
         game = view.state.games[action.game_id]
         return game.claim_id == executed or self._player(view).is_ready(game.claim_id, game.turn)
 
-    def carry_out(self, actions: Sequence[Action], view: View) -> Iterator[tuple[Action, AssayError | None]]:
+    def carry_out(self, actions: Sequence[Action], view: RunView) -> Iterator[tuple[Action, AssayError | None]]:
         """See Agent: moves in several games are sent at once and mined as fast as blocks take them."""
         if not isinstance(actions[0], Play):
             yield from super().carry_out(actions, view)
@@ -133,22 +133,22 @@ class Member(Agent):
         for action, result in zip(calls, self.send_all(list(calls.values())), strict=True):
             yield action, result if isinstance(result, AssayError) else None
 
-    def do_defer(self, action: Defer, view: View) -> None:
+    def do_defer(self, action: Defer, view: RunView) -> None:
         """Defers a turn of this actor's; refused by the contract when the fee has fallen meanwhile."""
         self.send(self.target.game.defer(action.game_id))
 
-    def do_end_overdue(self, action: EndOverdue, view: View) -> None:
+    def do_end_overdue(self, action: EndOverdue, view: RunView) -> None:
         """Ends a game that the other side lets run out."""
         call = self._player(view).overdue_call(self.target.games.game(action.game_id), view.now)
         if call is not None:
             self.send(call)
 
-    def do_challenge(self, action: Challenge, view: View) -> None:
+    def do_challenge(self, action: Challenge, view: RunView) -> None:
         """Opens a game as a party to the claim, after a second calculation."""
         self.confirm(action.ref, view)
         self.send(self.target.game.challenge(action.ref))
 
-    def do_bind_challenge(self, action: BindChallenge, view: View) -> None:
+    def do_bind_challenge(self, action: BindChallenge, view: RunView) -> None:
         """Commits to a third-party challenge; its salt is on disk first."""
         if action.ref not in self.memory.bound:
             self.confirm(action.ref, view)
@@ -157,12 +157,12 @@ class Member(Agent):
         commitment = challenge_commitment(action.ref, bound.own_root, bound.salt, self.me)
         self.send(self.target.game.commit_challenge(commitment))
 
-    def do_reveal_challenge(self, action: RevealChallenge, view: View) -> None:
+    def do_reveal_challenge(self, action: RevealChallenge, view: RunView) -> None:
         """Opens the game of a committed challenge."""
         self.send(self.target.game.reveal_challenge(action.ref, action.own_root, action.salt))
         self.recorder.unbound(action.ref)
 
-    def confirm(self, ref: ClaimRef, view: View) -> None:
+    def confirm(self, ref: ClaimRef, view: RunView) -> None:
         """Recomputes a claim on another route. Raises SecondThoughts unless it is false as the first calculation said.
 
         An accusation costs its bond if it is wrong, so a fault of this machine must not become one.
@@ -182,7 +182,7 @@ class Member(Agent):
                 claimed=claimed,
             )
 
-    def _disputed(self, ref: ClaimRef, view: View) -> tuple[Job, Digest | None, Digest]:
+    def _disputed(self, ref: ClaimRef, view: RunView) -> tuple[Computation, Digest | None, Digest]:
         """A claim's job, the end that this actor computed, and the end that is claimed."""
         if ref.kind is ClaimKind.OUTER:
             base = view.state.rounds[ref.round].outers[ref.outer_root].bases[ref.party]
@@ -198,7 +198,7 @@ class Member(Agent):
         return self.archive.job(view, duty), expected, claimed
 
     @staticmethod
-    def duty_of(ref: ClaimRef, view: View) -> Duty:
+    def duty_of(ref: ClaimRef, view: RunView) -> Duty:
         """The work that an interval, update or attestation claim is about."""
         record = view.state.rounds[ref.round]
         return view.duty(record, record.commitments[ref.seat], ref.duty)
@@ -208,11 +208,11 @@ class Member(Agent):
         """The runs behind disputed claims, kept for the next move."""
         return Traces()
 
-    def _player(self, view: View) -> GamePlayer:
+    def _player(self, view: RunView) -> GamePlayer:
         arity = self.facts.charter.clocks.arity
         return GamePlayer(self.target.games, self.account, arity, lambda game: self._trace_of(game, view), self._traces)
 
-    def _trace_of(self, game: Game, view: View) -> Trace:
+    def _trace_of(self, game: Game, view: RunView) -> Trace:
         """The run behind a disputed claim, executed again; as claimed where the claim is one's own."""
         ref = game.ref
         defends = game.state.defender == address_of(self.account)
@@ -223,32 +223,32 @@ class Member(Agent):
         job = self.archive.job(view, duty)
         return self.own_trace(duty, job, view) if defends else self.compute.trace(job.program, job.lists, job.steps)
 
-    def own_trace(self, duty: Duty, job: Job, view: View) -> Trace:
+    def own_trace(self, duty: Duty, job: Computation, view: RunView) -> Trace:
         """The run behind a claim of one's own, as one claimed it."""
         return self.compute.trace(job.program, job.lists, job.steps)
 
     # --- seeds and rounds
 
-    def do_draw_seed(self, action: DrawSeed, view: View) -> None:
+    def do_draw_seed(self, action: DrawSeed, view: RunView) -> None:
         """Draws the audit seed."""
         self.send(self.target.audit.draw_seed(action.round))
 
-    def do_draw_whistle_seed(self, action: DrawWhistleSeed, view: View) -> None:
+    def do_draw_whistle_seed(self, action: DrawWhistleSeed, view: RunView) -> None:
         """Draws the whistle seed."""
         self.send(self.target.audit.draw_whistle_seed(action.round))
 
-    def do_open_round(self, action: OpenRound, view: View) -> None:
+    def do_open_round(self, action: OpenRound, view: RunView) -> None:
         """Opens the next round."""
         self.send(self.target.rounds.open_round())
 
     # --- outer steps
 
-    def do_compute_outer(self, action: ComputeOuter, view: View) -> None:
+    def do_compute_outer(self, action: ComputeOuter, view: RunView) -> None:
         """Computes the outer step whose inclusion is fixed."""
         mask, x = view.state.rounds[action.round].inclusions[action.base]
         self._compute_outer(view, action.round, action.base, mask, x)
 
-    def do_post_outer(self, action: PostOuter, view: View) -> None:
+    def do_post_outer(self, action: PostOuter, view: RunView) -> None:
         """Posts the outer step; everything it names is published first."""
         mask, x, _ = self.chain.ask(self.target.outers.inclusion_of(action.round, action.base))
         step = self._compute_outer(view, action.round, action.base, mask, x)
@@ -256,7 +256,7 @@ class Member(Agent):
         call = self.target.outers.post_outer(action.round, action.base, x, step.parameters, step.momentum)
         self.send(call, tail=tail)
 
-    def _compute_outer(self, view: View, round_: Round, base: Digest, mask: int, x: Digest) -> OuterStep:
+    def _compute_outer(self, view: RunView, round_: Round, base: Digest, mask: int, x: Digest) -> OuterStep:
         known = self.memory.outers.get(x)
         if known is not None:
             return known
@@ -265,33 +265,33 @@ class Member(Agent):
         self.recorder.outer(x, step)
         return step
 
-    def do_finalize_outer(self, action: FinalizeOuter, view: View) -> None:
+    def do_finalize_outer(self, action: FinalizeOuter, view: RunView) -> None:
         """Makes an outer root final."""
         self.send(self.target.outers.finalize_outer(action.round, action.root, action.poster))
 
-    def do_void_outer(self, action: VoidOuter, view: View) -> None:
+    def do_void_outer(self, action: VoidOuter, view: RunView) -> None:
         """Ends an outer claim without a base."""
         self.send(self.target.outers.void_outer(action.round, action.root, action.poster))
 
     # --- settlement
 
-    def do_settle_work(self, action: SettleWork, view: View) -> None:
+    def do_settle_work(self, action: SettleWork, view: RunView) -> None:
         """Settles a commitment."""
         self.send(self.target.settlement.settle_work(action.round, action.seat))
 
-    def do_settle_duties(self, action: SettleDuties, view: View) -> None:
+    def do_settle_duties(self, action: SettleDuties, view: RunView) -> None:
         """Settles an attester's duties."""
         self.send(self.target.settlement.settle_duties(action.round, action.attester))
 
-    def do_settle_round(self, action: SettleRound, view: View) -> None:
+    def do_settle_round(self, action: SettleRound, view: RunView) -> None:
         """Settles what is left of a round."""
         self.send(self.target.settlement.settle_round(action.round))
 
-    def do_release_work(self, action: ReleaseWork, view: View) -> None:
+    def do_release_work(self, action: ReleaseWork, view: RunView) -> None:
         """Turns a commitment's credit into shares."""
         self._release("work", action.round, self.chain.ask(self.target.vesting.work_id(action.round, action.seat)))
 
-    def do_release_duties(self, action: ReleaseDuties, view: View) -> None:
+    def do_release_duties(self, action: ReleaseDuties, view: RunView) -> None:
         """Turns a round's credit for duties into shares."""
         self._release("duties", action.round, self.chain.ask(self.target.vesting.duties_id(action.round, self.me)))
 

@@ -25,7 +25,7 @@ from assay_ledger.agents.actions import (
     Train,
 )
 from assay_ledger.index.records import GameRecord
-from assay_ledger.index.view import View
+from assay_ledger.index.view import RunView
 
 LEAST_S: Final = 10.0
 """Less would not even get one object of a store that is far away."""
@@ -47,7 +47,7 @@ def is_in_game(action: Action) -> bool:
     return isinstance(action, _IN_GAME)
 
 
-def patience(action: Action, view: View) -> float:
+def patience(action: Action, view: RunView) -> float:
     """Seconds that an action may wait for stores in all."""
     if is_in_game(action):
         return IN_GAME_S
@@ -56,11 +56,11 @@ def patience(action: Action, view: View) -> float:
     return min(max(_share(action, view), LEAST_S), MOST_S)
 
 
-def _is_my_turn(view: View, game: GameRecord) -> bool:
+def _is_my_turn(view: RunView, game: GameRecord) -> bool:
     return game.turn is (Side.DEFENDER if game.defender == view.me else Side.CHALLENGER)
 
 
-def _share(action: Action, view: View) -> float:
+def _share(action: Action, view: RunView) -> float:
     """The part of the time that is left to an action's window that its waiting may take."""
     record = view.state.round
     if record is None:

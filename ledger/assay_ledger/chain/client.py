@@ -27,7 +27,7 @@ from assay.protocol.types import Address
 from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.chain.fees import TIP_FLOOR
 from assay_ledger.chain.outbox import Outbox
-from assay_ledger.chain.pace import Pace
+from assay_ledger.chain.pace import PollPace
 from assay_ledger.chain.rejections import rejection
 from assay_ledger.chain.rpc import NONSENSE, provider
 from assay_ledger.chain.sent import Payload
@@ -87,7 +87,7 @@ class Chain:
         self.url = url
         self._retry_for_s = retry_for_s
         self._receipt_for_s, self._tip_floor = receipt_for_s, tip_floor
-        self.pace = Pace()
+        self.pace = PollPace()
         self.w3 = Web3(provider(url, timeout_s))
         self.chain_id: int = self.read(lambda: self.w3.eth.chain_id)
         self._lock = threading.Lock()

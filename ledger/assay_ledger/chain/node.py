@@ -54,11 +54,11 @@ def find_anvil() -> Path:
     )
 
 
-class Node:
+class Anvil:
     """A running anvil. Use as a context manager; `url` is its RPC address.
 
     Without `data_dir` the state lives in a private folder that vanishes with this process; with one it stays and a
-    later Node goes on from it: whole after `close()`, at most STATE_INTERVAL_S old after a kill.
+    later Anvil goes on from it: whole after `close()`, at most STATE_INTERVAL_S old after a kill.
     Port 0 lets the operating system choose, so two nodes never collide.
     `dev_keys` are the funded accounts' secret keys, known to everybody: for a local chain only.
     Raises ConfigError (ToolMissing, PortInUse), UnavailableError (NodeFailed), DeadlineError (NodeSlow).

@@ -34,10 +34,10 @@ from assay_ledger.chain.fees import (
     raised,
     tip_of,
 )
-from assay_ledger.chain.pace import Pace
+from assay_ledger.chain.pace import PollPace
 from assay_ledger.chain.rejections import gas_short, rejection
 from assay_ledger.chain.rpc import NONSENSE
-from assay_ledger.chain.sent import Attempt, Payload, Record, Slot
+from assay_ledger.chain.sent import Attempt, NonceSlot, Payload, SentFile
 
 RAISES: Final = 40
 """Times 1.125 each: by a hundred, over what another process of the same key may have offered for a nonce."""
@@ -52,7 +52,7 @@ class Wire(Protocol):
 
     chain_id: int
     w3: Web3
-    pace: Pace
+    pace: PollPace
 
     def read(self, ask: Callable[[], T]) -> T: ...
 
@@ -87,13 +87,13 @@ class Nonces:
 
     def __init__(self, wire: Wire, account: LocalAccount, path: Path | None, tip_floor: int = TIP_FLOOR) -> None:
         self._wire, self._account, self._tip_floor = wire, account, tip_floor
-        self._record = Record(account, wire.chain_id, path)
+        self._record = SentFile(account, wire.chain_id, path)
         self._slots = self._record.load()
 
     def keep_at(self, path: Path) -> None:
         """From now on what is in flight is kept in a file, with what an earlier process left there."""
         if self._record.path is None:
-            self._record = Record(self._account, self._wire.chain_id, path)
+            self._record = SentFile(self._account, self._wire.chain_id, path)
             self._slots = {**self._record.load(), **self._slots}
 
     @property
@@ -102,7 +102,7 @@ class Nonces:
         return Payload(self._account.address.lower())
 
     @property
-    def slots(self) -> dict[int, Slot]:
+    def slots(self) -> dict[int, NonceSlot]:
         """By nonce, what is in flight."""
         return self._slots
 
@@ -160,7 +160,7 @@ class Nonces:
                         raise gas_short()
                     wanted = cheaper
                 case Answer.TAKEN | Answer.PASSED:
-                    kept = self._slots.setdefault(nonce, Slot([]))
+                    kept = self._slots.setdefault(nonce, NonceSlot([]))
                     kept.attempts.append(attempt)
                     kept.sent_at = self.height()
                     return
@@ -176,17 +176,17 @@ class Nonces:
         is_below = limit is None or market.base <= limit
         return is_below and old.is_enough(market) and raised(old, market, limit) is None
 
-    def may_raise(self, slot: Slot, market: Market) -> bool:
+    def may_raise(self, slot: NonceSlot, market: Market) -> bool:
         """May more be offered only because nothing is mined?"""
         return may_raise(slot.offer, market, slot.call.gas, self._balance())
 
-    def send_again(self, slot: Slot, block: int) -> None:
+    def send_again(self, slot: NonceSlot, block: int) -> None:
         """Sends what is in flight once more, to a node that may have lost it."""
         slot.sent_at = block
         with suppress(AssayError):
             self._broadcast(slot.attempts[-1].raw)
 
-    def receipt(self, slot: Slot) -> tuple[Attempt, TxReceipt] | None:
+    def receipt(self, slot: NonceSlot) -> tuple[Attempt, TxReceipt] | None:
         """Which of a nonce's transactions was mined."""
         for attempt in reversed(slot.attempts):
             if (receipt := self._wire.read(partial(self._receipt_of, attempt))) is not None:

@@ -20,7 +20,7 @@ from web3.types import TxReceipt
 from assay.protocol.errors import AssayError, UnavailableError
 from assay_ledger.chain.fees import TIP_FLOOR, Market
 from assay_ledger.chain.nonces import Nonces, Wire, above_limit
-from assay_ledger.chain.pace import Pace
+from assay_ledger.chain.pace import PollPace
 from assay_ledger.chain.sent import Payload
 
 IN_FLIGHT: Final = 64
@@ -113,7 +113,7 @@ class _Sending:
         self.latest = 0
         self.progress_at = 0
 
-    def run(self, seconds: float, pace: Pace) -> list[Result]:
+    def run(self, seconds: float, pace: PollPace) -> list[Result]:
         """Waits for so many seconds at most, looking as often as the pace of the chain asks for."""
         end = self.clock() + seconds
         try:
@@ -169,7 +169,7 @@ class _Sending:
                     nonces.offer(nonce, nonces.nothing, self.limit, market)
         self.block = self.progress_at = nonces.height()
 
-    def wait(self, end: float, pace: Pace) -> None:
+    def wait(self, end: float, pace: PollPace) -> None:
         """Until every call has its result, or time is up."""
         look = FIRST_LOOK_S
         while self.places:

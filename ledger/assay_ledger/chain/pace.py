@@ -17,7 +17,7 @@ SEEN: Final = 9
 """Intervals between new heads that count."""
 
 
-class Pace:
+class PollPace:
     """The period of polling, from the times at which new heads were seen. `clock` gives seconds that never run back."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -63,7 +63,7 @@ class Attempt:
 
 
 @dataclass(slots=True)
-class Slot:
+class NonceSlot:
     """All transactions signed for one nonce, oldest first; `sent_at`: block number at the last sending."""
 
     attempts: list[Attempt]
@@ -80,7 +80,7 @@ class Slot:
         return self.attempts[-1].offer
 
 
-class Record:
+class SentFile:
     """The file of an account's transactions in flight; without a path nothing outlives the process.
 
     A disk that is full or read-only costs the record, never the transaction.
@@ -89,9 +89,9 @@ class Record:
     def __init__(self, account: LocalAccount, chain_id: int, path: Path | None) -> None:
         self._account, self._chain_id, self.path = account, chain_id, path
 
-    def load(self) -> dict[int, Slot]:
+    def load(self) -> dict[int, NonceSlot]:
         """Slots by nonce as the last process left them; lines that are not this account's are passed over."""
-        slots: dict[int, Slot] = {}
+        slots: dict[int, NonceSlot] = {}
         if self.path is None or not self.path.exists():
             return slots
         try:
@@ -101,7 +101,7 @@ class Record:
             return slots
         for line in lines:
             if (found := self._parse(line)) is not None:
-                slots.setdefault(found[0], Slot([])).attempts.append(found[1])
+                slots.setdefault(found[0], NonceSlot([])).attempts.append(found[1])
         return slots
 
     def add(self, raw: bytes) -> None:

@@ -26,7 +26,7 @@ from assay.protocol.trees.tensors import TensorSpec, tensor_root
 from assay.protocol.types import SEATS, Digest, DType, Round, Seat
 from assay_ledger.index.publications import Publications
 from assay_ledger.index.records import CommitmentRecord, RoundRecord
-from assay_ledger.index.view import Duty, Facts, OuterStep, View
+from assay_ledger.index.view import Duty, Facts, OuterStep, RunView
 from assay_ledger.store.blobs import StoreDenied, StoreUnreachable
 from assay_ledger.store.canonical import check_canonical
 from assay_ledger.store.manifest import Manifest
@@ -79,7 +79,7 @@ class GenesisMissing(UnavailableError):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Computation:
     """A claim as it is computed: program, X, steps."""
 
     program: Program
@@ -112,7 +112,7 @@ class Archive:
         """In this block objects are looked for where the solver of a commitment said that they are."""
         return self.objects.told(self._publications.told([commitment.tx_hash]))
 
-    def told_of_base(self, view: View, generation: Round, base: Digest) -> AbstractContextManager[None]:
+    def told_of_base(self, view: RunView, generation: Round, base: Digest) -> AbstractContextManager[None]:
         """In this block objects are looked for where those who posted an outer root, or began there, said they are."""
         record = view.state.rounds[generation]
         began = [c.tx_hash for _, c in sorted(record.commitments.items()) if c.base == base]
@@ -261,7 +261,7 @@ class Archive:
 
     # --- commitments and claims
 
-    def check_commitment(self, view: View, record: RoundRecord, commitment: CommitmentRecord) -> None:
+    def check_commitment(self, view: RunView, record: RoundRecord, commitment: CommitmentRecord) -> None:
         """Fetches and hashes every object that a commitment names, and looks whether a store would write it so.
 
         Raises UnavailableError for what is missing, StateMismatch for what does not belong together, NotCanonical for
@@ -282,21 +282,21 @@ class Archive:
         with self.told_of_base(view, record.number, commitment.base):
             self.objects.list(view.outer_lists(record.number, commitment.base).parameters, specs)
 
-    def job(self, view: View, duty: Duty) -> Job:
+    def job(self, view: RunView, duty: Duty) -> Computation:
         """Program, X and steps of an interval, an update, or an attestation of one."""
         training = self.facts.charter.training
         commitment = view.state.rounds[duty.round].commitments[duty.seat]
         if duty.number < training.intervals:
             with self.told_of(commitment):
                 lists = self.state(duty.round, duty.seat, duty.number, duty.x)
-            return Job(self.step, lists, training.steps_per_interval)
+            return Computation(self.step, lists, training.steps_per_interval)
         specs = self.specs(TrainingList.PARAMETERS)
         start = view.outer_lists(duty.round, commitment.base).parameters
         with self.told_of_base(view, duty.round, commitment.base):
             first = self.objects.list(start, specs)
         with self.told_of(commitment):
             last = self.objects.list(commitment.end_lists[0], specs)
-        return Job(self.update, (first, last), 1)
+        return Computation(self.update, (first, last), 1)
 
     def end_root(self, duty: Duty, lists: ListBytes) -> Digest:
         """The root of the state that a duty's computation ended in; its lists are published for those who need them."""
@@ -309,7 +309,7 @@ class Archive:
             (*roots, self.root_of_scalars(lists[TrainingList.SCALARS], duty.round, duty.seat, done)),
         )
 
-    def claimed_end(self, view: View, duty: Duty) -> ListBytes:
+    def claimed_end(self, view: RunView, duty: Duty) -> ListBytes:
         """The published lists that a duty claims to end in, without scalars."""
         commitment = view.state.rounds[duty.round].commitments[duty.seat]
         with self.told_of(commitment):
@@ -319,7 +319,7 @@ class Archive:
 
     # --- outer steps
 
-    def outer_job(self, view: View, round_: Round, base: Digest, mask: int, x: Digest) -> Job:
+    def outer_job(self, view: RunView, round_: Round, base: Digest, mask: int, x: Digest) -> Computation:
         """The outer step of a round from a base with this inclusion. Raises StateMismatch when X is not that."""
         specs = self.specs(TrainingList.PARAMETERS)
         start = view.outer_lists(round_, base)
@@ -340,7 +340,7 @@ class Archive:
         roots.append(root_of_list([TensorSpec(DType.F32, (SEATS,))], [weights]))
         if state_digest(roots) != x:
             raise StateMismatch(f"The inclusion of round {round_} is not what its X is made of.")
-        return Job(self.outer, (*lists, (weights,)), 1)
+        return Computation(self.outer, (*lists, (weights,)), 1)
 
     def root_of_parameters(self, tensors: Tensors) -> Digest:
         """The root of a list of the parameters' layout: parameters, an update, or the outer momentum."""

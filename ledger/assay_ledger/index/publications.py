@@ -20,7 +20,7 @@ from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest
 from assay_ledger.chain.client import Chain
 from assay_ledger.contract import selector, types_of
-from assay_ledger.store.manifest import Digests
+from assay_ledger.store.manifest import DigestMap
 from assay_ledger.store.objects import Objects
 
 MAX_KEPT: Final = 128
@@ -32,7 +32,7 @@ _CALLS: Final = (
     "postOuter(uint64,bytes32,bytes32,bytes32,bytes32)",
 )
 
-Told = Callable[[], Digests]
+Told = Callable[[], DigestMap]
 """Gives what somebody says, fetched at the first call."""
 
 
@@ -42,13 +42,13 @@ class Publications:
     def __init__(self, chain: Chain, objects: Objects) -> None:
         self._chain = chain
         self._objects = objects
-        self._known: OrderedDict[bytes, Digests] = OrderedDict()
+        self._known: OrderedDict[bytes, DigestMap] = OrderedDict()
 
     def told(self, transactions: Sequence[bytes]) -> list[Told]:
         """What the senders of these transactions say, each asked only when it is called."""
         return [lambda t=transaction: self._of(t) for transaction in transactions[:MAX_POSTERS]]  # type: ignore[misc]
 
-    def _of(self, transaction: bytes) -> Digests:
+    def _of(self, transaction: bytes) -> DigestMap:
         if transaction not in self._known:
             try:
                 digest = named_digest(self._chain.calldata(transaction))

@@ -1,6 +1,6 @@
 """What a strategy sees: the run's records at a head, and what its own actor knows. Pure values and lookups.
 
-Nothing here asks the chain or the store; agents fill a `View` and strategies answer with actions.
+Nothing here asks the chain or the store; agents fill a `RunView` and strategies answer with actions.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class RunView:
     """A run as one actor sees it at a head. `now` is the chain time of the head in seconds, `block` its number."""
 
     facts: Facts

@@ -53,10 +53,10 @@ __all__ = [
     "ObjectNameInvalid",
     "ObjectTooLarge",
     "ObjectTruncated",
-    "Pace",
     "SlotStore",
     "StoreAddressInvalid",
     "StoreDenied",
+    "StorePace",
     "StoreSilent",
     "StoreUnreachable",
     "get_named",
@@ -72,11 +72,11 @@ _MARKER = re.compile(r"names/(.+)/([0-9a-f]{64})")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
 _RETRY: Final[dict[str, Any]] = {"max_retries": 2, "retry_timeout": timedelta(seconds=5)}
 _CLIENT: Final = {"connect_timeout": "5s", "timeout": "3600s"}
-"""The client's own limit is never reached: `Pace` ends every call, by the object's size."""
+"""The client's own limit is never reached: `StorePace` ends every call, by the object's size."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StorePace:
     """How long a store may take: `call_s` seconds for any call, and a second for each `bytes_per_s` bytes of a body.
 
     Slower than 256 KiB a second (2 Mbit) is no store for training. Who lowers `call_s` loses stores that are far away;
@@ -171,11 +171,11 @@ class BlobStore:
         self,
         backend: Backend,
         location: str,
-        pace: Pace | None = None,
+        pace: StorePace | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._backend = backend
-        self._pace = pace or Pace()
+        self._pace = pace or StorePace()
         self._breakers = {kind: Breaker(self._pace.call_s, clock) for kind in ("read", "write", "look", "list", "slot")}
         self.location = location
 
@@ -326,7 +326,7 @@ def _search(
     raise ObjectMismatch(f"Of {sum(reasons.values())} objects named {name} none is the right one ({said}).")
 
 
-def open_store(location: str | Path, pace: Pace | None = None) -> BlobStore:
+def open_store(location: str | Path, pace: StorePace | None = None) -> BlobStore:
     """The store at a folder (made if need be) or an address: s3://, gs://, az://, http(s)://, file://, memory://.
 
     Credentials and endpoints come from the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_ALLOW_HTTP, ...).

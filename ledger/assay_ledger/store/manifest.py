@@ -19,7 +19,7 @@ from typing import ClassVar, Final
 
 from assay.protocol.types import Digest
 
-Digests = Mapping[Digest, Digest]
+DigestMap = Mapping[Digest, Digest]
 """From roots to the digests of the objects that have them."""
 
 _ENTRY: Final = 64
@@ -31,7 +31,7 @@ class Manifest:
 
     MAX_BYTES: ClassVar[int] = 4096 * _ENTRY
 
-    digests: Digests
+    digests: DigestMap
 
     def encode(self) -> bytes:
         """The file of the manifest."""

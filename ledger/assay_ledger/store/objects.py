@@ -27,7 +27,7 @@ from assay.protocol.types import Digest
 from assay_ledger.store.blobs import ArtifactStore, StoreDenied, StoreUnreachable, get_named
 from assay_ledger.store.cache import Shelf
 from assay_ledger.store.listfile import file_size, pack, unpack
-from assay_ledger.store.manifest import Digests, Manifest
+from assay_ledger.store.manifest import DigestMap, Manifest
 
 MAX_PROGRAM_BYTES: Final = 1 << 28
 MAX_LISTS: Final = 64
@@ -46,7 +46,7 @@ class Objects:
         self.store = store
         self.shelf = shelf
         self._own_first = False
-        self._told: Sequence[Callable[[], Digests]] = ()
+        self._told: Sequence[Callable[[], DigestMap]] = ()
         self._noted: dict[Digest, Digest] = {}
         self._cursors: dict[str, Digest] = {}
 
@@ -60,7 +60,7 @@ class Objects:
             self._own_first = before
 
     @contextmanager
-    def told(self, sources: Sequence[Callable[[], Digests]]) -> Iterator[None]:
+    def told(self, sources: Sequence[Callable[[], DigestMap]]) -> Iterator[None]:
         """In this block objects are looked for first under the digests that these sources give for their roots."""
         before, self._told = self._told, sources
         try:

@@ -25,7 +25,7 @@ from assay_ledger.agents.actions import Challenge
 from assay_ledger.agents.game_player import GamePlayer
 from assay_ledger.agents.participant import Member
 from assay_ledger.chain.client import CALLDATA_CAP, TRANSACTION_GAS_CAP
-from assay_ledger.index.archive import Job
+from assay_ledger.index.archive import Computation
 from assay_ledger.index.games import Game
 from assay_ledger.index.run import Run
 from assay_ledger.keys.keystore import ActorKeys
@@ -33,7 +33,7 @@ from assay_ledger.store.blobs import open_store
 from assay_solver.cheating import CheatingSolver
 from assay_verifier.attesting import RESULT_BLOCKS
 from tests.harness.actors.families import LiesInNodes, NodeLie
-from tests.harness.actors.world import Stage, World, fill_escrow, tiny_prepared, work_of
+from tests.harness.actors.world import ActorWorld, SharedChain, fill_escrow, tiny_prepared, work_of
 
 MOVE_GAS = 1_000_000
 """No move of a game may need more."""
@@ -47,10 +47,10 @@ class Liar(GamePlayer):
 
 
 @dataclass
-class Claims:
+class ClaimsRun:
     """A run with one honest solver, liars and a verifier, whose claims can all be challenged."""
 
-    world: World
+    world: ActorWorld
     stranger: ActorKeys
     """Somebody with money and no role."""
     truths: dict[tuple[ClaimRef, int], ReferenceTrace] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Claims:
                 return name, self.ref(name, number), cheat.lies[number]
         raise AssertionError(f"nobody lies in {family.name}")
 
-    def job(self, ref: ClaimRef) -> Job:
+    def job(self, ref: ClaimRef) -> Computation:
         """Program, X and steps of a claim, from what is published."""
         vera = self.member("vera")
         return vera.archive.job(vera._view(), vera.duty_of(ref, vera._view()))
@@ -164,21 +164,21 @@ class Claims:
         return count
 
 
-def posted_world(stage: Stage, folder: Path) -> World:
+def posted_world(stage: SharedChain, folder: Path) -> ActorWorld:
     """A run of the `tiny` preset."""
     return world_of(stage, folder, tiny_prepared(), rounds=1)
 
 
-def world_of(stage: Stage, folder: Path, prepared: Prepared, rounds: int) -> World:
+def world_of(stage: SharedChain, folder: Path, prepared: Prepared, rounds: int) -> ActorWorld:
     """A run published and deployed by the very code behind `assay run post`, as in the demo."""
     store = open_store(folder / "store")
     address = post_run(stage.chain, stage.sponsor, store, prepared, name="posted", rounds=rounds, token=stage.token)
     run = Run(stage.chain, address)
     fill_escrow(stage, run)
-    return World(stage, folder, work_of(prepared), run, store)
+    return ActorWorld(stage, folder, work_of(prepared), run, store)
 
 
-def open_claims(world: World, liars: Mapping[str, Sequence[Family]]) -> Claims:
+def open_claims(world: ActorWorld, liars: Mapping[str, Sequence[Family]]) -> ClaimsRun:
     """A round that everybody took part in, up to where its claims can be challenged and nobody has done so."""
     founders = {"first_seats": 1 + len(liars), "first_verifiers": 1}
     # The verifier steps first, so that everybody after it sees what it revealed before it accuses anybody.
@@ -186,7 +186,7 @@ def open_claims(world: World, liars: Mapping[str, Sequence[Family]]) -> Claims:
     world.solver("ada", **founders)
     for name, families in liars.items():
         world.solver(name, cheat=LiesInNodes(families), **founders)
-    claims = Claims(world, world.keys("stranger"))
+    claims = ClaimsRun(world, world.keys("stranger"))
     world.settle(lambda state: bool(state.rounds) and any(a.leaves for a in state.rounds[0].attendance.values()))
     vera.refresh(vera._view())
     assert not vera.state.games
@@ -195,7 +195,7 @@ def open_claims(world: World, liars: Mapping[str, Sequence[Family]]) -> Claims:
 
 
 @contextmanager
-def aside(claims: Claims) -> Iterator[None]:
+def aside(claims: ClaimsRun) -> Iterator[None]:
     """What happens here on chain has not happened afterwards."""
     snapshot = claims.world.stage.chain.rpc("evm_snapshot")
     try:

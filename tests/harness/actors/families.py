@@ -14,7 +14,7 @@ from assay.protocol.program.program import Program
 from assay.protocol.program.trace import SlotTamper, Trace
 from assay.protocol.trees.tensors import tensor_root
 from assay.protocol.types import Round
-from assay_ledger.index.archive import Compute, Job
+from assay_ledger.index.archive import Computation, Compute
 from assay_solver.cheats import Cheat, Lie, Scene
 from tests.harness.games import flip
 
@@ -41,7 +41,7 @@ class NodeLie:
         return lambda t, number, index, data: self.data if (t, number, index) == (self.step, *slot) else data
 
 
-def lie_in(compute: Compute, job: Job, family: Family, step: int) -> NodeLie:
+def lie_in(compute: Compute, job: Computation, family: Family, step: int) -> NodeLie:
     """The first single bit of a node of this family that changes where the job ends, and that parts can stand for."""
     truth = compute.trace(job.program, job.lists, job.steps)
     end = truth.state_root(job.steps)
@@ -79,7 +79,7 @@ class LiesInNodes(Cheat):
         self.families = families
         self.lies: dict[int, NodeLie] = {}
 
-    def lie(self, scene: Scene, number: int, job: Job) -> Lie | None:
+    def lie(self, scene: Scene, number: int, job: Computation) -> Lie | None:
         """See Cheat."""
         if number >= len(self.families):
             return None

@@ -21,7 +21,7 @@ from assay_ledger.contract import Call
 from assay_ledger.keys.keystore import ActorKeys
 from assay_solver.agent import SolverAgent
 from assay_verifier.attesting import RESULT_BLOCKS
-from tests.harness.actors.world import STAKE, Stage, World, new_world, small_work
+from tests.harness.actors.world import STAKE, ActorWorld, SharedChain, new_world, small_work
 
 FOUNDERS = {"first_seats": 1, "first_verifiers": 1}
 
@@ -62,7 +62,7 @@ class SlowCompute(TorchCompute):
 class Flood:
     """Puppets of one key, each with a game of its own on the same interval of an honest solver."""
 
-    def __init__(self, world: World, keys: ActorKeys, ref: ClaimRef, count: int) -> None:
+    def __init__(self, world: ActorWorld, keys: ActorKeys, ref: ClaimRef, count: int) -> None:
         self.world, self.keys, self.count = world, keys, count
         chain, game = world.stage.chain, world.run.game
         vera = world.players["vera"].agent
@@ -109,7 +109,7 @@ class Flood:
         return left
 
 
-def flooded(stage: Stage, folder: Path, count: int) -> tuple[World, SlowCompute, Flood]:
+def flooded(stage: SharedChain, folder: Path, count: int) -> tuple[ActorWorld, SlowCompute, Flood]:
     """An honest solver on slow hardware whose first interval is challenged `count` times at once."""
     world = new_world(stage, folder, small_work(), rounds=1)
     charter = world.run.charter

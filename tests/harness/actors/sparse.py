@@ -16,9 +16,9 @@ from assay.engine.compiler.capture import capture
 from assay.engine.runtime.values.state_io import to_lists_of_bytes
 from assay.training.initialize import initialize
 from assay.training.outer import SLOTS, blank_momentum, compute_update, outer_step
-from assay.training.state import Lists, Scalars
+from assay.training.state import Scalars, TensorLists
 from assay.training.step import TrainingStep, draw_batch
-from tests.harness.actors.world import Work
+from tests.harness.actors.world import TrainedWork
 
 VOCABULARY, WIDTH, RATE = 16, 12, 0.05
 SENT = 4
@@ -47,19 +47,19 @@ def bigram() -> TrainingStep:
 
 
 @cache
-def sparse_work() -> Work:
+def sparse_work() -> TrainedWork:
     """A run of this step: its three programs captured, parameters, zero residuals, and data."""
     tokens = b"".join(sha256(bytes([k])).digest() for k in range(32))
     data = torch.tensor([t % VOCABULARY for t in tokens], dtype=torch.uint8)
     parameters = initialize(bigram().module, 1)
     zeros = [torch.zeros_like(p) for p in parameters]
-    state: Lists = (parameters, zeros, Scalars.of(data, learning_rate=RATE).to_list())
+    state: TensorLists = (parameters, zeros, Scalars.of(data, learning_rate=RATE).to_list())
     blank = [torch.zeros_like(p) for p in parameters]
     outer = [blank, blank_momentum(blank), *[blank] * SLOTS, [torch.zeros(SLOTS)]]
     lists = to_lists_of_bytes(state)
     (rate,) = struct.unpack("<I", lists[2][1])
     assert math.prod(data.shape) == len(lists[2][-1])
-    return Work(
+    return TrainedWork(
         capture(sparse_step, state).program,
         capture(compute_update, [blank, blank]).program,
         capture(outer_step, outer).program,

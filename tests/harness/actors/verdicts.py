@@ -13,10 +13,10 @@ from assay_ledger.agents.participant import Member
 from assay_ledger.index.games import Game
 from assay_ledger.index.records import GameRecord
 from assay_solver.cheating import CheatingSolver
-from tests.harness.actors.world import World
+from tests.harness.actors.world import ActorWorld
 
 
-def recompute(world: World, record: GameRecord, auditor: str) -> tuple[int, int]:
+def recompute(world: ActorWorld, record: GameRecord, auditor: str) -> tuple[int, int]:
     """`expected` by the reference, and what the defender's own false run has in that place; for computed families.
 
     `auditor` names an honest actor through whose archive the published start is read.

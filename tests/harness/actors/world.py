@@ -1,6 +1,6 @@
 """A whole run in one process: one anvil, real contracts, actors stepped round-robin, chain time moved as a runner does.
 
-No threads, no sleeps. `World.settle` steps every actor until all are idle at one head, then mines one block at the
+No threads, no sleeps. `ActorWorld.settle` steps every actor until all are idle at one head, then mines one block at the
 earliest chain time that one of them waits for.
 """
 
@@ -31,7 +31,7 @@ from assay_ledger.bindings.token import TokenContract
 from assay_ledger.bindings.vault import Locked
 from assay_ledger.chain import artifacts
 from assay_ledger.chain.client import Chain, address_of
-from assay_ledger.chain.node import Node
+from assay_ledger.chain.node import Anvil
 from assay_ledger.deployment.deploy import deploy_run, deploy_seed, deploy_token
 from assay_ledger.deployment.places import LEAVES, MODULE_CONTRACTS
 from assay_ledger.index.records import GameRecord, RunState
@@ -65,7 +65,7 @@ CONTRACTS = [
 
 
 @dataclass(frozen=True)
-class Work:
+class TrainedWork:
     """What a run trains: the three programs and where it starts."""
 
     step: Program
@@ -84,7 +84,7 @@ class Work:
 
 
 @cache
-def small_work() -> Work:
+def small_work() -> TrainedWork:
     """A hand-written perceptron on bytes: two steps per interval."""
     example: Example = mlp_step()
     parameters, optimizer, scalars = example.state
@@ -92,7 +92,9 @@ def small_work() -> Work:
     rate = int.from_bytes(scalars[1], "little")
     # Bytes that differ from place to place, so that other data gives another update.
     data = sha256(b"data").digest() + b"".join(sha256(bytes([k])).digest() for k in range(len(scalars[-1]) // 32 - 1))
-    return Work(example.program, update_program(specs), outer_program(specs), parameters, optimizer, data, 10, rate)
+    return TrainedWork(
+        example.program, update_program(specs), outer_program(specs), parameters, optimizer, data, 10, rate
+    )
 
 
 @cache
@@ -103,16 +105,16 @@ def tiny_prepared() -> Prepared:
 
 
 @cache
-def tiny_work() -> Work:
+def tiny_work() -> TrainedWork:
     """The same as work."""
     return work_of(tiny_prepared())
 
 
-def work_of(prepared: Prepared) -> Work:
+def work_of(prepared: Prepared) -> TrainedWork:
     """The captured programs of a run and the bytes that they start from."""
     lists = to_lists_of_bytes([prepared.parameters, prepared.optimizer, [prepared.data]])
     genesis = prepared.genesis
-    return Work(*prepared.programs, lists[0], lists[1], lists[2][0], genesis.inner_steps, genesis.learning_rate)
+    return TrainedWork(*prepared.programs, lists[0], lists[1], lists[2][0], genesis.inner_steps, genesis.learning_rate)
 
 
 @contextmanager
@@ -132,11 +134,11 @@ def fresh_artifacts(folder: Path) -> Iterator[None]:
         artifacts.load_artifact.cache_clear()
 
 
-class Stage:
+class SharedChain:
     """A node with what any number of runs share: token, seed source, arbiter, and a rich sponsor."""
 
     def __init__(self) -> None:
-        self.node = Node(accounts=1, genesis_time=START)
+        self.node = Anvil(accounts=1, genesis_time=START)
         self.chain = Chain(self.node.url)
         self.sponsor = Account.from_key(self.node.dev_keys[0])
         self.token = deploy_token(self.chain, self.sponsor)
@@ -159,7 +161,7 @@ class Stage:
 
 
 @dataclass
-class Player:
+class Actor:
     """One actor and how to make it again after its process died."""
 
     name: str
@@ -169,15 +171,15 @@ class Player:
 
 
 @dataclass
-class World:
+class ActorWorld:
     """One run with its store and its actors."""
 
-    stage: Stage
+    stage: SharedChain
     folder: Path
-    work: Work
+    work: TrainedWork
     run: Run
     store: BlobStore
-    players: dict[str, Player] = field(default_factory=dict)
+    players: dict[str, Actor] = field(default_factory=dict)
     stops: int = 0
 
     # --- people
@@ -191,7 +193,7 @@ class World:
     def add(self, name: str, make: Callable[[ActorKeys, Path], Agent]) -> Agent:
         """An actor with a key and a data folder of its own."""
         keys, folder = self.keys(name), self.folder / name
-        player = Player(name, lambda: make(keys, folder), make(keys, folder))
+        player = Actor(name, lambda: make(keys, folder), make(keys, folder))
         self.players[name] = player
         return player.agent
 
@@ -305,8 +307,12 @@ COMPUTE = TorchCompute()
 
 
 def new_world(
-    stage: Stage, folder: Path, work: Work, rounds: int = 2, change: Callable[[Charter], Charter] = lambda c: c
-) -> World:
+    stage: SharedChain,
+    folder: Path,
+    work: TrainedWork,
+    rounds: int = 2,
+    change: Callable[[Charter], Charter] = lambda c: c,
+) -> ActorWorld:
     """Deploys a run, publishes what it starts from, and fills its escrow."""
     stage.worlds += 1
     store = open_store(folder / "store")
@@ -314,10 +320,10 @@ def new_world(
     publish(Objects(store), work)
     run = deploy_run(stage.chain, stage.sponsor, charter)
     fill_escrow(stage, run)
-    return World(stage, folder, work, run, store)
+    return ActorWorld(stage, folder, work, run, store)
 
 
-def with_a_bit_flipper(stage: Stage, folder: Path) -> World:
+def with_a_bit_flipper(stage: SharedChain, folder: Path) -> ActorWorld:
     """A round of an honest solver, a bit-flipper and two verifiers, who note what they have at its start."""
     founders = {"first_seats": 2, "first_verifiers": 2}
     world = new_world(stage, folder, small_work(), rounds=1)
@@ -330,7 +336,7 @@ def with_a_bit_flipper(stage: Stage, folder: Path) -> World:
     return world
 
 
-def fill_escrow(stage: Stage, run: Run) -> None:
+def fill_escrow(stage: SharedChain, run: Run) -> None:
     """The sponsor pays for work and wages."""
     escrow = 100 * STAKE
     token = TokenContract(stage.token)
@@ -340,7 +346,7 @@ def fill_escrow(stage: Stage, run: Run) -> None:
     stage.chain.send(stage.sponsor, run.settlement.fund(escrow))
 
 
-def make_test_charter(stage: Stage, work: Work, rounds: int) -> Charter:
+def make_test_charter(stage: SharedChain, work: TrainedWork, rounds: int) -> Charter:
     """The default charter for this work."""
     data_spec = work.step.specs[work.step.input_nodes[2][-1]]
     optimizer_specs = [work.step.specs[k] for k in work.step.input_nodes[1]]
@@ -369,7 +375,7 @@ def make_test_charter(stage: Stage, work: Work, rounds: int) -> Charter:
     )
 
 
-def publish(objects: Objects, work: Work) -> None:
+def publish(objects: Objects, work: TrainedWork) -> None:
     """Everything that a run starts from."""
     for program in (work.step, work.update, work.outer):
         objects.put_program(program)

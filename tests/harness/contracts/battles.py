@@ -9,7 +9,7 @@ from assay.protocol.game.table import Side
 from assay.protocol.run.claims import challenge_commitment
 from assay.protocol.types import Digest
 from tests.harness.contracts.game_chain import Twin
-from tests.harness.games import ETHER, World, address, config, play_out, player
+from tests.harness.games import ETHER, GameWorld, address, config, play_out, player
 from tests.harness.programs import Example
 
 LIAR, HONEST = address("liar"), address("honest")
@@ -20,7 +20,7 @@ def fresh(example: Example, arity: int = 4, bond: int = 640 * ETHER) -> Twin:
     return Twin(example.program, config(arity, bond))
 
 
-def battle(twin: World, defends, challenges, number: int, watch=None, lock: int = 1000 * ETHER) -> GameState:
+def battle(twin: GameWorld, defends, challenges, number: int, watch=None, lock: int = 1000 * ETHER) -> GameState:
     """A whole game between two stubborn players, `watch` looking on before every move."""
     liar, honest = address(f"defender {number}"), address(f"challenger {number}")
     game_id = twin.challenge(twin.claim(defends, liar, lock, number), honest)

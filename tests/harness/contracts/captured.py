@@ -24,14 +24,14 @@ from assay.training.initialize import initialize
 from assay.training.presets import DEMO
 from assay.training.programs import blank_parameters, outer_program, training_program
 from assay.training.recipes.recipe import RecipeStep
-from assay.training.state import Lists, Scalars
+from assay.training.state import Scalars, TensorLists
 from assay.training.step import blank_state, preset_step
 from tests.harness.actors.sparse import sparse_work
-from tests.harness.actors.world import Work
+from tests.harness.actors.world import TrainedWork
 from tests.harness.contracts.leaf_cases import NON_FINITE, SPECIALS
 from tests.harness.engine.models import MODELS
 
-Subject = tuple[Program, Lists]
+Subject = tuple[Program, TensorLists]
 """A program and the tensors of its X."""
 
 NAN = 0x7FC00000
@@ -66,7 +66,7 @@ def _model(name: str) -> Subject:
 
 def _sparse() -> Subject:
     """The step that ranks its gradients."""
-    work: Work = sparse_work()
+    work: TrainedWork = sparse_work()
     scalars = [SCALAR_SPECS[s].zeros() for s in sorted(SCALAR_SPECS)]
     lists = (work.parameters, work.optimizer, (*scalars, work.data))
     return work.step, from_lists_of_bytes(input_specs(work.step), lists)
@@ -176,7 +176,7 @@ class Watched:
     Answers as a trace of one step whose values are those that were read.
     """
 
-    def __init__(self, executor: Executor, inputs: Lists, noise: Noise) -> None:
+    def __init__(self, executor: Executor, inputs: TensorLists, noise: Noise) -> None:
         self.program = executor.program
         self.wrote: list[bytes] = []
         self.read: list[bytes] = []

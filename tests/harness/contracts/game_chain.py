@@ -20,16 +20,16 @@ from assay.protocol.game.state import GameConfig, GameState
 from assay.protocol.game.table import POSTINGS, Side, Turn
 from assay.protocol.model.games import ClaimView, GameBook
 from assay.protocol.program.program import Program
-from assay.protocol.run.charter import Clocks, Modules, ProgramRef, modules_tuple
+from assay.protocol.run.charter import ClockTerms, Modules, ProgramRef, modules_tuple
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest
 from assay_ledger.deployment.places import create_address
 from tests.harness.contracts.game_fields import same, stored
-from tests.harness.contracts.harness import Chain, Contract, Reverted, _type, transaction_gas
+from tests.harness.contracts.harness import Evm, EvmContract, Reverted, _type, transaction_gas
 from tests.harness.contracts.leaf_cases import CONTRACTS
 from tests.harness.contracts.node_chain import NodeChain, NodeContract
 from tests.harness.contracts.world import charter, economics
-from tests.harness.games import World, address
+from tests.harness.games import GameWorld, address
 
 START = 1_700_000_000
 TOKENS = 500_000 * 10**18
@@ -56,14 +56,14 @@ class ChainGames:
         self,
         program: Program,
         settings: GameConfig,
-        on: Chain | NodeChain | None = None,
+        on: Evm | NodeChain | None = None,
         steps: int = 64,
         other: Program | None = None,
         token: str = "TestToken",
     ) -> None:
         """`other`: a second program of the run. `token`: another than the test token mints any amount at once."""
         self.most = TOKENS if token == "TestToken" else 1 << 127
-        self.chain = chain = on or Chain(timestamp=START)
+        self.chain = chain = on or Evm(timestamp=START)
         self.block, self.now, self.base_fee = 1, 0, 0
         first = chain.nonce() if isinstance(chain, NodeChain) else 0
         leaves = [chain.deploy(name).address for name in CONTRACTS.values()]
@@ -89,7 +89,7 @@ class ChainGames:
             training=replace(base.training, steps_per_interval=steps),
             # Rounds long enough for any clock: it is the game that refuses too long ones.
             windows=replace(base.windows, **dict.fromkeys(LONG, 10**7), longest_dispute=10**6, exit=120_000_000),
-            clocks=Clocks(clocks.budget, clocks.replay - delay, clocks.move - delay, settings.arity),
+            clocks=ClockTerms(clocks.budget, clocks.replay - delay, clocks.move - delay, settings.arity),
             chain=settings.chain,
         )
         self.charter = chain.deploy("Charter", terms.as_tuple(), modules_tuple(modules))
@@ -110,7 +110,7 @@ class ChainGames:
             env = BlockEnv(number=self.block, timestamp=START + now, gas_limit=30_000_000, prevrandao=bytes(32))
             self.chain.evm.set_block_env(env)
 
-    def call(self, who: Address, function: str, *args: Any, contract: Contract | None = None) -> tuple[Any, Gas]:
+    def call(self, who: Address, function: str, *args: Any, contract: EvmContract | None = None) -> tuple[Any, Gas]:
         """Call as a party. Raises Reverted."""
         target = contract or self.game
         result = target.call(function, *args, caller="0x" + who.hex())
@@ -118,7 +118,7 @@ class ChainGames:
         data = target.calldata(function, *args)
         return result, Gas(target.gas, transaction_gas(data, target.gas), len(data))
 
-    def _logs(self, target: Contract) -> list[tuple[list[bytes], bytes]]:
+    def _logs(self, target: EvmContract) -> list[tuple[list[bytes], bytes]]:
         """Topics and data of the events of the last call."""
         if isinstance(target, NodeContract):
             return [([_bytes(t) for t in log["topics"]], _bytes(log["data"])) for log in target.logs]
@@ -142,7 +142,7 @@ class ChainGames:
                 found.append(named)
         return found
 
-    def view(self, function: str, *args: Any, contract: Contract | None = None) -> Any:
+    def view(self, function: str, *args: Any, contract: EvmContract | None = None) -> Any:
         """Read."""
         return (contract or self.game).call(function, *args)
 
@@ -221,7 +221,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-class Twin(World):
+class Twin(GameWorld):
     """A world whose every call is made on the contracts as well, and must come out the same.
 
     The parts of tests.harness.games that drive a world drive both.

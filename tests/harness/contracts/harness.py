@@ -36,7 +36,7 @@ _IMPORT = re.compile(r'import\s+(?:[^"\';]*\s+from\s+)?"([^"]+)"\s*;')
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
+class CompiledContract:
     """One compiled contract: its ABI, creation code, deployed code, and the compiler's metadata with its NatSpec."""
 
     name: str
@@ -67,16 +67,16 @@ class Reverted(Exception):
 
 
 @cache
-def artifact(name: str, source: str | None = None) -> Artifact:
+def artifact(name: str, source: str | None = None) -> CompiledContract:
     """The compiled contract of this name; `source` is its file when that is not the only one of the name."""
     path = ROOT / source if source else _find(name)
     files = _closure(path)
     compiled = _from_forge(path, name, files) or _compiled(path, files)[name]
     codes = _hex(compiled["bytecode"]), _hex(compiled["deployedBytecode"])
-    return Artifact(name, compiled["abi"], *codes, compiled["metadata"])
+    return CompiledContract(name, compiled["abi"], *codes, compiled["metadata"])
 
 
-class Chain:
+class Evm:
     """An EVM at Prague with one caller account; state lasts between calls."""
 
     def __init__(self, caller: int = 0xCA11E7, timestamp: int = 1_700_000_000) -> None:
@@ -85,18 +85,18 @@ class Chain:
         self.evm.set_balance(self.caller, 10**24)
         self.evm.set_block_env(BlockEnv(number=1, timestamp=timestamp, gas_limit=30_000_000, prevrandao=bytes(32)))
 
-    def deploy(self, name: str, *args: Any, source: str | None = None) -> Contract:
+    def deploy(self, name: str, *args: Any, source: str | None = None) -> EvmContract:
         """Deploy a contract with constructor arguments."""
         built = artifact(name, source)
         constructor = next((e for e in built.abi if e["type"] == "constructor"), {"inputs": []})
         code = built.bytecode + encode([_type(i) for i in constructor["inputs"]], args)
-        return Contract(self, built, self.evm.deploy(self.caller, code, 0, 30_000_000))
+        return EvmContract(self, built, self.evm.deploy(self.caller, code, 0, 30_000_000))
 
 
-class Contract:
+class EvmContract:
     """A deployed contract. `call` runs a function and returns its decoded outputs; `gas` holds what it took."""
 
-    def __init__(self, chain: Chain, built: Artifact, address: str) -> None:
+    def __init__(self, chain: Evm, built: CompiledContract, address: str) -> None:
         self.chain, self.artifact, self.address = chain, built, address
         self.gas = 0
 

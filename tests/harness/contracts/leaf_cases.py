@@ -20,7 +20,7 @@ from assay.protocol.program.nodes import Random as RandomNode
 from assay.protocol.program.views import View
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from tests.harness.contracts.harness import Chain, Contract
+from tests.harness.contracts.harness import Evm, EvmContract
 
 CONTRACTS = {
     Family.MAP: "MapLeaf",
@@ -45,7 +45,7 @@ NON_FINITE = (0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 0x7F800001)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class LeafCase:
     """A node, its descriptor, one of its elements, and the word behind each read."""
 
     node: Node
@@ -54,7 +54,7 @@ class Case:
     value_of: leaf.ReadValue
 
 
-def draw(family: Family, rng: Random) -> Case:
+def draw(family: Family, rng: Random) -> LeafCase:
     """A random case of a family; the element exists."""
     node = _NODES[family](rng)
     if rng.random() < 0.15:
@@ -68,10 +68,10 @@ def draw(family: Family, rng: Random) -> Case:
         own = Random(f"{seed} {read.node} {read.address}")
         return _word(own, read.node, moody)
 
-    return Case(node, encode_node(node), rng.randrange(max(node.spec.numel, 1)), value_of)
+    return LeafCase(node, encode_node(node), rng.randrange(max(node.spec.numel, 1)), value_of)
 
 
-def check(contract: Contract, case: Case) -> tuple[int, int]:
+def check(contract: EvmContract, case: LeafCase) -> tuple[int, int]:
     """Compare every function of the leaf with the reference; returns the element's word and the number of terms."""
     node, element = case.node, case.element
     reads = leaf.head_reads(node, element)
@@ -100,7 +100,7 @@ def check(contract: Contract, case: Case) -> tuple[int, int]:
     return value, begun.terms
 
 
-def deploy_leaves(chain: Chain) -> dict[Family, Contract]:
+def deploy_leaves(chain: Evm) -> dict[Family, EvmContract]:
     """Every leaf contract on a chain."""
     return {family: chain.deploy(name) for family, name in CONTRACTS.items()}
 

@@ -11,13 +11,13 @@ from assay.protocol.program.leaf import Read
 from assay.protocol.program.program import Program
 from assay.protocol.trees.tensors import TensorTree
 from assay.protocol.types import Digest
-from tests.harness.contracts.harness import Contract
+from tests.harness.contracts.harness import EvmContract
 
 TERMS_PER_CALL = 16
 """Terms whose reads are opened in one call of the harness."""
 
 
-class Values(Protocol):
+class LeafValues(Protocol):
     """Everything that nodes of the first step read, and the prefix roots over it: a trace, or part of one."""
 
     @property
@@ -33,7 +33,7 @@ class Values(Protocol):
 class Opener:
     """Opens reads of node k under P_k of the first step; trees are built once per source."""
 
-    def __init__(self, values: Values, k: int, harness: Contract) -> None:
+    def __init__(self, values: LeafValues, k: int, harness: EvmContract) -> None:
         self._values, self._k, self._harness = values, k, harness
         self._sources: dict[int, tuple[TensorTree, tuple[Digest, ...]]] = {}
 
@@ -64,7 +64,7 @@ class Opener:
         return self._sources[j]
 
 
-def computed(leaf: Contract, opener: Opener, node: bytes, element: int, most_terms: int) -> int | None:
+def computed(leaf: EvmContract, opener: Opener, node: bytes, element: int, most_terms: int) -> int | None:
     """The element's word by a leaf contract; None when it has more terms than a test takes."""
     heads = opener.words(leaf.call("headReads", node, element))
     done, value, terms = leaf.call("start", node, element, heads)

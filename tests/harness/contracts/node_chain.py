@@ -9,17 +9,17 @@ from typing import Any, Self
 
 from eth_abi import decode, encode
 
-from assay_ledger.chain.node import Node
-from tests.harness.contracts.harness import Artifact, Contract, Reverted, _type, artifact, intrinsic_gas
+from assay_ledger.chain.node import Anvil
+from tests.harness.contracts.harness import CompiledContract, EvmContract, Reverted, _type, artifact, intrinsic_gas
 
 GAS = 16_000_000
 
 
 class NodeChain:
-    """A node that lets anybody send; has what `harness.Chain` has as far as contracts need it."""
+    """A node that lets anybody send; has what `harness.Evm` has as far as contracts need it."""
 
     def __init__(self, timestamp: int) -> None:
-        self.node = Node(accounts=1, genesis_time=timestamp)
+        self.node = Anvil(accounts=1, genesis_time=timestamp)
         self._connection = http.client.HTTPConnection("127.0.0.1", self.node.port, timeout=60)
         self.caller = str(self.rpc("eth_accounts")[0]).lower()
         self.rpc("anvil_autoImpersonateAccount", True)
@@ -84,16 +84,16 @@ class NodeChain:
         return bytes.fromhex(trace.get("output", "0x")[2:])
 
 
-class NodeContract(Contract):
+class NodeContract(EvmContract):
     """A contract on a node."""
 
-    def __init__(self, chain: NodeChain, built: Artifact, address: str) -> None:
+    def __init__(self, chain: NodeChain, built: CompiledContract, address: str) -> None:
         self.node_chain, self.artifact, self.address = chain, built, address
         self.gas = 0
         self.logs: list[dict[str, Any]] = []
 
     def call(self, function: str, *args: Any, caller: str | None = None, value: int = 0, gas: int = GAS) -> Any:
-        """A transaction, or a call of a view function; as in `harness.Contract`."""
+        """A transaction, or a call of a view function; as in `harness.EvmContract`."""
         entry, data = self.artifact.entry("function", function, len(args)), self.calldata(function, *args)
         if entry["stateMutability"] not in ("view", "pure"):
             receipt = self.node_chain.send(caller or self.node_chain.caller, self.address, data)

@@ -17,11 +17,11 @@ from eth_account import Account
 from eth_hash.auto import keccak
 
 from assay.protocol.digests import program_digest
-from assay.protocol.run.charter import ChainProfile, Charter, Clocks, Economics, ProgramRef, Training, Windows
+from assay.protocol.run.charter import ChainProfile, Charter, ClockTerms, Economics, ProgramRef, Training, Windows
 from assay.protocol.types import Address, Digest, Wei
 from assay_ledger.chain import artifacts
 from assay_ledger.chain.client import Chain
-from assay_ledger.chain.node import Node
+from assay_ledger.chain.node import Anvil
 from assay_ledger.deployment.deploy import deploy_run
 from assay_ledger.deployment.places import MODULE_CONTRACTS
 from tests.harness.contracts import harness
@@ -112,7 +112,7 @@ def charter(**changes: Any) -> Charter:
         training=TRAINING,
         windows=WINDOWS,
         economics=economics(),
-        clocks=Clocks(600, 300, 300, 64),
+        clocks=ClockTerms(600, 300, 300, 64),
         chain=PROFILE,
         step=program("step"),
         update=program("update"),
@@ -157,7 +157,7 @@ class Rejected(Exception):
         super().__init__(f"{name}{values}" if name else f"0x{data.hex()}")
 
 
-class World:
+class RunWorld:
     """One node, one run, `accounts` unlocked people with tokens and an allowance to the vault."""
 
     def __init__(
@@ -170,7 +170,7 @@ class World:
         token: str = "TestToken",
         contracts: Mapping[str, str] = PUPPETS,
     ) -> None:
-        self.node = Node(accounts=accounts, genesis_time=START)
+        self.node = Anvil(accounts=accounts, genesis_time=START)
         self._connection = http.client.HTTPConnection("127.0.0.1", self.node.port, timeout=60)
         self.people = [Address(bytes.fromhex(Account.from_key(k).address[2:])) for k in self.node.dev_keys]
         self.now = START

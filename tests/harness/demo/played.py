@@ -23,11 +23,11 @@ from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Digest, Round
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import address_of
-from assay_ledger.index.archive import Job
+from assay_ledger.index.archive import Computation
 from assay_ledger.index.records import GameRecord, RunState
 from assay_ledger.index.run import Run
 from assay_solver.cheats import Cheat, Lie, Scene, output_source
-from tests.harness.actors.world import Stage, World, fresh_artifacts, new_world, small_work, with_economics
+from tests.harness.actors.world import ActorWorld, SharedChain, fresh_artifacts, new_world, small_work, with_economics
 
 REVENUE = 1000 * 10**18
 DAY = 86_400
@@ -38,7 +38,7 @@ class BentUpdate(Cheat):
 
     name = "bent-update"
 
-    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+    def lie(self, scene: Scene, number: int, job: Computation) -> Tamper | None:
         if number != scene.intervals:
             return None
         return Lie({(1, output_source(job.program, 0)): lambda data: bytes((data[0] ^ 1,)) + data[1:]})
@@ -57,7 +57,7 @@ SOLVERS: dict[str, str | Cheat | None] = {
 class Played:
     """The world after its last game, and its records. `glimpse` is a game's page and document while it was open."""
 
-    world: World
+    world: ActorWorld
     state: RunState
     glimpse: tuple[str, dict[str, Any]]
 
@@ -73,7 +73,7 @@ class Played:
 def play(folder: Path) -> Iterator[Played]:
     """Plays the run on a node of its own, which lives as long as the block."""
     with fresh_artifacts(folder / "artifacts"):
-        stage = Stage()
+        stage = SharedChain()
         try:
             # Every duty is drawn by every verifier: what is found does not hang on chance.
             drawn = with_economics(audit_ppm=3_000_000)
@@ -96,7 +96,7 @@ def play(folder: Path) -> Iterator[Played]:
             stage.close()
 
 
-def post_false_outer(world: World, name: str) -> None:
+def post_false_outer(world: ActorWorld, name: str) -> None:
     """Posts an outer step after round 0 that ends nowhere, from the account of somebody who cannot defend it."""
     agent = world.players[name].agent
     record = world.state.rounds[0]
@@ -105,7 +105,7 @@ def post_false_outer(world: World, name: str) -> None:
     world.stage.chain.send(agent.account, world.run.outers.post_outer(0, base, x, nowhere, nowhere))
 
 
-def challenge_falsely(world: World, name: str) -> None:
+def challenge_falsely(world: ActorWorld, name: str) -> None:
     """A stranger binds and reveals a challenge to an interval of round 0 that is true."""
     stranger, chain, game = Account.create(), world.stage.chain, world.run.game
     world.stage.rich(stranger, world.run)
@@ -118,7 +118,7 @@ def challenge_falsely(world: World, name: str) -> None:
     chain.send(stranger, game.reveal_challenge(ref, own, salt))
 
 
-def pay_revenue(world: World) -> None:
+def pay_revenue(world: ActorWorld) -> None:
     """The sponsor pays revenue, four weeks pass, and two owners claim."""
     chain, sponsor, run = world.stage.chain, world.stage.sponsor, world.run
     token = TokenContract(world.stage.token)
@@ -130,7 +130,7 @@ def pay_revenue(world: World) -> None:
         chain.send(world.players[name].agent.account, run.revenue.claim(world.stage.token))
 
 
-def look_at_open_game(world: World) -> tuple[str, dict[str, Any]]:
+def look_at_open_game(world: ActorWorld) -> tuple[str, dict[str, Any]]:
     """What the explorer shows of the first game before anybody has answered."""
     client = TestClient(make_app(Lookout(world.run)))
     return client.get("/games/1").text, client.get("/api/v1/games/1").json()

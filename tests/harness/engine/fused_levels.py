@@ -20,9 +20,9 @@ PRESENT = [name for name in LEVELS if name in allowed_levels({}, processor_flags
 
 
 @contextmanager
-def at_level(name: str) -> Iterator[layout.Kernels]:
+def at_level(name: str) -> Iterator[layout.NodeKernels]:
     """New executors take the kernels of this instruction set."""
-    kernels = layout.Kernels(load("nodes", name), name)
+    kernels = layout.NodeKernels(load("nodes", name), name)
     with pytest.MonkeyPatch.context() as patch:
         natives = executor.Natives(kernels, native_dot.kernels())
         patch.setattr(executor, "usable_natives", lambda: (natives, ""))

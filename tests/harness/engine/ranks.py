@@ -18,14 +18,14 @@ from assay.engine.compiler.capture import capture
 from assay.engine.runtime.executor import Executor, Kind
 from assay.engine.runtime.parallel.executor import ParallelExecutor
 from assay.engine.runtime.parallel.group import Distributed
-from assay.engine.runtime.parallel.layout import Layout, long_dots, micro_batch_sums, norm_sums
+from assay.engine.runtime.parallel.layout import Division, long_dots, micro_batch_sums, norm_sums
 from assay.engine.runtime.values import state_io
 from assay.protocol.program.program import Program
 from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.initialize import initialize
 from assay.training.model import CharacterGPT, next_token_loss
 from assay.training.recipes.recipe import Recipe, RecipeStep
-from assay.training.state import Lists
+from assay.training.state import TensorLists
 
 
 def loss(module: nn.Module, window_BT: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ def loss(module: nn.Module, window_BT: Tensor) -> Tensor:
 
 def gpt_step(
     layers: int = 1, width: int = 16, context: int = 8, batch: int = 4, micro_batches: int = 4
-) -> tuple[Program, Lists]:
+) -> tuple[Program, TensorLists]:
     """The program of one step in micro-batches, clipped by the gradients' norm, and its first state."""
     corpus = corpus_from_text(pydoc_text()[:50_000])
     module = CharacterGPT(len(corpus.vocabulary), layers, width, 4, context)
@@ -51,14 +51,14 @@ def gpt_step(
     return cached_program(size, lambda: capture(step, state).program), state
 
 
-def layout_of(division: str, program: Program) -> Layout:
+def layout_of(division: str, program: Program) -> Division:
     batches, terms, lists = micro_batch_sums(program), long_dots(program, 8), frozenset((0, 1))
     return {
-        "alone": Layout(),
-        "batches": Layout(batches),
-        "shards": Layout(batches | norm_sums(program, batches), lists),
-        "terms": Layout(terms),
-        "all": Layout(batches | terms, lists),
+        "alone": Division(),
+        "batches": Division(batches),
+        "shards": Division(batches | norm_sums(program, batches), lists),
+        "terms": Division(terms),
+        "all": Division(batches | terms, lists),
     }[division]
 
 

@@ -1,7 +1,7 @@
 """People who play a run on the executable model and, where a world is given, on the contracts at the same time.
 
-Every call goes through `Play.do`, which demands that both accept, or both refuse under the same name, and that the
-money agrees afterwards. Work is symbolic: the true end of an interval is a digest of its start, so that truth costs
+Every call goes through `LedgerPlay.do`, which demands that both accept, or both refuse under the same name, and that
+the money agrees afterwards. Work is symbolic: the true end of an interval is a digest of its start, so that truth costs
 nothing to know.
 """
 
@@ -23,14 +23,14 @@ from assay.protocol.run.claims import AttestationLeaf, ClaimKind, ClaimRef, atte
 from assay.protocol.run.draws import Purpose
 from assay.protocol.types import Address, Digest, Role, Round, Seat, Wei
 from assay_ledger.keys.bls import BlsKey, verify_draw, verify_possession
-from tests.harness.contracts.world import Rejected, World
-from tests.harness.ledger.truth import Work, do_work, mark, true_end, true_outer
+from tests.harness.contracts.world import Rejected, RunWorld
+from tests.harness.ledger.truth import TrueWork, do_work, mark, true_end, true_outer
 
 # --- calls
 
 
 @dataclass
-class Game:
+class PuppetGame:
     """A game of the puppet."""
 
     ref: ClaimRef
@@ -43,14 +43,14 @@ class Game:
 
 
 @dataclass
-class Play:
+class LedgerPlay:
     """A run under way: the model, perhaps the contracts, and what people remember."""
 
     ledger: Ledger
     people: Sequence[Address]
     now: int
-    world: World | None = None
-    games: list[Game] = field(default_factory=list)
+    world: RunWorld | None = None
+    games: list[PuppetGame] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     accepted: Counter[str] = field(default_factory=Counter)
     keys: dict[Address, BlsKey] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class Play:
     def open_round(self, who: Address) -> str | None:
         return self.do(who, "rounds", "openRound", model=lambda: self.ledger.rounds.open_round(self.now))
 
-    def commit(self, who: Address, round_: Round, seat: Seat, work: Work, base: Digest) -> str | None:
+    def commit(self, who: Address, round_: Round, seat: Seat, work: TrueWork, base: Digest) -> str | None:
         args = (round_, seat, work.roots, work.end_lists, work.update, base)
         refusal = self.do(who, "rounds", "commit", *args, model=lambda: self.ledger.rounds.commit(who, *args, self.now))
         if refusal is None and self.world is not None:
@@ -307,7 +307,7 @@ class Play:
         refusal = self.do(who, "game", "open", ref_tuple(ref), model=open_)
         if refusal is None:
             claim = seen.claim
-            self.games.append(Game(ref, who, claim.claimant, is_true, claim.lock_id, seen.lock_amount))
+            self.games.append(PuppetGame(ref, who, claim.claimant, is_true, claim.lock_id, seen.lock_amount))
         return refusal
 
     def finish_game(self, who: Address, number: int, convicted: bool) -> str | None:
@@ -366,4 +366,4 @@ def wealth(ledger: Ledger, who: Address, withdrawn: int) -> int:
     return vault.free_of(who) + locked + vault.exits.get(who, (0, 0))[0] + withdrawn
 
 
-__all__ = ["Game", "Play", "Work", "do_work", "ids", "mark", "true_end", "true_outer", "wealth"]
+__all__ = ["LedgerPlay", "PuppetGame", "TrueWork", "do_work", "ids", "mark", "true_end", "true_outer", "wealth"]

@@ -13,8 +13,8 @@ from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.model.ledger import Ledger
 from assay.protocol.run.claims import AttestationLeaf, ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat
-from tests.harness.contracts.world import ETHER, START, World, charter
-from tests.harness.ledger.play import Play, wealth
+from tests.harness.contracts.world import ETHER, START, RunWorld, charter
+from tests.harness.ledger.play import LedgerPlay, wealth
 from tests.harness.ledger.truth import do_work, mark, true_end, true_outer
 
 PEOPLE = 12
@@ -34,7 +34,7 @@ STAKE = 5_000 * ETHER
 class Strangers:
     """`world` is None for the pure model; `snapshot` is the node's state that every run starts from."""
 
-    world: ClassVar[World | None] = None
+    world: ClassVar[RunWorld | None] = None
     snapshot: ClassVar[str] = ""
     endowment: ClassVar[int] = 9 * STAKE
     """What the sponsor puts into the escrow, in wei."""
@@ -55,7 +55,7 @@ class Strangers:
             terms, people = world.charter, world.people
             ledger = Ledger(terms, world.chain_id, world.run.address, world.addresses["audit"])
             now = int(world.rpc("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
-        self.play = Play(ledger, people, now, world)
+        self.play = LedgerPlay(ledger, people, now, world)
         self.ledger = ledger
         self.people = people
         self.truth: dict[int, Digest] = {0: ledger.outers.genesis}

@@ -15,7 +15,7 @@ def mark(label: str, *parts: bytes) -> Digest:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TrueWork:
     """What a solver commits: n+1 roots, list roots of the last, update list."""
 
     roots: tuple[Digest, ...]
@@ -35,7 +35,7 @@ def true_end(x: Digest, kind: ClaimKind) -> Digest:
     return state_digest(true_lists(x))
 
 
-def do_work(start: Digest, parameters: Digest, intervals: int, lie: int | None) -> Work:
+def do_work(start: Digest, parameters: Digest, intervals: int, lie: int | None) -> TrueWork:
     """Work from s_0, with a lie in one duty and everything after it consistent."""
     roots, lists = [start], true_lists(start)
     for j in range(intervals):
@@ -44,7 +44,7 @@ def do_work(start: Digest, parameters: Digest, intervals: int, lie: int | None) 
         roots.append(state_digest(lists))
     x = state_digest((parameters, lists[0]))
     update = mark("update", x if lie != intervals else mark("lie", x))
-    return Work(tuple(roots), lists, update)
+    return TrueWork(tuple(roots), lists, update)
 
 
 def true_outer(x: Digest, mask: int, base: tuple[Digest, Digest]) -> tuple[Digest, Digest]:

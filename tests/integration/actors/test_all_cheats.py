@@ -11,7 +11,7 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Fate
 from assay_solver.cheats import CHEATS
-from tests.harness.actors.world import Stage, new_world, tiny_work, with_economics
+from tests.harness.actors.world import SharedChain, new_world, tiny_work, with_economics
 from tests.harness.honest_rules import hp7_the_honest_lose_nothing, hp13_a_loser_loses_no_more_than_it_staked
 
 HONEST_SOLVERS = ("ada", "bob")
@@ -20,7 +20,7 @@ HONEST_AUDITORS = ("vera", "viktor", "wilma")
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_all_cheats_at_once_are_each_convicted_and_nobody_else_is(stage: Stage, tmp_path: Path) -> None:
+def test_all_cheats_at_once_are_each_convicted_and_nobody_else_is(stage: SharedChain, tmp_path: Path) -> None:
     # Every duty is drawn by all three verifiers: an expected rate of three.
     world = new_world(stage, tmp_path, tiny_work(), 3, with_economics(audit_ppm=3_000_000))
     founders = {"first_seats": 8, "first_verifiers": 3}

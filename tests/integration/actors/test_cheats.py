@@ -12,17 +12,17 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Fate, Round, Seat
 from assay_ledger.index.records import GameRecord
-from assay_ledger.index.view import View
+from assay_ledger.index.view import RunView
 from assay_solver.agent import SolverAgent
 from assay_solver.cheats import CHEATS, cheat_named
 from tests.harness.actors.verdicts import digest_of, recompute
-from tests.harness.actors.world import Stage, World, new_world, tiny_work, with_economics
+from tests.harness.actors.world import ActorWorld, SharedChain, new_world, tiny_work, with_economics
 
 FOUNDERS = {"first_seats": 2, "first_verifiers": 2}
 HONEST = ("ada", "vera", "viktor", "wilma")
 
 
-def play(stage: Stage, folder: Path, cheat: str, at: int, rounds: int, lazy: bool = False) -> World:
+def play(stage: SharedChain, folder: Path, cheat: str, at: int, rounds: int, lazy: bool = False) -> ActorWorld:
     """One honest and one cheating solver, two verifiers, one whistleblower, until everything is settled."""
     change = with_economics(whistle_ppm=1_000_000) if lazy else lambda charter: charter
     world = new_world(stage, folder, tiny_work(), rounds, change)
@@ -38,12 +38,12 @@ def play(stage: Stage, folder: Path, cheat: str, at: int, rounds: int, lazy: boo
     return world
 
 
-def gain(world: World, name: str) -> int:
+def gain(world: ActorWorld, name: str) -> int:
     """What an actor's wealth in the vault has changed by."""
     return world.wealth(name) - world.players[name].wealth
 
 
-def check_one_conviction(world: World, at: int) -> GameRecord:
+def check_one_conviction(world: ActorWorld, at: int) -> GameRecord:
     """One game, won by a verifier against the cheater, whose lock is the only thing that anybody lost."""
     (game,) = world.verdicts()
     terms = world.run.charter.economics
@@ -80,7 +80,7 @@ def check_one_conviction(world: World, at: int) -> GameRecord:
     ],
 )
 def test_a_cheat_ends_in_an_element_that_the_contract_computes(
-    stage: Stage, tmp_path: Path, cheat: str, at: int, kind: ClaimKind, duty: int, families: set[Family]
+    stage: SharedChain, tmp_path: Path, cheat: str, at: int, kind: ClaimKind, duty: int, families: set[Family]
 ) -> None:
     world = play(stage, tmp_path, cheat, at, rounds=at + 1)
     game = check_one_conviction(world, at)
@@ -92,14 +92,16 @@ def test_a_cheat_ends_in_an_element_that_the_contract_computes(
     assert game.verdict.expected != game.verdict.claimed
 
 
-def test_whoever_does_not_answer_loses_by_its_clock(stage: Stage, tmp_path: Path) -> None:
+def test_whoever_does_not_answer_loses_by_its_clock(stage: SharedChain, tmp_path: Path) -> None:
     world = play(stage, tmp_path, "silent", at=0, rounds=1)
     game = check_one_conviction(world, 0)
     assert game.outcome is Outcome.DEFAULT
     assert gain(world, "mallory") == -world.run.charter.economics.claim_lock
 
 
-def test_a_whistleblower_convicts_both_lazy_verifiers_and_the_solver_they_covered(stage: Stage, tmp_path: Path) -> None:
+def test_a_whistleblower_convicts_both_lazy_verifiers_and_the_solver_they_covered(
+    stage: SharedChain, tmp_path: Path
+) -> None:
     world = play(stage, tmp_path, "bit-flip", at=0, rounds=1, lazy=True)
     games = world.verdicts()
     assert {world.name_of(g.challenger) for g in games} == {"wilma"}
@@ -123,7 +125,7 @@ def test_a_whistleblower_convicts_both_lazy_verifiers_and_the_solver_they_covere
     assert gain(world, "wilma") > 0
 
 
-def test_the_contract_refuses_a_stale_start_that_is_not_hidden(stage: Stage, tmp_path: Path) -> None:
+def test_the_contract_refuses_a_stale_start_that_is_not_hidden(stage: SharedChain, tmp_path: Path) -> None:
     world = new_world(stage, tmp_path, tiny_work(), rounds=2)
     ada = world.solver("ada", first_seats=1)
     world.verifier("vera", first_seats=1)
@@ -140,9 +142,9 @@ def test_the_contract_refuses_a_stale_start_that_is_not_hidden(stage: Stage, tmp
     ada.send(commit(1, Seat(0), list(trained.roots), list(trained.end_lists), trained.update, trained.base))
 
 
-def _base(world: World) -> bytes:
+def _base(world: ActorWorld) -> bytes:
     ada = world.players["ada"].agent
-    view = View(ada.facts, ada.me, 0, 0, ada.state, ada.memory)
+    view = RunView(ada.facts, ada.me, 0, 0, ada.state, ada.memory)
     return view.verified_base(Round(1)) or b""
 
 

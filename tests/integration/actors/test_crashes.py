@@ -13,14 +13,14 @@ from assay.protocol.types import Fate
 from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.journal import JournalInUse
 from assay_ledger.contract import Call
-from tests.harness.actors.world import Stage, World, new_world, small_work, with_a_bit_flipper
+from tests.harness.actors.world import ActorWorld, SharedChain, new_world, small_work, with_a_bit_flipper
 
 
 class Killed(BaseException):
     """The process is gone; nothing inside it may catch this."""
 
 
-def check(world: World) -> None:
+def check(world: ActorWorld) -> None:
     """The run ended as it does without a crash."""
     (record,) = world.state.rounds
     fates = {world.name_of(c.solver): c.fate for c in record.commitments.values()}
@@ -36,7 +36,7 @@ def check(world: World) -> None:
     assert world.shares("vera") == duties * terms.shares_per_duty
 
 
-def sweep(world: World) -> bool:
+def sweep(world: ActorWorld) -> bool:
     """One step of everybody; an actor that is killed in it is started again over the same folder."""
     head = world.stage.chain.head()
     acted = False
@@ -50,7 +50,7 @@ def sweep(world: World) -> bool:
 
 
 def test_everybody_is_killed_after_every_single_action(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = with_a_bit_flipper(stage, tmp_path)
 
@@ -70,7 +70,7 @@ def test_everybody_is_killed_after_every_single_action(
 
 @pytest.mark.parametrize("mined", [False, True], ids=["before it is sent", "after it was mined"])
 def test_everybody_is_killed_at_every_transaction(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mined: bool
+    stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mined: bool
 ) -> None:
     world = with_a_bit_flipper(stage, tmp_path)
     struck: set[tuple[bytes, str]] = set()
@@ -99,7 +99,7 @@ def test_everybody_is_killed_at_every_transaction(
     assert len(struck) > 20
 
 
-def test_two_processes_do_not_share_a_data_folder(stage: Stage, tmp_path: Path) -> None:
+def test_two_processes_do_not_share_a_data_folder(stage: SharedChain, tmp_path: Path) -> None:
     world = new_world(stage, tmp_path, small_work())
     world.solver("ada")
     with pytest.raises(JournalInUse):

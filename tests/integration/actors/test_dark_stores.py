@@ -18,8 +18,8 @@ from assay_ledger.index.records import RoundRecord, RunState
 from assay_ledger.store.blobs import BlobStore, StoreUnreachable, open_store
 from assay_ledger.store.objects import Objects
 from assay_solver.cheats import cheat_named
-from tests.harness.actors.claims import Claims
-from tests.harness.actors.world import Stage, World, new_world, publish, small_work, with_a_bit_flipper
+from tests.harness.actors.claims import ClaimsRun
+from tests.harness.actors.world import ActorWorld, SharedChain, new_world, publish, small_work, with_a_bit_flipper
 
 FOUNDERS = {"first_seats": 2, "first_verifiers": 2}
 
@@ -30,7 +30,7 @@ def is_complete(state: RunState) -> bool:
     return len(made) == 2 and all(c.complete for c in made.values())
 
 
-def names_of(world: World, record: RoundRecord) -> Iterator[str]:
+def names_of(world: ActorWorld, record: RoundRecord) -> Iterator[str]:
     """Everything that the commitments of a round name and nothing before them did."""
     objects = world.players["ada"].agent.archive.objects
     for commitment in record.commitments.values():
@@ -43,7 +43,7 @@ def names_of(world: World, record: RoundRecord) -> Iterator[str]:
         yield f"states/{start.hex()}"
 
 
-def wipe(world: World, names: list[str]) -> None:
+def wipe(world: ActorWorld, names: list[str]) -> None:
     """A party that may write to a store may delete: objects and markers are gone."""
     folder = Path(world.store.location)
     for name in names:
@@ -59,7 +59,7 @@ def is_served(store: BlobStore, name: str) -> bool:
 
 @pytest.mark.parametrize("carl_stays", [True, False], ids=["and defends his lie", "and its author with it"])
 def test_what_is_wiped_after_the_receipts_is_audited_built_on_and_put_back(
-    stage: Stage, tmp_path: Path, carl_stays: bool
+    stage: SharedChain, tmp_path: Path, carl_stays: bool
 ) -> None:
     world = new_world(stage, tmp_path, small_work(), rounds=2)
     world.solver("ada", **FOUNDERS)
@@ -110,7 +110,7 @@ class Curtain:
         return getattr(self._store, name)
 
 
-def behind_a_curtain(world: World) -> Curtain:
+def behind_a_curtain(world: ActorWorld) -> Curtain:
     """Everybody's store from here on."""
     curtain = Curtain(world.store)
     world.store = curtain  # type: ignore[assignment]
@@ -120,7 +120,7 @@ def behind_a_curtain(world: World) -> Curtain:
 
 
 def test_a_store_that_is_dark_for_good_saves_no_lie_and_costs_nobody_honest_anything(
-    stage: Stage, tmp_path: Path
+    stage: SharedChain, tmp_path: Path
 ) -> None:
     world = with_a_bit_flipper(stage, tmp_path)
     curtain = behind_a_curtain(world)
@@ -138,7 +138,7 @@ def test_a_store_that_is_dark_for_good_saves_no_lie_and_costs_nobody_honest_anyt
 
 
 def test_an_honest_solver_that_is_challenged_in_the_dark_answers_and_loses_nothing(
-    stage: Stage, tmp_path: Path
+    stage: SharedChain, tmp_path: Path
 ) -> None:
     world = new_world(stage, tmp_path, small_work(), rounds=1)
     world.solver("ada")
@@ -146,7 +146,7 @@ def test_an_honest_solver_that_is_challenged_in_the_dark_answers_and_loses_nothi
     world.enrol()
     before = {name: world.wealth(name) for name in world.players}
     curtain = behind_a_curtain(world)
-    claims = Claims(world, world.keys("stranger"))
+    claims = ClaimsRun(world, world.keys("stranger"))
     world.settle(lambda state: bool(state.rounds) and any(a.leaves for a in state.rounds[0].attendance.values()))
     curtain.dark = True
     # Nothing that the process had in memory helps it.
@@ -161,7 +161,9 @@ def test_an_honest_solver_that_is_challenged_in_the_dark_answers_and_loses_nothi
     assert world.wealth("ada") > before["ada"] and world.wealth("vera") >= before["vera"]
 
 
-def test_a_majority_signing_unfetched_work_goes_unnoticed_and_takes_no_stake(stage: Stage, tmp_path: Path) -> None:
+def test_a_majority_signing_unfetched_work_goes_unnoticed_and_takes_no_stake(
+    stage: SharedChain, tmp_path: Path
+) -> None:
     """What the rules leave open: see docs/security/threat-model.md. No party is accused of what cannot be known."""
     world = new_world(stage, tmp_path, small_work(), rounds=2)
     hidden = open_store(tmp_path / "hidden")

@@ -26,9 +26,9 @@ from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
 from assay_ledger.bindings.audit import LeafRevealed
 from assay_ledger.chain.client import Head
 from assay_ledger.index.records import AttendanceRecord, AttesterRecord, CommitmentRecord, RoundRecord, RunState
-from assay_ledger.index.view import Facts, Memory, View
+from assay_ledger.index.view import Facts, Memory, RunView
 from assay_ledger.keys.bls import CURVE_ORDER, BlsKey, verify_draw
-from tests.harness.actors.world import ETHER, Stage, World, new_world, small_work, with_economics
+from tests.harness.actors.world import ETHER, ActorWorld, SharedChain, new_world, small_work, with_economics
 
 pytestmark = pytest.mark.long
 
@@ -54,7 +54,7 @@ def formula(y: bytes, claim: bytes, duty: int, rate: Fraction, stake: int, total
 
 
 @pytest.fixture(scope="module")
-def played(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, dict[str, int]]]:
+def played(stage: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ActorWorld, dict[str, int]]]:
     """The run at its end, with what everybody had at its start."""
     change = with_economics(audit_ppm=int(P * 10**6), whistle_ppm=int(Q2 * 10**6), verifier_bond=Wei(BOND))
     world = new_world(stage, tmp_path_factory.mktemp("rates"), small_work(), rounds=ROUNDS, change=change)
@@ -69,18 +69,18 @@ def played(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[t
     yield world, before
 
 
-def view_of(world: World, name: str) -> View:
+def view_of(world: ActorWorld, name: str) -> RunView:
     state = world.state
     agent = world.players[name].agent
-    return View(agent.facts, agent.me, state.head.timestamp, state.head.number, state, Memory())
+    return RunView(agent.facts, agent.me, state.head.timestamp, state.head.number, state, Memory())
 
 
-def claims_of(world: World, record: RoundRecord) -> dict[tuple[Seat, int], Digest]:
+def claims_of(world: ActorWorld, record: RoundRecord) -> dict[tuple[Seat, int], Digest]:
     """Every claim of a round by seat and duty."""
     return {(duty.seat, duty.number): duty.id for duty in view_of(world, "ada").duties_of(record)}
 
 
-def expected(world: World, record: RoundRecord, name: str) -> set[tuple[Seat, int]]:
+def expected(world: ActorWorld, record: RoundRecord, name: str) -> set[tuple[Seat, int]]:
     """What the formula draws for somebody's revealed signature."""
     mine = record.attendance.get(world.address(name))
     if mine is None or mine.y is None:
@@ -90,12 +90,12 @@ def expected(world: World, record: RoundRecord, name: str) -> set[tuple[Seat, in
     return {place for place, claim in claims.items() if formula(mine.y, claim, place[1], rate, stake, total)}
 
 
-def revealed(world: World, record: RoundRecord, name: str) -> set[tuple[Seat, int]]:
+def revealed(world: ActorWorld, record: RoundRecord, name: str) -> set[tuple[Seat, int]]:
     """What somebody revealed."""
     return set(record.attendance.get(world.address(name), AttendanceRecord(Role.NONE, Digest(bytes(32)))).leaves)
 
 
-def test_the_chain_counts_the_stakes_that_were_put_down(played: tuple[World, dict[str, int]]) -> None:
+def test_the_chain_counts_the_stakes_that_were_put_down(played: tuple[ActorWorld, dict[str, int]]) -> None:
     world, _ = played
     ask, audit = world.stage.chain.ask, world.run.audit
     for number in range(ROUNDS):
@@ -104,7 +104,7 @@ def test_the_chain_counts_the_stakes_that_were_put_down(played: tuple[World, dic
             assert ask(audit.stake_at(world.address(name), number)) == tokens * ETHER
 
 
-def test_every_signature_is_its_keys_own_on_its_rounds_seed(played: tuple[World, dict[str, int]]) -> None:
+def test_every_signature_is_its_keys_own_on_its_rounds_seed(played: tuple[ActorWorld, dict[str, int]]) -> None:
     world, _ = played
     kinds = ["uint256", "address", "bytes32", "uint64", "uint8", "bytes32"]
     seen = set()
@@ -122,7 +122,7 @@ def test_every_signature_is_its_keys_own_on_its_rounds_seed(played: tuple[World,
 
 
 def test_a_verifiers_revealed_leaves_are_the_duties_that_the_formula_draws(
-    played: tuple[World, dict[str, int]],
+    played: tuple[ActorWorld, dict[str, int]],
 ) -> None:
     world, _ = played
     places = found = 0
@@ -136,7 +136,7 @@ def test_a_verifiers_revealed_leaves_are_the_duties_that_the_formula_draws(
     assert 0 < found < places // 2
 
 
-def test_the_contract_names_the_same_claims(played: tuple[World, dict[str, int]]) -> None:
+def test_the_contract_names_the_same_claims(played: tuple[ActorWorld, dict[str, int]]) -> None:
     world, _ = played
     found = world.stage.chain.events(LeafRevealed.search(world.run.audit.address), 0)
     assert found
@@ -145,14 +145,14 @@ def test_the_contract_names_the_same_claims(played: tuple[World, dict[str, int]]
         assert event.agrees
 
 
-def test_a_whistleblower_reveals_what_it_drew_of_what_is_attested(played: tuple[World, dict[str, int]]) -> None:
+def test_a_whistleblower_reveals_what_it_drew_of_what_is_attested(played: tuple[ActorWorld, dict[str, int]]) -> None:
     world, _ = played
     for record in world.state.rounds:
         attested = set().union(*(expected(world, record, name) for name in STAKES))
         assert revealed(world, record, "wilma") == expected(world, record, "wilma") & attested
 
 
-def test_every_round_settles_drawn_or_not_and_nobody_loses(played: tuple[World, dict[str, int]]) -> None:
+def test_every_round_settles_drawn_or_not_and_nobody_loses(played: tuple[ActorWorld, dict[str, int]]) -> None:
     world, before = played
     state, terms = world.state, world.run.charter.economics
     assert len(state.rounds) == ROUNDS and not state.games
@@ -218,7 +218,7 @@ def signed_rounds(charter: Charter) -> tuple[dict[str, int], int]:
             record.commitments[Seat(k)] = commitment(facts, source, Seat(k))
         someone = set()
         for name, key in keys.items():
-            view = View(facts, owners[name], 1, 1, state, Memory())
+            view = RunView(facts, owners[name], 1, 1, state, Memory())
             y = key.sign_draw(31337, contract, run, record.number, Purpose.AUDIT, seed)
             drawn = view.drawn(record, attesters[owners[name]], y)
             counts[name] += len(drawn)
@@ -241,7 +241,7 @@ def commitment(facts: Facts, source: random.Random, seat: Seat) -> CommitmentRec
 
 
 def test_real_signatures_draw_as_often_as_the_formula_says_however_a_stake_is_split(
-    played: tuple[World, dict[str, int]],
+    played: tuple[ActorWorld, dict[str, int]],
 ) -> None:
     world, _ = played
     counts, covered = signed_rounds(world.run.charter)

@@ -21,11 +21,11 @@ from assay.protocol.game.table import Move, Side
 from assay.protocol.program.nodes import Family
 from assay_ledger.agents.game_player import encode_move
 from assay_ledger.index.games import Game
-from tests.harness.actors.claims import Claims, aside, open_claims, posted_world
+from tests.harness.actors.claims import ClaimsRun, aside, open_claims, posted_world
 from tests.harness.actors.families import NodeLie, foretell, lie_in, slot_of
 from tests.harness.actors.sparse import sparse_work
 from tests.harness.actors.verdicts import digest_of
-from tests.harness.actors.world import Stage, new_world
+from tests.harness.actors.world import SharedChain, new_world
 from tests.harness.games import flip, flipped
 
 IN_THE_GPT = tuple(f for f in Family if f is not Family.RANK)
@@ -37,16 +37,16 @@ REFUSALS = {e.__name__ for e in vars(game_errors).values() if isinstance(e, type
 
 
 @pytest.fixture(scope="module")
-def claims_of(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Family], Claims]:
+def claims_of(stage: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Family], ClaimsRun]:
     """The claims with a lie in this family; each run is brought there once."""
 
     @cache
-    def gpt() -> Claims:
+    def gpt() -> ClaimsRun:
         liars = {"mallory": IN_THE_GPT[:5], "oscar": IN_THE_GPT[5:10], "trudy": IN_THE_GPT[10:]}
         return open_claims(posted_world(stage, tmp_path_factory.mktemp("gpt")), liars)
 
     @cache
-    def sparse() -> Claims:
+    def sparse() -> ClaimsRun:
         world = new_world(stage, tmp_path_factory.mktemp("sparse"), sparse_work(), rounds=1)
         return open_claims(world, {"mallory": [Family.RANK]})
 
@@ -61,7 +61,7 @@ def damages(move: AnyMove) -> Iterator[AnyMove]:
             yield replace(move, opening=flip(move.opening, 8 * at + at // 32))
 
 
-def check_refused(claims: Claims, game: Game, move: AnyMove, sender: str) -> None:
+def check_refused(claims: ClaimsRun, game: Game, move: AnyMove, sender: str) -> None:
     """The contract takes no such move, and says why."""
     with pytest.raises(RejectedError) as refused:
         claims.world.stage.chain.simulate(encode_move(claims.world.run.game, game.game_id, move), sender=sender)
@@ -74,7 +74,7 @@ def check_verdict(verdict: Verdict, loser: bytes, family: Family, lie: NodeLie) 
     assert verdict.node == lie.node
 
 
-def check_money(claims: Claims, before: dict[bytes, int], verdict: Verdict, other: bytes, replies: int) -> None:
+def check_money(claims: ClaimsRun, before: dict[bytes, int], verdict: Verdict, other: bytes, replies: int) -> None:
     """The loser pays what the terms say, and no other wealth changed."""
     run, terms = claims.world.run, claims.world.run.charter.economics
     refunds = replies * claims.world.stage.chain.ask(run.game.move_refund())
@@ -91,7 +91,7 @@ def check_money(claims: Claims, before: dict[bytes, int], verdict: Verdict, othe
 
 @pytest.mark.parametrize("family", Family, ids=lambda f: f.name)
 def test_a_lie_in_this_family_is_convicted_and_every_field_of_the_proof_counts(
-    claims_of: Callable[[Family], Claims], family: Family
+    claims_of: Callable[[Family], ClaimsRun], family: Family
 ) -> None:
     claims = claims_of(family)
     name, ref, lie = claims.lie_of(family)
@@ -121,7 +121,7 @@ def test_a_lie_in_this_family_is_convicted_and_every_field_of_the_proof_counts(
 
 @pytest.mark.parametrize("family", Family, ids=lambda f: f.name)
 def test_a_challenger_that_lies_in_this_family_about_a_true_claim_loses(
-    claims_of: Callable[[Family], Claims], family: Family
+    claims_of: Callable[[Family], ClaimsRun], family: Family
 ) -> None:
     claims = claims_of(family)
     ada, chain, ref = claims.member("ada"), claims.world.stage.chain, claims.ref("ada", 0)
@@ -141,7 +141,7 @@ def test_a_challenger_that_lies_in_this_family_about_a_true_claim_loses(
         assert claims.check_transactions(first, chain.head().number) > 2 * replies
 
 
-def test_a_slot_that_is_not_its_output_node_convicts_the_defender(claims_of: Callable[[Family], Claims]) -> None:
+def test_a_slot_that_is_not_its_output_node_convicts_the_defender(claims_of: Callable[[Family], ClaimsRun]) -> None:
     claims = claims_of(Family.OUTPUT)
     name, ref, lie = claims.lie_of(Family.OUTPUT)
     vera, liar, job = claims.member("vera"), claims.member(name), claims.job(ref)
@@ -156,7 +156,7 @@ def test_a_slot_that_is_not_its_output_node_convicts_the_defender(claims_of: Cal
         check_money(claims, before, verdict, vera.me, replies)
 
 
-def test_a_challenger_that_lies_about_a_slot_of_a_true_claim_loses(claims_of: Callable[[Family], Claims]) -> None:
+def test_a_challenger_that_lies_about_a_slot_of_a_true_claim_loses(claims_of: Callable[[Family], ClaimsRun]) -> None:
     claims = claims_of(Family.OUTPUT)
     ada, ref = claims.member("ada"), claims.ref("ada", 0)
     job = claims.job(ref)
@@ -172,13 +172,13 @@ def test_a_challenger_that_lies_about_a_slot_of_a_true_claim_loses(claims_of: Ca
         check_money(claims, before, verdict, ada.me, replies)
 
 
-def check_slot(claims: Claims, verdict: Verdict, lie: NodeLie, root: bytes) -> None:
+def check_slot(claims: ClaimsRun, verdict: Verdict, lie: NodeLie, root: bytes) -> None:
     """The verdict names the slot and the root that the reference computes for it."""
     assert (verdict.term, verdict.element) == slot_of(claims.world.work.step, lie.node)
     assert digest_of(verdict.expected) == root
 
 
-def test_after_a_reorganization_the_same_number_is_another_game(claims_of: Callable[[Family], Claims]) -> None:
+def test_after_a_reorganization_the_same_number_is_another_game(claims_of: Callable[[Family], ClaimsRun]) -> None:
     claims, families = claims_of(Family.MAP), IN_THE_GPT[:2]
     vera, numbers = claims.member("vera"), []
     for family in families:
@@ -193,7 +193,7 @@ def test_after_a_reorganization_the_same_number_is_another_game(claims_of: Calla
 
 @pytest.mark.parametrize("family", (Family.MAP, Family.RANK), ids=("gpt", "sparse"))
 def test_deployment_and_round_stay_within_the_caps_of_every_transaction(
-    claims_of: Callable[[Family], Claims], family: Family
+    claims_of: Callable[[Family], ClaimsRun], family: Family
 ) -> None:
     claims = claims_of(family)
     run = claims.world.run

@@ -7,11 +7,11 @@ from pathlib import Path
 from assay.protocol.game.clock import DEFERRALS
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
-from tests.harness.actors.world import Stage, new_world, small_work
+from tests.harness.actors.world import SharedChain, new_world, small_work
 from tests.integration.actors.test_cheats import FOUNDERS
 
 
-def test_actors_wait_and_defer_above_the_fee_cap_and_the_truth_still_wins(stage: Stage, tmp_path: Path) -> None:
+def test_actors_wait_and_defer_above_the_fee_cap_and_the_truth_still_wins(stage: SharedChain, tmp_path: Path) -> None:
     world = new_world(stage, tmp_path, small_work(), rounds=1)
     world.solver("ada", **FOUNDERS)
     world.solver("mallory", cheat="wrong-data", **FOUNDERS)

@@ -9,19 +9,19 @@ from assay.protocol.types import Fate, Seat
 from assay_ledger.index.publications import named_digest
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.objects import Objects
-from tests.harness.actors.world import Stage, World, new_world, publish, small_work
-from tests.harness.buckets import Bucket, running_bucket
+from tests.harness.actors.world import ActorWorld, SharedChain, new_world, publish, small_work
+from tests.harness.buckets import ServedBucket, running_bucket
 
 JUNK = 10_000
 """Markers, each of a digest below any that anybody finds: all of them come first."""
 
 
-def flood(bucket: Bucket, name: str, count: int) -> None:
+def flood(bucket: ServedBucket, name: str, count: int) -> None:
     """Markers need no objects behind them."""
     bucket.objects |= {f"names/{name}/{k:064x}": b"" for k in range(count)}
 
 
-def names_of(world: World) -> list[str]:
+def names_of(world: ActorWorld) -> list[str]:
     """Everything that ada's commitment names."""
     (commitment,) = world.state.rounds[0].commitments.values()
     objects = world.players["ada"].agent.archive.objects
@@ -31,11 +31,13 @@ def names_of(world: World) -> list[str]:
     return names
 
 
-def is_committed(world: World) -> bool:
+def is_committed(world: ActorWorld) -> bool:
     return bool(world.players["ada"].agent.state.rounds and world.players["ada"].agent.state.rounds[0].commitments)
 
 
-def test_ten_thousand_junk_objects_with_each_name_of_a_commitment_cost_it_nothing(stage: Stage, tmp_path: Path) -> None:
+def test_ten_thousand_junk_objects_with_each_name_of_a_commitment_cost_it_nothing(
+    stage: SharedChain, tmp_path: Path
+) -> None:
     with running_bucket() as bucket:
         world = new_world(stage, tmp_path, small_work(), rounds=1)
         world.store = open_store("s3://bucket/")  # type: ignore[assignment]

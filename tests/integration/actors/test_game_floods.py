@@ -13,12 +13,12 @@ import pytest
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from tests.harness.actors.game_floods import flooded
-from tests.harness.actors.world import Stage
+from tests.harness.actors.world import SharedChain
 
 
 @pytest.mark.parametrize("count", (4, pytest.param(48, marks=pytest.mark.long)))
 def test_games_in_lockstep_on_one_claim_cost_one_execution_and_none_is_lost(
-    stage: Stage, tmp_path: Path, count: int
+    stage: SharedChain, tmp_path: Path, count: int
 ) -> None:
     """On this hardware a run per reply lost the fourth game."""
     world, compute, flood = flooded(stage, tmp_path, count)

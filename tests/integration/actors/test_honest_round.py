@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from assay.protocol.types import Fate
-from tests.harness.actors.world import Stage, new_world, small_work
+from tests.harness.actors.world import SharedChain, new_world, small_work
 
 
-def test_two_rounds_of_honest_work_are_credited_and_cost_nobody_anything(stage: Stage, tmp_path: Path) -> None:
+def test_two_rounds_of_honest_work_are_credited_and_cost_nobody_anything(stage: SharedChain, tmp_path: Path) -> None:
     world = new_world(stage, tmp_path, small_work(), rounds=2)
     world.solver("ada", first_seats=2, first_verifiers=2)
     world.solver("bob", first_seats=2, first_verifiers=2)

@@ -15,25 +15,25 @@ from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.chain.client import Chain
 from assay_ledger.index.run import Run
 from assay_solver.agent import SolverAgent
-from tests.harness.actors.claims import Claims, aside
-from tests.harness.actors.world import COMPUTE, Stage, World, new_world, small_work
+from tests.harness.actors.claims import ClaimsRun, aside
+from tests.harness.actors.world import COMPUTE, ActorWorld, SharedChain, new_world, small_work
 from tests.harness.nodes import NONSENSE, SILENCES, HostileNode
 
 CALL_S = 0.5
 
 
 @dataclass
-class Played:
+class DefendedGame:
     """A game that ada defends, over a node of her own."""
 
-    world: World
-    claims: Claims
+    world: ActorWorld
+    claims: ClaimsRun
     node: HostileNode
     game_id: int
 
 
 @pytest.fixture(scope="module")
-def played(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+def played(stage: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DefendedGame]:
     node = HostileNode(stage.node.url)
     world = new_world(stage, tmp_path_factory.mktemp("nodes"), small_work(), rounds=1)
 
@@ -43,14 +43,14 @@ def played(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
 
     world.add("ada", make)
     world.verifier("vera")
-    claims = Claims(world, world.keys("stranger"))
+    claims = ClaimsRun(world, world.keys("stranger"))
     world.settle(lambda state: bool(state.rounds) and any(a.leaves for a in state.rounds[0].attendance.values()))
     game = claims.challenge_freelance(ClaimRef(ClaimKind.INTERVAL, Round(0), Seat(0), 1), Digest(b"\x55" * 32))
-    yield Played(world, claims, node, game)
+    yield DefendedGame(world, claims, node, game)
     node.close()
 
 
-def seconds_to_move(played: Played) -> float:
+def seconds_to_move(played: DefendedGame) -> float:
     """As `Agent.run` does it: what is unavailable is asked for again, anything else ends the actor."""
     agent, start = played.world.players["ada"].agent, time.monotonic()
     while played.world.run.games.game(played.game_id).state.turn is Side.DEFENDER:
@@ -67,7 +67,9 @@ SELDOM = [pytest.param(how, marks=pytest.mark.long) for how in (*SILENCES, *NONS
 
 
 @pytest.mark.parametrize("how", [*OFTEN, *SELDOM])
-def test_a_node_that_is_hostile_for_a_while_in_a_game_costs_no_more_than_the_while(played: Played, how: str) -> None:
+def test_a_node_that_is_hostile_for_a_while_in_a_game_costs_no_more_than_the_while(
+    played: DefendedGame, how: str
+) -> None:
     with aside(played.claims):
         played.world.restart("ada")
         played.node.turn(how, left=4)
@@ -78,7 +80,9 @@ def test_a_node_that_is_hostile_for_a_while_in_a_game_costs_no_more_than_the_whi
 
 @pytest.mark.parametrize("method", ["eth_getLogs", "eth_call", "eth_getBlockByNumber"])
 @pytest.mark.parametrize("how", ["a list of objects", pytest.param("an object", marks=pytest.mark.long)])
-def test_what_fails_in_the_middle_of_reading_leaves_nothing_half_read(played: Played, how: str, method: str) -> None:
+def test_what_fails_in_the_middle_of_reading_leaves_nothing_half_read(
+    played: DefendedGame, how: str, method: str
+) -> None:
     with aside(played.claims):
         agent = played.world.restart("ada")
         played.node.turn(how, left=1, method=method)
@@ -94,7 +98,7 @@ def test_what_fails_in_the_middle_of_reading_leaves_nothing_half_read(played: Pl
     "method", ["eth_estimateGas", "eth_getTransactionCount", "eth_sendRawTransaction", "eth_getTransactionReceipt"]
 )
 @pytest.mark.parametrize("how", ["closes", "an object"])
-def test_what_fails_in_the_middle_of_a_move_is_tried_again(played: Played, how: str, method: str) -> None:
+def test_what_fails_in_the_middle_of_a_move_is_tried_again(played: DefendedGame, how: str, method: str) -> None:
     with aside(played.claims):
         played.world.restart("ada")
         played.node.turn(how, left=1, method=method)

@@ -16,21 +16,21 @@ from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Digest, Fate, Round, Seat
 from assay_ledger.agents.actions import Play, Receipt
 from assay_ledger.agents.urgency import BESIDE_GAME_S, IN_GAME_S, LEAST_S, MOST_S, is_in_game, patience
-from assay_ledger.store.blobs import Pace, open_store
+from assay_ledger.store.blobs import StorePace, open_store
 from assay_ledger.store.objects import Objects
-from tests.harness.actors.claims import Claims, aside
-from tests.harness.actors.world import Stage, World, new_world, publish, small_work
-from tests.harness.buckets import HOSTILITIES, Bucket, running_bucket
+from tests.harness.actors.claims import ClaimsRun, aside
+from tests.harness.actors.world import ActorWorld, SharedChain, new_world, publish, small_work
+from tests.harness.buckets import HOSTILITIES, ServedBucket, running_bucket
 
 FIRST_MOVE_S = 20.0
 """From a cold start, on a loaded machine; the shortest turn has 600."""
 
 
-def challenged(world: World) -> tuple[Claims, dict[str, int]]:
+def challenged(world: ActorWorld) -> tuple[ClaimsRun, dict[str, int]]:
     """A round of an honest solver and an honest verifier, whom a stranger accuses of one claim each; the games."""
     world.solver("ada")
     world.verifier("vera")
-    claims = Claims(world, world.keys("stranger"))
+    claims = ClaimsRun(world, world.keys("stranger"))
     world.settle(lambda state: bool(state.rounds) and any(a.leaves for a in state.rounds[0].attendance.values()))
     work = ClaimRef(ClaimKind.INTERVAL, Round(0), Seat(0), 1)
     attested = ClaimRef(ClaimKind.ATTESTATION, Round(0), Seat(0), 2, world.address("vera"))
@@ -45,7 +45,7 @@ def challenged(world: World) -> tuple[Claims, dict[str, int]]:
     return claims, games
 
 
-def seconds_to_first_move(world: World, name: str, game_id: int) -> float:
+def seconds_to_first_move(world: ActorWorld, name: str, game_id: int) -> float:
     """How long an actor needs that was just started, with nothing in memory."""
     agent = world.restart(name)
     start = time.monotonic()
@@ -80,7 +80,9 @@ def folders_are_fifos(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def in_a_folder(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> tuple[World, Claims, dict[str, int]]:
+def in_a_folder(
+    stage: SharedChain, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[ActorWorld, ClaimsRun, dict[str, int]]:
     world = new_world(stage, tmp_path_factory.mktemp("hostile"), small_work(), rounds=1)
     return world, *challenged(world)
 
@@ -89,7 +91,7 @@ def in_a_folder(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> tuple
     "harm", [everything_a_fifo, everything_a_directory, everything_zeros, folders_are_fifos], ids=lambda f: f.__name__
 )
 def test_whoever_is_challenged_moves_in_seconds_whatever_became_of_a_folder(
-    in_a_folder: tuple[World, Claims, dict[str, int]], harm: Callable[[Path], None]
+    in_a_folder: tuple[ActorWorld, ClaimsRun, dict[str, int]], harm: Callable[[Path], None]
 ) -> None:
     world, claims, games = in_a_folder
     harm(Path(world.store.location))
@@ -99,7 +101,7 @@ def test_whoever_is_challenged_moves_in_seconds_whatever_became_of_a_folder(
 
 
 def test_what_an_action_may_wait_follows_from_the_clock_that_runs(
-    in_a_folder: tuple[World, Claims, dict[str, int]],
+    in_a_folder: tuple[ActorWorld, ClaimsRun, dict[str, int]],
 ) -> None:
     _, claims, games = in_a_folder
     vera = claims.member("vera")
@@ -122,7 +124,7 @@ def test_what_an_action_may_wait_follows_from_the_clock_that_runs(
 
 
 def test_the_games_end_well_and_the_round_is_settled_from_copies_in_a_store_of_fifos(
-    in_a_folder: tuple[World, Claims, dict[str, int]],
+    in_a_folder: tuple[ActorWorld, ClaimsRun, dict[str, int]],
 ) -> None:
     # Before another run's rounds move the time of the node that they share.
     world, claims, _ = in_a_folder
@@ -138,18 +140,18 @@ def test_the_games_end_well_and_the_round_is_settled_from_copies_in_a_store_of_f
 
 @pytest.fixture(scope="module")
 def in_a_bucket(
-    stage: Stage, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Bucket, World, Claims, dict[str, int]]]:
+    stage: SharedChain, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[ServedBucket, ActorWorld, ClaimsRun, dict[str, int]]]:
     with running_bucket() as bucket:
         world = new_world(stage, tmp_path_factory.mktemp("bucket"), small_work(), rounds=1)
-        world.store = open_store("s3://bucket/", Pace(call_s=1.0))
+        world.store = open_store("s3://bucket/", StorePace(call_s=1.0))
         publish(Objects(world.store), world.work)
         yield bucket, world, *challenged(world)
 
 
 @pytest.mark.parametrize("hostility", HOSTILITIES)
 def test_whoever_is_challenged_moves_in_seconds_whatever_a_server_does(
-    in_a_bucket: tuple[Bucket, World, Claims, dict[str, int]], hostility: str
+    in_a_bucket: tuple[ServedBucket, ActorWorld, ClaimsRun, dict[str, int]], hostility: str
 ) -> None:
     bucket, world, claims, games = in_a_bucket
     bucket.hostility = hostility

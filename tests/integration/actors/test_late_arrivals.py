@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from assay.protocol.types import Fate
-from tests.harness.actors.world import Stage, new_world, small_work
+from tests.harness.actors.world import SharedChain, new_world, small_work
 
 ROUNDS = 4
 
 
-def test_a_late_solver_is_seated_at_the_next_t0_a_late_verifier_one_t0_later(stage: Stage, tmp_path: Path) -> None:
+def test_a_late_solver_is_seated_at_the_next_t0_a_late_verifier_one_t0_later(
+    stage: SharedChain, tmp_path: Path
+) -> None:
     world = new_world(stage, tmp_path, small_work(), rounds=ROUNDS)
     first = {"first_seats": 1, "first_verifiers": 1}
     world.solver("ada", **first)

@@ -15,7 +15,7 @@ from assay.protocol.program.wellformed import violations
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType, Role
 from assay_ledger.agents.actions import Join, Register
-from tests.harness.actors.world import Stage, Work, new_world, small_work
+from tests.harness.actors.world import SharedChain, TrainedWork, new_world, small_work
 
 FOUNDERS = {"first_seats": 1, "first_verifiers": 1}
 
@@ -31,9 +31,9 @@ def forward_reading(program: Program) -> Program:
 
 
 @pytest.mark.parametrize("part", ["step", "update", "outer"])
-def test_nobody_puts_anything_at_stake_for_a_malformed_program(stage: Stage, tmp_path: Path, part: str) -> None:
+def test_nobody_puts_anything_at_stake_for_a_malformed_program(stage: SharedChain, tmp_path: Path, part: str) -> None:
     good = small_work()
-    work: Work = replace(good, **{part: forward_reading(getattr(good, part))})
+    work: TrainedWork = replace(good, **{part: forward_reading(getattr(good, part))})
     assert violations(getattr(work, part))
     world = new_world(stage, tmp_path, work, rounds=1)
     ada, vera = world.solver("ada", **FOUNDERS), world.verifier("vera", **FOUNDERS)
@@ -56,9 +56,9 @@ def enormous(program: Program) -> Program:
     return replace(program, nodes=(*program.nodes[:first], node, *program.nodes[first:]))
 
 
-def test_nobody_puts_anything_at_stake_for_a_program_that_no_memory_holds(stage: Stage, tmp_path: Path) -> None:
+def test_nobody_puts_anything_at_stake_for_a_program_that_no_memory_holds(stage: SharedChain, tmp_path: Path) -> None:
     good = small_work()
-    work: Work = replace(good, step=enormous(good.step))
+    work: TrainedWork = replace(good, step=enormous(good.step))
     assert not violations(work.step)
     world = new_world(stage, tmp_path, work, rounds=1)
     ada, vera = world.solver("ada", **FOUNDERS), world.verifier("vera", **FOUNDERS)

@@ -9,7 +9,7 @@ import pytest
 from eth_account import Account
 from eth_utils.address import to_checksum_address
 
-from assay.bundle.document import Bundle, Reused, Sent, decode_bundle, encode_bundle, to_document
+from assay.bundle.document import Bundle, MinedTransaction, Reused, decode_bundle, encode_bundle, to_document
 from assay.bundle.errors import BundleContradiction, BundleMalformed
 from assay.bundle.export import export_bundle
 from assay.bundle.replay import verify
@@ -25,8 +25,8 @@ from assay_ledger.agents.game_player import GamePlayer
 from assay_ledger.bindings.game import DigestsPosted
 from assay_ledger.chain.client import address_of
 from assay_ledger.index.records import GameRecord
-from tests.harness.actors.world import Stage as Scene
-from tests.harness.actors.world import World
+from tests.harness.actors.world import ActorWorld
+from tests.harness.actors.world import SharedChain as Scene
 from tests.integration.actors.test_reorganizations import reorganize
 from tests.integration.actors.test_two_challengers import ACCUSERS, disputed, knows
 from tests.integration.commands.test_bundle import altered, bent, leaves_of
@@ -34,13 +34,13 @@ from tests.integration.commands.test_bundle import altered, bent, leaves_of
 BISECTING = (Stage.STEPS, Stage.NODES)
 
 
-def accuse(world: World, name: str) -> None:
+def accuse(world: ActorWorld, name: str) -> None:
     """A verifier challenges what it knows to be false."""
     agent = world.players[name].agent
     agent.perform(Challenge(knows(agent)[0]), agent._view())
 
 
-def lists_posted(world: World) -> list[bytes]:
+def lists_posted(world: ActorWorld) -> list[bytes]:
     """The hash of every list that a transaction carried for STEPS or NODES: those that stand under a position's key."""
     chain, game = world.stage.chain, world.run.game
     found = []
@@ -50,7 +50,7 @@ def lists_posted(world: World) -> list[bytes]:
     return found
 
 
-def bundles_of(world: World) -> list[Bundle]:
+def bundles_of(world: ActorWorld) -> list[Bundle]:
     """The evidence of every game, through its file, each replayed to the verdict on chain."""
     bundles = [export_bundle(world.run, world.state, number) for number in sorted(world.state.games)]
     for bundle in bundles:
@@ -59,7 +59,7 @@ def bundles_of(world: World) -> list[Bundle]:
     return bundles
 
 
-def both_won(world: World) -> list[GameRecord]:
+def both_won(world: ActorWorld) -> list[GameRecord]:
     """The games of both verifiers, each won at an element."""
     games = world.verdicts()
     assert {world.name_of(g.challenger) for g in games} == set(ACCUSERS) and len(games) == 2
@@ -86,7 +86,7 @@ def test_a_challenger_who_comes_later_is_shown_what_the_first_was_shown(stage: S
     check_evidence(world, second)
 
 
-def check_evidence(world: World, second: GameRecord) -> None:
+def check_evidence(world: ActorWorld, second: GameRecord) -> None:
     """The second game replays from a file with the lists as their claimant signed them, and from no other file."""
     bundle = bundles_of(world)[1]
     assert [r.after for r in bundle.reused] == sorted(second.reused)
@@ -116,7 +116,7 @@ def check_evidence(world: World, second: GameRecord) -> None:
     assert sum("posted there in another game counts" in text for text in said) == len(bundle.reused)
 
 
-def signed_by_another(bundle: Bundle, sent: Sent) -> Sent:
+def signed_by_another(bundle: Bundle, sent: MinedTransaction) -> MinedTransaction:
     """The same call to the same contract, by somebody who claims nothing."""
     stranger, fees = Account.create(), {"gas": 1, "maxFeePerGas": 1, "maxPriorityFeePerGas": 1}
     call = {"to": to_checksum_address(bundle.contracts.game), "data": "0x" + read_signed(sent.raw).data.hex()}
@@ -125,7 +125,7 @@ def signed_by_another(bundle: Bundle, sent: Sent) -> Sent:
     return replace(sent, raw=raw, hash=keccak(raw), sender=address_of(stranger))
 
 
-def told(world: World, bundle: Bundle) -> list[str]:
+def told(world: ActorWorld, bundle: Bundle) -> list[str]:
     """What the explorer says of the opening of a game and of every step."""
     with Lookout(world.run).reading() as look:
         document = descent_document(look, look.state.games[bundle.game_id])

@@ -8,12 +8,12 @@ from assay.protocol.game.state import Outcome
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Fate, Round
 from assay_ledger.agents.agent import Agent
-from tests.harness.actors.world import Stage, World, new_world, small_work
+from tests.harness.actors.world import ActorWorld, SharedChain, new_world, small_work
 
 FOUNDERS = {"first_seats": 2, "first_verifiers": 1}
 
 
-def cast(stage: Stage, folder: Path) -> World:
+def cast(stage: SharedChain, folder: Path) -> ActorWorld:
     world = new_world(stage, folder, small_work(), rounds=2)
     for name in ("ada", "mallory"):
         world.solver(name, **FOUNDERS)
@@ -23,7 +23,7 @@ def cast(stage: Stage, folder: Path) -> World:
     return world
 
 
-def post_false_root(world: World) -> None:
+def post_false_root(world: ActorWorld) -> None:
     """Mallory is first at T7, with lists that no outer step ends in."""
     mallory = world.players["mallory"].agent
     post = world.run.outers.post_outer
@@ -32,7 +32,7 @@ def post_false_root(world: World) -> None:
     mallory.send(post(0, genesis, x, b"\x01" * 32, b"\x02" * 32))
 
 
-def until_t7(world: World) -> None:
+def until_t7(world: ActorWorld) -> None:
     """Time passes until the outer step of round 0 may be posted; no actor acts at that head yet."""
     while not world.state.rounds:
         world.sweep()
@@ -47,7 +47,9 @@ def until_t7(world: World) -> None:
             return
 
 
-def test_a_false_outer_root_is_challenged_and_the_right_one_posted_beside_it(stage: Stage, tmp_path: Path) -> None:
+def test_a_false_outer_root_is_challenged_and_the_right_one_posted_beside_it(
+    stage: SharedChain, tmp_path: Path
+) -> None:
     world = cast(stage, tmp_path)
     until_t7(world)
     post_false_root(world)
@@ -70,7 +72,9 @@ def test_a_false_outer_root_is_challenged_and_the_right_one_posted_beside_it(sta
     assert world.wealth("vera") > world.players["vera"].wealth
 
 
-def test_whoever_challenges_a_true_outer_step_loses_its_bond_at_the_contract(stage: Stage, tmp_path: Path) -> None:
+def test_whoever_challenges_a_true_outer_step_loses_its_bond_at_the_contract(
+    stage: SharedChain, tmp_path: Path
+) -> None:
     world = cast(stage, tmp_path)
     until_t7(world)
     mallory = world.players["mallory"].agent
@@ -92,7 +96,7 @@ def test_whoever_challenges_a_true_outer_step_loses_its_bond_at_the_contract(sta
     assert world.wealth("vera") == world.players["vera"].wealth + duties * terms.wage - terms.challenge_bond
 
 
-def _attack(who: Agent, world: World, root: bytes) -> None:
+def _attack(who: Agent, world: ActorWorld, root: bytes) -> None:
     """A challenge of a true outer claim, which its maker then cannot win, however well it plays."""
     poster = world.address("mallory")
     who.send(world.run.game.challenge(ClaimRef(ClaimKind.OUTER, Round(0), party=poster, outer_root=root)))

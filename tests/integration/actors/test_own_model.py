@@ -23,7 +23,7 @@ from assay_ledger.index.run import Run
 from assay_ledger.store.blobs import open_store
 from assay_solver.cheats import cheat_named
 from tests.harness.actors.claims import world_of
-from tests.harness.actors.world import ETHER, Stage
+from tests.harness.actors.world import ETHER, SharedChain
 from tests.harness.commands import assay
 
 NAME = "examples.own_run:factory"
@@ -41,7 +41,7 @@ def losses(weights: list[dict[str, torch.Tensor]]) -> list[float]:
     return found
 
 
-def test_strangers_train_a_module_of_ones_own_and_a_cheater_is_convicted(stage: Stage, tmp_path) -> None:
+def test_strangers_train_a_module_of_ones_own_and_a_cheater_is_convicted(stage: SharedChain, tmp_path) -> None:
     from safetensors.torch import load_file
 
     world = world_of(stage, tmp_path, prepare_recipe(load_recipe(NAME), NAME, inner_steps=50), rounds=2)
@@ -76,7 +76,7 @@ def test_strangers_train_a_module_of_ones_own_and_a_cheater_is_convicted(stage: 
         read_corpus(world.store, card, world.run.charter.training.data)
 
 
-def test_the_command_posts_a_recipe_and_lists_it_by_name(stage: Stage, tmp_path, monkeypatch) -> None:
+def test_the_command_posts_a_recipe_and_lists_it_by_name(stage: SharedChain, tmp_path, monkeypatch) -> None:
     chain, store = stage.chain, str(tmp_path / "store")
     password = tmp_path / "password"
     password.write_text("a password")
@@ -138,14 +138,14 @@ def slowed(pace: int) -> Prepared:
 
 
 @pytest.mark.parametrize("pace", [1, 4, 40, 180])
-def test_a_charter_of_any_pace_is_one_that_the_contracts_take(stage: Stage, tmp_path, pace: int) -> None:
+def test_a_charter_of_any_pace_is_one_that_the_contracts_take(stage: SharedChain, tmp_path, pace: int) -> None:
     store = open_store(tmp_path)
     address = post_run(stage.chain, stage.sponsor, store, slowed(pace), name="slow", rounds=1, token=stage.token)
     charter = Run(stage.chain, address).charter
     assert charter.windows == windows(pace) and charter.clocks.replay == pace * 600
 
 
-def test_steps_too_slow_for_any_charter_are_refused_by_name(stage: Stage, tmp_path) -> None:
+def test_steps_too_slow_for_any_charter_are_refused_by_name(stage: SharedChain, tmp_path) -> None:
     with pytest.raises(RejectedError, match="window is too long") as refused:
         post_run(
             stage.chain, stage.sponsor, open_store(tmp_path), slowed(181), name="slow", rounds=1, token=stage.token

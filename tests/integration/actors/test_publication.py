@@ -8,22 +8,24 @@ import pytest
 
 from assay.protocol.types import Fate
 from assay_ledger.agents.participant import SecondThoughts
-from assay_ledger.index.view import View
+from assay_ledger.index.view import RunView
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.objects import Objects
 from assay_verifier.agent import VerifierAgent
-from tests.harness.actors.world import Stage, World, new_world, publish, small_work
+from tests.harness.actors.world import ActorWorld, SharedChain, new_world, publish, small_work
 
 FOUNDERS = {"first_seats": 2, "first_verifiers": 2}
 
 
-def cast(stage: Stage, folder: Path, rounds: int) -> World:
+def cast(stage: SharedChain, folder: Path, rounds: int) -> ActorWorld:
     world = new_world(stage, folder, small_work(), rounds=rounds)
     world.solver("ada", **FOUNDERS)
     return world
 
 
-def test_a_commitment_that_cannot_be_fetched_is_void_unpaid_and_costs_no_stake(stage: Stage, tmp_path: Path) -> None:
+def test_a_commitment_that_cannot_be_fetched_is_void_unpaid_and_costs_no_stake(
+    stage: SharedChain, tmp_path: Path
+) -> None:
     world = cast(stage, tmp_path, rounds=1)
     hidden = open_store(tmp_path / "hidden")
     publish(Objects(hidden), world.work)
@@ -44,7 +46,7 @@ def test_a_commitment_that_cannot_be_fetched_is_void_unpaid_and_costs_no_stake(s
 
 
 def test_a_verifier_whose_machine_errs_accuses_nobody(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = cast(stage, tmp_path, rounds=1)
     world.solver("bob", **FOUNDERS)
@@ -54,7 +56,7 @@ def test_a_verifier_whose_machine_errs_accuses_nobody(
     assert isinstance(vera, VerifierAgent)
     vera.step()
     duty = vera.memory.duties[state_round(vera)][0]
-    view = View(vera.facts, vera.me, 0, 0, vera.state, vera.memory)
+    view = RunView(vera.facts, vera.me, 0, 0, vera.state, vera.memory)
     job = vera.archive.job(view, duty)
     wrong = tuple(tuple(bytes(len(data)) for data in slots) for slots in job.lists)
     results = [wrong, vera.compute.run(job.program, job.lists, job.steps)]
@@ -68,7 +70,7 @@ def test_a_verifier_whose_machine_errs_accuses_nobody(
         vera.replay(duty, view)
 
 
-def test_a_solver_that_leaves_gives_up_its_seat_and_loses_nothing(stage: Stage, tmp_path: Path) -> None:
+def test_a_solver_that_leaves_gives_up_its_seat_and_loses_nothing(stage: SharedChain, tmp_path: Path) -> None:
     world = cast(stage, tmp_path, rounds=3)
     world.solver("bob", **FOUNDERS)
     for name in ("vera", "viktor"):

@@ -24,13 +24,21 @@ from assay.protocol.types import DType, Fate, Role, Round
 from assay.sponsor.posting import publish
 from assay_ledger.agents.actions import Join, Register
 from assay_ledger.index import archive
-from assay_ledger.index.archive import Job
+from assay_ledger.index.archive import Computation
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.canonical import NotCanonical, check_canonical, is_canonical
 from assay_solver.agent import SolverAgent
 from assay_solver.cheats import Cheat, Lie, Scene
 from tests.harness.actors.programs import outer_program, update_program
-from tests.harness.actors.world import Stage, Work, World, new_world, small_work, tiny_prepared, with_economics
+from tests.harness.actors.world import (
+    ActorWorld,
+    SharedChain,
+    TrainedWork,
+    new_world,
+    small_work,
+    tiny_prepared,
+    with_economics,
+)
 from tests.harness.programs import next_scalars, training_inputs, unary
 
 FOUNDERS = {"first_seats": 2, "first_verifiers": 2}
@@ -39,7 +47,7 @@ PAYLOAD = struct.pack("<4I", 0x7FC00001, 0x7F800001, 0xFFC00000, 0x3F800000)
 """Two NaNs with payloads, one with a sign, and a number."""
 
 
-def frozen_work() -> Work:
+def frozen_work() -> TrainedWork:
     """A step that trains one parameter and passes on a frozen one and a buffer of bools."""
     parameters = [TensorSpec(F32, (16,)), TensorSpec(F32, (4,))]
     b = training_inputs(parameters, [TensorSpec(I32, ()), TensorSpec(BOOL, (8,))], TensorSpec(U8, (512,)))
@@ -48,7 +56,7 @@ def frozen_work() -> Work:
     counted = b.map(s.build(s.add(s.operand(0), s.i32(1))), [b.input(1, 0)], ())
     step = b.build([[grown, b.input(0, 1)], [counted, b.input(1, 1)], next_scalars(b)])
     good = small_work()
-    return Work(
+    return TrainedWork(
         *(step, update_program(parameters), outer_program(parameters)),
         *((bytes(64), bytes(16)), (bytes(4), bytes(8)), good.data, good.inner_steps, good.learning_rate),
     )
@@ -63,14 +71,14 @@ class Plant(Cheat):
         super().__init__(Round(0))
         self._list, self._data = list_, data
 
-    def lie(self, scene: Scene, number: int, job: Job) -> Tamper | None:
+    def lie(self, scene: Scene, number: int, job: Computation) -> Tamper | None:
         """In the last step of interval 0, at the output node."""
         if number != 0:
             return None
         return Lie({(job.steps, job.program.output_nodes[self._list][1]): lambda _: self._data})
 
 
-def play(stage: Stage, folder: Path, cheat: Cheat) -> World:
+def play(stage: SharedChain, folder: Path, cheat: Cheat) -> ActorWorld:
     """An honest and a planting solver, two verifiers who are drawn for every duty."""
     everything = with_economics(audit_ppm=6_000_000)
     world = new_world(stage, folder, frozen_work(), rounds=1, change=everything)
@@ -92,7 +100,7 @@ PLANTS = [
 
 @pytest.mark.parametrize(("list_", "data"), PLANTS)
 def test_planted_bytes_convict_nobody_but_their_planter(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, list_: TrainingList, data: bytes
+    stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, list_: TrainingList, data: bytes
 ) -> None:
     """Even where verifiers sign for such lists: who replays interval 1 from them agrees with its trace."""
     monkeypatch.setattr(archive, "check_canonical", lambda what, specs, tensors: None)
@@ -115,7 +123,7 @@ def test_planted_bytes_convict_nobody_but_their_planter(
 
 @pytest.mark.parametrize(("list_", "data"), PLANTS)
 def test_nobody_signs_for_lists_that_no_store_writes(
-    stage: Stage, tmp_path: Path, list_: TrainingList, data: bytes
+    stage: SharedChain, tmp_path: Path, list_: TrainingList, data: bytes
 ) -> None:
     world = play(stage, tmp_path, Plant(list_, data))
     assert not world.verdicts()
@@ -129,7 +137,7 @@ def test_nobody_signs_for_lists_that_no_store_writes(
 
 
 def test_an_honest_solver_can_defend_what_it_claims_from_such_a_genesis(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Were a run joined all the same, the trace behind every claim ends where the claim does, for every challenger."""
     monkeypatch.setattr(archive, "check_canonical", lambda what, specs, tensors: None)
@@ -157,7 +165,7 @@ GENESES = [
 
 @pytest.mark.parametrize("bent", GENESES)
 def test_nobody_puts_anything_at_stake_for_a_genesis_that_no_store_writes(
-    stage: Stage, tmp_path: Path, bent: dict[str, object]
+    stage: SharedChain, tmp_path: Path, bent: dict[str, object]
 ) -> None:
     world = new_world(stage, tmp_path, replace(frozen_work(), **bent), rounds=1)  # type: ignore[arg-type]
     founders = {"first_seats": 1, "first_verifiers": 1}

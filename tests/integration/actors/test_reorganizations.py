@@ -13,7 +13,15 @@ import pytest
 from assay.protocol.game.state import Outcome
 from assay.protocol.types import Fate, Role, Round, Wei
 from assay_ledger.index.records import RunState
-from tests.harness.actors.world import ETHER, Stage, World, new_world, small_work, with_a_bit_flipper, with_economics
+from tests.harness.actors.world import (
+    ETHER,
+    ActorWorld,
+    SharedChain,
+    new_world,
+    small_work,
+    with_a_bit_flipper,
+    with_economics,
+)
 
 Milestone = Callable[[RunState], bool]
 
@@ -34,7 +42,7 @@ MILESTONES: dict[str, Milestone] = {
 """Each is reached twice: what happened since the one before it is undone in between."""
 
 
-def settle_until(world: World, milestone: Milestone) -> None:
+def settle_until(world: ActorWorld, milestone: Milestone) -> None:
     """Everybody acts until the milestone is reached."""
 
     def reached(state: RunState) -> bool:
@@ -43,7 +51,7 @@ def settle_until(world: World, milestone: Milestone) -> None:
     assert reached(world.settle(reached))
 
 
-def reorganize(world: World, snapshot: object) -> int:
+def reorganize(world: ActorWorld, snapshot: object) -> int:
     """The chain goes back to the snapshot and on by a block of its own; returns how many blocks are gone."""
     chain = world.stage.chain
     gone = chain.rpc("eth_getBlockByNumber", "latest", False)
@@ -54,7 +62,7 @@ def reorganize(world: World, snapshot: object) -> int:
     return int(gone["number"], 16) - kept.number
 
 
-def test_a_reorganization_at_any_point_of_round_and_game_changes_no_outcome(stage: Stage, tmp_path: Path) -> None:
+def test_a_reorganization_at_any_point_of_round_and_game_changes_no_outcome(stage: SharedChain, tmp_path: Path) -> None:
     world = with_a_bit_flipper(stage, tmp_path)
     undone = 0
     snapshot = world.stage.chain.rpc("evm_snapshot")
@@ -68,7 +76,7 @@ def test_a_reorganization_at_any_point_of_round_and_game_changes_no_outcome(stag
     assert undone > 30
 
 
-def check(world: World) -> None:
+def check(world: ActorWorld) -> None:
     """The run ended as it does on a chain that never forgets."""
     (record,) = world.state.rounds
     fates = {world.name_of(c.solver): c.fate for c in record.commitments.values()}
@@ -88,7 +96,7 @@ def check(world: World) -> None:
 
 @pytest.mark.parametrize("milestone", ["a game was opened", "a node was opened", "there was a verdict"])
 def test_killed_in_the_reorganization_everybody_finishes_the_game_that_is_left(
-    stage: Stage, tmp_path: Path, milestone: str
+    stage: SharedChain, tmp_path: Path, milestone: str
 ) -> None:
     world = with_a_bit_flipper(stage, tmp_path)
     settle_until(world, MILESTONES["leaves were revealed"])
@@ -103,7 +111,7 @@ def test_killed_in_the_reorganization_everybody_finishes_the_game_that_is_left(
 
 @pytest.mark.parametrize("milestone", ["the seed was drawn", "somebody attested"])
 def test_a_seed_that_is_drawn_again_is_another_draw_and_nobody_holds_on_to_the_first(
-    stage: Stage, tmp_path: Path, milestone: str
+    stage: SharedChain, tmp_path: Path, milestone: str
 ) -> None:
     world = with_a_bit_flipper(stage, tmp_path)
     settle_until(world, lambda s: len(s.rounds[0].commitments) == 2)
@@ -122,7 +130,7 @@ def test_a_seed_that_is_drawn_again_is_another_draw_and_nobody_holds_on_to_the_f
 # --- what was bound under a seed that is gone, and is mined once more
 
 
-def of_drawn_auditors(stage: Stage, folder: Path) -> World:
+def of_drawn_auditors(stage: SharedChain, folder: Path) -> ActorWorld:
     """Honest people, and auditors who draw most duties and not all: another seed is other duties."""
     change = with_economics(audit_ppm=1_400_000, whistle_ppm=800_000, verifier_bond=Wei(200 * ETHER))
     world = new_world(stage, folder, small_work(), rounds=1, change=change)
@@ -138,7 +146,7 @@ def of_drawn_auditors(stage: Stage, folder: Path) -> World:
     return world
 
 
-def mine_again(world: World, snapshot: object, first: int) -> list[int]:
+def mine_again(world: ActorWorld, snapshot: object, first: int) -> list[int]:
     """The chain goes back, and every transaction since is block `first` is mined once more, in its order.
 
     Returns their statuses.
@@ -173,7 +181,7 @@ STRETCHES: dict[Role, tuple[Milestone, Milestone]] = {
 
 @pytest.mark.parametrize("role", STRETCHES, ids=lambda role: role.name.lower())
 def test_a_root_bound_under_a_seed_that_is_gone_is_refused_and_bound_anew(
-    stage: Stage, tmp_path: Path, role: Role
+    stage: SharedChain, tmp_path: Path, role: Role
 ) -> None:
     world = of_drawn_auditors(stage, tmp_path)
     before, after = STRETCHES[role]
@@ -195,7 +203,7 @@ def test_a_root_bound_under_a_seed_that_is_gone_is_refused_and_bound_anew(
     assert sorted(statuses) == [0] * (len(statuses) - 1) + [1], "the seed was drawn again and no root was taken"
 
 
-def seeds(world: World) -> tuple[object, object]:
+def seeds(world: ActorWorld) -> tuple[object, object]:
     """Both seeds of the first round."""
     record = world.state.rounds[0]
     return record.seed, record.whistle_seed

@@ -14,9 +14,9 @@ from assay_ledger.agents.actions import Action, Play, PostOuter
 from assay_ledger.agents.agent import Agent
 from assay_ledger.index.games import Game
 from assay_ledger.index.records import GameRecord, OuterRecord, RunState
-from assay_ledger.index.view import View
+from assay_ledger.index.view import RunView
 from assay_solver.cheats import Lie, is_computed
-from tests.harness.actors.world import COMPUTE, Stage, World, new_world, small_work, with_economics
+from tests.harness.actors.world import COMPUTE, ActorWorld, SharedChain, new_world, small_work, with_economics
 from tests.integration.actors.test_outer_steps import until_t7
 
 FOUNDERS = {"first_seats": 3, "first_verifiers": 1}
@@ -24,7 +24,7 @@ HONEST, CROOKS = ("ada", "vera"), ("mallory", "trudy")
 ROUNDS = 3
 
 
-def cast(stage: Stage, folder: Path) -> World:
+def cast(stage: SharedChain, folder: Path) -> ActorWorld:
     """Two honest members and two crooks, in a run that pays."""
     world = new_world(stage, folder, small_work(), rounds=ROUNDS, change=with_economics(pays=True))
     for name in ("ada", *CROOKS):
@@ -35,21 +35,21 @@ def cast(stage: Stage, folder: Path) -> World:
     return world
 
 
-def gain(world: World, *names: str) -> int:
+def gain(world: ActorWorld, *names: str) -> int:
     return sum(world.wealth(name) - world.players[name].wealth for name in names)
 
 
-def refuse(agent: Agent, unwanted: Callable[[Action, View], bool]) -> None:
+def refuse(agent: Agent, unwanted: Callable[[Action, RunView], bool]) -> None:
     """From now on the agent leaves some actions out."""
     before = agent.candidates
 
-    def candidates(view: View) -> Iterator[Action]:
+    def candidates(view: RunView) -> Iterator[Action]:
         return (action for action in before(view) if not unwanted(action, view))
 
     agent.candidates = candidates  # type: ignore[method-assign]
 
 
-class Garbled:
+class GarbledTrace:
     """A true end after a false trace: every opening of the changed node is garbage."""
 
     def __init__(self, true: Trace, false: Trace) -> None:
@@ -65,17 +65,17 @@ class Garbled:
 def garble(agent: Agent) -> None:
     """The agent opens garbage in its own games on outer steps."""
 
-    def trace_of(game: Game, view: View) -> Any:
+    def trace_of(game: Game, view: RunView) -> Any:
         job, _, _ = agent._disputed(game.ref, view)  # type: ignore[attr-defined]
         node = next(k for k in range(len(job.program.nodes)) if is_computed(job.program, k))
         lie = Lie({(1, node): lambda data: bytes([data[0] ^ 1]) + data[1:]})
         true = COMPUTE.trace(job.program, job.lists, job.steps)
-        return Garbled(true, COMPUTE.trace(job.program, job.lists, job.steps, lie))
+        return GarbledTrace(true, COMPUTE.trace(job.program, job.lists, job.steps, lie))
 
     agent._trace_of = trace_of  # type: ignore[attr-defined]
 
 
-def mallory_posts_first(world: World) -> OuterRecord:
+def mallory_posts_first(world: ActorWorld) -> OuterRecord:
     """The true root of round 0, with mallory alone behind it."""
     until_t7(world)
     mallory = world.players["mallory"].agent
@@ -87,7 +87,7 @@ def mallory_posts_first(world: World) -> OuterRecord:
     return outer
 
 
-def attack(world: World, by: str, on: str, root: Digest) -> None:
+def attack(world: ActorWorld, by: str, on: str, root: Digest) -> None:
     """A member challenges an outer claim of round 0, true or not."""
     agent = world.players[by].agent
     ref = ClaimRef(ClaimKind.OUTER, Round(0), party=world.address(on), outer_root=root)
@@ -98,12 +98,12 @@ def rounds_open(count: int) -> Callable[[RunState], bool]:
     return lambda state: len(state.rounds) == count
 
 
-def game_of(world: World, defender: str) -> GameRecord:
+def game_of(world: ActorWorld, defender: str) -> GameRecord:
     (game,) = (g for g in world.verdicts() if g.defender == world.address(defender))
     return game
 
 
-def assert_upheld(world: World, root: Digest, lost: int) -> None:
+def assert_upheld(world: ActorWorld, root: Digest, lost: int) -> None:
     """All work is final and paid, the coalition poorer by `lost` than if it had been honest, no other party touched."""
     state, terms = world.state, world.run.charter.economics
     outer = state.rounds[0].outers[root]
@@ -118,7 +118,7 @@ def assert_upheld(world: World, root: Digest, lost: int) -> None:
     assert gain(world, *CROOKS) == 2 * ROUNDS * terms.price - lost
 
 
-def test_an_outer_step_lost_by_silence_and_again_by_its_rescuer_is_upheld(stage: Stage, tmp_path: Path) -> None:
+def test_an_outer_step_lost_by_silence_and_again_by_its_rescuer_is_upheld(stage: SharedChain, tmp_path: Path) -> None:
     """Two rescue at once, and one of them is the loser's friend."""
     world = cast(stage, tmp_path)
     root = mallory_posts_first(world).root
@@ -136,11 +136,11 @@ def test_an_outer_step_lost_by_silence_and_again_by_its_rescuer_is_upheld(stage:
     assert_upheld(world, root, 2 * (terms.price - terms.price * terms.bounty_ppm // 1_000_000))
 
 
-def _defends(action: Play, view: View) -> bool:
+def _defends(action: Play, view: RunView) -> bool:
     return view.state.games[action.game_id].defender == view.me
 
 
-def test_an_outer_step_lost_by_garbage_beside_a_false_one_is_upheld(stage: Stage, tmp_path: Path) -> None:
+def test_an_outer_step_lost_by_garbage_beside_a_false_one_is_upheld(stage: SharedChain, tmp_path: Path) -> None:
     """The false root is posted just before round 2, so that one of round 0 stands when the true one falls."""
     world = cast(stage, tmp_path)
     root = mallory_posts_first(world).root
@@ -171,7 +171,7 @@ def _two_roots(state: RunState) -> bool:
     return len(state.rounds[0].outers) == 2
 
 
-def test_a_false_root_claimed_from_two_bases_is_challenged_at_the_true_base(stage: Stage, tmp_path: Path) -> None:
+def test_a_false_root_claimed_from_two_bases_is_challenged_at_the_true_base(stage: SharedChain, tmp_path: Path) -> None:
     world = cast(stage, tmp_path)
     until_t7(world)
     mallory, trudy = (world.players[name].agent for name in CROOKS)

@@ -48,7 +48,7 @@ from assay_ledger.index.records import (
     RoundRecord,
     RunState,
 )
-from assay_ledger.index.view import Facts, Leaf, Memory, OuterStep, Trained, View, turn_of
+from assay_ledger.index.view import Facts, Leaf, Memory, OuterStep, RunView, Trained, turn_of
 from assay_solver import strategy as solving
 from assay_solver.cheating import as_cheat
 from assay_solver.cheats import Silent
@@ -133,8 +133,8 @@ def state(now: int, committed: bool = True) -> RunState:
     return made
 
 
-def view(me: Address, now: int, made: RunState | None = None, memory: Memory | None = None) -> View:
-    return View(FACTS, me, now, 50, state(now) if made is None else made, Memory() if memory is None else memory)
+def view(me: Address, now: int, made: RunState | None = None, memory: Memory | None = None) -> RunView:
+    return RunView(FACTS, me, now, 50, state(now) if made is None else made, Memory() if memory is None else memory)
 
 
 def audited(now: int, lies: tuple[tuple[int, int], ...] = ()) -> tuple[RunState, Memory]:

@@ -19,7 +19,7 @@ from assay_ledger.agents.agent import Agent
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.sent import Payload
 from tests.harness.actors.game_floods import Flood, flooded
-from tests.harness.actors.world import Stage, World
+from tests.harness.actors.world import ActorWorld, SharedChain
 from tests.harness.mempool import GWEI, Held, Mempool
 
 
@@ -28,7 +28,7 @@ class Siege:
     """One game against an honest solver behind a public node."""
 
     pool: Mempool
-    world: World
+    world: ActorWorld
     flood: Flood
 
     @property
@@ -61,14 +61,14 @@ class Siege:
 
 
 @pytest.fixture(scope="module")
-def opened(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> tuple[World, Flood]:
+def opened(stage: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> tuple[ActorWorld, Flood]:
     """A round up to where a puppet has opened a game on the honest solver's work."""
     world, _, flood = flooded(stage, tmp_path_factory.mktemp("run"), 1)
     return world, flood
 
 
 @pytest.fixture
-def siege(stage: Stage, opened: tuple[World, Flood]) -> Iterator[Siege]:
+def siege(stage: SharedChain, opened: tuple[ActorWorld, Flood]) -> Iterator[Siege]:
     world, flood = opened
     before, snapshot = stage.chain, stage.chain.rpc("evm_snapshot")
     with Mempool(stage.node, every_s=0.005) as pool:

@@ -14,13 +14,13 @@ from assay_ledger.agents.actions import Challenge
 from assay_ledger.agents.agent import Agent
 from assay_solver.cheats import cheat_named
 from assay_verifier import attesting
-from tests.harness.actors.world import Stage, World, new_world, small_work
+from tests.harness.actors.world import ActorWorld, SharedChain, new_world, small_work
 
 FOUNDERS = {"first_seats": 2, "first_verifiers": 2}
 ACCUSERS = ("vera", "viktor")
 
 
-def disputed(stage: Stage, folder: Path) -> World:
+def disputed(stage: SharedChain, folder: Path) -> ActorWorld:
     """A round in which one solver lied and both verifiers know it; there is no challenge yet."""
     world = new_world(stage, folder, small_work(), rounds=1)
     world.solver("ada", **FOUNDERS)
@@ -40,7 +40,7 @@ def knows(agent: Agent) -> list[ClaimRef]:
     return [ref for _, _, refs in attesting.false_claims(agent._view()) for ref in refs]
 
 
-def step_until_revealed(world: World) -> None:
+def step_until_revealed(world: ActorWorld) -> None:
     """Everybody acts, but a verifier that has revealed its leaves waits for the other."""
     acted = False
     for name, player in world.players.items():
@@ -52,12 +52,12 @@ def step_until_revealed(world: World) -> None:
         world.stage.chain.rpc("evm_mine", hex(min((t for t in times if t > now), default=now + 1)))
 
 
-def gain(world: World, name: str) -> int:
+def gain(world: ActorWorld, name: str) -> int:
     """What an actor's wealth in the vault has changed by."""
     return world.wealth(name) - world.players[name].wealth
 
 
-def test_both_win_their_own_game_and_both_are_made_whole(stage: Stage, tmp_path: Path) -> None:
+def test_both_win_their_own_game_and_both_are_made_whole(stage: SharedChain, tmp_path: Path) -> None:
     world = disputed(stage, tmp_path)
     for name in ACCUSERS:
         agent = world.players[name].agent
@@ -78,7 +78,9 @@ def test_both_win_their_own_game_and_both_are_made_whole(stage: Stage, tmp_path:
     assert fates == {"ada": Fate.FINAL, "mallory": Fate.CONVICTED}
 
 
-def test_a_defender_withdrawing_in_mid_dispute_leaves_its_lock_to_the_verdict(stage: Stage, tmp_path: Path) -> None:
+def test_a_defender_withdrawing_in_mid_dispute_leaves_its_lock_to_the_verdict(
+    stage: SharedChain, tmp_path: Path
+) -> None:
     world = disputed(stage, tmp_path)
     vera, mallory = world.players["vera"].agent, world.players["mallory"].agent
     vera.perform(Challenge(knows(vera)[0]), vera._view())

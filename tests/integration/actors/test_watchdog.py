@@ -21,54 +21,54 @@ from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import challenge_commitment
 from assay.protocol.types import Digest
 from assay.watchdog.alarms import Kind
-from assay.watchdog.watch import Options, Watchdog
+from assay.watchdog.watch import Watchdog, WatchOptions
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.index.run import Run
 from assay_ledger.store.blobs import open_store
-from tests.harness.actors.claims import Claims, aside, open_claims
-from tests.harness.actors.world import COMPUTE, Stage, new_world, small_work
+from tests.harness.actors.claims import ClaimsRun, aside, open_claims
+from tests.harness.actors.world import COMPUTE, SharedChain, new_world, small_work
 from tests.harness.commands import assay
 
 OWN = Digest(keccak(b"own"))
 
 
 @pytest.fixture(scope="module")
-def claims(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Claims:
+def claims(stage: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> ClaimsRun:
     world = new_world(stage, tmp_path_factory.mktemp("watched"), small_work(), rounds=1)
     return open_claims(world, {"mallory": [Family.DOT, Family.MAP]})
 
 
 @pytest.fixture
-def played(claims: Claims) -> Iterator[Claims]:
+def played(claims: ClaimsRun) -> Iterator[ClaimsRun]:
     with aside(claims):
         yield claims
 
 
-def dog_of(claims: Claims, *names: str, **options: Any) -> Watchdog:
+def dog_of(claims: ClaimsRun, *names: str, **options: Any) -> Watchdog:
     """A watchdog on a connection of its own, with the run's store."""
     run = Run(Chain(claims.world.stage.chain.url, retry_for_s=0.2), claims.world.run.address)
     parties = frozenset(claims.world.address(n) for n in names)
-    return Watchdog(run, claims.world.store, COMPUTE, Options(parties, **options))
+    return Watchdog(run, claims.world.store, COMPUTE, WatchOptions(parties, **options))
 
 
 def kinds(dog: Watchdog) -> set[Kind]:
     return {alarm.kind for alarm in dog.look().values()}
 
 
-def wait(claims: Claims, game_id: int, left: int) -> None:
+def wait(claims: ClaimsRun, game_id: int, left: int) -> None:
     """Mines a block when so much of the clock of the side to move is left, in chain seconds."""
     deadline = claims.world.run.games.game(game_id).state.deadline
     claims.world.stage.chain.rpc("evm_mine", hex(deadline - left))
 
 
-def command(claims: Claims, monkeypatch: pytest.MonkeyPatch, *words: str, once: bool = True) -> Result:
+def command(claims: ClaimsRun, monkeypatch: pytest.MonkeyPatch, *words: str, once: bool = True) -> Result:
     """`assay dispute watch` without any key: `--once --json`, or without both."""
     url, run = claims.world.stage.chain.url, "0x" + claims.world.run.address.hex()
     base = ["dispute", "watch", *(("--once", "--json") if once else ()), "--rpc-url", url, "--run", run]
     return assay(monkeypatch, *base, *words)
 
 
-def watch(claims: Claims, monkeypatch: pytest.MonkeyPatch, *between: Callable[[], object]) -> Result:
+def watch(claims: ClaimsRun, monkeypatch: pytest.MonkeyPatch, *between: Callable[[], object]) -> Result:
     """`assay dispute watch` for people, with something happening between each two looks, until it is interrupted."""
     from assay.cli import dispute
 
@@ -89,7 +89,7 @@ def lines(result: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-class Garbled:
+class GarbledStates:
     """A run whose states on the way are not those that it went through; where it begins and ends is true."""
 
     def __init__(self, trace: Trace) -> None:
@@ -103,17 +103,17 @@ class Garbled:
         return self._trace.state_root(t) if t in (0, self._trace.steps) else Digest(keccak(bytes([t])))
 
 
-def honest_defender_errs(claims: Claims) -> int:
+def honest_defender_errs(claims: ClaimsRun) -> int:
     """A stranger disputes a true claim, and its claimant's first answer is garbage that it cannot defend."""
     ada, ref = claims.member("ada"), claims.ref("ada", 0)
     job = claims.job(ref)
     game_id = claims.challenge_freelance(ref, OWN)
-    garbled = cast(Trace, Garbled(ada.compute.trace(job.program, job.lists, job.steps)))
+    garbled = cast(Trace, GarbledStates(ada.compute.trace(job.program, job.lists, job.steps)))
     assert claims.liar(ada.keys, garbled).move(claims.world.run.games.game(game_id)) is not None
     return game_id
 
 
-def test_a_game_that_the_truth_wins_raises_no_alarm_from_challenge_to_verdict(played: Claims) -> None:
+def test_a_game_that_the_truth_wins_raises_no_alarm_from_challenge_to_verdict(played: ClaimsRun) -> None:
     dog, seen = dog_of(played), []
     game_id = played.accuse(played.lie_of(Family.DOT)[1])
     vera, mallory = played.member("vera"), played.member("mallory")
@@ -131,7 +131,7 @@ def test_a_game_that_the_truth_wins_raises_no_alarm_from_challenge_to_verdict(pl
 
 
 def test_an_honest_claimant_that_answers_wrongly_is_said_to_be_losing(
-    played: Claims, monkeypatch: pytest.MonkeyPatch
+    played: ClaimsRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dog = dog_of(played)
     game_id = honest_defender_errs(played)
@@ -152,7 +152,7 @@ def test_an_honest_claimant_that_answers_wrongly_is_said_to_be_losing(
 
 
 def test_a_deadline_is_told_in_chain_seconds_and_share_and_then_missed(
-    played: Claims, monkeypatch: pytest.MonkeyPatch
+    played: ClaimsRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = played.ref("ada", 0)
     game_id = played.challenge_freelance(ref, OWN)
@@ -175,7 +175,7 @@ def test_a_deadline_is_told_in_chain_seconds_and_share_and_then_missed(
 
 
 def test_every_change_is_one_line_and_what_stays_is_not_said_again(
-    played: Claims, monkeypatch: pytest.MonkeyPatch
+    played: ClaimsRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     game_id = played.challenge_freelance(played.ref("ada", 0), OWN)
     ada, games = played.member("ada"), played.world.run.games
@@ -191,7 +191,7 @@ def test_every_change_is_one_line_and_what_stays_is_not_said_again(
     assert done.exit_code == ExitCode.INTERRUPTED
 
 
-def test_the_clock_of_a_liar_alarms_nobody_until_it_can_be_ended(played: Claims) -> None:
+def test_the_clock_of_a_liar_alarms_nobody_until_it_can_be_ended(played: ClaimsRun) -> None:
     game_id = played.accuse(played.lie_of(Family.DOT)[1])
     dog = dog_of(played)
     wait(played, game_id, left=0)
@@ -202,7 +202,7 @@ def test_the_clock_of_a_liar_alarms_nobody_until_it_can_be_ended(played: Claims)
 
 
 def test_what_cannot_be_fetched_is_not_known_and_is_nobodys_fraud(
-    played: Claims, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    played: ClaimsRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest_defender_errs(played)
     run = played.world.run
@@ -216,7 +216,7 @@ def test_what_cannot_be_fetched_is_not_known_and_is_nobodys_fraud(
     assert kinds(dog) == {Kind.CANNOT_CHECK, Kind.DEADLINE_NEAR}
 
 
-def test_a_chain_that_does_not_answer_is_unreachable_and_changes_no_finding(played: Claims) -> None:
+def test_a_chain_that_does_not_answer_is_unreachable_and_changes_no_finding(played: ClaimsRun) -> None:
     honest_defender_errs(played)
     dog = dog_of(played)
     assert kinds(dog) == {Kind.HONEST_LOSING}
@@ -227,10 +227,10 @@ def test_a_chain_that_does_not_answer_is_unreachable_and_changes_no_finding(play
     assert kinds(dog) == {Kind.HONEST_LOSING}
 
 
-def test_a_head_that_stands_still_or_is_old_is_said_and_cleared(played: Claims) -> None:
+def test_a_head_that_stands_still_or_is_old_is_said_and_cleared(played: ClaimsRun) -> None:
     now = [0.0]
     run = Run(Chain(played.world.stage.chain.url), played.world.run.address)
-    dog = Watchdog(run, options=Options(stale_after=60), clock=lambda: now[0])
+    dog = Watchdog(run, options=WatchOptions(stale_after=60), clock=lambda: now[0])
     assert kinds(dog) == set()
     now[0] = 61.0
     assert kinds(dog) == {Kind.HEAD_STALE}
@@ -238,12 +238,12 @@ def test_a_head_that_stands_still_or_is_old_is_said_and_cleared(played: Claims) 
     assert kinds(dog) == set()
     time = run.chain.head().timestamp
     for age, found in ((3599, set()), (3601, {Kind.HEAD_STALE})):
-        old = Watchdog(run, options=Options(max_age=3600), wall=lambda age=age: time + age)
+        old = Watchdog(run, options=WatchOptions(max_age=3600), wall=lambda age=age: time + age)
         assert kinds(old) == found
 
 
 def test_a_bound_challenge_without_the_bond_for_its_reveal_is_said(
-    played: Claims, monkeypatch: pytest.MonkeyPatch
+    played: ClaimsRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, poor = played.world, Account.create()
     chain, terms = world.stage.chain, world.run.charter.economics
@@ -262,7 +262,7 @@ def test_a_bound_challenge_without_the_bond_for_its_reveal_is_said(
     assert kinds(dog) == {Kind.BOND_SHORT, Kind.DEADLINE_NEAR}
 
 
-def test_watching_changes_neither_chain_nor_store(played: Claims, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watching_changes_neither_chain_nor_store(played: ClaimsRun, monkeypatch: pytest.MonkeyPatch) -> None:
     honest_defender_errs(played)
     store, chain = played.world.folder / "store", played.world.stage.chain
 
@@ -276,7 +276,7 @@ def test_watching_changes_neither_chain_nor_store(played: Claims, monkeypatch: p
 
 
 def test_a_chain_that_is_down_from_the_start_has_the_code_of_the_network(
-    played: Claims, monkeypatch: pytest.MonkeyPatch
+    played: ClaimsRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from assay.protocol.errors import UnavailableError
 

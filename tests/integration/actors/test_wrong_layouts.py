@@ -22,7 +22,7 @@ from assay_ledger.agents.actions import Join, Register
 from assay_ledger.store.blobs import BlobStore, open_store
 from assay_ledger.store.objects import Objects
 from tests.harness.actors.programs import outer_program, update_program
-from tests.harness.actors.world import Stage, Work, new_world, small_work, tiny_prepared
+from tests.harness.actors.world import SharedChain, TrainedWork, new_world, small_work, tiny_prepared
 
 FOUNDERS = {"first_seats": 1, "first_verifiers": 1}
 OTHER = [TensorSpec(DType.F32, (3,))]
@@ -36,7 +36,7 @@ def same(charter: Charter) -> Charter:
     return charter
 
 
-def posted() -> dict[str, tuple[Work, Callable[[Charter], Charter], str]]:
+def posted() -> dict[str, tuple[TrainedWork, Callable[[Charter], Charter], str]]:
     """What a sponsor posts: the work, how its charter differs, and by which code it is refused."""
     good = small_work()
     return {
@@ -51,7 +51,9 @@ def posted() -> dict[str, tuple[Work, Callable[[Charter], Charter], str]]:
 
 
 @pytest.mark.parametrize("what", posted())
-def test_nobody_puts_anything_at_stake_for_programs_that_do_not_fit(stage: Stage, tmp_path: Path, what: str) -> None:
+def test_nobody_puts_anything_at_stake_for_programs_that_do_not_fit(
+    stage: SharedChain, tmp_path: Path, what: str
+) -> None:
     work, change, code = posted()[what]
     world = new_world(stage, tmp_path, small_work(), rounds=1, change=lambda c: change(_naming(c, work)))
     _publish(world.store, work)
@@ -70,12 +72,12 @@ def test_nobody_puts_anything_at_stake_for_programs_that_do_not_fit(stage: Stage
     assert reason == refused.value.message.rstrip(".")
 
 
-def test_a_run_whose_parts_fit_has_no_faults(stage: Stage, tmp_path: Path) -> None:
+def test_a_run_whose_parts_fit_has_no_faults(stage: SharedChain, tmp_path: Path) -> None:
     world = new_world(stage, tmp_path, small_work(), rounds=1)
     assert start_faults(world.run, world.store) == []
 
 
-def test_nothing_that_does_not_fit_is_posted(stage: Stage, tmp_path: Path) -> None:
+def test_nothing_that_does_not_fit_is_posted(stage: SharedChain, tmp_path: Path) -> None:
     prepared, store = tiny_prepared(), open_store(tmp_path / "store")
     step, update, _ = prepared.programs
     head = stage.chain.head()
@@ -90,12 +92,12 @@ def test_nothing_that_does_not_fit_is_posted(stage: Stage, tmp_path: Path) -> No
     assert store.list("programs") == ()
 
 
-def _naming(charter: Charter, work: Work) -> Charter:
+def _naming(charter: Charter, work: TrainedWork) -> Charter:
     """The charter with the programs of this work."""
     refs = {name: ProgramRef.of(getattr(work, name)) for name in ("step", "update", "outer")}
     return replace(charter, **refs)
 
 
-def _publish(store: BlobStore, work: Work) -> None:
+def _publish(store: BlobStore, work: TrainedWork) -> None:
     for program in (work.step, work.update, work.outer):
         Objects(store).put_program(program)

@@ -19,7 +19,7 @@ from eth_utils.address import to_checksum_address
 from assay.bundle.document import Bundle, decode_bundle, encode_bundle, to_document
 from assay.bundle.errors import BundleContradiction, BundleMalformed, GameNotOver, GameUnknown
 from assay.bundle.export import export_bundle
-from assay.bundle.replay import Values, replay, verify
+from assay.bundle.replay import VerdictValues, replay, verify
 from assay.bundle.signed import read_signed
 from assay.protocol.digests import keccak
 from assay.protocol.errors import ExitCode
@@ -80,12 +80,12 @@ def test_a_false_challenge_is_evidence_against_its_author(played: Played, bundle
 
 def test_a_game_lost_at_an_element_names_the_words_and_one_lost_by_silence_none(bundles: list[Bundle]) -> None:
     at_element = verify(of_kind(bundles, ClaimKind.INTERVAL))
-    assert at_element.values is Values.WORDS
+    assert at_element.values is VerdictValues.WORDS
     assert at_element.node is not None
     assert at_element.verdict is not None
     assert at_element.verdict.expected != at_element.verdict.claimed
     silent = verify(of_kind(bundles, ClaimKind.INTERVAL, Outcome.DEFAULT))
-    assert silent.values is Values.NONE
+    assert silent.values is VerdictValues.NONE
     assert silent.steps[-1].name == "timeout"
 
 

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import pytest
 
-from assay.demo.cast import Cheat, choose_cast
-from assay.demo.meter import KINDS, Meter, kind_of
+from assay.demo.cast import DemoCheat, choose_cast
+from assay.demo.meter import KINDS, CpuMeter, kind_of
 from assay.protocol.errors import UsageError
 from assay_solver.cheats import CHEATS
 
 
 def test_every_solver_cheat_can_be_shown() -> None:
-    assert {str(c) for c in Cheat} - {"none", "lazy-verifier"} == set(CHEATS)
+    assert {str(c) for c in DemoCheat} - {"none", "lazy-verifier"} == set(CHEATS)
 
 
 def test_all_cheats_at_once_fill_the_seats_exactly() -> None:
-    cast = choose_cast([c for c in Cheat if c is not Cheat.NONE])
+    cast = choose_cast([c for c in DemoCheat if c is not DemoCheat.NONE])
     assert len(cast.solvers) == 8
     assert [v.lazy for v in cast.verifiers] == [False, False, True]
     assert cast.whistle_rate == 1.0
 
 
 def test_lazy_verifiers_alone_overlook_a_flipped_bit() -> None:
-    cast = choose_cast([Cheat.LAZY_VERIFIER])
+    cast = choose_cast([DemoCheat.LAZY_VERIFIER])
     assert [s.cheat for s in cast.solvers] == ["none", "none", "bit-flip"]
     assert all(v.lazy for v in cast.verifiers) and len(cast.verifiers) == 2
 
 
 def test_without_a_cheat_everybody_is_honest() -> None:
-    cast = choose_cast([Cheat.NONE])
+    cast = choose_cast([DemoCheat.NONE])
     assert all(p.cheat == "none" and not p.lazy for p in cast.players)
     assert cast.whistle_rate == 0.2
 
 
-@pytest.mark.parametrize("cheats", [[Cheat.NONE, Cheat.SILENT], [Cheat.SILENT, Cheat.SILENT]])
-def test_a_senseless_choice_is_refused(cheats: list[Cheat]) -> None:
+@pytest.mark.parametrize("cheats", [[DemoCheat.NONE, DemoCheat.SILENT], [DemoCheat.SILENT, DemoCheat.SILENT]])
+def test_a_senseless_choice_is_refused(cheats: list[DemoCheat]) -> None:
     with pytest.raises(UsageError):
         choose_cast(cheats)
 
@@ -58,7 +58,7 @@ def test_time_is_booked_to_what_an_actor_says_it_does(doing: str, kind: str) -> 
 def test_a_meter_books_what_a_process_used_since_the_last_look() -> None:
     import os
 
-    meter = Meter()
+    meter = CpuMeter()
     meter.book({"me": os.getpid()}, {"me": "train round 0"}, {})
     first = meter.seconds["training"]
     assert first > 0

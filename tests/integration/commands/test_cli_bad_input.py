@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from assay_ledger.chain.node import Node
+from assay_ledger.chain.node import Anvil
 
 ADDRESS = "0x" + "11" * 20
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[Node]:
-    with Node() as running:
+def node() -> Iterator[Anvil]:
+    with Anvil() as running:
         yield running
 
 
@@ -47,17 +47,17 @@ def test_a_node_that_is_down(tmp_path: Path) -> None:
     _check(done, 4, "NodeUnreachable")
 
 
-def test_an_address_without_a_run(tmp_path: Path, node: Node) -> None:
+def test_an_address_without_a_run(tmp_path: Path, node: Anvil) -> None:
     _check(_assay(tmp_path, "run", "show", "--run", ADDRESS, "--rpc-url", node.url), 6, "NotARun")
 
 
-def test_no_run_no_store_no_key_named(tmp_path: Path, node: Node) -> None:
+def test_no_run_no_store_no_key_named(tmp_path: Path, node: Anvil) -> None:
     _check(_assay(tmp_path, "run", "show", "--rpc-url", node.url), 3, "RunMissing")
     _check(_assay(tmp_path, "run", "list", "--rpc-url", node.url), 3, "StoreMissing")
     _check(_assay(tmp_path, "run", "post", "--rpc-url", node.url, "--store", str(tmp_path / "s")), 3, "KeyNotNamed")
 
 
-def test_a_wrong_password_and_one_that_nobody_can_type(tmp_path: Path, node: Node) -> None:
+def test_a_wrong_password_and_one_that_nobody_can_type(tmp_path: Path, node: Anvil) -> None:
     right, wrong = tmp_path / "right", tmp_path / "wrong"
     right.write_text("correct horse")
     wrong.write_text("battery staple")

@@ -16,7 +16,7 @@ import pytest
 from eth_utils.address import to_checksum_address
 
 from assay.demo import play
-from assay.demo.cast import Cheat
+from assay.demo.cast import DemoCheat
 from assay.demo.report import Quality, judge_model, report
 from assay.engine.runtime.executor import how_programs_run
 from assay_ledger.bindings.vault import Deposited
@@ -29,8 +29,8 @@ COMPUTED = {"map", "rowexp", "max", "dot", "sum", "gather", "scatter_sum", "rank
 
 
 @contextlib.contextmanager
-def _played(*cheats: Cheat) -> Iterator[tuple[play.Scene, dict[str, Any], Quality]]:
-    with play.open_scene(play.Options(cheats=cheats, preset="tiny"), print) as scene:
+def _played(*cheats: DemoCheat) -> Iterator[tuple[play.RunningDemo, dict[str, Any], Quality]]:
+    with play.open_scene(play.DemoOptions(cheats=cheats, preset="tiny"), print) as scene:
         play.post(scene)
         play.join(scene)
         play.watch(scene)
@@ -39,7 +39,7 @@ def _played(*cheats: Cheat) -> Iterator[tuple[play.Scene, dict[str, Any], Qualit
         yield scene, report(scene, quality), quality
 
 
-def _losers(scene: play.Scene, document: dict[str, Any]) -> dict[str, set[str]]:
+def _losers(scene: play.RunningDemo, document: dict[str, Any]) -> dict[str, set[str]]:
     """Name of everybody who was slashed, with how their games ended."""
     names = {to_checksum_address(address): name for name, address in scene.addresses.items()}
     found: dict[str, set[str]] = {}
@@ -48,7 +48,7 @@ def _losers(scene: play.Scene, document: dict[str, Any]) -> dict[str, set[str]]:
     return found
 
 
-def _check_money(scene: play.Scene, document: dict[str, Any], losers: set[str]) -> None:
+def _check_money(scene: play.RunningDemo, document: dict[str, Any], losers: set[str]) -> None:
     """Tokens are conserved and only the convicted have less than was staked."""
     assert document["conservation_difference"] == 0
     run = scene.run
@@ -62,7 +62,7 @@ def _check_money(scene: play.Scene, document: dict[str, Any], losers: set[str]) 
             assert free + stake + seat_fee >= deposited, player.name
 
 
-def _check_transactions(scene: play.Scene) -> int:
+def _check_transactions(scene: play.RunningDemo) -> int:
     """Every transaction of the chain keeps within what any chain takes; no game move is above a million gas."""
     w3, count = scene.chain.w3, 0
     game = to_checksum_address(scene.run.game.address)
@@ -79,7 +79,7 @@ def _check_transactions(scene: play.Scene) -> int:
 
 @pytest.mark.timeout(1200)
 def test_a_flipped_bit_is_caught_by_replay_and_settled_by_the_contract() -> None:
-    with _played(Cheat.BIT_FLIP) as (scene, document, quality):
+    with _played(DemoCheat.BIT_FLIP) as (scene, document, quality):
         assert _losers(scene, document) == {"solver-bit-flip": {"LEAF"}}
         assert {entry["leaf_family"] for entry in document["disputes"]} == {"map"}
         assert all(entry["transactions"] <= 20 and entry["gas_total"] <= 4_000_000 for entry in document["disputes"])
@@ -96,9 +96,9 @@ def test_a_flipped_bit_is_caught_by_replay_and_settled_by_the_contract() -> None
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_with_all_cheats_at_once_each_cheater_is_convicted_and_nobody_else() -> None:
-    cheats = [c for c in Cheat if c is not Cheat.NONE]
+    cheats = [c for c in DemoCheat if c is not DemoCheat.NONE]
     with _played(*cheats) as (scene, document, _):
-        expected = {f"solver-{c}": {"LEAF"} for c in cheats if c is not Cheat.LAZY_VERIFIER}
+        expected = {f"solver-{c}": {"LEAF"} for c in cheats if c is not DemoCheat.LAZY_VERIFIER}
         expected |= {"solver-silent": {"DEFAULT"}, "verifier-lazy": {"LEAF"}}
         assert _losers(scene, document) == expected
         names = {to_checksum_address(address): name for name, address in scene.addresses.items()}
@@ -112,7 +112,7 @@ def test_with_all_cheats_at_once_each_cheater_is_convicted_and_nobody_else() -> 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_a_whistleblower_alone_convicts_two_lazy_verifiers_and_the_cheater() -> None:
-    with _played(Cheat.LAZY_VERIFIER) as (scene, document, _):
+    with _played(DemoCheat.LAZY_VERIFIER) as (scene, document, _):
         losers = _losers(scene, document)
         assert set(losers) == {"solver-bit-flip", "verifier-1", "verifier-2"}
         whistleblower = scene.addresses["whistleblower-1"]
@@ -125,7 +125,7 @@ def test_a_whistleblower_alone_convicts_two_lazy_verifiers_and_the_cheater() -> 
 def test_when_nobody_cheats_nobody_is_slashed_and_two_busy_loops_make_nobody_late() -> None:
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
     try:
-        with _played(Cheat.NONE) as (scene, document, _):
+        with _played(DemoCheat.NONE) as (scene, document, _):
             assert document["slashed"] == [] and document["disputes"] == []
             # None is late: every seat committed in every round, every commitment is complete, every duty was revealed.
             for record in scene.index.state.rounds:

@@ -135,7 +135,7 @@ def test_a_chain_that_does_not_answer_is_a_sentence_and_not_a_trace(
 
 
 def test_new_events_are_streamed_from_where_a_reader_left_off(look: Lookout) -> None:
-    class Reader:
+    class ImpatientReader:
         """Hangs up after the first look."""
 
         looks = 0
@@ -146,7 +146,7 @@ def test_new_events_are_streamed_from_where_a_reader_left_off(look: Lookout) -> 
 
     with look.reading():
         last = look.events[-3].number
-    reader: Any = Reader()
+    reader: Any = ImpatientReader()
 
     async def read() -> list[str]:
         return [message async for message in _stream(look, reader, last)]

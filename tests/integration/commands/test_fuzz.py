@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from assay.conformance.fuzz import executors as fuzz_executors
-from assay.conformance.fuzz.campaign import Campaign, Found, _Worker
-from assay.conformance.fuzz.executors import Truth, executors
+from assay.conformance.fuzz.campaign import Campaign, CampaignResult, _Process
+from assay.conformance.fuzz.executors import ReferenceRun, executors
 from assay.conformance.fuzz.programs import draw
 from assay_ledger.deployment.places import LEAVES
 from tests.harness.commands import assay
@@ -26,7 +26,7 @@ def contracts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def check(found: Found, programs: int) -> None:
+def check(found: CampaignResult, programs: int) -> None:
     """Nothing was found, and something was looked at."""
     assert not found.cases, found.cases
     assert (found.differences, found.crashes) == (0, 0)
@@ -89,7 +89,7 @@ def test_a_reference_that_lies_is_found_by_every_pair(contracts: None, monkeypat
     found = [each for each in executors() if isinstance(each, tuple)]
     seen = dict.fromkeys((name for name, _ in found), 0)
     for seed in range(12):
-        truth = Truth(draw(seed))
+        truth = ReferenceRun(draw(seed))
         computed = len(truth.program.nodes) - sum(truth.program.outputs) - 1
         if truth.program.specs[computed].numel == 0 or computed < sum(truth.program.inputs):
             continue
@@ -125,7 +125,7 @@ def test_a_process_starts_afresh_after_its_cases_and_leaves_none_out(monkeypatch
     drawn: list[int] = []
     hear = Campaign._hear
 
-    def listen(self: Campaign, worker: _Worker, line: bytes) -> None:
+    def listen(self: Campaign, worker: _Process, line: bytes) -> None:
         word, _, rest = line.decode().partition(" ")
         if word == "at" and json.loads(rest)[1] == "reference":
             drawn.append(json.loads(rest)[0])

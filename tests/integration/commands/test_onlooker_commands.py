@@ -13,7 +13,7 @@ import pytest
 import torch
 from typer.testing import CliRunner, Result
 
-from assay.cli.checks import State, examine
+from assay.cli.checks import CheckState, examine
 from assay.cli.weights import WeightsNotOnChain, fetch_weights, find_weights, write_weights
 from assay.conformance.answers import check_all, default_vectors
 from assay.conformance.nodes import Absent, check, executors, read
@@ -54,15 +54,15 @@ def findings() -> dict[str, Any]:
 def test_a_machine_that_is_set_up_is_found_sound() -> None:
     found = findings()
     for name in ("python", "packages", "torch", "floating point", "settings"):
-        assert found[name].state is State.OK, found[name]
+        assert found[name].state is CheckState.OK, found[name]
     for name in ("run", "store", "password"):
-        assert found[name].state is State.SKIPPED
+        assert found[name].state is CheckState.SKIPPED
 
 
 def test_a_chain_that_was_named_and_is_down_is_broken_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ETH_RPC_URL", "http://127.0.0.1:9")
     found = findings()["chain"]
-    assert found.state is State.BROKEN
+    assert found.state is CheckState.BROKEN
     assert found.remedy
     done = run("doctor", "--json")
     assert done.exit_code == 3
@@ -75,10 +75,10 @@ def test_a_store_that_reads_and_writes_is_sound_and_a_file_in_its_place_is_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("ASSAY_STORE", str(tmp_path / "store"))
-    assert findings()["store"].state is State.OK
+    assert findings()["store"].state is CheckState.OK
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ASSAY_STORE", str(tmp_path / "file"))
-    assert findings()["store"].state is State.BROKEN
+    assert findings()["store"].state is CheckState.BROKEN
 
 
 def test_keys_that_others_can_read_and_missing_keys_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -86,13 +86,13 @@ def test_keys_that_others_can_read_and_missing_keys_are_named(monkeypatch: pytes
 
     keys = tmp_path / "keys"
     create_key(keys, "mine", "secret", with_bls=False)
-    assert findings()["keys"].state is State.OK
+    assert findings()["keys"].state is CheckState.OK
     keys.chmod(0o755)
     broken = findings()["keys"]
-    assert broken.state is State.BROKEN
+    assert broken.state is CheckState.BROKEN
     assert "chmod" in broken.remedy
     monkeypatch.setenv("ETH_KEYSTORE", "another")
-    assert findings()["keys"].state is State.BROKEN
+    assert findings()["keys"].state is CheckState.BROKEN
 
 
 def test_an_unreadable_configuration_is_a_finding_and_not_the_end(
@@ -101,8 +101,8 @@ def test_an_unreadable_configuration_is_a_finding_and_not_the_end(
     (tmp_path / "bad.toml").write_text("rpc_urll = 1")
     monkeypatch.setenv("ASSAY_CONFIG", str(tmp_path / "bad.toml"))
     found = findings()
-    assert found["settings"].state is State.BROKEN
-    assert found["python"].state is State.OK
+    assert found["settings"].state is CheckState.BROKEN
+    assert found["python"].state is CheckState.OK
 
 
 # --- conformance

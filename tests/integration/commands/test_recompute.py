@@ -76,7 +76,7 @@ def fields(played: Played, script: ModuleType, document: dict[str, Any]) -> dict
     with pytest.MonkeyPatch.context() as patch:
         losses = {n: document[n] for n in ("parameters", "val_loss_before", "val_loss_after", "letter_entropy")}
         patch.setattr(script, "quality", lambda *_: losses)
-        ledger = script.Ledger(played.run.chain.url, document["run"])
+        ledger = script.RecordedRun(played.run.chain.url, document["run"])
         found: dict[str, Any] = script.recompute(ledger, script.Store(Path(document["store"])), document)
         return found
 

@@ -13,7 +13,7 @@ from assay.demo.timekeeper import STRANGER_LIMIT_S, Timekeeper
 from assay.protocol.types import Address
 from assay_ledger.agents.heartbeat import DEAD_AFTER_S, Activity, Heart, read_heartbeats
 from assay_ledger.chain.client import Chain, address_of
-from assay_ledger.chain.node import Node
+from assay_ledger.chain.node import Anvil
 from assay_ledger.store.blobs import BlobStore, open_store
 from tests.harness.buckets import eventually
 from tests.harness.clocks import MovedClock
@@ -31,7 +31,7 @@ class Loud(Heart):
 
 
 @dataclass
-class World:
+class TimekeeperWorld:
     chain: Chain
     store: BlobStore
     clock: MovedClock = field(default_factory=MovedClock)
@@ -44,12 +44,12 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    with Node() as node:
-        yield World(Chain(node.url), open_store(tmp_path))
+def world(tmp_path: Path) -> Iterator[TimekeeperWorld]:
+    with Anvil() as node:
+        yield TimekeeperWorld(Chain(node.url), open_store(tmp_path))
 
 
-def test_time_waits_for_a_child_that_has_not_spoken_or_is_busy_or_is_behind(world: World) -> None:
+def test_time_waits_for_a_child_that_has_not_spoken_or_is_busy_or_is_behind(world: TimekeeperWorld) -> None:
     keeper, heart = world.keeper(), world.heart(OWN)
     assert keeper.tick() is None
     head = world.chain.head()
@@ -63,7 +63,7 @@ def test_time_waits_for_a_child_that_has_not_spoken_or_is_busy_or_is_behind(worl
     assert world.chain.head().timestamp == head.timestamp + 500
 
 
-def test_time_moves_to_the_earliest_deadline_of_anybody_and_not_without_one(world: World) -> None:
+def test_time_moves_to_the_earliest_deadline_of_anybody_and_not_without_one(world: TimekeeperWorld) -> None:
     keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
     head = world.chain.head()
     heart.say(head.number, Activity.IDLE)
@@ -74,7 +74,7 @@ def test_time_moves_to_the_earliest_deadline_of_anybody_and_not_without_one(worl
     assert keeper.tick() == head.timestamp + 700
 
 
-def test_a_stranger_that_stays_busy_is_waited_for_and_then_given_up(world: World) -> None:
+def test_a_stranger_that_stays_busy_is_waited_for_and_then_given_up(world: TimekeeperWorld) -> None:
     keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
     head = world.chain.head()
     for second in range(0, int(STRANGER_LIMIT_S) + 1, 2):
@@ -90,7 +90,7 @@ def test_a_stranger_that_stays_busy_is_waited_for_and_then_given_up(world: World
     assert not keeper.is_anyone_busy
 
 
-def test_a_silent_stranger_holds_nobody_up_but_a_silent_child_does(world: World) -> None:
+def test_a_silent_stranger_holds_nobody_up_but_a_silent_child_does(world: TimekeeperWorld) -> None:
     keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
     head = world.chain.head()
     heart.say(head.number, Activity.IDLE, head.timestamp + 900)
@@ -104,7 +104,7 @@ def test_a_silent_stranger_holds_nobody_up_but_a_silent_child_does(world: World)
     assert keeper.tick() == head.timestamp + 900
 
 
-def test_time_goes_on_for_a_stranger_when_the_runners_own_actors_have_ended(world: World) -> None:
+def test_time_goes_on_for_a_stranger_when_the_runners_own_actors_have_ended(world: TimekeeperWorld) -> None:
     keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
     head = world.chain.head()
     heart.say(head.number, Activity.DONE, None, "stopped")
@@ -126,7 +126,7 @@ def test_time_goes_on_for_a_stranger_when_the_runners_own_actors_have_ended(worl
     ],
 )
 def test_a_stranger_works_while_it_does_or_waits_for_something(
-    world: World, activity: Activity, waits_s: int | None, works: bool
+    world: TimekeeperWorld, activity: Activity, waits_s: int | None, works: bool
 ) -> None:
     keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
     head = world.chain.head()
@@ -136,7 +136,7 @@ def test_a_stranger_works_while_it_does_or_waits_for_something(
     assert keeper.strangers_work is works
 
 
-def test_a_stranger_that_is_behind_works_and_one_that_died_does_not(world: World) -> None:
+def test_a_stranger_that_is_behind_works_and_one_that_died_does_not(world: TimekeeperWorld) -> None:
     keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
     head = world.chain.head()
     other.say(head.number, Activity.IDLE)
@@ -149,7 +149,7 @@ def test_a_stranger_that_is_behind_works_and_one_that_died_does_not(world: World
     assert not keeper.strangers_work
 
 
-def test_time_waits_for_a_stranger_that_is_still_starting(world: World) -> None:
+def test_time_waits_for_a_stranger_that_is_still_starting(world: TimekeeperWorld) -> None:
     keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
     head = world.chain.head()
     heart.say(head.number, Activity.IDLE, head.timestamp + 900)

@@ -21,8 +21,8 @@ from assay.watchdog.alarms import (
     Alarm,
     BoundFacts,
     GameFacts,
+    GameTerms,
     Kind,
-    Terms,
     changes,
     exit_code_of,
     judge_bound,
@@ -31,8 +31,8 @@ from assay.watchdog.alarms import (
 from assay.watchdog.standing import favoured
 from tests.harness.games import (
     ETHER,
+    GameWorld,
     Player,
-    World,
     address,
     config,
     corrupted,
@@ -47,7 +47,7 @@ from tests.harness.games import (
 from tests.harness.honest_rules import hp4_the_truth_wins
 from tests.harness.programs import Example, counting, every_family
 
-TERMS = Terms(Wei(640 * ETHER), 0.25, 1_000_000)
+TERMS = GameTerms(Wei(640 * ETHER), 0.25, 1_000_000)
 
 
 def lies(example: Example, steps: int) -> list[Trace]:
@@ -56,8 +56,8 @@ def lies(example: Example, steps: int) -> list[Trace]:
     return [lie for lie in (*found, *slots) if lie is not None]
 
 
-def opened(example: Example, arity: int, defends: Trace) -> tuple[World, int]:
-    world = World(example.program, config(arity))
+def opened(example: Example, arity: int, defends: Trace) -> tuple[GameWorld, int]:
+    world = GameWorld(example.program, config(arity))
     return world, world.challenge(world.claim(defends, address("d"), 1000 * ETHER), address("c"))
 
 

@@ -10,47 +10,47 @@ from collections.abc import Iterator
 import pytest
 
 from assay.protocol.program.nodes import Family
-from tests.harness.contracts.harness import Chain, Contract
+from tests.harness.contracts.harness import Evm, EvmContract
 from tests.harness.contracts.leaf_cases import deploy_leaves
-from tests.harness.contracts.world import World
+from tests.harness.contracts.world import RunWorld
 from tests.harness.ledger.strangers import PEOPLE, Strangers
 
 
 @pytest.fixture(scope="module")
-def evm() -> Chain:
+def evm() -> Evm:
     """One for every contract of a test module."""
-    return Chain()
+    return Evm()
 
 
 @pytest.fixture(scope="module")
-def leaves(evm: Chain) -> dict[Family, Contract]:
+def leaves(evm: Evm) -> dict[Family, EvmContract]:
     """The leaf contract of every family that has one."""
     return deploy_leaves(evm)
 
 
 @pytest.fixture(scope="module")
-def leaf_harness(evm: Chain) -> Contract:
+def leaf_harness(evm: Evm) -> EvmContract:
     """What loads openings as the arbiter does, beside the leaves."""
     return evm.deploy("LeafHarness")
 
 
 @pytest.fixture(scope="module")
-def arbiter(evm: Chain, leaves: dict[Family, Contract]) -> Contract:
+def arbiter(evm: Evm, leaves: dict[Family, EvmContract]) -> EvmContract:
     """The arbiter over the leaves."""
     return evm.deploy("Arbiter", [contract.address for contract in leaves.values()])
 
 
 @pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunWorld]:
     """A node and a run on it; its state is whatever the last test left."""
-    made = World(tmp_path_factory.mktemp("artifacts"), accounts=PEOPLE)
+    made = RunWorld(tmp_path_factory.mktemp("artifacts"), accounts=PEOPLE)
     made.first_state = made.rpc("evm_snapshot")
     yield made
     made.close()
 
 
 @pytest.fixture
-def clean_world(world: World) -> World:
+def clean_world(world: RunWorld) -> RunWorld:
     """The node back in its first state: people have tokens and nothing else has happened."""
     world.rpc("evm_revert", world.first_state)
     world.first_state = world.rpc("evm_snapshot")
@@ -59,12 +59,12 @@ def clean_world(world: World) -> World:
 
 
 @pytest.fixture
-def strangers(world: World) -> Strangers:
+def strangers(world: RunWorld) -> Strangers:
     """People on model and contracts at once: every call must end alike on both."""
     return strangers_on(world)
 
 
-def strangers_on(world: World, **attributes: object) -> Strangers:
+def strangers_on(world: RunWorld, **attributes: object) -> Strangers:
     """People at the node's first state, `attributes` of their class changed."""
     made: Strangers = type("OnChain", (Strangers,), {"world": world, "snapshot": world.first_state, **attributes})()
     made.set_up()

@@ -22,7 +22,7 @@ from assay.protocol.program.leaf import Read
 from assay.protocol.trees.prefix import PrefixTree
 from assay.protocol.trees.tensors import TensorSpec, TensorTree
 from assay.protocol.types import Address, DType
-from tests.harness.contracts.harness import Contract
+from tests.harness.contracts.harness import EvmContract
 from tests.harness.games import config
 from tests.harness.programs import counting
 from tests.second import fuzzing
@@ -87,16 +87,16 @@ def decided(state: GameState) -> tuple[Any, ...]:
     return state.element, state.claimed, False, 0, state.hi
 
 
-def test_elements_of_damaged_descriptors_are_decided_alike(arbiter: Contract, sources: Sources) -> None:
+def test_elements_of_damaged_descriptors_are_decided_alike(arbiter: EvmContract, sources: Sources) -> None:
     decide(arbiter, sources, 0, CASES)
 
 
 @pytest.mark.long
-def test_elements_of_many_damaged_descriptors_are_decided_alike(arbiter: Contract, sources: Sources) -> None:
+def test_elements_of_many_damaged_descriptors_are_decided_alike(arbiter: EvmContract, sources: Sources) -> None:
     decide(arbiter, sources, 1_000_000, 50 * CASES)
 
 
-def decide(arbiter: Contract, sources: Sources, first: int, count: int) -> None:
+def decide(arbiter: EvmContract, sources: Sources, first: int, count: int) -> None:
     """Elements, and terms, of as many descriptors by arbiter and model."""
     seen: set[str] = set()
     for number in range(first, first + count):
@@ -133,7 +133,7 @@ def decide(arbiter: Contract, sources: Sources, first: int, count: int) -> None:
     assert seen >= {"decided", "malformed", "terms", "WrongCount", "IndexOutOfRange"}
 
 
-def term(arbiter: Contract, sources: Sources, state: GameState, descriptor: bytes, rng: Random) -> None:
+def term(arbiter: EvmContract, sources: Sources, state: GameState, descriptor: bytes, rng: Random) -> None:
     """One of the element's terms, disputed alone or whole, is the same on both."""
     k = rng.randrange(state.hi)
     state = replace(state, lo=k, whole=rng.random() < 0.5)

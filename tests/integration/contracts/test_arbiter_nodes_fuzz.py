@@ -21,7 +21,7 @@ from assay.protocol.trees import merkle, prefix
 from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Address, Digest, DType
-from tests.harness.contracts.harness import Contract
+from tests.harness.contracts.harness import EvmContract
 from tests.harness.games import config
 from tests.second import fuzzing
 
@@ -41,11 +41,11 @@ def shortened(path: tuple[Digest, ...], rng: Random) -> tuple[Digest, ...]:
     return path if rng.random() < 0.9 else rng.choice((path[:-1], path + other, path[:-1] + other))
 
 
-def test_nodes_with_damaged_descriptors_are_opened_alike(arbiter: Contract) -> None:
+def test_nodes_with_damaged_descriptors_are_opened_alike(arbiter: EvmContract) -> None:
     open_nodes(arbiter, CASES)
 
 
-def open_nodes(arbiter: Contract, count: int) -> None:
+def open_nodes(arbiter: EvmContract, count: int) -> None:
     """As many openings of nodes on both."""
     seen = set()
     for case in range(count):
@@ -93,11 +93,11 @@ def _root_node(rng: Random) -> Node:
     )
 
 
-def test_what_a_damaged_input_const_or_output_must_equal_is_the_same(arbiter: Contract) -> None:
+def test_what_a_damaged_input_const_or_output_must_equal_is_the_same(arbiter: EvmContract) -> None:
     prove_roots(arbiter, CASES)
 
 
-def prove_roots(arbiter: Contract, count: int) -> None:
+def prove_roots(arbiter: EvmContract, count: int) -> None:
     """As many proofs of roots on both."""
     seen: set[Any] = set()
     for case in range(count):
@@ -147,6 +147,6 @@ def prove_roots(arbiter: Contract, count: int) -> None:
 
 
 @pytest.mark.long
-def test_many_nodes_with_damaged_descriptors_are_opened_alike(arbiter: Contract) -> None:
+def test_many_nodes_with_damaged_descriptors_are_opened_alike(arbiter: EvmContract) -> None:
     open_nodes(arbiter, 20 * CASES)
     prove_roots(arbiter, 20 * CASES)

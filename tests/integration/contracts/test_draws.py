@@ -12,7 +12,7 @@ from eth_hash.auto import keccak
 
 from assay.protocol.run.draws import DRAW_TAG, PPM, Purpose, draw_message, is_drawn, threshold, ticket
 from assay.protocol.types import Address, Digest, Round, Wei
-from assay_ledger.chain.node import Node
+from assay_ledger.chain.node import Anvil
 from assay_ledger.keys.bls import ARKWORKS, CURVE_ORDER, PY_ECC, BlsKey, Curve
 from tests.harness.contracts.harness import artifact
 
@@ -25,7 +25,7 @@ RUN = Digest(b"\x07" * 32)
 class Harness:
     """The deployed DrawsHarness, called by function signature."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Anvil) -> None:
         self._node = node
         self.sender = self.rpc("eth_accounts")[0]
         receipt = self.transact(None, "0x" + artifact("DrawsHarness").bytecode.hex())
@@ -60,7 +60,7 @@ class Harness:
 
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
-    with Node() as node:
+    with Anvil() as node:
         yield Harness(node)
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from assay.protocol.arithmetic.scalar import ScalarProgram, evaluate
-from tests.harness.contracts.harness import MAX_DEPLOYED, Chain, Contract
+from tests.harness.contracts.harness import MAX_DEPLOYED, Evm, EvmContract
 from tests.harness.scalars import FLOAT_EDGES, random_program, word
 from tests.unit.protocol.test_functions import ORACLES, SPECIAL_VALUES, inputs, programs
 
@@ -19,11 +19,11 @@ GAS_OF_A_MAP = 100_000
 
 
 @pytest.fixture(scope="module")
-def harness() -> Contract:
-    return Chain().deploy("ScalarHarness")
+def harness() -> EvmContract:
+    return Evm().deploy("ScalarHarness")
 
 
-def check(harness: Contract, program: ScalarProgram, rows: list[list[int]]) -> None:
+def check(harness: EvmContract, program: ScalarProgram, rows: list[list[int]]) -> None:
     """Contract and reference on rows of operand words."""
     code = program.encode()
     computed = harness.call("evaluateRows", code, [[w & MASK for w in row] for row in rows])
@@ -31,7 +31,7 @@ def check(harness: Contract, program: ScalarProgram, rows: list[list[int]]) -> N
 
 
 @pytest.mark.parametrize("name", ORACLES)
-def test_functions_equal_the_reference(name: str, harness: Contract) -> None:
+def test_functions_equal_the_reference(name: str, harness: EvmContract) -> None:
     maps = programs(name)
     signed_edges = [e | s << 31 for e in FLOAT_EDGES for s in (0, 1)]
     rows = [[x] for x in (*signed_edges, *SPECIAL_VALUES[name], *inputs(name, 100))]
@@ -40,7 +40,7 @@ def test_functions_equal_the_reference(name: str, harness: Contract) -> None:
         rows = [[*row, evaluate(program.encode(), row)] for row in rows]
 
 
-def test_random_programs_equal_the_reference(harness: Contract) -> None:
+def test_random_programs_equal_the_reference(harness: EvmContract) -> None:
     source = random.Random(271828)
     for _ in range(40):
         program = random_program(source, source.randrange(1, 65))
@@ -48,17 +48,17 @@ def test_random_programs_equal_the_reference(harness: Contract) -> None:
 
 
 @pytest.mark.parametrize("name", ORACLES)
-def test_a_map_costs_little_beside_the_opening_of_its_operands(name: str, harness: Contract) -> None:
+def test_a_map_costs_little_beside_the_opening_of_its_operands(name: str, harness: EvmContract) -> None:
     for program in programs(name):
         row = [0x3FC90FDB, 0x3E951A39][: len(program.operands)]
         gas = harness.call("gasOf", program.encode(), row)
         assert gas <= min(GAS_OF_A_MAP, 3000 + GAS_PER_INSTRUCTION * len(program.instructions))
 
 
-def test_the_longest_map_of_the_dearest_operation_stays_small(harness: Contract) -> None:
+def test_the_longest_map_of_the_dearest_operation_stays_small(harness: EvmContract) -> None:
     root = bytes((0x14, 0, 0, 0, 0, 0, 0, 0)) * 64  # square roots
     assert harness.call("gasOf", root, [0x3FC90FDB]) < 3 * GAS_OF_A_MAP // 2
 
 
-def test_the_machine_leaves_room_in_a_leaf_contract(harness: Contract) -> None:
+def test_the_machine_leaves_room_in_a_leaf_contract(harness: EvmContract) -> None:
     assert len(harness.artifact.deployed) < MAX_DEPLOYED // 2

@@ -15,7 +15,7 @@ import pytest
 
 from assay.protocol.arithmetic import f32
 from tests.harness.contracts import snapshots
-from tests.harness.contracts.harness import Chain, Contract
+from tests.harness.contracts.harness import Evm, EvmContract
 from tests.harness.scalars import FLOAT_EDGES
 
 WORD = 1 << 256
@@ -71,8 +71,8 @@ OPERATIONS: dict[str, tuple[int, Callable[..., int | bool], tuple[Operands, list
 
 
 @pytest.fixture(scope="module")
-def bench() -> Contract:
-    return Chain().deploy("Float32Gas")
+def bench() -> EvmContract:
+    return Evm().deploy("Float32Gas")
 
 
 def operands(name: str) -> list[tuple[int, int]]:
@@ -82,13 +82,13 @@ def operands(name: str) -> list[tuple[int, int]]:
     return [draw(source) for _ in range(RANDOM)] + edges
 
 
-def measure(bench: Contract, which: int, rows: list[tuple[int, int]]) -> tuple[list[int], list[int], int]:
+def measure(bench: EvmContract, which: int, rows: list[tuple[int, int]]) -> tuple[list[int], list[int], int]:
     """Results and gas of each row, and the gas of the whole call."""
     results, used = bench.call("measure", which, [x % WORD for x, _ in rows], [y % WORD for _, y in rows])
     return list(results), list(used), bench.gas
 
 
-def test_the_table_of_operations_holds_and_every_result_is_the_references(bench: Contract) -> None:
+def test_the_table_of_operations_holds_and_every_result_is_the_references(bench: EvmContract) -> None:
     (reading,) = set(measure(bench, 0, EDGES_ONLY)[1])
     table = {}
     for name, (which, reference, _) in OPERATIONS.items():
@@ -107,7 +107,7 @@ EDGES_ONLY = [(x, 0) for x in EDGES]
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_all_that_depends_on_the_operands_is_between_the_readings(bench: Contract, name: str) -> None:
+def test_all_that_depends_on_the_operands_is_between_the_readings(bench: EvmContract, name: str) -> None:
     which, rows = OPERATIONS[name][0], operands(name)
     batches = [rows[:50], rows[50:100], rows[-50:]]
     around = set()

@@ -23,7 +23,7 @@ from tests.harness.contracts.battles import HONEST, LIAR, battle, fresh
 from tests.harness.contracts.game_chain import ANYBODY, Twin
 from tests.harness.games import (
     ETHER,
-    World,
+    GameWorld,
     address,
     config,
     flipped,
@@ -133,7 +133,7 @@ def test_every_illegal_move_in_every_turn_is_refused_by_the_same_name() -> None:
             twin.book.timeout(state.game_id, state.deadline)
 
     games = [(lie, truth) for _, lie in lies()] + [(lie_in_slot(example, 2, 0), truth)]
-    model = World(example.program, config(2))
+    model = GameWorld(example.program, config(2))
     for number, (lie, true) in enumerate(games):
         battle(model, lie, true, number, collect)
     for number, (lie, true) in enumerate(games):

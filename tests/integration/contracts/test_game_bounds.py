@@ -14,7 +14,7 @@ from assay.protocol.game.clock import LARGEST, Clocks, Shape, longest_game, most
 from assay.protocol.trees import merkle, prefix
 from assay.protocol.types import Digest
 from tests.harness.contracts.game_chain import ChainGames
-from tests.harness.contracts.harness import MAX_DEPLOYED, Chain, Contract, Reverted, artifact
+from tests.harness.contracts.harness import MAX_DEPLOYED, Evm, EvmContract, Reverted, artifact
 from tests.harness.games import config
 from tests.harness.programs import counting, every_family
 
@@ -44,7 +44,7 @@ def test_a_charter_whose_games_could_not_be_bounded_is_refused(clocks: Clocks, a
 
 def test_a_charter_with_a_malformed_header_is_refused() -> None:
     program = counting().program
-    harness = Chain().deploy("GameHarness")
+    harness = Evm().deploy("GameHarness")
     header = program.header
     assert harness.call("parseHeader", header)[1:] == (3, (1,), (1,))
     broken = (header[:-1], header + b"\0", b"\0\2" + header[2:], header[:2] + bytes(4) + header[6:], b"", header[:6])
@@ -55,7 +55,7 @@ def test_a_charter_with_a_malformed_header_is_refused() -> None:
 
 def test_slots_of_y_are_the_last_nodes_in_list_order() -> None:
     program = every_family().program
-    harness = Chain().deploy("GameHarness")
+    harness = Evm().deploy("GameHarness")
     for number, nodes in enumerate(program.output_nodes):
         for index, node in enumerate(nodes):
             assert harness.call("outputNode", program.header, number, index) == node
@@ -83,13 +83,13 @@ def test_trees_and_openings_are_the_models(count: int, levels: int) -> None:
 
 
 @cache
-def merkle_harness() -> Contract:
+def merkle_harness() -> EvmContract:
     """The library under test."""
-    return Chain().deploy("GameHarness")
+    return Evm().deploy("GameHarness")
 
 
 def test_bounds_of_moves_and_seconds_are_the_models() -> None:
-    harness = Chain().deploy("GameHarness")
+    harness = Evm().deploy("GameHarness")
     rng = random.Random(5)
     for arity in (2, 4, 8, 16, 32, 64):
         assert harness.call("mostReplies", arity, arity.bit_length() - 1) == most_moves(LARGEST, arity)[0]

@@ -14,7 +14,7 @@ from tests.harness.contracts.battles import HONEST, LIAR, battle, fresh
 from tests.harness.contracts.game_chain import ANYBODY, ref_tuple
 from tests.harness.games import ETHER, address, honest_trace, lie_at, play_out, player
 from tests.harness.programs import counting
-from tests.harness.tournaments import Seat, Tournament
+from tests.harness.tournaments import Tournament, TournamentGame
 
 
 def test_three_honest_winners_are_all_made_whole_on_chain() -> None:
@@ -24,7 +24,7 @@ def test_three_honest_winners_are_all_made_whole_on_chain() -> None:
     games = [twin.challenge(ref, who) for who in names]
     players = {Side.DEFENDER: player(Side.DEFENDER, lie), Side.CHALLENGER: player(Side.CHALLENGER, truth)}
     # Side by side, so that all three have advanced refunds when the first conviction takes the lock.
-    t = Tournament(twin, random.Random(1), 1, [Seat(g, ref, False, True, players) for g in games])
+    t = Tournament(twin, random.Random(1), 1, [TournamentGame(g, ref, False, True, players) for g in games])
     t.run()
     advanced = [twin.state(g).advanced for g in games]
     assert all(advanced)

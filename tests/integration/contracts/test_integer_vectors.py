@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from assay.protocol.arithmetic.scalar import CONSTANTS, SIGNATURES, Op, evaluate
-from tests.harness.contracts.harness import Chain, Contract
+from tests.harness.contracts.harness import Evm, EvmContract
 from tests.harness.scalars import BOOL, F32, I32, I64, operation, word
 
 BATCH = 400
@@ -61,13 +61,13 @@ ORACLES: dict[Op, Callable[..., np.ndarray]] = {
 
 
 @pytest.fixture(scope="module")
-def harness() -> Contract:
-    return Chain().deploy("ScalarHarness")
+def harness() -> EvmContract:
+    return Evm().deploy("ScalarHarness")
 
 
 @pytest.mark.vectors
 @pytest.mark.parametrize("op", ORACLES, ids=lambda op: op.name)
-def test_contract_reference_and_oracle_agree(op: Op, harness: Contract, vector_count: int) -> None:
+def test_contract_reference_and_oracle_agree(op: Op, harness: EvmContract, vector_count: int) -> None:
     source = random.Random(f"integers {op.name}")
     types = (BOOL, I64, I64) if op is Op.SELECT else SIGNATURES[op][0]
     columns = [[word(source, t) for _ in range(vector_count)] for t in types]

@@ -11,11 +11,11 @@ import pytest
 from assay.protocol.economics.chain_profile import MAX_AMOUNT, MAX_DELAY, MAX_FEE_CAP, MAX_WINDOW
 from assay.protocol.economics.formulas import MAX_EXPIRY, MAX_RATE, check_charter, min_exit
 from assay.protocol.model import ids
-from assay.protocol.run.charter import ChainProfile, Charter, Clocks
+from assay.protocol.run.charter import ChainProfile, Charter, ClockTerms
 from assay.protocol.types import Seat, Wei
 from tests.harness.contracts.battles import battle
 from tests.harness.contracts.game_chain import ChainGames, Twin
-from tests.harness.contracts.world import ETHER, START, Rejected, World, charter, economics
+from tests.harness.contracts.world import ETHER, START, Rejected, RunWorld, charter, economics
 from tests.harness.games import config, honest_trace, lie_at
 from tests.harness.ledger.strangers import HONEST_SOLVERS, HONEST_VERIFIERS, PEOPLE, SPONSOR, STRANGER, Strangers
 from tests.harness.programs import counting
@@ -49,17 +49,17 @@ def largest() -> Charter:
     windows = replace(base.windows, **lengths, exit=0)
     windows = replace(windows, exit=min_exit(windows, MAX_DELAY) + MAX_WINDOW)
     chain = ChainProfile(MAX_DELAY, MAX_DELAY, MAX_FEE_CAP, Wei(0))
-    clocks = Clocks(MAX_DELAY, MAX_DELAY, MAX_DELAY, 64)
+    clocks = ClockTerms(MAX_DELAY, MAX_DELAY, MAX_DELAY, 64)
     terms = replace(base, rounds=(1 << 24) - 1, expiry=MAX_EXPIRY, chain=chain, clocks=clocks)
     return replace(terms, economics=money, windows=windows)
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunWorld]:
     """A run on such terms, in a token of which there is enough."""
     folder: Path = tmp_path_factory.mktemp("artifacts")
     tokens = 60_000 * UNIT // ETHER
-    made = World(folder, largest(), accounts=PEOPLE, tokens=tokens, token="ReentrantToken")
+    made = RunWorld(folder, largest(), accounts=PEOPLE, tokens=tokens, token="ReentrantToken")
     made.first_state = made.rpc("evm_snapshot")
     yield made
     made.close()
@@ -73,7 +73,7 @@ def test_the_terms_are_as_large_as_they_may_be() -> None:
     assert 2 * e.price == e.verifier_bond >= MAX_AMOUNT - SHORT
 
 
-def test_what_the_largest_terms_promise_is_paid_and_nothing_overflows(world: World) -> None:
+def test_what_the_largest_terms_promise_is_paid_and_nothing_overflows(world: RunWorld) -> None:
     """Shares per duty of 2^127 reverted every settlement once, and the escrow stayed behind them."""
     s: Strangers = strangers_on(world, unit=UNIT, endowment=45_000 * UNIT)
     assert s.play.join(s.people[CHEAT]) is None
@@ -110,7 +110,7 @@ def test_a_game_over_the_largest_lock_and_bond_moves_every_wei_of_them(lies: str
     assert twin.vault.burned >= MAX_AMOUNT // 4
 
 
-def test_a_deposit_leaves_after_the_longest_exit(world: World) -> None:
+def test_a_deposit_leaves_after_the_longest_exit(world: RunWorld) -> None:
     """With a delay of 2^64 - 1 every request for an exit reverted, and what had been deposited stayed."""
     s: Strangers = strangers_on(world, unit=UNIT, endowment=45_000 * UNIT)
     me, amount = s.people[STRANGER], s.ledger.vault.free_of(s.people[STRANGER])
@@ -120,7 +120,7 @@ def test_a_deposit_leaves_after_the_longest_exit(world: World) -> None:
     assert world.call("token", "balanceOf", me) >= amount
 
 
-def test_a_vault_takes_no_more_than_draws_can_count(world: World) -> None:
+def test_a_vault_takes_no_more_than_draws_can_count(world: RunWorld) -> None:
     """Two stakes of 2^127 made every reveal revert: the holder of a token without limit stopped a run for good."""
     s: Strangers = strangers_on(world, unit=UNIT, endowment=45_000 * UNIT)
     world.now = s.play.now

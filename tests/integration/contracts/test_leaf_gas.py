@@ -18,7 +18,7 @@ from assay.protocol.trees.prefix import PrefixTree
 from assay.protocol.trees.tensors import TensorSpec, TensorTree
 from assay.protocol.types import DType
 from tests.harness.contracts import snapshots
-from tests.harness.contracts.harness import MAX_MOVE_GAS, Chain, Contract, transaction_gas
+from tests.harness.contracts.harness import MAX_MOVE_GAS, Evm, EvmContract, transaction_gas
 
 DIMS, RED = (2,) * 8, (2,) * 8
 """The largest ranks; views over out+red have 16 dimensions."""
@@ -71,7 +71,7 @@ LARGEST: dict[Family, Callable[[], Node]] = {
 }
 
 
-def _costs(leaf: Contract, node: bytes, element: int = 200) -> dict[str, int]:
+def _costs(leaf: EvmContract, node: bytes, element: int = 200) -> dict[str, int]:
     """Execution gas of every function."""
     heads, values, parts = [1] * 8, [0x00000003, 0x7F7FFFFF], [(1 << 61) - 1] * 64
     calls: dict[str, tuple[object, ...]] = {
@@ -89,7 +89,7 @@ def _costs(leaf: Contract, node: bytes, element: int = 200) -> dict[str, int]:
     return costs
 
 
-def test_every_call_of_the_largest_node_of_a_family_is_far_below_a_move(leaves: dict[Family, Contract]) -> None:
+def test_every_call_of_the_largest_node_of_a_family_is_far_below_a_move(leaves: dict[Family, EvmContract]) -> None:
     rows = {}
     for family, make in LARGEST.items():
         rows[family.name.lower()] = _costs(leaves[family], encode_node(make()))
@@ -98,7 +98,7 @@ def test_every_call_of_the_largest_node_of_a_family_is_far_below_a_move(leaves: 
     snapshots.check("leaves", rows)
 
 
-def test_sixty_four_instructions_on_their_longest_path_are_far_below_a_move(leaves: dict[Family, Contract]) -> None:
+def test_sixty_four_instructions_on_their_longest_path_are_far_below_a_move(leaves: dict[Family, EvmContract]) -> None:
     for op, (a, b) in WORST.items():
         leaf = leaves[Family.MAP]
         leaf.call("start", encode_node(_map(op, 2)), 0, [a, b])
@@ -114,7 +114,7 @@ def _tensor(dims: tuple[int, ...]) -> TensorTree:
     return TensorTree(spec, (row * (spec.nbytes // len(row) + 1))[: spec.nbytes])
 
 
-def _element_move(evm: Chain, leaf: Contract, m: int, dims: tuple[int, ...], op: Op) -> tuple[int, int, int]:
+def _element_move(evm: Evm, leaf: EvmContract, m: int, dims: tuple[int, ...], op: Op) -> tuple[int, int, int]:
     """Gas of the move that decides a map element of m operands with 64 instructions, its floor, its calldata size."""
     tree = _tensor(dims)
     prefixes = PrefixTree([tree.root] * m)
@@ -134,7 +134,7 @@ def _element_move(evm: Chain, leaf: Contract, m: int, dims: tuple[int, ...], op:
 
 
 def test_the_move_that_decides_a_map_element_stays_below_a_million_gas(
-    evm: Chain, leaves: dict[Family, Contract]
+    evm: Evm, leaves: dict[Family, EvmContract]
 ) -> None:
     small, large, deep = (256, 128), (1 << 10, 1 << 10), (16, 4, 4, 4, 4, 4, 8, 8)
     cases = [(m, small, Op.F32_ADD) for m in range(1, 9)]

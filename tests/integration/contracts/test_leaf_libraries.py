@@ -17,23 +17,23 @@ from assay.protocol.program.nodes import Const, Family, Input, Node, Operand, Ou
 from assay.protocol.program.views import unravel
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
-from tests.harness.contracts.harness import Chain, Contract
+from tests.harness.contracts.harness import Evm, EvmContract
 from tests.harness.contracts.leaf_cases import CONTRACTS, NON_FINITE, SPECIALS, draw, float_word
 
 PATTERNS = st.one_of(st.sampled_from(SPECIALS + NON_FINITE), st.integers(0, (1 << 32) - 1))
 
 
 @pytest.fixture(scope="module")
-def libraries() -> Contract:
-    return Chain().deploy("LeafHarness")
+def libraries() -> EvmContract:
+    return Evm().deploy("LeafHarness")
 
 
 @given(st.lists(PATTERNS, min_size=1, max_size=40), st.integers(2, 31), st.integers(-160, 140))
-def test_quantization_rounds_once_and_clamps(libraries: Contract, xs: list[int], p: int, e: int) -> None:
+def test_quantization_rounds_once_and_clamps(libraries: EvmContract, xs: list[int], p: int, e: int) -> None:
     assert list(libraries.call("quantize", xs, p, e)) == [quantize(x, p, e) for x in xs]
 
 
-def test_quantization_is_right_at_ties_limits_and_hostile_exponents(libraries: Contract) -> None:
+def test_quantization_is_right_at_ties_limits_and_hostile_exponents(libraries: EvmContract) -> None:
     near = [
         m << 23 | tail for m in (0, 1, 120, 126, 127, 128, 254) for tail in (0, 1, 1 << 22, (1 << 22) + 1, 0x7FFFFF)
     ]
@@ -44,7 +44,7 @@ def test_quantization_is_right_at_ties_limits_and_hostile_exponents(libraries: C
 
 
 @given(st.lists(PATTERNS, min_size=1, max_size=40))
-def test_the_order_of_keys_is_the_order_of_max_and_rank(libraries: Contract, xs: list[int]) -> None:
+def test_the_order_of_keys_is_the_order_of_max_and_rank(libraries: EvmContract, xs: list[int]) -> None:
     keys, patterns = libraries.call("order", xs)
     assert list(patterns) == [f32.maximum(x, x) for x in xs]
     for x, key in zip(xs, keys, strict=True):
@@ -53,7 +53,9 @@ def test_the_order_of_keys_is_the_order_of_max_and_rank(libraries: Contract, xs:
 
 
 @given(st.sampled_from(list(DType)), st.binary(min_size=0, max_size=40), st.integers(0, 50))
-def test_elements_are_read_and_stored_as_words_say(libraries: Contract, dtype: DType, data: bytes, index: int) -> None:
+def test_elements_are_read_and_stored_as_words_say(
+    libraries: EvmContract, dtype: DType, data: bytes, index: int
+) -> None:
     padded = data + bytes(8 * 51 + 8)
     raw = words.from_bytes(dtype, padded[index * dtype.size : (index + 1) * dtype.size])[0]
     if (index + 1) * dtype.size > len(data) > index * dtype.size:
@@ -76,7 +78,7 @@ def _nodes(seed: int) -> Node:
     return draw(family, rng).node
 
 
-def _decoded(libraries: Contract, data: bytes) -> None:
+def _decoded(libraries: EvmContract, data: bytes) -> None:
     """Both decoders agree on whether these bytes are a node, and on its shape."""
     try:
         node = decode_node(data)
@@ -93,7 +95,7 @@ def _decoded(libraries: Contract, data: bytes) -> None:
             _read(libraries, data, cursor, operand, space)
 
 
-def _read(libraries: Contract, data: bytes, cursor: int, operand: Operand, space: tuple[int, ...]) -> None:
+def _read(libraries: EvmContract, data: bytes, cursor: int, operand: Operand, space: tuple[int, ...]) -> None:
     """The operand at a cursor reads what its view says."""
     index = unravel(len(data) % max(1, _volume(space)), space)
     expected = leaf._read(operand, index)
@@ -107,14 +109,14 @@ def _volume(dims: tuple[int, ...]) -> int:
 
 @given(st.integers(0, 1 << 64))
 @settings(max_examples=150)
-def test_descriptors_decode_as_in_the_reference(libraries: Contract, seed: int) -> None:
+def test_descriptors_decode_as_in_the_reference(libraries: EvmContract, seed: int) -> None:
     _decoded(libraries, encode_node(_nodes(seed)))
 
 
 @given(st.integers(0, 1 << 64), st.integers(0, 4), st.data())
 @settings(max_examples=150)
 def test_damaged_descriptors_are_malformed_for_both_or_mean_the_same(
-    libraries: Contract, seed: int, kind: int, data: st.DataObject
+    libraries: EvmContract, seed: int, kind: int, data: st.DataObject
 ) -> None:
     good = encode_node(_nodes(seed))
     at = data.draw(st.integers(0, min(len(good) - 1, 60)))
@@ -127,12 +129,12 @@ def test_damaged_descriptors_are_malformed_for_both_or_mean_the_same(
     "dims",
     [(1 << 40, 1 << 40, 0), ((1 << 40) + 1, 0), (1 << 40, 2), (1 << 20, 1 << 20), ((1 << 64) - 1,), (3,) * 8, (1,) * 9],
 )
-def test_sizes_at_the_limits_are_judged_alike(libraries: Contract, dims: tuple[int, ...]) -> None:
+def test_sizes_at_the_limits_are_judged_alike(libraries: EvmContract, dims: tuple[int, ...]) -> None:
     _decoded(libraries, encode_node(Input(TensorSpec(DType.F32, dims), 0, 0)))
 
 
 @given(st.binary(max_size=80), st.sampled_from((0, 1, 3, 8, 9, 255)))
-def test_every_byte_string_has_a_type_and_a_shape(libraries: Contract, data: bytes, rank: int) -> None:
+def test_every_byte_string_has_a_type_and_a_shape(libraries: EvmContract, data: bytes, rank: int) -> None:
     node = data[:2] + bytes([rank]) + data[2:]
     head = parse_head(node)
     assert libraries.call("parse", node) == (head.family, head.dtype, head.dims, head.body)
@@ -140,7 +142,7 @@ def test_every_byte_string_has_a_type_and_a_shape(libraries: Contract, data: byt
 
 
 @given(st.lists(st.integers(0, 6), max_size=8), st.integers(0, 1 << 40))
-def test_positions_unravel_row_major(libraries: Contract, dims: list[int], position: int) -> None:
+def test_positions_unravel_row_major(libraries: EvmContract, dims: list[int], position: int) -> None:
     got = libraries.call("unravel", dims, position)
     if 0 not in dims:
         assert got == unravel(position, dims)

@@ -9,14 +9,14 @@ from random import Random
 import pytest
 
 from assay.protocol.program.nodes import Family
-from tests.harness.contracts.harness import Contract
+from tests.harness.contracts.harness import EvmContract
 from tests.harness.contracts.leaf_cases import CONTRACTS, check, draw
 
 CASES = 200
 
 
 @pytest.mark.parametrize("family", CONTRACTS, ids=lambda f: f.name.lower())
-def test_a_leaf_computes_what_the_reference_computes(family: Family, leaves: dict[Family, Contract]) -> None:
+def test_a_leaf_computes_what_the_reference_computes(family: Family, leaves: dict[Family, EvmContract]) -> None:
     values, terms = set(), set()
     for number in range(CASES):
         case = draw(family, Random(f"{family.name} {number}"))

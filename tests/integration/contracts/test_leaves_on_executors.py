@@ -24,14 +24,14 @@ from assay.protocol.program.nodes import Family, Output
 from assay.protocol.program.program import Program
 from assay.protocol.types import DType
 from tests.harness.contracts.captured import SUBJECTS, Noise, Watched, executor_of, subject
-from tests.harness.contracts.harness import Contract
+from tests.harness.contracts.harness import EvmContract
 from tests.harness.contracts.leaf_cases import CONTRACTS
 from tests.harness.contracts.leaf_openings import Opener, computed
 
 TERMS = 512
 """Most terms of an element that the contract computes here, every one of them from openings."""
 
-World = tuple[Contract, dict[Family, Contract]]
+LeafWorld = tuple[EvmContract, dict[Family, EvmContract]]
 """The harness that loads openings, and the leaf contracts."""
 
 KINDS = (Kind.STOCK, Kind.FUSED) if usable_natives()[0] is not None else (Kind.STOCK,)
@@ -56,7 +56,7 @@ def choose(dtype: DType, data: bytes, rng: Random) -> int:
     return rng.randrange(len(data) // dtype.size)
 
 
-def fuzz(name: str, noise: Noise, rng: Random, world: World, elements: int) -> None:
+def fuzz(name: str, noise: Noise, rng: Random, world: LeafWorld, elements: int) -> None:
     """One run by each executor, and elements of nodes of every family by the contract."""
     harness, leaves = world
     program, inputs = subject(name)
@@ -96,7 +96,7 @@ DRAWN = {
 }
 
 
-def _fuzzed(name: str, world: World, drawn: dict[str, Any], elements: int) -> None:
+def _fuzzed(name: str, world: LeafWorld, drawn: dict[str, Any], elements: int) -> None:
     noise = Noise(subject(name)[0], **drawn)
     fuzz(name, noise, Random(drawn["seed"]), world, elements)
     if drawn["inputs_only"]:

@@ -13,7 +13,7 @@ import pytest
 from assay.protocol.program.nodes import Family
 from assay.protocol.trees.tensors import element_word
 from tests.harness import programs
-from tests.harness.contracts.harness import Contract
+from tests.harness.contracts.harness import EvmContract
 from tests.harness.contracts.leaf_cases import CONTRACTS
 from tests.harness.contracts.leaf_openings import Opener, computed
 
@@ -23,7 +23,7 @@ TERMS = 40
 
 @pytest.mark.parametrize("example", programs.all_examples(), ids=lambda e: e.name)
 def test_leaves_give_the_bytes_of_the_reference(
-    example: programs.Example, leaf_harness: Contract, leaves: dict[Family, Contract]
+    example: programs.Example, leaf_harness: EvmContract, leaves: dict[Family, EvmContract]
 ) -> None:
     trace, rng = example.trace(), Random(example.name)
     compared: set[Family] = set()

@@ -8,7 +8,7 @@ from torch import Tensor
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.program.nodes import Family
 from assay.protocol.trees.tensors import element_word
-from tests.harness.contracts.harness import Contract
+from tests.harness.contracts.harness import EvmContract
 from tests.harness.contracts.leaf_cases import CONTRACTS
 from tests.harness.contracts.leaf_openings import Opener, computed
 from tests.harness.engine.helpers import captured
@@ -26,7 +26,7 @@ def selections(x: Tensor) -> tuple[Tensor, ...]:
 
 
 def test_leaves_settle_orders_and_prefix_sums_by_one_element(
-    leaf_harness: Contract, leaves: dict[Family, Contract]
+    leaf_harness: EvmContract, leaves: dict[Family, EvmContract]
 ) -> None:
     program = captured(selections, HOSTILE).program
     trace = Example("selections", program, ((to_bytes(HOSTILE),),)).trace()

@@ -8,7 +8,7 @@ import pytest
 
 from assay.protocol.program.encoding import MalformedError, decode_node
 from assay.protocol.program.nodes import Family
-from tests.harness.contracts.harness import MAX_MOVE_GAS, Contract
+from tests.harness.contracts.harness import MAX_MOVE_GAS, EvmContract
 from tests.harness.contracts.leaf_cases import CONTRACTS, draw
 
 TRIES = 150
@@ -35,7 +35,7 @@ def _hostile(family: Family, rng: Random) -> bytes:
     return bytes(good)
 
 
-def _call_all(leaf: Contract, node: bytes, rng: Random) -> list[object]:
+def _call_all(leaf: EvmContract, node: bytes, rng: Random) -> list[object]:
     """Every function once, with hostile arguments; the gas of each is below a move's."""
 
     def run(function: str, *args: object) -> object:
@@ -59,7 +59,7 @@ def _call_all(leaf: Contract, node: bytes, rng: Random) -> list[object]:
 
 
 @pytest.mark.parametrize("family", CONTRACTS, ids=lambda f: f.name.lower())
-def test_a_leaf_is_total_and_cheap_on_any_bytes(family: Family, leaves: dict[Family, Contract]) -> None:
+def test_a_leaf_is_total_and_cheap_on_any_bytes(family: Family, leaves: dict[Family, EvmContract]) -> None:
     malformed = 0
     for number in range(TRIES):
         rng = Random(f"{family.name} {number}")
@@ -75,7 +75,7 @@ def test_a_leaf_is_total_and_cheap_on_any_bytes(family: Family, leaves: dict[Fam
     assert 0 < malformed < TRIES
 
 
-def test_a_node_of_another_family_is_malformed_to_a_leaf(leaves: dict[Family, Contract]) -> None:
+def test_a_node_of_another_family_is_malformed_to_a_leaf(leaves: dict[Family, EvmContract]) -> None:
     for family, leaf in leaves.items():
         for other in CONTRACTS:
             if other is not family:

@@ -10,7 +10,7 @@ from eth_hash.auto import keccak
 
 from assay.protocol.types import Address, Round, Seat
 from tests.harness.contracts import harness
-from tests.harness.contracts.world import ETHER, GAS, World, _hex
+from tests.harness.contracts.world import ETHER, GAS, RunWorld, _hex
 from tests.harness.ledger.play import ref_tuple
 from tests.harness.ledger.strangers import CHEATING_SOLVERS, HONEST_VERIFIERS, STRANGER, Strangers
 
@@ -21,9 +21,9 @@ CHEAT = CHEATING_SOLVERS[0]
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunWorld]:
     """A run whose token is hostile, and owns a stake of 20 tokens of itself of which half may be withdrawn."""
-    world = World(tmp_path_factory.mktemp("artifacts"), accounts=3, token="ReentrantToken")
+    world = RunWorld(tmp_path_factory.mktemp("artifacts"), accounts=3, token="ReentrantToken")
     world.artifacts["token"] = harness.artifact("ReentrantToken")
     token, vault = world.addresses["token"], world.addresses["vault"]
     world.send(world.people[1], "token", "mint", token, 100 * ETHER)
@@ -35,7 +35,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     world.close()
 
 
-def act(world: World, contract: str, function: str, *args: Any) -> None:
+def act(world: RunWorld, contract: str, function: str, *args: Any) -> None:
     """The token itself calls a contract, as an owner of a stake."""
     call = world.calldata(contract, function, *args)
     world.send(world.people[1], "token", "act", world.addresses[contract], call)
@@ -53,7 +53,7 @@ def act(world: World, contract: str, function: str, *args: Any) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_token_that_calls_back_in_a_transfer_takes_nothing_out_twice(
-    hostile: World, function: str, args: tuple[int, ...], back: str, back_args: tuple[int, ...]
+    hostile: RunWorld, function: str, args: tuple[int, ...], back: str, back_args: tuple[int, ...]
 ) -> None:
     world, token, vault = hostile, hostile.addresses["token"], hostile.addresses["vault"]
     snapshot = world.rpc("evm_snapshot")
@@ -70,7 +70,7 @@ def test_a_token_that_calls_back_in_a_transfer_takes_nothing_out_twice(
     world.now = now
 
 
-def test_the_hostile_token_does_call_back_where_nothing_forbids_it(hostile: World) -> None:
+def test_the_hostile_token_does_call_back_where_nothing_forbids_it(hostile: RunWorld) -> None:
     """Otherwise the test above could not fail."""
     world = hostile
     snapshot, now = world.rpc("evm_snapshot"), world.now
@@ -107,7 +107,7 @@ def disputed_after_its_window(s: Strangers) -> Round:
     return round_
 
 
-def in_one_block(world: World, sender: Address, calls: list[tuple[str, str, tuple[Any, ...]]]) -> list[bool]:
+def in_one_block(world: RunWorld, sender: Address, calls: list[tuple[str, str, tuple[Any, ...]]]) -> list[bool]:
     """Sends transactions of one account, mined in this order in one block; which of them succeeded."""
     world.rpc("evm_setAutomine", False)
     try:

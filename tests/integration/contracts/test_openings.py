@@ -11,7 +11,7 @@ import pytest
 from assay.protocol.arithmetic.words import canonical
 from assay.protocol.digests import leaf_digest
 from assay.protocol.game import openings
-from assay.protocol.game.header import Head
+from assay.protocol.game.header import Header
 from assay.protocol.game.openings import NOTHING, Opening
 from assay.protocol.program.leaf import Read
 from assay.protocol.trees import merkle
@@ -19,7 +19,7 @@ from assay.protocol.trees.prefix import PrefixTree
 from assay.protocol.trees.prefix import root_from_path as prefix_root_from_path
 from assay.protocol.trees.tensors import TensorSpec, TensorTree
 from assay.protocol.types import Digest, DType
-from tests.harness.contracts.harness import Chain, Contract, Reverted
+from tests.harness.contracts.harness import Evm, EvmContract, Reverted
 
 K = 5
 """The node that reads; nodes 0..K-1 have values."""
@@ -34,8 +34,8 @@ SPECS = (
 
 
 @pytest.fixture(scope="module")
-def harness() -> Contract:
-    return Chain().deploy("LeafHarness")
+def harness() -> EvmContract:
+    return Evm().deploy("LeafHarness")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def opened(trees: list[TensorTree], prefixes: PrefixTree, node: int, element: in
     return Opening(tree.spec.dtype, tree.spec.dims, tree.leaf(index), tree.path(index), siblings)
 
 
-def load(harness: Contract, read: Read, opening: Opening, root: Digest, k: int = K) -> int:
+def load(harness: EvmContract, read: Read, opening: Opening, root: Digest, k: int = K) -> int:
     """The word that the contract loads."""
     fields = (opening.dtype, opening.dims, opening.leaf, opening.path, opening.prefix_path)
     reads = [(read.node, read.address, read.is_fill, read.fill)]
@@ -74,7 +74,7 @@ def load(harness: Contract, read: Read, opening: Opening, root: Digest, k: int =
 
 
 def test_an_honest_opening_gives_the_canonical_element(
-    harness: Contract, trees: list[TensorTree], prefixes: PrefixTree
+    harness: EvmContract, trees: list[TensorTree], prefixes: PrefixTree
 ) -> None:
     for node, tree in enumerate(trees):
         numel = tree.spec.numel
@@ -84,7 +84,7 @@ def test_an_honest_opening_gives_the_canonical_element(
 
 
 def test_an_address_outside_the_source_reads_zero_and_still_proves_the_size(
-    harness: Contract, trees: list[TensorTree], prefixes: PrefixTree
+    harness: EvmContract, trees: list[TensorTree], prefixes: PrefixTree
 ) -> None:
     for node, tree in enumerate(trees):
         for element in (tree.spec.numel, tree.spec.numel + 1, (1 << 64) - 1):
@@ -96,13 +96,13 @@ def test_an_address_outside_the_source_reads_zero_and_still_proves_the_size(
         load(harness, Read(0, 6), small, prefixes.roots[K])
 
 
-def test_fills_and_later_nodes_open_nothing(harness: Contract, prefixes: PrefixTree) -> None:
+def test_fills_and_later_nodes_open_nothing(harness: EvmContract, prefixes: PrefixTree) -> None:
     assert load(harness, Read(0, 0, True, 77), NOTHING, prefixes.roots[K]) == 77
     for node in (K, K + 1, (1 << 32) - 1):
         assert load(harness, Read(node, 0), NOTHING, prefixes.roots[K]) == 0
 
 
-def test_the_number_of_openings_is_the_number_of_reads(harness: Contract) -> None:
+def test_the_number_of_openings_is_the_number_of_reads(harness: EvmContract) -> None:
     with pytest.raises(Reverted, match="WrongCount"):
         harness.call("load", [(0, 0, True, 0)], [], bytes(32), K)
 
@@ -137,7 +137,7 @@ def _damaged(opening: Opening) -> Iterator[Opening]:
 
 @pytest.mark.parametrize(("node", "element"), [(0, 300), (1, 2999), (2, 0), (3, 1999), (4, 0), (0, 700)])
 def test_an_opening_with_anything_changed_is_refused(
-    harness: Contract, trees: list[TensorTree], prefixes: PrefixTree, node: int, element: int
+    harness: EvmContract, trees: list[TensorTree], prefixes: PrefixTree, node: int, element: int
 ) -> None:
     read, root = Read(node, element), prefixes.roots[K]
     honest = opened(trees, prefixes, node, element)
@@ -161,7 +161,7 @@ def test_an_opening_with_anything_changed_is_refused(
 
 def _claimed(dtype: int, dims: tuple[int, ...], address: int, leaf: bytes) -> tuple[Opening, Digest]:
     """An opening of node 2 as the head of a malformed descriptor claims it, with any siblings, and the P_K over it."""
-    head = Head(0, dtype, dims, 0)
+    head = Header(0, dtype, dims, 0)
     index = address * head.width // 1024
     if address >= head.numel:
         leaf, path, tree = b"", (Digest(b"t" * 32),), Digest(b"t" * 32)
@@ -180,10 +180,10 @@ def _claimed(dtype: int, dims: tuple[int, ...], address: int, leaf: bytes) -> tu
 @pytest.mark.parametrize("dtype", [*DType, 7, 200])
 @pytest.mark.parametrize("dims", [(1 << 33, 1 << 33), (1 << 40, 0, 1 << 40), (1 << 63, 3, 1), ((1 << 64) - 1,)])
 def test_values_of_malformed_nodes_open_by_type_and_dims_as_the_contract_cuts_them(
-    harness: Contract, dtype: int, dims: tuple[int, ...]
+    harness: EvmContract, dtype: int, dims: tuple[int, ...]
 ) -> None:
     """OPEN-4: the number of elements is cut to 2^64 - 1, and an unknown type is as wide as u8."""
-    head = Head(0, dtype, dims, 0)
+    head = Header(0, dtype, dims, 0)
     leaf = Random(5).randbytes(1024)
     for address in (0, 3, 1 << 62, head.numel - 1, head.numel, (1 << 64) - 1):
         if not 0 <= address < 1 << 64:

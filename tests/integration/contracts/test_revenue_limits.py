@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.contracts.world import Rejected, World
+from tests.harness.contracts.world import Rejected, RunWorld
 from tests.integration.contracts.test_shares import STREAM, WEEK, claim, deposit, mint
 
 MAX_TOTAL = 1 << 120
@@ -16,9 +16,9 @@ MAX_SUPPLY = (1 << 208) - 1
 
 
 @pytest.fixture
-def shares(tmp_path: Path) -> Iterator[World]:
+def shares(tmp_path: Path) -> Iterator[RunWorld]:
     """A run that lists a token without any limit, and a vesting contract that the test speaks for."""
-    world = World(tmp_path, accounts=10, token="ReentrantToken")
+    world = RunWorld(tmp_path, accounts=10, token="ReentrantToken")
     vesting = "0x" + world.addresses["vesting"].hex()
     world.rpc("anvil_impersonateAccount", vesting)
     world.rpc("anvil_setBalance", vesting, hex(10**20))
@@ -30,7 +30,7 @@ def shares(tmp_path: Path) -> Iterator[World]:
     world.close()
 
 
-def test_no_deposit_stops_shares_from_moving(shares: World) -> None:
+def test_no_deposit_stops_shares_from_moving(shares: RunWorld) -> None:
     """Any amount bought the end of a run's shares once: 2^128 overflowed what every transfer computes."""
     world = shares
     token, payer = world.addresses["token"], world.people[9]
@@ -57,7 +57,7 @@ def test_no_deposit_stops_shares_from_moving(shares: World) -> None:
     assert sum(paid) + 4 >= MAX_TOTAL >= sum(paid) and min(paid[:2]) > 0
 
 
-def test_as_much_as_may_be_parked_streams_anew(shares: World) -> None:
+def test_as_much_as_may_be_parked_streams_anew(shares: RunWorld) -> None:
     world = shares
     begins = deposit(world, MAX_TOTAL)
     mint(world, 1, MAX_SUPPLY, at=begins + STREAM)

@@ -9,7 +9,7 @@ import pytest
 from assay.protocol.digests import state_digest
 from assay.protocol.model import ids
 from assay.protocol.types import Digest, Fate, Round, Seat
-from tests.harness.contracts.world import ETHER, World
+from tests.harness.contracts.world import ETHER, RunWorld
 from tests.harness.ledger.strangers import (
     CHEATING_SOLVERS,
     HONEST_SOLVERS,
@@ -18,7 +18,7 @@ from tests.harness.ledger.strangers import (
     STRANGER,
     Strangers,
 )
-from tests.harness.ledger.truth import Work, do_work, mark
+from tests.harness.ledger.truth import TrueWork, do_work, mark
 from tests.integration.contracts.conftest import strangers_on
 
 SOLVER, CHEAT = HONEST_SOLVERS[0], CHEATING_SOLVERS[0]
@@ -37,7 +37,7 @@ def finish_round(s: Strangers) -> None:
     s.keep_posting()
 
 
-def work_of(s: Strangers, k: int, lie: int | None = None) -> tuple[Round, Seat, Work, Digest]:
+def work_of(s: Strangers, k: int, lie: int | None = None) -> tuple[Round, Seat, TrueWork, Digest]:
     """Work that the contract accepts from person k in the round under way."""
     round_, seat = s.latest(), s.seat_of(k)
     assert seat is not None
@@ -112,7 +112,7 @@ def test_a_round_opens_at_t7_with_an_outer_root_standing_and_no_sooner(strangers
     assert s.play.open_round(s.people[STRANGER]) is None
 
 
-def test_no_round_opens_without_solvers_or_without_money_for_it(world: World) -> None:
+def test_no_round_opens_without_solvers_or_without_money_for_it(world: RunWorld) -> None:
     s = strangers_on(world, endowment=5_000 * ETHER)
     for k in HONEST_SOLVERS:
         assert s.play.leave_seat(s.people[k]) is None

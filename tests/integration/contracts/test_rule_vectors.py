@@ -10,7 +10,7 @@ import pytest
 from assay.protocol.game.errors import GameError
 from assay.protocol.program.nodes import Family
 from tests.harness.contracts.battles import HONEST, LIAR, fresh
-from tests.harness.contracts.harness import Chain, Contract, Reverted
+from tests.harness.contracts.harness import Evm, EvmContract, Reverted
 from tests.harness.contracts.leaf_cases import CONTRACTS
 from tests.harness.games import ETHER
 from tools import element_vectors, game_vectors, rule_vectors
@@ -21,11 +21,11 @@ ELEMENTS: dict[str, Any] = json.loads(element_vectors.PATH.read_text())
 
 
 @pytest.fixture(scope="module")
-def rules() -> Contract:
-    return Chain().deploy("RulesHarness")
+def rules() -> EvmContract:
+    return Evm().deploy("RulesHarness")
 
 
-def test_descriptors_and_headers_mean_something_or_nothing(rules: Contract) -> None:
+def test_descriptors_and_headers_mean_something_or_nothing(rules: EvmContract) -> None:
     for case in RULES["descriptors"]:
         valid, (family, dtype, rank, numel, _) = rules.call("descriptor", bytes.fromhex(case["bytes"]))
         assert valid is (case["rule"] is None), case["what"]
@@ -37,7 +37,7 @@ def test_descriptors_and_headers_mean_something_or_nothing(rules: Contract) -> N
         assert (nodes > 0) is (case["rule"] is None), case["what"]
 
 
-def test_openings_give_their_words_or_are_refused_by_name(rules: Contract) -> None:
+def test_openings_give_their_words_or_are_refused_by_name(rules: EvmContract) -> None:
     for case in RULES["openings"]:
         reads = [(r["node"], int(r.get("address", 0)), "fill" in r, int(r.get("fill", 0))) for r in case["reads"]]
         opened = [
@@ -64,7 +64,7 @@ def _digests(texts: list[str]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("family", CONTRACTS, ids=lambda family: family.name.lower())
-def test_a_leaf_computes_the_published_elements_step_by_step(family: Family, leaves: dict[Family, Contract]) -> None:
+def test_a_leaf_computes_the_published_elements_step_by_step(family: Family, leaves: dict[Family, EvmContract]) -> None:
     contract = leaves[family]
     entries = [e for e in ELEMENTS["elements"] if int(e["descriptor"][:2], 16) == family]
     assert entries
@@ -87,7 +87,7 @@ def _reads(reads: list[dict[str, Any]]) -> tuple[tuple[int, int, bool, int], ...
     return tuple((r["node"], int(r.get("address", 0)), "fill" in r, int(r.get("fill", 0))) for r in reads)
 
 
-def test_a_leaf_makes_of_posted_parts_what_is_published(leaves: dict[Family, Contract]) -> None:
+def test_a_leaf_makes_of_posted_parts_what_is_published(leaves: dict[Family, EvmContract]) -> None:
     assert ELEMENTS["posted"]
     for entry in ELEMENTS["posted"]:
         node, parts = bytes.fromhex(entry["descriptor"]), [int(p) for p in entry["parts"]]
@@ -97,7 +97,7 @@ def test_a_leaf_makes_of_posted_parts_what_is_published(leaves: dict[Family, Con
         assert contract.call("fold", node, heads, parts) == int(entry["value"], 16), entry["what"]
 
 
-def test_a_malformed_descriptor_has_elements_of_0(leaves: dict[Family, Contract]) -> None:
+def test_a_malformed_descriptor_has_elements_of_0(leaves: dict[Family, EvmContract]) -> None:
     for entry in ELEMENTS["malformed"]:
         node = bytes.fromhex(entry["descriptor"])
         contract = leaves[Family(node[0])]

@@ -8,7 +8,7 @@ import pytest
 
 from assay.protocol.arithmetic import philox, rounding, scalar
 from assay.protocol.arithmetic.scalar import Op
-from tests.harness.contracts.harness import Chain, Contract
+from tests.harness.contracts.harness import Evm, EvmContract
 
 SEED = 20261120
 SPECIAL = (
@@ -20,8 +20,8 @@ OPCODES = (*map(int, Op), 0x00, 0x06, 0x2A, 0x45, 0x53, 0xFF)
 
 
 @pytest.fixture(scope="module")
-def harness() -> Contract:
-    return Chain().deploy("ScalarHarness")
+def harness() -> EvmContract:
+    return Evm().deploy("ScalarHarness")
 
 
 def _word(source: random.Random) -> int:
@@ -41,7 +41,7 @@ def _signed(word: int) -> int:
 
 
 @pytest.mark.parametrize("op", OPCODES)
-def test_every_operation_equals_the_reference_on_special_and_random_words(harness: Contract, op: int) -> None:
+def test_every_operation_equals_the_reference_on_special_and_random_words(harness: EvmContract, op: int) -> None:
     source = random.Random(SEED + op)
     pairs = [[_word(source), _word(source)] for _ in range(250)]
     code = bytes((op, 0, 1, 0, 0, 0, 0, 0))
@@ -49,7 +49,7 @@ def test_every_operation_equals_the_reference_on_special_and_random_words(harnes
     assert list(harness.call("execute", op, pairs)) == expected
 
 
-def test_random_code_has_the_value_that_the_reference_gives_it(harness: Contract) -> None:
+def test_random_code_has_the_value_that_the_reference_gives_it(harness: EvmContract) -> None:
     source = random.Random(SEED)
     for _ in range(150):
         count, length = source.randrange(10), source.randrange(0, 67)
@@ -63,7 +63,7 @@ def test_random_code_has_the_value_that_the_reference_gives_it(harness: Contract
         assert harness.call("evaluate", code, operands) == expected
 
 
-def test_finish_rounds_once_like_the_reference(harness: Contract) -> None:
+def test_finish_rounds_once_like_the_reference(harness: EvmContract) -> None:
     source = random.Random(SEED)
     sums = [source.choice((1, -1)) * source.getrandbits(source.randrange(0, 255)) for _ in range(1500)]
     # Midpoints and their neighbours, where a second rounding would show.
@@ -73,7 +73,7 @@ def test_finish_rounds_once_like_the_reference(harness: Contract) -> None:
     assert list(harness.call("finish", sums, scales)) == expected
 
 
-def test_random_words_equal_the_reference(harness: Contract) -> None:
+def test_random_words_equal_the_reference(harness: EvmContract) -> None:
     source = random.Random(SEED)
     for _ in range(60):
         element, stream = source.getrandbits(36), source.getrandbits(32)

@@ -10,7 +10,7 @@ import pytest
 from assay.protocol.model import ids
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Role, Round, Seat
-from tests.harness.contracts.world import ETHER, World, charter
+from tests.harness.contracts.world import ETHER, RunWorld, charter
 from tests.harness.ledger.strangers import (
     CHEATING_SOLVERS,
     HONEST_SOLVERS,
@@ -213,7 +213,7 @@ def test_a_verifiers_conviction_cancels_what_is_pending_and_nothing_that_vested(
 
 
 def test_the_escrow_returns_only_after_the_last_claim(tmp_path_factory: pytest.TempPathFactory) -> None:
-    world = World(tmp_path_factory.mktemp("artifacts"), charter(rounds=1))
+    world = RunWorld(tmp_path_factory.mktemp("artifacts"), charter(rounds=1))
     try:
         first = world.rpc("evm_snapshot")
         s: Strangers = type("Short", (Strangers,), {"world": world, "snapshot": first})()
@@ -248,7 +248,7 @@ def test_only_the_sponsor_funds(strangers: Strangers) -> None:
 def test_a_run_that_pays_in_shares_alone_still_pays_wages(tmp_path_factory: pytest.TempPathFactory) -> None:
     terms = charter()
     terms = replace(terms, economics=replace(terms.economics, pays=False))
-    world = World(tmp_path_factory.mktemp("artifacts"), terms)
+    world = RunWorld(tmp_path_factory.mktemp("artifacts"), terms)
     try:
         s: Strangers = type("Shares", (Strangers,), {"world": world, "snapshot": world.rpc("evm_snapshot")})()
         s.set_up()

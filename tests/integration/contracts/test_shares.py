@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.harness.contracts.world import ETHER, Rejected, World
+from tests.harness.contracts.world import ETHER, Rejected, RunWorld
 
 WEEK = 7 * 24 * 3600
 STREAM = 4 * WEEK
@@ -16,7 +16,7 @@ HOLDERS = (1, 2, 3)
 
 
 @pytest.fixture
-def shares(clean_world: World) -> World:
+def shares(clean_world: RunWorld) -> RunWorld:
     """The run's shares with a vesting contract that the test speaks for, at the start of a week."""
     world = clean_world
     vesting = "0x" + world.addresses["vesting"].hex()
@@ -28,17 +28,17 @@ def shares(clean_world: World) -> World:
     return world
 
 
-def mint(world: World, k: int, amount: int, at: int | None = None) -> None:
+def mint(world: RunWorld, k: int, amount: int, at: int | None = None) -> None:
     world.send(world.addresses["vesting"], "shares", "mint", world.people[k], amount, at=at)
 
 
-def deposit(world: World, amount: int, at: int | None = None) -> int:
+def deposit(world: RunWorld, amount: int, at: int | None = None) -> int:
     """Somebody pays in; returns the chain time at which the stream begins."""
     world.send(world.people[9], "revenue", "deposit", world.addresses["token"], amount, at=at)
     return (world.now // WEEK + 1) * WEEK
 
 
-def claim(world: World, k: int, at: int | None = None) -> int:
+def claim(world: RunWorld, k: int, at: int | None = None) -> int:
     token = world.addresses["token"]
     before = world.call("token", "balanceOf", world.people[k])
     try:
@@ -48,7 +48,7 @@ def claim(world: World, k: int, at: int | None = None) -> int:
     return int(world.call("token", "balanceOf", world.people[k]) - before)
 
 
-def test_only_vesting_mints_and_only_shares_settle(shares: World) -> None:
+def test_only_vesting_mints_and_only_shares_settle(shares: RunWorld) -> None:
     world = shares
     for caller in (world.people[0], world.people[1]):
         with pytest.raises(Rejected, match="NotVesting"):
@@ -59,7 +59,7 @@ def test_only_vesting_mints_and_only_shares_settle(shares: World) -> None:
             world.send(caller, "vesting", "credit", bytes(32), caller, 1, 1, False)
 
 
-def test_revenue_streams_over_the_four_weeks_after_its_bucket_begins(shares: World) -> None:
+def test_revenue_streams_over_the_four_weeks_after_its_bucket_begins(shares: RunWorld) -> None:
     world = shares
     mint(world, 1, 3 * ETHER)
     mint(world, 2, ETHER)
@@ -72,7 +72,7 @@ def test_revenue_streams_over_the_four_weeks_after_its_bucket_begins(shares: Wor
     assert world.call("token", "balanceOf", world.addresses["revenue"]) == 0
 
 
-def test_a_share_held_for_an_hour_earns_an_hours_part(shares: World) -> None:
+def test_a_share_held_for_an_hour_earns_an_hours_part(shares: RunWorld) -> None:
     """Neither a lump nor a flash purchase: what streamed before is the seller's."""
     world = shares
     mint(world, 1, 10 * ETHER)
@@ -84,7 +84,7 @@ def test_a_share_held_for_an_hour_earns_an_hours_part(shares: World) -> None:
     assert 4029 * ETHER - 2 <= claim(world, 1, at=begins + STREAM) <= 4029 * ETHER
 
 
-def test_a_deposit_changes_no_running_stream(shares: World) -> None:
+def test_a_deposit_changes_no_running_stream(shares: RunWorld) -> None:
     world = shares
     mint(world, 1, ETHER)
     begins = deposit(world, 400 * ETHER)
@@ -93,7 +93,7 @@ def test_a_deposit_changes_no_running_stream(shares: World) -> None:
     assert claim(world, 1, at=begins + STREAM) >= 400 * ETHER
 
 
-def test_what_streams_while_nobody_holds_a_share_streams_anew_from_the_first_one(shares: World) -> None:
+def test_what_streams_while_nobody_holds_a_share_streams_anew_from_the_first_one(shares: RunWorld) -> None:
     """The week after the first share exists, over four weeks, beside what still streams."""
     world = shares
     begins = deposit(world, 400 * ETHER)
@@ -109,7 +109,7 @@ def test_what_streams_while_nobody_holds_a_share_streams_anew_from_the_first_one
     assert world.call("token", "balanceOf", world.addresses["revenue"]) == 0
 
 
-def test_vesting_a_moment_earlier_gains_no_more_of_the_parked_revenue(shares: World) -> None:
+def test_vesting_a_moment_earlier_gains_no_more_of_the_parked_revenue(shares: RunWorld) -> None:
     world = shares
     begins = deposit(world, 1000 * ETHER)
     late = begins + 2 * STREAM  # all of it has streamed
@@ -119,7 +119,7 @@ def test_vesting_a_moment_earlier_gains_no_more_of_the_parked_revenue(shares: Wo
     assert (claim(world, 1, at=late + 2 * STREAM), claim(world, 2)) == (500 * ETHER, 500 * ETHER)
 
 
-def test_small_deposits_unlisted_tokens_and_empty_claims_are_refused(shares: World) -> None:
+def test_small_deposits_unlisted_tokens_and_empty_claims_are_refused(shares: RunWorld) -> None:
     world = shares
     payer, token = world.people[9], world.addresses["token"]
     with pytest.raises(Rejected, match="DepositTooSmall"):
@@ -130,7 +130,7 @@ def test_small_deposits_unlisted_tokens_and_empty_claims_are_refused(shares: Wor
         world.send(payer, "revenue", "claim", token)
 
 
-def test_votes_follow_tokens_and_chain_time(shares: World) -> None:
+def test_votes_follow_tokens_and_chain_time(shares: RunWorld) -> None:
     world = shares
     me = world.people[1]
     mint(world, 1, 7 * ETHER)
@@ -194,7 +194,7 @@ action = st.tuples(
 )
 @given(actions=st.lists(action, min_size=3, max_size=14))
 def test_every_unit_streams_to_whoever_held_the_shares_then(
-    shares: World, actions: list[tuple[str, int, int, int, int]]
+    shares: RunWorld, actions: list[tuple[str, int, int, int, int]]
 ) -> None:
     world, books, claimed = shares, Books(), dict.fromkeys(HOLDERS, 0)
     snapshot = world.rpc("evm_snapshot")

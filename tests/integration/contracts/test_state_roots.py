@@ -15,7 +15,7 @@ from assay.protocol.run.schedule import Times
 from assay.protocol.trees import merkle
 from assay.protocol.trees.state import RoundScalars, list_root
 from assay.protocol.types import Digest, Round, Seat, Wei
-from tests.harness.contracts.harness import Chain, Contract
+from tests.harness.contracts.harness import Evm, EvmContract
 from tests.harness.contracts.world import digest
 
 words = st.binary(min_size=32, max_size=32).map(Digest)
@@ -24,8 +24,8 @@ seconds = st.integers(600, 10**7)
 
 
 @pytest.fixture(scope="module")
-def harness() -> Contract:
-    return Chain().deploy("StateRootsHarness")
+def harness() -> EvmContract:
+    return Evm().deploy("StateRootsHarness")
 
 
 @settings(max_examples=60, deadline=None)
@@ -39,7 +39,7 @@ def harness() -> Contract:
     length=st.integers(1, 2**18),
 )
 def test_the_scalars_of_a_start(
-    harness: Contract, run: Digest, round_: int, seat: int, steps: int, lr: int, shards: int, length: int
+    harness: EvmContract, run: Digest, round_: int, seat: int, steps: int, lr: int, shards: int, length: int
 ) -> None:
     data = digest("data")
     expected = RoundScalars(run, Seat(seat), Round(round_), steps, shards, length, lr, data)
@@ -49,12 +49,14 @@ def test_the_scalars_of_a_start(
 
 @settings(max_examples=60, deadline=None)
 @given(updates=st.lists(words, min_size=8, max_size=8), mask=st.integers(0, 255), p=words, m=words)
-def test_the_input_of_an_outer_step(harness: Contract, updates: list[Digest], mask: int, p: Digest, m: Digest) -> None:
+def test_the_input_of_an_outer_step(
+    harness: EvmContract, updates: list[Digest], mask: int, p: Digest, m: Digest
+) -> None:
     assert harness.call("outerInput", p, m, updates, mask) == outer_input(p, m, tuple(updates), mask)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 8, 63, 64, 65, 130, 328])
-def test_trees_over_leaves_of_any_number(harness: Contract, count: int) -> None:
+def test_trees_over_leaves_of_any_number(harness: EvmContract, count: int) -> None:
     digests = [digest(f"leaf {k}") for k in range(count)]
     assert harness.call("tree", digests) == merkle.root(digests)
 
@@ -83,7 +85,7 @@ economics = st.builds(
 
 @settings(max_examples=60, deadline=None)
 @given(w=windows, t0=st.integers(0, 2**40))
-def test_the_deadlines_of_a_round(harness: Contract, w: Windows, t0: int) -> None:
+def test_the_deadlines_of_a_round(harness: EvmContract, w: Windows, t0: int) -> None:
     times = Times.of(w, t0)
     assert harness.call("times", astuple(w), t0) == astuple(times)
     assert times.t7 - t0 == w.round_length
@@ -91,7 +93,7 @@ def test_the_deadlines_of_a_round(harness: Contract, w: Windows, t0: int) -> Non
 
 @settings(max_examples=100, deadline=None)
 @given(e=economics, w=windows, delay=st.integers(0, 2**40 - 1), n=st.integers(1, 64))
-def test_the_bounds_of_the_constructor(harness: Contract, e: Economics, w: Windows, delay: int, n: int) -> None:
+def test_the_bounds_of_the_constructor(harness: EvmContract, e: Economics, w: Windows, delay: int, n: int) -> None:
     expected = (
         *(rules.min_claim_lock(e, n), rules.min_bond(e), rules.min_exit(w, delay)),
         *(rules.vesting_delay(w, delay), rules.wage_cap(e.audit_ppm)),

@@ -28,9 +28,9 @@ LIMITS = list(limits())
 
 
 @cache
-def chain() -> harness.Chain:
+def chain() -> harness.Evm:
     """An EVM in this process, at the time that the limits name."""
-    return harness.Chain(timestamp=NOW)
+    return harness.Evm(timestamp=NOW)
 
 
 def by_contract(terms: Charter) -> tuple[str, str | None] | None:

@@ -7,24 +7,24 @@ from collections.abc import Iterator
 import pytest
 
 from assay.protocol.model import ids
-from tests.harness.contracts.world import ETHER, Rejected, World
+from tests.harness.contracts.world import ETHER, Rejected, RunWorld
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    made = World(tmp_path_factory.mktemp("artifacts"))
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunWorld]:
+    made = RunWorld(tmp_path_factory.mktemp("artifacts"))
     yield made
     made.close()
 
 
-def refused(world: World, name: str, sender: bytes, *call: object, at: int | None = None) -> Rejected:
+def refused(world: RunWorld, name: str, sender: bytes, *call: object, at: int | None = None) -> Rejected:
     with pytest.raises(Rejected) as rejected:
         world.send(sender, *call, at=at)  # type: ignore[arg-type]
     assert rejected.value.name == name
     return rejected.value
 
 
-def test_a_stake_comes_back_after_the_delay_and_not_before(world: World) -> None:
+def test_a_stake_comes_back_after_the_delay_and_not_before(world: RunWorld) -> None:
     me, token = world.people[1], world.addresses["vault"]
     before = world.call("token", "balanceOf", me)
     world.send(me, "vault", "deposit", 10 * ETHER)
@@ -39,7 +39,7 @@ def test_a_stake_comes_back_after_the_delay_and_not_before(world: World) -> None
     refused(world, "NothingExiting", me, "vault", "withdraw")
 
 
-def test_asking_again_starts_the_delay_again(world: World) -> None:
+def test_asking_again_starts_the_delay_again(world: RunWorld) -> None:
     me = world.people[2]
     world.send(me, "vault", "deposit", 10 * ETHER)
     world.send(me, "vault", "requestExit", ETHER)
@@ -48,14 +48,14 @@ def test_asking_again_starts_the_delay_again(world: World) -> None:
     assert world.call("vault", "exiting", me) == (2 * ETHER, first + 1000 + world.charter.windows.exit)
 
 
-def test_nobody_moves_what_is_not_there(world: World) -> None:
+def test_nobody_moves_what_is_not_there(world: RunWorld) -> None:
     me = world.people[3]
     refused(world, "AmountZero", me, "vault", "deposit", 0)
     assert refused(world, "InsufficientFree", me, "vault", "requestExit", 1).values == (me, 0, 1)
 
 
 @pytest.mark.parametrize("function", ["lock", "release", "seize", "burn"])
-def test_strangers_lock_release_seize_and_burn_nothing(world: World, function: str) -> None:
+def test_strangers_lock_release_seize_and_burn_nothing(world: RunWorld, function: str) -> None:
     me, lock = world.people[4], ids.escrow_lock()
     args = {"lock": (lock, me, 1), "release": (lock,), "seize": (lock, me, 1), "burn": (lock, 1)}[function]
     assert refused(world, "NotAModule", me, "vault", function, *args).values == (me,)
@@ -64,7 +64,7 @@ def test_strangers_lock_release_seize_and_burn_nothing(world: World, function: s
 
 
 def test_a_token_that_keeps_a_fee_is_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
-    world = World(tmp_path_factory.mktemp("artifacts"), token="FeeToken")
+    world = RunWorld(tmp_path_factory.mktemp("artifacts"), token="FeeToken")
     try:
         me = world.people[1]
         short = (99 * ETHER, 100 * ETHER)

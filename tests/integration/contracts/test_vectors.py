@@ -15,7 +15,7 @@ from softfloatpy import Float32, Float64, Float128, Int32, Int64, RoundingMode
 
 from assay.protocol.arithmetic import scalar
 from assay.protocol.arithmetic.scalar import Op
-from tests.harness.contracts.harness import Chain, Contract
+from tests.harness.contracts.harness import Evm, EvmContract
 
 SEED = 754
 BATCH = 250
@@ -129,13 +129,13 @@ def vectors(op: Op, count: int) -> Iterator[tuple[int, int]]:
 
 
 @pytest.fixture(scope="module")
-def harness() -> Contract:
-    return Chain().deploy("ScalarHarness")
+def harness() -> EvmContract:
+    return Evm().deploy("ScalarHarness")
 
 
 @pytest.mark.vectors
 @pytest.mark.parametrize("op", ORACLES, ids=lambda op: op.name)
-def test_contract_reference_and_oracle_agree(op: Op, harness: Contract, vector_count: int) -> None:
+def test_contract_reference_and_oracle_agree(op: Op, harness: EvmContract, vector_count: int) -> None:
     code = bytes((op, 0, 1, 0, 0, 0, 0, 0))
     pairs = list(vectors(op, vector_count))
     for start in range(0, len(pairs), BATCH):

@@ -29,7 +29,7 @@ from assay.protocol.program.program import Program
 from assay.sponsor.charters import ARITY
 from assay.training.presets import TINY
 from tests.harness.bench.verdicts import check_verdict
-from tests.harness.games import World, address, config, honest_trace, lie_at, play_out, player
+from tests.harness.games import GameWorld, address, config, honest_trace, lie_at, play_out, player
 from tests.harness.programs import every_family
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -60,7 +60,7 @@ def test_no_game_that_is_played_is_longer_than_its_count_and_stubborn_ones_reach
     lies = [next((k, x) for k in example.nodes_of(f) if (x := lie_at(example, k)) is not None) for f in Family]
     for k, lie in lies:
         node = program.nodes[k]
-        world = World(program, config(arity))
+        world = GameWorld(program, config(arity))
         game_id = world.challenge(world.claim(lie, address("d"), 10**21), address("c"))
         made: list[Move] = []
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.bench.plot import _COLOURS, Curve, draw, ticks
+from assay.bench.plot import _COLOURS, PlotLine, draw, ticks
 
 
 def pixels(png: bytes) -> np.ndarray:
@@ -29,7 +29,7 @@ def pixels(png: bytes) -> np.ndarray:
 
 
 def test_a_curve_goes_through_its_points_and_nowhere_else() -> None:
-    picture = pixels(draw("t", "x", [Curve("a", [(0, 0.0), (1, 0.0)]), Curve("b", [(0, 5.0), (1, 5.0)])]))
+    picture = pixels(draw("t", "x", [PlotLine("a", [(0, 0.0), (1, 0.0)]), PlotLine("b", [(0, 5.0), (1, 5.0)])]))
     blue = (np.abs(picture.astype(int) - np.rint(np.array(_COLOURS[1]) * 255)).sum(-1) < 6).nonzero()
     rows = blue[0][blue[1] < 500]
     assert picture.shape == (480, 820, 3)
@@ -46,7 +46,7 @@ def test_ticks_are_few_and_inside(low: float, size: float) -> None:
 
 
 def test_one_flat_curve_of_one_value_can_be_drawn() -> None:
-    assert pixels(draw("t", "x", [Curve("a", [(3, 2.0), (4, 2.0)])])).min() < 100
+    assert pixels(draw("t", "x", [PlotLine("a", [(3, 2.0), (4, 2.0)])])).min() < 100
 
 
 def test_no_curve_is_no_picture() -> None:

@@ -9,7 +9,7 @@ import torch
 from typer.testing import CliRunner
 
 from assay.bench.nanogpt import NanoGPT, nanogpt_recipe, window_loss
-from assay.bench.quality import Job, bits_of, pictures, read_records, run_jobs, step_of, summary, text_of
+from assay.bench.quality import QualityRun, bits_of, pictures, read_records, run_jobs, step_of, summary, text_of
 from assay.cli.bench import app
 from assay.engine.compiler.calibrate import calibrated
 from assay.engine.compiler.lowering.registry import FIXED8
@@ -24,12 +24,12 @@ def text() -> str:
     return "".join(WORDS[k * 7 % 90 :] for k in range(60))
 
 
-def run(jobs: list[Job], text: str, file: Path, seconds: float | None = None) -> list[dict[str, object]]:
+def run(jobs: list[QualityRun], text: str, file: Path, seconds: float | None = None) -> list[dict[str, object]]:
     return list(run_jobs(jobs, text, file, seconds=seconds, say=lambda _: None))
 
 
 def test_an_interrupted_run_ends_as_one_that_was_not(text: str, tmp_path: Path) -> None:
-    job = Job("characters", "f32", 1, steps=3)
+    job = QualityRun("characters", "f32", 1, steps=3)
     (whole,) = run([job], text, tmp_path / "a.jsonl")
     for _ in range(2):
         assert run([job], text, tmp_path / "b.jsonl", seconds=0.0) == []
@@ -40,7 +40,7 @@ def test_an_interrupted_run_ends_as_one_that_was_not(text: str, tmp_path: Path) 
 
 
 def test_finished_runs_are_not_run_again_and_a_torn_line_is(text: str, tmp_path: Path) -> None:
-    file, jobs = tmp_path / "runs.jsonl", [Job("characters", "f32", seed, steps=1) for seed in (1, 2)]
+    file, jobs = tmp_path / "runs.jsonl", [QualityRun("characters", "f32", seed, steps=1) for seed in (1, 2)]
     assert len(run(jobs, text, file)) == 2
     assert run(jobs, text, file) == []
     assert len(run(jobs, text + "another text", file)) == 2
@@ -52,7 +52,7 @@ def test_finished_runs_are_not_run_again_and_a_torn_line_is(text: str, tmp_path:
 
 @pytest.mark.long
 def test_tiers_train_alike_and_differ_in_their_products(text: str, tmp_path: Path) -> None:
-    jobs = [Job("characters", tier, 1, steps=3) for tier in ("f32", "fixed14", "uniform8")]
+    jobs = [QualityRun("characters", tier, 1, steps=3) for tier in ("f32", "fixed14", "uniform8")]
     eager, fixed, uniform = run(jobs, text, tmp_path / "runs.jsonl")
     assert abs(fixed["loss"] - eager["loss"]) < 1e-3
     assert uniform["loss"] != eager["loss"]
@@ -75,7 +75,7 @@ def test_calibration_makes_outlier_columns_products_of_their_own(text: str) -> N
 
 def test_outliers_change_what_is_quantized_and_not_what_is_computed(text: str) -> None:
     tokens = text_of("characters", text)
-    states = [step_of(Job(t, "f32", 1, 10), tokens) for t in ("characters", "outliers")]
+    states = [step_of(QualityRun(t, "f32", 1, 10), tokens) for t in ("characters", "outliers")]
     plain, outliers = (step(*step.state(key=(1, 0)))[0] for step in states)
     for a, b in zip(plain, outliers, strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=2e-5)

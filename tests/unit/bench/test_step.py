@@ -10,7 +10,7 @@ import torch
 from typer.testing import CliRunner
 
 from assay.bench.models import MODELS, recipe_of
-from assay.bench.step import Eager, Exact, Side, alternate, clock_for, growth, measure, program_of, start_of
+from assay.bench.step import Contender, Eager, Exact, alternate, clock_for, growth, measure, program_of, start_of
 from assay.cli.bench import app
 from assay.protocol.errors import UsageError
 from assay.training.recipes.recipe import RecipeStep
@@ -56,7 +56,7 @@ def test_every_model_has_an_exact_step(model: str) -> None:
 
 
 def test_rows_hold_what_was_measured() -> None:
-    (row,) = measure(SMALL, [Side("fixed14", "stock")], seconds=0.0, threads=1, with_memory=False)
+    (row,) = measure(SMALL, [Contender("fixed14", "stock")], seconds=0.0, threads=1, with_memory=False)
     assert row.time_ratio > 0
     assert row.step_ms > 0
     assert row.memory_ratio is None
@@ -65,7 +65,7 @@ def test_rows_hold_what_was_measured() -> None:
 
 
 def test_a_process_grows_by_at_least_the_state_it_trains() -> None:
-    grown = growth(SMALL, Side("f32", "eager"), 1)
+    grown = growth(SMALL, Contender("f32", "eager"), 1)
     parameters = sum(p.numel() for p in recipe_of(SMALL).module.parameters())
     assert grown is not None
     assert grown > 4 * 4 * parameters

@@ -90,7 +90,7 @@ def test_a_prefix_alone_gives_the_bits_that_it_gives_inside_a_longer_text(outlie
         assert bits_equal(alone, long[:, :length].contiguous())
 
 
-class Decoder(nn.Module):
+class CachedDecoder(nn.Module):
     """The same model on one token, with the keys and values of earlier ones kept; no mask, since nothing is ahead."""
 
     def __init__(self, model: CharacterGPT) -> None:
@@ -122,7 +122,7 @@ def test_decoding_token_by_token_gives_the_bits_of_the_whole_text(precision: Pre
     whole, parameters = logits_of(precision, length, outliers=outliers)
     tokens = random_tokens(6)[:, :length].contiguous()
     (expected,) = whole.run([parameters, [tokens]])[0]
-    decoder = Decoder(CharacterGPT(50, SIZE.layers, SIZE.width, SIZE.heads, SIZE.context))
+    decoder = CachedDecoder(CharacterGPT(50, SIZE.layers, SIZE.width, SIZE.heads, SIZE.context))
     names = [name for name, _ in decoder.named_parameters()]
 
     def one(ps, token, past):

@@ -10,7 +10,7 @@ import torch
 from assay.bench import function_table, ulp
 from assay.bench.function_table import code_digest, maps_of
 from assay.bench.oracles import APPROXIMATE, BOUNDS, true_value
-from assay.bench.ulp import BLOCK, CHUNK, NAMES, Found, Meter, random_patterns
+from assay.bench.ulp import BLOCK, CHUNK, NAMES, UlpErrors, UlpMeter, random_patterns
 from assay.engine.runtime.executor import Kind
 from assay.protocol.arithmetic.f32 import NAN
 from assay.protocol.arithmetic.scalar import evaluate
@@ -27,7 +27,7 @@ COUNT = 1 << 20
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_error_on_a_million_random_inputs_is_within_its_bound(name: str) -> None:
-    found = Meter(name).measure(random_patterns(20, COUNT))
+    found = UlpMeter(name).measure(random_patterns(20, COUNT))
     assert found.inputs == COUNT
     assert 0 < found.worst <= ERRORS[name]
     assert found.wrong == 0
@@ -38,7 +38,7 @@ def test_the_error_on_a_million_random_inputs_is_within_its_bound(name: str) -> 
 @pytest.mark.parametrize("name", NAMES)
 def test_native_stock_and_reference_compute_the_same(name: str) -> None:
     patterns = random_patterns(21, COUNT)
-    native, stock = Meter(name, kind=Kind.FUSED), Meter(name, kind=Kind.STOCK)
+    native, stock = UlpMeter(name, kind=Kind.FUSED), UlpMeter(name, kind=Kind.STOCK)
     codes = [scalar.encode() for scalar in maps_of(name)]
     for n, piece in enumerate(torch.split(patterns, CHUNK)):
         x = piece.view(torch.float32)
@@ -65,8 +65,8 @@ def test_the_oracle_is_within_its_bound_of_mpmath(name: str) -> None:
 
 def test_the_quick_look_and_the_close_one_see_the_same() -> None:
     for low in (0x3F000000, 0xBF800000, 0x42B00000, 0x7F7F8000, 0x80000000):
-        meter, span = Meter("exp"), 8 * CHUNK
-        close = Found()
+        meter, span = UlpMeter("exp"), 8 * CHUNK
+        close = UlpErrors()
         for start in range(low, low + span, CHUNK):
             close += meter.measure((torch.arange(CHUNK) + start).to(torch.int32))
         quick = meter.measure_range(low, low + span)
@@ -77,7 +77,9 @@ def test_the_quick_look_and_the_close_one_see_the_same() -> None:
 
 
 def test_a_sweep_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Meter, "measure_range", lambda self, low, high: Found(inputs=high - low, worst=1.0, at=low))
+    monkeypatch.setattr(
+        UlpMeter, "measure_range", lambda self, low, high: UlpErrors(inputs=high - low, worst=1.0, at=low)
+    )
     path = tmp_path / "records.jsonl"
     first = next(iter(ulp.sweep(["exp"], path)))
     path.write_text(path.read_text() + '{"function": "exp", "cut off')

@@ -19,7 +19,7 @@ pytestmark = needs_kernels
 
 def natives(level: str = PRESENT[0]) -> Natives:
     """The kernels of an instruction set, loaded anew: a test may bend them."""
-    return Natives(layout.Kernels(load("nodes", level), level), native_dot.kernels())
+    return Natives(layout.NodeKernels(load("nodes", level), level), native_dot.kernels())
 
 
 def failure(found: Natives) -> str:

@@ -15,7 +15,7 @@ from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.initialize import initialize
 from assay.training.presets import preset
 from assay.training.programs import training_program
-from assay.training.state import Lists, Scalars
+from assay.training.state import Scalars, TensorLists
 from assay.training.step import blank_state, preset_step
 from tests.harness.engine.fused_levels import PRESENT, at_level, needs_kernels
 from tests.harness.engine.helpers import same_lists
@@ -26,7 +26,7 @@ STEPS = 4
 
 
 @cache
-def training(name: str) -> tuple[Program, Lists]:
+def training(name: str) -> tuple[Program, TensorLists]:
     """The program of a preset's step and a state to start from."""
     chosen = preset(name)
     corpus = corpus_from_text(pydoc_text()[:20_000])
@@ -36,7 +36,7 @@ def training(name: str) -> tuple[Program, Lists]:
 
 
 @cache
-def expected(name: str) -> Lists:
+def expected(name: str) -> TensorLists:
     """The state after some steps by stock torch."""
     program, state = training(name)
     return Executor(program, kind=Kind.STOCK).repeat(state, STEPS)

@@ -25,10 +25,12 @@ from tests.harness.engine.helpers import relative
 
 BARS = [(FIXED14, 1e-2), (FIXED22, 1e-4)]
 
-Loss = Callable[[nn.Module, dict[str, Tensor], Sequence[Tensor]], Tensor]
+LossFunction = Callable[[nn.Module, dict[str, Tensor], Sequence[Tensor]], Tensor]
 
 
-def gradients(module: nn.Module, loss: Loss, parameters: Sequence[Tensor], batch: Sequence[Tensor]) -> list[Tensor]:
+def gradients(
+    module: nn.Module, loss: LossFunction, parameters: Sequence[Tensor], batch: Sequence[Tensor]
+) -> list[Tensor]:
     """Autograd's gradients for these parameters."""
     names = [name for name, _ in module.named_parameters()]
     leaves = [p.detach().requires_grad_() for p in parameters]
@@ -37,7 +39,7 @@ def gradients(module: nn.Module, loss: Loss, parameters: Sequence[Tensor], batch
         return list(torch.autograd.grad(value, leaves))
 
 
-def errors(module: nn.Module, loss: Loss, batch: Sequence[Tensor], precision: Precision) -> dict[str, float]:
+def errors(module: nn.Module, loss: LossFunction, batch: Sequence[Tensor], precision: Precision) -> dict[str, float]:
     """The relative L2 error of every parameter's captured gradient."""
     parameters = [p.detach() for p in module.parameters()]
     program = capture(lambda ps, bs: (gradients(module, loss, ps, bs),), [parameters, batch], precision).program

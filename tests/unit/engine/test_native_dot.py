@@ -15,7 +15,7 @@ from assay.engine.runtime.native.build import LEVELS
 from assay.engine.runtime.native.library import native, processor_flags
 from assay.engine.runtime.products import native_dot, native_selftest
 from assay.engine.runtime.products.dot import _by_element, _groups, dot
-from assay.engine.runtime.products.native_dot import Kernels, NativeDot, kernels_of
+from assay.engine.runtime.products.native_dot import DotKernels, NativeDot, kernels_of
 from assay.protocol.program.nodes import Dot, Input, Operand
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import View
@@ -32,7 +32,7 @@ PRECISIONS = [(14, 14), (22, 14), (14, 22), (8, 8), (15, 15), (22, 22), (24, 9),
 
 
 @pytest.fixture(params=WAYS, ids=lambda way: f"{way[0]}{'-amx' if way[1] else ''}")
-def kernels(request: pytest.FixtureRequest) -> Kernels:
+def kernels(request: pytest.FixtureRequest) -> DotKernels:
     level, tiles = request.param
     return kernels_of(level, tiles=tiles)
 
@@ -52,7 +52,7 @@ def same(ours: Tensor, stock: Tensor) -> bool:
     return torch.equal(a, b)
 
 
-def check(kernels: Kernels, operands: tuple[Tensor, ...], pa: int, pb: int) -> None:
+def check(kernels: DotKernels, operands: tuple[Tensor, ...], pa: int, pb: int) -> None:
     """Sums and results of both orders of storage, against the general formulas."""
     a, ea, b, eb = operands
     shape = (*a.shape[:2], b.shape[1], a.shape[2])
@@ -99,7 +99,7 @@ def with_exponents(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor
 
 
 @pytest.mark.parametrize(("pa", "pb"), PRECISIONS)
-def test_products_of_every_precision_and_shape_are_exact(kernels: Kernels, threads: int, pa: int, pb: int):
+def test_products_of_every_precision_and_shape_are_exact(kernels: DotKernels, threads: int, pa: int, pb: int):
     generator = torch.Generator().manual_seed(pa * 32 + pb)
     for shape in ((1, 1, 1, 1), (3, 5, 2, 7), (1, 33, 50, 103), (9, 16, 16, 64), (2, 40, 17, 129), (1, 70, 65, 700)):
         batch, rows, columns, terms = shape
@@ -112,7 +112,7 @@ def test_products_of_every_precision_and_shape_are_exact(kernels: Kernels, threa
 
 
 @pytest.mark.parametrize(("pa", "pb"), PRECISIONS)
-def test_extremes_of_all_digits_pass_the_self_test(kernels: Kernels, pa: int, pb: int):
+def test_extremes_of_all_digits_pass_the_self_test(kernels: DotKernels, pa: int, pb: int):
     assert native_dot.failure.__wrapped__(kernels, pa, pb, kernels.route(pa, pb, 1)) == ""
 
 
@@ -126,7 +126,7 @@ def test_byte_operands_are_multiplied_as_bytes_while_32_bits_hold_their_sums():
 
 
 @pytest.mark.parametrize("terms", [65_535, 65_536, 65_537, 131_073])
-def test_many_terms_of_one_sign_do_not_overflow(kernels: Kernels, threads: int, terms: int):
+def test_many_terms_of_one_sign_do_not_overflow(kernels: DotKernels, threads: int, terms: int):
     for pa, pb, x, y in (
         (14, 14, 1.0, 1.0),
         (14, 14, 1.0, -1.0),
@@ -142,7 +142,7 @@ def test_many_terms_of_one_sign_do_not_overflow(kernels: Kernels, threads: int, 
 
 @pytest.mark.parametrize("largest", [4094, 4095, 4096, 4097, 5791, 5793, 8191])
 @pytest.mark.parametrize("terms", [31, 127, 128, 129, 256, 511, 512, 513, 1200])
-def test_runs_that_norms_allow_end_before_32_bits_are_full(kernels: Kernels, largest: int, terms: int):
+def test_runs_that_norms_allow_end_before_32_bits_are_full(kernels: DotKernels, largest: int, terms: int):
     """128 squares of 4095 are the most that a segment may hold; large terms among small ones are the other case."""
     e = torch.full((1, 17), 13, dtype=torch.int32)
     a, b = torch.full((1, 17, terms), float(largest)), torch.full((1, 16, terms), float(largest))
@@ -153,7 +153,7 @@ def test_runs_that_norms_allow_end_before_32_bits_are_full(kernels: Kernels, lar
     check(kernels, (a, e, b, e[:, :16]), 14, 14)
 
 
-def test_rows_of_every_exponent_keep_subnormals_and_overflow(kernels: Kernels):
+def test_rows_of_every_exponent_keep_subnormals_and_overflow(kernels: DotKernels):
     generator = torch.Generator().manual_seed(5)
     e = torch.tensor([[-149, -148, -127, -126, -125, -114, -113, -98, -97, -1, 0, 1, 2, 127, 128]], dtype=torch.int32)
     x = torch.rand(1, e.shape[1], 40, generator=generator).add_(1.0).mul_(0.5)
@@ -163,7 +163,7 @@ def test_rows_of_every_exponent_keep_subnormals_and_overflow(kernels: Kernels):
         check(kernels, with_exponents(x, x[:, :, :1].clone().expand(1, e.shape[1], 40).contiguous()), pa, pb)
 
 
-def test_exponents_that_are_not_the_rows_own_clamp_or_vanish(kernels: Kernels):
+def test_exponents_that_are_not_the_rows_own_clamp_or_vanish(kernels: DotKernels):
     generator = torch.Generator().manual_seed(6)
     a, ea, b, eb = with_exponents(normal(generator, 2, 20, 50), normal(generator, 2, 18, 50))
     for change in (-3, 5, -200, 260, -(2**31) + 200, 2**30):
@@ -171,7 +171,7 @@ def test_exponents_that_are_not_the_rows_own_clamp_or_vanish(kernels: Kernels):
         check(kernels, (a, ea, b, (eb.long() + change).clamp(-(2**31), 2**31 - 1).int()), 22, 14)
 
 
-def test_what_is_not_finite_is_nan_or_nothing(kernels: Kernels):
+def test_what_is_not_finite_is_nan_or_nothing(kernels: DotKernels):
     generator = torch.Generator().manual_seed(7)
     a, b = torch.randn(2, 20, 50, generator=generator), torch.randn(2, 18, 50, generator=generator)
     a[0, 3, 7], a[1, 19, 49], b[0, 0, 0], b[1, 17, 30] = float("nan"), float("inf"), float("-inf"), float("nan")
@@ -181,7 +181,7 @@ def test_what_is_not_finite_is_nan_or_nothing(kernels: Kernels):
     check(kernels, (a, small, b, small[:, :18]), 22, 14)
 
 
-def test_sums_near_a_tie_are_rounded_once(kernels: Kernels):
+def test_sums_near_a_tie_are_rounded_once(kernels: DotKernels):
     """Sums of 25 and more bits whose lowest bits are a half, one less and one more."""
     rng = random.Random(8)
     terms, rows = 64, 48
@@ -247,7 +247,7 @@ def random_node(rng: random.Random) -> tuple[Program, Dot, list[Tensor]]:
     return Program(inputs, (4,), ()), Dot(TensorSpec(DType.F32, dims), red, pa, pb, a, b, ea, eb), values
 
 
-def test_any_views_are_read_and_stored_as_stock_torch_does(kernels: Kernels, monkeypatch: pytest.MonkeyPatch):
+def test_any_views_are_read_and_stored_as_stock_torch_does(kernels: DotKernels, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(native_dot, "_ONE_THREAD", 1 << 14)  # some on one thread, some on more
     rng = random.Random(9)
     torch.manual_seed(9)
@@ -267,7 +267,7 @@ def test_any_views_are_read_and_stored_as_stock_torch_does(kernels: Kernels, mon
     assert compared > 40
 
 
-def test_flushing_of_subnormals_by_a_library_changes_nothing(kernels: Kernels):
+def test_flushing_of_subnormals_by_a_library_changes_nothing(kernels: DotKernels):
     a = torch.full((1, 4, 8), 3.0 * 2.0**-149)
     operands = with_exponents(a, torch.ones(1, 2, 8))
     expected = native_selftest.expected(operands, 14, 14)[1]
@@ -311,7 +311,7 @@ def test_what_the_kernels_cannot_hold_is_left_to_stock_torch():
     assert kernels.refuses(14, 14, 0)
 
 
-def test_a_due_check_sees_the_native_sums_and_changes_no_bit(kernels: Kernels):
+def test_a_due_check_sees_the_native_sums_and_changes_no_bit(kernels: DotKernels):
     torch.manual_seed(10)
     program, node = native_selftest.matrix_program((2, 30, 20, 50), 14, 14)
     values = list(with_exponents(torch.randn(2, 30, 50), torch.randn(2, 20, 50)))

@@ -19,10 +19,10 @@ from torch import Tensor
 from assay.conformance.fuzz.programs import draw
 from assay.engine.runtime.executor import Executor, Kind
 from assay.engine.runtime.parallel.executor import ParallelExecutor
-from assay.engine.runtime.parallel.layout import Layout, long_dots, micro_batch_sums
+from assay.engine.runtime.parallel.layout import Division, long_dots, micro_batch_sums
 from assay.engine.runtime.parallel.pieces import PieceExecutor
-from assay.engine.runtime.parallel.rows import Terms, needed, share
-from assay.engine.runtime.parallel.stages import Plan, levels
+from assay.engine.runtime.parallel.rows import TermRange, needed, share
+from assay.engine.runtime.parallel.stages import RankPlan, levels
 from assay.engine.runtime.values import state_io
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.engine.runtime.values.state_io import Lists
@@ -89,9 +89,9 @@ def test_a_piece_computes_its_own_micro_batches_only(step: tuple[Program, Lists]
     program, _ = step
     splits = micro_batch_sums(program)
     assert len(splits) == 2 * len(program.input_nodes[0]), "one sum with its exponent per parameter"
-    layout = Layout(splits)
-    alone = len(Plan(program, layout, 0, 1).need)
-    needs = [Plan(program, layout, rank, 4).need for rank in range(4)]
+    layout = Division(splits)
+    alone = len(RankPlan(program, layout, 0, 1).need)
+    needs = [RankPlan(program, layout, rank, 4).need for rank in range(4)]
     own = [{k for k in need if sum(k in other for other in needs) == 1} for need in needs]
     assert len({len(nodes) for nodes in own}) == 1, "every micro-batch is as much work"
     assert all(3 * len(nodes) < len(need) + 2 * len(nodes) < alone for nodes, need in zip(own, needs, strict=True))
@@ -101,10 +101,14 @@ def test_a_piece_computes_its_own_micro_batches_only(step: tuple[Program, Lists]
 def test_stages_of_every_rank_are_well_formed_and_exchange_the_same(step: tuple[Program, Lists]):
     program, _ = step
     lists = frozenset((0, 1))
-    for layout in (Layout(micro_batch_sums(program), lists), Layout(long_dots(program, 8)), Layout(sharded=lists)):
+    for layout in (
+        Division(micro_batch_sums(program), lists),
+        Division(long_dots(program, 8)),
+        Division(sharded=lists),
+    ):
         exchanged = set()
         for rank in range(3):
-            stages = Plan(program, layout, rank, 3).stages
+            stages = RankPlan(program, layout, rank, 3).stages
             assert not [v for s in stages if s.program for v in violations(s.program)]
             exchanged.add(tuple((s.exponents, tuple(k for k, _ in s.sums)) for s in stages))
         assert len(exchanged) == 1
@@ -128,7 +132,7 @@ def test_a_stack_needs_the_rows_of_its_own_terms(step: tuple[Program, Lists]):
     assert isinstance(node, Sum)
     seen: list[tuple[int, int]] = []
     for t in range(4):
-        need = needed(program, {}, dict.fromkeys((k, node.exponent.node), Terms(0, t, t + 1)))
+        need = needed(program, {}, dict.fromkeys((k, node.exponent.node), TermRange(0, t, t + 1)))
         seen.append(need[node.x.node])
     assert [a for a, _ in seen] == [0, *(b for _, b in seen[:-1])]
 
@@ -144,7 +148,7 @@ def test_shares_are_adjacent_disjoint_and_even():
 
 def test_a_whole_state_where_a_shard_belongs_is_refused(step: tuple[Program, Lists]):
     program, state = step
-    executor = ParallelExecutor(program, Layout(sharded=frozenset((0, 1))), Lonely())
+    executor = ParallelExecutor(program, Division(sharded=frozenset((0, 1))), Lonely())
     with pytest.raises(UserError) as caught:
         executor.run(state)
     assert caught.value.code == "InputLayout"

@@ -39,7 +39,7 @@ from assay_ledger.store.objects import Objects, root_of_list
 from tests.harness.programs import unary
 
 F32, I32, BOOL = DType.F32, DType.I32, DType.BOOL
-Run = Callable[[Program, ListBytes, int], ListBytes]
+RunSteps = Callable[[Program, ListBytes, int], ListBytes]
 
 ODD = (0x7FC00001, 0x7F800001, 0xFFC00000, 0x80000000, 0x00000001)
 """A NaN with a payload, a signalling one, a negative one, -0 and a subnormal."""
@@ -68,7 +68,7 @@ def by_reference(program: Program, state: ListBytes, steps: int) -> ListBytes:
     return state
 
 
-def by_executor(kind: Kind) -> Run:
+def by_executor(kind: Kind) -> RunSteps:
     """By the executor of a kind."""
     return lambda program, state, steps: to_lists_of_bytes(
         Executor(program, kind=kind).repeat(from_lists_of_bytes(input_specs(program), state), steps)
@@ -95,7 +95,7 @@ def as_a_rank(program: Program, state: ListBytes, steps: int) -> ListBytes:
 
 COMPUTE = TorchCompute()
 
-RUNS: dict[str, Run] = {
+RUNS: dict[str, RunSteps] = {
     "stock": by_executor(Kind.STOCK),
     "given": step_by_step,
     "pieces": in_pieces,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from assay.engine.runtime.executor import Executor, Kind
 from assay.engine.runtime.parallel.executor import ParallelExecutor
-from assay.engine.runtime.parallel.layout import Layout
+from assay.engine.runtime.parallel.layout import Division
 from assay.engine.runtime.parallel.pieces import PieceExecutor
 from assay.engine.runtime.products import routes
 from assay.engine.runtime.products.freivalds import Beginnings, ProductWatch
@@ -124,7 +124,7 @@ EXECUTORS: dict[str, Callable[[Program], Callable[[Lists], Any]]] = {
     "careful, new each time": lambda p: lambda lists: Executor(p, careful=True).run(lists),
     "in one piece": lambda p: PieceExecutor(p, 1, splits=frozenset()).run,
     "in pieces that share sums": lambda p: PieceExecutor(p, 2, splits=splits(p)).run,
-    "divided among ranks": lambda p: ParallelExecutor(p, Layout(splits(p))).run,
+    "divided among ranks": lambda p: ParallelExecutor(p, Division(splits(p))).run,
 }
 
 

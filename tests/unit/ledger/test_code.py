@@ -19,11 +19,11 @@ from assay.protocol.errors import RejectedError
 from assay.protocol.run.charter import Charter, Modules, modules_tuple
 from assay.protocol.types import Address, Digest
 from assay.watchdog.alarms import Kind
-from assay.watchdog.watch import Options, Watchdog
+from assay.watchdog.watch import Watchdog, WatchOptions
 from assay_ledger.bindings.deployer import DeployerContract
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import Chain, address_of
-from assay_ledger.chain.node import Node
+from assay_ledger.chain.node import Anvil
 from assay_ledger.contract import Call
 from assay_ledger.deployment.code import TEST_TOKEN, UnknownCode, check_code, code_of
 from assay_ledger.deployment.deploy import deploy_arbiter, deploy_run, deploy_seed, deploy_token, verify_wiring
@@ -40,7 +40,7 @@ EVERYTHING = ["charter", *MODULE_CONTRACTS, "arbiter", *(f"{family} leaf" for fa
 
 
 @dataclass(frozen=True)
-class Stage:
+class CodeStage:
     """A chain, somebody who deploys on it, somebody who would stake, and terms for a run."""
 
     chain: Chain
@@ -55,9 +55,9 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeStage]:
     folder = tmp_path_factory.mktemp("artifacts")
-    with fresh_artifacts(folder, [*NAMES, *IMPOSTORS]), Node(genesis_time=START, accounts=3) as node:
+    with fresh_artifacts(folder, [*NAMES, *IMPOSTORS]), Anvil(genesis_time=START, accounts=3) as node:
         chain = Chain(node.url)
         sponsor, staker = (Account.from_key(node.dev_keys[k]) for k in (0, 1))
         token, seed = deploy_token(chain, sponsor), deploy_seed(chain, sponsor)
@@ -67,11 +67,11 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         (folder / "password").write_text("secret\n")
         keystore = folder / "key.json"
         keystore.write_text(json.dumps(Account.encrypt(staker.key, "secret", iterations=1 << 14)))
-        yield Stage(chain, sponsor, staker, terms, keystore)
+        yield CodeStage(chain, sponsor, staker, terms, keystore)
 
 
 @pytest.fixture(scope="module")
-def honest(stage: Stage) -> Run:
+def honest(stage: CodeStage) -> Run:
     """A run of this release."""
     return deploy_run(stage.chain, stage.sponsor, stage.named("honest"))
 
@@ -96,7 +96,7 @@ def test_every_contract_of_a_run_of_this_release_is_known(honest: Run) -> None:
     assert all(c.code == keccak(honest.chain.code_at(c.address)) for c in code.contracts)
 
 
-def test_who_created_the_contracts_makes_no_difference(stage: Stage) -> None:
+def test_who_created_the_contracts_makes_no_difference(stage: CodeStage) -> None:
     """A stranger who sends all or some of the transactions first makes the run that was meant or none."""
     terms = stage.named("begun by somebody else")
     places = places_of(terms.run)
@@ -120,7 +120,7 @@ class Overtaken(Chain):
     rival: LocalAccount
 
 
-def test_who_is_overtaken_at_every_step_has_deployed_his_run_all_the_same(stage: Stage) -> None:
+def test_who_is_overtaken_at_every_step_has_deployed_his_run_all_the_same(stage: CodeStage) -> None:
     """One copied transaction made a deployment fail, and its sponsor begin another run."""
     chain = Overtaken(stage.chain.url)
     chain.rival = stage.staker
@@ -129,7 +129,7 @@ def test_who_is_overtaken_at_every_step_has_deployed_his_run_all_the_same(stage:
     assert check_code(run).status() == "release" and run.charter == terms
 
 
-def test_a_run_that_is_not_wholly_created_is_not_known(stage: Stage) -> None:
+def test_a_run_that_is_not_wholly_created_is_not_known(stage: CodeStage) -> None:
     terms = stage.named("half")
     places = places_of(terms.run)
     stage.chain.send_data(stage.sponsor, FACTORY, bytes(32) + deployer_code(terms.run, places.arbiter))
@@ -138,7 +138,9 @@ def test_a_run_that_is_not_wholly_created_is_not_known(stage: Stage) -> None:
     assert unknown(Run(stage.chain, places.charter)) == list(MODULE_CONTRACTS)
 
 
-def test_a_deployer_creates_its_own_runs_contracts_in_their_order_and_nothing_else(stage: Stage, honest: Run) -> None:
+def test_a_deployer_creates_its_own_runs_contracts_in_their_order_and_nothing_else(
+    stage: CodeStage, honest: Run
+) -> None:
     terms, others = stage.named("in order"), stage.named("others")
     places = places_of(terms.run)
     stage.chain.send_data(stage.sponsor, FACTORY, bytes(32) + deployer_code(terms.run, places.arbiter))
@@ -168,7 +170,7 @@ def test_a_deployer_creates_its_own_runs_contracts_in_their_order_and_nothing_el
 # --- impostors
 
 
-def test_a_vault_with_a_back_door_is_refused_though_it_is_wired(stage: Stage) -> None:
+def test_a_vault_with_a_back_door_is_refused_though_it_is_wired(stage: CodeStage) -> None:
     """Played on the first version: 3,000 staked tokens swept by the sponsor."""
     contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
     run = deploy_run(stage.chain, stage.sponsor, stage.named("evil vault"), contracts=contracts)
@@ -176,7 +178,7 @@ def test_a_vault_with_a_back_door_is_refused_though_it_is_wired(stage: Stage) ->
     assert {"charter", "vault"} <= set(unknown(run))
 
 
-def test_a_true_vault_over_storage_of_its_authors_is_refused(stage: Stage) -> None:
+def test_a_true_vault_over_storage_of_its_authors_is_refused(stage: CodeStage) -> None:
     """A hash of what lies at an address says nothing of what a constructor wrote beside it."""
     preset, true = (harness.artifact(name).deployed for name in ("PresetVault", "Vault"))
     assert preset == true
@@ -186,7 +188,7 @@ def test_a_true_vault_over_storage_of_its_authors_is_refused(stage: Stage) -> No
     assert {"charter", "vault"} <= set(unknown(run))
 
 
-def test_an_arbiter_with_another_leaf_is_refused(stage: Stage) -> None:
+def test_an_arbiter_with_another_leaf_is_refused(stage: CodeStage) -> None:
     leaves = list(places_of(stage.terms.run).leaves.values())
     swapped = stage.chain.deploy(stage.sponsor, "Arbiter", [leaves[1], leaves[0], *leaves[2:]])[0]
     run = deploy_run(stage.chain, stage.sponsor, stage.named("swapped leaves"), arbiter=swapped)
@@ -194,7 +196,7 @@ def test_an_arbiter_with_another_leaf_is_refused(stage: Stage) -> None:
     assert "dot leaf" not in unknown(run)
 
 
-def test_a_charter_beside_the_real_one_is_refused(stage: Stage, honest: Run) -> None:
+def test_a_charter_beside_the_real_one_is_refused(stage: CodeStage, honest: Run) -> None:
     """It names the true modules, all but one: what takes the money."""
     evil = stage.chain.deploy(stage.sponsor, "EvilVault", honest.address)[0]
     modules = modules_tuple(replace(honest.modules, vault=evil))
@@ -204,13 +206,13 @@ def test_a_charter_beside_the_real_one_is_refused(stage: Stage, honest: Run) -> 
     assert unknown(run) == ["charter", "vault"]
 
 
-def test_a_run_of_modules_that_are_no_contracts_is_refused(stage: Stage) -> None:
+def test_a_run_of_modules_that_are_no_contracts_is_refused(stage: CodeStage) -> None:
     nobody = modules_tuple(Modules(*(world.NOBODY for _ in fields(Modules))))
     address = stage.chain.deploy(stage.sponsor, "Charter", stage.named("empty").as_tuple(), nobody)[0]
     assert unknown(Run(stage.chain, address)) == [name for name in EVERYTHING if name != "seed"]
 
 
-def test_a_foreign_seed_source_is_refused_and_a_foreign_token_is_said(stage: Stage) -> None:
+def test_a_foreign_seed_source_is_refused_and_a_foreign_token_is_said(stage: CodeStage) -> None:
     """A seed that somebody knows tells who will look; a token is its issuer's word, which the user holds already."""
     seed, token = (stage.chain.deploy(stage.sponsor, name)[0] for name in ("FixedSeed", "ReentrantToken"))
     terms = replace(stage.named("foreign"), seed=seed, token=token)
@@ -219,7 +221,7 @@ def test_a_foreign_seed_source_is_refused_and_a_foreign_token_is_said(stage: Sta
     assert code_of(run).token_words != TEST_TOKEN
 
 
-def test_what_the_user_allows_is_exactly_what_was_found(stage: Stage, honest: Run) -> None:
+def test_what_the_user_allows_is_exactly_what_was_found(stage: CodeStage, honest: Run) -> None:
     contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
     runs = [deploy_run(stage.chain, stage.sponsor, stage.named(f"allowed {k}"), contracts=contracts) for k in range(2)]
     first, second = (code_of(run) for run in runs)
@@ -267,7 +269,7 @@ def test_create2_addresses_are_those_of_ethereum() -> None:
 
 
 def test_stake_approves_nothing_to_a_vault_that_is_not_known(
-    stage: Stage, honest: Run, monkeypatch: pytest.MonkeyPatch
+    stage: CodeStage, honest: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
     evil = deploy_run(stage.chain, stage.sponsor, stage.named("stake"), contracts=contracts)
@@ -296,7 +298,7 @@ def test_stake_approves_nothing_to_a_vault_that_is_not_known(
 
 @pytest.mark.parametrize("role", ["solver", "verifier", "whistleblower"])
 def test_no_actor_starts_in_a_run_that_is_not_known(
-    role: str, stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    role: str, stage: CodeStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
     evil = deploy_run(stage.chain, stage.sponsor, stage.named(f"{role} starts"), contracts=contracts)
@@ -314,12 +316,12 @@ def test_no_actor_starts_in_a_run_that_is_not_known(
     assert not (tmp_path / "data").exists()
 
 
-def test_watchdog_and_explorer_say_whose_code_it_is(stage: Stage, honest: Run) -> None:
+def test_watchdog_and_explorer_say_whose_code_it_is(stage: CodeStage, honest: Run) -> None:
     contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
     evil = deploy_run(stage.chain, stage.sponsor, stage.named("watched"), contracts=contracts)
     digest = code_of(evil).digest
     assert {kind for kind, _ in Watchdog(evil).look()} == {Kind.CODE_UNKNOWN}
-    assert not Watchdog(evil, options=Options(allowed_code=frozenset({digest}))).look()
+    assert not Watchdog(evil, options=WatchOptions(allowed_code=frozenset({digest}))).look()
     assert not Watchdog(honest).look()
     for run, status in ((evil, "unknown"), (honest, "release")):
         with Lookout(run).reading() as look:
@@ -328,7 +330,7 @@ def test_watchdog_and_explorer_say_whose_code_it_is(stage: Stage, honest: Run) -
 
 
 def test_can_join_and_show_say_what_is_known_of_the_code(
-    stage: Stage, honest: Run, monkeypatch: pytest.MonkeyPatch
+    stage: CodeStage, honest: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
     evil = deploy_run(stage.chain, stage.sponsor, stage.named("shown"), contracts=contracts)

@@ -13,11 +13,11 @@ import pytest
 
 from assay.protocol.types import Digest
 from assay_ledger.deadline import MAX_REST_S, REST_S, SILENCES, Breaker, Lane, waiting, waiting_at_most
-from assay_ledger.store.blobs import BlobStore, Pace, StoreSilent, StoreUnreachable, get_named, open_store
+from assay_ledger.store.blobs import BlobStore, StorePace, StoreSilent, StoreUnreachable, get_named, open_store
 from assay_ledger.store.folder import Folder
-from tests.harness.buckets import Bucket, eventually, running_bucket, soon
+from tests.harness.buckets import ServedBucket, eventually, running_bucket, soon
 
-CALL_S = Pace().call_s
+CALL_S = StorePace().call_s
 
 
 class Clock:
@@ -34,12 +34,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def bucket() -> Iterator[Bucket]:
+def bucket() -> Iterator[ServedBucket]:
     with running_bucket() as bucket:
         yield bucket
 
 
-def timed(store: BlobStore, clock: Clock, pace: Pace | None = None) -> BlobStore:
+def timed(store: BlobStore, clock: Clock, pace: StorePace | None = None) -> BlobStore:
     """The same store; what is not asked for a while is told by the clock."""
     return BlobStore(store._backend, store.location, pace, clock)
 
@@ -77,7 +77,7 @@ def read_all(store: BlobStore, digests: list[Digest]) -> int:
 def test_a_store_that_is_only_just_fast_enough_costs_no_more_than_the_time_allowed(
     tmp_path: Path, clock: Clock, takes_s: float
 ) -> None:
-    store = BlobStore(Punctual(tmp_path, clock, takes_s), "punctual", Pace(CALL_S), clock)
+    store = BlobStore(Punctual(tmp_path, clock, takes_s), "punctual", StorePace(CALL_S), clock)
     digests = [store.put(bytes([k])) for k in range(40)]
     start = clock.now
     with waiting_at_most(12 * CALL_S, clock) as budget:
@@ -88,16 +88,16 @@ def test_a_store_that_is_only_just_fast_enough_costs_no_more_than_the_time_allow
 
 
 def test_a_store_that_is_just_too_slow_is_given_up_after_two_calls(tmp_path: Path, clock: Clock) -> None:
-    store = BlobStore(Punctual(tmp_path, clock, 1.02 * CALL_S), "late", Pace(CALL_S), clock)
+    store = BlobStore(Punctual(tmp_path, clock, 1.02 * CALL_S), "late", StorePace(CALL_S), clock)
     digests = [store.put(bytes([k])) for k in range(40)]
     start = clock.now
     assert read_all(store, digests) == 0
     assert clock.now - start == SILENCES * CALL_S
 
 
-def test_a_real_server_is_cut_off_when_the_time_allowed_is_over(bucket: Bucket) -> None:
+def test_a_real_server_is_cut_off_when_the_time_allowed_is_over(bucket: ServedBucket) -> None:
     # Only the time allowed in all cuts any call short, on a busy machine too.
-    store = open_store("s3://bucket/", Pace(call_s=30.0))
+    store = open_store("s3://bucket/", StorePace(call_s=30.0))
     digests = [store.put(bytes([k])) for k in range(40)]
     bucket.answer = lambda handler, body: (time.sleep(0.5), handler.reply(200, body))[1]  # type: ignore[attr-defined]
     start = time.monotonic()
@@ -179,8 +179,8 @@ def test_calls_that_fail_at_once_are_one_silence_for_as_long_as_a_call_may_take(
     assert (SILENCES - 1) * CALL_S < clock.now - start <= SILENCES * CALL_S
 
 
-def test_a_silent_store_is_asked_again_after_a_rest(bucket: Bucket, clock: Clock) -> None:
-    pace = Pace(call_s=1.0)
+def test_a_silent_store_is_asked_again_after_a_rest(bucket: ServedBucket, clock: Clock) -> None:
+    pace = StorePace(call_s=1.0)
     store = timed(open_store("s3://bucket/"), clock, pace)
     digest = store.put(b"x")
     bucket.hostility, bucket.victims = "hangs", "/objects/"
@@ -198,11 +198,11 @@ def test_a_silent_store_is_asked_again_after_a_rest(bucket: Bucket, clock: Clock
     assert store.get(digest, 1) == b"x"
 
 
-def close(bucket: Bucket) -> None:
+def close(bucket: ServedBucket) -> None:
     bucket.hostility = "closes"
 
 
-def close_in_a_body(bucket: Bucket) -> None:
+def close_in_a_body(bucket: ServedBucket) -> None:
     def half(handler: BaseHTTPRequestHandler, body: bytes) -> None:
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(body)))
@@ -214,20 +214,20 @@ def close_in_a_body(bucket: Bucket) -> None:
     bucket.answer = half
 
 
-def fail(bucket: Bucket) -> None:
+def fail(bucket: ServedBucket) -> None:
     bucket.status = 503
 
 
-def refuse(bucket: Bucket) -> None:
+def refuse(bucket: ServedBucket) -> None:
     bucket.close()
 
 
-BREAKS: list[Callable[[Bucket], None]] = [close, close_in_a_body, fail, refuse]
+BREAKS: list[Callable[[ServedBucket], None]] = [close, close_in_a_body, fail, refuse]
 
 
 @pytest.mark.parametrize("break_off", BREAKS)
 def test_a_store_that_breaks_every_call_off_rests_like_a_silent_one(
-    bucket: Bucket, clock: Clock, break_off: Callable[[Bucket], None]
+    bucket: ServedBucket, clock: Clock, break_off: Callable[[ServedBucket], None]
 ) -> None:
     digest = open_store("s3://bucket/").put(b"body")
     break_off(bucket)
@@ -245,7 +245,7 @@ def test_a_store_that_breaks_every_call_off_rests_like_a_silent_one(
         store.get(digest, 4)
 
 
-def test_a_hiccup_puts_no_store_to_rest(bucket: Bucket, clock: Clock) -> None:
+def test_a_hiccup_puts_no_store_to_rest(bucket: ServedBucket, clock: Clock) -> None:
     store = timed(open_store("s3://bucket/"), clock)
     digest = store.put(b"x")
     for _ in range(2):
@@ -275,7 +275,7 @@ def unreadable(handler: BaseHTTPRequestHandler) -> None:
 
 @pytest.mark.parametrize("serve", [unanswerable, unreadable])
 def test_objects_that_a_bucket_cannot_serve_hide_nothing_behind_them(
-    bucket: Bucket, clock: Clock, serve: Callable[[BaseHTTPRequestHandler], None]
+    bucket: ServedBucket, clock: Clock, serve: Callable[[BaseHTTPRequestHandler], None]
 ) -> None:
     store = timed(open_store("s3://bucket/"), clock)
     *bad, right = sorted((bytes([k]) for k in range(13)), key=lambda body: hashlib.sha256(body).digest())

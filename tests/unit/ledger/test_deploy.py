@@ -16,7 +16,7 @@ from assay.protocol.run.charter import Charter, Modules, ProgramRef, modules_tup
 from assay.protocol.types import Address, Wei
 from assay_ledger.bindings.charter import CharterContract
 from assay_ledger.chain.client import Chain, address_of
-from assay_ledger.chain.node import Node
+from assay_ledger.chain.node import Anvil
 from assay_ledger.deployment.deploy import (
     DeploymentFailed,
     WiringWrong,
@@ -36,8 +36,8 @@ NAMES = ["Deployer", "Charter", "TestToken", "PrevrandaoSeed", "Arbiter", *MODUL
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[Node]:
-    with Node(genesis_time=START) as running:
+def node() -> Iterator[Anvil]:
+    with Anvil(genesis_time=START) as running:
         yield running
 
 
@@ -49,11 +49,11 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def chain(node: Node, artifacts: Path) -> Chain:
+def chain(node: Anvil, artifacts: Path) -> Chain:
     return Chain(node.url)
 
 
-def account(node: Node) -> Account:
+def account(node: Anvil) -> Account:
     return Account.from_key(node.dev_keys[0])
 
 
@@ -73,7 +73,7 @@ def test_create_addresses_are_those_of_ethereum() -> None:
     assert create_address(sender, 2).hex() == "c9ddedf451bc62ce88bf9292afb13df35b670699"
 
 
-def test_a_run_with_the_real_game_stands_and_is_wired(node: Node, chain: Chain) -> None:
+def test_a_run_with_the_real_game_stands_and_is_wired(node: Anvil, chain: Chain) -> None:
     sponsor = account(node)
     token, seed = deploy_token(chain, sponsor), deploy_seed(chain, sponsor)
     terms = real_charter(token=token, seed=seed, sponsor=address_of(sponsor), revenue_tokens=(token,))
@@ -91,7 +91,7 @@ def test_every_contract_of_a_run_is_small_enough(artifacts: Path) -> None:
         assert len(harness.artifact(name).deployed) <= harness.MAX_DEPLOYED, name
 
 
-def test_two_runs_share_an_arbiter(node: Node, chain: Chain) -> None:
+def test_two_runs_share_an_arbiter(node: Anvil, chain: Chain) -> None:
     sponsor = account(node)
     token, seed = deploy_token(chain, sponsor), deploy_seed(chain, sponsor)
     terms = real_charter(token=token, seed=seed, sponsor=address_of(sponsor))
@@ -102,7 +102,7 @@ def test_two_runs_share_an_arbiter(node: Node, chain: Chain) -> None:
     assert arbiters == {places_of(terms.run).arbiter}
 
 
-def test_a_contract_of_another_run_is_noticed(node: Node, chain: Chain) -> None:
+def test_a_contract_of_another_run_is_noticed(node: Anvil, chain: Chain) -> None:
     sponsor = account(node)
     token, seed = deploy_token(chain, sponsor), deploy_seed(chain, sponsor)
     terms = real_charter(token=token, seed=seed, sponsor=address_of(sponsor))
@@ -113,7 +113,7 @@ def test_a_contract_of_another_run_is_noticed(node: Node, chain: Chain) -> None:
         verify_wiring(run)
 
 
-def test_a_game_that_could_outlast_the_windows_is_refused_by_name(node: Node, chain: Chain) -> None:
+def test_a_game_that_could_outlast_the_windows_is_refused_by_name(node: Anvil, chain: Chain) -> None:
     sponsor = account(node)
     token, seed = deploy_token(chain, sponsor), deploy_seed(chain, sponsor)
     terms = real_charter(token=token, seed=seed, sponsor=address_of(sponsor), windows=world.WINDOWS)
@@ -184,13 +184,13 @@ OFF_THE_CHAIN = {
 }
 
 
-def test_the_shortest_windows_that_a_chain_admits_are_accepted_here_and_on_chain(node: Node, chain: Chain) -> None:
+def test_the_shortest_windows_that_a_chain_admits_are_accepted_here_and_on_chain(node: Anvil, chain: Chain) -> None:
     check_charter(AT_THE_BOUND, 0)
     assert chain.deploy(account(node), "Charter", AT_THE_BOUND.as_tuple(), MODULES)
 
 
 @pytest.mark.parametrize("what", sorted(OFF_THE_CHAIN))
-def test_what_does_not_fit_the_chain_is_refused_by_name_here_and_on_chain(what: str, node: Node, chain: Chain) -> None:
+def test_what_does_not_fit_the_chain_is_refused_by_name_here_and_on_chain(what: str, node: Anvil, chain: Chain) -> None:
     name, terms = OFF_THE_CHAIN[what]
     with pytest.raises(RejectedError) as refused:
         check_charter(terms, 0)
@@ -202,7 +202,7 @@ def test_what_does_not_fit_the_chain_is_refused_by_name_here_and_on_chain(what: 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_a_charter_that_invites_cheating_is_refused_by_name_here_and_on_chain(
-    name: str, node: Node, chain: Chain
+    name: str, node: Anvil, chain: Chain
 ) -> None:
     terms = REFUSED[name]
     with pytest.raises(RejectedError) as refused:
@@ -214,7 +214,7 @@ def test_a_charter_that_invites_cheating_is_refused_by_name_here_and_on_chain(
     assert refused_on_chain.value.code == name
 
 
-def test_the_bounds_themselves_are_accepted(node: Node, chain: Chain) -> None:
+def test_the_bounds_themselves_are_accepted(node: Anvil, chain: Chain) -> None:
     economics = replace(BASE.economics, claim_lock=min_claim_lock(BASE.economics, 3))
     economics = replace(economics, verifier_bond=min_bond(economics), seat_fee=economics.price)
     windows = replace(BASE.windows, exit=min_exit(BASE.windows, 0) + 1)

@@ -152,13 +152,13 @@ def test_a_report_never_waits_for_a_hanging_store_and_is_written_once_it_answers
 def test_a_heart_ends_though_its_store_never_answers() -> None:
     gate = threading.Event()
 
-    class Silent:
+    class SilentStore:
         def __getattr__(self, name: str) -> object:
             gate.wait(60)
             raise StoreSilent("never")
 
     before = set(threading.enumerate())
-    with soon(10.0), Heart(Silent(), Account.create(), RUN, "solver", time.monotonic).beating():  # type: ignore[arg-type]
+    with soon(10.0), Heart(SilentStore(), Account.create(), RUN, "solver", time.monotonic).beating():  # type: ignore[arg-type]
         (pulse,) = (t for t in threading.enumerate() if t.name == "assay-heart" and t not in before)
     # What still hangs dies with the process; here it must not outlive its test.
     assert pulse.daemon and pulse.is_alive()

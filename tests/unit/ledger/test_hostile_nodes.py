@@ -11,14 +11,14 @@ import requests
 
 from assay.protocol.errors import UnavailableError
 from assay_ledger.chain.client import Chain
-from assay_ledger.chain.node import Node
+from assay_ledger.chain.node import Anvil
 from assay_ledger.chain.rpc import MAX_DEPTH, AnswerRefused, TimedSession
 from tests.harness.nodes import NONSENSE, SILENCES, HostileNode
 
 
 @pytest.fixture(scope="module")
 def hostile() -> Iterator[HostileNode]:
-    with Node() as node:
+    with Anvil() as node:
         hostile = HostileNode(node.url)
         yield hostile
         hostile.close()

@@ -17,7 +17,7 @@ from assay_ledger.store.blobs import (
     BlobStore,
     ObjectMissing,
     ObjectTooLarge,
-    Pace,
+    StorePace,
     StoreSilent,
     StoreUnreachable,
     get_named,
@@ -26,7 +26,7 @@ from assay_ledger.store.blobs import (
 from assay_ledger.store.cache import Shelf
 from assay_ledger.store.folder import Folder
 from assay_ledger.store.objects import Objects
-from tests.harness.buckets import HOSTILITIES, Bucket, running_bucket, soon
+from tests.harness.buckets import HOSTILITIES, ServedBucket, running_bucket, soon
 
 SPECS = [TensorSpec(DType.F32, (2, 3)), TensorSpec(DType.I32, (4,))]
 TENSORS = tuple(bytes(range(k, k + spec.nbytes)) for k, spec in enumerate(SPECS))
@@ -167,17 +167,17 @@ def test_a_file_that_grows_while_it_is_read_gives_what_it_had_when_it_was_opened
 
 
 @pytest.fixture
-def bucket() -> Iterator[Bucket]:
+def bucket() -> Iterator[ServedBucket]:
     with running_bucket() as bucket:
         yield bucket
 
 
-PACE = Pace(call_s=0.3, bytes_per_s=1 << 20)
+PACE = StorePace(call_s=0.3, bytes_per_s=1 << 20)
 
 
 @pytest.mark.parametrize("hostility", HOSTILITIES)
 def test_a_server_that_is_hostile_about_objects_holds_a_reader_up_for_seconds_in_all(
-    bucket: Bucket, tmp_path: Path, hostility: str
+    bucket: ServedBucket, tmp_path: Path, hostility: str
 ) -> None:
     store, shelf = open_store("s3://bucket/", PACE), Shelf(tmp_path)
     patient = Objects(open_store("s3://bucket/"), shelf)
@@ -190,7 +190,7 @@ def test_a_server_that_is_hostile_about_objects_holds_a_reader_up_for_seconds_in
                 Objects(store).list(root, SPECS)
 
 
-def test_whoever_reads_own_copies_first_does_not_even_ask(bucket: Bucket, tmp_path: Path) -> None:
+def test_whoever_reads_own_copies_first_does_not_even_ask(bucket: ServedBucket, tmp_path: Path) -> None:
     store, shelf = open_store("s3://bucket/"), Shelf(tmp_path)
     root = Objects(store, shelf).put_list(SPECS, TENSORS)
     bucket.hostility, bucket.requests = "hangs", 0
@@ -268,7 +268,7 @@ def test_a_search_that_ran_out_of_time_goes_on_where_it_was(tmp_path: Path) -> N
     assert tries > 9 and not cursors
 
 
-def test_a_listing_that_never_ends_is_not_read_for_ever(bucket: Bucket) -> None:
+def test_a_listing_that_never_ends_is_not_read_for_ever(bucket: ServedBucket) -> None:
     store = open_store("s3://bucket/")
     store.put(b"x", "runs/x")
     page = bucket.page

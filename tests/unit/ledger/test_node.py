@@ -10,35 +10,35 @@ from typing import Any
 import pytest
 
 from assay.protocol.errors import ConfigError, UnavailableError
-from assay_ledger.chain.node import GAS_LIMIT, Node, find_anvil
+from assay_ledger.chain.node import GAS_LIMIT, Anvil, find_anvil
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[Node]:
-    with Node() as running:
+def node() -> Iterator[Anvil]:
+    with Anvil() as running:
         yield running
 
 
-def block(node: Node, tag: str = "latest") -> dict[str, Any]:
+def block(node: Anvil, tag: str = "latest") -> dict[str, Any]:
     found = node.rpc("eth_getBlockByNumber", tag, False)
     assert isinstance(found, dict)
     return found
 
 
-def test_the_node_has_the_gas_limit_and_chain_it_was_told(node: Node) -> None:
+def test_the_node_has_the_gas_limit_and_chain_it_was_told(node: Anvil) -> None:
     assert int(block(node)["gasLimit"], 16) == GAS_LIMIT == 30_000_000
     assert node.rpc("eth_chainId") == hex(31337)
     assert len(node.dev_keys) == 1
 
 
-def test_chain_time_moves_one_second_per_block_whatever_the_wall_clock_does(node: Node) -> None:
+def test_chain_time_moves_one_second_per_block_whatever_the_wall_clock_does(node: Anvil) -> None:
     before = int(block(node)["timestamp"], 16)
     for _ in range(5):
         node.rpc("evm_mine")
     assert int(block(node)["timestamp"], 16) == before + 5
 
 
-def test_one_call_mines_a_block_at_a_named_time_and_later_blocks_go_on_from_it(node: Node) -> None:
+def test_one_call_mines_a_block_at_a_named_time_and_later_blocks_go_on_from_it(node: Anvil) -> None:
     target = int(block(node)["timestamp"], 16) + 86_400
     node.rpc("evm_mine", target)
     assert int(block(node)["timestamp"], 16) == target
@@ -46,7 +46,7 @@ def test_one_call_mines_a_block_at_a_named_time_and_later_blocks_go_on_from_it(n
     assert int(block(node)["timestamp"], 16) == target + 1
 
 
-def test_code_above_the_size_limit_is_refused_and_at_the_limit_accepted(node: Node) -> None:
+def test_code_above_the_size_limit_is_refused_and_at_the_limit_accepted(node: Anvil) -> None:
     """Init code that returns n zero bytes: PUSH3 n, PUSH0, RETURN."""
     sender = node.rpc("eth_accounts")[0]  # type: ignore[index]
 
@@ -64,8 +64,8 @@ def test_code_above_the_size_limit_is_refused_and_at_the_limit_accepted(node: No
 
 
 def test_two_nodes_at_once_get_ports_and_folders_of_their_own_and_leave_nothing() -> None:
-    def start(_: int) -> Node:
-        return Node()
+    def start(_: int) -> Anvil:
+        return Anvil()
 
     with ThreadPoolExecutor(2) as pool:
         nodes = list(pool.map(start, range(2)))
@@ -82,11 +82,11 @@ def test_two_nodes_at_once_get_ports_and_folders_of_their_own_and_leave_nothing(
 
 
 def test_a_kept_folder_carries_the_chain_on(tmp_path: Path) -> None:
-    with Node(data_dir=tmp_path / "chain") as first:
+    with Anvil(data_dir=tmp_path / "chain") as first:
         first.rpc("evm_mine")
         first.rpc("evm_mine", int(block(first)["timestamp"], 16) + 1000)
         head = block(first)
-    with Node(data_dir=tmp_path / "chain") as second:
+    with Anvil(data_dir=tmp_path / "chain") as second:
         assert block(second)["hash"] == head["hash"]
         second.rpc("evm_mine")
         assert int(block(second)["timestamp"], 16) == int(head["timestamp"], 16) + 1
@@ -98,7 +98,7 @@ def test_a_port_in_use_is_named_with_a_remedy() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=f"Port {port} is in use") as raised:
-            Node(port=port)
+            Anvil(port=port)
     assert raised.value.code == "PortInUse"
     assert "0" in raised.value.remedy
 
@@ -117,12 +117,12 @@ def test_a_missing_anvil_is_named_with_a_remedy(monkeypatch: pytest.MonkeyPatch,
 def test_a_corrupt_state_says_why_the_node_ended(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text("{ broken")
     with pytest.raises(UnavailableError) as raised:
-        Node(data_dir=tmp_path)
+        Anvil(data_dir=tmp_path)
     assert raised.value.code == "NodeFailed"
 
 
 def test_a_dead_node_is_unreachable_not_a_traceback() -> None:
-    with Node() as node:
+    with Anvil() as node:
         node.process.kill()
         node.process.wait()
         start = time.monotonic()

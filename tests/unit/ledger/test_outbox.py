@@ -12,7 +12,7 @@ from eth_account.signers.local import LocalAccount
 
 from assay.protocol.errors import AssayError, FundsError, UnavailableError
 from assay_ledger.chain.client import Chain
-from assay_ledger.chain.node import Node
+from assay_ledger.chain.node import Anvil
 from assay_ledger.chain.outbox import IN_FLIGHT, Outbox, Result
 from assay_ledger.chain.sent import Payload
 from tests.harness.mempool import GWEI, Held, Mempool
@@ -21,13 +21,13 @@ ETHER = 10**18
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[Node]:
-    with Node(accounts=1) as made:
+def node() -> Iterator[Anvil]:
+    with Anvil(accounts=1) as made:
         yield made
 
 
 @pytest.fixture
-def pool(node: Node) -> Iterator[Mempool]:
+def pool(node: Anvil) -> Iterator[Mempool]:
     with Mempool(node) as made:
         made.mine()
         yield made

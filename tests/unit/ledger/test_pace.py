@@ -8,7 +8,7 @@ from assay.protocol.digests import ZERO
 from assay.protocol.types import Round, Seat
 from assay_ledger.agents.actions import Commit, Defer, Play, SettleRound, highest_base_fee
 from assay_ledger.chain.fees import TIP_FLOOR, Market, Offer, affordable, first_offer, raised, tip_of
-from assay_ledger.chain.pace import LEAST_S, MOST_S, SEEN, Pace
+from assay_ledger.chain.pace import LEAST_S, MOST_S, SEEN, PollPace
 
 GWEI = 10**9
 
@@ -18,7 +18,7 @@ GWEI = 10**9
 )
 def test_a_node_is_asked_eight_times_per_block_within_bounds(block_s: float, period: float) -> None:
     now = 0.0
-    pace = Pace(lambda: now)
+    pace = PollPace(lambda: now)
     assert pace.period == LEAST_S
     for number in range(SEEN + 1):
         now = number * block_s

@@ -27,7 +27,7 @@ from assay_ledger.store.blobs import (
     get_named,
     open_store,
 )
-from tests.harness.buckets import Bucket, running_bucket
+from tests.harness.buckets import ServedBucket, running_bucket
 
 RUN = Digest(b"\x07" * 32)
 
@@ -37,7 +37,7 @@ def digest_of(data: bytes) -> Digest:
 
 
 @pytest.fixture
-def bucket() -> Iterator[Bucket]:
+def bucket() -> Iterator[ServedBucket]:
     with running_bucket() as bucket:
         yield bucket
 
@@ -238,7 +238,7 @@ def send(handler: BaseHTTPRequestHandler, announced: int, body: bytes) -> None:
     handler.close_connection = True
 
 
-def test_other_bytes_from_the_bucket_are_a_mismatch(bucket: Bucket) -> None:
+def test_other_bytes_from_the_bucket_are_a_mismatch(bucket: ServedBucket) -> None:
     store = open_store("s3://bucket/")
     digest = store.put(b"truth")
     bucket.answer = lambda handler, _: send(handler, 5, b"false")
@@ -246,7 +246,7 @@ def test_other_bytes_from_the_bucket_are_a_mismatch(bucket: Bucket) -> None:
         store.get(digest, 100)
 
 
-def test_an_announced_terabyte_is_refused_before_it_is_read(bucket: Bucket) -> None:
+def test_an_announced_terabyte_is_refused_before_it_is_read(bucket: ServedBucket) -> None:
     store = open_store("s3://bucket/")
     digest = store.put(b"truth")
     bucket.answer = lambda handler, body: send(handler, 1 << 40, body)
@@ -254,7 +254,7 @@ def test_an_announced_terabyte_is_refused_before_it_is_read(bucket: Bucket) -> N
         store.get(digest, 100)
 
 
-def test_a_body_that_ends_early_is_not_returned(bucket: Bucket) -> None:
+def test_a_body_that_ends_early_is_not_returned(bucket: ServedBucket) -> None:
     store = open_store("s3://bucket/")
     digest = store.put(b"truth")
     bucket.answer = lambda handler, body: send(handler, 5, body[:3])
@@ -262,7 +262,7 @@ def test_a_body_that_ends_early_is_not_returned(bucket: Bucket) -> None:
         store.get(digest, 100)
 
 
-def test_refused_credentials_are_said_to_be_so(bucket: Bucket) -> None:
+def test_refused_credentials_are_said_to_be_so(bucket: ServedBucket) -> None:
     store = open_store("s3://bucket/")
     bucket.status = 403
     with pytest.raises(StoreDenied):
@@ -271,7 +271,7 @@ def test_refused_credentials_are_said_to_be_so(bucket: Bucket) -> None:
         store.put(b"x")
 
 
-def test_a_store_that_is_down_is_unreachable(bucket: Bucket) -> None:
+def test_a_store_that_is_down_is_unreachable(bucket: ServedBucket) -> None:
     store = open_store("s3://bucket/")
     bucket.status = 503
     with pytest.raises(StoreUnreachable) as down:

@@ -17,7 +17,7 @@ from assay_ledger.agents.traces import Traces
 ME, OTHER = Address(b"\1" * 20), Address(b"\2" * 20)
 
 
-class Run:
+class SheddingTrace:
     """A trace that knows how often it shed."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ def player(made: list[int]) -> GamePlayer:
 
     def trace_of(game: Any) -> Any:
         made.append(game.game_id)
-        return Run()
+        return SheddingTrace()
 
     return GamePlayer(SimpleNamespace(), account, 64, trace_of)  # type: ignore[arg-type]
 
@@ -66,7 +66,7 @@ def test_a_run_is_of_one_claim_and_one_side_of_it() -> None:
 
 def test_what_was_asked_for_longest_ago_sheds_first_and_then_goes() -> None:
     kept = Traces(whole=2, most=4)
-    runs = [Run() for _ in range(6)]
+    runs = [SheddingTrace() for _ in range(6)]
 
     def ask(k: int) -> Any:
         return kept.get(k, lambda: runs[k])  # type: ignore[arg-type, return-value]
@@ -84,7 +84,7 @@ def test_what_was_asked_for_longest_ago_sheds_first_and_then_goes() -> None:
     assert runs[4].shed_times == 0
 
 
-class Asked(Run):
+class Asked(SheddingTrace):
     """A trace that notes what is looked up at once."""
 
     def __init__(self, asked: list[list[Any]]) -> None:

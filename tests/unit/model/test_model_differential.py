@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.contracts.world import World
+from tests.harness.contracts.world import RunWorld
 from tests.harness.ledger.machine import LedgerMachine
 from tests.unit.model.test_model_machine import run_steps
 
@@ -15,14 +15,14 @@ MANY = 5_000
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    made = World(tmp_path_factory.mktemp("artifacts"))
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunWorld]:
+    made = RunWorld(tmp_path_factory.mktemp("artifacts"))
     yield made
     made.close()
 
 
 @pytest.fixture
-def machine(world: World) -> Iterator[type[LedgerMachine]]:
+def machine(world: RunWorld) -> Iterator[type[LedgerMachine]]:
     """A machine whose every example starts from the node as it was deployed, and that leaves it so."""
     fields = {"world": world, "snapshot": world.rpc("evm_snapshot"), "steps": 0, "accepted": {}}
     made = type("ChainMachine", (LedgerMachine,), fields)

@@ -33,8 +33,8 @@ from assay.protocol.types import Digest
 from tests.harness.games import (
     CLOCKS,
     ETHER,
+    GameWorld,
     Log,
-    World,
     bound_of,
     config,
     honest_trace,
@@ -48,7 +48,7 @@ from tests.harness.recorded import HONEST, LIAR, rules_of
 
 
 def test_time_above_the_extension_comes_out_of_the_movers_budget_only() -> None:
-    world = World(counting().program)
+    world = GameWorld(counting().program)
     trace = honest_trace(counting(), 5)
     game_id = world.challenge(world.claim(trace, LIAR, ETHER), HONEST)
     defends = player(Side.DEFENDER, trace)
@@ -73,7 +73,7 @@ def test_a_replay_is_granted_at_steps_and_nodes_and_to_every_opening() -> None:
 def test_the_slowest_game_takes_no_longer_than_its_bound(steps: int, arity: int) -> None:
     """Both sides use every second and every deferral that they have, down to the deepest leaf."""
     example = counting(2000)
-    world = World(example.program, config(arity))
+    world = GameWorld(example.program, config(arity))
     lie = lie_at(example, 1, steps, steps)
     game_id = world.challenge(world.claim(lie, LIAR, ETHER), HONEST)
     log = Log()
@@ -110,7 +110,7 @@ def test_silence_at_any_move_ends_the_game_within_its_bound() -> None:
     lie, truth = lie_at(example, 25), honest_trace(example)
     for moves in range(14):
         for side in (Side.DEFENDER, Side.CHALLENGER):
-            world = World(example.program)
+            world = GameWorld(example.program)
             game_id = world.challenge(world.claim(lie, LIAR, ETHER), HONEST)
             players = {Side.DEFENDER: player(Side.DEFENDER, lie), Side.CHALLENGER: player(Side.CHALLENGER, truth)}
             players[side] = silent_after(players[side], moves)

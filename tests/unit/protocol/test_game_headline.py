@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.protocol.game.table import Side
-from tests.harness.games import ETHER, World, address, config, honest_trace, lie_at, player
+from tests.harness.games import ETHER, GameWorld, address, config, honest_trace, lie_at, player
 from tests.harness.programs import Example, counting, every_family
-from tests.harness.tournaments import Seat, Tournament, check, tournament
+from tests.harness.tournaments import Tournament, TournamentGame, check, tournament
 
 
 def games(examples: int) -> settings:
@@ -26,7 +26,7 @@ def games(examples: int) -> settings:
 def hold(example: Example, steps: int, seed: int, claims: int, arity: int = 4, bounty_ppm: int = 500_000) -> None:
     """One tournament, and all that must hold after it."""
     bond = random.Random(seed).choice((640, 6400)) * ETHER
-    t = tournament(World(example.program, config(arity, bond, bounty_ppm)), example, steps, seed, claims)
+    t = tournament(GameWorld(example.program, config(arity, bond, bounty_ppm)), example, steps, seed, claims)
     t.run()
     check(t, example)
 
@@ -58,14 +58,14 @@ def test_the_honest_never_lose_in_long_tournaments(seed: int, steps: int, claims
 
 def test_no_refund_is_lost_when_several_honest_challengers_win_at_different_times() -> None:
     example = counting()
-    world = World(example.program)
+    world = GameWorld(example.program)
     ref = world.claim(lie_at(example, 1), address("liar"), 3000 * ETHER)
     games = [world.challenge(ref, address(f"honest {i}")) for i in range(3)]
     players = {
         Side.DEFENDER: player(Side.DEFENDER, lie_at(example, 1)),
         Side.CHALLENGER: player(Side.CHALLENGER, honest_trace(example)),
     }
-    seats = [Seat(g, ref, False, True, players) for g in games]
+    seats = [TournamentGame(g, ref, False, True, players) for g in games]
     t = Tournament(world, random.Random(1), 1, seats)
     t.run()
     wealth = [world.vault.wealth(address(f"honest {i}")) for i in range(3)]

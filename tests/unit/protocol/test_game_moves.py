@@ -12,7 +12,7 @@ from assay.protocol.game.moves import AnyMove, OpenLeaf, PointElement, PostDiges
 from assay.protocol.game.state import NO_FAMILY, GameState, Outcome, Rules
 from assay.protocol.game.table import Side, Stage, Turn
 from assay.protocol.types import Digest
-from tests.harness.games import ETHER, World, honest_trace
+from tests.harness.games import ETHER, GameWorld, honest_trace
 from tests.harness.programs import counting, every_family
 from tests.harness.recorded import HONEST, LIAR, recorded
 
@@ -108,7 +108,7 @@ def test_the_challenger_goes_on_to_prove_what_it_pointed_down_to() -> None:
 
 
 def test_a_game_of_one_step_begins_with_its_nodes_and_the_empty_prefix() -> None:
-    world = World(counting().program)
+    world = GameWorld(counting().program)
     state = world.state(world.challenge(world.claim(honest_trace(counting()), LIAR, ETHER), HONEST))
     assert (state.stage, state.turn, state.lo, state.hi) == (Stage.NODES, Side.DEFENDER, 0, 4)
     assert state.agreed.hex() == "7a618954dca87e1f844c2e2222e632b1697192ee82989632bbd501114adabe6d"

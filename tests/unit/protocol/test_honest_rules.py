@@ -17,7 +17,7 @@ from assay.protocol.game.state import Outcome, Verdict
 from assay.protocol.game.table import Side
 from assay.protocol.types import Address
 from tests.harness import honest_rules as rules
-from tests.harness.games import ETHER, World, address, honest_player, honest_trace, lie_at, play_out, player
+from tests.harness.games import ETHER, GameWorld, address, honest_player, honest_trace, lie_at, play_out, player
 from tests.harness.programs import counting
 from tests.harness.tournaments import check, tournament
 
@@ -26,9 +26,9 @@ ADA, MALLORY = address("ada"), address("mallory")
 TRUTH = honest_trace(counting())
 
 
-def opened() -> World:
+def opened() -> GameWorld:
     """A game about a true claim, its defender to move."""
-    world = World(counting().program)
+    world = GameWorld(counting().program)
     world.challenge(world.claim(TRUTH, ADA, ETHER), MALLORY)
     return world
 
@@ -79,7 +79,7 @@ def test_whatever_cites_a_rule_cites_one_that_exists() -> None:
 def test_an_honest_player_that_would_agree_to_a_lie_is_stopped_at_its_next_turn() -> None:
     lie = lie_at(counting(), 0)
     assert lie is not None
-    world = World(counting().program)
+    world = GameWorld(counting().program)
     game_id = world.challenge(world.claim(lie, MALLORY, ETHER), ADA)
     honest = honest_player(Side.CHALLENGER, TRUTH)
     agreed: list[bool] = []
@@ -98,7 +98,7 @@ def test_an_honest_player_that_would_agree_to_a_lie_is_stopped_at_its_next_turn(
 
 def test_a_tournament_whose_books_were_tampered_with_is_found_out() -> None:
     example = counting()
-    t = tournament(World(example.program), example, steps=2, seed=7, claims=2)
+    t = tournament(GameWorld(example.program), example, steps=2, seed=7, claims=2)
     t.run()
     check(t, example)
     t.world.vault.deposit(Address(b"stranger".ljust(20, b"\0")), 1)

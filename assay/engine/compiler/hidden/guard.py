@@ -19,7 +19,7 @@ from assay.engine.compiler.hidden.calls import forbidden_calls
 from assay.engine.compiler.hidden.code import Global
 from assay.engine.compiler.hidden.graphs import first_difference
 from assay.engine.compiler.hidden.lines import line_that_changes
-from assay.engine.compiler.hidden.state import Place, Watch
+from assay.engine.compiler.hidden.state import ChangedAt, Watch
 from assay.protocol.errors import NumericsError, UserError
 
 _SEEDS = (0x5EED0001, 0x5EED0002)
@@ -75,7 +75,7 @@ def refuse_iterators(watch: Watch) -> None:
         )
 
 
-def refuse_changes(watch: Watch, places: Sequence[Place], run: Callable[[], object]) -> None:
+def refuse_changes(watch: Watch, places: Sequence[ChangedAt], run: Callable[[], object]) -> None:
     """Raises UserError (HiddenState), naming the first of the places and the line that `run` changes it in."""
     if not places:
         return
@@ -138,7 +138,7 @@ def traced_alike(function: Callable[..., object], trace: Callable[[bool], GraphM
     )
 
 
-def read_before_written(watch: Watch, place: Place, run: Callable[[], object], why: str) -> UserError:
+def read_before_written(watch: Watch, place: ChangedAt, run: Callable[[], object], why: str) -> UserError:
     """The refusal of what a step reads of the step before it, with the line that `run` writes it in."""
     watch.restore()
     line = line_that_changes(run, lambda: watch.is_changed(place))

@@ -31,7 +31,7 @@ STALE: Final = Stale()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChangedAt:
     """Where something changed: `path` as a person writes it, the number of the record and the key in it."""
 
     path: str
@@ -155,17 +155,17 @@ class Watch:
         self._records.append(_Record("", table, before, lambda: {key: (label, table.get(key, MISSING))}, write, place))
         queue.append((before[key][1], label))
 
-    def changes(self) -> list[Place]:
+    def changes(self) -> list[ChangedAt]:
         """The places that hold something else than before, in the order in which they were found."""
         return [place for k in range(len(self._records)) for place in self._changes_of(k)]
 
-    def _changes_of(self, k: int) -> list[Place]:
+    def _changes_of(self, k: int) -> list[ChangedAt]:
         record = self._records[k]
         if record.place is not None and record.place not in self._read:
             return []
         now = record.read()
         if not _is_slots(record.before):
-            return [] if _same(record.before, now) else [Place(record.path, k)]
+            return [] if _same(record.before, now) else [ChangedAt(record.path, k)]
         found = []
         for key in [*record.before, *(key for key in now if key not in record.before)]:
             label, old = record.before.get(key, (None, MISSING))
@@ -173,14 +173,14 @@ class Watch:
             if isinstance(record.owner, nn.RNNBase) and key in ("_flat_weights", "_flat_weight_refs"):
                 continue  # PyTorch's own second view of the weights, which follows whenever they are exchanged
             if not _is_same_thing(old, new):
-                found.append(Place(record.path + str(other if label is None else label), k, key))
+                found.append(ChangedAt(record.path + str(other if label is None else label), k, key))
         return found
 
-    def is_of_process(self, place: Place) -> bool:
+    def is_of_process(self, place: ChangedAt) -> bool:
         """Whether the place is a generator or mode of the process, not the user's own."""
         return place.record < self._process
 
-    def is_changed(self, place: Place) -> bool:
+    def is_changed(self, place: ChangedAt) -> bool:
         """Whether the place differs from before."""
         return any(p.key == place.key for p in self._changes_of(place.record))
 
@@ -190,7 +190,7 @@ class Watch:
             if isinstance(record.owner, Tensor) or not _is_slots(record.before) or _is_touched(record):
                 record.write()
 
-    def spoil(self, places: list[Place]) -> None:
+    def spoil(self, places: list[ChangedAt]) -> None:
         """Put `STALE` into these places."""
         for place in places:
             record = self._records[place.record]
@@ -247,14 +247,14 @@ def differences(one: Image, other: Image) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Held:
+class _TensorContents:
     """The contents of a tensor: a copy, and what else PyTorch keeps of it."""
 
     copy: Tensor | None
     facts: tuple[object, ...]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Held) or self.facts != other.facts:
+        if not isinstance(other, _TensorContents) or self.facts != other.facts:
             return False
         return self.copy is None or other.copy is None or torch.equal(_bits(self.copy), _bits(other.copy))
 
@@ -263,13 +263,13 @@ def _bits(t: Tensor) -> Tensor:
     return t.reshape(-1).view(torch.uint8)
 
 
-def _held(t: Tensor) -> _Held:
+def _held(t: Tensor) -> _TensorContents:
     facts = (type(t), t.dtype, t.shape, t.requires_grad)
     plain = t.layout is torch.strided and t.device.type == "cpu" and not t.is_quantized
     if isinstance(t, FakeTensor) or not plain or torch.nn.parameter.is_lazy(t):
-        return _Held(None, facts)
+        return _TensorContents(None, facts)
     with torch.no_grad():
-        return _Held(t.detach().clone(memory_format=torch.contiguous_format), facts)
+        return _TensorContents(t.detach().clone(memory_format=torch.contiguous_format), facts)
 
 
 def _tensor_record(t: Tensor, path: str) -> _Record:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from assay.engine.compiler.ir.pointwise import EMIT
-from assay.engine.compiler.ir.value import Axis, Literal, Read, Value
-from assay.engine.compiler.ir.values import Values, literal
+from assay.engine.compiler.ir.value import Axis, Literal, Value, ValueRead
+from assay.engine.compiler.ir.values import GraphValues, literal
 from assay.engine.runtime.exact.affine import coordinates, steps
 from assay.protocol.arithmetic.scalar import MAX_INSTRUCTIONS, ScalarProgram
 from assay.protocol.arithmetic.scalar_builder import Reg, ScalarBuilder
@@ -31,7 +31,7 @@ class Placement:
 
 
 @dataclass
-class Map:
+class OpenMap:
     """A map under construction: its last value and those computed inside it."""
 
     root: Value
@@ -42,7 +42,7 @@ class Map:
         unit = tuple(tuple(int(r == d) for r in range(rank)) for d in range(rank))
         self.members[self.root.number] = Placement((0,) * rank, unit)
 
-    def compose(self, read: Read, place: Placement) -> Read | None:
+    def compose(self, read: ValueRead, place: Placement) -> ValueRead | None:
         """What a member reads, over the map's index space; None when a bound is no bound there."""
         dims = self.root.dims
         offset, strides = read.offset, [0] * len(dims)
@@ -58,9 +58,9 @@ class Map:
                 lows[along[0]] = max(lows[along[0]], axis.lo - start)
                 highs[along[0]] = min(highs[along[0]], axis.hi - start)
         axes = tuple(Axis(n, s, lo, hi) for n, s, lo, hi in zip(dims, strides, lows, highs, strict=True))
-        return Read(read.value, axes, offset, read.fill)
+        return ValueRead(read.value, axes, offset, read.fill)
 
-    def place(self, read: Read, place: Placement) -> Placement | None:
+    def place(self, read: ValueRead, place: Placement) -> Placement | None:
         """Where the value that a member reads would lie in this map; None when it cannot be computed in place."""
         composed = self.compose(read, place)
         if composed is None or not all(a.is_full for a in composed.axes):
@@ -73,11 +73,11 @@ class Map:
         factors = tuple(tuple(count if axis == d else 0 for axis, count in moves) for d in range(len(dims)))
         return Placement(start, factors)
 
-    def build(self, values: Values) -> tuple[ScalarBuilder, Reg, list[Read]] | None:
+    def build(self, values: GraphValues) -> tuple[ScalarBuilder, Reg, list[ValueRead]] | None:
         """The scalar program so far and the operands it reads; None when some read has no form here."""
         b = ScalarBuilder(())
-        operands: list[Read] = []
-        registers: dict[Read, Reg] = {}
+        operands: list[ValueRead] = []
+        registers: dict[ValueRead, Reg] = {}
         done: dict[int, Reg] = {}
 
         def argument(slot: int | Literal, value: Value, place: Placement) -> Reg | None:
@@ -107,7 +107,7 @@ class Map:
         result = emit(self.root)
         return None if result is None else (b, result, operands)
 
-    def fits(self, values: Values) -> bool:
+    def fits(self, values: GraphValues) -> bool:
         """Whether the map stays within the limits."""
         built = self.build(values)
         if built is None:
@@ -115,7 +115,7 @@ class Map:
         b, result, _ = built
         return b.size(result) <= MAX_INSTRUCTIONS and len(b.used_operands(result)) <= MAX_FUSED_OPERANDS
 
-    def joined(self, value: Value, place: Placement, values: Values) -> bool:
+    def joined(self, value: Value, place: Placement, values: GraphValues) -> bool:
         """Take a value into the map if it still fits; otherwise leave the map as it was."""
         known = self.members.get(value.number)
         if known is not None:
@@ -127,37 +127,39 @@ class Map:
         return False
 
 
-def fuse(values: Values, live: Sequence[Value], outputs: Sequence[Value]) -> dict[int, Map]:
+def fuse(values: GraphValues, live: Sequence[Value], outputs: Sequence[Value]) -> dict[int, OpenMap]:
     """The maps of the live pointwise values, by the number of their last value.
 
     live: all values that outputs depend on, readers after what they read.
     """
-    readers: dict[int, list[tuple[Value, Read]]] = {v.number: [] for v in live}
+    readers: dict[int, list[tuple[Value, ValueRead]]] = {v.number: [] for v in live}
     for value in live:
         for read in value.reads:
             readers[read.value.number].append((value, read))
     kept = {v.number for v in outputs}
-    maps: dict[int, Map] = {}
-    homes: dict[int, list[Map]] = {}
+    maps: dict[int, OpenMap] = {}
+    homes: dict[int, list[OpenMap]] = {}
     for value in reversed(live):
         if value.kind != "pointwise":
             continue
         if value.number in kept or not _join(value, readers[value.number], homes, values):
-            maps[value.number] = Map(value)
+            maps[value.number] = OpenMap(value)
             homes[value.number] = [maps[value.number]]
     return maps
 
 
-def _join(value: Value, readers: Sequence[tuple[Value, Read]], homes: dict[int, list[Map]], values: Values) -> bool:
+def _join(
+    value: Value, readers: Sequence[tuple[Value, ValueRead]], homes: dict[int, list[OpenMap]], values: GraphValues
+) -> bool:
     """Compute a value inside the maps of its readers, if all of them are maps that can take it."""
     if not readers or value.dtype.is_storage or any(user.kind != "pointwise" for user, _ in readers):
         return False
-    targets: list[Map] = []
+    targets: list[OpenMap] = []
     for user, _ in readers:
         targets += [m for m in homes[user.number] if m not in targets]
     if len(targets) > 1 and value.attributes[0] not in _COPIED_FREELY:
         return False
-    taken: list[Map] = []
+    taken: list[OpenMap] = []
     for target in targets:
         places = {
             target.place(read, target.members[user.number]) for user, read in readers if user.number in target.members
@@ -172,7 +174,7 @@ def _join(value: Value, readers: Sequence[tuple[Value, Read]], homes: dict[int, 
     return True
 
 
-def scalar_program(built: tuple[ScalarBuilder, Reg, list[Read]]) -> tuple[ScalarProgram, list[Read]]:
+def scalar_program(built: tuple[ScalarBuilder, Reg, list[ValueRead]]) -> tuple[ScalarProgram, list[ValueRead]]:
     """The program of a map and the reads that it uses, in operand order."""
     b, result, operands = built
     program, used = b.build_compact(result)

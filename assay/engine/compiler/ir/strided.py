@@ -14,7 +14,7 @@ from math import prod
 from assay.engine.compiler.ir.value import Axis, Value, full_axis
 from assay.protocol.types import DType
 
-Group = tuple[Axis, ...]
+Axes = tuple[Axis, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Strided:
     """A value read at offset + sum of index times stride over the axes of all groups; `fill` as in a protocol view."""
 
     value: Value
-    groups: tuple[Group, ...]
+    groups: tuple[Axes, ...]
     offset: int = 0
     fill: int = 0
 
@@ -37,7 +37,7 @@ class Strided:
         return self.value.dtype
 
     @property
-    def axes(self) -> Group:
+    def axes(self) -> Axes:
         """All axes in order."""
         return tuple(axis for group in self.groups for axis in group)
 
@@ -63,7 +63,7 @@ class Strided:
 
     def expand(self, shape: Sequence[int]) -> Strided | None:
         """Broadcast to a shape as PyTorch does (-1 keeps a size); None when a repeated index reads the fill."""
-        groups: list[Group] = []
+        groups: list[Axes] = []
         missing = len(shape) - len(self.groups)
         for d, size in enumerate(shape):
             group = self.groups[d - missing] if d >= missing else ()
@@ -139,7 +139,7 @@ def whole(value: Value) -> Strided:
     return Strided(value, tuple((axis,) for axis in contiguous(value.dims)))
 
 
-def contiguous(dims: Sequence[int]) -> Group:
+def contiguous(dims: Sequence[int]) -> Axes:
     """Full axes over row-major dims."""
     return tuple(full_axis(n, prod(dims[d + 1 :])) for d, n in enumerate(dims))
 
@@ -152,7 +152,7 @@ def memory_order(axes: Sequence[Axis]) -> list[int]:
     return sorted(range(len(steps)), key=lambda d: -steps[d])
 
 
-def merge_axes(axes: Sequence[Axis]) -> Group:
+def merge_axes(axes: Sequence[Axis]) -> Axes:
     """Axes of which neighbours that step evenly are joined, and full ones of size 1 dropped."""
     merged: list[Axis] = []
     for axis in axes:
@@ -165,12 +165,12 @@ def merge_axes(axes: Sequence[Axis]) -> Group:
     return tuple(merged)
 
 
-def regroup(axes: Sequence[Axis], shape: Sequence[int]) -> tuple[Group, ...] | None:
+def regroup(axes: Sequence[Axis], shape: Sequence[int]) -> tuple[Axes, ...] | None:
     """The axes divided among the dims of a shape with as many elements, split where needed; None if impossible."""
     if 0 in shape:
         return tuple((full_axis(n, 0),) for n in shape)
     rest = [a for a in axes if a.size != 1 or not a.is_full][::-1]
-    groups: list[Group] = []
+    groups: list[Axes] = []
     for size in shape:
         group: list[Axis] = []
         while size > 1 or (rest and rest[-1].size == 1):
@@ -191,7 +191,7 @@ def regroup(axes: Sequence[Axis], shape: Sequence[int]) -> tuple[Group, ...] | N
     return None if rest else tuple(groups)
 
 
-def common_axes(groups: Sequence[Group]) -> list[Group] | None:
+def common_axes(groups: Sequence[Axes]) -> list[Axes] | None:
     """The same logical dimension of several tensors, split so that all have axes of the same sizes.
 
     None when the sizes cannot be reconciled (2 by 3 against 3 by 2) or an axis with bounds would have to be split.

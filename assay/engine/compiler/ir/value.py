@@ -33,7 +33,7 @@ def full_axis(size: int, stride: int) -> Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ValueRead:
     """A value read over an index space: one axis per dimension, out before red."""
 
     value: Value
@@ -65,7 +65,7 @@ class Value:
     dtype: DType
     dims: tuple[int, ...]
     red: tuple[int, ...] = ()
-    reads: tuple[Read, ...] = ()
+    reads: tuple[ValueRead, ...] = ()
     attributes: tuple = ()
     sensitive: bool = False
     normalized: frozenset[int] = frozenset()

@@ -12,7 +12,7 @@ from math import prod
 
 from assay.engine.compiler.ir.pointwise import EMIT
 from assay.engine.compiler.ir.strided import Strided, common_axes, contiguous, memory_order, merge_axes, whole
-from assay.engine.compiler.ir.value import Axis, Literal, Read, Value, full_axis
+from assay.engine.compiler.ir.value import Axis, Literal, Value, ValueRead, full_axis
 from assay.protocol.arithmetic.scalar import Op, evaluate
 from assay.protocol.arithmetic.scalar_builder import Reg, ScalarBuilder
 from assay.protocol.errors import InvariantError
@@ -34,7 +34,7 @@ Tensorlike = Strided | Fill
 
 
 @dataclass
-class Values:
+class GraphValues:
     """All values of a graph under construction, in an order in which readers follow what they read."""
 
     items: list[Value] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Values:
         dtype: DType,
         dims: Sequence[int],
         red: Sequence[int] = (),
-        reads: Sequence[Read] = (),
+        reads: Sequence[ValueRead] = (),
         attributes: tuple = (),
         *,
         sensitive: bool = False,
@@ -108,7 +108,7 @@ class Values:
         leader = max((t for t in tensors if t.value.leads), key=_distinct, default=None)
         axes = tuple(a for group in spaces for a in group)
         order = list(range(len(axes))) if leader is None else memory_order(leader.axes)
-        reads: list[Read] = []
+        reads: list[ValueRead] = []
         slots: list[Literal | int] = []
         supply = iter(tensors)
         for a in flat:
@@ -117,7 +117,7 @@ class Values:
                 continue
             tensor = next(supply)
             own = tensor.axes
-            read = Read(tensor.value, tuple(own[d] for d in order), tensor.offset, tensor.fill)
+            read = ValueRead(tensor.value, tuple(own[d] for d in order), tensor.offset, tensor.fill)
             if read not in reads:
                 reads.append(read)
             slots.append(reads.index(read))
@@ -164,7 +164,7 @@ class Values:
             t.dtype,
             tuple(a.size for a in turned.axes),
             (),
-            (Read(t.value, turned.axes, t.offset, t.fill),),
+            (ValueRead(t.value, turned.axes, t.offset, t.fill),),
             ("copy", (), (0,)),
             sensitive=t.value.sensitive,
             normalized=_kept_normalized(t.value, turned.axes),
@@ -284,7 +284,7 @@ def _is_plain(t: Strided) -> bool:
     return t.is_full and len(merged) <= 1 and t.offset == 0 and all(a.stride == 1 for a in merged)
 
 
-def _common_normalized(reads: Sequence[Read], dims: tuple[int, ...]) -> frozenset[int]:
+def _common_normalized(reads: Sequence[ValueRead], dims: tuple[int, ...]) -> frozenset[int]:
     """Softmax dims that survive an elementwise operation: those of an argument read exactly as it is."""
     for r in reads:
         if r.value.normalized and r.value.dims == dims and r.axes == contiguous(dims) and r.offset == 0:

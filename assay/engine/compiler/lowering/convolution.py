@@ -16,7 +16,7 @@ from assay.engine.compiler.lowering.registry import Context, Unsupported, lowers
 from assay.engine.compiler.lowering.shapes import pad
 from assay.engine.compiler.lowering.windows import (
     Readers,
-    Window,
+    SpatialWindow,
     joined_positions,
     patches,
     reading_windows,
@@ -54,14 +54,14 @@ def _leading(x: Strided, groups: int) -> Strided:
     return x
 
 
-def _terms(ctx: Context, x: Tensorlike, windows: Sequence[Window], groups: int) -> Strided:
+def _terms(ctx: Context, x: Tensorlike, windows: Sequence[SpatialWindow], groups: int) -> Strided:
     """What each window reads of x [N, C, *sizes]: [group, N, *outs, *kernel, C / groups]."""
     k = len(windows)
     seen = patches(ctx, x, windows, order=_channels_last(2 + k, groups))
     return _split(ctx, seen, 1, groups).permute((0, 1, *range(3, 3 + 2 * k), 2))
 
 
-def correlate(ctx: Context, x: Tensorlike, w: Tensorlike, windows: Sequence[Window], groups: int) -> Tensorlike:
+def correlate(ctx: Context, x: Tensorlike, w: Tensorlike, windows: Sequence[SpatialWindow], groups: int) -> Tensorlike:
     """x [N, C, *sizes] with w [O, C / groups, *kernel] to [N, O, *outs]."""
     n, outs = x.shape[0], [v.out for v in windows]
     k = len(windows)
@@ -73,7 +73,7 @@ def correlate(ctx: Context, x: Tensorlike, w: Tensorlike, windows: Sequence[Wind
     return ctx.values.reshape(ordered, (n, w.shape[0], *outs))
 
 
-def scattered(ctx: Context, g: Tensorlike, w: Tensorlike, windows: Sequence[Window], groups: int) -> Tensorlike:
+def scattered(ctx: Context, g: Tensorlike, w: Tensorlike, windows: Sequence[SpatialWindow], groups: int) -> Tensorlike:
     """The transposed map: g [N, O, *outs] with w [O, C / groups, *kernel] to [N, C, *sizes]."""
     g, windows = _grown(ctx, g, windows)
     k, n, channels = len(windows), g.shape[0], w.shape[1]
@@ -101,7 +101,7 @@ def scattered(ctx: Context, g: Tensorlike, w: Tensorlike, windows: Sequence[Wind
     return joined_positions(ctx, merged, readers, 2)
 
 
-def _grown(ctx: Context, g: Tensorlike, windows: Sequence[Window]) -> tuple[Tensorlike, list[Window]]:
+def _grown(ctx: Context, g: Tensorlike, windows: Sequence[SpatialWindow]) -> tuple[Tensorlike, list[SpatialWindow]]:
     """g with zeros between its positions along dimensions that are both strided and dilated, and their new windows."""
     changed = []
     for d, v in enumerate(windows, 2):
@@ -114,7 +114,9 @@ def _grown(ctx: Context, g: Tensorlike, windows: Sequence[Window]) -> tuple[Tens
     return g, changed
 
 
-def weight_gradient(ctx: Context, g: Tensorlike, x: Tensorlike, windows: Sequence[Window], groups: int) -> Tensorlike:
+def weight_gradient(
+    ctx: Context, g: Tensorlike, x: Tensorlike, windows: Sequence[SpatialWindow], groups: int
+) -> Tensorlike:
     """[O, C / groups, *kernel] from g [N, O, *outs] and x [N, C, *sizes]."""
     k = len(windows)
     kernel = [v.kernel for v in windows]

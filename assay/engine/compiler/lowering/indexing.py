@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from assay.engine import ops
-from assay.engine.compiler.ir.strided import Group, Strided, contiguous, merge_axes, whole
-from assay.engine.compiler.ir.value import Axis, Read, full_axis
+from assay.engine.compiler.ir.strided import Axes, Strided, contiguous, merge_axes, whole
+from assay.engine.compiler.ir.value import Axis, ValueRead, full_axis
 from assay.engine.compiler.ir.values import Fill, Tensorlike
 from assay.engine.compiler.lowering.reductions import check_terms, reduce
 from assay.engine.compiler.lowering.registry import Context, Unsupported, axis, lowers
@@ -21,7 +21,7 @@ from assay.protocol.types import DType
 aten = torch.ops.aten
 
 
-def _still(axes: Group) -> tuple[Axis, ...]:
+def _still(axes: Axes) -> tuple[Axis, ...]:
     return tuple(full_axis(a.size, 0) for a in axes)
 
 
@@ -42,8 +42,8 @@ def take_rows(ctx: Context, table: Tensorlike, index: Tensorlike, dim: int = 0) 
     after = tuple(a for g in source.groups[dim + 1 :] for a in g)
     picked = source.groups[dim][0]
     axes = (picked, *before, *_still(at.axes), *after)
-    read = Read(source.value, axes, source.offset, source.fill)
-    read_index = Read(at.value, (*_still(before), *at.axes, *_still(after)), at.offset, at.fill)
+    read = ValueRead(source.value, axes, source.offset, source.fill)
+    read_index = ValueRead(at.value, (*_still(before), *at.axes, *_still(after)), at.offset, at.fill)
     dims = tuple(a.size for a in axes[1:])
     value = ctx.values.add(
         "gather", source.dtype, dims, (), (read, read_index), (picked.size,), sensitive=source.value.sensitive
@@ -51,7 +51,7 @@ def take_rows(ctx: Context, table: Tensorlike, index: Tensorlike, dim: int = 0) 
     return _grouped(value, (*source.groups[:dim], *at.groups, *source.groups[dim + 1 :]))
 
 
-def _grouped(value: Any, groups: Sequence[Group]) -> Strided:
+def _grouped(value: Any, groups: Sequence[Axes]) -> Strided:
     axes = iter(contiguous(value.dims))
     return Strided(value, tuple(tuple(next(axes) for _ in g) for g in groups))
 
@@ -135,9 +135,9 @@ def gathered(ctx: Context, x: Tensorlike, dim: int, index: Tensorlike) -> Tensor
     along = replace(source, groups=(*source.groups[:dim], _still(at.groups[dim]), *source.groups[dim + 1 :]))
     (along, at), spaces = ctx.values.aligned([along, at])
     dims = tuple(a.size for g in spaces for a in g)
-    read = Read(along.value, (picked, *along.axes), along.offset, along.fill)
+    read = ValueRead(along.value, (picked, *along.axes), along.offset, along.fill)
     value = ctx.values.add(
-        "gather", source.dtype, dims, (), (read, Read(at.value, at.axes, at.offset, at.fill)), (picked.size,)
+        "gather", source.dtype, dims, (), (read, ValueRead(at.value, at.axes, at.offset, at.fill)), (picked.size,)
     )
     return _grouped(value, spaces)
 
@@ -156,11 +156,11 @@ def add_rows(ctx: Context, x: Tensorlike, index: Tensorlike, size: int, lead: in
 def _scatter(
     ctx: Context,
     terms: Strided,
-    rest: Group,
+    rest: Axes,
     at: Strided,
     size: int,
-    groups: Sequence[Group],
-    at_rest: Group | None = None,
+    groups: Sequence[Axes],
+    at_rest: Axes | None = None,
 ) -> Strided:
     """The scatter_sum node: out [size, rest], red the axes of `terms`."""
     check_terms(prod(a.size for a in terms.axes))
@@ -172,26 +172,26 @@ def _scatter(
 
 
 def _scatter_node(
-    ctx: Context, terms: Strided, rest: Group, at: Strided, exponents: Read, groups: Sequence[Group], at_rest: Group
+    ctx: Context, terms: Strided, rest: Axes, at: Strided, exponents: ValueRead, groups: Sequence[Axes], at_rest: Axes
 ) -> Strided:
     """The node itself; exponents are read over out, whose first axis is that of the rows."""
     first, red = full_axis(exponents.axes[0].size, 0), terms.axes
-    read = Read(terms.value, (first, *rest, *red), terms.offset, terms.fill)
-    read_index = Read(at.value, (first, *at_rest, *at.axes), at.offset, at.fill)
+    read = ValueRead(terms.value, (first, *rest, *red), terms.offset, terms.fill)
+    read_index = ValueRead(at.value, (first, *at_rest, *at.axes), at.offset, at.fill)
     dims = (first.size, *(a.size for a in rest))
     value = ctx.values.add("scatter_sum", DType.F32, dims, tuple(a.size for a in red), (read, read_index, exponents))
     return _grouped(value, ((full_axis(first.size, 0),), *groups))
 
 
-def _slice_exponents(ctx: Context, terms: Strided, rest: Group, at_rest: Group, size: int) -> Read:
+def _slice_exponents(ctx: Context, terms: Strided, rest: Axes, at_rest: Axes, size: int) -> ValueRead:
     """One exponent per slice of rest along which the index changes: each is a scatter of its own."""
     own = [d for d, a in enumerate(at_rest) if a.stride and a.size > 1]
     out, red = tuple(rest[d] for d in own), (*(a for d, a in enumerate(rest) if d not in own), *terms.axes)
     dims = tuple(a.size for a in out)
-    read = Read(terms.value, (*out, *red), terms.offset, terms.fill)
+    read = ValueRead(terms.value, (*out, *red), terms.offset, terms.fill)
     value = ctx.values.add("rowexp", DType.I32, dims, tuple(a.size for a in red), (read,))
     laid = dict(zip(own, contiguous(dims), strict=True))
-    return Read(value, (full_axis(size, 0), *(laid.get(d, still) for d, still in enumerate(_still(rest)))))
+    return ValueRead(value, (full_axis(size, 0), *(laid.get(d, still) for d, still in enumerate(_still(rest)))))
 
 
 _EXACT_POSITIONS = 1 << 24
@@ -213,7 +213,7 @@ def placed(ctx: Context, ranks: Strided, count: int, dim: int) -> Tensorlike:
     # The exponent of the largest position: each is quantized to itself.
     bits = torch.tensor((size - 1).bit_length() if size > 1 else -149, dtype=torch.int32)
     scale = ctx.values.const(DType.I32, (), to_bytes(bits))
-    exponents = Read(scale.value, (full_axis(count, 0), *_still(at_rest)))
+    exponents = ValueRead(scale.value, (full_axis(count, 0), *_still(at_rest)))
     groups = [ranks.groups[d] for d in others]
     found = _scatter_node(ctx, column, _still(at_rest), at, exponents, groups, at_rest)
     back = (*range(1, dim + 1), 0, *range(dim + 1, len(ranks.shape)))
@@ -227,14 +227,14 @@ _STARTS = (*range(-148, 129, _WINDOW), 129)
 """The least exponent of each window; the last one is that of NaN and infinity alone."""
 
 
-def _row_exponents(ctx: Context, terms: Strided, rest: Group, at: Strided, size: int) -> Read:
+def _row_exponents(ctx: Context, terms: Strided, rest: Axes, at: Strided, size: int) -> ValueRead:
     """One exponent per row of out, at least that of each of its terms, by nodes that there are (ADR 0020).
 
     Powers of two are added by index, window by window of exponents; where a window's sum is not zero, its own exponent
     is a bound on the largest one: exact for one term, at most log2 of the number of terms above it.
     """
     red = terms.axes
-    read = Read(terms.value, (*red, *rest), terms.offset, terms.fill)
+    read = ValueRead(terms.value, (*red, *rest), terms.offset, terms.fill)
     largest = ctx.values.add("rowexp", DType.I32, tuple(a.size for a in red), tuple(a.size for a in rest), (read,))
     starts = ctx.values.const(DType.I32, (len(_STARTS),), to_bytes(torch.tensor(_STARTS, dtype=torch.int32)))
     powers = ctx.strided(
@@ -243,11 +243,11 @@ def _row_exponents(ctx: Context, terms: Strided, rest: Group, at: Strided, size:
     column = powers.groups[1]
     one, index = ctx.values.aligned([replace(powers, groups=powers.groups[:1]), replace(at, groups=(at.axes,))])[0]
     zero = ctx.values.const(DType.I32, (), bytes(4)).value
-    unit = Read(zero, (full_axis(size, 0), *_still(column)))
+    unit = ValueRead(zero, (full_axis(size, 0), *_still(column)))
     sums = _scatter_node(ctx, one, column, index, unit, (column,), _still(column))
     found = ctx.strided(ctx.apply("exponent_of_powers", sums, starts, dtype=DType.I32))
     bound = reduce(ctx, "max", found, (1,), keepdim=False)
-    return Read(bound.value, (*bound.axes, *_still(rest)), bound.offset)
+    return ValueRead(bound.value, (*bound.axes, *_still(rest)), bound.offset)
 
 
 @lowers(aten.embedding_dense_backward.default)
@@ -362,7 +362,7 @@ def _rank(ctx: Context, x: Tensorlike) -> Tensorlike:
     source = _one_axis(ctx, ctx.strided(x), len(x.shape) - 1)
     rows = tuple(a for g in source.groups[:-1] for a in g)
     candidates = source.groups[-1]
-    read = Read(source.value, (*rows, *_still(candidates), *candidates), source.offset, source.fill)
+    read = ValueRead(source.value, (*rows, *_still(candidates), *candidates), source.offset, source.fill)
     dims = tuple(a.size for a in (*rows, *candidates))
     value = ctx.values.add("rank", DType.I32, dims, (candidates[0].size,), (read,))
     return _grouped(value, source.groups)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from assay.engine.compiler.ir.strided import Group, Strided
+from assay.engine.compiler.ir.strided import Axes, Strided
 from assay.engine.compiler.ir.value import Value
 from assay.engine.compiler.ir.values import MAX_RANK, number
 from assay.engine.compiler.lowering.indexing import take_rows
@@ -66,7 +66,7 @@ def _without(ctx: Context, x: Strided, mask: Strided, dim: int) -> Strided:
     return ctx.strided(ctx.apply("select", at, number(DType.F32, 0.0), x, dtype=DType.F32))
 
 
-def _apart(group: Group) -> tuple[Group, ...]:
+def _apart(group: Axes) -> tuple[Axes, ...]:
     return tuple((axis,) for axis in group)
 
 

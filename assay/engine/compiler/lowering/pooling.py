@@ -17,7 +17,7 @@ from assay.engine.compiler.lowering.registry import Context, Unsupported, lowers
 from assay.engine.compiler.lowering.shapes import narrow
 from assay.engine.compiler.lowering.windows import (
     Readers,
-    Window,
+    SpatialWindow,
     joined_positions,
     patches,
     reading_windows,
@@ -142,7 +142,7 @@ def _max_pool_backward(
     return joined_positions(ctx, added, readers, lead)
 
 
-def _divisor(windows: Sequence[Window], *, with_padding: bool, override: int | None) -> Tensor:
+def _divisor(windows: Sequence[SpatialWindow], *, with_padding: bool, override: int | None) -> Tensor:
     """How many elements each average is over, f32 [*outs] or [] where all are equal."""
     if override:
         return torch.tensor(float(override))
@@ -197,7 +197,7 @@ def _avg_pool_backward(
     return spread_evenly(ctx, _averaged(ctx, g, divisor), windows)
 
 
-def spread_evenly(ctx: Context, g: Tensorlike, windows: Sequence[Window]) -> Tensorlike:
+def spread_evenly(ctx: Context, g: Tensorlike, windows: Sequence[SpatialWindow]) -> Tensorlike:
     """Per position the exact sum of g over the windows that read it."""
     k = len(windows)
     lead = len(g.shape) - k
@@ -215,11 +215,11 @@ def spread_evenly(ctx: Context, g: Tensorlike, windows: Sequence[Window]) -> Ten
     return joined_positions(ctx, added, readers, lead)
 
 
-def _even(sizes: Sequence[int], outs: Sequence[int]) -> list[Window]:
+def _even(sizes: Sequence[int], outs: Sequence[int]) -> list[SpatialWindow]:
     """Windows of equal size side by side."""
     if any(n % o for n, o in zip(sizes, outs, strict=True)):
         raise Unsupported(f"adaptive pooling of {list(sizes)} to {list(outs)} (sizes must divide)")
-    return [Window(n, o, n // o, n // o, 0, 1) for n, o in zip(sizes, outs, strict=True)]
+    return [SpatialWindow(n, o, n // o, n // o, 0, 1) for n, o in zip(sizes, outs, strict=True)]
 
 
 @lowers(aten._adaptive_avg_pool2d.default, aten._adaptive_avg_pool3d.default)

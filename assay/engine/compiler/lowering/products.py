@@ -7,8 +7,8 @@ from math import prod
 
 import torch
 
-from assay.engine.compiler.ir.strided import Group, Strided, common_axes, contiguous, merge_axes
-from assay.engine.compiler.ir.value import Axis, Read, Value, full_axis
+from assay.engine.compiler.ir.strided import Axes, Strided, common_axes, contiguous, merge_axes
+from assay.engine.compiler.ir.value import Axis, Value, ValueRead, full_axis
 from assay.engine.compiler.ir.values import MAX_RANK, Fill, Tensorlike
 from assay.engine.compiler.lowering import outliers
 from assay.engine.compiler.lowering.reductions import reduce
@@ -109,28 +109,28 @@ def _node(ctx: Context, a: Strided, b: Strided, bits_a: int, bits_b: int, *, pla
     still_rows, still_columns = _still(rows), _still(columns)
     dims = tuple(x.size for x in (*batch, *rows, *columns))
     red = tuple(x.size for x in inner_a)
-    read_a = Read(a.value, (*batch, *rows, *still_columns, *inner_a), a.offset, a.fill)
-    read_b = Read(b.value, (*batch_b, *still_rows, *columns, *inner_b), b.offset, b.fill)
+    read_a = ValueRead(a.value, (*batch, *rows, *still_columns, *inner_a), a.offset, a.fill)
+    read_b = ValueRead(b.value, (*batch_b, *still_rows, *columns, *inner_b), b.offset, b.fill)
     exponents_a = _row_exponents(ctx, a, (*batch, *rows), inner_a)
     own_a = contiguous(exponents_a.dims)
-    read_ea = Read(exponents_a, (*own_a, *still_columns))
+    read_ea = ValueRead(exponents_a, (*own_a, *still_columns))
     if plain:
         zero = ctx.values.const(DType.I32, (), bytes(4)).value
-        read_eb = Read(zero, _still((*batch, *rows, *columns)))
+        read_eb = ValueRead(zero, _still((*batch, *rows, *columns)))
     else:
         exponents_b = _row_exponents(ctx, b, (*batch_b, *columns), inner_b)
         own_b = contiguous(exponents_b.dims)
         cut = len(batch)
-        read_eb = Read(exponents_b, (*own_b[:cut], *still_rows, *own_b[cut:]))
+        read_eb = ValueRead(exponents_b, (*own_b[:cut], *still_rows, *own_b[cut:]))
     value = ctx.values.add("dot", DType.F32, dims, red, (read_a, read_b, read_ea, read_eb), (bits_a, bits_b))
     axes = iter(contiguous(dims))
     groups = [tuple(next(axes) for _ in g) for g in (*a.groups[:-2], rows, columns)]
     return Strided(value, tuple(groups))
 
 
-def _row_exponents(ctx: Context, x: Strided, out: Group, red: Group) -> Value:
+def _row_exponents(ctx: Context, x: Strided, out: Axes, red: Axes) -> Value:
     dims, inner = tuple(a.size for a in out), tuple(a.size for a in red)
-    return ctx.values.add("rowexp", DType.I32, dims, inner, (Read(x.value, (*out, *red), x.offset, x.fill),))
+    return ctx.values.add("rowexp", DType.I32, dims, inner, (ValueRead(x.value, (*out, *red), x.offset, x.fill),))
 
 
 def _aligned(ctx: Context, a: Strided, b: Strided) -> tuple[Strided, Strided]:
@@ -173,7 +173,7 @@ def _sums_over_softmax(a: Strided) -> bool:
     )
 
 
-def _still(axes: Group) -> tuple[Axis, ...]:
+def _still(axes: Axes) -> tuple[Axis, ...]:
     """Axes of the same sizes along which nothing changes."""
     return tuple(full_axis(a.size, 0) for a in axes)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from assay.engine.compiler.ir.strided import Group, Strided, contiguous, memory_order
-from assay.engine.compiler.ir.value import Read
+from assay.engine.compiler.ir.strided import Axes, Strided, contiguous, memory_order
+from assay.engine.compiler.ir.value import ValueRead
 from assay.engine.compiler.ir.values import Fill, Tensorlike, regrouped
 from assay.engine.compiler.lowering.registry import Context, Unsupported, all_axes, lowers
 from assay.engine.compiler.lowering.shapes import pad
@@ -33,15 +33,15 @@ def reduce(ctx: Context, kind: str, x: Strided, dims: Sequence[int], *, keepdim:
     order = memory_order(kept) if x.value.leads else list(range(len(kept)))
     out = tuple(kept[d] for d in order)
     red = tuple(a for d in dims for a in x.groups[d])
-    reads = [Read(x.value, (*out, *red), x.offset, x.fill)]
+    reads = [ValueRead(x.value, (*out, *red), x.offset, x.fill)]
     out_dims, red_dims = tuple(a.size for a in out), tuple(a.size for a in red)
     if kind == "sum":
         exponents = ctx.values.add("rowexp", DType.I32, out_dims, red_dims, reads)
-        reads.append(Read(exponents, contiguous(out_dims)))
+        reads.append(ValueRead(exponents, contiguous(out_dims)))
     dtype = {"rowexp": DType.I32, "sum": DType.F32}.get(kind, x.dtype)
     value = ctx.values.add(kind, dtype, out_dims, red_dims, reads, leads=x.value.leads)
     found = iter(regrouped(value, spaces, order).groups)
-    groups: list[Group] = []
+    groups: list[Axes] = []
     for d in range(len(x.groups)):
         if d in dims:
             groups += [()] * keepdim

@@ -10,13 +10,13 @@ import torch
 
 from assay.engine.compiler.ir.strided import Strided
 from assay.engine.compiler.ir.value import Literal, Value
-from assay.engine.compiler.ir.values import Fill, Tensorlike, Values, number
+from assay.engine.compiler.ir.values import Fill, GraphValues, Tensorlike, number
 from assay.engine.runtime.values.dtypes import PROTOCOL
 from assay.protocol.types import DType
 
-Rule = Callable[..., Any]
+LoweringRule = Callable[..., Any]
 
-RULES: dict[Any, Rule] = {}
+RULES: dict[Any, LoweringRule] = {}
 """ATen (or our own) operator overload to its rule (context, arguments as the operator takes them) -> tensors."""
 
 
@@ -72,7 +72,7 @@ class Product:
 class Context:
     """The graph being lowered; `result` is what PyTorch says of the present operation's output (fake tensors)."""
 
-    values: Values
+    values: GraphValues
     precision: Precision = FIXED14
     treatments: Mapping[int, Treatment] = field(default_factory=dict)
     result: Any = None
@@ -130,10 +130,10 @@ def program_dtype(dtype: torch.dtype) -> DType:
     return PROTOCOL[dtype]
 
 
-def lowers(*targets: Any) -> Callable[[Rule], Rule]:
+def lowers(*targets: Any) -> Callable[[LoweringRule], LoweringRule]:
     """Register a rule for these operators."""
 
-    def register(rule: Rule) -> Rule:
+    def register(rule: LoweringRule) -> LoweringRule:
         for target in targets:
             RULES[target] = rule
         return rule

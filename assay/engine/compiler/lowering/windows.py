@@ -19,7 +19,7 @@ from assay.engine.compiler.lowering.shapes import narrow, pad
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class SpatialWindow:
     """One spatial dimension: input and output sizes, and how windows lie."""
 
     size: int
@@ -45,17 +45,17 @@ def spatial(value: Any, count: int, default: int = 0) -> list[int]:
 
 def windows_of(
     sizes: Sequence[int], outs: Sequence[int], kernel: Any, stride: Any, padding: Any, dilation: Any = 1
-) -> list[Window]:
+) -> list[SpatialWindow]:
     """The windows of all spatial dimensions; an empty stride is the kernel."""
     n = len(sizes)
     kernels = spatial(kernel, n)
     strides = kernels if not isinstance(stride, int) and not list(stride) else spatial(stride, n, 1)
     rest = strides, spatial(padding, n), spatial(dilation, n, 1)
-    return [Window(*values) for values in zip(sizes, outs, kernels, *rest, strict=True)]
+    return [SpatialWindow(*values) for values in zip(sizes, outs, kernels, *rest, strict=True)]
 
 
 def patches(
-    ctx: Context, x: Tensorlike, windows: Sequence[Window], fill: int = 0, order: Sequence[int] | None = None
+    ctx: Context, x: Tensorlike, windows: Sequence[SpatialWindow], fill: int = 0, order: Sequence[int] | None = None
 ) -> Strided:
     """Leading dimensions, then one per window position, then one per kernel position; spatial dims of x come last.
 
@@ -92,7 +92,7 @@ class Readers:
     run from `first` over `quotients`; the first `skip` positions are cut off.
     """
 
-    window: Window
+    window: SpatialWindow
     parts: int
     count: int
     step: int
@@ -101,7 +101,7 @@ class Readers:
     skip: int
 
     @classmethod
-    def of(cls, w: Window) -> Readers:
+    def of(cls, w: SpatialWindow) -> Readers:
         """The readers of a dimension whose stride or dilation is 1.
 
         Raises:

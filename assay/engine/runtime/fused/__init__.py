@@ -2,5 +2,5 @@
 
 `nodes.compile_node` turns one node into what `assay/engine/runtime/native/kernels/nodes.c` runs, or says why stock
 torch must;
-`plan.Plan` orders a whole program into groups and places its values in memory.
+`plan.FusedPlan` orders a whole program into groups and places its values in memory.
 """

@@ -20,7 +20,7 @@ MOST_ROW_BYTES = 1 << 18
 
 
 @dataclass
-class Group:
+class NodeGroup:
     """Nodes that run one after another on each block of `rows` common rows."""
 
     nodes: list[int] = field(default_factory=list)
@@ -62,12 +62,12 @@ def _rows(space: Space, numel: int) -> int:
     return best
 
 
-def grouped(program: Program, segment: Sequence[int], units: Mapping[int, int]) -> list[Group]:
+def grouped(program: Program, segment: Sequence[int], units: Mapping[int, int]) -> list[NodeGroup]:
     """The nodes of a segment in groups, in an order in which each group needs earlier ones only.
 
     units: per node the elements that belong together, so that its rows can be cut at their multiples only.
     """
-    groups: list[Group] = []
+    groups: list[NodeGroup] = []
     at: dict[int, int] = {}
     for k in segment:
         node = program.nodes[k]
@@ -88,5 +88,5 @@ def grouped(program: Program, segment: Sequence[int], units: Mapping[int, int]) 
                 group.rows, group.row_bytes, at[k] = joint, row_bytes, g
                 continue
         at[k] = len(groups)
-        groups.append(Group([k], max(numel // units[k], 1), program.specs[k].nbytes * units[k] // max(numel, 1)))
+        groups.append(NodeGroup([k], max(numel // units[k], 1), program.specs[k].nbytes * units[k] // max(numel, 1)))
     return groups

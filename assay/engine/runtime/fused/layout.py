@@ -166,7 +166,7 @@ def dims(values: Sequence[int]) -> ctypes.Array[c_int64]:
     return _Dims(*values)
 
 
-class Kernels:
+class NodeKernels:
     """The functions of one library of the unit `nodes`."""
 
     def __init__(self, handle: ctypes.CDLL, level: str) -> None:
@@ -193,12 +193,12 @@ class Kernels:
 
 
 @cache
-def kernels() -> tuple[Kernels | None, str]:
+def kernels() -> tuple[NodeKernels | None, str]:
     """The kernels for this machine, or None and the reason."""
     unit: Native = native("nodes")
     if unit.handle is None:
         return None, unit.reason
     try:
-        return Kernels(unit.handle, unit.level), ""
+        return NodeKernels(unit.handle, unit.level), ""
     except (OSError, AttributeError) as error:
         return None, str(error)

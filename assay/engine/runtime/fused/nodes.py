@@ -17,7 +17,7 @@ from assay.engine.runtime.fused.layout import (
     CRandom,
     CScatterSum,
     CView,
-    Kernels,
+    NodeKernels,
     Kind,
     Mode,
     Strategy,
@@ -55,7 +55,7 @@ class Compiled:
     """Elements that belong together: work may be cut at its multiples (numel when it may not be cut)."""
 
 
-def compile_node(program: Program, k: int, node: Node, kernels: Kernels) -> Compiled | str:
+def compile_node(program: Program, k: int, node: Node, kernels: NodeKernels) -> Compiled | str:
     """The node for the kernels, or the reason why stock torch computes it."""
     if node.spec.numel == 0:
         return "no elements"
@@ -117,7 +117,7 @@ def _op(
     return Compiled(op, (views, *keep), unit)
 
 
-def _map(program: Program, k: int, node: Map, kernels: Kernels) -> Compiled | str:
+def _map(program: Program, k: int, node: Map, kernels: NodeKernels) -> Compiled | str:
     specs = [program.specs[o.node] for o in node.operands]
     scalar = ScalarProgram.decode(node.code, [s.dtype for s in specs])
     space = joined(node.spec.dims, (), [_reading(program, o) for o in node.operands])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from assay.engine.runtime.fused.groups import Group, common_rows
+from assay.engine.runtime.fused.groups import NodeGroup, common_rows
 from assay.engine.runtime.fused.layout import CView, Mode
 from assay.engine.runtime.fused.nodes import Compiled
 from assay.protocol.program.nodes import Map, Output, reads
@@ -12,7 +12,7 @@ from assay.protocol.program.program import Program
 from assay.protocol.types import DType
 
 
-def overwritten(program: Program, groups: Sequence[Group], compiled: Mapping[int, Compiled]) -> dict[int, int]:
+def overwritten(program: Program, groups: Sequence[NodeGroup], compiled: Mapping[int, Compiled]) -> dict[int, int]:
     """Per output node the input that it may be written over: that of the same slot, when it is read no later.
 
     Only of the same slot: then a slot that is written over is one that the program computes, and what a step before
@@ -53,7 +53,7 @@ def _maps_in_place(map_: Compiled, i: int) -> bool:
     return bool(own) and all(v.mode == Mode.DIRECT and v.offset == 0 for v in own)
 
 
-def _is_done(program: Program, group: Group, r: int, k: int, i: int) -> bool:
+def _is_done(program: Program, group: NodeGroup, r: int, k: int, i: int) -> bool:
     """Whether a reader of i has read a block of rows, and will read it no more, when the group writes it to k."""
     if r == k:
         return True

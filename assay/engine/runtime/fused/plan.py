@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.engine.runtime.fused.groups import Group, grouped
-from assay.engine.runtime.fused.layout import CGroup, Kernels, Kind, Strategy
+from assay.engine.runtime.fused.groups import NodeGroup, grouped
+from assay.engine.runtime.fused.layout import CGroup, Kind, NodeKernels, Strategy
 from assay.engine.runtime.fused.memory import ALIGNMENT, Life, Recycled, placed
 from assay.engine.runtime.fused.nodes import Compiled, compile_node, compile_product
 from assay.engine.runtime.fused.places import overwritten
@@ -54,7 +54,7 @@ class _Made:
 class _Arena:
     """Memory of one run: the pointers of all nodes, and tensors over those values that kernels in Python read."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: FusedPlan) -> None:
         self.memory = mmap.mmap(-1, plan.arena_bytes + ALIGNMENT, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if plan.arena_bytes >= _LARGE_PAGE:
             with suppress(OSError):  # fewer faults and fewer misses, where the system has such pages
@@ -72,14 +72,14 @@ class _Arena:
             self.table[k], self.values[k] = constant.data_ptr(), constant
 
 
-class Plan:
+class FusedPlan:
     """Runs a program: nodes that the kernels take in groups, the others by stock torch, in order.
 
     stock: how a node is computed in Python; asked for constants, products and what the kernels do not take.
     `reasons` says per node that stays in Python why.
     """
 
-    def __init__(self, program: Program, kernels: Kernels, stock: Callable[[int], Kernel]) -> None:
+    def __init__(self, program: Program, kernels: NodeKernels, stock: Callable[[int], Kernel]) -> None:
         self.program, self._kernels, self._stock = program, kernels, stock
         self.constants = {k: own_memory(stock(k)([])) for k, n in enumerate(program.nodes) if isinstance(n, Const)}
         self.reasons: dict[int, str] = {}
@@ -148,7 +148,7 @@ class Plan:
     def single(self, k: int) -> Kernel:
         """A kernel in Python that computes a native node alone, into new memory: for runs that somebody watches."""
         compiled, spec, sources = self.compiled[k], self.program.specs[k], set(reads(self.program.nodes[k]))
-        made = self._make(Group([k], max(spec.numel // compiled.unit, 1), 0), ())
+        made = self._make(NodeGroup([k], max(spec.numel // compiled.unit, 1), 0), ())
         pointer = (c_void_p * 1)(ctypes.addressof(made.structure))
         count, dtype, dims = len(self.program.nodes), TORCH[spec.dtype], spec.dims
 
@@ -181,9 +181,9 @@ class Plan:
             value = value.clone()
         arena.values[k], arena.table[k] = value, value.data_ptr()
 
-    def _grouped(self) -> list[Group]:
+    def _grouped(self) -> list[NodeGroup]:
         """Every node but inputs, constants and outputs, in groups; what stays in Python and products stand alone."""
-        groups: list[Group] = []
+        groups: list[NodeGroup] = []
         segment: list[int] = []
         units = {k: c.unit for k, c in self.compiled.items()}
         for k, node in enumerate(self.program.nodes):
@@ -192,7 +192,7 @@ class Plan:
             if k in self.compiled and not isinstance(node, Dot):
                 segment.append(k)
                 continue
-            groups += [*grouped(self.program, segment, units), Group([k], 1, 0)]
+            groups += [*grouped(self.program, segment, units), NodeGroup([k], 1, 0)]
             segment = []
         return groups + grouped(self.program, segment, units)
 
@@ -224,7 +224,7 @@ class Plan:
         held = {*self.shown, *self.constants}
         self._dropped = [k for k in range(len(nodes)) if k not in held]
 
-    def _make(self, group: Group, own: Sequence[int]) -> _Made:
+    def _make(self, group: NodeGroup, own: Sequence[int]) -> _Made:
         """A group for the kernels; `own` values live in its blocks only."""
         specs, count = self.program.specs, len(group.nodes)
         total = sum(specs[k].nbytes for k in group.nodes)
@@ -256,7 +256,7 @@ class Plan:
         )
         return _Made(made, (ops, per_row, numbers, places, sizes, *(self.compiled[k] for k in group.nodes)))
 
-    def _reduces_long_rows(self, group: Group) -> bool:
+    def _reduces_long_rows(self, group: NodeGroup) -> bool:
         """Whether there is work to share out although values are small; kernels divide the terms of columns instead."""
         ops = [self.compiled[k].op for k in group.nodes]
         reducing = [op for op in ops if op.kind in (Kind.ROWEXP, Kind.MAX, Kind.SUM)]
@@ -264,7 +264,7 @@ class Plan:
             return False
         return 4 * sum(op.numel * op.terms for op in reducing) >= _PARALLEL_BYTES
 
-    def _last_in(self, group: Group, k: int) -> int:
+    def _last_in(self, group: NodeGroup, k: int) -> int:
         """The last place in the group that reads a value (its own when none does)."""
         nodes = self.program.nodes
         return max((n for n, r in enumerate(group.nodes) if k in reads(nodes[r])), default=group.nodes.index(k))

@@ -26,7 +26,7 @@ from assay.protocol.types import DType
 
 F32, I32, I64, BOOL, U8 = DType.F32, DType.I32, DType.I64, DType.BOOL, DType.U8
 
-Run = Callable[[Program, Sequence[Sequence[Tensor]]], list[list[Tensor]]]
+RunTensors = Callable[[Program, Sequence[Sequence[Tensor]]], list[list[Tensor]]]
 """Y of a program for these lists of X."""
 
 _FLOATS = (
@@ -44,7 +44,7 @@ ROWS = COLUMNS = 2 * len(_FLOATS)
 """Every pair of floats: more than one tile, in rows that no vector divides."""
 
 
-def failure(stock: Run, native: Run) -> str:
+def failure(stock: RunTensors, native: RunTensors) -> str:
     """What the native kernels get wrong here; empty when they agree with stock torch on every bit."""
     program, names = battery()
     inputs = operands()

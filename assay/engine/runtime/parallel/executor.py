@@ -11,10 +11,10 @@ from torch import Tensor
 from assay.engine.runtime.exact.exponents import E_ZERO
 from assay.engine.runtime.exact.floats import check_float_environment, check_float_environment_held
 from assay.engine.runtime.executor import Executor, Kind
-from assay.engine.runtime.parallel.group import Alone, Group
-from assay.engine.runtime.parallel.layout import Layout
+from assay.engine.runtime.parallel.group import Alone, RankGroup
+from assay.engine.runtime.parallel.layout import Division
 from assay.engine.runtime.parallel.partial import finished, partial_sum
-from assay.engine.runtime.parallel.stages import Plan, Stage
+from assay.engine.runtime.parallel.stages import RankPlan, RankStage
 from assay.engine.runtime.products.freivalds import ProductCheck, ProductWatch, products
 from assay.engine.runtime.values.dtypes import TORCH, bits, canonical, from_bytes
 from assay.engine.runtime.values.state_io import Lists
@@ -47,11 +47,11 @@ class ParallelExecutor:
     """
 
     def __init__(
-        self, program: Program, layout: Layout | None = None, group: Group | None = None, kind: Kind | None = None
+        self, program: Program, layout: Division | None = None, group: RankGroup | None = None, kind: Kind | None = None
     ) -> None:
         self.program, self.group = program, group or Alone()
-        self.layout = layout or Layout()
-        self.plan = Plan(program, self.layout, self.group.rank, self.group.size)
+        self.layout = layout or Division()
+        self.plan = RankPlan(program, self.layout, self.group.rank, self.group.size)
         self.traffic = Traffic()
         self._stages = self.plan.stages
         self._executors: list[Executor | None] = [
@@ -145,7 +145,7 @@ class ParallelExecutor:
         self.traffic.add(t)
         return self.group.gather(t.contiguous(), [last - first for first, last in ranges])
 
-    def _exchange(self, stage: Stage, values: dict[int, Tensor]) -> None:
+    def _exchange(self, stage: RankStage, values: dict[int, Tensor]) -> None:
         """All exponents of a stage by one maximum, then all integers by one sum."""
         specs = self.program.specs
         if stage.exponents:
@@ -172,7 +172,7 @@ class ParallelExecutor:
         return result_of(self.plan, in_list, k, values)
 
 
-def shard(layout: Layout, program: Program, whole: Lists, rank: int, size: int) -> list[list[Tensor]]:
+def shard(layout: Division, program: Program, whole: Lists, rank: int, size: int) -> list[list[Tensor]]:
     """The rows of a state that one of `size` ranks holds."""
     parts = []
     for number, (nodes, part) in enumerate(zip(program.input_nodes, whole, strict=True)):
@@ -181,13 +181,15 @@ def shard(layout: Layout, program: Program, whole: Lists, rank: int, size: int) 
     return parts
 
 
-def split_products(program: Program, layout: Layout, name: str) -> ProductWatch:
+def split_products(program: Program, layout: Division, name: str) -> ProductWatch:
     """The watch over products that are divided among ranks or pieces; those of stages have their executors'."""
     divided = [k for k in products(program) if k in layout.splits]
     return ProductWatch(divided, (program.root, name, tuple(divided)))
 
 
-def partial_node(plan: Plan, k: int, node: Node | None, values: Mapping[int, Tensor], watch: ProductWatch) -> Tensor:
+def partial_node(
+    plan: RankPlan, k: int, node: Node | None, values: Mapping[int, Tensor], watch: ProductWatch
+) -> Tensor:
     """A rank's integers of split node k, i64; zeros where it has no terms. Raises InvariantError: HardwareFault."""
     if node is None:
         return torch.zeros(plan.program.specs[k].dims, dtype=torch.int64)
@@ -197,7 +199,7 @@ def partial_node(plan: Plan, k: int, node: Node | None, values: Mapping[int, Ten
     return partial_sum(node, held, {j: plan.held_spec(j) for j in held}, check)
 
 
-def finish_node(plan: Plan, k: int, total: Tensor, values: Mapping[int, Tensor]) -> Tensor:
+def finish_node(plan: RankPlan, k: int, total: Tensor, values: Mapping[int, Tensor]) -> Tensor:
     """The value of split node k from the integers of all ranks."""
     node = plan.finishing(k)
     assert isinstance(node, Sum | Dot)
@@ -206,7 +208,7 @@ def finish_node(plan: Plan, k: int, total: Tensor, values: Mapping[int, Tensor])
     return finished(node, total, held, {j: plan.held_spec(j) for j in held})
 
 
-def result_of(plan: Plan, in_list: int, k: int, values: Mapping[int, Tensor]) -> Tensor:
+def result_of(plan: RankPlan, in_list: int, k: int, values: Mapping[int, Tensor]) -> Tensor:
     """A rank's rows of a slot of Y: of an input as they are, of anything computed as a store writes them."""
     node, spec = plan.program.nodes[k], plan.program.specs[k]
     assert isinstance(node, Output)
@@ -218,12 +220,12 @@ def result_of(plan: Plan, in_list: int, k: int, values: Mapping[int, Tensor]) ->
     return rows if isinstance(plan.program.nodes[node.node], Input) else canonical(rows)
 
 
-def _operands(plan: Plan, node: Sum | Dot, values: Mapping[int, Tensor]) -> dict[int, Tensor]:
+def _operands(plan: RankPlan, node: Sum | Dot, values: Mapping[int, Tensor]) -> dict[int, Tensor]:
     operands = [node.x, node.exponent] if isinstance(node, Sum) else [node.a, node.b, node.exponent_a, node.exponent_b]
     return {o.node: _value(plan, o.node, values) for o in operands}
 
 
-def _value(plan: Plan, k: int, values: Mapping[int, Tensor]) -> Tensor:
+def _value(plan: RankPlan, k: int, values: Mapping[int, Tensor]) -> Tensor:
     if k < 0:
         return torch.zeros((), dtype=TORCH[plan.held_spec(k).dtype])
     node = plan.program.nodes[k]

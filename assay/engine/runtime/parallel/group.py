@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.engine.runtime.values.dtypes import bits
 
 
-class Group(Protocol):
+class RankGroup(Protocol):
     """The ranks that run one program together; every rank makes the same calls in the same order."""
 
     rank: int

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from assay.engine.runtime.parallel.rows import Rows, Terms, needed, read_rows, rows_of, share
+from assay.engine.runtime.parallel.rows import RowRange, TermRange, needed, read_rows, rows_of, share
 from assay.protocol.program.nodes import Dot, Map, Operand, RowExp, Sum, reads
 from assay.protocol.program.program import Program
 from assay.protocol.trees.tensors import TensorSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class Division:
     """A division of one program; any is right, since exact sums do not know who added what.
 
     splits: rowexp, sum and dot nodes each rank computes from its own terms. sharded: lists of X, and of Y where there
@@ -22,7 +22,7 @@ class Layout:
     splits: frozenset[int] = frozenset()
     sharded: frozenset[int] = frozenset()
 
-    def terms(self, program: Program, rank: int, size: int) -> dict[int, Terms]:
+    def terms(self, program: Program, rank: int, size: int) -> dict[int, TermRange]:
         """The terms that a rank adds, by split node: a part of the first dimension of red that is long enough."""
         found = {}
         for k in sorted(self.splits):
@@ -30,16 +30,16 @@ class Layout:
             assert isinstance(node, RowExp | Sum | Dot)
             # The first one, because neighbouring rows are what a rank holds.
             axis = max(range(len(node.red)), key=lambda d: min(node.red[d], size))
-            found[k] = Terms(axis, *share(node.red[axis], rank, size))
+            found[k] = TermRange(axis, *share(node.red[axis], rank, size))
         return found
 
-    def rows(self, spec: TensorSpec, in_list: int, rank: int, size: int) -> Rows:
+    def rows(self, spec: TensorSpec, in_list: int, rank: int, size: int) -> RowRange:
         """The rows of a slot that a rank holds."""
         if in_list not in self.sharded or not spec.dims:
             return rows_of(spec)
         return share(spec.dims[0], rank, size)
 
-    def needs(self, program: Program, rank: int, size: int) -> dict[int, Rows]:
+    def needs(self, program: Program, rank: int, size: int) -> dict[int, RowRange]:
         """The rows of every value that a rank needs for its terms and its rows of the results."""
         kept = {
             k: self.rows(program.specs[k], number, rank, size)
@@ -94,7 +94,7 @@ def _is_stacked(program: Program, k: int, x: Operand) -> bool:
         return False
     seen: set[int] = set()
     for t in range(node.red[0]):
-        rows = read_rows(program, k, rows_of(node.spec), Terms(0, t, t + 1)).get(x.node)
+        rows = read_rows(program, k, rows_of(node.spec), TermRange(0, t, t + 1)).get(x.node)
         own = _origins(program, x.node, rows) if rows else set()
         if not own or own & seen:
             return False
@@ -102,7 +102,7 @@ def _is_stacked(program: Program, k: int, x: Operand) -> bool:
     return True
 
 
-def _origins(program: Program, k: int, rows: Rows) -> set[int]:
+def _origins(program: Program, k: int, rows: RowRange) -> set[int]:
     """The nodes that these rows of a map come from; maps that only choose between their operands are looked through."""
     found = read_rows(program, k, rows, None)
     if len(found) == 1:

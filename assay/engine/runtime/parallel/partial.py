@@ -20,11 +20,13 @@ from assay.protocol.trees.tensors import TensorSpec
 
 _SUM_P = 31
 
-Values = dict[int, Tensor]
+PartValues = dict[int, Tensor]
 """Values by node, as the operands of a sliced node count them."""
 
 
-def partial_sum(node: Sum | Dot, values: Values, specs: dict[int, TensorSpec], check: Check | None = None) -> Tensor:
+def partial_sum(
+    node: Sum | Dot, values: PartValues, specs: dict[int, TensorSpec], check: Check | None = None
+) -> Tensor:
     """The exact sum over the node's terms of its quantized products, i64 [dims]; check: sees a dot's, and may raise."""
     if isinstance(node, Sum):
         q = _quantized(node.x, node.exponent, _SUM_P, node, values, specs).to(torch.int64)
@@ -36,7 +38,7 @@ def partial_sum(node: Sum | Dot, values: Values, specs: dict[int, TensorSpec], c
     return _product(qa, qb, node, check)
 
 
-def finished(node: Sum | Dot, total: Tensor, values: Values, specs: dict[int, TensorSpec]) -> Tensor:
+def finished(node: Sum | Dot, total: Tensor, values: PartValues, specs: dict[int, TensorSpec]) -> Tensor:
     """The node's value f32 [dims] from the exact sum over all terms, one rounding."""
     dims = node.spec.dims
     if isinstance(node, Sum):
@@ -48,12 +50,14 @@ def finished(node: Sum | Dot, total: Tensor, values: Values, specs: dict[int, Te
     return exponents.finish_nan(exponents.finish(total, n.expand(dims)), ea, eb).contiguous()
 
 
-def _exponent(e: Operand, dims: Sequence[int], values: Values, specs: dict[int, TensorSpec]) -> Tensor:
+def _exponent(e: Operand, dims: Sequence[int], values: PartValues, specs: dict[int, TensorSpec]) -> Tensor:
     """Exponents over dims, size 1 where they do not change; i32."""
     return reader(e.view, dims, specs[e.node], broadcast=True)(values[e.node]).to(torch.int32)
 
 
-def _quantized(x: Operand, e: Operand, p: int, node: Sum | Dot, values: Values, specs: dict[int, TensorSpec]) -> Tensor:
+def _quantized(
+    x: Operand, e: Operand, p: int, node: Sum | Dot, values: PartValues, specs: dict[int, TensorSpec]
+) -> Tensor:
     """q_p over dims + red in f64, size 1 where nothing changes."""
     over = node.spec.dims + node.red
     raw = reader(x.view, over, specs[x.node], broadcast=True)(values[x.node])

@@ -15,8 +15,8 @@ from torch import Tensor
 from assay.engine.runtime.exact.exponents import E_ZERO
 from assay.engine.runtime.executor import Executor, Kind
 from assay.engine.runtime.parallel.executor import finish_node, narrowed, partial_node, result_of, split_products
-from assay.engine.runtime.parallel.layout import Layout, micro_batch_sums, norm_sums
-from assay.engine.runtime.parallel.stages import Plan, Stage
+from assay.engine.runtime.parallel.layout import Division, micro_batch_sums, norm_sums
+from assay.engine.runtime.parallel.stages import RankPlan, RankStage
 from assay.engine.runtime.values.dtypes import bits
 from assay.engine.runtime.values.state_io import Lists
 from assay.protocol.program.program import Program
@@ -83,9 +83,9 @@ class PieceExecutor:
         if splits is None:
             splits = micro_batch_sums(program)
             splits |= norm_sums(program, splits)
-        self.layout = Layout(splits, lists)
+        self.layout = Division(splits, lists)
         self._folder = folder
-        self._plans = [Plan(program, self.layout, piece, pieces) for piece in range(pieces)]
+        self._plans = [RankPlan(program, self.layout, piece, pieces) for piece in range(pieces)]
         self._last_read = _last_reads(self._plans)
         self._watch = split_products(program, self.layout, f"{pieces} pieces")
         self._executors = [
@@ -150,7 +150,7 @@ class PieceExecutor:
 class _Held(Mapping[int, Tensor]):
     """What one piece can read: its rows of the inputs, its own values, and what all pieces share."""
 
-    def __init__(self, plan: Plan, flat: Sequence[Tensor], own: Shelf, common: Shelf) -> None:
+    def __init__(self, plan: RankPlan, flat: Sequence[Tensor], own: Shelf, common: Shelf) -> None:
         self._plan, self._flat, self.own, self._common = plan, flat, own, common
 
     def __getitem__(self, k: int) -> Tensor:
@@ -166,7 +166,7 @@ class _Held(Mapping[int, Tensor]):
         return len(self._flat) + len(self.own) + len(self._common)
 
 
-def _run_stage(stage: Stage, executor: Executor | None, values: _Held) -> None:
+def _run_stage(stage: RankStage, executor: Executor | None, values: _Held) -> None:
     if executor is None:
         return
     found = executor.run([[values[k] for k in stage.takes]])[0]
@@ -174,7 +174,7 @@ def _run_stage(stage: Stage, executor: Executor | None, values: _Held) -> None:
         values.own[k] = found.pop(0)
 
 
-def _last_reads(plans: Sequence[Plan]) -> list[list[int]]:
+def _last_reads(plans: Sequence[RankPlan]) -> list[list[int]]:
     """Per stage, the values that no piece reads after it."""
     last: dict[int, int] = {}
     for plan in plans:

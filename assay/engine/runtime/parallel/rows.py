@@ -30,14 +30,14 @@ from assay.protocol.program.views import View
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
 
-Rows = tuple[int, int]
+RowRange = tuple[int, int]
 """First row and the one after the last, of dim 0; a scalar has one row."""
 
 Split = RowExp | Sum | Dot
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class TermRange:
     """The terms of a split reduction that one rank adds: indices [first, last) of one dimension of red."""
 
     axis: int
@@ -45,22 +45,22 @@ class Terms:
     last: int
 
 
-def rows_of(spec: TensorSpec) -> Rows:
+def rows_of(spec: TensorSpec) -> RowRange:
     """All rows of a value."""
     return 0, spec.dims[0] if spec.dims else 1
 
 
-def share(count: int, rank: int, size: int) -> Rows:
+def share(count: int, rank: int, size: int) -> RowRange:
     """The part of 0..count that a rank owns: adjacent, disjoint, as even as it gets, perhaps empty."""
     return count * rank // size, count * (rank + 1) // size
 
 
-def needed(program: Program, kept: Mapping[int, Rows], terms: Mapping[int, Terms]) -> dict[int, Rows]:
+def needed(program: Program, kept: Mapping[int, RowRange], terms: Mapping[int, TermRange]) -> dict[int, RowRange]:
     """The rows of every value that follow from those kept of some nodes; of split reductions all rows, some terms.
 
     kept: by node, outputs above all; an empty range asks for nothing.
     """
-    need: dict[int, Rows] = {k: rows for k, rows in kept.items() if rows[0] < rows[1]}
+    need: dict[int, RowRange] = {k: rows for k, rows in kept.items() if rows[0] < rows[1]}
     for k in range(len(program.nodes) - 1, -1, -1):
         node, spec = program.nodes[k], program.specs[k]
         if k in terms or (k in need and not _has_rows(node)):
@@ -74,14 +74,14 @@ def needed(program: Program, kept: Mapping[int, Rows], terms: Mapping[int, Terms
     return need
 
 
-def read_rows(program: Program, k: int, rows: Rows, terms: Terms | None) -> dict[int, Rows]:
+def read_rows(program: Program, k: int, rows: RowRange, terms: TermRange | None) -> dict[int, RowRange]:
     """The rows of other values that node k reads for these rows and terms of its own."""
     node = program.nodes[k]
     if isinstance(node, Random):
         return {j: rows_of(program.specs[j]) for j in (node.key, node.step)}
     if isinstance(node, Output):
         return {node.node: rows}
-    found: dict[int, Rows] = {}
+    found: dict[int, RowRange] = {}
     for operand, view, dims in _boxed(node, rows, terms):
         wanted = _read(view, dims, program.specs[operand.node])
         if wanted is not None:
@@ -92,9 +92,9 @@ def read_rows(program: Program, k: int, rows: Rows, terms: Terms | None) -> dict
 def sliced(
     program: Program,
     k: int,
-    rows: Rows,
-    terms: Terms | None,
-    place: Callable[[int], tuple[int, Rows]],
+    rows: RowRange,
+    terms: TermRange | None,
+    place: Callable[[int], tuple[int, RowRange]],
     blank: Callable[[DType], int],
 ) -> Node:
     """Node k for these rows and terms only, its operands read where they stand in another program.
@@ -131,7 +131,7 @@ def sliced(
             return _with_operands(node, moved)
 
 
-def red_of(red: tuple[int, ...], terms: Terms | None) -> tuple[int, ...]:
+def red_of(red: tuple[int, ...], terms: TermRange | None) -> tuple[int, ...]:
     """The reduced dims that are left."""
     if terms is None:
         return red
@@ -151,7 +151,7 @@ def _has_rows(node: Node) -> bool:
     return isinstance(node, Input | Output)
 
 
-def _boxed(node: Node, rows: Rows, terms: Terms | None) -> list[tuple[Operand, View, tuple[int, ...]]]:
+def _boxed(node: Node, rows: RowRange, terms: TermRange | None) -> list[tuple[Operand, View, tuple[int, ...]]]:
     """Every operand with its view over these rows and terms alone, and the index space that is left."""
     found = []
     rank = len(node.spec.dims)
@@ -175,7 +175,7 @@ def _cut(view: View, dims: tuple[int, ...], d: int, first: int, last: int) -> tu
     return moved, (*dims[:d], size, *dims[d + 1 :])
 
 
-def _read(view: View, dims: tuple[int, ...], source: TensorSpec) -> Rows | None:
+def _read(view: View, dims: tuple[int, ...], source: TensorSpec) -> RowRange | None:
     """The rows of the source that a view reads."""
     extremes = view.extremes(dims)
     if extremes is None:
@@ -184,5 +184,5 @@ def _read(view: View, dims: tuple[int, ...], source: TensorSpec) -> Rows | None:
     return extremes[0] // width, extremes[1] // width + 1
 
 
-def _hull(a: Rows | None, b: Rows) -> Rows:
+def _hull(a: RowRange | None, b: RowRange) -> RowRange:
     return b if a is None else (min(a[0], b[0]), max(a[1], b[1]))

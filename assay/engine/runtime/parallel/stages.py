@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from assay.engine.runtime.parallel.layout import Layout
-from assay.engine.runtime.parallel.rows import Rows, Terms, read_rows, rows_of, sliced
+from assay.engine.runtime.parallel.layout import Division
+from assay.engine.runtime.parallel.rows import RowRange, TermRange, read_rows, rows_of, sliced
 from assay.protocol.program.nodes import Const, Input, Node, Output, RowExp, reads
 from assay.protocol.program.program import Program
 from assay.protocol.trees.tensors import TensorSpec, tensor_root
@@ -32,7 +32,7 @@ def _blank(dtype: DType) -> int:
 
 
 @dataclass(frozen=True)
-class Stage:
+class RankStage:
     """What one rank does before an exchange.
 
     program: takes the values of `takes` in one list and gives those of `gives`; None where there is nothing to run.
@@ -50,21 +50,21 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RankPlan:
     """All stages of one rank, and the rows that it holds of every value that it needs."""
 
     program: Program
-    layout: Layout
+    layout: Division
     rank: int
     size: int
 
     @cached_property
-    def need(self) -> dict[int, Rows]:
+    def need(self) -> dict[int, RowRange]:
         """The rows of every value that this rank needs."""
         return self.layout.needs(self.program, self.rank, self.size)
 
     @cached_property
-    def terms(self) -> dict[int, Terms]:
+    def terms(self) -> dict[int, TermRange]:
         """This rank's terms of every split node."""
         return self.layout.terms(self.program, self.rank, self.size)
 
@@ -85,7 +85,7 @@ class Plan:
     def finishing(self, k: int) -> Node:
         """Split node k with its exponents read where they stand here; its terms are those of all ranks."""
 
-        def place(j: int) -> tuple[int, Rows]:
+        def place(j: int) -> tuple[int, RowRange]:
             return j, self.held(j) if j in self.need else (0, 0)
 
         return sliced(self.program, k, rows_of(self.program.specs[k]), None, place, _blank)
@@ -97,7 +97,7 @@ class Plan:
         return frozenset(node.node for k, node in outputs if k in self.need)
 
     @cached_property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[RankStage, ...]:
         """The stages in order."""
         nodes, at = self.program.nodes, levels(self.program, self.layout.splits)
         last = max((at[k] for k in range(len(nodes))), default=0)
@@ -120,7 +120,7 @@ class Plan:
         rows = rows_of(self.program.specs[k]) if k in self.layout.splits else self.need[k]
         return sorted(read_rows(self.program, k, rows, self.terms.get(k)))
 
-    def _stage(self, level: int, run: list[int], split: list[int], read_at: dict[int, int]) -> Stage:
+    def _stage(self, level: int, run: list[int], split: list[int], read_at: dict[int, int]) -> RankStage:
         nodes = self.program.nodes
         here = set(run)
         exponents = [k for k in split if isinstance(nodes[k], RowExp)]
@@ -133,7 +133,7 @@ class Plan:
         takes = sorted(j for j in outside if not isinstance(nodes[j], Const))
         program = self._program(takes, inside, gives) if gives else None
         drops = sorted(j for j, until in read_at.items() if until == level)
-        return Stage(
+        return RankStage(
             program,
             tuple(takes) if program else (),
             tuple(gives),
@@ -147,12 +147,12 @@ class Plan:
         if terms.first == terms.last:
             return None
 
-        def place(j: int) -> tuple[int, Rows]:
+        def place(j: int) -> tuple[int, RowRange]:
             return j, self.held(j)
 
         return sliced(self.program, k, rows_of(self.program.specs[k]), terms, place, _blank)
 
-    def held(self, k: int) -> Rows:
+    def held(self, k: int) -> RowRange:
         """The rows of a value that are there to be read; constants are whole everywhere."""
         return rows_of(self.program.specs[k]) if isinstance(self.program.nodes[k], Const) else self.need[k]
 
@@ -172,7 +172,7 @@ class Plan:
                 made.append(Const(spec, root))
             return blanks[dtype]
 
-        def place(j: int) -> tuple[int, Rows]:
+        def place(j: int) -> tuple[int, RowRange]:
             node = whole.nodes[j]
             if isinstance(node, Const) and j not in numbers:
                 consts[node.root] = whole.consts[node.root]

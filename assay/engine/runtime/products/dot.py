@@ -15,10 +15,10 @@ from torch import Tensor
 from assay.engine.runtime.exact import exponents
 from assay.engine.runtime.products import routes
 from assay.engine.runtime.products.freivalds import ProductCheck
-from assay.engine.runtime.products.native_dot import Kernels, NativeDot, checker, native_dot
+from assay.engine.runtime.products.native_dot import DotKernels, NativeDot, checker, native_dot
 from assay.engine.runtime.stock.reduce import Kernel, is_row_exponent
 from assay.engine.runtime.values.dtypes import from_bytes
-from assay.engine.runtime.values.views import Reader, reader, sub_view
+from assay.engine.runtime.values.views import ViewReader, reader, sub_view
 from assay.protocol.arithmetic.words import as_i32
 from assay.protocol.program.nodes import Const, Dot, Operand
 from assay.protocol.program.program import Program
@@ -37,8 +37,8 @@ class _Side:
 
     node: int
     exponent_node: int
-    read: Reader
-    read_exponent: Reader
+    read: ViewReader
+    read_exponent: ViewReader
     precision: int
     fast: bool
     bounded: bool
@@ -68,7 +68,7 @@ def dot(
     *,
     trusted: bool = True,
     other: bool = False,
-    native: Kernels | None = None,
+    native: DotKernels | None = None,
     check: Check | None = None,
     due: Due = lambda: True,
 ) -> tuple[Kernel, str]:

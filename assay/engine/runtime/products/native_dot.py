@@ -27,7 +27,7 @@ from assay.engine.runtime.exact import limits
 from assay.engine.runtime.exact.limits import Digits, Way
 from assay.engine.runtime.native.library import load, native
 from assay.engine.runtime.products import native_selftest
-from assay.engine.runtime.products.native_plan import INTEGER, POINTER, Plan, Side, table
+from assay.engine.runtime.products.native_plan import INTEGER, POINTER, DotPlan, DotSide, table
 from assay.engine.runtime.values.dtypes import fill_tensor
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import Dot, Operand
@@ -47,10 +47,10 @@ _CHECKED_AT_ONCE = 1 << 19
 """Sums (f64) that a check holds at a time: all those of a large product would be 5 % of the memory of a step."""
 
 Dims = tuple[int, ...]
-Values = tuple[Tensor, Tensor, Tensor, Tensor]
+ProductValues = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-class Kernels:
+class DotKernels:
     """The kernels for one instruction set. tiles: whether AMX is used where it fits; pairs: nothing but pairs is."""
 
     def __init__(self, handle: ctypes.CDLL, level: str, *, tiles: bool, pairs: bool = False) -> None:
@@ -79,9 +79,9 @@ class Kernels:
             return f"int16x{count}/{self.level}"
         return f"int8x{count}/{'amx' if way is Way.TILES else self.level}"
 
-    def on(self, route: str) -> Kernels:
+    def on(self, route: str) -> DotKernels:
         """The same where products of all sizes that fit it take a route, the others pairs of i16."""
-        return Kernels(self._handle, self.level, tiles=route.endswith("amx"), pairs=route.startswith("int16"))
+        return DotKernels(self._handle, self.level, tiles=route.endswith("amx"), pairs=route.startswith("int16"))
 
     def refuses(self, pa: int, pb: int, terms: int) -> bool:
         """Whether no way of these kernels is exact for so many terms of these precisions."""
@@ -100,17 +100,19 @@ class Kernels:
 
 
 @cache
-def kernels() -> Kernels | None:
+def kernels() -> DotKernels | None:
     """The kernels for this machine; None where they are not built (`native("dot").reason`). `ASSAY_AMX=off`: no AMX."""
     found = native(UNIT)
     if found.handle is None:
         return None
-    return Kernels(found.handle, found.level, tiles=os.environ.get("ASSAY_AMX", "").lower() not in ("off", "0", "no"))
+    return DotKernels(
+        found.handle, found.level, tiles=os.environ.get("ASSAY_AMX", "").lower() not in ("off", "0", "no")
+    )
 
 
-def kernels_of(level: str, *, tiles: bool = False) -> Kernels:
+def kernels_of(level: str, *, tiles: bool = False) -> DotKernels:
     """The kernels for a named instruction set, for tests and conformance. Raises OSError when they are not built."""
-    return Kernels(load(UNIT, level), level, tiles=tiles)
+    return DotKernels(load(UNIT, level), level, tiles=tiles)
 
 
 @cache
@@ -143,7 +145,7 @@ class NativeDot:
 
     def __init__(
         self,
-        found: Kernels,
+        found: DotKernels,
         program: Program,
         node: Dot,
         groups: Sequence[Sequence[int]],
@@ -167,7 +169,7 @@ class NativeDot:
         out = View(0, contiguous_strides(dims), (0,) * len(dims), dims)
         way = found.way(pa, pb, prod(red))
         digits = limits.digits(way, pa), limits.digits(way, pb)
-        self._plan = Plan(
+        self._plan = DotPlan(
             *self._sizes,
             prod(red),
             self._side(program, a, ea, pa, digits[0], (batch, rows), node),
@@ -226,7 +228,7 @@ class NativeDot:
         return out
 
     @cached_property
-    def _pieces(self) -> list[Plan]:
+    def _pieces(self) -> list[DotPlan]:
         """The product as products of some batches, or of some rows of one batch."""
         batches, m, n = self._sizes
         parts = -(-m * n // _CHECKED_AT_ONCE)
@@ -238,9 +240,9 @@ class NativeDot:
             for row in range(0, m, rows)
         ]
 
-    def _piece(self, batch: int, batches: int, row: int, rows: int) -> Plan:
+    def _piece(self, batch: int, batches: int, row: int, rows: int) -> DotPlan:
         """The plan of some batches and rows: the same tables from another place on; row is a multiple of 16."""
-        part = Plan.from_buffer_copy(self._plan)
+        part = DotPlan.from_buffer_copy(self._plan)
         word = ctypes.sizeof(INTEGER)
         part.batches, part.m = batches, rows
         part.c_batch += batch * word
@@ -257,7 +259,7 @@ class NativeDot:
         a, ea, b, eb = (values[j] for j in self._sources)
         return a, ea.to(torch.int32), b, eb.to(torch.int32)
 
-    def _call(self, values: list[Tensor], out: int, raw: int, piece: Plan | None = None) -> None:
+    def _call(self, values: list[Tensor], out: int, raw: int, piece: DotPlan | None = None) -> None:
         a, ea, b, eb = self._operands(values)
         plan = self._address if piece is None else ctypes.addressof(piece)
         threads = torch.get_num_threads() if self._threaded else 1
@@ -267,12 +269,12 @@ class NativeDot:
 
     def _side(
         self, program: Program, x: Operand, e: Operand, p: int, digits: Digits, groups: tuple[Dims, ...], node: Dot
-    ) -> Side:
+    ) -> DotSide:
         batch, own = groups
         dims, over = node.spec.dims, node.spec.dims + node.red
         terms = tuple(range(len(dims), len(over)))
         exponent_type = program.specs[e.node].dtype
-        return Side(
+        return DotSide(
             self._keep(table(x.view, over, batch, x.view.offset)),
             self._keep(table(x.view, over, own)),
             self._keep(table(x.view, over, terms)),
@@ -300,7 +302,7 @@ def _runs(a: Digits, b: Digits) -> list[int]:
     ]
 
 
-def native_dot(found: Kernels, program: Program, node: Dot, groups: Sequence[Sequence[int]]) -> NativeDot | None:
+def native_dot(found: DotKernels, program: Program, node: Dot, groups: Sequence[Sequence[int]]) -> NativeDot | None:
     """The node on these kernels; None where they do not fit or failed their self-test."""
     if not _is_readable(program, node):
         return None
@@ -311,7 +313,7 @@ def native_dot(found: Kernels, program: Program, node: Dot, groups: Sequence[Seq
 
 
 @cache
-def failure(found: Kernels, pa: int, pb: int, route: str) -> str:
+def failure(found: DotKernels, pa: int, pb: int, route: str) -> str:
     """What this product gets wrong on this machine; empty when it passes its self-test."""
     found = found.on(route)
     for name, operands in native_selftest.cases(pa, pb, found.most_terms(pa, pb)):
@@ -323,7 +325,7 @@ def failure(found: Kernels, pa: int, pb: int, route: str) -> str:
         return alone.submit(_failure_at_the_limits, found, pa, pb, route).result()
 
 
-def _failure_at_the_limits(found: Kernels, pa: int, pb: int, route: str) -> str:
+def _failure_at_the_limits(found: DotKernels, pa: int, pb: int, route: str) -> str:
     way = Way.PAIRS if route.startswith("int16") else Way.TILES if route.endswith("amx") else Way.BYTES
     for terms in limits.edges(way, pa, pb):
         wrong = wrong_at_the_limit(found, way, pa, pb, terms)
@@ -332,13 +334,13 @@ def _failure_at_the_limits(found: Kernels, pa: int, pb: int, route: str) -> str:
     return ""
 
 
-def wrong_at_the_limit(found: Kernels, way: Way, pa: int, pb: int, terms: int) -> str:
+def wrong_at_the_limit(found: DotKernels, way: Way, pa: int, pb: int, terms: int) -> str:
     """What is wrong of the sums of so many of the largest operands; empty when nothing is."""
     operands, sums = native_selftest.at_the_limit(way, pa, pb, terms)
     return _wrong(found, operands, (sums, None), pa, pb)
 
 
-def _wrong(found: Kernels, operands: Values, results: tuple[Tensor, Tensor | None], pa: int, pb: int) -> str:
+def _wrong(found: DotKernels, operands: ProductValues, results: tuple[Tensor, Tensor | None], pa: int, pb: int) -> str:
     """What of a product differs from the expected sums and results."""
     shape = (*operands[0].shape[:2], operands[2].shape[1], operands[0].shape[2])
     program, node = native_selftest.matrix_program(shape, pa, pb)

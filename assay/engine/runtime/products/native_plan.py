@@ -16,7 +16,7 @@ OUTSIDE = -(1 << 63)
 INTEGER, POINTER = ctypes.c_int64, ctypes.c_void_p
 
 
-class Side(ctypes.Structure):
+class DotSide(ctypes.Structure):
     """Equal to `dot_side` in `dot.h`."""
 
     _fields_ = (
@@ -35,7 +35,7 @@ class Side(ctypes.Structure):
     )
 
 
-class Plan(ctypes.Structure):
+class DotPlan(ctypes.Structure):
     """Equal to `dot_plan` in `dot.h`."""
 
     _fields_ = (
@@ -43,8 +43,8 @@ class Plan(ctypes.Structure):
         ("m", INTEGER),
         ("n", INTEGER),
         ("k", INTEGER),
-        ("a", Side),
-        ("b", Side),
+        ("a", DotSide),
+        ("b", DotSide),
         ("c_batch", POINTER),
         ("c_row", POINTER),
         ("c_column", POINTER),

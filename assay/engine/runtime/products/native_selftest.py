@@ -19,12 +19,12 @@ from assay.protocol.program.views import View
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
 
-Case = tuple[str, tuple[Tensor, Tensor, Tensor, Tensor]]
+ProductCase = tuple[str, tuple[Tensor, Tensor, Tensor, Tensor]]
 """A name, and A [B, M, K], its exponents [B, M], B [B, N, K], its exponents [B, N]."""
 
 
 def matrix_program(shape: tuple[int, int, int, int], pa: int, pb: int) -> tuple[Program, Dot]:
-    """A program of four inputs as in `Case`, and the dot node over them; shape: batch, rows, columns, terms."""
+    """A program of four inputs as in `ProductCase`, and the dot node over them; shape: batch, rows, columns, terms."""
     batch, rows, columns, terms = shape
     inputs = tuple(
         Input(TensorSpec(dtype, dims), 0, k)
@@ -65,7 +65,7 @@ def expected(case: tuple[Tensor, Tensor, Tensor, Tensor], pa: int, pb: int) -> t
     return sums, exponents.finish_nan(exponents.finish(sums, n), ea[:, :, None], eb[:, None, :])
 
 
-def cases(pa: int, pb: int, limit: int) -> Iterator[Case]:
+def cases(pa: int, pb: int, limit: int) -> Iterator[ProductCase]:
     """Extremes of both operands, ramps through all digits, and rows of every exponent; at most `limit` terms."""
     for rows, columns, terms in ((1, 1, 1), (17, 8, 8), (33, 24, 96), (5, 40, 700), (3, 5, 4099)):
         if terms > limit:
@@ -93,7 +93,7 @@ def cases(pa: int, pb: int, limit: int) -> Iterator[Case]:
 
 
 def at_the_limit(way: Way, pa: int, pb: int, terms: int) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], Tensor]:
-    """Five rows of the largest operands, as in `Case`, and their sums i64 [1, 5, 5].
+    """Five rows of the largest operands, as in `ProductCase`, and their sums i64 [1, 5, 5].
 
     All of one sign, in turn, half by half, all digits at their ends, and a full low half before the first full run.
     """

@@ -12,11 +12,11 @@ from assay.protocol.errors import InvariantError
 from assay.protocol.program.views import View, contiguous_strides
 from assay.protocol.trees.tensors import TensorSpec
 
-Reader = Callable[[Tensor], Tensor]
+ViewReader = Callable[[Tensor], Tensor]
 """Takes the source's contiguous value, gives the value over the index space; often an alias of the source."""
 
 
-def reader(view: View, dims: Sequence[int], source: TensorSpec, *, broadcast: bool = False) -> Reader:
+def reader(view: View, dims: Sequence[int], source: TensorSpec, *, broadcast: bool = False) -> ViewReader:
     """A function that reads a source of this spec through a view over `dims`.
 
     broadcast: dimensions along which nothing changes (stride 0, inside the bounds) come out with size 1.
@@ -63,7 +63,7 @@ def sub_view(view: View, keep: Sequence[int]) -> View:
     return View(view.offset, strides, lo, hi, view.fill)
 
 
-def _constant(view: View, dims: tuple[int, ...], source: TensorSpec) -> Reader:
+def _constant(view: View, dims: tuple[int, ...], source: TensorSpec) -> ViewReader:
     fill = fill_tensor(source.dtype, view.fill).expand(dims)
     return lambda _: fill
 
@@ -76,7 +76,7 @@ def _check(view: View, dims: tuple[int, ...], source: TensorSpec) -> None:
         )
 
 
-def _strided(dims: tuple[int, ...], strides: tuple[int, ...], offset: int, source: TensorSpec) -> Reader:
+def _strided(dims: tuple[int, ...], strides: tuple[int, ...], offset: int, source: TensorSpec) -> ViewReader:
     """A reader of a region that lies inside the source."""
     if (
         offset == 0

@@ -1,0 +1,50 @@
+"""One meaning, one definition: no two modules give a class or a type the same name."""
+
+import ast
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+GENERATED = "ledger/assay_ledger/bindings/"
+"""Bindings are named after what each contract calls its own events and structs."""
+USERS_CODE = "own_code.py"
+"""Modules as users write them."""
+PENDING = {
+    "Kind": "three meanings, until kernel variants, operations of a group and alarms have their words",
+    "Leaf": "results of attestations: deleted with the first round",
+    "Shelf": "an actor's copies, and the values of a piece, until both are caches",
+}
+
+
+def type_names(path: Path) -> list[str]:
+    """The classes of a module at any depth, and the types that it gives a name."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            is_type = isinstance(node.value, ast.Subscript | ast.BinOp) and not name.isupper()
+            found += [name] if is_type and name.lstrip("_")[0].isupper() else []
+    return found
+
+
+def test_a_type_name_has_one_meaning() -> None:
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    places = defaultdict(set)
+    for name in listed.split():
+        path = ROOT / name
+        if not path.is_file() or GENERATED in name or name.endswith(USERS_CODE):
+            continue
+        for found in type_names(path):
+            places[found].add(name)
+    assert len(places) > 500
+    twice = {name: sorted(where) for name, where in places.items() if len(where) > 1}
+    assert twice.keys() <= PENDING.keys(), {name: where for name, where in twice.items() if name not in PENDING}
+
+
+def test_a_name_that_is_pending_still_means_several_things() -> None:
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    names = [n for name in listed.split() if (ROOT / name).is_file() for n in type_names(ROOT / name)]
+    assert {name for name in PENDING if names.count(name) < 2} == set()
