@@ -14,11 +14,17 @@ def test_every_solver_cheat_can_be_shown() -> None:
     assert {str(c) for c in DemoCheat} - {"none", "lazy-verifier"} == set(CHEATS)
 
 
-def test_all_cheats_at_once_fill_the_seats_exactly() -> None:
-    cast = choose_cast([c for c in DemoCheat if c is not DemoCheat.NONE])
-    assert len(cast.solvers) == 8
+def test_a_demo_shows_as_many_cheats_at_once_as_find_a_seat(monkeypatch: pytest.MonkeyPatch) -> None:
+    cheats = [c for c in DemoCheat if c not in (DemoCheat.NONE, DemoCheat.LAZY_VERIFIER)]
+    monkeypatch.setattr("assay.demo.cast.SEATS", len(cheats) + 2)
+    cast = choose_cast([*cheats, DemoCheat.LAZY_VERIFIER])
+    assert [s.cheat for s in cast.solvers] == ["none", "none", *cheats]
     assert [v.lazy for v in cast.verifiers] == [False, False, True]
     assert cast.whistle_rate == 1.0
+    monkeypatch.setattr("assay.demo.cast.SEATS", len(cheats) + 1)
+    with pytest.raises(UsageError) as refused:
+        choose_cast(cheats)
+    assert refused.value.code == "TooManySolvers"
 
 
 def test_lazy_verifiers_alone_overlook_a_flipped_bit() -> None:
