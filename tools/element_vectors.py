@@ -15,7 +15,7 @@ from random import Random
 from assay.protocol.program import leaf
 from assay.protocol.program.encoding import encode_node
 from assay.protocol.program.leaf import Read
-from assay.protocol.program.nodes import Family, Map
+from assay.protocol.program.nodes import Map
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
 from tests.harness.contracts.leaf_cases import CONTRACTS, LeafCase, draw
@@ -84,7 +84,7 @@ def entry(case: LeafCase) -> dict[str, object]:
 def malformed() -> Iterator[dict[str, object]]:
     """Descriptors that mean nothing: the families that compute have elements of 0 (EL-15)."""
     for rule, what, data in descriptors():
-        if rule is not None and data and Family.MAP <= data[0] <= Family.RANDOM and len(data) < MAX_DESCRIPTOR:
+        if rule is not None and data and data[0] in CONTRACTS and len(data) < MAX_DESCRIPTOR:
             yield {"descriptor": data.hex(), "what": f"{rule}: {what}"}
 
 

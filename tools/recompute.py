@@ -36,7 +36,20 @@ LOSS_TOLERANCE = 1e-4
 BLOCKS_PER_QUERY = 5_000
 KINDS = {1: "INTERVAL", 2: "UPDATE", 3: "OUTER", 4: "ATTESTATION"}
 OUTCOMES = {1: "LEAF", 2: "DEFAULT"}
-FAMILIES = ["input", "const", "map", "rowexp", "max", "dot", "sum", "gather", "scatter_sum", "rank", "random", "output"]
+FAMILIES = {
+    0: "input",
+    1: "const",
+    2: "map",
+    3: "rowexp",
+    4: "max",
+    5: "dot",
+    6: "sum",
+    7: "gather",
+    8: "scatter_sum",
+    9: "rank",
+    10: "random",
+    11: "output",
+}
 
 REF = "(uint8,uint64,uint32,uint32,address,bytes32)"
 TRAINING = "(uint32,uint32,uint32,uint32,uint32,bytes32,bytes32,bytes32,bytes32,bytes32)"
@@ -261,7 +274,7 @@ def _dispute(ledger: RecordedRun, game: Page) -> Page:
         "kind": KINDS[game["ref"][0]],
         "loser": Web3.to_checksum_address(verdict["loser"]),
         "levels": sum(ledger.selector(tx) in MOVES_DOWN for tx in hashes),
-        "leaf_family": FAMILIES[family] if family < len(FAMILIES) else None,
+        "leaf_family": FAMILIES.get(family),
         "transactions": len(hashes),
         "gas_total": sum(ledger.gas(tx) for tx in hashes),
         "gas_leaf": ledger.gas(verdict["tx"]),

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from assay.protocol.arithmetic.words import from_bytes
 from assay.protocol.errors import ConfigError
-from assay.protocol.program.nodes import Family, Node, reads
+from assay.protocol.program.nodes import Node, reads
 from assay.protocol.program.program import Program
 from assay_ledger.chain.artifacts import load_artifact
-from assay_ledger.deployment.places import LEAVES
+from assay_ledger.deployment.places import FAMILY_CODES, LEAVES
 
 _GAS: Final = 1 << 60
 _ACCOUNT: Final = "0x" + "11" * 20
@@ -40,7 +40,7 @@ class Leaves:
         signature = "compute(address,bytes,uint64[],uint32[],uint8[],bytes[])"
         self._types = signature[len("compute(") : -1].split(",")
         self._selector = keccak(signature.encode())[:4]
-        self._leaves = {Family[name.upper()]: self._deploy(contract) for name, contract in LEAVES.items()}
+        self._leaves = {f: self._deploy(contract) for f, contract in zip(FAMILY_CODES, LEAVES.values(), strict=True)}
         self._batch = self._deploy("LeafBatch")
 
     def differences(self, program: Program, values: Sequence[bytes], seed: int) -> tuple[int, str]:

@@ -21,11 +21,8 @@ from assay.protocol.run.charter import Modules
 from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.arbiter import ArbiterContract
 from assay_ledger.chain.artifacts import load_artifact
-from assay_ledger.deployment.places import LEAVES, NOBODY, places_of
+from assay_ledger.deployment.places import FAMILY_CODES, LEAVES, NOBODY, places_of
 from assay_ledger.index.run import Run
-
-FIRST_FAMILY: Final = 2
-"""Code of the first family that has a leaf."""
 
 TEST_TOKEN: Final = "a test token: everybody mints"
 
@@ -125,9 +122,9 @@ def _arbiter_of(run: Run) -> Address:
 
 def _leaves_of(run: Run, arbiter: Address) -> Iterator[tuple[str, str, Address]]:
     contract = ArbiterContract(arbiter)
-    for number, family in enumerate(LEAVES):
+    for family, code in zip(LEAVES, FAMILY_CODES, strict=True):
         try:
-            yield f"{family} leaf", family, run.chain.ask(contract.leaf_of(FIRST_FAMILY + number))
+            yield f"{family} leaf", family, run.chain.ask(contract.leaf_of(code))
         except AssayError:
             yield f"{family} leaf", family, NOBODY
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Final, TypeVar
 
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
+from assay.protocol.program.nodes import Family
 from assay.protocol.run.charter import Modules
 from assay.protocol.types import Address, Digest
 from assay_ledger.chain.artifacts import load_artifact
@@ -47,9 +48,14 @@ LEAVES: Final = {
     "rank": "RankLeaf",
     "random": "RandomLeaf",
 }
-"""Family to the contract that computes one of its elements, from family 2 on in the order of their codes."""
+"""Family to the contract that computes one of its elements."""
+
+FAMILY_CODES: Final = tuple(Family[family.upper()] for family in LEAVES)
+"""The codes of these families."""
 
 NOBODY: Final = Address(bytes(20))
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +91,15 @@ def seed_code() -> bytes:
 
 def arbiter_code() -> bytes:
     """Creation code of the arbiter with its leaves."""
-    leaves = [create2_address(leaf_code(family)) for family in LEAVES]
+    known = {code: create2_address(leaf_code(family)) for family, code in zip(LEAVES, FAMILY_CODES, strict=True)}
+    leaves = by_code(known, NOBODY)
     return load_artifact("Arbiter").bytecode + encode([f"address[{len(leaves)}]"], [leaves])
+
+
+def by_code(leaves: Mapping[Family, T], nobody: T) -> list[T]:
+    """Leaves as the arbiter's constructor takes them: from the lowest code to the highest, `nobody` in the gaps."""
+    place = {int(code): leaf for code, leaf in leaves.items()}
+    return [place.get(code, nobody) for code in range(min(place), max(place) + 1)]
 
 
 def deployer_code(run: Digest, arbiter: Address, contracts: Mapping[str, str] = MODULE_CONTRACTS) -> bytes:

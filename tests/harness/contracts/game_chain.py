@@ -23,10 +23,10 @@ from assay.protocol.program.program import Program
 from assay.protocol.run.charter import ClockTerms, Modules, ProgramRef, modules_tuple
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest
-from assay_ledger.deployment.places import create_address
+from assay_ledger.deployment.places import by_code, create_address
 from tests.harness.contracts.game_fields import same, stored
 from tests.harness.contracts.harness import Evm, EvmContract, Reverted, _type, transaction_gas
-from tests.harness.contracts.leaf_cases import CONTRACTS
+from tests.harness.contracts.leaf_cases import CONTRACTS, NO_LEAF
 from tests.harness.contracts.node_chain import NodeChain, NodeContract
 from tests.harness.contracts.world import charter, economics
 from tests.harness.games import GameWorld, address
@@ -66,8 +66,8 @@ class ChainGames:
         self.chain = chain = on or Evm(timestamp=START)
         self.block, self.now, self.base_fee = 1, 0, 0
         first = chain.nonce() if isinstance(chain, NodeChain) else 0
-        leaves = [chain.deploy(name).address for name in CONTRACTS.values()]
-        arbiter = chain.deploy("Arbiter", leaves)
+        leaves = {family: chain.deploy(name).address for family, name in CONTRACTS.items()}
+        arbiter = chain.deploy("Arbiter", by_code(leaves, NO_LEAF))
         self.token = chain.deploy(token)
         sender = bytes.fromhex(chain.caller[2:])
         # Charter, vault, book and game know each other from the addresses that they will have.

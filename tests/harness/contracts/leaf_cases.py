@@ -20,19 +20,13 @@ from assay.protocol.program.nodes import Random as RandomNode
 from assay.protocol.program.views import View
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
+from assay_ledger.deployment.places import FAMILY_CODES, LEAVES
 from tests.harness.contracts.harness import Evm, EvmContract
 
-CONTRACTS = {
-    Family.MAP: "MapLeaf",
-    Family.ROWEXP: "RowExpLeaf",
-    Family.MAX: "MaxLeaf",
-    Family.DOT: "DotLeaf",
-    Family.SUM: "SumLeaf",
-    Family.GATHER: "GatherLeaf",
-    Family.SCATTER_SUM: "ScatterSumLeaf",
-    Family.RANK: "RankLeaf",
-    Family.RANDOM: "RandomLeaf",
-}
+CONTRACTS = dict(zip(FAMILY_CODES, LEAVES.values(), strict=True))
+"""The leaf contract of each family that has one."""
+
+NO_LEAF = "0x" + "00" * 20
 
 # Sources of a case, by what their elements are.
 FLOATS, EXPONENTS, INDICES, ANY = 0, 1, 2, 3

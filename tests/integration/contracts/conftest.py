@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from assay.protocol.program.nodes import Family
+from assay_ledger.deployment.places import by_code
 from tests.harness.contracts.harness import Evm, EvmContract
-from tests.harness.contracts.leaf_cases import deploy_leaves
+from tests.harness.contracts.leaf_cases import NO_LEAF, deploy_leaves
 from tests.harness.contracts.world import RunWorld
 from tests.harness.ledger.strangers import PEOPLE, Strangers
 
@@ -37,7 +38,7 @@ def leaf_harness(evm: Evm) -> EvmContract:
 @pytest.fixture(scope="module")
 def arbiter(evm: Evm, leaves: dict[Family, EvmContract]) -> EvmContract:
     """The arbiter over the leaves."""
-    return evm.deploy("Arbiter", [contract.address for contract in leaves.values()])
+    return evm.deploy("Arbiter", by_code({f: leaf.address for f, leaf in leaves.items()}, NO_LEAF))
 
 
 @pytest.fixture(scope="session")

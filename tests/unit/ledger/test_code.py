@@ -27,7 +27,14 @@ from assay_ledger.chain.node import Anvil
 from assay_ledger.contract import Call
 from assay_ledger.deployment.code import TEST_TOKEN, UnknownCode, check_code, code_of
 from assay_ledger.deployment.deploy import deploy_arbiter, deploy_run, deploy_seed, deploy_token, verify_wiring
-from assay_ledger.deployment.places import FACTORY, LEAVES, MODULE_CONTRACTS, create2_address, deployer_code, places_of
+from assay_ledger.deployment.places import (
+    FACTORY,
+    LEAVES,
+    MODULE_CONTRACTS,
+    create2_address,
+    deployer_code,
+    places_of,
+)
 from assay_ledger.index.run import Run
 from tests.harness import commands
 from tests.harness.contracts import harness, world
