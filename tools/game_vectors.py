@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from assay.bundle.document import verdict_document as bundled_verdict
 from assay.conformance.rules import opening_of
 from assay.protocol.game.descent import position_key
 from assay.protocol.game.errors import GameError
@@ -180,16 +181,11 @@ def _default(state: GameState) -> dict[str, object]:
 
 
 def verdict_document(verdict: Verdict) -> dict[str, object]:
-    """A verdict as the file has it."""
-    return {
+    """A verdict as the file has it: as in a bundle, with numbers for side and outcome."""
+    known = bundled_verdict(verdict)
+    return {k: v for k, v in known.items() if k != "side"} | {
         "loser": int(verdict.side),
         "outcome": int(verdict.outcome),
-        "family": verdict.family,
-        "node": verdict.node,
-        "element": str(verdict.element),
-        "term": str(verdict.term),
-        "expected": str(verdict.expected),
-        "claimed": str(verdict.claimed),
     }
 
 

@@ -10,7 +10,6 @@ import typer
 
 from assay.cli.common import open_run, print_fields, print_json, talk
 from assay.cli.options import RUN, JsonOption, with_settings
-from assay.protocol.errors import ConfigError
 from assay.settings import Settings
 
 if TYPE_CHECKING:
@@ -34,17 +33,14 @@ def export(
     from assay.bundle.document import encode_bundle
     from assay.bundle.export import export_bundle
     from assay.bundle.replay import verify
+    from assay.programs.files import writing
     from assay_ledger.index.indexer import Index
 
     the_run = open_run(settings)
     bundle = export_bundle(the_run, Index(the_run).sync(), game)
     data = encode_bundle(bundle)
-    try:
+    with writing(out):
         out.write_bytes(data)
-    except OSError as error:
-        raise ConfigError(
-            f"{out} cannot be written ({error.strerror}).", code="FileNotWritable", remedy="Name another file."
-        ) from None
     document = {
         "file": str(out),
         "sha256": hashlib.sha256(data).hexdigest(),

@@ -68,15 +68,12 @@ def write_weights(path: Path, weights: Weights) -> None:
     from safetensors.torch import save
 
     from assay.engine.runtime.values.state_io import tensor_from_bytes
+    from assay.programs.files import writing
 
     named = zip(weights.names, weights.specs, weights.tensors, strict=True)
     data = save({n: tensor_from_bytes(s, t) for n, s, t in named}, {"assay_root": weights.root.hex()})
-    try:
+    with writing(path):
         path.write_bytes(data)
-    except OSError as error:
-        raise ConfigError(
-            f"{path} cannot be written ({error.strerror}).", code="FileNotWritable", remedy="Name another file."
-        ) from None
 
 
 def find_weights(run: Run, state: RunState, store: ArtifactStore, path: Path) -> Weights:

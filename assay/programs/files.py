@@ -10,6 +10,8 @@ The two beside it are conveniences: a reader checks that they belong to the prog
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,12 +42,23 @@ def state_path(file: Path) -> Path:
     return file.with_name(file.name + ".state.safetensors")
 
 
+@contextmanager
+def writing(file: Path) -> Iterator[None]:
+    """A block that writes a file which a person has named. Raises ConfigError (FileNotWritable)."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(
+            f"{file} cannot be written ({error.strerror}).", code="FileNotWritable", remedy="Name another file."
+        ) from None
+
+
 def write_capture(captured: CapturedRecipe, file: Path, *, with_state: bool = True) -> list[Path]:
     """Write program, report and state; returns what was written. Raises ConfigError (FileNotWritable)."""
     from safetensors.torch import save_file
 
     paths = [file, report_path(file)]
-    try:
+    with writing(file):
         file.write_bytes(encode_program(captured.program))
         paths[1].write_text(json.dumps(captured.report(), indent=1), encoding="utf-8")
         if with_state:
@@ -55,10 +68,6 @@ def write_capture(captured: CapturedRecipe, file: Path, *, with_state: bool = Tr
         else:
             # The state of an earlier capture does not belong to this program.
             state_path(file).unlink(missing_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"{file} cannot be written ({error.strerror}).", code="FileNotWritable", remedy="Name another file."
-        ) from None
     return paths
 
 

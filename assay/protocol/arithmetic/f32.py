@@ -7,6 +7,7 @@ This module is the definition; the torch executor and `contracts/libraries/Float
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isqrt
 
 Bits = int
@@ -193,27 +194,22 @@ def le(x: Bits, y: Bits) -> bool:
 
 def rint(x: Bits) -> Bits:
     """The nearest integral value, ties to even, the sign of zero kept."""
-    if is_nan(x):
-        return NAN
-    if not is_finite(x):
-        return x
-    sign, m, e = unpack(x)
-    if e >= 0:
-        return x
-    return round_pack(sign, shift_round_even(m, -e), 0)
+    return _integral(x, lambda _, m, shift: shift_round_even(m, shift))
 
 
 def floor(x: Bits) -> Bits:
     """The largest integral value not above x, the sign of zero kept."""
+    return _integral(x, lambda sign, m, shift: -(-m >> shift) if sign else m >> shift)
+
+
+def _integral(x: Bits, shifted: Callable[[int, int, int], int]) -> Bits:
+    """x where it is integral or not finite; else of magnitude `shifted(sign, m, shift)` for its own, m 2^-shift."""
     if is_nan(x):
         return NAN
     if not is_finite(x):
         return x
     sign, m, e = unpack(x)
-    if e >= 0:
-        return x
-    whole = -(-m >> -e) if sign else m >> -e
-    return round_pack(sign, whole, 0)
+    return x if e >= 0 else round_pack(sign, shifted(sign, m, -e), 0)
 
 
 def scale2(x: Bits, n: int) -> Bits:

@@ -16,7 +16,7 @@ from assay.protocol.model.games import ClaimView
 from assay.protocol.model.types import NO_CLAIM, Commitment, Last
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.run.schedule import Times
-from assay.protocol.trees.state import RoundScalars, initial_state
+from assay.protocol.trees.state import initial_state
 from assay.protocol.types import SEATS, Address, Digest, Fate, Role, Round, Seat
 
 NO_ONE: Final = Address(bytes(20))
@@ -191,21 +191,11 @@ class Rounds:
 
     def start_of(self, round_: Round, seat: Seat, base: Digest) -> tuple[Digest, Digest]:
         """The optimizer list and the state root that a seat's work starts from."""
-        training = self.ledger.charter.training
         entry = self.ledger.outers.roots.get((round_, base))
         parameters = entry.parameters if entry else ZERO
         commitment = self.commitments.get((round_, seat))
         optimizer = commitment.start_optimizer if commitment else self._start_optimizer(round_, seat)
-        scalars = RoundScalars(
-            run=self.ledger.charter.run,
-            seat=seat,
-            round=round_,
-            steps_per_round=training.steps_per_round,
-            shards=training.shards,
-            shard_length=training.shard_length,
-            lr=training.learning_rate,
-            data_root=training.data,
-        )
+        scalars = self.ledger.charter.round_scalars(round_, seat)
         return optimizer, initial_state(parameters, optimizer, scalars)
 
     def check_close(self, round_: Round, seat: Seat, now: int) -> Fate:

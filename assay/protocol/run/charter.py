@@ -16,7 +16,8 @@ from eth_abi.abi import encode
 from assay.protocol.digests import keccak, program_digest
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.program import Program
-from assay.protocol.types import Address, Digest, Wei
+from assay.protocol.trees.state import RoundScalars
+from assay.protocol.types import Address, Digest, Round, Seat, Wei
 
 MAX_INTERVALS: Final = 40
 """So that the leaves of eight seats are revealed in one transaction (about 46,000 gas each)."""
@@ -210,6 +211,20 @@ class Charter:
     def run(self) -> Digest:
         """The identity of the run."""
         return keccak(self.encoded)
+
+    def round_scalars(self, round_: Round, seat: Seat) -> RoundScalars:
+        """What the scalars of a seat's s_0 follow from."""
+        training = self.training
+        return RoundScalars(
+            run=self.run,
+            seat=seat,
+            round=round_,
+            steps_per_round=training.steps_per_round,
+            shards=training.shards,
+            shard_length=training.shard_length,
+            lr=training.learning_rate,
+            data_root=training.data,
+        )
 
     def as_tuple(self) -> tuple[Any, ...]:
         """The nested tuple that an ABI encoder takes for `Terms`."""

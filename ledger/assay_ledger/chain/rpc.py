@@ -130,14 +130,8 @@ class _Plain(HTTPConnection):
         super().request(*arguments, **options)
 
 
-class _Secure(HTTPSConnection):
-    def connect(self) -> None:
-        _note(self)
-        super().connect()
-
-    def request(self, *arguments: Any, **options: Any) -> None:
-        _note(self)
-        super().request(*arguments, **options)
+class _Secure(_Plain, HTTPSConnection):
+    """The same by TLS: `super()` is the connection that it stands before."""
 
 
 class _PlainPool(HTTPConnectionPool):

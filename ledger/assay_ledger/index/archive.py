@@ -21,7 +21,7 @@ from assay.protocol.program.trace import SlotTamper, Tamper, Trace
 from assay.protocol.program.wellformed import violations
 from assay.protocol.run.charter import ProgramRef
 from assay.protocol.run.layouts import check_layouts
-from assay.protocol.trees.state import SCALAR_SPECS, ListBytes, RoundScalars, Scalar, TrainingList, list_root
+from assay.protocol.trees.state import SCALAR_SPECS, ListBytes, Scalar, TrainingList, list_root
 from assay.protocol.trees.tensors import TensorSpec, tensor_root
 from assay.protocol.types import SEATS, Digest, DType, Round, Seat
 from assay_ledger.index.publications import Publications
@@ -203,17 +203,7 @@ class Archive:
         return list_root([*roots, self.facts.charter.training.data])
 
     def _scalar_values(self, round_: Round, seat: Seat, done: int) -> tuple[bytes, ...]:
-        training = self.facts.charter.training
-        start = RoundScalars(
-            run=self.facts.run_id,
-            seat=seat,
-            round=round_,
-            steps_per_round=training.steps_per_round,
-            shards=training.shards,
-            shard_length=training.shard_length,
-            lr=training.learning_rate,
-            data_root=training.data,
-        )
+        start = self.facts.charter.round_scalars(round_, seat)
         values = start.values()
         step = start.first_step + done
         values[Scalar.STEP] = to_bytes(DType.I32, from_ints(DType.I32, (step, step >> 32)))

@@ -125,19 +125,7 @@ class Games:
         if found is None:
             return None
         told = found.event
-        side = self.game(game_id).side_of(told.loser)
-        verdict = Verdict(
-            told.loser,
-            side,
-            told.outcome,
-            told.family,
-            told.node,
-            told.element,
-            told.term,
-            told.expected,
-            told.claimed,
-        )
-        return verdict, found.transaction
+        return verdict_of(told, self.game(game_id).side_of(told.loser)), found.transaction
 
     def _newest(self, search: Search[E]) -> E | None:
         """The event of these that came last."""
@@ -150,3 +138,9 @@ class Games:
             low = max(self._first_block, high - BLOCKS_PER_QUERY + 1)
             found = self.chain.events(search, low, high)
             yield from sorted(found, key=lambda logged: (logged.block, logged.log_index), reverse=True)
+
+
+def verdict_of(told: VerdictEvent, side: Side) -> Verdict:
+    """A verdict as its event tells of it, against the side that lost."""
+    place = told.family, told.node, told.element, told.term
+    return Verdict(told.loser, side, told.outcome, *place, told.expected, told.claimed)

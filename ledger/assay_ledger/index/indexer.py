@@ -14,7 +14,6 @@ from hexbytes import HexBytes
 from web3.types import LogReceipt
 
 from assay.protocol.errors import AssayError, InvariantError, UnavailableError
-from assay.protocol.game.state import Verdict
 from assay.protocol.game.table import Side, Stage
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Fate, Round, Wei
@@ -22,7 +21,7 @@ from assay_ledger.bindings import audit, game, outers, rounds, settlement
 from assay_ledger.chain.client import Head
 from assay_ledger.chain.rpc import NONSENSE
 from assay_ledger.contract import Event, Logged
-from assay_ledger.index.games import BLOCKS_PER_QUERY
+from assay_ledger.index.games import BLOCKS_PER_QUERY, verdict_of
 from assay_ledger.index.records import (
     AttendanceRecord,
     AttesterRecord,
@@ -255,17 +254,8 @@ class Index:
 
     def _verdict(self, event: game.Verdict, transaction: bytes) -> None:
         record = self.state.games[event.game_id]
-        record.verdict = Verdict(
-            event.loser,
-            Side.DEFENDER if event.loser == record.defender else Side.CHALLENGER,
-            event.outcome,
-            event.family,
-            event.node,
-            event.element,
-            event.term,
-            event.expected,
-            event.claimed,
-        )
+        side = Side.DEFENDER if event.loser == record.defender else Side.CHALLENGER
+        record.verdict = verdict_of(event, side)
         record.verdict_tx = transaction
         record.stage, record.turn = Stage.OVER, Side.NONE
         ref = record.ref

@@ -9,8 +9,7 @@ from functools import cached_property
 
 from assay.protocol.errors import RejectedError
 from assay.protocol.run.charter import Charter, Modules
-from assay.protocol.trees.state import RoundScalars
-from assay.protocol.types import Address, Digest, Round, Seat
+from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.audit import AuditContract
 from assay_ledger.bindings.charter import CharterContract
 from assay_ledger.bindings.game import GameContract
@@ -119,17 +118,3 @@ class Run:
             "vesting": self.vesting,
             "revenue": self.revenue,
         }
-
-    def scalars(self, round_: Round, seat: Seat) -> RoundScalars:
-        """What the third list of a seat's s_0 follows from."""
-        training = self.charter.training
-        return RoundScalars(
-            run=self.run_id,
-            seat=seat,
-            round=round_,
-            steps_per_round=training.steps_per_round,
-            shards=training.shards,
-            shard_length=training.shard_length,
-            lr=training.learning_rate,
-            data_root=training.data,
-        )
