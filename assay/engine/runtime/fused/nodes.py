@@ -17,9 +17,9 @@ from assay.engine.runtime.fused.layout import (
     CRandom,
     CScatterSum,
     CView,
-    NodeKernels,
     Kind,
     Mode,
+    NodeKernels,
     Strategy,
 )
 from assay.engine.runtime.fused.scalars import Extent, assemble
