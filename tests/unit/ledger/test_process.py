@@ -21,7 +21,7 @@ from assay_ledger.processes.scratch import ScratchDir
 # brief thread. It prints one line per thing it starts, so that a test can stop it at any moment.
 RUNNER = """
 import sys, threading, time
-from assay_ledger.chain.node import Node
+from assay_ledger.chain.node import Anvil
 from assay_ledger.processes.children import spawn
 from assay_ledger.processes.scratch import ScratchDir
 
@@ -43,7 +43,7 @@ def start():
     say("folder", scratch.path)
     (scratch.path / "data").write_text("x")
     say("child", spawn([sys.executable, "-c", GRANDCHILD]).pid)
-    node = Node()
+    node = Anvil()
     say("node", node.process.pid, node.port, node.data_dir)
 
 thread = threading.Thread(target=start)
