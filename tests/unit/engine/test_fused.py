@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 from math import prod
 
 import pytest
@@ -20,6 +21,7 @@ from assay.engine.runtime.executor import Executor, Kind, how_programs_run, usab
 from assay.engine.runtime.fused import plan as plan_module
 from assay.engine.runtime.native import library
 from assay.engine.runtime.values.dtypes import to_bytes
+from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
 from assay.protocol.errors import UserError
 from assay.protocol.program.builder import ProgramBuilder, Ref
 from assay.protocol.program.program import Program
@@ -57,6 +59,37 @@ def test_hand_written_programs_agree_with_the_reference(example: Example, level:
 def test_random_programs_agree_with_the_reference(level: str, seed: int):
     case = draw(seed)
     program, inputs = case.program, tensors_of(case.program, case.state)
+    with at_level(level):
+        assert differing_nodes(program, inputs, Kind.FUSED) == []
+        assert wrong_outputs(program, inputs) == []
+
+
+@pytest.mark.parametrize("level", PRESENT)
+@pytest.mark.parametrize("unused", [DType.I64, DType.U16, DType.BOOL])
+def test_an_operand_that_a_map_does_not_use_takes_no_room_of_others(unused: DType, level: str):
+    dims = (3, 40, 6)
+    specs = [
+        TensorSpec(unused, dims),
+        TensorSpec(unused, (3,)),
+        TensorSpec(DType.F32, (6,)),
+        TensorSpec(DType.F32, dims),
+    ]
+    b = ProgramBuilder([specs])
+    whole, per_row, last, x = (b.input(0, k) for k in range(4))
+    reads = {
+        "strided": whole.permute(0, 1, 2),
+        "of a run": per_row.unsqueeze(1).unsqueeze(2).expand(*dims),
+        "repeated": last.unsqueeze(0).unsqueeze(0).expand(*dims),
+        "direct": x,
+    }
+    outputs = []
+    for order in permutations(reads):
+        s = ScalarBuilder([unused if name in ("strided", "of a run") else DType.F32 for name in order])
+        total = s.add(s.operand(order.index("repeated")), s.operand(order.index("direct")))
+        outputs.append(b.map(s.build(total), [reads[name] for name in order], dims))
+    program = b.build([outputs])
+    generator = random.Random(7)
+    inputs = tensors_of(program, [[generator.randbytes(spec.nbytes) for spec in specs]])
     with at_level(level):
         assert differing_nodes(program, inputs, Kind.FUSED) == []
         assert wrong_outputs(program, inputs) == []

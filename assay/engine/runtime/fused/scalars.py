@@ -125,7 +125,8 @@ def assemble(
         extents.append(max(inputs, default=Extent.CONSTANT))
     live = _live(body, m)
     uses = _uses(body, m, live)
-    wide = any(types[r] is DType.I64 for r in live)
+    # Every operand is read into its slot, also one that the program does not use: i64 needs wide slots all the same.
+    wide = any(types[r] is DType.I64 for r in live | set(range(m)))
     joined = {} if wide else _pairs(body, m, extents, live, uses)
     swallowed = {k for k, _ in joined.values()}
     slots: list[int | bytes] = [CELL if e < Extent.TILE else TILE for e in operands]
