@@ -13,7 +13,8 @@
 
 The table's name is the fault's. `test` holds pytest's arguments; `forge`, in its place, those of `forge test`. `find`
 is text that stands in `file` exactly once, whole lines as a rule; an empty `replace` takes it out. A second place in
-the same file follows as `[[NAME.also]]` with a `find` and a `replace` of its own.
+the same file follows as `[[NAME.also]]` with a `find` and a `replace` of its own. The test must fail in its own call;
+`red` names another phase (tools/mutant_outcomes.py) where the fault shows there alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools.mutant_outcomes import CALL, PHASES
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests" / "mutants"
@@ -43,7 +46,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One fault: where it is put, and the test that must turn red. `file` is relative to the tree's root."""
+    """One fault: where it is put, and the test that must turn `red`. `file` is relative to the tree's root."""
 
     name: str
     area: str
@@ -52,6 +55,7 @@ class Mutant:
     test: str
     file: str
     places: tuple[Place, ...]
+    red: str = CALL
 
     def faulty(self, tree: Path) -> str:
         """The text of `file` in `tree` with the fault; raises TableError where the fault does not apply."""
@@ -87,13 +91,17 @@ def _mutant(name: str, area: str, entry: dict[str, object]) -> Mutant:
     if not NAME.fullmatch(name):
         raise TableError(f"{area}.toml: {name} must be small letters, digits and single hyphens")
     kind = "forge" if "forge" in entry else "test"
-    also = entry.get("also", [])
-    if entry.keys() - {"also"} != TEXTS | {kind} or not all(isinstance(entry[key], str) for key in TEXTS | {kind}):
+    also, red = entry.get("also", []), entry.get("red", CALL)
+    texts = TEXTS | {kind}
+    if entry.keys() - {"also", "red"} != texts or not all(isinstance(entry[key], str) for key in texts):
         raise TableError(f"{name}: must have the texts what, file, find, replace and either test or forge")
     if not isinstance(also, list) or not all(isinstance(p, dict) and p.keys() == {"find", "replace"} for p in also):
         raise TableError(f"{name}: each place under `also` must have find and replace, and nothing else")
+    if red not in PHASES:
+        raise TableError(f"{name}: `red` is one of {', '.join(PHASES)}")
     places = (_place(name, entry), *(_place(name, place) for place in also))
-    return Mutant(name, area, str(entry["what"]), kind == "forge", str(entry[kind]), str(entry["file"]), places)
+    what, test, file = (str(entry[key]) for key in ("what", kind, "file"))
+    return Mutant(name, area, what, kind == "forge", test, file, places, str(red))
 
 
 def read_mutants(folder: Path = FOLDER) -> list[Mutant]:

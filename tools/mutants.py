@@ -1,8 +1,9 @@
 """Applies every checked-in fault, runs the test that must catch it, and writes the table docs/mutants.md.
 
 The faults stand in tests/mutants/; tools/mutant_tables.py says how an entry reads. Each is put into a private copy of
-the tree, which imports before the installed one. A fault is caught when its test ends red there. That the tests are
-green without it is `make check`'s matter, and is checked here once per test.
+the tree, which imports before the installed one. A fault is caught when its test fails there by an assertion or error
+of its own call; where an entry says so (`red`), in another phase. That the tests are green without it is `make check`'s
+matter, and is checked here once per test.
 """
 
 import argparse
@@ -18,12 +19,14 @@ from pathlib import Path
 
 import psutil
 
+from tools import mutant_outcomes
 from tools.mutant_tables import ROOT, Mutant, TableError, read_mutants
 
 TABLE = ROOT / "docs" / "mutants.md"
 LIMIT_S = 900
 
-PYTEST_RED = 1  # tests ran and some failed; 2..5 are "could not run", which catches nothing
+REPORT = "tmp/report.xml"
+"""Where a run of pytest reports to, in the tree that it judges."""
 # As tests/harness/contracts/harness.py and forge say it: no test has caught that.
 NOT_COMPILED = ("does not compile", "Compilation failed")
 
@@ -32,7 +35,8 @@ def command(mutant: Mutant) -> list[str]:
     """What must turn red."""
     if mutant.is_forge:
         return [sys.executable, "tools/forge.py", "test", *mutant.test.split()]
-    return [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.test.split()]
+    pytest = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--junitxml={REPORT}"]
+    return [sys.executable, *pytest, *mutant.test.split()]
 
 
 def copy_tree(into: Path) -> None:
@@ -62,6 +66,7 @@ def run(command: list[str], tree: Path) -> subprocess.CompletedProcess[str]:
     env = os.environ | {"PYTHONPATH": python_path(tree), "TMPDIR": str(tree / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
     env["OMP_NUM_THREADS"] = "1"
     try:
+        (tree / REPORT).unlink(missing_ok=True)
         return subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=LIMIT_S)
     finally:
         end_orphans(tree)
@@ -97,14 +102,23 @@ def judge(mutant: Mutant) -> tuple[Mutant, str]:
                 # The tests' own compiler takes one contract in seconds; deployed as a whole it needs forge's minute.
                 run([sys.executable, "tools/forge.py", "build", "--quiet"], tree)
                 red = run(command(mutant), tree)
+            return mutant, why_not_caught(mutant, red, tree / REPORT)
         except subprocess.TimeoutExpired:
             return mutant, f"its test did not end within {LIMIT_S} s"
-    if red.returncode == 0:
-        return mutant, "SURVIVED: its test stays green"
-    if red.returncode != PYTEST_RED or any(words in red.stdout + red.stderr for words in NOT_COMPILED):
-        said = (red.stdout + red.stderr).strip()[-300:]
-        return mutant, f"its test could not run (exit code {red.returncode}): {said}"
-    return mutant, ""
+
+
+def why_not_caught(mutant: Mutant, done: subprocess.CompletedProcess[str], report: Path) -> str:
+    """Why the run of a fault's test has not caught it; "" where it has."""
+    if done.returncode == 0:
+        return "SURVIVED: its test stays green"
+    output = done.stdout + done.stderr
+    phases = mutant_outcomes.forge_phases(output) if mutant.is_forge else mutant_outcomes.pytest_phases(report)
+    if not phases or any(words in output for words in NOT_COMPILED):
+        return f"its test could not run (exit code {done.returncode}): {output.strip()[-300:]}"
+    if mutant.red not in phases:
+        said = f"its test turned red in {', '.join(sorted(phases))}, not in {mutant.red}"
+        return f"{said}: {output.strip()[-300:]}"
+    return ""
 
 
 def red_without_fault(mutants: list[Mutant]) -> list[str]:
