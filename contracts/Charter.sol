@@ -85,7 +85,7 @@ contract Charter is ICharter {
         _checkAtMost("data", uint256(t.shards) * t.shardLength, uint32(type(int32).max));
         if (t.parameters == 0) revert ValueZero("parameters");
         if (t.momentum == 0) revert ValueZero("momentum");
-        if (t.blankOptimizer == 0) revert ValueZero("blank optimizer");
+        if (t.zeroOptimizer == 0) revert ValueZero("zero optimizer");
         if (t.zeroUpdate == 0) revert ValueZero("zero update");
         if (t.data == 0) revert ValueZero("data");
     }

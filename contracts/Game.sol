@@ -8,13 +8,13 @@ import {Digests} from "./libraries/Digests.sol";
 import {GameDescent} from "./game/GameDescent.sol";
 import {GameMoney} from "./game/GameMoney.sol";
 
-/// @title Game: the dispute game of one run, down to one element that this contract computes (protocol.game_element)
+/// @title Game: the dispute game of one run, down to one element that this contract computes (assay.protocol.game.element)
 /// @notice The arbiter, fixed at construction, checks proofs and computes the element; turns, clocks and money are in contracts/game.
 contract Game is GameDescent {
     constructor(ICharter charter_, IArbiter arbiter_) GameMoney(charter_) GameDescent(arbiter_) {}
 
     /// @inheritdoc IGame
-    function pointElement(
+    function selectElement(
         uint256 gameId,
         uint256 offset,
         bytes calldata leaf,
@@ -47,7 +47,7 @@ contract Game is GameDescent {
     }
 
     /// @inheritdoc IGame
-    function pointPart(uint256 gameId, uint256 index, int256[] calldata parts) external {
+    function selectPart(uint256 gameId, uint256 index, int256[] calldata parts) external {
         GameState storage game = _due(gameId, Side.CHALLENGER, _bit(Stage.PARTS));
         _checkPosted(_hash(parts), game.posted);
         _checkIndex(index, parts.length);

@@ -5,7 +5,7 @@ import {IAudit} from "./interfaces/IAudit.sol";
 import {ICharter, Modules, Terms} from "./interfaces/ICharter.sol";
 import {ClaimKind, ClaimRef, ClaimView, IClaims} from "./interfaces/IClaims.sol";
 import {IOuters, OuterClaim, OuterRoot} from "./interfaces/IOuters.sol";
-import {Commitment, Fate, IRounds, SEAT_COUNT} from "./interfaces/IRounds.sol";
+import {Commitment, IRounds, SEAT_COUNT, Status} from "./interfaces/IRounds.sol";
 import {IVault} from "./interfaces/IVault.sol";
 import {ClaimIds} from "./libraries/ClaimIds.sol";
 import {EconomicsBounds} from "./libraries/Economics.sol";
@@ -88,21 +88,21 @@ contract Outers is IOuters {
         OuterClaim storage claim = _open(round, root, poster);
         uint64 until = claim.postedAt + _window;
         if (block.timestamp <= until) revert TooEarly(block.timestamp, until + 1);
-        if (fateOf(round, claim.base) != Fate.FINAL) revert BaseNotFinal(round, claim.base);
+        if (statusOf(round, claim.base) != Status.FINAL) revert BaseNotFinal(round, claim.base);
         claim.closed = true;
         _roots[round + 1][root].isFinal = true;
         _vault.release(ClaimIds.outerLock(round, root, poster));
-        emit OuterClosedAs(round, root, poster, Fate.FINAL);
+        emit OuterClosedAs(round, root, poster, Status.FINAL);
     }
 
     /// @inheritdoc IOuters
     function voidOuter(uint64 round, bytes32 root, address poster) external {
         OuterClaim storage claim = _open(round, root, poster);
-        if (fateOf(round, claim.base) != Fate.VOID) revert BaseNotVoid(round, claim.base);
+        if (statusOf(round, claim.base) != Status.VOID) revert BaseNotVoid(round, claim.base);
         claim.closed = true;
         _loseStanding(round, root);
         _vault.release(ClaimIds.outerLock(round, root, poster));
-        emit OuterClosedAs(round, root, poster, Fate.VOID);
+        emit OuterClosedAs(round, root, poster, Status.VOID);
     }
 
     // ------------------------------------------------------------------------------------------------ claims
@@ -172,11 +172,11 @@ contract Outers is IOuters {
     }
 
     /// @inheritdoc IOuters
-    function fateOf(uint64 generation, bytes32 root) public view returns (Fate) {
+    function statusOf(uint64 generation, bytes32 root) public view returns (Status) {
         OuterRoot storage entry = _roots[generation][root];
-        if (entry.isFinal) return Fate.FINAL;
+        if (entry.isFinal) return Status.FINAL;
         bool wasPosted = entry.standing != 0 || entry.rescueUntil != 0;
-        return wasPosted && !isAlive(generation, root) ? Fate.VOID : Fate.OPEN;
+        return wasPosted && !isAlive(generation, root) ? Status.VOID : Status.OPEN;
     }
 
     /// @inheritdoc IOuters

@@ -4,7 +4,7 @@ pragma solidity ^0.8.30;
 import {Attester, Role, IAudit} from "./interfaces/IAudit.sol";
 import {ICharter, Modules, Terms} from "./interfaces/ICharter.sol";
 import {ClaimKind, ClaimRef, ClaimView, IClaims} from "./interfaces/IClaims.sol";
-import {Commitment, Fate, IRounds, Times} from "./interfaces/IRounds.sol";
+import {Commitment, IRounds, Status, Times} from "./interfaces/IRounds.sol";
 import {ClaimIds} from "./libraries/ClaimIds.sol";
 import {Scalars} from "./libraries/Scalars.sol";
 import {StateRoots} from "./libraries/StateRoots.sol";
@@ -20,7 +20,7 @@ contract Rounds is Seats {
     bytes32 private immutable _run;
     bytes32 private immutable _stepProgram;
     bytes32 private immutable _updateProgram;
-    bytes32 private immutable _blankOptimizer;
+    bytes32 private immutable _zeroOptimizer;
     bytes32 private immutable _data;
     uint32 private immutable _intervals;
     uint32 private immutable _stepsPerInterval;
@@ -55,7 +55,7 @@ contract Rounds is Seats {
         _run = charter_.run();
         _stepProgram = terms.step.root;
         _updateProgram = terms.update.root;
-        _blankOptimizer = terms.training.blankOptimizer;
+        _zeroOptimizer = terms.training.zeroOptimizer;
         _data = terms.training.data;
         _intervals = terms.training.intervals;
         _stepsPerInterval = terms.training.stepsPerInterval;
@@ -151,30 +151,30 @@ contract Rounds is Seats {
     }
 
     /// @inheritdoc IRounds
-    function close(uint64 round, uint32 seat) external returns (Fate fate, address solver) {
+    function close(uint64 round, uint32 seat) external returns (Status status, address solver) {
         if (msg.sender != address(_settlement)) revert NotSettlement(msg.sender);
         Commitment storage c = _existing(round, seat);
         if (c.closed) revert AlreadyClosed(round, seat);
         // Attack: conviction and settlement in one block, in either order.
         if (c.openGames != 0) revert GamesOpen(c.openGames);
-        fate = _fateOf(round, seat, c);
+        status = _statusOf(round, seat, c);
         solver = c.solver;
         c.closed = true;
-        if (fate != Fate.CONVICTED) _vault.release(ClaimIds.commitmentLock(round, seat));
-        emit Closed(round, seat, fate);
+        if (status != Status.CONVICTED) _vault.release(ClaimIds.commitmentLock(round, seat));
+        emit Closed(round, seat, status);
     }
 
     /// @dev Reverts while the status is open.
-    function _fateOf(uint64 round, uint32 seat, Commitment storage c) private view returns (Fate) {
-        if (c.convicted) return Fate.CONVICTED;
+    function _statusOf(uint64 round, uint32 seat, Commitment storage c) private view returns (Status) {
+        if (c.convicted) return Status.CONVICTED;
         Times memory times = timesOf(round);
         if (!isComplete(round, seat)) {
             if (block.timestamp <= times.receiptsUntil) revert TooEarly(block.timestamp, times.receiptsUntil + 1);
-            return Fate.VOID;
+            return Status.VOID;
         }
         if (block.timestamp <= times.challengeUntil) revert TooEarly(block.timestamp, times.challengeUntil + 1);
-        Fate base = _outers.fateOf(round, c.base);
-        if (base == Fate.OPEN) revert BaseNotFinal(round, c.base);
+        Status base = _outers.statusOf(round, c.base);
+        if (base == Status.OPEN) revert BaseNotFinal(round, c.base);
         return base;
     }
 
@@ -281,8 +281,8 @@ contract Rounds is Seats {
     /// @dev The end of the solver's last complete commitment, final or not; zero-initialised for newcomers and, from the next T0 on, after a conviction.
     function _startOptimizer(uint64 round, address solver) private view returns (bytes32) {
         Last memory last = _last[solver];
-        if (!last.exists) return _blankOptimizer;
-        if (last.blankFrom != 0 && last.blankFrom <= round) return _blankOptimizer;
+        if (!last.exists) return _zeroOptimizer;
+        if (last.blankFrom != 0 && last.blankFrom <= round) return _zeroOptimizer;
         Commitment storage c = _commitments[last.round][last.seat];
         // An incomplete commitment does not exist: its solver starts where that one had started.
         return isComplete(last.round, last.seat) ? c.optimizer : c.startOptimizer;

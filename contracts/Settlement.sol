@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {IAudit, Role} from "./interfaces/IAudit.sol";
 import {Economics, ICharter, Modules, Terms, Windows} from "./interfaces/ICharter.sol";
-import {Fate, IRounds} from "./interfaces/IRounds.sol";
+import {IRounds, Status} from "./interfaces/IRounds.sol";
 import {ISettlement} from "./interfaces/ISettlement.sol";
 import {IVesting} from "./interfaces/IShares.sol";
 import {IVault} from "./interfaces/IVault.sol";
@@ -83,15 +83,15 @@ contract Settlement is ISettlement {
 
     /// @inheritdoc ISettlement
     function settleWork(uint64 round, uint32 seat) external {
-        (Fate fate, address solver) = _rounds.close(round, seat);
+        (Status status, address solver) = _rounds.close(round, seat);
         ++settledWork[round];
-        bool earned = fate == Fate.FINAL;
+        bool earned = status == Status.FINAL;
         // Excluded but true work is paid like any other; what is void or convicted is paid to no other party.
         uint256 pay = earned ? _pay : 0;
         uint128 shares = earned ? _workShares : 0;
         _payOut(round, solver, pay);
         if (shares != 0) _vesting.credit(_vesting.workId(round, seat), solver, shares, vestsAt(round), false);
-        emit WorkSettled(round, seat, solver, fate, pay, shares);
+        emit WorkSettled(round, seat, solver, status, pay, shares);
     }
 
     /// @inheritdoc ISettlement

@@ -47,7 +47,7 @@ CONTRACTS = {
 
 ENUMS = {
     "ClaimKind": "assay.protocol.run.claims",
-    "Fate": "assay.protocol.types",
+    "Status": "assay.protocol.types",
     "Outcome": "assay.protocol.game.state",
     "Role": "assay.protocol.types",
     "Side": "assay.protocol.game.table",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
-from assay.protocol.game.moves import AnyMove, PointElement, PostParts, ProveRoot
+from assay.protocol.game.moves import AnyMove, PostParts, ProveRoot, SelectElement
 from assay.protocol.game.players import Posted
 from assay.protocol.game.state import GameState
 from assay.protocol.game.table import Side, Stage
@@ -98,13 +98,13 @@ def _without_heads(inner: Player) -> Player:
 
     def play(state: GameState, posted: Posted) -> AnyMove | None:
         move = inner(state, posted)
-        return replace(move, heads=()) if isinstance(move, PointElement) else move
+        return replace(move, heads=()) if isinstance(move, SelectElement) else move
 
     return play
 
 
 def _at_the_first(inner: Player) -> Player:
-    """Points at the first of everything."""
+    """Selects the first of everything."""
 
     def play(state: GameState, posted: Posted) -> AnyMove | None:
         move = inner(state, posted)
@@ -246,6 +246,7 @@ def _challengers_lose() -> Iterator[Definition]:
         what = f"a true claim, challenged in a node of family {family.name.lower()}"
         yield Definition(what, many, honest, _liar(family)[1])
     yield Definition("a true claim, challenged in a slot of the end", many, honest, lie_in_slot(many, 2, 0))
+    # A game's description seeds what is refused in it, so these two keep their words.
     yield Definition("a true claim, pointed at where both agree", many, honest, honest, 1, unbent, _at_the_first)
     second, first = count.trace(1, flip_bit(1, 1, 32)), count.trace(1, flip_bit(1, 1, 0))
     yield Definition("a false claim, pointed at beside the lie", count, second, first)

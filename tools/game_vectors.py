@@ -130,10 +130,10 @@ def record_known(what: str, definition: Definition, first: bool) -> dict[str, ob
         return PostDigests(()) if position_key(state) in known else defends(state, posted)
 
     play_out(world, games[0], defends, challenges)
-    known, log = dict(world.book.lists), Log()
+    known, log = dict(world.book.position_cache), Log()
     if first:  # what a conviction closes, another world has open
         shown, world = world.shown, GameWorld(definition.example.program, config(ARITY))
-        world.book.lists.update(known)
+        world.book.position_cache.update(known)
         world.shown.update(shown)
         games[1] = world.challenge(world.claim(definition.defends, LIAR, 1000 * ETHER), HONEST)
     end = play_out(world, games[1], in_short, challenges, log=log)

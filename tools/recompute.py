@@ -78,7 +78,7 @@ EVENTS = {
     ("settlement", "WorkSettled"): (
         ["uint64", "uint32", "address"],
         ["uint8", "uint256", "uint256"],
-        "round seat who fate paid shares",
+        "round seat who status paid shares",
     ),
     ("settlement", "DutiesSettled"): (
         ["uint64", "address"],
@@ -94,11 +94,11 @@ EVENTS = {
 MOVES_DOWN = {
     Web3.keccak(text=signature)[:4]
     for signature in (
-        "pointDigest(uint256,uint256,bytes32[])",
-        "pointSubtree(uint256,uint256,bytes32[])",
-        "pointElement(uint256,uint256,bytes,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])",
-        "pointPart(uint256,uint256,int256[])",
-        "pointList(uint256,uint256,bytes32[])",
+        "bisectDigests(uint256,uint256,bytes32[])",
+        "selectSubtree(uint256,uint256,bytes32[])",
+        "selectElement(uint256,uint256,bytes,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])",
+        "selectPart(uint256,uint256,int256[])",
+        "selectList(uint256,uint256,bytes32[])",
         "proveTerm(uint256,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])",
         "proveRoot(uint256,bytes,bytes32[],bytes)",
     )

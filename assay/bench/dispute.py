@@ -51,18 +51,18 @@ RATES: Final = Preset("rates", layers=1, width=256, heads=4, context=128, batch=
 DEAREST: Final[dict[str, tuple[int, int]]] = {
     "challenge": (514_399, 196),
     "postDigests": (265_902, 2_148),
-    "pointDigest": (150_058, 2_180),
+    "bisectDigests": (150_058, 2_180),
     "openNode": (280_700, 3_524),
-    "pointSubtree": (76_335, 1_412),
+    "selectSubtree": (76_335, 1_412),
     "openSubtree": (114_848, 356),
     "openLeaf": (121_272, 1_124),
-    "pointElement": (875_418, 20_548),
+    "selectElement": (875_418, 20_548),
     "postParts": (198_502, 2_468),
-    "pointPart": (84_138, 2_052),
+    "selectPart": (84_138, 2_052),
     "proveTerm": (368_611, 4_708),
     "proveRoot": (248_202, 900),
     "openState": (106_535, 196),
-    "pointList": (69_615, 228),
+    "selectList": (69_615, 228),
 }
 """Gas and calldata bytes of the largest transaction per move that tests/integration/contracts/test_game_gas.py
 measures, arity 64.
@@ -125,17 +125,17 @@ class DisputeRow:
 def moves_of(node: Node, leaves: int, steps: int, nodes: int, arity: int = ARITY) -> Counter[Move]:
     """The most moves of each kind in a game that ends in this node; the opening of the game not among them."""
     descent = bisections(steps, arity) + bisections(nodes + 1, arity)
-    counts = Counter({Move.POST_DIGESTS: descent, Move.POINT_DIGEST: descent, Move.OPEN_NODE: 1})
+    counts = Counter({Move.POST_DIGESTS: descent, Move.BISECT_DIGESTS: descent, Move.OPEN_NODE: 1})
     if node.family in (Family.INPUT, Family.CONST, Family.OUTPUT):
         return counts + Counter({Move.PROVE_ROOT: 1})
     opened = openings(leaves, arity)
     counts += Counter(
-        {Move.OPEN_SUBTREE: opened - 1, Move.POINT_SUBTREE: opened, Move.OPEN_LEAF: 1, Move.POINT_ELEMENT: 1}
+        {Move.OPEN_SUBTREE: opened - 1, Move.SELECT_SUBTREE: opened, Move.OPEN_LEAF: 1, Move.SELECT_ELEMENT: 1}
     )
     terms = getattr(node, "terms", 1 if isinstance(node, Gather) else 0)
     if terms:
         parts = bisections(terms, arity)
-        counts += Counter({Move.POST_PARTS: parts, Move.POINT_PART: parts, Move.PROVE_TERM: 1})
+        counts += Counter({Move.POST_PARTS: parts, Move.SELECT_PART: parts, Move.PROVE_TERM: 1})
     return +counts
 
 
@@ -145,11 +145,11 @@ def moves_to_a_slot(slots: int, steps: int, nodes: int, arity: int = ARITY) -> C
     return Counter(
         {
             Move.POST_DIGESTS: descent,
-            Move.POINT_DIGEST: descent,
+            Move.BISECT_DIGESTS: descent,
             Move.OPEN_STATE: 1,
-            Move.POINT_LIST: 1,
+            Move.SELECT_LIST: 1,
             Move.OPEN_SUBTREE: opened,
-            Move.POINT_SUBTREE: opened,
+            Move.SELECT_SUBTREE: opened,
             Move.PROVE_ROOT: 1,
         }
     )
@@ -202,7 +202,7 @@ def computed_row(
     counts, where = worst(program, steps, prices)
     each = [(CHALLENGE, 1), *((m.function, c) for m, c in sorted(counts.items()))]
     transactions = sum(c for _, c in each)
-    last = max((m for m in counts if m in (Move.PROVE_ROOT, Move.PROVE_TERM, Move.POINT_ELEMENT)), key=_LAST.index)
+    last = max((m for m in counts if m in (Move.PROVE_ROOT, Move.PROVE_TERM, Move.SELECT_ELEMENT)), key=_LAST.index)
     return DisputeRow(
         model=model,
         kind=f"longest game: {where}",
@@ -222,7 +222,7 @@ def computed_row(
     )
 
 
-_LAST: Final = (Move.POINT_ELEMENT, Move.PROVE_TERM, Move.PROVE_ROOT)
+_LAST: Final = (Move.SELECT_ELEMENT, Move.PROVE_TERM, Move.PROVE_ROOT)
 
 
 def bytes_kept(program: Program) -> int:

@@ -29,18 +29,18 @@ _DIGESTS: Final = "bytes32[]"
 
 MOVES: Final[dict[type[AnyMove], tuple[str, ...]]] = {
     moves.PostDigests: (_DIGESTS,),
-    moves.PointDigest: ("uint256", _DIGESTS),
+    moves.BisectDigests: ("uint256", _DIGESTS),
     moves.OpenNode: ("bytes", _DIGESTS, _DIGESTS, _DIGESTS),
     moves.ProveRoot: ("bytes", _DIGESTS, "bytes"),
-    moves.PointSubtree: ("uint256", _DIGESTS),
+    moves.SelectSubtree: ("uint256", _DIGESTS),
     moves.OpenSubtree: (_DIGESTS,),
     moves.OpenLeaf: ("bytes",),
-    moves.PointElement: ("uint256", "bytes", "bytes", OPENINGS),
+    moves.SelectElement: ("uint256", "bytes", "bytes", OPENINGS),
     moves.PostParts: ("bytes", "int256[]"),
-    moves.PointPart: ("uint256", "int256[]"),
+    moves.SelectPart: ("uint256", "int256[]"),
     moves.ProveTerm: ("bytes", OPENINGS),
     moves.OpenState: (_DIGESTS,),
-    moves.PointList: ("uint256", _DIGESTS),
+    moves.SelectList: ("uint256", _DIGESTS),
 }
 """Types of each move's arguments after the game's number."""
 

@@ -24,7 +24,7 @@ from assay.protocol.digests import ZERO, digest_list_hash, keccak
 from assay.protocol.errors import AssayError, InvariantError
 from assay.protocol.game.errors import GameError
 from assay.protocol.game.machine import open_game, process_defer, process_move, process_timeout
-from assay.protocol.game.moves import AnyMove, OpenNode, PointDigest, PostDigests
+from assay.protocol.game.moves import AnyMove, BisectDigests, OpenNode, PostDigests
 from assay.protocol.game.state import DisputedClaim, GameConfig, GameState, Outcome, ProgramHeader, Rules, Verdict
 from assay.protocol.game.table import POSTINGS, Side, Stage, Turn
 from assay.protocol.program.encoding import MalformedError, decode_header, decode_node
@@ -61,7 +61,7 @@ class GameStep:
     def reuses(self) -> bool:
         """Whether a list that the claimant posted in another game counts as posted after this transaction."""
         challengers = self.after.turn is Side.CHALLENGER and Turn(self.after.stage, Side.DEFENDER) in POSTINGS
-        return challengers and isinstance(self.move, PointDigest)
+        return challengers and isinstance(self.move, BisectDigests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def _list_of(bundle: Bundle, entry: Reused, claim: DerivedClaim) -> tuple[Digest
 
 
 def _knowing(rules: Rules, digests: tuple[Digest, ...] | None) -> Rules:
-    return rules if digests is None else replace(rules, lists=_Anywhere(digest_list_hash(digests)))
+    return rules if digests is None else replace(rules, position_cache=_Anywhere(digest_list_hash(digests)))
 
 
 def _check_reused(state: GameState, digests: tuple[Digest, ...] | None, rules: Rules) -> None:

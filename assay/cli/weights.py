@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from assay.protocol.errors import ConfigError, FraudError, RejectedError
 from assay.protocol.trees.tensors import TensorSpec
-from assay.protocol.types import Digest, Fate
+from assay.protocol.types import Digest, Status
 from assay_ledger.index.records import RunState
 from assay_ledger.index.run import Run
 from assay_ledger.store.blobs import ArtifactStore
@@ -44,7 +44,7 @@ def standing_roots(run: Run, state: RunState) -> list[tuple[int | None, Digest, 
     for record in state.rounds:
         for _, outer in sorted(record.outers.items()):
             if not outer.fallen:
-                found.append((int(record.number), outer.parameters, Fate.FINAL in outer.posters.values()))
+                found.append((int(record.number), outer.parameters, Status.FINAL in outer.posters.values()))
     return found
 
 

@@ -265,8 +265,8 @@ def _claim_cases(document: dict[str, Any]) -> Iterator[Case]:
         _address(b["party"]),
         _digest(b["outer_root"]),
     )
-    bound = challenge_commitment(ref, _digest(b["own_root"]), _digest(b["salt"]), _address(b["sender"]))
-    yield "challenge", bound.hex(), b["commitment"]
+    committed = challenge_commitment(ref, _digest(b["own_root"]), _digest(b["salt"]), _address(b["sender"]))
+    yield "challenge", committed.hex(), b["commitment"]
     a = document["attestation"]
     leaf = AttestationLeaf(_digest(a["claim_id"]), a["duty"], _digest(a["end_root"]), _digest(a["salt"]))
     yield "attestation leaf", leaf.digest.hex(), a["leaf"]

@@ -37,7 +37,7 @@ def line(event: Event, names: Names) -> str | None:
             accuser = who(event.accuser)
             return f"seat {event.seat} of round {event.round} is left out: {accuser} got another end root"
         case rounds.Closed():
-            return f"round {event.round} seat {event.seat} is {event.fate.name.lower()}"
+            return f"round {event.round} seat {event.seat} is {event.status.name.lower()}"
         case audit.Registered():
             return f"{who(event.who)} registers as {event.role.name.lower()} with {tokens(event.stake)}"
         case audit.SeedDrawn():

@@ -16,8 +16,10 @@ import psutil
 
 KINDS: Final = ("training", "commitment", "audit", "dispute", "chain", "start")
 
+# The first prefix counts, so a longer one stands before its beginning.
 _KIND_OF: Final = {
     "train": "training",
+    "commit challenge": "dispute",
     "commit": "commitment",
     "receipt": "commitment",
     "compute outer": "training",
@@ -28,7 +30,6 @@ _KIND_OF: Final = {
     "draw": "audit",
     "play": "dispute",
     "challenge": "dispute",
-    "bind challenge": "dispute",
     "end overdue": "dispute",
     "starting": "start",
 }

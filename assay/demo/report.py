@@ -130,12 +130,12 @@ def dispute_entry(scene: RunningDemo, game: GameRecord) -> dict[str, Any]:
     gas = {tx: _gas(scene, tx) for tx in hashes}
     family = game.verdict.family
     ends = {game.opened_tx} | ({game.verdict_tx} if game.outcome is Outcome.DEFAULT else set())
-    pointings = set(hashes) - ends
+    selections = set(hashes) - ends
     return {
         "claim": "0x" + game.claim_id.hex(),
         "kind": game.ref.kind.name,
         "loser": to_checksum_address(game.verdict.loser),
-        "levels": sum(m.mover == game.challenger and m.tx_hash in pointings for m in game.moves),
+        "levels": sum(m.mover == game.challenger and m.tx_hash in selections for m in game.moves),
         "leaf_family": Family(family).name.lower() if family in set(Family) else None,
         "transactions": len(hashes),
         "gas_total": sum(gas.values()),

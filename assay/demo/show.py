@@ -56,7 +56,7 @@ def _disputes(scene: RunningDemo, document: dict[str, Any]) -> Table:
     table = Table(title="Disputes, from challenge to verdict", title_justify="left")
     for column in ("claim", "loser"):
         table.add_column(column, overflow="fold")
-    for column in ("pointings", "ended in", "txs", "gas", "last"):
+    for column in ("selections", "ended in", "txs", "gas", "last"):
         table.add_column(column, justify="right")
     names = {to_checksum_address(address): name for name, address in scene.addresses.items()}
     for entry in document["disputes"]:

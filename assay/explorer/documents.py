@@ -15,7 +15,7 @@ from assay.protocol.economics import formulas
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay.protocol.run.claims import ClaimKind, ClaimRef
-from assay.protocol.types import SEATS, Address, Digest, Fate, Role, Seat
+from assay.protocol.types import SEATS, Address, Digest, Role, Seat, Status
 from assay_ledger.index.records import CommitmentRecord, GameRecord, OuterRecord, RoundRecord
 from assay_ledger.index.view import Duty
 
@@ -145,7 +145,7 @@ def commitment_document(look: Lookout, record: RoundRecord, c: CommitmentRecord)
         "excluded": c.excluded,
         "included": included(record, c),
         "convicted": c.convicted,
-        "fate": c.fate.name,
+        "status": c.status.name,
         "claims": [claim_of_duty(look, duty) for duty in duties(look, record, c)],
     }
 
@@ -176,9 +176,9 @@ def outer_document(look: Lookout, record: RoundRecord, outer: OuterRecord) -> Do
         "momentum": hexed(outer.momentum),
         "seats": [seat for seat in range(SEATS) if mask >> seat & 1],
         "x": None if x is None else hexed(x),
-        "posters": [{"who": hexed(who), "fate": fate.name} for who, fate in sorted(outer.posters.items())],
+        "posters": [{"who": hexed(who), "status": status.name} for who, status in sorted(outer.posters.items())],
         "fallen": outer.fallen,
-        "final": Fate.FINAL in outer.posters.values(),
+        "final": Status.FINAL in outer.posters.values(),
         "claims": [_outer_claim(look, record, outer, who) for who in sorted(outer.posters)] if x else [],
     }
 
@@ -275,7 +275,7 @@ def game_document(look: Lookout, game: GameRecord) -> Document:
         "turn": None if game.turn is Side.NONE else game.turn.name.lower(),
         "deadline": None if game.is_over else game.deadline,
         "bond": wei(charter.economics.challenge_bond),
-        "pointings": _pointings(game),
+        "selections": _selections(game),
         "transactions": len(hashes),
         "gas": sum(gas),
         "gas_last": gas[-1],
@@ -299,7 +299,7 @@ def game_document(look: Lookout, game: GameRecord) -> Document:
     }
 
 
-def _pointings(game: GameRecord) -> int:
+def _selections(game: GameRecord) -> int:
     """Moves of the challenger after the opening; a game's end by the clock is no move."""
     moves = game.moves[1:]
     if game.outcome is Outcome.DEFAULT:

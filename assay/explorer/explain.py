@@ -18,7 +18,7 @@ from assay.explorer.documents import (
 from assay.explorer.lookout import EventRow, Lookout
 from assay.explorer.search import search
 from assay.explorer.words import exact
-from assay.protocol.types import Address, Digest, Fate, Role, Seat
+from assay.protocol.types import Address, Digest, Role, Seat, Status
 from assay_ledger.index.records import CommitmentRecord, GameRecord, RoundRecord
 
 
@@ -102,19 +102,19 @@ def _counted(look: Lookout, record: RoundRecord, c: CommitmentRecord) -> Documen
 
 
 def _paid(look: Lookout, record: RoundRecord, c: CommitmentRecord) -> Document:
-    match c.fate:
-        case Fate.FINAL:
+    match c.status:
+        case Status.FINAL:
             (row,) = _rows(look, "settlement", "WorkSettled", record, c.seat)
             pay, shares = exact(row.arguments["pay"]), exact(row.arguments["shares"])
             text = f"It is final: {pay} tokens of pay and {shares} shares."
             return _yes("paid", text) | {"pay": str(row.arguments["pay"]), "shares": str(row.arguments["shares"])}
-        case Fate.CONVICTED:
+        case Status.CONVICTED:
             return _standing("paid", "It was convicted: nothing is paid, and the lock is gone.", "Convicted")
-        case Fate.VOID:
+        case Status.VOID:
             return _standing(
                 "paid", "It is void: unpaid, and nothing was slashed.", "BaseFell" if c.complete else "Incomplete"
             )
-        case Fate.OPEN:
+        case Status.OPEN:
             until = record.times.challenge_until
             if c.convicted:
                 return _standing("paid", "It was convicted: nothing will be paid.", "Convicted")

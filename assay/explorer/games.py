@@ -8,19 +8,19 @@ from assay.explorer.documents import Document, game_document, hexed
 from assay.explorer.lookout import Lookout
 from assay.protocol.errors import AssayError
 from assay.protocol.game.moves import (
+    BisectDigests,
     OpenLeaf,
     OpenNode,
     OpenState,
     OpenSubtree,
-    PointDigest,
-    PointElement,
-    PointList,
-    PointPart,
-    PointSubtree,
     PostDigests,
     PostParts,
     ProveRoot,
     ProveTerm,
+    SelectElement,
+    SelectList,
+    SelectPart,
+    SelectSubtree,
 )
 from assay.protocol.game.table import Side, Stage
 from assay.protocol.program.nodes import Node
@@ -107,22 +107,22 @@ def _says(found: ReplayedDispute, step: GameStep) -> str:
             return f"gives the {what}s between {before.lo} and {before.hi} that it posted in another game"
         case PostDigests(digests=digests):
             return f"posts {_some(len(digests), what)} between {before.lo} and {before.hi}"
-        case PointDigest(index=index):
+        case BisectDigests(index=index):
             place = f"between {after.lo} and {after.hi}" if after.stage is before.stage else _where(step)
             return f"names number {index + 1} as the first wrong one: {place}{_KNOWN if step.reuses else ''}"
         case OpenNode(digests=digests):
             return f"opens node {before.node} ({_family(found)}) with {_some(len(digests), 'digest')} of its value"
-        case PointSubtree(index=index):
+        case SelectSubtree(index=index):
             return f"names entry {index} of the digests posted: {_where(step)}"
         case OpenSubtree(digests=digests):
             return f"opens {_some(len(digests), 'digest')} below"
         case OpenLeaf(leaf=leaf):
             return f"opens leaf {before.index}: {len(leaf)} bytes"
-        case PointElement(offset=offset, heads=heads):
+        case SelectElement(offset=offset, heads=heads):
             return f"names element {offset} of the leaf and opens {_some(len(heads), 'value')} that it is computed from"
         case PostParts(parts=parts):
             return f"posts {_some(len(parts), 'partial result')} of terms {before.lo} to {before.hi}"
-        case PointPart(index=index):
+        case SelectPart(index=index):
             return f"names part {index} as wrong: terms {after.lo} to {after.hi}"
         case ProveTerm(reads=reads):
             return f"opens {_some(len(reads), 'value')} of term {before.lo}; the contract computes it"
@@ -130,7 +130,7 @@ def _says(found: ReplayedDispute, step: GameStep) -> str:
             return "proves what must stand there; the contract compares"
         case OpenState(list_roots=roots):
             return f"opens {_some(len(roots), 'list')} of the state"
-        case PointList(index=index):
+        case SelectList(index=index):
             return f"names list {index} as wrong"
 
 

@@ -68,7 +68,7 @@ def _directory(look: Lookout) -> dict[str, list[Hit]]:
     add(look.run.run_id, "/run", "the run's identity")
     for name in ("step", "update", "outer"):
         add(getattr(charter, name).root, "/run", f"the {name} program")
-    for name in ("data", "parameters", "momentum", "blank_optimizer", "zero_update"):
+    for name in ("data", "parameters", "momentum", "zero_optimizer", "zero_update"):
         add(getattr(training, name), "/run", f"{name.replace('_', ' ')} at genesis")
     add(look.facts.genesis, "/run", "the outer root at genesis")
     for claim in claims(look):

@@ -27,8 +27,8 @@ SEATS: Final = 8
 """Seats of a run, and update slots of its outer program; equal to `SEAT_COUNT` in IRounds.sol."""
 
 
-class Fate(IntEnum):
-    """How a commitment or an outer root ended; the integers equal `Fate` in IRounds.sol."""
+class Status(IntEnum):
+    """How a commitment or an outer root ended; the integers equal `Status` in IRounds.sol."""
 
     OPEN = 0
     VOID = 1

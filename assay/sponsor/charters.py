@@ -45,7 +45,7 @@ class Genesis:
     outer: ProgramRef
     parameters: Digest
     momentum: Digest
-    blank_optimizer: Digest
+    zero_optimizer: Digest
     zero_update: Digest
     data: Digest
     data_length: int
@@ -105,7 +105,7 @@ def training_of(genesis: Genesis) -> Training:
         learning_rate=genesis.learning_rate,
         parameters=genesis.parameters,
         momentum=genesis.momentum,
-        blank_optimizer=genesis.blank_optimizer,
+        zero_optimizer=genesis.zero_optimizer,
         zero_update=genesis.zero_update,
         data=genesis.data,
     )

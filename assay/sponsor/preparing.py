@@ -149,7 +149,7 @@ def _prepared(
         outer=ProgramRef.of(programs[2]),
         parameters=roots[TrainingList.PARAMETERS],
         momentum=zeros,
-        blank_optimizer=roots[TrainingList.OPTIMIZER],
+        zero_optimizer=roots[TrainingList.OPTIMIZER],
         zero_update=zeros,
         data=root_of(scalars.data),
         data_length=scalars.data.shape[0],

@@ -168,7 +168,7 @@ def _clock(facts: GameFacts, about: str, now: int, terms: GameTerms) -> Iterator
 
 
 @dataclass(frozen=True, slots=True)
-class BoundFacts:
+class CommittedFacts:
     """A committed challenge that is not revealed; `free` is what its owner has free in the vault, in wei."""
 
     commitment: bytes
@@ -177,7 +177,7 @@ class BoundFacts:
     free: Wei
 
 
-def judge_bound(facts: BoundFacts, now: int, terms: GameTerms) -> Iterator[Alarm]:
+def judge_committed(facts: CommittedFacts, now: int, terms: GameTerms) -> Iterator[Alarm]:
     """What is wrong with a committed challenge: not revealed in time, or without the bond, its deposit burns."""
     about = f"committed challenge 0x{facts.commitment.hex()[:8]} of 0x{facts.owner.hex()}"
     left = facts.time + terms.reveal_window - now

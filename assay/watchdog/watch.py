@@ -22,9 +22,9 @@ from assay.protocol.model.games import game_lock
 from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Wei
-from assay.watchdog.alarms import Alarm, BoundFacts, GameFacts, GameTerms, Kind, judge_bound, judge_game
+from assay.watchdog.alarms import Alarm, CommittedFacts, GameFacts, GameTerms, Kind, judge_committed, judge_game
 from assay.watchdog.standing import favoured
-from assay_ledger.bindings.game import ChallengeBound, ChallengeUnbound
+from assay_ledger.bindings.game import ChallengeCommitted, ChallengeUncommitted
 from assay_ledger.bindings.structs import ClaimViewFields
 from assay_ledger.contract import Event, Logged, Query
 from assay_ledger.deployment.code import RunCode, code_of
@@ -94,7 +94,7 @@ class Watchdog:
         self._index = Index(run, [self._on_event])
         self._code: RunCode | None = None
         self._head: tuple[int, float] | None = None
-        self._bound: dict[Digest, Address] = {}
+        self._committed: dict[Digest, Address] = {}
         self._honest: dict[int, Side] = {}
         self._truths: OrderedDict[ClaimRef, Truth] = OrderedDict()
         self._standing: dict[int, tuple[GameState, Side]] = {}
@@ -128,7 +128,7 @@ class Watchdog:
                 yield from self._lost(record)
             else:
                 yield from self._open(record, now)
-        for commitment, owner in sorted(self._bound.items()):
+        for commitment, owner in sorted(self._committed.items()):
             if not self.options.parties or owner in self.options.parties:
                 yield from self._pending(commitment, owner, now)
 
@@ -161,17 +161,17 @@ class Watchdog:
 
     def _on_event(self, contract: str, found: Logged[Event]) -> None:
         match found.event:
-            case ChallengeBound(commitment, challenger):
-                self._bound[commitment] = challenger
-            case ChallengeUnbound(commitment):
-                self._bound.pop(commitment, None)
+            case ChallengeCommitted(commitment, challenger):
+                self._committed[commitment] = challenger
+            case ChallengeUncommitted(commitment):
+                self._committed.pop(commitment, None)
 
     def _pending(self, commitment: Digest, owner: Address, now: int) -> Iterator[Alarm]:
         ask, run = self.run.chain.ask, self.run
-        _, _, bound_at = ask(run.game.bound_challenge(commitment))
+        _, _, committed_at = ask(run.game.committed_challenge(commitment))
         free = ask(run.vault.free(owner))
-        if bound_at:
-            yield from judge_bound(BoundFacts(commitment, owner, bound_at, free), now, self._terms)
+        if committed_at:
+            yield from judge_committed(CommittedFacts(commitment, owner, committed_at, free), now, self._terms)
 
     # --- games
 

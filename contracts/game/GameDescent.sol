@@ -11,7 +11,7 @@ import {Programs} from "../libraries/Programs.sol";
 import {GameMoney} from "./GameMoney.sol";
 import {GameTurns} from "./GameTurns.sol";
 
-/// @title GameDescent: bisection, openings of nodes, trees and states, equalities of roots (protocol.game_descent)
+/// @title GameDescent: bisection, openings of nodes, trees and states, equalities of roots (assay.protocol.game.descent)
 abstract contract GameDescent is GameTurns {
     using Programs for Programs.Info;
 
@@ -27,7 +27,7 @@ abstract contract GameDescent is GameTurns {
     function postDigests(uint256 gameId, bytes32[] calldata digests) external {
         GameState storage game = _due(gameId, Side.DEFENDER, _bit(Stage.STEPS) | _bit(Stage.NODES));
         bytes32 position = _position(game);
-        bytes32 known = listAt[position];
+        bytes32 known = positionCache[position];
         if (known != 0 && digests.length == 0) {
             _reuse(gameId, game, known);
         } else {
@@ -38,13 +38,13 @@ abstract contract GameDescent is GameTurns {
             bytes32 list = _show(gameId, game, digests);
             // Attack: a claimant that answers two challengers differently.
             if (known != 0) _checkPosted(list, known);
-            listAt[position] = list;
+            positionCache[position] = list;
         }
         _next(gameId, game, game.stage);
     }
 
     /// @inheritdoc IGame
-    function pointDigest(uint256 gameId, uint256 index, bytes32[] calldata digests) external {
+    function bisectDigests(uint256 gameId, uint256 index, bytes32[] calldata digests) external {
         GameState storage game = _due(gameId, Side.CHALLENGER, _bit(Stage.STEPS) | _bit(Stage.NODES));
         _checkPosted(_hash(digests), game.posted);
         _checkIndex(index, digests.length);
@@ -162,7 +162,7 @@ abstract contract GameDescent is GameTurns {
     }
 
     /// @inheritdoc IGame
-    function pointSubtree(uint256 gameId, uint256 index, bytes32[] calldata digests) external {
+    function selectSubtree(uint256 gameId, uint256 index, bytes32[] calldata digests) external {
         GameState storage game = _due(gameId, Side.CHALLENGER, _bit(Stage.TENSOR) | _bit(Stage.LIST));
         _checkPosted(_hash(digests), game.posted);
         _checkIndex(index, digests.length);
@@ -195,7 +195,7 @@ abstract contract GameDescent is GameTurns {
     }
 
     /// @inheritdoc IGame
-    function pointList(uint256 gameId, uint256 index, bytes32[] calldata listRoots) external {
+    function selectList(uint256 gameId, uint256 index, bytes32[] calldata listRoots) external {
         GameState storage game = _due(gameId, Side.CHALLENGER, _bit(Stage.STATE));
         _checkPosted(_hash(listRoots), game.posted);
         _checkIndex(index, listRoots.length);

@@ -9,7 +9,7 @@ import {IVault} from "../interfaces/IVault.sol";
 import {GameBounds} from "../libraries/GameBounds.sol";
 import {Programs} from "../libraries/Programs.sol";
 
-/// @title GameMoney: how games are opened, refunded and settled (protocol.game_book)
+/// @title GameMoney: how games are opened, refunded and settled (assay.protocol.model.games)
 /// @notice A challenger locks a bond per game, in a lock of its own: K("game", id). Every reply of the defender is paid
 /// `moveRefund` from it at once while all advances under the claim's lock stay within half of the bounty that this lock
 /// would give; later refunds wait in the bond. The first conviction takes the claim's lock: the bounty share less a
@@ -26,7 +26,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     uint256 private constant MAX_LEAVES = 1 << 33;
     uint256 private constant MAX_TERMS = 1 << 40;
 
-    struct Bound {
+    struct CommittedChallenge {
         address owner;
         uint64 block_;
         uint64 time;
@@ -50,8 +50,8 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     uint256 public games;
     mapping(uint256 gameId => GameState) internal _games;
     mapping(bytes32 root => Programs.Info) internal _programs;
-    mapping(bytes32 commitment => Bound) public boundChallenge;
-    mapping(bytes32 position => bytes32) public listAt;
+    mapping(bytes32 commitment => CommittedChallenge) public committedChallenge;
+    mapping(bytes32 position => bytes32) public positionCache;
     mapping(bytes32 account => uint256) private _advanced;
     mapping(bytes32 lockId => uint256) private _epochs;
 
@@ -105,49 +105,49 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
 
     /// @inheritdoc IGame
     function commitChallenge(bytes32 commitment) external nonReentrant {
-        if (boundChallenge[commitment].owner != address(0)) revert CommitmentExists(commitment);
-        boundChallenge[commitment] = Bound(msg.sender, uint64(block.number), uint64(block.timestamp));
-        _lock(_boundLock(commitment), msg.sender, _commitDeposit);
-        emit ChallengeBound(commitment, msg.sender);
+        if (committedChallenge[commitment].owner != address(0)) revert CommitmentExists(commitment);
+        committedChallenge[commitment] = CommittedChallenge(msg.sender, uint64(block.number), uint64(block.timestamp));
+        _lock(_commitmentLock(commitment), msg.sender, _commitDeposit);
+        emit ChallengeCommitted(commitment, msg.sender);
     }
 
     /// @inheritdoc IGame
     function revealChallenge(ClaimRef calldata ref, bytes32 ownRoot, bytes32 salt) external returns (uint256 gameId) {
         bytes32 commitment = keccak256(abi.encode(ref, ownRoot, salt, msg.sender));
-        Bound memory bound = boundChallenge[commitment];
+        CommittedChallenge memory committed = committedChallenge[commitment];
         // Attack: a challenge copied from the mempool. The digest names its sender: no other account can reveal it,
         // whichever paid the deposit.
-        if (bound.owner == address(0)) revert CommitmentNotFound(commitment);
-        if (block.number < bound.block_ + REVEAL_BLOCKS) {
-            revert RevealTooEarly(block.number, bound.block_ + REVEAL_BLOCKS);
+        if (committed.owner == address(0)) revert CommitmentNotFound(commitment);
+        if (block.number < committed.block_ + REVEAL_BLOCKS) {
+            revert RevealTooEarly(block.number, committed.block_ + REVEAL_BLOCKS);
         }
         // Attack: a reveal that a reorganization shows early, to somebody who then commits before it.
-        if (block.timestamp < bound.time + _reorgDepth) {
-            revert RevealTooEarly(block.timestamp, bound.time + _reorgDepth);
+        if (block.timestamp < committed.time + _reorgDepth) {
+            revert RevealTooEarly(block.timestamp, committed.time + _reorgDepth);
         }
-        if (block.timestamp > bound.time + _revealWindow) {
-            revert RevealTooLate(block.timestamp, bound.time + _revealWindow);
+        if (block.timestamp > committed.time + _revealWindow) {
+            revert RevealTooLate(block.timestamp, committed.time + _revealWindow);
         }
         ClaimView memory claim = _bookOf(ref.kind).claimOf(ref);
         // Attack: a blank challenge, committed to in advance; it must name another root than the claim's.
         if (claim.y == ownRoot) revert WrongDigest(ownRoot, claim.y);
-        delete boundChallenge[commitment];
-        _release(_boundLock(commitment), _commitDeposit);
+        delete committedChallenge[commitment];
+        _release(_commitmentLock(commitment), _commitDeposit);
         // A challenger that committed in time and found the claim fallen or closed has done nothing wrong.
         if (_isChallengeable(claim)) gameId = _open(ref, claim);
-        emit ChallengeUnbound(commitment, gameId, false);
+        emit ChallengeUncommitted(commitment, gameId, false);
     }
 
     /// @inheritdoc IGame
     function expireChallenge(bytes32 commitment) external nonReentrant {
-        Bound memory bound = boundChallenge[commitment];
-        if (bound.owner == address(0)) revert CommitmentNotFound(commitment);
-        if (block.timestamp <= bound.time + _revealWindow) {
-            revert RevealTooEarly(block.timestamp, bound.time + _revealWindow);
+        CommittedChallenge memory committed = committedChallenge[commitment];
+        if (committed.owner == address(0)) revert CommitmentNotFound(commitment);
+        if (block.timestamp <= committed.time + _revealWindow) {
+            revert RevealTooEarly(block.timestamp, committed.time + _revealWindow);
         }
-        delete boundChallenge[commitment];
-        _burn(_boundLock(commitment), _commitDeposit);
-        emit ChallengeUnbound(commitment, 0, true);
+        delete committedChallenge[commitment];
+        _burn(_commitmentLock(commitment), _commitDeposit);
+        emit ChallengeUncommitted(commitment, 0, true);
     }
 
     /// @inheritdoc IGame
@@ -217,7 +217,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
     function _startTurn(uint256 gameId, GameState storage game) internal {
         (Stage stage, Side turn) = (game.stage, game.turn);
         if (turn == Side.DEFENDER && (stage == Stage.STEPS || stage == Stage.NODES)) {
-            bytes32 list = listAt[_position(game)];
+            bytes32 list = positionCache[_position(game)];
             // Attack: the flood's cost to a defender's computer. What it answered once it need not answer again.
             if (list != 0) {
                 _reuse(gameId, game, list);
@@ -314,7 +314,7 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
         return keccak256(abi.encode(bytes32("game"), gameId));
     }
 
-    function _boundLock(bytes32 commitment) private pure returns (bytes32) {
+    function _commitmentLock(bytes32 commitment) private pure returns (bytes32) {
         return keccak256(abi.encode(bytes32("challenge"), commitment));
     }
 

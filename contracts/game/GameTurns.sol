@@ -7,7 +7,7 @@ import {GameView} from "../libraries/GameView.sol";
 import {Programs} from "../libraries/Programs.sol";
 import {GameMoney} from "./GameMoney.sol";
 
-/// @title GameTurns: whose turn it is, what a move is checked against, and how a game ends (protocol.game)
+/// @title GameTurns: whose turn it is, what a move is checked against, and how a game ends (assay.protocol.game.machine)
 abstract contract GameTurns is GameMoney {
     /// @dev The stages of a game that is being played, a bit per stage.
     uint256 private constant RUNNING = (1 << uint256(Stage.OVER)) - (1 << uint256(Stage.STEPS));

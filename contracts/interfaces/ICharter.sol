@@ -19,7 +19,7 @@ struct Training {
     uint32 learningRate; // bits of a binary32
     bytes32 parameters; // list root at genesis
     bytes32 momentum; // list root of the outer optimizer at genesis
-    bytes32 blankOptimizer; // list root of a newcomer's inner optimizer
+    bytes32 zeroOptimizer; // list root of a newcomer's inner optimizer, zero-initialised
     bytes32 zeroUpdate; // list root of the all-zero update
     bytes32 data; // tensor root
 }
@@ -51,7 +51,7 @@ struct Economics {
     uint128 wage; // per drawn and revealed duty
     uint128 seatFee; // lost by a seated solver without a commitment at T1
     uint128 challengeBond; // of a challenger, per game
-    uint128 challengeDeposit; // of a bound free-lance challenge
+    uint128 challengeDeposit; // of a committed third-party challenge
     uint32 auditPpm; // p: expected replays per duty, all verifiers together; may exceed 10^6
     uint32 whistlePpm; // q2
     uint32 trapPpm; // phi; 0 while there are no traps

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-/// @notice Kinds of claims, equal to protocol.claims.ClaimKind.
+/// @notice Kinds of claims, equal to assay.protocol.run.claims.ClaimKind.
 enum ClaimKind {
     NONE,
     INTERVAL,

@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {ClaimRef} from "./IClaims.sol";
 
-/// @notice Where a game stands; equal to protocol.game_table.Stage.
+/// @notice Where a game stands; equal to assay.protocol.game.table.Stage.
 enum Stage {
     NONE,
     STEPS,
@@ -20,17 +20,17 @@ enum Stage {
     OVER
 }
 
-/// @notice The two sides; equal to protocol.game_table.Side.
+/// @notice The two sides; equal to assay.protocol.game.table.Side.
 enum Side {
     NONE,
     DEFENDER,
     CHALLENGER
 }
 
-/// @notice Equal to protocol.game_state.Outcome.
+/// @notice Equal to assay.protocol.game.state.Outcome.
 enum Outcome {
     NONE,
-    LEAF, // an opening or a pointing was refuted
+    LEAF, // an opening or a selection was refuted
     DEFAULT // a clock ran out
 }
 
@@ -44,7 +44,7 @@ struct Opening {
     bytes32[] prefixPath;
 }
 
-/// @notice One game; protocol.game_state.GameState says what the fields mean in which stage. Times in seconds, amounts in wei.
+/// @notice One game; assay.protocol.game.state.GameState says what the fields mean in which stage. Times in seconds, amounts in wei.
 struct GameState {
     address challenger;
     Stage stage;
@@ -87,11 +87,11 @@ struct GameState {
     ClaimRef ref;
 }
 
-/// @title The dispute game: the defender opens, the challenger points, the contract computes one element.
+/// @title The dispute game: the defender opens, the challenger bisects and selects, the contract computes one element.
 /// @notice Moves and checks: docs/protocol.md, section 5; who moves when: docs/game.md. Every move reverts with a named error when it does not
 /// belong to the stage, is not the caller's turn, comes late, or is malformed, in this order; a well-formed move that refutes its maker ends
 /// the game. Money: a challenger locks a bond; each reply of the defender is refunded from it at once as long as the claim's lock answers
-/// for it; protocol.game_book is the executable model.
+/// for it; assay.protocol.model.games is the executable model.
 interface IGame {
     /// @notice The other side is to move, or the account is no party to the game.
     /// @dev A stranger that could move for a party could lose the game for it.
@@ -227,13 +227,13 @@ interface IGame {
     /// @notice Somebody committed to a challenge without saying against what, and paid the deposit.
     /// @param commitment the challenge's digest
     /// @param challenger who may reveal it
-    event ChallengeBound(bytes32 indexed commitment, address indexed challenger);
+    event ChallengeCommitted(bytes32 indexed commitment, address indexed challenger);
 
     /// @notice A committed challenge is gone: revealed, or expired and its deposit burned.
     /// @param commitment the challenge's digest
     /// @param gameId game that it opened; 0 if it expired, or if the claim had fallen or closed meanwhile
     /// @param burned whether the deposit burned
-    event ChallengeUnbound(bytes32 indexed commitment, uint256 gameId, bool burned);
+    event ChallengeUncommitted(bytes32 indexed commitment, uint256 gameId, bool burned);
 
     /// @notice A claim is challenged: a game began.
     /// @dev The defender is to move, or the challenger where the defender's list is known already.
@@ -316,11 +316,11 @@ interface IGame {
     /// @param reserved kept for what other open games have advanced, in wei
     event LockTaken(uint256 indexed gameId, bytes32 indexed lockId, uint256 bounty, uint256 burned, uint256 reserved);
 
-    /// @notice Binds a free-lance challenge: commitment = K(claim ref, own end root, salt, sender). Takes the commit deposit.
+    /// @notice Commits to a third party's challenge: commitment = K(claim ref, own end root, salt, sender). Takes the commit deposit.
     function commitChallenge(bytes32 commitment) external;
 
-    /// @notice Opens a game from a bound challenge, at least two blocks and at most an hour after it was bound; returns the deposit.
-    /// @return gameId 0 when the claim fell, or its window closed, after the challenge was bound
+    /// @notice Opens a game from a committed challenge, at least two blocks and at most an hour after the commitment; returns the deposit.
+    /// @return gameId 0 when the claim fell, or its window closed, after the commitment
     function revealChallenge(ClaimRef calldata ref, bytes32 ownRoot, bytes32 salt) external returns (uint256 gameId);
 
     /// @notice Burns the deposit of a challenge that was not revealed in time. Anyone may call.
@@ -334,7 +334,7 @@ interface IGame {
     function postDigests(uint256 gameId, bytes32[] calldata digests) external;
 
     /// @notice STEPS, NODES: names the first digest that is wrong; the one before it is thereby agreed.
-    function pointDigest(uint256 gameId, uint256 index, bytes32[] calldata digests) external;
+    function bisectDigests(uint256 gameId, uint256 index, bytes32[] calldata digests) external;
 
     /// @notice NODE: the node's descriptor under the program root, its append path, and the upper levels of its value's tree.
     function openNode(
@@ -346,7 +346,7 @@ interface IGame {
     ) external;
 
     /// @notice TENSOR, LIST: names a wrong digest of the list posted.
-    function pointSubtree(uint256 gameId, uint256 index, bytes32[] calldata digests) external;
+    function selectSubtree(uint256 gameId, uint256 index, bytes32[] calldata digests) external;
 
     /// @notice TENSOR, LIST: the digests, log2(arity) levels lower, that the disputed entry covers.
     function openSubtree(uint256 gameId, bytes32[] calldata digests) external;
@@ -355,7 +355,7 @@ interface IGame {
     function openLeaf(uint256 gameId, bytes calldata leaf) external;
 
     /// @notice LEAF: names a wrong element, counted in elements from the start of the leaf, and opens what its computation reads first.
-    function pointElement(
+    function selectElement(
         uint256 gameId,
         uint256 offset,
         bytes calldata leaf,
@@ -367,7 +367,7 @@ interface IGame {
     function postParts(uint256 gameId, bytes calldata node, int256[] calldata parts) external;
 
     /// @notice PARTS: names a wrong part.
-    function pointPart(uint256 gameId, uint256 index, int256[] calldata parts) external;
+    function selectPart(uint256 gameId, uint256 index, int256[] calldata parts) external;
 
     /// @notice TERM: opens what the disputed term reads.
     function proveTerm(uint256 gameId, bytes calldata node, Opening[] calldata reads) external;
@@ -381,7 +381,7 @@ interface IGame {
     function openState(uint256 gameId, bytes32[] calldata listRoots) external;
 
     /// @notice STATE: names a wrong list root.
-    function pointList(uint256 gameId, uint256 index, bytes32[] calldata listRoots) external;
+    function selectList(uint256 gameId, uint256 index, bytes32[] calldata listRoots) external;
 
     /// @notice Any turn, by whoever is to move, in time, while the base fee is above the charter's cap: the turn ends an hour later and the hour
     /// costs no budget. At most 3 times per side and game.
@@ -394,7 +394,7 @@ interface IGame {
     function gameOf(uint256 gameId) external view returns (GameState memory);
 
     /// @notice K(list) of what was posted at a position = K(claim id, program, stage, step, lo, hi, agreed, disputed); zero if nothing was.
-    function listAt(bytes32 position) external view returns (bytes32);
+    function positionCache(bytes32 position) external view returns (bytes32);
 
     /// @notice Number of games so far; they are numbered from 1.
     function games() external view returns (uint256);
@@ -402,6 +402,6 @@ interface IGame {
     /// @notice What a reply of the defender is paid from the challenger's bond, in wei.
     function moveRefund() external view returns (uint256);
 
-    /// @notice Bound challenges: by whom, in which block and at what chain time; zero when there is none.
-    function boundChallenge(bytes32 commitment) external view returns (address owner, uint64 block_, uint64 time);
+    /// @notice Committed challenges: by whom, in which block and at what chain time; zero when there is none.
+    function committedChallenge(bytes32 commitment) external view returns (address owner, uint64 block_, uint64 time);
 }

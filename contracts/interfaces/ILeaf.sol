@@ -15,7 +15,7 @@ struct Read {
 /// @notice Stateless and total: a malformed descriptor gives a defined value, never a revert. Values are raw element words: f32 as its 32 bits,
 /// i32/i8 as uint256(int256(sign-extended)), u8/u16 zero-extended, i64 as uint256(int256), bool 0 or 1 (docs/protocol.md, sections 1 and 3).
 interface ILeaf {
-    /// @notice The reads that must be opened together with the pointed element.
+    /// @notice The reads that must be opened together with the selected element.
     /// @param node descriptor of the node
     /// @param element row-major index of the output element
     function headReads(bytes calldata node, uint64 element) external view returns (Read[] memory);

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {IClaims} from "./IClaims.sol";
-import {Fate} from "./IRounds.sol";
+import {Status} from "./IRounds.sol";
 
 /// @notice An outer root of a generation. Generation 0 holds the genesis root alone; what is posted after round r is of generation r+1; round r starts
 /// from generation r.
@@ -129,8 +129,8 @@ interface IOuters is IClaims {
     /// @param round number of the round, from 0
     /// @param root the outer root
     /// @param poster whose claim it was
-    /// @param fate FINAL or VOID
-    event OuterClosedAs(uint64 indexed round, bytes32 indexed root, address indexed poster, Fate fate);
+    /// @param status FINAL or VOID
+    event OuterClosedAs(uint64 indexed round, bytes32 indexed root, address indexed poster, Status status);
 
     /// @notice An outer root lost a claim for the first time: others may back it, for one window.
     /// @dev If the root is right, back it.
@@ -167,7 +167,7 @@ interface IOuters is IClaims {
     function isAlive(uint64 generation, bytes32 root) external view returns (bool);
 
     /// @notice OPEN, FINAL, or VOID: fallen and not rescued in time.
-    function fateOf(uint64 generation, bytes32 root) external view returns (Fate);
+    function statusOf(uint64 generation, bytes32 root) external view returns (Status);
 
     /// @notice Mask (bit k = seat k included) and X root for the outer step of a round from a base: the fixed ones, or what a post now would fix.
     function inclusionOf(uint64 round, bytes32 base) external view returns (uint8 mask, bytes32 x, bool isFixed);

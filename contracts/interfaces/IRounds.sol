@@ -37,7 +37,7 @@ struct Commitment {
 }
 
 /// @notice How a commitment or an outer root ended.
-enum Fate {
+enum Status {
     OPEN,
     VOID, // incomplete, or stands on an outer root that nobody upheld: unpaid, never slashed
     CONVICTED,
@@ -257,8 +257,8 @@ interface IRounds is IClaims {
     /// @notice A commitment ended, and what was left of its lock is free.
     /// @param round number of the round, from 0
     /// @param seat number of the seat, from 0
-    /// @param fate how it ended
-    event Closed(uint64 indexed round, uint32 indexed seat, Fate fate);
+    /// @param status how it ended
+    event Closed(uint64 indexed round, uint32 indexed seat, Status status);
 
     /// @notice Takes a free seat from the next T0 on; locks the seat fee.
     function join() external;
@@ -289,8 +289,8 @@ interface IRounds is IClaims {
     /// @notice Audit only: a drawn party's revealed leaf differs from the commitment; the seat is left out of the outer step.
     function onMismatch(uint64 round, uint32 seat, uint32 duty, address accuser) external;
 
-    /// @notice Settlement only: ends a commitment once its fate is known, releasing what is left of its lock.
-    function close(uint64 round, uint32 seat) external returns (Fate fate, address solver);
+    /// @notice Settlement only: ends a commitment once its status is known, releasing what is left of its lock.
+    function close(uint64 round, uint32 seat) external returns (Status status, address solver);
 
     /// @notice How many rounds were opened; the latest is one less.
     function opened() external view returns (uint64);

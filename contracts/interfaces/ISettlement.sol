@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Fate} from "./IRounds.sol";
+import {Status} from "./IRounds.sol";
 
 /// @title Escrow, pay, wages and shares. Prices per unit are fixed by the charter; what is not earned stays in escrow, and nothing slashed reaches it.
 interface ISettlement {
@@ -63,11 +63,11 @@ interface ISettlement {
     /// @param round number of the round, from 0
     /// @param seat number of the seat, from 0
     /// @param solver who committed
-    /// @param fate how the commitment ended
+    /// @param status how the commitment ended
     /// @param pay in wei
     /// @param shares in wei of shares
     event WorkSettled(
-        uint64 indexed round, uint32 indexed seat, address indexed solver, Fate fate, uint256 pay, uint256 shares
+        uint64 indexed round, uint32 indexed seat, address indexed solver, Status status, uint256 pay, uint256 shares
     );
 
     /// @notice An attester's duties of a round were settled.
@@ -93,7 +93,7 @@ interface ISettlement {
     /// @notice Rounds only: sets aside what a round can cost; reverts if the escrow cannot cover it.
     function onRoundOpened(uint64 round, uint256 seats) external;
 
-    /// @notice Ends a commitment once its fate is known; pays and credits final work. Anyone may call.
+    /// @notice Ends a commitment once its status is known; pays and credits final work. Anyone may call.
     function settleWork(uint64 round, uint32 seat) external;
 
     /// @notice Pays and credits an attester's duties of a round once they are beyond challenge. Anyone may call.

@@ -6,7 +6,7 @@ import {Descriptor} from "../libraries/Descriptor.sol";
 import {Elements} from "../libraries/Elements.sol";
 import {Views} from "../libraries/Views.sol";
 
-/// @title Leaf: what all families share, equal to protocol.leaf word for word
+/// @title Leaf: what all families share, equal to assay.protocol.program.leaf word for word
 /// @notice Decodes the node once per call; an element of a malformed descriptor, or of another family's, is 0 without heads
 /// and terms. Families fill in the hooks, which see valid nodes only. Heads and values come from the game in the order of
 /// the reads; a missing one is 0.

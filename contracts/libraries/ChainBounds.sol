@@ -16,7 +16,7 @@ library ChainBounds {
     /// @dev No reply of a defender needs more gas at any arity.
     uint256 internal constant REPLY_GAS = 350_000;
     /// @dev A challenger's whole game needs no more than this for every move that it can consist of.
-    uint256 internal constant POINTING_GAS = 250_000;
+    uint256 internal constant CHALLENGER_MOVE_GAS = 250_000;
 
     /// @notice C: every reply is refunded C / 2R, which must pay for its gas at the cap; R most replies.
     function minChallengeBond(ChainProfile memory p, uint256 arity) internal pure returns (uint256) {
@@ -25,7 +25,7 @@ library ChainBounds {
 
     /// @notice The bounty that a first winner keeps after all advances, half of beta of a lock, must pay for its gas at the cap.
     function minKept(ChainProfile memory p, uint256 arity) internal pure returns (uint256) {
-        return (_mostReplies(arity) + 1) * POINTING_GAS * p.gasPrice;
+        return (_mostReplies(arity) + 1) * CHALLENGER_MOVE_GAS * p.gasPrice;
     }
 
     /// @notice Reverts by name where an honest party could be late, be undone, or pay for gas below the cap.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-/// @title Float32: IEEE 754 binary32 on bit patterns, equal to protocol.f32 on every bit
+/// @title Float32: IEEE 754 binary32 on bit patterns, equal to assay.protocol.arithmetic.f32 on every bit
 /// @notice Patterns come in the low 32 bits of a word (what stands above is ignored) and go out with nothing above.
 /// Results are rounded once, ties to even, subnormals kept. There is one NaN: any NaN may come in, only that one goes out.
 /// No function reverts. Everything is unchecked, since every intermediate value is bounded where it is computed.

@@ -4,7 +4,7 @@ pragma solidity ^0.8.30;
 import {Side, Stage} from "../interfaces/IGame.sol";
 import {Merkle} from "./Merkle.sol";
 
-/// @title GameBounds: extensions of turns, and how many moves and seconds a game can take (protocol.game_clock)
+/// @title GameBounds: extensions of turns, and how many moves and seconds a game can take (assay.protocol.game.clock)
 library GameBounds {
     /// @notice How often each side may defer in a game, and by how many seconds at a time.
     uint256 internal constant DEFERRALS = 3;
@@ -29,7 +29,7 @@ library GameBounds {
     /// @notice Most moves of each side, by whether they need a re-execution: the challenger's do at STEPS and NODES alone.
     struct Moves {
         uint256 defender;
-        uint256 pointing;
+        uint256 bisection;
         uint256 challenger;
     }
 
@@ -91,6 +91,6 @@ library GameBounds {
     }
 
     function _time(Moves memory moves, Clock memory clock) private pure returns (uint256) {
-        return (moves.defender + moves.pointing) * clock.replay + moves.challenger * clock.move;
+        return (moves.defender + moves.bisection) * clock.replay + moves.challenger * clock.move;
     }
 }

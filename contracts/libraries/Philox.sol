@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-/// @title Philox: the counter-based generator Philox4x32-10 (Salmon et al., SC 2011), equal to protocol.philox
+/// @title Philox: the counter-based generator Philox4x32-10 (Salmon et al., SC 2011), equal to assay.protocol.arithmetic.philox
 library Philox {
     uint256 private constant _MASK = 0xffffffff;
     uint256 private constant _M0 = 0xd2511f53;

@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {Float32} from "./Float32.sol";
 
-/// @title ScalarMachine: the interpreter of `map` programs, equal to protocol.scalar.evaluate on every word
+/// @title ScalarMachine: the interpreter of `map` programs, equal to assay.protocol.arithmetic.scalar.evaluate on every word
 /// @notice An instruction is 8 bytes: op, a, b, c, imm (4, big-endian). Registers 0..m-1 are the operands, register m+i is
 /// the result of instruction i, the value is the last register. A word holds f32 as its pattern, i32 and i64 sign-extended,
 /// bool as 0 or 1; each operation reduces what it reads to the type it expects. The machine is total: an unknown opcode

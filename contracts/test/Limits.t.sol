@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {Attester, Role} from "../interfaces/IAudit.sol";
 import {ICharter, Modules, Terms} from "../interfaces/ICharter.sol";
-import {Fate, Times} from "../interfaces/IRounds.sol";
+import {Status, Times} from "../interfaces/IRounds.sol";
 import {ISettlement} from "../interfaces/ISettlement.sol";
 import {IVesting} from "../interfaces/IShares.sol";
 import {Settlement} from "../Settlement.sol";
@@ -71,8 +71,8 @@ contract Books {
         return duties;
     }
 
-    function close(uint64, uint32) external pure returns (Fate, address) {
-        return (Fate.VOID, address(0));
+    function close(uint64, uint32) external pure returns (Status, address) {
+        return (Status.VOID, address(0));
     }
 
     function attesterOf(address) external view returns (Attester memory attester) {

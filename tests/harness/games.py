@@ -13,7 +13,7 @@ from functools import cache
 from assay.protocol.digests import digest_list_hash, keccak
 from assay.protocol.game.clock import DEFERRALS, Clocks, Shape, longest_game
 from assay.protocol.game.errors import GameError
-from assay.protocol.game.moves import AnyMove, PointElement
+from assay.protocol.game.moves import AnyMove, SelectElement
 from assay.protocol.game.openings import Opening
 from assay.protocol.game.players import Challenger, Defender, Posted, posted_by
 from assay.protocol.game.state import DisputedClaim, GameConfig, GameState, ProgramHeader
@@ -233,7 +233,7 @@ def corrupted(inner: Player, rng: random.Random, rate: float) -> Player:
 
 
 def misled(inner: Player, rng: random.Random, rate: float) -> Player:
-    """A player that points somewhere at random in well-formed moves."""
+    """A player that selects something at random in well-formed moves."""
 
     def play(state: GameState, posted: Posted) -> AnyMove | None:
         move = inner(state, posted)
@@ -302,7 +302,7 @@ def flipped(move: AnyMove) -> Iterator[AnyMove]:
                             yield replace(value, **{name: other})
 
     for name in (f.name for f in fields(move)):
-        if (name, type(move)) != ("offset", PointElement):
+        if (name, type(move)) != ("offset", SelectElement):
             for other in flips(getattr(move, name)):
                 yield replace(move, **{name: other})
 

@@ -117,7 +117,11 @@ class Tournament:
         posted = seat.posted if state.turn is Side.DEFENDER else self.world.posted(state, seat.posted)
         move = seat.players[state.turn](state, posted)  # type: ignore[operator]
         # Where its list is known a defender may say so in short.
-        if isinstance(move, PostDigests) and position_key(state) in self.world.book.lists and self.rng.random() < 0.5:
+        if (
+            isinstance(move, PostDigests)
+            and position_key(state) in self.world.book.position_cache
+            and self.rng.random() < 0.5
+        ):
             move = PostDigests(())
         accepted = try_move(self.world, seat.game_id, move, now)
         if state.turn is seat.honest:

@@ -15,9 +15,9 @@ const EMPTY = prefixRoot([]);
 
 /** Which stages a move belongs to, and whose it is. */
 const MOVES = {
-  postDigests: [[STEPS, NODES], D], pointDigest: [[STEPS, NODES], C], openNode: [[NODE], D], proveRoot: [[ROOT, SLOT], C],
-  pointSubtree: [[TENSOR, LIST], C], openSubtree: [[TENSOR, LIST], D], openLeaf: [[LEAF], D], pointElement: [[LEAF], C],
-  postParts: [[PARTS], D], pointPart: [[PARTS], C], proveTerm: [[TERM], C], openState: [[STATE], D], pointList: [[STATE], C],
+  postDigests: [[STEPS, NODES], D], bisectDigests: [[STEPS, NODES], C], openNode: [[NODE], D], proveRoot: [[ROOT, SLOT], C],
+  selectSubtree: [[TENSOR, LIST], C], openSubtree: [[TENSOR, LIST], D], openLeaf: [[LEAF], D], selectElement: [[LEAF], C],
+  postParts: [[PARTS], D], selectPart: [[PARTS], C], proveTerm: [[TERM], C], openState: [[STATE], D], selectList: [[STATE], C],
 };
 
 const same = (digest, wanted, rule = "GM-6") => demand(digest.equals(wanted), "WrongDigest", rule);
@@ -117,7 +117,7 @@ export class Game {
     this.turn = C;
   }
 
-  pointDigest({ index, digests }) {
+  bisectDigests({ index, digests }) {
     this.given(digests);
     below(index, digests.length);
     const at = [this.lo, ...this.positions()];
@@ -207,7 +207,7 @@ export class Game {
     Object.assign(this, { level: opened.below, index: opened.first, whole: false, posted: digestList(digests), turn: C });
   }
 
-  pointSubtree({ index, digests }) {
+  selectSubtree({ index, digests }) {
     this.given(digests);
     below(index, digests.length);
     this.index += BigInt(index);
@@ -225,7 +225,7 @@ export class Game {
 
   // --- one element
 
-  pointElement({ offset, leaf, node, heads }) {
+  selectElement({ offset, leaf, node, heads }) {
     const { dtype } = this.descriptor(node);
     same(leafDigest(leaf), this.disputed);
     const size = width(dtype);
@@ -262,7 +262,7 @@ export class Game {
     Object.assign(this, { posted: partList(parts), turn: C });
   }
 
-  pointPart({ index, parts }) {
+  selectPart({ index, parts }) {
     this.given(parts, partList);
     below(index, parts.length);
     const size = this.chunk();
@@ -291,7 +291,7 @@ export class Game {
     Object.assign(this, { posted: digestList(listRoots), turn: C });
   }
 
-  pointList({ index, listRoots }) {
+  selectList({ index, listRoots }) {
     this.given(listRoots);
     below(index, listRoots.length);
     this.list = index;

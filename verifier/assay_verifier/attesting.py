@@ -13,7 +13,7 @@ from assay.protocol.types import Digest, Role, Seat, Wei
 from assay_ledger.agents.actions import (
     Action,
     Attest,
-    BindChallenge,
+    CommitChallenge,
     Receipt,
     Register,
     Replay,
@@ -122,19 +122,19 @@ def accuse_solvers(view: RunView) -> Iterator[Action]:
         yield from challenge_once(view, refs, commitment_refs(view, record, seat))
 
 
-def accuse_solvers_freelance(view: RunView) -> Iterator[Action]:
+def accuse_solvers_as_third_party(view: RunView) -> Iterator[Action]:
     """The same as a third party, after the verifiers had their time: what is hidden cannot be copied."""
-    for bound in view.memory.bound.values():
-        if bound.block is None or view.now < bound.time + view.charter.chain.reorg_depth:
+    for committed in view.memory.committed.values():
+        if committed.block is None or view.now < committed.time + view.charter.chain.reorg_depth:
             continue
-        if view.block >= bound.block + RESULT_BLOCKS:
-            yield RevealChallenge(bound.ref, bound.own_root, bound.salt)
+        if view.block >= committed.block + RESULT_BLOCKS:
+            yield RevealChallenge(committed.ref, committed.own_root, committed.salt)
     for record, seat, refs in false_claims(view):
         if view.now <= record.times.leaves_until:
             continue
         ref = next(iter(worth_challenging(view, refs, commitment_refs(view, record, seat))), None)
-        if ref is not None and (ref not in view.memory.bound or view.memory.bound[ref].block is None):
-            yield BindChallenge(ref, record.attendance[view.me].leaves[seat, ref.duty])
+        if ref is not None and (ref not in view.memory.committed or view.memory.committed[ref].block is None):
+            yield CommitChallenge(ref, record.attendance[view.me].leaves[seat, ref.duty])
 
 
 def false_claims(view: RunView) -> Iterator[tuple[RoundRecord, Seat, list[ClaimRef]]]:
@@ -178,7 +178,7 @@ def times(view: RunView, role: Role) -> Iterator[int]:
         yield from (t.t3 - LAST_MOMENT_S, t.t3 + 1, t.t5 + 1)
     else:
         yield from (t.t5 - LAST_MOMENT_S, t.t5 + 1, t.leaves_until + 1)
-    if any(bound.block is not None for bound in view.memory.bound.values()):
+    if any(committed.block is not None for committed in view.memory.committed.values()):
         yield view.now + 1
 
 

@@ -35,7 +35,7 @@ def candidates(view: RunView, plan: WhistleblowerPlan) -> Iterator[Action]:
         if attesting.verifiers_have_revealed(record, view):
             yield from attesting.reveal_leaves(view, t.t7 - 1)
     yield from attesting.accuse_attesters(view)
-    yield from attesting.accuse_solvers_freelance(view)
+    yield from attesting.accuse_solvers_as_third_party(view)
     yield from keeper.settle(view)
 
 

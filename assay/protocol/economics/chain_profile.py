@@ -19,7 +19,7 @@ MIN_WINDOW: Final = 600
 REPLY_GAS: Final = 350_000
 """No reply of a defender needs more gas at any arity (tests/integration/contracts/test_game_gas.py)."""
 
-POINTING_GAS: Final = 250_000
+CHALLENGER_MOVE_GAS: Final = 250_000
 """A challenger's whole game needs no more than this for every move that it can consist of (the same test)."""
 
 PPM: Final = 1_000_000
@@ -49,7 +49,7 @@ def min_challenge_bond(profile: ChainProfile, arity: int) -> Wei:
 def min_kept(profile: ChainProfile, arity: int) -> Wei:
     """What a first winner must keep of a lock after all advances, to be paid its gas at the cap."""
     replies, _ = most_moves(LARGEST, arity)
-    return Wei((replies + 1) * POINTING_GAS * profile.gas_price)
+    return Wei((replies + 1) * CHALLENGER_MOVE_GAS * profile.gas_price)
 
 
 def kept(e: Economics) -> Wei:

@@ -236,7 +236,7 @@ def _check_training(t: Training, rounds: int) -> None:
     _check_most("rounds", rounds, (1 << 24) - 1)
     _check_most("steps", t.steps_per_round, (1 << 32) - 1)
     _check_most("data", t.shards * t.shard_length, (1 << 31) - 1)
-    for what in ("parameters", "momentum", "blank_optimizer", "zero_update", "data"):
+    for what in ("parameters", "momentum", "zero_optimizer", "zero_update", "data"):
         _check_nonzero(what.replace("_", " "), int.from_bytes(getattr(t, what), "big"))
 
 

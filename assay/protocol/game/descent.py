@@ -14,15 +14,15 @@ from assay.protocol.digests import ZERO, digest_list_hash, keccak, leaf_digest, 
 from assay.protocol.game.errors import IndexOutOfRange, ListMismatch
 from assay.protocol.game.header import Header, parse_head, take
 from assay.protocol.game.moves import (
+    BisectDigests,
     OpenLeaf,
     OpenNode,
     OpenState,
     OpenSubtree,
-    PointDigest,
-    PointList,
-    PointSubtree,
     PostDigests,
     ProveRoot,
+    SelectList,
+    SelectSubtree,
 )
 from assay.protocol.game.openings import check_count, check_digest, path_root
 from assay.protocol.game.state import GameState, Outcome, Rules, Verdict
@@ -103,7 +103,7 @@ def post_digests(state: GameState, move: PostDigests, rules: Rules) -> GameState
 
     An empty list stands for the one that is known.
     """
-    known = rules.lists.get(position_key(state))
+    known = rules.position_cache.get(position_key(state))
     if known is not None and not move.digests:
         return to(replace(state, posted=known), state.stage, _C)
     check_count(len(move.digests), min(rules.config.arity, state.hi - state.lo))
@@ -119,11 +119,11 @@ def reuse_list(state: GameState, rules: Rules) -> GameState:
     """STEPS, NODES, the defender to move: a list known at this position counts as posted, the challenger is to move."""
     if state.whose not in POSTINGS:
         return state
-    known = rules.lists.get(position_key(state))
+    known = rules.position_cache.get(position_key(state))
     return state if known is None else to(replace(state, posted=known), state.stage, _C)
 
 
-def point_digest(state: GameState, move: PointDigest, rules: Rules) -> GameState:
+def bisect_digests(state: GameState, move: BisectDigests, rules: Rules) -> GameState:
     """STEPS, NODES: the digest before the one named becomes agreed."""
     check_posted(state, digest_list_hash(move.digests))
     m = len(move.digests)
@@ -234,7 +234,7 @@ def open_subtree(state: GameState, move: OpenSubtree, rules: Rules) -> GameState
     return to(state, state.stage, _C)
 
 
-def point_subtree(state: GameState, move: PointSubtree, rules: Rules) -> GameState:
+def select_subtree(state: GameState, move: SelectSubtree, rules: Rules) -> GameState:
     """TENSOR, LIST: the entry named is disputed; on level 0 it is a leaf, or a slot."""
     check_posted(state, digest_list_hash(move.digests))
     check_index(move.index, len(move.digests))
@@ -261,7 +261,7 @@ def open_state(state: GameState, move: OpenState, rules: Rules) -> GameState:
     return to(replace(state, posted=digest_list_hash(move.list_roots)), Stage.STATE, _C)
 
 
-def point_list(state: GameState, move: PointList, rules: Rules) -> GameState:
+def select_list(state: GameState, move: SelectList, rules: Rules) -> GameState:
     """STATE: the list named is disputed; its number of slots comes from the program's header."""
     check_posted(state, digest_list_hash(move.list_roots))
     check_index(move.index, len(move.list_roots))

@@ -13,7 +13,7 @@ from assay.protocol.arithmetic.words import Word, from_bytes, signed
 from assay.protocol.digests import integer_list_hash, leaf_digest
 from assay.protocol.game.descent import check_index, check_node, check_posted, judge, to
 from assay.protocol.game.header import parse_head
-from assay.protocol.game.moves import PointElement, PointPart, PostParts, ProveTerm
+from assay.protocol.game.moves import PostParts, ProveTerm, SelectElement, SelectPart
 from assay.protocol.game.openings import check_count, check_digest, load
 from assay.protocol.game.state import GameState, Rules
 from assay.protocol.game.table import Side, Stage
@@ -25,7 +25,7 @@ from assay.protocol.trees.tensors import LEAF_SIZE
 _D, _C = Side.DEFENDER, Side.CHALLENGER
 
 
-def point_element(state: GameState, move: PointElement, rules: Rules) -> GameState:
+def select_element(state: GameState, move: SelectElement, rules: Rules) -> GameState:
     """LEAF: the element named, and its heads; it is decided, or its terms are disputed."""
     check_node(state, move.node)
     check_digest(leaf_digest(move.leaf), state.disputed)
@@ -69,7 +69,7 @@ def post_parts(state: GameState, move: PostParts, rules: Rules) -> GameState:
     return to(replace(state, posted=integer_list_hash(move.parts)), Stage.PARTS, _C)
 
 
-def point_part(state: GameState, move: PointPart, rules: Rules) -> GameState:
+def select_part(state: GameState, move: SelectPart, rules: Rules) -> GameState:
     """PARTS: the part named is disputed, down to one term."""
     check_posted(state, integer_list_hash(move.parts))
     check_index(move.index, len(move.parts))

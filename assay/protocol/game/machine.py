@@ -1,9 +1,9 @@
-"""The dispute game as a pure state machine: the defender opens, the challenger points, one element is computed.
+"""The dispute game as a pure state machine: the defender opens, the challenger selects, one element is computed.
 
 `process_move`, `process_defer` and `process_timeout` are what `Game.sol` does, move for move and error for error; time
 is an argument, and so is the base fee.
-A verdict convicts the party whose opening was refuted or whose clock ran out, and no other. Money is `game_book`'s.
-Source: docs/protocol.md, section 5; the table of turns is `game_table`, drawn in docs/game.md.
+A verdict convicts the party whose opening was refuted or whose clock ran out, and no other. Money is `model.games`'.
+Source: docs/protocol.md, section 5; the table of turns is `table`, drawn in docs/game.md.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from assay.protocol.types import Address
 
 _PROCESS: Final[dict[Move, Callable[[GameState, Any, Rules], GameState]]] = {
     Move.POST_DIGESTS: descent.post_digests,
-    Move.POINT_DIGEST: descent.point_digest,
+    Move.BISECT_DIGESTS: descent.bisect_digests,
     Move.OPEN_NODE: descent.open_node,
     Move.PROVE_ROOT: descent.prove_root,
-    Move.POINT_SUBTREE: descent.point_subtree,
+    Move.SELECT_SUBTREE: descent.select_subtree,
     Move.OPEN_SUBTREE: descent.open_subtree,
     Move.OPEN_LEAF: descent.open_leaf,
-    Move.POINT_ELEMENT: elements.point_element,
+    Move.SELECT_ELEMENT: elements.select_element,
     Move.POST_PARTS: elements.post_parts,
-    Move.POINT_PART: elements.point_part,
+    Move.SELECT_PART: elements.select_part,
     Move.PROVE_TERM: elements.prove_term,
     Move.OPEN_STATE: descent.open_state,
-    Move.POINT_LIST: descent.point_list,
+    Move.SELECT_LIST: descent.select_list,
 }
 
 

@@ -1,6 +1,6 @@
 """The moves of the dispute game as values: one class per function of `Game.sol`, with the same arguments.
 
-Source: docs/protocol.md, section 5; the table of who may make them when is `game_table`.
+Source: docs/protocol.md, section 5; the table of who may make them when is `table`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class PostDigests:
 
 
 @dataclass(frozen=True, slots=True)
-class PointDigest:
+class BisectDigests:
     """The first digest that is wrong; `digests` is the list posted."""
 
-    kind: ClassVar[Move] = Move.POINT_DIGEST
+    kind: ClassVar[Move] = Move.BISECT_DIGESTS
     index: int
     digests: Digests
 
@@ -60,10 +60,10 @@ class ProveRoot:
 
 
 @dataclass(frozen=True, slots=True)
-class PointSubtree:
+class SelectSubtree:
     """A wrong digest of the opening of a tree."""
 
-    kind: ClassVar[Move] = Move.POINT_SUBTREE
+    kind: ClassVar[Move] = Move.SELECT_SUBTREE
     index: int
     digests: Digests
 
@@ -85,10 +85,10 @@ class OpenLeaf:
 
 
 @dataclass(frozen=True, slots=True)
-class PointElement:
+class SelectElement:
     """A wrong element, counted from the start of the leaf, with what its computation reads first."""
 
-    kind: ClassVar[Move] = Move.POINT_ELEMENT
+    kind: ClassVar[Move] = Move.SELECT_ELEMENT
     offset: int
     leaf: bytes
     node: bytes
@@ -105,10 +105,10 @@ class PostParts:
 
 
 @dataclass(frozen=True, slots=True)
-class PointPart:
+class SelectPart:
     """A wrong part; `parts` is the list posted."""
 
-    kind: ClassVar[Move] = Move.POINT_PART
+    kind: ClassVar[Move] = Move.SELECT_PART
     index: int
     parts: tuple[int, ...]
 
@@ -131,26 +131,26 @@ class OpenState:
 
 
 @dataclass(frozen=True, slots=True)
-class PointList:
+class SelectList:
     """A wrong list root; `list_roots` is the list posted."""
 
-    kind: ClassVar[Move] = Move.POINT_LIST
+    kind: ClassVar[Move] = Move.SELECT_LIST
     index: int
     list_roots: Digests
 
 
 AnyMove = (
     PostDigests
-    | PointDigest
+    | BisectDigests
     | OpenNode
     | ProveRoot
-    | PointSubtree
+    | SelectSubtree
     | OpenSubtree
     | OpenLeaf
-    | PointElement
+    | SelectElement
     | PostParts
-    | PointPart
+    | SelectPart
     | ProveTerm
     | OpenState
-    | PointList
+    | SelectList
 )

@@ -14,19 +14,19 @@ from functools import lru_cache
 from assay.protocol.game.descent import position
 from assay.protocol.game.moves import (
     AnyMove,
+    BisectDigests,
     OpenLeaf,
     OpenNode,
     OpenState,
     OpenSubtree,
-    PointDigest,
-    PointElement,
-    PointList,
-    PointPart,
-    PointSubtree,
     PostDigests,
     PostParts,
     ProveRoot,
     ProveTerm,
+    SelectElement,
+    SelectList,
+    SelectPart,
+    SelectSubtree,
 )
 from assay.protocol.game.player_values import Position, defend_parts
 from assay.protocol.game.state import GameState
@@ -140,7 +140,7 @@ class Defender(_Player):
 
 
 class Challenger(_Player):
-    """Points at what differs from its own trace, and proves by it what belongs there."""
+    """Bisects and selects what differs from its own trace, and proves by it what belongs there."""
 
     side = Side.CHALLENGER
 
@@ -152,18 +152,18 @@ class Challenger(_Player):
             case Stage.STEPS | Stage.NODES:
                 m = len(posted.digests)
                 own = [self._digest(state, position(state.lo, state.hi, i, m)) for i in range(1, m + 1)]
-                return PointDigest(_first_difference(posted.digests, own), posted.digests)
+                return BisectDigests(_first_difference(posted.digests, own), posted.digests)
             case Stage.TENSOR | Stage.LIST:
                 opened = self._opened(state, len(posted.digests))
-                return PointSubtree(_first_difference(posted.digests, opened), posted.digests)
+                return SelectSubtree(_first_difference(posted.digests, opened), posted.digests)
             case Stage.STATE:
-                return PointList(_first_difference(posted.digests, self.trace.list_roots(state.step)), posted.digests)
+                return SelectList(_first_difference(posted.digests, self.trace.list_roots(state.step)), posted.digests)
             case Stage.LEAF:
-                return self._point_element(state, posted.leaf)
+                return self._select_element(state, posted.leaf)
             case Stage.PARTS:
                 place = self._place(state)
                 parts = place.parts(state.element, state.lo, state.hi, state.heads, self.arity)
-                return PointPart(_first_difference(posted.parts, parts), posted.parts)
+                return SelectPart(_first_difference(posted.parts, parts), posted.parts)
             case Stage.TERM:
                 place = self._place(state)
                 reads = leaf.term_reads(place.node, state.element, state.lo, state.heads)
@@ -179,13 +179,13 @@ class Challenger(_Player):
         """This trace's entries where the posted ones stand."""
         return self._tree(state).levels[state.level][state.index : state.index + count]
 
-    def _point_element(self, state: GameState, leaf_: bytes) -> PointElement:
+    def _select_element(self, state: GameState, leaf_: bytes) -> SelectElement:
         place = self._place(state)
         own, size = place.value.leaf(state.index), place.value.spec.dtype.size
         offset = _first_difference(_cut(leaf_, size), _cut(own, size))
         element = state.index * (LEAF_SIZE // size) + offset
         reads = leaf.head_reads(place.node, element)
-        return PointElement(offset, leaf_, place.descriptor, tuple(place.open(read) for read in reads))
+        return SelectElement(offset, leaf_, place.descriptor, tuple(place.open(read) for read in reads))
 
     def _prove_root(self, state: GameState) -> ProveRoot:
         place = self._place(state)

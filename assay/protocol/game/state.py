@@ -121,7 +121,7 @@ class Rules:
 
     config: GameConfig
     program: ProgramHeader
-    lists: Mapping[Digest, Digest] = field(default_factory=dict)
+    position_cache: Mapping[Digest, Digest] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,18 +47,18 @@ class Move(IntEnum):
     """The moves; every move belongs to one side."""
 
     POST_DIGESTS = 1
-    POINT_DIGEST = 2
+    BISECT_DIGESTS = 2
     OPEN_NODE = 3
     PROVE_ROOT = 4
-    POINT_SUBTREE = 5
+    SELECT_SUBTREE = 5
     OPEN_SUBTREE = 6
     OPEN_LEAF = 7
-    POINT_ELEMENT = 8
+    SELECT_ELEMENT = 8
     POST_PARTS = 9
-    POINT_PART = 10
+    SELECT_PART = 10
     PROVE_TERM = 11
     OPEN_STATE = 12
-    POINT_LIST = 13
+    SELECT_LIST = 13
 
     @property
     def function(self) -> str:
@@ -77,18 +77,18 @@ _D, _C = Side.DEFENDER, Side.CHALLENGER
 _SIDES: Final = MappingProxyType(
     {
         Move.POST_DIGESTS: _D,
-        Move.POINT_DIGEST: _C,
+        Move.BISECT_DIGESTS: _C,
         Move.OPEN_NODE: _D,
         Move.PROVE_ROOT: _C,
-        Move.POINT_SUBTREE: _C,
+        Move.SELECT_SUBTREE: _C,
         Move.OPEN_SUBTREE: _D,
         Move.OPEN_LEAF: _D,
-        Move.POINT_ELEMENT: _C,
+        Move.SELECT_ELEMENT: _C,
         Move.POST_PARTS: _D,
-        Move.POINT_PART: _C,
+        Move.SELECT_PART: _C,
         Move.PROVE_TERM: _C,
         Move.OPEN_STATE: _D,
-        Move.POINT_LIST: _C,
+        Move.SELECT_LIST: _C,
     }
 )
 
@@ -118,26 +118,28 @@ TABLE: Final = MappingProxyType(
     {
         Turn(Stage.STEPS, _D): Transition(Move.POST_DIGESTS, _turns((Stage.STEPS, _C))),
         Turn(Stage.STEPS, _C): Transition(
-            Move.POINT_DIGEST,
+            Move.BISECT_DIGESTS,
             _turns((Stage.STEPS, _D), (Stage.STEPS, _C), (Stage.NODES, _D), (Stage.NODES, _C)),
         ),
         Turn(Stage.NODES, _D): Transition(Move.POST_DIGESTS, _turns((Stage.NODES, _C))),
         Turn(Stage.NODES, _C): Transition(
-            Move.POINT_DIGEST, _turns((Stage.NODES, _D), (Stage.NODES, _C), (Stage.NODE, _D), (Stage.STATE, _D))
+            Move.BISECT_DIGESTS, _turns((Stage.NODES, _D), (Stage.NODES, _C), (Stage.NODE, _D), (Stage.STATE, _D))
         ),
         Turn(Stage.NODE, _D): Transition(Move.OPEN_NODE, _turns((Stage.ROOT, _C), (Stage.TENSOR, _C))),
         Turn(Stage.ROOT, _C): Transition(Move.PROVE_ROOT, (), decides=True),
-        Turn(Stage.TENSOR, _C): Transition(Move.POINT_SUBTREE, _turns((Stage.TENSOR, _D), (Stage.LEAF, _D))),
+        Turn(Stage.TENSOR, _C): Transition(Move.SELECT_SUBTREE, _turns((Stage.TENSOR, _D), (Stage.LEAF, _D))),
         Turn(Stage.TENSOR, _D): Transition(Move.OPEN_SUBTREE, _turns((Stage.TENSOR, _C))),
         Turn(Stage.LEAF, _D): Transition(Move.OPEN_LEAF, _turns((Stage.LEAF, _C))),
-        Turn(Stage.LEAF, _C): Transition(Move.POINT_ELEMENT, _turns((Stage.PARTS, _D), (Stage.TERM, _C)), decides=True),
+        Turn(Stage.LEAF, _C): Transition(
+            Move.SELECT_ELEMENT, _turns((Stage.PARTS, _D), (Stage.TERM, _C)), decides=True
+        ),
         Turn(Stage.PARTS, _D): Transition(Move.POST_PARTS, _turns((Stage.PARTS, _C)), decides=True),
-        Turn(Stage.PARTS, _C): Transition(Move.POINT_PART, _turns((Stage.PARTS, _D), (Stage.TERM, _C))),
+        Turn(Stage.PARTS, _C): Transition(Move.SELECT_PART, _turns((Stage.PARTS, _D), (Stage.TERM, _C))),
         Turn(Stage.TERM, _C): Transition(Move.PROVE_TERM, (), decides=True),
         Turn(Stage.STATE, _D): Transition(Move.OPEN_STATE, _turns((Stage.STATE, _C))),
-        Turn(Stage.STATE, _C): Transition(Move.POINT_LIST, _turns((Stage.LIST, _D))),
+        Turn(Stage.STATE, _C): Transition(Move.SELECT_LIST, _turns((Stage.LIST, _D))),
         Turn(Stage.LIST, _D): Transition(Move.OPEN_SUBTREE, _turns((Stage.LIST, _C))),
-        Turn(Stage.LIST, _C): Transition(Move.POINT_SUBTREE, _turns((Stage.LIST, _D), (Stage.SLOT, _C))),
+        Turn(Stage.LIST, _C): Transition(Move.SELECT_SUBTREE, _turns((Stage.LIST, _D), (Stage.SLOT, _C))),
         Turn(Stage.SLOT, _C): Transition(Move.PROVE_ROOT, (), decides=True),
     }
 )

@@ -12,7 +12,7 @@ from assay.protocol.model.vault import Vault
 from assay.protocol.run.charter import Charter
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.run.schedule import Times
-from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Status
 
 
 class RoundsBook(Protocol):
@@ -47,11 +47,11 @@ class RoundsBook(Protocol):
         """The claim, X and Y of a duty."""
         ...
 
-    def check_close(self, round_: Round, seat: Seat, now: int) -> Fate:
+    def check_close(self, round_: Round, seat: Seat, now: int) -> Status:
         """How a commitment ends. Raises RejectedError while that is open."""
         ...
 
-    def close(self, round_: Round, seat: Seat, now: int) -> tuple[Fate, Address]:
+    def close(self, round_: Round, seat: Seat, now: int) -> tuple[Status, Address]:
         """Ends a commitment: how, and whose it was."""
         ...
 
@@ -69,7 +69,7 @@ class OutersBook(Protocol):
         """May work still build on a root?"""
         ...
 
-    def fate_of(self, generation: Round, root: Digest, now: int) -> Fate:
+    def status_of(self, generation: Round, root: Digest, now: int) -> Status:
         """How a root ended, or OPEN."""
         ...
 

@@ -130,7 +130,7 @@ class GameBook:
     commitments: dict[Digest, ChallengeCommitment] = field(default_factory=dict)
     advanced: dict[Digest, Wei] = field(default_factory=dict)
     epochs: dict[Digest, int] = field(default_factory=dict)
-    lists: dict[Digest, Digest] = field(default_factory=dict)
+    position_cache: dict[Digest, Digest] = field(default_factory=dict)
 
     # --- opening
 
@@ -152,15 +152,17 @@ class GameBook:
             UnknownProgram: the claim names a program that is not the run's.
         """
         commitment = challenge_commitment(ref, own_root, salt, who)
-        bound = self.commitments.get(commitment)
-        if bound is None:
+        committed = self.commitments.get(commitment)
+        if committed is None:
             raise CommitmentNotFound("No such challenge is committed by this account.", commitment=commitment)
-        if block < bound.block + REVEAL_BLOCKS:
-            raise RevealTooEarly(f"Block {block} is too early.", block=block, not_before=bound.block + REVEAL_BLOCKS)
+        if block < committed.block + REVEAL_BLOCKS:
+            raise RevealTooEarly(
+                f"Block {block} is too early.", block=block, not_before=committed.block + REVEAL_BLOCKS
+            )
         # A reorganization must not let a reader of the reveal commit before it.
-        if now < (earliest := bound.time + self.config.chain.reorg_depth):
+        if now < (earliest := committed.time + self.config.chain.reorg_depth):
             raise RevealTooEarly("The commitment can still be undone.", now=now, not_before=earliest)
-        if now > (deadline := bound.time + self.config.reveal_window):
+        if now > (deadline := committed.time + self.config.reveal_window):
             raise RevealTooLate("The time to reveal is over.", now=now, deadline=deadline)
         view = self.book_of(ref).claim_of(ref)
         if view.claim.y == own_root:
@@ -177,10 +179,10 @@ class GameBook:
             CommitmentNotFound: there is none.
             RevealTooEarly: it may still be revealed.
         """
-        bound = self.commitments.get(commitment)
-        if bound is None:
+        committed = self.commitments.get(commitment)
+        if committed is None:
             raise CommitmentNotFound("No such challenge is committed.", commitment=commitment)
-        if now <= (deadline := bound.time + self.config.reveal_window):
+        if now <= (deadline := committed.time + self.config.reveal_window):
             raise RevealTooEarly("It may still be revealed.", now=now, not_before=deadline)
         self._burn(commitment_lock(commitment), self.config.commit_deposit)
         del self.commitments[commitment]
@@ -208,7 +210,7 @@ class GameBook:
             raise UnknownProgram("The program is not the run's.", program=view.claim.program)
         game_id = len(self.games) + 1
         self._lock(game_lock(game_id), who, self.config.bond)
-        state = open_game(game_id, view.claim, who, now, Rules(self.config, program, self.lists))
+        state = open_game(game_id, view.claim, who, now, Rules(self.config, program, self.position_cache))
         backing = Wei(self._bounty(view.lock_amount) // 2)
         self.games[game_id] = OpenGame(state, ref, self._account(view.claim.lock_id), backing)
         self.book_of(ref).on_opened(ref)
@@ -219,10 +221,10 @@ class GameBook:
     def move(self, game_id: int, mover: Address, move: AnyMove, now: int) -> GameState:
         """Make a move; a reply of the defender is refunded, a verdict settles. Raises what `process_move` raises."""
         game = self._game(game_id)
-        rules = Rules(self.config, self.programs[game.state.claim.program], self.lists)
+        rules = Rules(self.config, self.programs[game.state.claim.program], self.position_cache)
         state = process_move(game.state, mover, move, now, rules)
         if isinstance(move, PostDigests):
-            self.lists[position_key(game.state)] = state.posted
+            self.position_cache[position_key(game.state)] = state.posted
         if state.is_over:
             return self._settle(game, state)
         if move.kind.side is Side.DEFENDER:

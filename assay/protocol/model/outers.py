@@ -12,7 +12,7 @@ from assay.protocol.model.types import NO_CLAIM, Inclusion, OuterClaim, OuterRoo
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.trees import merkle
 from assay.protocol.trees.tensors import TensorSpec, tensor_root
-from assay.protocol.types import SEATS, Address, Digest, DType, Fate, Round, Seat
+from assay.protocol.types import SEATS, Address, Digest, DType, Round, Seat, Status
 
 ONE = bytes.fromhex("0000803f")
 """1.0 as a little-endian binary32."""
@@ -68,7 +68,7 @@ class Outers:
         """Raises ClaimNotFound, OuterClosed, GamesOpen, TooEarly, BaseNotFinal."""
         claim = self._open(round_, root, poster)
         not_before(now, claim.posted_at + self.ledger.charter.windows.challenge + 1)
-        if self.fate_of(round_, claim.base, now) is not Fate.FINAL:
+        if self.status_of(round_, claim.base, now) is not Status.FINAL:
             raise refuse("BaseNotFinal", round=round_, base=claim.base)
         claim.closed = True
         self.roots[Round(round_ + 1), root].is_final = True
@@ -77,7 +77,7 @@ class Outers:
     def void_outer(self, round_: Round, root: Digest, poster: Address, now: int) -> None:
         """Raises ClaimNotFound, OuterClosed, GamesOpen, BaseNotVoid."""
         claim = self._open(round_, root, poster)
-        if self.fate_of(round_, claim.base, now) is not Fate.VOID:
+        if self.status_of(round_, claim.base, now) is not Status.VOID:
             raise refuse("BaseNotVoid", round=round_, base=claim.base)
         claim.closed = True
         self._lose_standing(round_, root, now)
@@ -99,14 +99,14 @@ class Outers:
         """Roots of a generation that stand."""
         return sum(entry.standing > 0 for (g, _), entry in sorted(self.roots.items()) if g == generation)
 
-    def fate_of(self, generation: Round, root: Digest, now: int) -> Fate:
+    def status_of(self, generation: Round, root: Digest, now: int) -> Status:
         """OPEN, FINAL, or VOID: fallen and not rescued in time."""
         entry = self.roots.get((generation, root))
         if entry is None:
-            return Fate.OPEN
+            return Status.OPEN
         if entry.is_final:
-            return Fate.FINAL
-        return Fate.OPEN if self.is_alive(generation, root, now) else Fate.VOID
+            return Status.FINAL
+        return Status.OPEN if self.is_alive(generation, root, now) else Status.VOID
 
     def inclusion_of(self, round_: Round, base: Digest) -> Inclusion:
         """Mask and X of the outer step of a round from a base: the fixed ones, or what a post now would fix."""

@@ -17,7 +17,7 @@ from assay.protocol.model.types import NO_CLAIM, Commitment, Last
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.run.schedule import Times
 from assay.protocol.trees.state import initial_state
-from assay.protocol.types import SEATS, Address, Digest, Fate, Role, Round, Seat
+from assay.protocol.types import SEATS, Address, Digest, Role, Round, Seat, Status
 
 NO_ONE: Final = Address(bytes(20))
 
@@ -198,22 +198,22 @@ class Rounds:
         scalars = self.ledger.charter.round_scalars(round_, seat)
         return optimizer, initial_state(parameters, optimizer, scalars)
 
-    def check_close(self, round_: Round, seat: Seat, now: int) -> Fate:
+    def check_close(self, round_: Round, seat: Seat, now: int) -> Status:
         """How a commitment has ended. Raises CommitmentNotFound, AlreadyClosed, GamesOpen, TooEarly, BaseNotFinal."""
         commitment = self._existing(round_, seat)
         if commitment.closed:
             raise refuse("AlreadyClosed", round=round_, seat=seat)
         if commitment.open_games:
             raise refuse("GamesOpen", count=commitment.open_games)
-        return self._fate_of(round_, seat, commitment, now)
+        return self._status_of(round_, seat, commitment, now)
 
-    def close(self, round_: Round, seat: Seat, now: int) -> tuple[Fate, Address]:
+    def close(self, round_: Round, seat: Seat, now: int) -> tuple[Status, Address]:
         """End a commitment and release what is left of its lock. Raises what `check_close` raises."""
-        fate, commitment = self.check_close(round_, seat, now), self.commitments[round_, seat]
+        status, commitment = self.check_close(round_, seat, now), self.commitments[round_, seat]
         commitment.closed = True
-        if fate is not Fate.CONVICTED:
+        if status is not Status.CONVICTED:
             self.ledger.vault.release(ids.commitment_lock(round_, seat))
-        return fate, commitment.solver
+        return status, commitment.solver
 
     def duty_of(self, round_: Round, seat: Seat, duty: int) -> tuple[Digest, Digest, Digest]:
         """Claim id, X and Y root behind a duty. Raises ClaimNotFound."""
@@ -293,23 +293,23 @@ class Rounds:
             raise refuse("CommitmentNotFound", round=round_, seat=seat)
         return commitment
 
-    def _fate_of(self, round_: Round, seat: Seat, commitment: Commitment, now: int) -> Fate:
+    def _status_of(self, round_: Round, seat: Seat, commitment: Commitment, now: int) -> Status:
         if commitment.convicted:
-            return Fate.CONVICTED
+            return Status.CONVICTED
         times = self.times(round_)
         if not self.is_complete(round_, seat):
             not_before(now, times.receipts_until + 1)
-            return Fate.VOID
+            return Status.VOID
         not_before(now, times.challenge_until + 1)
-        base = self.ledger.outers.fate_of(round_, commitment.base, now)
-        if base is Fate.OPEN:
+        base = self.ledger.outers.status_of(round_, commitment.base, now)
+        if base is Status.OPEN:
             raise refuse("BaseNotFinal", round=round_, base=commitment.base)
         return base
 
     def _start_optimizer(self, round_: Round, seat: Seat) -> Digest:
         solver = self.rosters[round_][seat] if 0 <= round_ < len(self.rosters) else NO_ONE
         last = self.last.get(solver)
-        blank = self.ledger.charter.training.blank_optimizer
+        blank = self.ledger.charter.training.zero_optimizer
         if last is None or (last.blank_from and last.blank_from <= round_):
             return blank
         commitment = self.commitments[last.round, last.seat]

@@ -7,7 +7,7 @@ from assay.protocol.model import ids
 from assay.protocol.model.books import RunBooks
 from assay.protocol.model.errors import refuse
 from assay.protocol.model.types import Grant
-from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Status, Wei
 
 
 class Settlement:
@@ -73,19 +73,19 @@ class Settlement:
 
     # --- earnings
 
-    def settle_work(self, round_: Round, seat: Seat, now: int) -> Fate:
+    def settle_work(self, round_: Round, seat: Seat, now: int) -> Status:
         """Raises what `Rounds.check_close` raises, and EscrowShort."""
         economics = self.ledger.charter.economics
-        final = self.ledger.rounds.check_close(round_, seat, now) is Fate.FINAL
+        final = self.ledger.rounds.check_close(round_, seat, now) is Status.FINAL
         # Excluded but true work is paid like any other; what is void or convicted is paid to no other party.
         pay = economics.price if final and economics.pays else 0
         self._check_escrow(round_, pay)
-        fate, solver = self.ledger.rounds.close(round_, seat, now)
+        status, solver = self.ledger.rounds.close(round_, seat, now)
         self.settled_work[round_] = self.settled_work.get(round_, 0) + 1
         self._pay_out(round_, solver, pay)
         shares = Wei(economics.shares_per_unit * economics.units if final else 0)
         self._credit(ids.work_grant(round_, seat), solver, shares, round_, for_duties=False)
-        return fate
+        return status
 
     def settle_duties(self, round_: Round, attester: Address, now: int) -> int:
         """Raises what `Audit.check_close` raises, and EscrowShort."""

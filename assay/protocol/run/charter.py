@@ -60,7 +60,7 @@ class Training:
     """The bits of a binary32."""
     parameters: Digest
     momentum: Digest
-    blank_optimizer: Digest
+    zero_optimizer: Digest
     zero_update: Digest
     data: Digest
     """Tensor root; the other four are list roots."""

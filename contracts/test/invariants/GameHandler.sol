@@ -30,7 +30,7 @@ contract GameHandler is Handler {
         int256 gain; // of the challenger, all told
     }
 
-    struct BoundCall {
+    struct CommittedCall {
         address who;
         uint256 claim;
         uint256 block_;
@@ -48,7 +48,7 @@ contract GameHandler is Handler {
     mapping(bytes32 place => bytes32[]) private _lists;
     mapping(uint256 lock => uint256) public epochOf;
     mapping(uint256 lock => bool) private _fallen;
-    BoundCall[] private _bound;
+    CommittedCall[] private _committed;
     uint256 public leastBurned;
     uint256 public flushed;
 
@@ -136,17 +136,17 @@ contract GameHandler is Handler {
         if (may) _opened(claim);
     }
 
-    function bind(uint256 claim, uint256 seed) external {
+    function commit(uint256 claim, uint256 seed) external {
         address who = person(seed);
         bool may = vault.free(who) >= DEPOSIT;
-        bytes memory data = abi.encodeCall(IGame.commitChallenge, (_commitment(_bound.length, claim % CLAIMS, who)));
+        bytes memory data = abi.encodeCall(IGame.commitChallenge, (_commitment(_committed.length, claim % CLAIMS, who)));
         _call(who, address(game), data, may);
-        if (may) _bound.push(BoundCall(who, claim % CLAIMS, block.number, block.timestamp, false));
+        if (may) _committed.push(CommittedCall(who, claim % CLAIMS, block.number, block.timestamp, false));
     }
 
     function reveal(uint256 which, uint256 seed) external {
-        if (_bound.length == 0) return;
-        BoundCall storage b = _bound[which %= _bound.length];
+        if (_committed.length == 0) return;
+        CommittedCall storage b = _committed[which %= _committed.length];
         bool fallen = _fallen[b.claim % LOCKS];
         bool inTime = block.number >= b.block_ + 2 && block.timestamp <= b.time + 1 hours;
         bool may = !b.done && inTime && (fallen || vault.free(b.who) + DEPOSIT >= BOND);
@@ -159,8 +159,8 @@ contract GameHandler is Handler {
     }
 
     function expire(uint256 which, uint256 seed) external {
-        if (_bound.length == 0) return;
-        BoundCall storage b = _bound[which %= _bound.length];
+        if (_committed.length == 0) return;
+        CommittedCall storage b = _committed[which %= _committed.length];
         bool may = !b.done && block.timestamp > b.time + 1 hours;
         bytes memory data = abi.encodeCall(IGame.expireChallenge, (_commitment(which, b.claim, b.who)));
         _call(person(seed), address(game), data, may);
@@ -224,13 +224,13 @@ contract GameHandler is Handler {
         }
     }
 
-    function point(uint256 seed, uint256 index) external {
+    function bisect(uint256 seed, uint256 index) external {
         (uint256 id, GameState memory g) = _pick(seed);
         if (id == 0) return;
         bool may = _bisects(g) && g.turn == Side.CHALLENGER && block.timestamp <= g.deadline;
         bytes32[] memory digests = _lists[_place(id, g)];
         index = digests.length == 0 ? 0 : index % digests.length;
-        _call(g.challenger, address(game), abi.encodeCall(IGame.pointDigest, (id, index, digests)), may);
+        _call(g.challenger, address(game), abi.encodeCall(IGame.bisectDigests, (id, index, digests)), may);
         if (may) _checkTurn(id);
     }
 
@@ -289,8 +289,8 @@ contract GameHandler is Handler {
         for (uint256 id = 1; id <= game.games(); ++id) {
             sum += _amount(bondLock(id));
         }
-        for (uint256 i = 0; i < _bound.length; ++i) {
-            bytes32 commitment = _commitment(i, _bound[i].claim, _bound[i].who);
+        for (uint256 i = 0; i < _committed.length; ++i) {
+            bytes32 commitment = _commitment(i, _committed[i].claim, _committed[i].who);
             sum += _amount(keccak256(abi.encode(bytes32("challenge"), commitment)));
         }
         for (uint256 lock = 0; lock < LOCKS; ++lock) {

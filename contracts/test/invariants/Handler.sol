@@ -7,7 +7,7 @@ import {Test} from "../Test.sol";
 /// @dev Arguments are folded into what could happen. Every call is predicted: it must go through exactly when the handler's own books say that it may,
 /// so a handler never skips what a contract wrongly refuses, and never overlooks what it wrongly allows.
 abstract contract Handler is Test {
-    error NotAsForetold(bytes4 selector, bool done, bool foretold, bytes answer);
+    error NotAsPredicted(bytes4 selector, bool done, bool predicted, bytes answer);
     error NotDeployed(string artifact);
 
     address private immutable _test = msg.sender;
@@ -17,11 +17,11 @@ abstract contract Handler is Test {
         if (msg.sender == _test) _;
     }
 
-    /// @dev Calls as `who` and checks that the call goes through exactly if `foretold`.
-    function _call(address who, address target, bytes memory data, bool foretold) internal returns (bytes memory) {
+    /// @dev Calls as `who` and checks that the call goes through exactly if `predicted`.
+    function _call(address who, address target, bytes memory data, bool predicted) internal returns (bytes memory) {
         vm.prank(who);
         (bool done, bytes memory answer) = target.call(data);
-        if (done != foretold) revert NotAsForetold(bytes4(data), done, foretold, answer);
+        if (done != predicted) revert NotAsPredicted(bytes4(data), done, predicted, answer);
         return answer;
     }
 

@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {Role} from "../../interfaces/IAudit.sol";
 import {Economics, Modules, Terms} from "../../interfaces/ICharter.sol";
-import {Fate, SEAT_COUNT, Times} from "../../interfaces/IRounds.sol";
+import {SEAT_COUNT, Status, Times} from "../../interfaces/IRounds.sol";
 import {Settlement} from "../../Settlement.sol";
 import {TestToken} from "../../TestToken.sol";
 import {Vault} from "../../Vault.sol";
@@ -40,7 +40,7 @@ contract SettlementHandler is Handler {
     uint256 private _verifiers = 2;
     bool private _over;
     // What the next close gives: a status and a worker, or duties. Set for one call.
-    Fate private _fate;
+    Status private _status;
     address private _worker;
     uint32 private _duties;
 
@@ -107,8 +107,8 @@ contract SettlementHandler is Handler {
         return _rounds[round].attesters;
     }
 
-    function close(uint64, uint32) external view returns (Fate, address) {
-        return (_fate, _worker);
+    function close(uint64, uint32) external view returns (Status, address) {
+        return (_status, _worker);
     }
 
     function close(uint64, address) external view returns (uint32) {
@@ -156,12 +156,12 @@ contract SettlementHandler is Handler {
         if (block.timestamp < round.t7 && round.attesters < 4) ++round.attesters;
     }
 
-    function settleWork(uint256 which, uint256 seed, uint256 fate) external {
+    function settleWork(uint256 which, uint256 seed, uint256 status) external {
         if (_rounds.length == 0) return;
         Round storage round = _rounds[which %= _rounds.length];
         if (round.works == round.worksClosed) return;
-        (_fate, _worker) = (Fate(bound(fate, uint256(Fate.VOID), uint256(Fate.FINAL))), worker(seed));
-        uint256 pay = _fate == Fate.FINAL ? PAY : 0;
+        (_status, _worker) = (Status(bound(status, uint256(Status.VOID), uint256(Status.FINAL))), worker(seed));
+        uint256 pay = _status == Status.FINAL ? PAY : 0;
         uint32 seat = uint32(round.worksClosed);
         if (!_settle(which, pay, abi.encodeCall(Settlement.settleWork, (uint64(which), seat)))) return;
         ++round.worksClosed;

@@ -121,7 +121,7 @@ class Challenge:
 
 
 @dataclass(frozen=True, slots=True)
-class BindChallenge:
+class CommitChallenge:
     """Commit to a third-party challenge, hidden."""
 
     ref: ClaimRef
@@ -250,7 +250,7 @@ Action = (
     | RevealDraw
     | RevealLeaves
     | Challenge
-    | BindChallenge
+    | CommitChallenge
     | RevealChallenge
     | Play
     | Defer

@@ -19,19 +19,19 @@ from assay.protocol.errors import AssayError, InvariantError, MismatchError
 from assay.protocol.game.descent import position_key
 from assay.protocol.game.moves import (
     AnyMove,
+    BisectDigests,
     OpenLeaf,
     OpenNode,
     OpenState,
     OpenSubtree,
-    PointDigest,
-    PointElement,
-    PointList,
-    PointPart,
-    PointSubtree,
     PostDigests,
     PostParts,
     ProveRoot,
     ProveTerm,
+    SelectElement,
+    SelectList,
+    SelectPart,
+    SelectSubtree,
 )
 from assay.protocol.game.player_values import Position
 from assay.protocol.game.players import Challenger, Defender
@@ -163,7 +163,7 @@ class GamePlayer:
 
     def _shortened(self, state: GameState, move: AnyMove | None) -> AnyMove | None:
         """A list that was posted at this position after the game had come to it is not sent again."""
-        if isinstance(move, PostDigests) and self._games.list_at(state) == digest_list_hash(move.digests):
+        if isinstance(move, PostDigests) and self._games.cached_list(state) == digest_list_hash(move.digests):
             return PostDigests(())
         return move
 
@@ -190,7 +190,7 @@ def check_element(trace: Trace, state: GameState, move: AnyMove) -> None:
 
     A fault of this machine's executor would lose the game at the contract. Raises MismatchError (ElementMismatch).
     """
-    if not isinstance(move, PointElement):
+    if not isinstance(move, SelectElement):
         return
     place = Position(trace, state.step, state.node)
     dtype = place.value.spec.dtype
@@ -210,29 +210,29 @@ def encode_move(contract: GameContract, game_id: int, move: AnyMove) -> Call:
     match move:
         case PostDigests():
             return contract.post_digests(game_id, move.digests)
-        case PointDigest():
-            return contract.point_digest(game_id, move.index, move.digests)
+        case BisectDigests():
+            return contract.bisect_digests(game_id, move.index, move.digests)
         case OpenNode():
             return contract.open_node(game_id, move.node, move.program_path, move.append_path, move.digests)
         case ProveRoot():
             return contract.prove_root(game_id, move.node, move.path, move.opening)
-        case PointSubtree():
-            return contract.point_subtree(game_id, move.index, move.digests)
+        case SelectSubtree():
+            return contract.select_subtree(game_id, move.index, move.digests)
         case OpenSubtree():
             return contract.open_subtree(game_id, move.digests)
         case OpenLeaf():
             return contract.open_leaf(game_id, move.leaf)
-        case PointElement():
-            return contract.point_element(game_id, move.offset, move.leaf, move.node, move.heads)
+        case SelectElement():
+            return contract.select_element(game_id, move.offset, move.leaf, move.node, move.heads)
         case PostParts():
             return contract.post_parts(game_id, move.node, move.parts)
-        case PointPart():
-            return contract.point_part(game_id, move.index, move.parts)
+        case SelectPart():
+            return contract.select_part(game_id, move.index, move.parts)
         case ProveTerm():
             return contract.prove_term(game_id, move.node, move.reads)
         case OpenState():
             return contract.open_state(game_id, move.list_roots)
-        case PointList():
-            return contract.point_list(game_id, move.index, move.list_roots)
+        case SelectList():
+            return contract.select_list(game_id, move.index, move.list_roots)
         case _:
             assert_never(move)

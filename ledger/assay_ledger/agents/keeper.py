@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from assay.protocol.game.clock import Timing, nearing, timing
 from assay.protocol.game.table import Side
 from assay.protocol.run.claims import ClaimKind, ClaimRef
-from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Status, Wei
 from assay_ledger.agents.actions import (
     Action,
     Challenge,
@@ -143,7 +143,7 @@ def may_rescue(view: RunView) -> bool:
 
 
 def _is_final(outer: OuterRecord) -> bool:
-    return Fate.FINAL in outer.posters.values()
+    return Status.FINAL in outer.posters.values()
 
 
 def _step_from(view: RunView, record: RoundRecord, base: Digest) -> OuterStep | None:
@@ -173,10 +173,10 @@ def _challenge_outers(view: RunView, record: RoundRecord, base: Digest, root: Di
     for outer in sorted(record.outers.values(), key=lambda o: o.root):
         if outer.root == root:
             continue
-        for poster, fate in sorted(outer.posters.items()):
+        for poster, status in sorted(outer.posters.items()):
             ref = ClaimRef(ClaimKind.OUTER, record.number, party=poster, outer_root=outer.root)
             # Another poster of the same root may start from a base that is void anyway.
-            if fate is Fate.OPEN and poster != view.me and outer.bases[poster] == base:
+            if status is Status.OPEN and poster != view.me and outer.bases[poster] == base:
                 yield from challenge_once(view, [ref])
 
 
@@ -243,7 +243,7 @@ def settle(view: RunView) -> Iterator[Action]:
         for seat, commitment in sorted(record.commitments.items()):
             late = 0 if commitment.solver == view.me else GRACE_S
             refs = commitment_refs(view, record, seat)
-            if commitment.fate is not Fate.OPEN or any(not g.is_over for g in _games(view, refs)):
+            if commitment.status is not Status.OPEN or any(not g.is_over for g in _games(view, refs)):
                 continue
             base = commitment.base
             fixed = view.is_final(record.number, base) or not view.is_alive(record.number, base)
@@ -271,11 +271,11 @@ def _finalize(view: RunView, record: RoundRecord) -> Iterator[Action]:
     """Outer claims whose window is over, one's own first."""
     opened = record.times.t7 + view.charter.windows.challenge
     for outer in sorted(record.outers.values(), key=lambda o: o.root):
-        for poster, fate in sorted(outer.posters.items()):
+        for poster, status in sorted(outer.posters.items()):
             late = 0 if poster == view.me else GRACE_S
             ref = ClaimRef(ClaimKind.OUTER, record.number, party=poster, outer_root=outer.root)
             games = _games(view, [ref])
-            if fate is not Fate.OPEN or view.now <= opened + late:
+            if status is not Status.OPEN or view.now <= opened + late:
                 continue
             if any(not g.is_over or g.convicted for g in games):
                 continue
@@ -291,7 +291,7 @@ def _release(view: RunView) -> Iterator[Action]:
         if view.now < record.times.t7 + view.facts.vesting:
             continue
         seat = next((s for s, c in record.commitments.items() if c.solver == view.me), None)
-        worked = seat is not None and record.commitments[seat].fate is Fate.FINAL
+        worked = seat is not None and record.commitments[seat].status is Status.FINAL
         if seat is not None and worked and ("work", record.number) not in view.memory.released:
             yield ReleaseWork(record.number, seat)
         attendance = record.attendance.get(view.me)
@@ -312,7 +312,7 @@ def commitment_refs(view: RunView, record: RoundRecord, seat: Seat) -> list[Clai
 
 def _is_settled(record: RoundRecord) -> bool:
     """Is nothing of this round waiting for settlement?"""
-    worked = all(c.fate is not Fate.OPEN for c in record.commitments.values())
+    worked = all(c.status is not Status.OPEN for c in record.commitments.values())
     return worked and all(a.settled or not a.leaves for a in record.attendance.values())
 
 
@@ -328,7 +328,7 @@ def times(view: RunView) -> Iterator[int]:
         late = STAGGER_S * turn_of(view.members, view.me, record.number)
         if record is view.state.round or not record.outers:
             yield from (t.t7, t.t7 + late, t.t7 + STAGGER_S * turn_of(_openers(view), view.me, record.number))
-        if not record.settled or any(Fate.OPEN in o.posters.values() for o in record.outers.values() if not o.fallen):
+        if not record.settled or any(Status.OPEN in o.posters.values() for o in record.outers.values() if not o.fallen):
             over = t.challenge_until
             yield from (t.t7 + 1, over + 1, over + GRACE_S + 1, over + late + 1)
             yield from (outer.rescue_until + 1 for outer in record.outers.values())
@@ -341,8 +341,8 @@ def times(view: RunView) -> Iterator[int]:
         if _is_dear(view):
             yield nearing(game.deadline, game.whose, view.facts.clocks)
         yield game.deadline + 1
-    for bound in view.memory.bound.values():
-        yield bound.time + view.charter.chain.reorg_depth
+    for committed in view.memory.committed.values():
+        yield committed.time + view.charter.chain.reorg_depth
 
 
 def _seed_order(view: RunView, record: RoundRecord) -> list[Address]:

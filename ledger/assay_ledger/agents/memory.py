@@ -10,7 +10,7 @@ from typing import Any
 from assay.protocol.run.claims import AttestationLeaf, ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
 from assay_ledger.agents.journal import Entry, Journal
-from assay_ledger.index.view import Bound, Leaf, Memory, OuterStep, Trained
+from assay_ledger.index.view import CommittedChallenge, Leaf, Memory, OuterStep, Trained
 
 
 class Recorder:
@@ -24,8 +24,8 @@ class Recorder:
             "outer": self._read_outer,
             "trained": self._read_trained,
             "leaves": self._read_leaves,
-            "bound": self._read_bound,
-            "unbound": self._read_unbound,
+            "committed": self._read_committed,
+            "uncommitted": self._read_uncommitted,
             "released": self._read_released,
         }
         for kind, read in readers.items():
@@ -63,15 +63,15 @@ class Recorder:
         self.journal.append("leaves", round=round_, draw=draw, leaves=fields)
         self.memory.leaves[round_], self.memory.draws[round_] = leaves, draw
 
-    def bound(self, ref: ClaimRef, own_root: Digest, salt: Digest) -> None:
+    def committed(self, ref: ClaimRef, own_root: Digest, salt: Digest) -> None:
         """A third-party challenge, before it is committed."""
-        self.journal.append("bound", ref=_ref_fields(ref), own_root=own_root, salt=salt)
-        self.memory.bound[ref] = Bound(ref, own_root, salt)
+        self.journal.append("committed", ref=_ref_fields(ref), own_root=own_root, salt=salt)
+        self.memory.committed[ref] = CommittedChallenge(ref, own_root, salt)
 
-    def unbound(self, ref: ClaimRef) -> None:
+    def uncommitted(self, ref: ClaimRef) -> None:
         """A committed challenge was revealed."""
-        self.journal.append("unbound", ref=_ref_fields(ref))
-        self.memory.bound.pop(ref, None)
+        self.journal.append("uncommitted", ref=_ref_fields(ref))
+        self.memory.committed.pop(ref, None)
 
     def released(self, what: str, round_: Round) -> None:
         """Credits of a round have become shares."""
@@ -97,12 +97,12 @@ class Recorder:
             for seat, claim, duty, end, salt in e["leaves"]
         )
 
-    def _read_bound(self, e: Entry) -> None:
+    def _read_committed(self, e: Entry) -> None:
         ref = _ref(e["ref"])
-        self.memory.bound[ref] = Bound(ref, _digest(e["own_root"]), _digest(e["salt"]))
+        self.memory.committed[ref] = CommittedChallenge(ref, _digest(e["own_root"]), _digest(e["salt"]))
 
-    def _read_unbound(self, e: Entry) -> None:
-        self.memory.bound.pop(_ref(e["ref"]), None)
+    def _read_uncommitted(self, e: Entry) -> None:
+        self.memory.committed.pop(_ref(e["ref"]), None)
 
     def _read_released(self, e: Entry) -> None:
         self.memory.released.add((e["what"], Round(e["round"])))

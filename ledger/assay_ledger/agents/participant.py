@@ -13,12 +13,12 @@ from functools import cached_property
 from assay.protocol.errors import AssayError, MismatchError
 from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
-from assay.protocol.types import Digest, Fate, Round, Wei
+from assay.protocol.types import Digest, Round, Status, Wei
 from assay_ledger.agents import keeper
 from assay_ledger.agents.actions import (
     Action,
-    BindChallenge,
     Challenge,
+    CommitChallenge,
     ComputeOuter,
     Defer,
     DrawSeed,
@@ -58,10 +58,10 @@ class Member(Agent):
 
     def refresh(self, view: RunView) -> None:
         """See Agent: committed challenges as the chain has them."""
-        for ref, bound in sorted(self.memory.bound.items(), key=lambda item: item[0].encode()):
-            commitment = challenge_commitment(ref, bound.own_root, bound.salt, self.me)
-            _, block, when = self.chain.ask(self.target.game.bound_challenge(commitment))
-            self.memory.bound[ref] = replace(bound, block=block or None, time=when)
+        for ref, committed in sorted(self.memory.committed.items(), key=lambda item: item[0].encode()):
+            commitment = challenge_commitment(ref, committed.own_root, committed.salt, self.me)
+            _, block, when = self.chain.ask(self.target.game.committed_challenge(commitment))
+            self.memory.committed[ref] = replace(committed, block=block or None, time=when)
 
     def is_finished(self, view: RunView) -> bool:
         """See Agent: the run is over, all of it is settled, and no credit is still to vest."""
@@ -81,7 +81,7 @@ class Member(Agent):
             mine = record.attendance.get(self.me)
             if mine is not None and mine.leaves and not mine.settled:
                 return False
-            if any(c.solver == self.me and c.fate is Fate.OPEN for c in record.commitments.values()):
+            if any(c.solver == self.me and c.status is Status.OPEN for c in record.commitments.values()):
                 return False
         return True
 
@@ -95,7 +95,7 @@ class Member(Agent):
         """See Agent. Moves (`Play`) are not here: `carry_out` makes several at once."""
         table = super().handlers()
         table.add(Defer, self.do_defer).add(EndOverdue, self.do_end_overdue).add(Challenge, self.do_challenge)
-        table.add(BindChallenge, self.do_bind_challenge).add(RevealChallenge, self.do_reveal_challenge)
+        table.add(CommitChallenge, self.do_commit_challenge).add(RevealChallenge, self.do_reveal_challenge)
         table.add(DrawSeed, self.do_draw_seed).add(DrawWhistleSeed, self.do_draw_whistle_seed)
         table.add(OpenRound, self.do_open_round)
         table.add(ComputeOuter, self.do_compute_outer).add(PostOuter, self.do_post_outer)
@@ -148,19 +148,19 @@ class Member(Agent):
         self.confirm(action.ref, view)
         self.send(self.target.game.challenge(action.ref))
 
-    def do_bind_challenge(self, action: BindChallenge, view: RunView) -> None:
+    def do_commit_challenge(self, action: CommitChallenge, view: RunView) -> None:
         """Commits to a third-party challenge; its salt is on disk first."""
-        if action.ref not in self.memory.bound:
+        if action.ref not in self.memory.committed:
             self.confirm(action.ref, view)
-            self.recorder.bound(action.ref, action.own_root, Digest(secrets.token_bytes(32)))
-        bound = self.memory.bound[action.ref]
-        commitment = challenge_commitment(action.ref, bound.own_root, bound.salt, self.me)
+            self.recorder.committed(action.ref, action.own_root, Digest(secrets.token_bytes(32)))
+        committed = self.memory.committed[action.ref]
+        commitment = challenge_commitment(action.ref, committed.own_root, committed.salt, self.me)
         self.send(self.target.game.commit_challenge(commitment))
 
     def do_reveal_challenge(self, action: RevealChallenge, view: RunView) -> None:
         """Opens the game of a committed challenge."""
         self.send(self.target.game.reveal_challenge(action.ref, action.own_root, action.salt))
-        self.recorder.unbound(action.ref)
+        self.recorder.uncommitted(action.ref)
 
     def confirm(self, ref: ClaimRef, view: RunView) -> None:
         """Recomputes a claim on another route. Raises SecondThoughts unless it is false as the first calculation said.

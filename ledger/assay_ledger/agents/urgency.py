@@ -13,9 +13,9 @@ from assay.protocol.game.table import Side
 from assay_ledger.agents.actions import (
     Action,
     Attest,
-    BindChallenge,
     Challenge,
     Commit,
+    CommitChallenge,
     Defer,
     EndOverdue,
     Play,
@@ -39,7 +39,7 @@ IN_GAME_S: Final = 60.0
 BESIDE_GAME_S: Final = 30.0
 """For anything else while a clock of this actor's runs in a game."""
 
-_IN_GAME: Final = (Play, Defer, EndOverdue, Challenge, BindChallenge, RevealChallenge)
+_IN_GAME: Final = (Play, Defer, EndOverdue, Challenge, CommitChallenge, RevealChallenge)
 
 
 def is_in_game(action: Action) -> bool:

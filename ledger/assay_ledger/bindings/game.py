@@ -16,29 +16,29 @@ from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
-class ChallengeBound(Event):
+class ChallengeCommitted(Event):
     """Somebody committed to a challenge without saying against what, and paid the deposit."""
 
-    ABI: ClassVar = "ChallengeBound(bytes32 indexed commitment, address indexed challenger)"
+    ABI: ClassVar = "ChallengeCommitted(bytes32 indexed commitment, address indexed challenger)"
     commitment: Digest
     challenger: Address
 
     @classmethod
-    def _of(cls, v: Decoded) -> ChallengeBound:
+    def _of(cls, v: Decoded) -> ChallengeCommitted:
         return cls(Digest(v[0]), address(v[1]))
 
 
 @dataclass(frozen=True, slots=True)
-class ChallengeUnbound(Event):
+class ChallengeUncommitted(Event):
     """A committed challenge is gone: revealed, or expired and its deposit burned."""
 
-    ABI: ClassVar = "ChallengeUnbound(bytes32 indexed commitment, uint256 gameId, bool burned)"
+    ABI: ClassVar = "ChallengeUncommitted(bytes32 indexed commitment, uint256 gameId, bool burned)"
     commitment: Digest
     game_id: int
     burned: bool
 
     @classmethod
-    def _of(cls, v: Decoded) -> ChallengeUnbound:
+    def _of(cls, v: Decoded) -> ChallengeUncommitted:
         return cls(Digest(v[0]), v[1], v[2])
 
 
@@ -190,8 +190,8 @@ class GameContract(Contract):
     """`contracts/Game.sol` at an address."""
 
     EVENTS = (
-        ChallengeBound,
-        ChallengeUnbound,
+        ChallengeCommitted,
+        ChallengeUncommitted,
         Deferred,
         DigestsPosted,
         DigestsReused,
@@ -207,11 +207,9 @@ class GameContract(Contract):
         """`arbiter`."""
         return self._query("arbiter()", "(address)", lambda v: address(v[0]))
 
-    def bound_challenge(self, commitment: Digest) -> Query[tuple[Address, int, int]]:
-        """Bound challenges: by whom, in which block and at what chain time; zero when there is none."""
-        return self._query(
-            "boundChallenge(bytes32)", "(address,uint64,uint64)", lambda v: (address(v[0]), v[1], v[2]), commitment
-        )
+    def bisect_digests(self, game_id: int, index: int, digests: Sequence[Digest]) -> Call:
+        """STEPS, NODES: names the first digest that is wrong; the one before it is thereby agreed."""
+        return self._call("bisectDigests(uint256,uint256,bytes32[])", game_id, index, digests)
 
     def challenge(self, ref: ClaimRef) -> Call:
         """Opens a game as a party for whom IClaims.mayChallengeDirectly holds."""
@@ -222,8 +220,14 @@ class GameContract(Contract):
         return self._query("charter()", "(address)", lambda v: address(v[0]))
 
     def commit_challenge(self, commitment: Digest) -> Call:
-        """Binds a free-lance challenge: commitment = K(claim ref, own end root, salt, sender)."""
+        """Commits to a third party's challenge: commitment = K(claim ref, own end root, salt, sender)."""
         return self._call("commitChallenge(bytes32)", commitment)
+
+    def committed_challenge(self, commitment: Digest) -> Query[tuple[Address, int, int]]:
+        """Committed challenges: by whom, in which block and at what chain time; zero when there is none."""
+        return self._query(
+            "committedChallenge(bytes32)", "(address,uint64,uint64)", lambda v: (address(v[0]), v[1], v[2]), commitment
+        )
 
     def defer(self, game_id: int) -> Call:
         """Any turn, by whoever is to move, in time, while the base fee is above the charter's cap: the turn ends an
@@ -247,12 +251,6 @@ class GameContract(Contract):
     def games(self) -> Query[int]:
         """Number of games so far; they are numbered from 1."""
         return self._query("games()", "(uint256)", lambda v: v[0])
-
-    def list_at(self, position: Digest) -> Query[Digest]:
-        """K(list) of what was posted at a position = K(claim id, program, stage, step, lo, hi, agreed, disputed); zero
-        if nothing was.
-        """
-        return self._query("listAt(bytes32)", "(bytes32)", lambda v: Digest(v[0]), position)
 
     def move_refund(self) -> Query[Wei]:
         """What a reply of the defender is paid from the challenger's bond, in wei."""
@@ -285,34 +283,11 @@ class GameContract(Contract):
         """TENSOR, LIST: the digests, log2(arity) levels lower, that the disputed entry covers."""
         return self._call("openSubtree(uint256,bytes32[])", game_id, digests)
 
-    def point_digest(self, game_id: int, index: int, digests: Sequence[Digest]) -> Call:
-        """STEPS, NODES: names the first digest that is wrong; the one before it is thereby agreed."""
-        return self._call("pointDigest(uint256,uint256,bytes32[])", game_id, index, digests)
-
-    def point_element(self, game_id: int, offset: int, leaf: bytes, node: bytes, heads: Sequence[Opening]) -> Call:
-        """LEAF: names a wrong element, counted in elements from the start of the leaf, and opens what its computation
-        reads first.
+    def position_cache(self, position: Digest) -> Query[Digest]:
+        """K(list) of what was posted at a position = K(claim id, program, stage, step, lo, hi, agreed, disputed); zero
+        if nothing was.
         """
-        return self._call(
-            "pointElement(uint256,uint256,bytes,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])",
-            game_id,
-            offset,
-            leaf,
-            node,
-            heads,
-        )
-
-    def point_list(self, game_id: int, index: int, list_roots: Sequence[Digest]) -> Call:
-        """STATE: names a wrong list root."""
-        return self._call("pointList(uint256,uint256,bytes32[])", game_id, index, list_roots)
-
-    def point_part(self, game_id: int, index: int, parts: Sequence[int]) -> Call:
-        """PARTS: names a wrong part."""
-        return self._call("pointPart(uint256,uint256,int256[])", game_id, index, parts)
-
-    def point_subtree(self, game_id: int, index: int, digests: Sequence[Digest]) -> Call:
-        """TENSOR, LIST: names a wrong digest of the list posted."""
-        return self._call("pointSubtree(uint256,uint256,bytes32[])", game_id, index, digests)
+        return self._query("positionCache(bytes32)", "(bytes32)", lambda v: Digest(v[0]), position)
 
     def post_digests(self, game_id: int, digests: Sequence[Digest]) -> Call:
         """STEPS, NODES: the digests at min(arity, hi - lo) positions of (lo, hi], the last equal to the disputed one;
@@ -333,12 +308,37 @@ class GameContract(Contract):
         return self._call("proveTerm(uint256,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])", game_id, node, reads)
 
     def reveal_challenge(self, ref: ClaimRef, own_root: Digest, salt: Digest) -> Call:
-        """Opens a game from a bound challenge, at least two blocks and at most an hour after it was bound; returns the
-        deposit.
+        """Opens a game from a committed challenge, at least two blocks and at most an hour after the commitment;
+        returns the deposit.
         """
         return self._call(
             "revealChallenge((uint8,uint64,uint32,uint32,address,bytes32),bytes32,bytes32)", ref, own_root, salt
         )
+
+    def select_element(self, game_id: int, offset: int, leaf: bytes, node: bytes, heads: Sequence[Opening]) -> Call:
+        """LEAF: names a wrong element, counted in elements from the start of the leaf, and opens what its computation
+        reads first.
+        """
+        return self._call(
+            "selectElement(uint256,uint256,bytes,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])",
+            game_id,
+            offset,
+            leaf,
+            node,
+            heads,
+        )
+
+    def select_list(self, game_id: int, index: int, list_roots: Sequence[Digest]) -> Call:
+        """STATE: names a wrong list root."""
+        return self._call("selectList(uint256,uint256,bytes32[])", game_id, index, list_roots)
+
+    def select_part(self, game_id: int, index: int, parts: Sequence[int]) -> Call:
+        """PARTS: names a wrong part."""
+        return self._call("selectPart(uint256,uint256,int256[])", game_id, index, parts)
+
+    def select_subtree(self, game_id: int, index: int, digests: Sequence[Digest]) -> Call:
+        """TENSOR, LIST: names a wrong digest of the list posted."""
+        return self._call("selectSubtree(uint256,uint256,bytes32[])", game_id, index, digests)
 
     def timeout(self, game_id: int) -> Call:
         """Ends the game against whoever's clock ran out; anyone may call, strictly after the deadline."""

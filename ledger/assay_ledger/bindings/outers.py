@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.protocol.run.claims import ClaimRef
-from assay.protocol.types import Address, Digest, Fate, Round
+from assay.protocol.types import Address, Digest, Round, Status
 from assay_ledger.bindings.structs import ClaimViewFields, OuterClaimFields, OuterRootFields
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
@@ -30,15 +30,15 @@ class InclusionFixed(Event):
 class OuterClosedAs(Event):
     """A claim on an outer step ended without a conviction, and its lock is free."""
 
-    ABI: ClassVar = "OuterClosedAs(uint64 indexed round, bytes32 indexed root, address indexed poster, uint8 fate)"
+    ABI: ClassVar = "OuterClosedAs(uint64 indexed round, bytes32 indexed root, address indexed poster, uint8 status)"
     round: Round
     root: Digest
     poster: Address
-    fate: Fate
+    status: Status
 
     @classmethod
     def _of(cls, v: Decoded) -> OuterClosedAs:
-        return cls(Round(v[0]), Digest(v[1]), address(v[2]), Fate(v[3]))
+        return cls(Round(v[0]), Digest(v[1]), address(v[2]), Status(v[3]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +107,6 @@ class OutersContract(Contract):
             lambda v: ClaimViewFields.of(v[0]),
             ref,
         )
-
-    def fate_of(self, generation: Round, root: Digest) -> Query[Fate]:
-        """OPEN, FINAL, or VOID: fallen and not rescued in time."""
-        return self._query("fateOf(uint64,bytes32)", "(uint8)", lambda v: Fate(v[0]), generation, root)
 
     def finalize_outer(self, round: Round, root: Digest, poster: Address) -> Call:
         """Ends a claim whose window and games are over and whose base is final: the root is final, the lock returns."""
@@ -182,6 +178,10 @@ class OutersContract(Contract):
     def standing_count(self, generation: Round) -> Query[int]:
         """Roots of a generation that stand now."""
         return self._query("standingCount(uint64)", "(uint256)", lambda v: v[0], generation)
+
+    def status_of(self, generation: Round, root: Digest) -> Query[Status]:
+        """OPEN, FINAL, or VOID: fallen and not rescued in time."""
+        return self._query("statusOf(uint64,bytes32)", "(uint8)", lambda v: Status(v[0]), generation, root)
 
     def void_outer(self, round: Round, root: Digest, poster: Address) -> Call:
         """Ends a claim whose base nobody upheld: the lock returns, the root loses this poster."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.run.schedule import Times
-from assay.protocol.types import Address, Digest, Fate, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, Round, Seat, Status, Wei
 from assay_ledger.bindings.structs import ClaimViewFields, CommitmentFields, times
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
@@ -17,14 +17,14 @@ from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 class Closed(Event):
     """A commitment ended, and what was left of its lock is free."""
 
-    ABI: ClassVar = "Closed(uint64 indexed round, uint32 indexed seat, uint8 fate)"
+    ABI: ClassVar = "Closed(uint64 indexed round, uint32 indexed seat, uint8 status)"
     round: Round
     seat: Seat
-    fate: Fate
+    status: Status
 
     @classmethod
     def _of(cls, v: Decoded) -> Closed:
-        return cls(Round(v[0]), Seat(v[1]), Fate(v[2]))
+        return cls(Round(v[0]), Seat(v[1]), Status(v[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class RoundsContract(Contract):
         )
 
     def close(self, round: Round, seat: Seat) -> Call:
-        """Settlement only: ends a commitment once its fate is known, releasing what is left of its lock."""
+        """Settlement only: ends a commitment once its status is known, releasing what is left of its lock."""
         return self._call("close(uint64,uint32)", round, seat)
 
     def commit(

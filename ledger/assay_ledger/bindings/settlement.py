@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.protocol.types import Address, Fate, Round, Seat, Wei
+from assay.protocol.types import Address, Round, Seat, Status, Wei
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
@@ -82,19 +82,19 @@ class WorkSettled(Event):
     """A commitment was settled: pay and shares for final work, nothing for any other."""
 
     ABI: ClassVar = (
-        "WorkSettled(uint64 indexed round, uint32 indexed seat, address indexed solver, uint8 fate, uint256 pay, "
+        "WorkSettled(uint64 indexed round, uint32 indexed seat, address indexed solver, uint8 status, uint256 pay, "
         "uint256 shares)"
     )
     round: Round
     seat: Seat
     solver: Address
-    fate: Fate
+    status: Status
     pay: Wei
     shares: Wei
 
     @classmethod
     def _of(cls, v: Decoded) -> WorkSettled:
-        return cls(Round(v[0]), Seat(v[1]), address(v[2]), Fate(v[3]), Wei(v[4]), Wei(v[5]))
+        return cls(Round(v[0]), Seat(v[1]), address(v[2]), Status(v[3]), Wei(v[4]), Wei(v[5]))
 
 
 class SettlementContract(Contract):
@@ -147,7 +147,7 @@ class SettlementContract(Contract):
         return self._call("settleRound(uint64)", round)
 
     def settle_work(self, round: Round, seat: Seat) -> Call:
-        """Ends a commitment once its fate is known; pays and credits final work."""
+        """Ends a commitment once its status is known; pays and credits final work."""
         return self._call("settleWork(uint64,uint32)", round, seat)
 
     def settled_attesters(self, round: Round) -> Query[int]:

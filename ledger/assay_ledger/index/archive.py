@@ -165,7 +165,7 @@ class Archive:
         for what, root, specs in (
             ("the first parameters", training.parameters, parameters),
             ("the first outer momentum", training.momentum, parameters),
-            ("the blank optimizer", training.blank_optimizer, optimizer),
+            ("the zero optimizer", training.zero_optimizer, optimizer),
             ("the zero update", training.zero_update, parameters),
         ):
             with _as_genesis(what):

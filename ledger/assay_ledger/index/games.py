@@ -114,9 +114,9 @@ class Games:
         digests = self._newest(DigestsPosted.search(at, list=state.posted))
         return Posted() if digests is None else Posted(digests=digests.digests)
 
-    def list_at(self, state: GameState) -> Digest | None:
+    def cached_list(self, state: GameState) -> Digest | None:
         """K(list) of what the claimant has posted at the position that a game stands at; None if it has not."""
-        found = self.chain.ask(self.contract.list_at(position_key(state)))
+        found = self.chain.ask(self.contract.position_cache(position_key(state)))
         return None if found == ZERO else found
 
     def verdict(self, game_id: int) -> tuple[Verdict, bytes] | None:

@@ -16,7 +16,7 @@ from web3.types import LogReceipt
 from assay.protocol.errors import AssayError, InvariantError, UnavailableError
 from assay.protocol.game.table import Side, Stage
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Fate, Round, Wei
+from assay.protocol.types import Round, Status, Wei
 from assay_ledger.bindings import audit, game, outers, rounds, settlement
 from assay_ledger.chain.client import Head
 from assay_ledger.chain.rpc import NONSENSE
@@ -139,13 +139,13 @@ class Index:
             case rounds.Excluded():
                 self._commitment(event).excluded = True
             case rounds.Closed():
-                self._commitment(event).fate = event.fate
+                self._commitment(event).status = event.status
             case outers.InclusionFixed():
                 self._round(event.round).inclusions[event.base] = event.mask, event.x
             case outers.OuterPosted():
                 self._outer_posted(event, transaction)
             case outers.OuterClosedAs():
-                self._outer(event).posters[event.poster] = event.fate
+                self._outer(event).posters[event.poster] = event.status
             case outers.RescueBegan():
                 self._outer(event).rescue_until = event.until
             case outers.RootFell():
@@ -227,7 +227,7 @@ class Index:
     def _outer_posted(self, event: outers.OuterPosted, transaction: bytes) -> None:
         fresh = OuterRecord(event.root, event.base, event.parameters, event.momentum)
         record = self._round(event.round).outers.setdefault(event.root, fresh)
-        record.posters[event.poster], record.bases[event.poster] = Fate.OPEN, event.base
+        record.posters[event.poster], record.bases[event.poster] = Status.OPEN, event.base
         record.transactions[event.poster] = transaction
         record.fallen = False
 
@@ -260,7 +260,7 @@ class Index:
         record.stage, record.turn = Stage.OVER, Side.NONE
         ref = record.ref
         if record.convicted and ref.kind is ClaimKind.OUTER:
-            self.state.rounds[ref.round].outers[ref.outer_root].posters[ref.party] = Fate.CONVICTED
+            self.state.rounds[ref.round].outers[ref.outer_root].posters[ref.party] = Status.CONVICTED
         elif record.convicted:
             commitment = self.state.rounds[ref.round].commitments.get(ref.seat)
             if ref.kind in (ClaimKind.INTERVAL, ClaimKind.UPDATE) and commitment is not None:

@@ -13,7 +13,7 @@ from assay.protocol.game.state import Outcome, Verdict
 from assay.protocol.game.table import Side, Stage, Turn
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.run.schedule import Times
-from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Status, Wei
 from assay_ledger.chain.client import Head
 
 
@@ -33,7 +33,7 @@ class CommitmentRecord:
     complete: bool = False
     excluded: bool = False
     convicted: bool = False
-    fate: Fate = Fate.OPEN
+    status: Status = Status.OPEN
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class OuterRecord:
     base: Digest
     parameters: Digest
     momentum: Digest
-    posters: dict[Address, Fate] = field(default_factory=dict)
+    posters: dict[Address, Status] = field(default_factory=dict)
     bases: dict[Address, Digest] = field(default_factory=dict)
     """What each poster claims to have started from; `base` is the first one's."""
     transactions: dict[Address, bytes] = field(default_factory=dict)

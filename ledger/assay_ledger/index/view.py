@@ -16,7 +16,7 @@ from assay.protocol.game.state import GameConfig
 from assay.protocol.run.charter import Charter
 from assay.protocol.run.claims import AttestationLeaf, ClaimKind, ClaimRef, claim_id
 from assay.protocol.run.draws import is_drawn
-from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Status, Wei
 from assay_ledger.index.records import AttesterRecord, CommitmentRecord, OuterRecord, RoundRecord, RunState
 
 
@@ -108,7 +108,7 @@ class Trained:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class CommittedChallenge:
     """A committed third-party challenge, and the salt that opens it; block and chain time once it is on chain."""
 
     ref: ClaimRef
@@ -136,7 +136,7 @@ class Memory:
     """X root of an outer step to where it ends."""
     trained: dict[tuple[Round, Digest], Trained] = field(default_factory=dict)
     """By round and base."""
-    bound: dict[ClaimRef, Bound] = field(default_factory=dict)
+    committed: dict[ClaimRef, CommittedChallenge] = field(default_factory=dict)
     released: set[tuple[str, Round]] = field(default_factory=set)
 
 
@@ -243,7 +243,9 @@ class RunView:
         record = self.outer(generation, root)
         if record is None:
             return []
-        posters = sorted(record.posters.items(), key=lambda entry: (entry[1] not in (Fate.OPEN, Fate.FINAL), entry[0]))
+        posters = sorted(
+            record.posters.items(), key=lambda entry: (entry[1] not in (Status.OPEN, Status.FINAL), entry[0])
+        )
         return [record.transactions[who] for who, _ in posters]
 
     def is_standing(self, generation: Round, root: Digest) -> bool:
@@ -263,14 +265,16 @@ class RunView:
         record = self.outer(generation, root)
         if record is None or record.fallen:
             return False
-        return any(record.bases[who] == base for who, fate in record.posters.items() if fate in (Fate.OPEN, Fate.FINAL))
+        return any(
+            record.bases[who] == base for who, status in record.posters.items() if status in (Status.OPEN, Status.FINAL)
+        )
 
     def is_final(self, generation: Round, root: Digest) -> bool:
         """Was a claim behind this root finalized?"""
         if not generation:
             return root == self.facts.genesis
         record = self.outer(generation, root)
-        return record is not None and Fate.FINAL in record.posters.values()
+        return record is not None and Status.FINAL in record.posters.values()
 
     def verified_base(self, generation: Round) -> Digest | None:
         """The root that this generation has by this actor's own calculation from the chain's inclusions; posted or not.

@@ -109,8 +109,8 @@ class ClaimsRun:
         vera.perform(Challenge(ref), vera._view())
         return self.world.run.games.count()
 
-    def challenge_freelance(self, ref: ClaimRef, own_root: Digest) -> int:
-        """The stranger binds and reveals a challenge; returns the game's number."""
+    def challenge_as_third_party(self, ref: ClaimRef, own_root: Digest) -> int:
+        """The stranger commits to a challenge and reveals it; returns the game's number."""
         chain, game = self.world.stage.chain, self.world.run.game
         commitment = challenge_commitment(ref, own_root, ZERO, self.stranger.address)
         chain.send(self.stranger.account, game.commit_challenge(commitment))

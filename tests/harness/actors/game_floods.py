@@ -77,8 +77,8 @@ class Flood:
                 self.lies.append(lie)
         salts = [Digest(bytes([k]) * 32) for k in range(count)]
         root = self.lies[0].state_root(job.steps)
-        bound = [game.commit_challenge(challenge_commitment(ref, root, salt, keys.address)) for salt in salts]
-        self.send(bound)
+        committed = [game.commit_challenge(challenge_commitment(ref, root, salt, keys.address)) for salt in salts]
+        self.send(committed)
         for _ in range(RESULT_BLOCKS):
             chain.rpc("evm_mine")
         self.send([game.reveal_challenge(ref, root, salt) for salt in salts])
@@ -95,7 +95,7 @@ class Flood:
         games = (self.world.run.games.game(number) for number in range(1, self.count + 1))
         return (game for game in games if not game.state.is_over)
 
-    def point(self) -> bool:
+    def select(self) -> bool:
         """Every puppet whose turn it is moves, all together; False when no game is left."""
         calls, left = [], False
         for game in self.games():

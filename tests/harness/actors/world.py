@@ -357,7 +357,7 @@ def make_test_charter(stage: SharedChain, work: TrainedWork, rounds: int) -> Cha
         outer=ProgramRef.of(work.outer),
         parameters=root_of_list(work.specs, work.parameters),
         momentum=root_of_list(work.specs, zeros),
-        blank_optimizer=root_of_list(optimizer_specs, work.optimizer),
+        zero_optimizer=root_of_list(optimizer_specs, work.optimizer),
         zero_update=root_of_list(work.specs, zeros),
         data=tensor_root(data_spec, work.data),
         data_length=data_spec.numel,

@@ -43,7 +43,7 @@ def watched(inner, watch):
     return play
 
 
-def bind(twin: Twin, ref, root: Digest, who=HONEST, now: int = 0, block: int = 1) -> Digest:
+def commit(twin: Twin, ref, root: Digest, who=HONEST, now: int = 0, block: int = 1) -> Digest:
     """Commit to a third-party challenge."""
     commitment = challenge_commitment(ref, root, Digest(bytes(32)), who)
     twin.book.commit_challenge(who, commitment, now, block)

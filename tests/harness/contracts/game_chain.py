@@ -315,7 +315,7 @@ class TwinBook(GameBook):
             mover, now, move.kind.function, args, lambda: super(TwinBook, self).move(game_id, mover, move, now), game_id
         )
         if isinstance(move, PostDigests) and before is not None:
-            assert self.twin.games.view("listAt", position_key(before)) == after.posted
+            assert self.twin.games.view("positionCache", position_key(before)) == after.posted
         return after
 
     def defer(self, game_id: int, mover: Address, now: int, base_fee: int) -> GameState:

@@ -125,7 +125,7 @@ def _training() -> Iterator[Limit]:
     yield pair("shard_length", "ValueZero", "shard length", 1, 0)
     yield pair("shard_length", "ScheduleTooLong", "data", (1 << 31) // 9, (1 << 31) // 9 + 1)
     yield pair("learning_rate", "NotFinite", "learning rate", 0x7F7FFFFF, 0x7F800000)
-    for field in ("parameters", "momentum", "blank_optimizer", "zero_update", "data"):
+    for field in ("parameters", "momentum", "zero_optimizer", "zero_update", "data"):
         root = getattr(BASE.training, field)
         yield pair(field, "ValueZero", field.replace("_", " "), root, ZERO)
 

@@ -94,7 +94,7 @@ TRAINING = Training(
     learning_rate=0x3A83126F,
     parameters=digest("parameters"),
     momentum=digest("momentum"),
-    blank_optimizer=digest("blank optimizer"),
+    zero_optimizer=digest("blank optimizer"),
     zero_update=digest("zero update"),
     data=digest("data"),
 )

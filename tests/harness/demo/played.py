@@ -106,7 +106,7 @@ def post_false_outer(world: ActorWorld, name: str) -> None:
 
 
 def challenge_falsely(world: ActorWorld, name: str) -> None:
-    """A stranger binds and reveals a challenge to an interval of round 0 that is true."""
+    """A stranger commits to a challenge of a true interval of round 0, and reveals it."""
     stranger, chain, game = Account.create(), world.stage.chain, world.run.game
     world.stage.rich(stranger, world.run)
     seat = world.state.rounds[0].seat_of(world.address(name))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.model.ledger import Ledger
 from assay.protocol.run.claims import AttestationLeaf, ClaimKind, ClaimRef
-from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Status
 from tests.harness.contracts.world import ETHER, START, RunWorld, charter
 from tests.harness.ledger.play import LedgerPlay, wealth
 from tests.harness.ledger.truth import do_work, mark, true_end, true_outer
@@ -339,7 +339,7 @@ class Strangers:
             assert not paid
         honest = commitment.solver in {self.people[k] for k in HONEST}
         complete = self.ledger.rounds.is_complete(round_, seat)
-        final_base = self.ledger.outers.fate_of(round_, commitment.base, self.play.now) is Fate.FINAL
+        final_base = self.ledger.outers.status_of(round_, commitment.base, self.play.now) is Status.FINAL
         if honest and complete and lie is None:
             # Excluded but true work is paid; an honest solver stands on a base that is upheld.
             assert final_base and paid == e.price

@@ -9,7 +9,7 @@ import pytest
 from assay.protocol.game.state import Outcome
 from assay.protocol.program.nodes import Family
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import SEATS, Fate
+from assay.protocol.types import SEATS, Status
 from assay_solver.cheats import CHEATS
 from tests.harness.actors.world import SharedChain, new_world, tiny_work, with_economics
 from tests.harness.honest_rules import hp7_the_honest_lose_nothing, hp13_a_loser_loses_no_more_than_it_staked
@@ -72,5 +72,5 @@ def test_all_cheats_at_once_are_each_convicted_and_nobody_else_is(
         assert world.shares(name) == 2 * terms.units * terms.shares_per_unit
     for record in state.rounds:
         assert record.settled
-        fates = {world.name_of(c.solver): c.fate for c in record.commitments.values()}
-        assert all(fates[name] is Fate.FINAL for name in HONEST_SOLVERS)
+        endings = {world.name_of(c.solver): c.status for c in record.commitments.values()}
+        assert all(endings[name] is Status.FINAL for name in HONEST_SOLVERS)

@@ -10,7 +10,7 @@ from assay.protocol.errors import RejectedError, UsageError
 from assay.protocol.game.state import Outcome
 from assay.protocol.program.nodes import Family
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Fate, Round, Seat
+from assay.protocol.types import Round, Seat, Status
 from assay_ledger.index.records import GameRecord
 from assay_ledger.index.view import RunView
 from assay_solver.agent import SolverAgent
@@ -51,8 +51,8 @@ def check_one_conviction(world: ActorWorld, at: int) -> GameRecord:
     accuser = world.name_of(game.challenger)
     assert accuser in ("vera", "viktor")
     assert game.ref.round == at
-    fates = {c.solver: c.fate for c in world.state.rounds[at].commitments.values()}
-    assert fates == {world.address("ada"): Fate.FINAL, world.address("mallory"): Fate.CONVICTED}
+    endings = {c.solver: c.status for c in world.state.rounds[at].commitments.values()}
+    assert endings == {world.address("ada"): Status.FINAL, world.address("mallory"): Status.CONVICTED}
     refunds = gain(world, "mallory") + terms.claim_lock
     assert 0 <= refunds < terms.challenge_bond
     duties = len(world.state.rounds) * 2 * world.run.charter.training.duties

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay.protocol.game.state import Outcome
-from assay.protocol.types import Fate
+from assay.protocol.types import Status
 from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.journal import JournalInUse
 from assay_ledger.contract import Call
@@ -23,8 +23,8 @@ class Killed(BaseException):
 def check(world: ActorWorld) -> None:
     """The run ended as it does without a crash."""
     (record,) = world.state.rounds
-    fates = {world.name_of(c.solver): c.fate for c in record.commitments.values()}
-    assert fates == {"ada": Fate.FINAL, "mallory": Fate.CONVICTED}
+    endings = {world.name_of(c.solver): c.status for c in record.commitments.values()}
+    assert endings == {"ada": Status.FINAL, "mallory": Status.CONVICTED}
     (game,) = world.verdicts()
     assert game.outcome is Outcome.LEAF and game.verdict is not None
     assert world.name_of(game.verdict.loser) == "mallory"

@@ -13,7 +13,7 @@ import pytest
 from assay.protocol.game.state import Outcome
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.trees.state import TrainingList
-from assay.protocol.types import Digest, Fate, Round, Seat
+from assay.protocol.types import Digest, Round, Seat, Status
 from assay_ledger.index.records import RoundRecord, RunState
 from assay_ledger.store.blobs import BlobStore, StoreUnreachable, open_store
 from assay_ledger.store.objects import Objects
@@ -78,8 +78,8 @@ def test_what_is_wiped_after_the_receipts_is_audited_built_on_and_put_back(
         world.players.pop("carl").agent.close()
     state = world.settle()
     first, second = state.rounds
-    assert {c.fate for c in first.commitments.values() if c.solver == carl} == {Fate.CONVICTED}
-    assert [c.fate for r in state.rounds for c in r.commitments.values() if c.solver != carl] == [Fate.FINAL] * 2
+    assert {c.status for c in first.commitments.values() if c.solver == carl} == {Status.CONVICTED}
+    assert [c.status for r in state.rounds for c in r.commitments.values() if c.solver != carl] == [Status.FINAL] * 2
     assert {g.defender for g in state.games.values()} == {carl} and any(g.convicted for g in state.games.values())
     assert {g.outcome for g in world.verdicts()} == {Outcome.LEAF if carl_stays else Outcome.DEFAULT}
     # Both verifiers answered for every duty, and the whistleblower, who signed for nothing, for each of its own.
@@ -128,8 +128,8 @@ def test_a_store_that_is_dark_for_good_saves_no_lie_and_costs_nobody_honest_anyt
     curtain.dark = True
     (record,) = world.settle().rounds
     assert curtain.refused > 20
-    fates = {world.name_of(c.solver): c.fate for c in record.commitments.values()}
-    assert fates == {"ada": Fate.FINAL, "mallory": Fate.CONVICTED}
+    endings = {world.name_of(c.solver): c.status for c in record.commitments.values()}
+    assert endings == {"ada": Status.FINAL, "mallory": Status.CONVICTED}
     assert {g.outcome for g in world.verdicts()} == {Outcome.LEAF}
     assert {world.name_of(g.defender) for g in world.state.games.values()} == {"mallory"}
     assert {len(a.leaves) for a in record.attendance.values()} == {2 * world.run.charter.training.duties}
@@ -151,13 +151,13 @@ def test_an_honest_solver_that_is_challenged_in_the_dark_answers_and_loses_nothi
     curtain.dark = True
     # Nothing that the process had in memory helps it.
     world.restart("ada")
-    claims.challenge_freelance(ClaimRef(ClaimKind.INTERVAL, Round(0), Seat(0), 1), Digest(b"\x55" * 32))
+    claims.challenge_as_third_party(ClaimRef(ClaimKind.INTERVAL, Round(0), Seat(0), 1), Digest(b"\x55" * 32))
     (record,) = world.settle().rounds
     (game,) = world.verdicts()
     # The challenge, her answer, and the end of the clock that the stranger then let run out.
     assert [m.mover for m in game.moves] == [claims.stranger.address, world.address("ada"), world.address("ada")]
     assert not game.convicted and game.verdict is not None and game.verdict.loser == claims.stranger.address
-    assert [c.fate for c in record.commitments.values()] == [Fate.FINAL]
+    assert [c.status for c in record.commitments.values()] == [Status.FINAL]
     assert world.wealth("ada") > before["ada"] and world.wealth("vera") >= before["vera"]
 
 
@@ -177,8 +177,8 @@ def test_a_majority_signing_unfetched_work_goes_unnoticed_and_takes_no_stake(
     before = {name: world.wealth(name) for name in world.players}
     state = world.settle()
     record = state.rounds[0]
-    fates = {world.name_of(c.solver): c.fate for c in record.commitments.values()}
-    assert fates == {"ada": Fate.FINAL, "carl": Fate.FINAL} and not state.games
+    endings = {world.name_of(c.solver): c.status for c in record.commitments.values()}
+    assert endings == {"ada": Status.FINAL, "carl": Status.FINAL} and not state.games
     duties, terms = world.run.charter.training.duties, world.run.charter.economics
     # Who could not fetch answers for what it could: it loses the wages of the rest, and nothing that it had.
     assert len(record.attendance[world.address("vera")].leaves) == duties

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from assay.protocol.run.charter import Charter
 from assay.protocol.run.draws import Purpose, coverage
 from assay.protocol.run.schedule import Times
-from assay.protocol.types import Address, Digest, Fate, Role, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, Role, Round, Seat, Status, Wei
 from assay_ledger.bindings.audit import LeafRevealed
 from assay_ledger.chain.client import Head
 from assay_ledger.index.records import AttendanceRecord, AttesterRecord, CommitmentRecord, RoundRecord, RunState
@@ -158,7 +158,7 @@ def test_every_round_settles_drawn_or_not_and_nobody_loses(played: tuple[ActorWo
     assert len(state.rounds) == ROUNDS and not state.games
     for record in state.rounds:
         assert record.settled
-        assert [c.fate for c in record.commitments.values()] == [Fate.FINAL] * len(SOLVERS)
+        assert [c.status for c in record.commitments.values()] == [Status.FINAL] * len(SOLVERS)
     for name in SOLVERS:
         assert world.wealth(name) == before[name]
         assert world.shares(name) == ROUNDS * terms.units * terms.shares_per_unit

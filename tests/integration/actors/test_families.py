@@ -29,7 +29,7 @@ from tests.harness.actors.world import SharedChain, new_world
 from tests.harness.games import flip, flipped
 
 IN_THE_GPT = tuple(f for f in Family if f is not Family.RANK)
-PROOFS = (Move.POINT_ELEMENT, Move.PROVE_TERM, Move.PROVE_ROOT)
+PROOFS = (Move.SELECT_ELEMENT, Move.PROVE_TERM, Move.PROVE_ROOT)
 LEAST_FIELDS = {Family.CONST: 1, Family.INPUT: 8}
 """A const is proved by its descriptor alone, an input by the state that it is a slot of, all else by openings."""
 
@@ -130,7 +130,7 @@ def test_a_challenger_that_lies_in_this_family_about_a_true_claim_loses(
     false = ada.compute.trace(job.program, job.lists, job.steps, lie.tamper)
     with aside(claims):
         before, first = claims.wealth(), chain.head().number + 1
-        game_id = claims.challenge_freelance(ref, false.state_root(job.steps))
+        game_id = claims.challenge_as_third_party(ref, false.state_root(job.steps))
         verdict, replies = claims.play(game_id, claims.player(ada), claims.liar(claims.stranger, false))
         check_verdict(verdict, claims.stranger.address, family, lie)
         truth = claims.truth(ref, job.steps)
@@ -164,7 +164,7 @@ def test_a_challenger_that_lies_about_a_slot_of_a_true_claim_loses(claims_of: Ca
     false = ada.compute.trace(job.program, job.lists, job.steps, tamper_slot=lie.in_slot(job.program))
     with aside(claims):
         before = claims.wealth()
-        game_id = claims.challenge_freelance(ref, false.state_root(job.steps))
+        game_id = claims.challenge_as_third_party(ref, false.state_root(job.steps))
         verdict, replies = claims.play(game_id, claims.player(ada), claims.liar(claims.stranger, false))
         check_verdict(verdict, claims.stranger.address, Family.OUTPUT, lie)
         check_slot(claims, verdict, lie, claims.truth(ref, job.steps).node_root(lie.step, lie.node))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from assay.protocol.trees.state import TrainingList
-from assay.protocol.types import Fate, Seat
+from assay.protocol.types import Seat, Status
 from assay_ledger.index.publications import named_digest
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.objects import Objects
@@ -62,7 +62,7 @@ def test_ten_thousand_junk_objects_with_each_name_of_a_commitment_cost_it_nothin
         bucket.listed.clear()
         (record,) = world.settle().rounds
         commitment = record.commitments[Seat(0)]
-        assert commitment.complete and commitment.fate is Fate.FINAL
+        assert commitment.complete and commitment.status is Status.FINAL
         assert len(record.attendance[world.address("vera")].leaves) == world.run.charter.training.duties
         # Her objects were asked for by the digests that her transaction names: no name was searched.
         assert not bucket.listed & {f"names/{name}" for name in names}

@@ -24,7 +24,7 @@ def test_games_in_lockstep_on_one_claim_cost_one_execution_and_none_is_lost(
     world, compute, flood = flooded(stage, tmp_path, count)
     charter, ada = world.run.charter, world.players["ada"].agent
     passes = steps = used = 0
-    while flood.point():
+    while flood.select():
         before = sum(executor.steps for executor in compute.slow)
         sent = 0
         while ada.step():

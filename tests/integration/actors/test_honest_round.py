@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.protocol.types import Fate
+from assay.protocol.types import Status
 from tests.harness.actors.world import SharedChain, new_world, small_work
 
 
@@ -20,7 +20,7 @@ def test_two_rounds_of_honest_work_are_credited_and_cost_nobody_anything(stage: 
     state = world.settle()
     assert len(state.rounds) == 2
     for record in state.rounds:
-        assert [c.fate for c in record.commitments.values()] == [Fate.FINAL, Fate.FINAL]
+        assert [c.status for c in record.commitments.values()] == [Status.FINAL, Status.FINAL]
         assert record.settled
     assert not state.games
     terms = world.run.charter.economics

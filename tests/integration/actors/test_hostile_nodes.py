@@ -45,7 +45,7 @@ def played(stage: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> Iter
     world.verifier("vera")
     claims = ClaimsRun(world, world.keys("stranger"))
     world.settle(lambda state: bool(state.rounds) and any(a.leaves for a in state.rounds[0].attendance.values()))
-    game = claims.challenge_freelance(ClaimRef(ClaimKind.INTERVAL, Round(0), Seat(0), 1), Digest(b"\x55" * 32))
+    game = claims.challenge_as_third_party(ClaimRef(ClaimKind.INTERVAL, Round(0), Seat(0), 1), Digest(b"\x55" * 32))
     yield DefendedGame(world, claims, node, game)
     node.close()
 

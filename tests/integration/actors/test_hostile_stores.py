@@ -13,7 +13,7 @@ import pytest
 
 from assay.protocol.game.table import Side
 from assay.protocol.run.claims import ClaimKind, ClaimRef
-from assay.protocol.types import Digest, Fate, Round, Seat
+from assay.protocol.types import Digest, Round, Seat, Status
 from assay_ledger.agents.actions import Play, Receipt
 from assay_ledger.agents.urgency import BESIDE_GAME_S, IN_GAME_S, LEAST_S, MOST_S, is_in_game, patience
 from assay_ledger.store.blobs import StorePace, open_store
@@ -36,8 +36,8 @@ def challenged(world: ActorWorld) -> tuple[ClaimsRun, dict[str, int]]:
     attested = ClaimRef(ClaimKind.ATTESTATION, Round(0), Seat(0), 2, world.address("vera"))
     false = Digest(b"\x55" * 32)
     games = {
-        "ada": claims.challenge_freelance(work, false),
-        "vera": claims.challenge_freelance(attested, false),
+        "ada": claims.challenge_as_third_party(work, false),
+        "vera": claims.challenge_as_third_party(attested, false),
     }
     for name, game_id in games.items():
         state = world.run.games.game(game_id).state
@@ -132,7 +132,7 @@ def test_the_games_end_well_and_the_round_is_settled_from_copies_in_a_store_of_f
     for name in world.players:
         world.restart(name)
     (record,) = world.settle().rounds
-    assert [c.fate for c in record.commitments.values()] == [Fate.FINAL]
+    assert [c.status for c in record.commitments.values()] == [Status.FINAL]
     assert len(world.verdicts()) == 2
     assert all(not game.convicted for game in world.verdicts())
     assert {g.verdict.loser for g in world.verdicts() if g.verdict} == {claims.stranger.address}

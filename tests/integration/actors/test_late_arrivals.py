@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.protocol.types import Fate
+from assay.protocol.types import Status
 from tests.harness.actors.world import SharedChain, new_world, small_work
 
 ROUNDS = 4
@@ -27,7 +27,7 @@ def test_a_late_solver_is_seated_at_the_next_t0_a_late_verifier_one_t0_later(
     for record in state.rounds:
         seat = record.seat_of(late)
         assert (seat is not None) == (record.number >= 1)
-        assert seat is None or record.commitments[seat].fate is Fate.FINAL
+        assert seat is None or record.commitments[seat].status is Status.FINAL
         assert (tardy in record.attendance) == (record.number >= 2)
         # A verifier that does not count signs for nothing, and holds no commitment up.
         assert all(c.complete and (tardy in c.receipts) <= (record.number >= 2) for c in record.commitments.values())

@@ -160,7 +160,7 @@ def test_a_list_that_a_reorganization_took_back_is_known_to_nobody(stage: Scene,
     games = world.run.games
     for number in (1, 2):
         state = games.game(number).state
-        assert state.turn is Side.DEFENDER and games.list_at(state) is None
+        assert state.turn is Side.DEFENDER and games.cached_list(state) is None
     viktor = world.players["viktor"].agent
     viktor.step()
     assert len(viktor.state.games) == 2 and not any(g.reused for g in viktor.state.games.values())
@@ -182,7 +182,7 @@ def test_the_agents_send_a_list_in_short_only_where_it_is_their_own(stage: Scene
     move = player.next_move(one)
     assert isinstance(move, PostDigests) and move.digests
     assert player.move(one) is not None
-    known = world.run.games.list_at(two.state)
+    known = world.run.games.cached_list(two.state)
     assert known == digest_list_hash(move.digests)
     assert player.next_move(two) == PostDigests(())
     other = PostDigests((move.digests[-1], *move.digests[1:]))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from assay.protocol.game.state import Outcome
 from assay.protocol.run.claims import ClaimKind, ClaimRef
-from assay.protocol.types import Fate, Round
+from assay.protocol.types import Round, Status
 from assay_ledger.agents.agent import Agent
 from tests.harness.actors.world import ActorWorld, SharedChain, new_world, small_work
 
@@ -62,10 +62,10 @@ def test_a_false_outer_root_is_challenged_and_the_right_one_posted_beside_it(
     assert sum(g.convicted for g in games) == 1 and games[0].outcome is Outcome.DEFAULT
     roots = {outer.fallen: outer for outer in first.outers.values()}
     assert roots.keys() == {True, False}
-    assert set(roots[False].posters.values()) == {Fate.FINAL}
+    assert set(roots[False].posters.values()) == {Status.FINAL}
     # The next round stands on the root that its solvers verified; the work of all is final.
     assert {c.base for c in second.commitments.values()} == {roots[False].root}
-    assert all(c.fate is Fate.FINAL for c in [*first.commitments.values(), *second.commitments.values()])
+    assert all(c.status is Status.FINAL for c in [*first.commitments.values(), *second.commitments.values()])
     price = world.run.charter.economics.price
     assert world.wealth("mallory") == world.players["mallory"].wealth - price
     assert world.wealth("ada") >= world.players["ada"].wealth
@@ -88,8 +88,8 @@ def test_whoever_challenges_a_true_outer_step_loses_its_bond_at_the_contract(
     (game,) = world.verdicts()
     assert game.outcome is Outcome.LEAF and not game.convicted
     outer = state.rounds[0].outers[root]
-    assert not outer.fallen and Fate.FINAL in outer.posters.values()
-    assert all(c.fate is Fate.FINAL for record in state.rounds for c in record.commitments.values())
+    assert not outer.fallen and Status.FINAL in outer.posters.values()
+    assert all(c.status is Status.FINAL for record in state.rounds for c in record.commitments.values())
     terms = world.run.charter.economics
     assert world.wealth("mallory") > world.players["mallory"].wealth
     duties = 2 * 2 * world.run.charter.training.duties

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.protocol.types import Address, Digest, Fate, Round, Wei
+from assay.protocol.types import Address, Digest, Round, Status, Wei
 from assay_ledger.agents import keeper
 from assay_ledger.agents.actions import Action, Challenge, FinalizeOuter, PostOuter, VoidOuter
 from assay_ledger.index.records import OuterRecord, RoundRecord, RunState
@@ -32,7 +32,7 @@ GENESIS, ELSEWHERE = FACTS.genesis, digest("elsewhere")
 def posted(step: OuterStep, *posters: tuple[Address, Digest], **flags: int) -> OuterRecord:
     """A root with open claims, each from its poster's base."""
     made = OuterRecord(step.root, posters[0][1], step.parameters, step.momentum)
-    made.posters = dict.fromkeys((who for who, _ in posters), Fate.OPEN)
+    made.posters = dict.fromkeys((who for who, _ in posters), Status.OPEN)
     made.bases = dict(posters)
     for name, value in flags.items():
         setattr(made, name, value)
@@ -81,14 +81,14 @@ def test_each_claim_is_finalized_or_voided_by_its_own_base() -> None:
 
 def test_every_actor_upholds_a_root_that_lost_a_poster_whoever_else_backs_it() -> None:
     right = posted(RIGHT, (MALLORY, GENESIS), (TRUDY, GENESIS), rescue_until=NOW + 60)
-    right.posters[MALLORY] = Fate.CONVICTED
+    right.posters[MALLORY] = Status.CONVICTED
     made, memory = after_round_0(right)
     for who in (ADA, BOB, VERA, VIKTOR, person("long gone")):
         assert rescues(who, made, memory) == [PostOuter(Round(0), GENESIS)]
     assert not rescues(TRUDY, made, memory), "it stands behind it already"
     assert rescues(VERA, made, memory, NOW + 60) and not rescues(VERA, made, memory, NOW + 61)
     assert not steps(VERA, made, memory, NOW + 61), "the contract would refuse it"
-    right.posters[BOB] = Fate.FINAL
+    right.posters[BOB] = Status.FINAL
     assert not rescues(VERA, made, memory), "nothing can happen to it any more"
 
 

@@ -13,7 +13,7 @@ from assay.cli.weights import fetch_weights, find_weights, write_weights
 from assay.programs.factory import load_recipe
 from assay.protocol.errors import RejectedError, UnavailableError, UsageError, UserError
 from assay.protocol.game.state import Outcome
-from assay.protocol.types import Address, Digest, Fate
+from assay.protocol.types import Address, Digest, Status
 from assay.sponsor.cards import Card, parameter_names, read_card, read_corpus
 from assay.sponsor.charters import windows
 from assay.sponsor.posting import post_run, publish_card
@@ -56,8 +56,8 @@ def test_strangers_train_a_module_of_ones_own_and_a_cheater_is_convicted(stage: 
     convicted = [g for g in world.verdicts() if g.convicted]
     assert {(world.name_of(g.defender), g.outcome) for g in convicted} == {("mallory", Outcome.LEAF)}
     honest = {world.address(name) for name in ("ada", "bob")}
-    fates = [c.fate for r in state.rounds for c in r.commitments.values() if c.solver in honest]
-    assert fates == [Fate.FINAL] * 4
+    endings = [c.status for r in state.rounds for c in r.commitments.values() if c.solver in honest]
+    assert endings == [Status.FINAL] * 4
     assert all(world.wealth(name) >= before[name] for name in ("ada", "bob", "vera"))
     assert world.wealth("mallory") < before["mallory"]
 

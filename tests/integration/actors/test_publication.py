@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.protocol.types import Fate
+from assay.protocol.types import Status
 from assay_ledger.agents.participant import SecondThoughts
 from assay_ledger.index.view import RunView
 from assay_ledger.store.blobs import open_store
@@ -34,8 +34,8 @@ def test_a_commitment_that_cannot_be_fetched_is_void_unpaid_and_costs_no_stake(
         world.verifier(name, **FOUNDERS)
     before = {name: world.wealth(name) for name in world.players}
     (record,) = world.settle().rounds
-    fates = {world.name_of(c.solver): c.fate for c in record.commitments.values()}
-    assert fates == {"ada": Fate.FINAL, "carl": Fate.VOID}
+    endings = {world.name_of(c.solver): c.status for c in record.commitments.values()}
+    assert endings == {"ada": Status.FINAL, "carl": Status.VOID}
     assert not world.state.games
     assert world.wealth("carl") == before["carl"] and world.shares("carl") == 0
     # Only what is complete is included in the outer step, and drawn.

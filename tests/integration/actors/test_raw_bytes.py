@@ -20,7 +20,7 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.program.trace import Tamper
 from assay.protocol.trees.state import TrainingList
 from assay.protocol.trees.tensors import TensorSpec
-from assay.protocol.types import DType, Fate, Role, Round
+from assay.protocol.types import DType, Role, Round, Status
 from assay.sponsor.posting import publish
 from assay_ledger.agents.actions import Join, Register
 from assay_ledger.index import archive
@@ -131,7 +131,7 @@ def test_nobody_signs_for_lists_that_no_store_writes(
     commitments = {world.name_of(c.solver): c for c in record.commitments.values()}
     assert commitments["ada"].complete and len(commitments["ada"].receipts) == 2
     assert not commitments["mallory"].complete and not commitments["mallory"].receipts
-    assert commitments["ada"].fate is Fate.FINAL and commitments["mallory"].fate is not Fate.FINAL
+    assert commitments["ada"].status is Status.FINAL and commitments["mallory"].status is not Status.FINAL
     for name in ("ada", "vera", "viktor"):
         assert world.wealth(name) >= world.players[name].wealth
 
@@ -154,7 +154,7 @@ def test_an_honest_solver_can_defend_what_it_claims_from_such_a_genesis(
         duty = view.duty(record, commitment, j)
         job = ada.archive.job(view, duty)
         assert ada.compute.trace(job.program, job.lists, job.steps).state_root(job.steps) == duty.y
-    assert commitment.fate is Fate.FINAL
+    assert commitment.status is Status.FINAL
 
 
 GENESES = [

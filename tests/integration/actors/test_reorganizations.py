@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from assay.protocol.game.state import Outcome
-from assay.protocol.types import Fate, Role, Round, Wei
+from assay.protocol.types import Role, Round, Status, Wei
 from assay_ledger.index.records import RunState
 from tests.harness.actors.world import (
     ETHER,
@@ -79,8 +79,8 @@ def test_a_reorganization_at_any_point_of_round_and_game_changes_no_outcome(stag
 def check(world: ActorWorld) -> None:
     """The run ended as it does on a chain that never forgets."""
     (record,) = world.state.rounds
-    fates = {world.name_of(c.solver): c.fate for c in record.commitments.values()}
-    assert fates == {"ada": Fate.FINAL, "mallory": Fate.CONVICTED}
+    endings = {world.name_of(c.solver): c.status for c in record.commitments.values()}
+    assert endings == {"ada": Status.FINAL, "mallory": Status.CONVICTED}
     games = world.verdicts()
     assert {g.outcome for g in games} == {Outcome.LEAF}
     assert {world.name_of(g.defender) for g in games} == {"mallory"} and all(g.convicted for g in games)

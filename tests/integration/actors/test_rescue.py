@@ -9,7 +9,7 @@ from typing import Any
 from assay.protocol.game.state import Outcome
 from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import ClaimKind, ClaimRef
-from assay.protocol.types import Digest, Fate, Round
+from assay.protocol.types import Digest, Round, Status
 from assay_ledger.agents.actions import Action, Play, PostOuter
 from assay_ledger.agents.agent import Agent
 from assay_ledger.index.games import Game
@@ -109,9 +109,9 @@ def assert_upheld(world: ActorWorld, root: Digest, lost: int) -> None:
     outer = state.rounds[0].outers[root]
     assert not outer.fallen
     for name in HONEST:
-        assert outer.posters[world.address(name)] is Fate.FINAL
+        assert outer.posters[world.address(name)] is Status.FINAL
     commitments = [c for record in state.rounds for c in record.commitments.values()]
-    assert len(commitments) == 3 * ROUNDS and all(c.fate is Fate.FINAL for c in commitments)
+    assert len(commitments) == 3 * ROUNDS and all(c.status is Status.FINAL for c in commitments)
     assert all(record.settled for record in state.rounds)
     assert gain(world, "ada") == ROUNDS * terms.price
     assert gain(world, "vera") == 3 * ROUNDS * world.run.charter.training.duties * terms.wage
@@ -188,7 +188,7 @@ def test_a_false_root_claimed_from_two_bases_is_challenged_at_the_true_base(stag
     state = world.settle()
     (false_root,) = (outer for outer in state.rounds[1].outers.values() if outer.parameters == false_lists[0])
     assert false_root.base == false_base and false_root.fallen
-    assert false_root.posters == {trudy.me: Fate.VOID, mallory.me: Fate.CONVICTED}
+    assert false_root.posters == {trudy.me: Status.VOID, mallory.me: Status.CONVICTED}
     commitments = [c for record in state.rounds for c in record.commitments.values()]
-    assert len(commitments) == 3 * ROUNDS and all(c.fate is Fate.FINAL for c in commitments)
+    assert len(commitments) == 3 * ROUNDS and all(c.status is Status.FINAL for c in commitments)
     assert gain(world, "ada") >= ROUNDS * world.run.charter.economics.price

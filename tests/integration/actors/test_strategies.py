@@ -19,9 +19,9 @@ from assay_ledger.agents import keeper
 from assay_ledger.agents.actions import (
     Action,
     Attest,
-    BindChallenge,
     Challenge,
     Commit,
+    CommitChallenge,
     Defer,
     DrawSeed,
     DrawWhistleSeed,
@@ -80,7 +80,7 @@ def make() -> tuple[Charter, Facts]:
         outer=ProgramRef.of(work.outer),
         parameters=digest("parameters"),
         momentum=digest("momentum"),
-        blank_optimizer=digest("blank"),
+        zero_optimizer=digest("blank"),
         zero_update=digest("zero"),
         data=digest("data"),
         data_length=512,
@@ -270,10 +270,10 @@ def test_a_lazy_verifier_accuses_nobody() -> None:
 def test_a_whistleblower_accuses_a_solver_only_after_the_verifiers_had_their_time() -> None:
     made, memory = audited(TIMES.t5 + 5, ((1, 2),))
     made.rounds[0].attendance[WILMA] = made.rounds[0].attendance.pop(VERA)
-    early = list(attesting.accuse_solvers_freelance(view(WILMA, TIMES.leaves_until, made, memory)))
-    late = list(attesting.accuse_solvers_freelance(view(WILMA, TIMES.leaves_until + 1, made, memory)))
+    early = list(attesting.accuse_solvers_as_third_party(view(WILMA, TIMES.leaves_until, made, memory)))
+    late = list(attesting.accuse_solvers_as_third_party(view(WILMA, TIMES.leaves_until + 1, made, memory)))
     assert not early
-    assert late == [BindChallenge(ClaimRef(ClaimKind.INTERVAL, Round(0), Seat(1), 2), digest("other"))]
+    assert late == [CommitChallenge(ClaimRef(ClaimKind.INTERVAL, Round(0), Seat(1), 2), digest("other"))]
 
 
 def test_a_whistleblower_is_drawn_only_for_what_some_verifier_must_attest() -> None:

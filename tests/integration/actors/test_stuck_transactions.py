@@ -45,7 +45,7 @@ class Siege:
         """To the end; chain time moves on to what the defender waits for. The defender must not lose."""
         chain = self.world.stage.chain
         for _ in range(60):
-            if not self.flood.point():
+            if not self.flood.select():
                 break
             while self.ada.step():
                 pass
@@ -163,7 +163,7 @@ def test_another_process_with_the_same_key_delays_a_reply_and_no_more(siege: Sie
 
 def test_a_defender_that_is_restarted_with_a_stuck_reply_outbids_itself(siege: Siege) -> None:
     ada, pool = siege.ada, siege.pool
-    siege.flood.point()
+    siege.flood.select()
     pool.is_mining = False
     siege.on_reply(lambda held: setattr(pool, "base", 8 * GWEI))
     ada.chain.outbox(ada.account)._receipt_for_s = 0.2

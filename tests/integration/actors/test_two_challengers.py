@@ -9,7 +9,7 @@ import pytest
 from assay.protocol.errors import RejectedError
 from assay.protocol.game.state import Outcome
 from assay.protocol.run.claims import ClaimRef
-from assay.protocol.types import Fate
+from assay.protocol.types import Status
 from assay_ledger.agents.actions import Challenge
 from assay_ledger.agents.agent import Agent
 from assay_solver.cheats import cheat_named
@@ -74,8 +74,8 @@ def test_both_win_their_own_game_and_both_are_made_whole(stage: SharedChain, tmp
     assert any(gain(world, name) > wages for name in ACCUSERS)
     assert gain(world, "ada") == 0 and gain(world, "mallory") < 0
     (record,) = world.state.rounds
-    fates = {world.name_of(c.solver): c.fate for c in record.commitments.values()}
-    assert fates == {"ada": Fate.FINAL, "mallory": Fate.CONVICTED}
+    endings = {world.name_of(c.solver): c.status for c in record.commitments.values()}
+    assert endings == {"ada": Status.FINAL, "mallory": Status.CONVICTED}
 
 
 def test_a_defender_withdrawing_in_mid_dispute_leaves_its_lock_to_the_verdict(

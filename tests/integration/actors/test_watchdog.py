@@ -107,7 +107,7 @@ def honest_defender_errs(claims: ClaimsRun) -> int:
     """A stranger disputes a true claim, and its claimant's first answer is garbage that it cannot defend."""
     ada, ref = claims.member("ada"), claims.ref("ada", 0)
     job = claims.job(ref)
-    game_id = claims.challenge_freelance(ref, OWN)
+    game_id = claims.challenge_as_third_party(ref, OWN)
     garbled = cast(Trace, GarbledStates(ada.compute.trace(job.program, job.lists, job.steps)))
     assert claims.liar(ada.keys, garbled).move(claims.world.run.games.game(game_id)) is not None
     return game_id
@@ -155,7 +155,7 @@ def test_a_deadline_is_told_in_chain_seconds_and_share_and_then_missed(
     played: ClaimsRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = played.ref("ada", 0)
-    game_id = played.challenge_freelance(ref, OWN)
+    game_id = played.challenge_as_third_party(ref, OWN)
     dog = dog_of(played)
     assert kinds(dog) == set()
     wait(played, game_id, left=100)
@@ -177,7 +177,7 @@ def test_a_deadline_is_told_in_chain_seconds_and_share_and_then_missed(
 def test_every_change_is_one_line_and_what_stays_is_not_said_again(
     played: ClaimsRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    game_id = played.challenge_freelance(played.ref("ada", 0), OWN)
+    game_id = played.challenge_as_third_party(played.ref("ada", 0), OWN)
     ada, games = played.member("ada"), played.world.run.games
     done = watch(
         played,
@@ -242,7 +242,7 @@ def test_a_head_that_stands_still_or_is_old_is_said_and_cleared(played: ClaimsRu
         assert kinds(old) == found
 
 
-def test_a_bound_challenge_without_the_bond_for_its_reveal_is_said(
+def test_a_committed_challenge_without_the_bond_for_its_reveal_is_reported(
     played: ClaimsRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, poor = played.world, Account.create()

@@ -45,7 +45,7 @@ def posted() -> dict[str, tuple[TrainedWork, Callable[[Charter], Charter], str]]
         "outer": (replace(good, outer=outer_program(OTHER)), same, "WrongLayout"),
         "shards": (good, training(shard_length=len(good.data) // 8 + 1), "WrongLayout"),
         "zero update": (good, training(zero_update=zero_root(OTHER)), "WrongLayout"),
-        "blank optimizer": (good, training(blank_optimizer=zero_root(OTHER)), "GenesisMissing"),
+        "zero optimizer": (good, training(zero_optimizer=zero_root(OTHER)), "GenesisMissing"),
         "data": (good, training(data=Digest(b"\1" * 32)), "GenesisMissing"),
     }
 

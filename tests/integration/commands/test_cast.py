@@ -7,7 +7,12 @@ import pytest
 from assay.demo.cast import DemoCheat, choose_cast
 from assay.demo.meter import KINDS, CpuMeter, kind_of
 from assay.protocol.errors import UsageError
+from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.types import Digest, Round, Seat
+from assay_ledger.agents.actions import Commit, CommitChallenge, describe
 from assay_solver.cheats import CHEATS
+
+ROOT = Digest(bytes(32))
 
 
 def test_every_solver_cheat_can_be_shown() -> None:
@@ -52,6 +57,8 @@ def test_a_senseless_choice_is_refused(cheats: list[DemoCheat]) -> None:
         ("receipt round 1 seat 0", "commitment"),
         ("replay round 0 seat 1 duty 2", "audit"),
         ("play game 1", "dispute"),
+        (describe(Commit(Round(0), Seat(1), ROOT)), "commitment"),
+        (describe(CommitChallenge(ClaimRef(ClaimKind.UPDATE, Round(0)), ROOT)), "dispute"),
         ("waiting", "chain"),
         ("starting", "start"),
     ],

@@ -28,7 +28,7 @@ from assay.explorer.search import search
 from assay.explorer.tables import TABLES
 from assay.protocol.errors import UnavailableError
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Address, Fate
+from assay.protocol.types import Address, Status
 from tests.harness.demo.played import SOLVERS, Played
 
 LINK = re.compile(r'href="(/[^"]*)"')
@@ -301,7 +301,7 @@ def test_explain_says_of_each_commitment_whether_it_is_counted_and_paid_and_why_
         for c in record.commitments.values():
             answers = {a["question"]: a for a in explain(client, c.digest.hex())["answers"]}
             assert answers["known"]["yes"] is True
-            assert answers["paid"]["yes"] is (c.fate is Fate.FINAL)
+            assert answers["paid"]["yes"] is (c.status is Status.FINAL)
             if c.convicted:
                 assert answers["paid"]["code"] == "Convicted"
                 assert answers["counted"]["yes"] is False

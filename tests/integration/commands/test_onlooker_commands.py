@@ -21,7 +21,7 @@ from assay.engine.runtime.native.build import LEVELS
 from assay.protocol.digests import keccak
 from assay.protocol.economics.formulas import RATES_OF_TABLE, claim_lock_multiple
 from assay.protocol.errors import ConfigError, NumericsError, RejectedError
-from assay.protocol.types import Fate
+from assay.protocol.types import Status
 from assay_ledger.index.records import OuterRecord
 from assay_ledger.store.blobs import open_store
 from tests.harness.commands import CONFIGURED
@@ -218,7 +218,7 @@ def posted(tmp_path_factory: pytest.TempPathFactory) -> Any:
     training = SimpleNamespace(parameters=genesis.parameters, data=genesis.data)
     target = SimpleNamespace(address=address, charter=SimpleNamespace(training=training, step=genesis.step))
     root, momentum = keccak(b"outer"), genesis.momentum
-    outer = OuterRecord(root, keccak(b"base"), genesis.parameters, momentum, {address: Fate.FINAL})  # type: ignore[dict-item]
+    outer = OuterRecord(root, keccak(b"base"), genesis.parameters, momentum, {address: Status.FINAL})  # type: ignore[dict-item]
     fallen = OuterRecord(keccak(b"no"), keccak(b"base"), keccak(b"nothing"), momentum, {}, True)
     state = SimpleNamespace(rounds=[SimpleNamespace(number=0, outers={fallen.root: fallen, root: outer})])
     return SimpleNamespace(store=store, run=target, state=state, prepared=prepared)

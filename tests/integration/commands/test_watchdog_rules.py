@@ -19,13 +19,13 @@ from assay.protocol.program.trace import Trace
 from assay.protocol.types import Address, Wei
 from assay.watchdog.alarms import (
     Alarm,
-    BoundFacts,
+    CommittedFacts,
     GameFacts,
     GameTerms,
     Kind,
     changes,
     exit_code_of,
-    judge_bound,
+    judge_committed,
     judge_game,
 )
 from assay.watchdog.standing import favoured
@@ -217,17 +217,17 @@ def test_a_clock_alarms_for_a_party_that_may_be_right_and_for_no_other() -> None
     assert kinds(unknown, unknown.state.deadline) == {Kind.DEADLINE_NEAR}
 
 
-def test_a_bound_challenge_alarms_before_its_deposit_burns_or_its_bond_is_short() -> None:
-    bound = BoundFacts(b"\1" * 32, Address(b"\2" * 20), 1000, Wei(640 * ETHER))
+def test_a_committed_challenge_alarms_before_its_deposit_burns_or_its_bond_is_short() -> None:
+    committed = CommittedFacts(b"\1" * 32, Address(b"\2" * 20), 1000, Wei(640 * ETHER))
 
-    def found(facts: BoundFacts, now: int) -> set[Kind]:
-        return {a.kind for a in judge_bound(facts, now, TERMS)}
+    def found(facts: CommittedFacts, now: int) -> set[Kind]:
+        return {a.kind for a in judge_committed(facts, now, TERMS)}
 
-    assert found(bound, 1000) == set()
-    assert found(bound, 1000 + 2700) == {Kind.DEADLINE_NEAR}
-    assert found(bound, 1000 + 3600) == {Kind.DEADLINE_NEAR}
-    assert found(bound, 1000 + 3601) == {Kind.DEADLINE_MISSED}
-    assert found(replace(bound, free=Wei(640 * ETHER - 1)), 1000) == {Kind.BOND_SHORT}
+    assert found(committed, 1000) == set()
+    assert found(committed, 1000 + 2700) == {Kind.DEADLINE_NEAR}
+    assert found(committed, 1000 + 3600) == {Kind.DEADLINE_NEAR}
+    assert found(committed, 1000 + 3601) == {Kind.DEADLINE_MISSED}
+    assert found(replace(committed, free=Wei(640 * ETHER - 1)), 1000) == {Kind.BOND_SHORT}
 
 
 def test_the_exit_code_is_the_gravest_alarms_and_unavailability_is_never_fraud() -> None:

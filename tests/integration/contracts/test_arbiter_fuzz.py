@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from assay.protocol.digests import ZERO, keccak, leaf_digest
-from assay.protocol.game.element import point_element, prove_term
+from assay.protocol.game.element import prove_term, select_element
 from assay.protocol.game.errors import GameError
 from assay.protocol.game.header import parse_head
-from assay.protocol.game.moves import PointElement, ProveTerm
+from assay.protocol.game.moves import ProveTerm, SelectElement
 from assay.protocol.game.openings import NOTHING, Opening
 from assay.protocol.game.state import DisputedClaim, GameState, ProgramHeader, Rules
 from assay.protocol.game.table import Side, Stage
@@ -80,7 +80,7 @@ def fields(openings: tuple[Opening, ...]) -> list[Any]:
 
 
 def decided(state: GameState) -> tuple[Any, ...]:
-    """What the arbiter's answer to pointElement says of a state after it."""
+    """What the arbiter's answer to selectElement says of a state after it."""
     verdict = state.verdict
     if verdict is not None:
         return verdict.element, verdict.claimed, True, verdict.expected, 0
@@ -116,7 +116,7 @@ def decide(arbiter: EvmContract, sources: Sources, first: int, count: int) -> No
         state = standing(descriptor, leaf, index, sources.root)
         answer = fuzzing.called(arbiter, "start", descriptor, leaf, index, offset, fields(heads), sources.root, K)
         try:
-            after = point_element(state, PointElement(offset, leaf, descriptor, heads), RULES)
+            after = select_element(state, SelectElement(offset, leaf, descriptor, heads), RULES)
         except GameError as error:
             assert answer == error.code, descriptor.hex()
             seen.add(error.code)

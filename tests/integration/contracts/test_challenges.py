@@ -10,21 +10,21 @@ from assay.protocol.game import errors
 from assay.protocol.game.table import Side
 from assay.protocol.run.claims import challenge_commitment
 from assay.protocol.types import Digest
-from tests.harness.contracts.battles import HONEST, LIAR, bind, fresh, funded
+from tests.harness.contracts.battles import HONEST, LIAR, commit, fresh, funded
 from tests.harness.contracts.game_chain import ANYBODY, Twin
 from tests.harness.games import CHAIN, CLOCKS, ETHER, address, config, honest_trace, lie_at, play_out, player
 from tests.harness.programs import counting
 
 
-def test_a_free_lance_challenge_is_bound_and_revealed_two_blocks_later() -> None:
+def test_a_third_partys_challenge_is_committed_and_revealed_two_blocks_later() -> None:
     twin, salt = fresh(counting()), Digest(bytes(32))
     truth, lie = honest_trace(counting()), lie_at(counting(), 1)
     ref, root = twin.claim(lie, LIAR, 1000 * ETHER), truth.state_root(1)
     funded(twin)
     before = twin.vault.free[HONEST]
-    commitment = bind(twin, ref, root)
+    commitment = commit(twin, ref, root)
     with pytest.raises(errors.CommitmentExists):
-        bind(twin, ref, root)
+        commit(twin, ref, root)
     with pytest.raises(errors.RevealTooEarly):
         twin.book.reveal_challenge(HONEST, ref, root, salt, 5, 2)
     for who, other in ((ANYBODY, root), (HONEST, Digest(bytes(31) + b"\1"))):
@@ -59,7 +59,7 @@ def test_a_challenge_not_revealed_in_time_loses_its_deposit_and_nothing_else() -
     twin = fresh(counting())
     ref, root = twin.claim(lie_at(counting(), 1), LIAR, ETHER), honest_trace(counting()).state_root(1)
     funded(twin)
-    commitment = bind(twin, ref, root)
+    commitment = commit(twin, ref, root)
     with pytest.raises(errors.RevealTooLate):
         twin.book.reveal_challenge(HONEST, ref, root, Digest(bytes(32)), 3601, 9)
     twin.book.expire_challenge(commitment, 3601)
@@ -69,21 +69,21 @@ def test_a_challenge_not_revealed_in_time_loses_its_deposit_and_nothing_else() -
     twin.check_money()
 
 
-def test_who_bound_the_claimants_own_root_cannot_reveal_it() -> None:
+def test_who_committed_to_the_claimants_own_root_cannot_reveal_it() -> None:
     twin, lie = fresh(counting()), lie_at(counting(), 1)
     ref = twin.claim(lie, LIAR, ETHER)
     funded(twin)
-    bind(twin, ref, lie.state_root(1))
+    commit(twin, ref, lie.state_root(1))
     with pytest.raises(errors.WrongDigest):
         twin.book.reveal_challenge(HONEST, ref, lie.state_root(1), Digest(bytes(32)), 5, 3)
 
 
-def test_who_bound_in_time_gets_the_deposit_back_when_the_claim_fell_meanwhile() -> None:
+def test_who_committed_in_time_gets_the_deposit_back_when_the_claim_fell_meanwhile() -> None:
     twin, salt = fresh(counting()), Digest(bytes(32))
     truth, lie = honest_trace(counting()), lie_at(counting(), 1)
     ref, root = twin.claim(lie, LIAR, 1000 * ETHER), truth.state_root(1)
     funded(twin, address("second"))
-    bind(twin, ref, root, address("second"))
+    commit(twin, ref, root, address("second"))
     game_id = twin.challenge(ref, HONEST, 1)
     play_out(twin, game_id, player(Side.DEFENDER, lie), player(Side.CHALLENGER, truth), now=1)
     assert twin.book.reveal_challenge(address("second"), ref, root, salt, 2000, 9) == 0
@@ -127,7 +127,7 @@ def test_a_reveal_waits_for_the_reorg_depth_and_gains_the_inclusion_delay() -> N
     truth, lie = honest_trace(counting()), lie_at(counting(), 1)
     ref, root = twin.claim(lie, LIAR, 1000 * ETHER), truth.state_root(1)
     funded(twin)
-    commitment = bind(twin, ref, root, now=10)
+    commitment = commit(twin, ref, root, now=10)
     # A reader of the reveal in a block that is undone could else commit before it.
     with pytest.raises(errors.RevealTooEarly):
         twin.book.reveal_challenge(HONEST, ref, root, salt, 109, 30)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.protocol.game import errors
-from assay.protocol.game.moves import AnyMove, OpenLeaf, OpenNode, PointDigest, PostDigests
+from assay.protocol.game.moves import AnyMove, BisectDigests, OpenLeaf, OpenNode, PostDigests
 from assay.protocol.game.players import Posted
 from assay.protocol.game.state import GameState, Outcome
 from assay.protocol.game.table import TABLE, Move, Side, Turn
@@ -92,7 +92,7 @@ def test_every_bit_of_the_final_proof_counts_on_chain() -> None:
     tried: dict[str, int] = {}
 
     def watch(state: GameState, move: AnyMove | None) -> None:
-        if move is None or move.kind not in (Move.PROVE_ROOT, Move.PROVE_TERM, Move.POINT_ELEMENT):
+        if move is None or move.kind not in (Move.PROVE_ROOT, Move.PROVE_TERM, Move.SELECT_ELEMENT):
             return
         for damaged in flipped(move):
             with pytest.raises(errors.GameError):
@@ -102,7 +102,7 @@ def test_every_bit_of_the_final_proof_counts_on_chain() -> None:
     for family, lie in lies():
         battle(twin, lie, truth, int(family), watch)
     battle(twin, lie_in_slot(every_family(), 0, 0), truth, 999, watch)
-    assert set(tried) == {"PROVE_ROOT", "PROVE_TERM", "POINT_ELEMENT"}
+    assert set(tried) == {"PROVE_ROOT", "PROVE_TERM", "SELECT_ELEMENT"}
     assert sum(tried.values()) > 500
 
 
@@ -149,7 +149,7 @@ def disputed_map(twin: Twin, digests: tuple[Digest, ...]) -> GameState:
     """A game on the counting program whose claimant posted these digests and in which node 1, the map, is disputed."""
     game_id = twin.challenge(twin.claim(lie_at(counting(), 0), LIAR, 1000 * ETHER), HONEST)
     twin.book.move(game_id, LIAR, PostDigests(digests), 1)
-    return twin.book.move(game_id, HONEST, PointDigest(1, digests), 2)
+    return twin.book.move(game_id, HONEST, BisectDigests(1, digests), 2)
 
 
 def test_an_earlier_value_cannot_be_exchanged_between_two_prefixes() -> None:
@@ -169,7 +169,7 @@ def test_a_node_cannot_be_opened_as_another_of_the_same_shape() -> None:
     game_id = twin.challenge(twin.claim(lie, LIAR, 1000 * ETHER), HONEST)
     digests = (*(lie.prefix_root(1, k) for k in (1, 2, 3)), lie.state_root(1))
     twin.book.move(game_id, LIAR, PostDigests(digests), 1)
-    state = twin.book.move(game_id, HONEST, PointDigest(1, digests), 2)
+    state = twin.book.move(game_id, HONEST, BisectDigests(1, digests), 2)
     assert state.node == 1
     opening = player(Side.DEFENDER, lie)(state, Posted())
     assert isinstance(opening, OpenNode)

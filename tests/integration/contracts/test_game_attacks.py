@@ -96,9 +96,9 @@ def test_digests_that_nobody_knows_a_preimage_of_lose_by_silence() -> None:
     made_up = tuple(Digest(keccak(bytes([k]))) for k in range(3))
     post = PostDigests((*made_up, state.disputed))
     state = twin.book.move(game_id, LIAR, post, 1)
-    point = player(Side.CHALLENGER, truth)(state, posted_by(post))
-    assert point is not None
-    state = twin.book.move(game_id, HONEST, point, 2)
+    bisection = player(Side.CHALLENGER, truth)(state, posted_by(post))
+    assert bisection is not None
+    state = twin.book.move(game_id, HONEST, bisection, 2)
     assert state.turn is Side.DEFENDER
     # Whatever it opens, true or false, does not hash to what it posted.
     for trace in (lie, truth):
@@ -204,7 +204,7 @@ def test_ten_false_challenges_at_once_are_answered_by_one_empty_purse() -> None:
             move = (defends if state.turn is Side.DEFENDER else challenges)(state, twin.posted(state, posted[game_id]))
             if isinstance(move, PostDigests):
                 # Ten stand at one position: its list is posted once.
-                is_known = position_key(state) in twin.book.lists
+                is_known = position_key(state) in twin.book.position_cache
                 move, lists = (PostDigests(()), lists) if is_known else (move, lists + 1)
             assert try_move(twin, game_id, move, now), "no side is late, and the purse is never asked for anything"
             if state.turn is Side.DEFENDER:
@@ -214,7 +214,7 @@ def test_ten_false_challenges_at_once_are_answered_by_one_empty_purse() -> None:
     ends = [twin.state(g) for g in games]
     for end in ends:
         hp4_the_truth_wins(end.verdict, Side.DEFENDER)
-    assert lists == len(twin.book.lists) == 3
+    assert lists == len(twin.book.position_cache) == 3
     assert any(end.held for end in ends) and any(end.advanced for end in ends)
     # Each flooder lost its whole bond, and half of what the defence left of it burned.
     assert all(twin.vault.wealth(address(f"flood {k}")) == 0 for k in range(count))
@@ -247,7 +247,7 @@ def test_a_stake_behind_a_disputed_claim_cannot_leave_before_the_verdict_takes_i
 
 
 def test_nobody_else_moves_for_a_party_and_a_party_does_not_move_for_the_other() -> None:
-    """A sock puppet cannot lose a stranger's game on purpose: only the claimant opens, only the challenger points."""
+    """A sock puppet cannot lose a stranger's game on purpose: only the claimant opens, only the challenger selects."""
     example = counting()
     twin, lie, truth = fresh(example), lie_at(example, 1), honest_trace(example)
     assert lie is not None

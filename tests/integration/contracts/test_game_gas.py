@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
-from assay.protocol.economics.chain_profile import POINTING_GAS, REPLY_GAS
+from assay.protocol.economics.chain_profile import CHALLENGER_MOVE_GAS, REPLY_GAS
 from assay.protocol.game.clock import LARGEST, legs, most_moves
 from assay.protocol.game.state import GameState
 from assay.protocol.game.table import TABLE, Move, Side, Stage, Turn
@@ -126,8 +126,8 @@ def test_bonds_are_sized_for_more_gas_than_either_side_of_a_game_can_need(table:
     }
     total = max(sum(count * dearest.get(stage, 0) for stage, _, count in (*begin, *way)) for way in ways)
     total += 2 * worst["challenge"] + worst["proveRoot"]
-    print(f"challenger: {total:,} of {most_moves(LARGEST, ARITY)[1] * POINTING_GAS:,} gas")
-    assert total <= most_moves(LARGEST, ARITY)[1] * POINTING_GAS
+    print(f"challenger: {total:,} of {most_moves(LARGEST, ARITY)[1] * CHALLENGER_MOVE_GAS:,} gas")
+    assert total <= most_moves(LARGEST, ARITY)[1] * CHALLENGER_MOVE_GAS
 
 
 def test_the_largest_moves_were_really_made(table: dict[str, list[Gas]]) -> None:
@@ -137,4 +137,4 @@ def test_the_largest_moves_were_really_made(table: dict[str, list[Gas]]) -> None
     assert largest("postDigests") > 64 * 32
     assert largest("openNode") > (64 + 20 + 6) * 32
     assert largest("postParts") > 64 * 32
-    assert largest("pointElement") > 8 * 1024
+    assert largest("selectElement") > 8 * 1024

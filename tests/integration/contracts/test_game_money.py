@@ -56,9 +56,9 @@ def test_a_lock_put_up_anew_has_an_account_of_its_own(new_first: bool) -> None:
     # One old game gets as far as an advance, the other is won and takes the lock.
     opening = defends(twin.state(old[1]), Posted())
     assert opening is not None
-    pointing = challenges(twin.book.move(old[1], LIAR, opening, 1), posted_by(opening))
-    assert pointing is not None
-    twin.book.move(old[1], address("old 1"), pointing, 2)
+    selection = challenges(twin.book.move(old[1], LIAR, opening, 1), posted_by(opening))
+    assert selection is not None
+    twin.book.move(old[1], address("old 1"), selection, 2)
     play_out(twin, old[0], defends, challenges)
     lock_id = twin.state(old[0]).claim.lock_id
     assert twin.vault.lock_amount(advance_account(lock_id, 0)) == twin.settings.move_refund

@@ -11,7 +11,7 @@ from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
 from assay.protocol.digests import keccak
 from assay.protocol.game import errors
 from assay.protocol.game.descent import position_key
-from assay.protocol.game.moves import PointDigest, PostDigests
+from assay.protocol.game.moves import BisectDigests, PostDigests
 from assay.protocol.game.players import Posted
 from assay.protocol.game.state import GameState, Outcome, ProgramHeader
 from assay.protocol.game.table import Side, Stage
@@ -51,9 +51,9 @@ def post(twin: Twin, game_id: int, trace: Trace, now: int = 1) -> PostDigests:
     return move
 
 
-def point(twin: Twin, game_id: int, digests: tuple[Digest, ...], index: int, now: int = 2) -> GameState:
+def bisect(twin: Twin, game_id: int, digests: tuple[Digest, ...], index: int, now: int = 2) -> GameState:
     """The challenger's bisection."""
-    return twin.book.move(game_id, twin.state(game_id).challenger, PointDigest(index, digests), now)
+    return twin.book.move(game_id, twin.state(game_id).challenger, BisectDigests(index, digests), now)
 
 
 # --- one answer
@@ -71,10 +71,10 @@ def test_a_challenger_at_a_known_position_moves_at_once_on_a_full_clock_for_free
             shown = post(twin, first, lie(), state.turn_started + 1).digests
         else:
             move = play[1](state, Posted(shown))
-            assert isinstance(move, PointDigest)
+            assert isinstance(move, BisectDigests)
             twin.book.move(first, state.challenger, move, state.turn_started + 1)
             log.moves.append((state, move))
-    assert len(twin.book.lists) == len(log.moves) == 3
+    assert len(twin.book.position_cache) == len(log.moves) == 3
     second = twin.challenge(ref, HONEST, 500)
     clocks = twin.settings.clocks
     for state, move in log.moves:
@@ -103,12 +103,12 @@ def test_a_game_that_waited_is_answered_in_short_and_that_reply_is_refunded() ->
     posted = post(twin, games[0], lie())
     for game_id in games[1:]:
         with pytest.raises(errors.NotYourTurn):
-            point(twin, game_id, posted.digests, 0)
+            bisect(twin, game_id, posted.digests, 0)
         state = twin.book.move(game_id, LIAR, PostDigests(()), 3)
         assert (state.turn, state.posted) == (Side.CHALLENGER, twin.state(games[0]).posted)
         assert state.advanced == twin.settings.move_refund
-        point(twin, game_id, posted.digests, 3)
-    assert len(twin.book.lists) == 1
+        bisect(twin, game_id, posted.digests, 3)
+    assert len(twin.book.position_cache) == 1
     # Only the claimant answers, and the clock of the side that waits runs on.
     with pytest.raises(errors.NotYourTurn):
         twin.book.move(games[1], HONEST, PostDigests(()), 3)
@@ -158,7 +158,7 @@ def test_garbage_in_a_puppets_game_binds_the_claimant_alone() -> None:
     state = twin.state(game_id)
     assert state.turn is Side.CHALLENGER
     move = player(Side.CHALLENGER, truth)(state, Posted(garbage.digests))
-    assert isinstance(move, PointDigest) and move.index == 0
+    assert isinstance(move, BisectDigests) and move.index == 0
     state = twin.book.move(game_id, HONEST, move, 3)
     end = play_out(twin, game_id, *players(lie(), truth), now=4)
     assert end.verdict is not None and end.verdict.loser == LIAR
@@ -231,11 +231,11 @@ def test_steps_with_equal_ends_are_positions_apart_an_honest_claimant_wins_each(
     for index in (0, 1, 2):
         game_id = twin.challenge(ref, address(f"false {index}"), 10 * index)
         digests = digests or post(twin, game_id, truth).digests
-        state = point(twin, game_id, digests, index, 10 * index + 2)
+        state = bisect(twin, game_id, digests, index, 10 * index + 2)
         assert (state.stage, state.turn, state.step) == (Stage.NODES, Side.DEFENDER, index + 1)
         end = play_out(twin, game_id, *players(truth, truth), now=10 * index + 3)
         hp4_the_truth_wins(end.verdict, Side.DEFENDER)
-    assert len(twin.book.lists) == 4
+    assert len(twin.book.position_cache) == 4
     twin.check_money()
 
 

@@ -92,7 +92,7 @@ def test_a_defender_that_has_only_garbage_left_loses_by_its_clock(kind: type) ->
 
 
 @cache
-def right_pointings() -> tuple[tuple[str, int, int], ...]:
+def right_selections() -> tuple[tuple[str, int, int], ...]:
     """Move, index and choices of every selection of an honest challenger against a lie in a sum."""
     twin, seen = fresh(every_family()), []
 
@@ -126,10 +126,10 @@ def misled_at(inner: Player, turn: int, index: int) -> Player:
 def test_a_challenger_at_a_wrong_position_loses_its_bond_and_the_next_one_convicts() -> None:
     twin, truth, lie = fresh(every_family()), honest_trace(every_family()), lie_in(Family.SUM)
     ref = twin.claim(lie, LIAR, LOCK)
-    pointings = right_pointings()
-    assert {kind for kind, _, _ in pointings} >= {"POINT_DIGEST", "POINT_PART"} and len(pointings) >= 3
+    selections = right_selections()
+    assert {kind for kind, _, _ in selections} >= {"BISECT_DIGESTS", "SELECT_PART"} and len(selections) >= 3
     lost = 0
-    for turn, (_, right, count) in enumerate(pointings):
+    for turn, (_, right, count) in enumerate(selections):
         for index in {0, right - 1, right + 1, count - 1} - {right, -1, count}:
             who = address(f"misled {turn} {index}")
             game_id = twin.challenge(ref, who)

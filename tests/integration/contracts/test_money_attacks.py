@@ -152,5 +152,5 @@ def test_a_conviction_and_a_settlement_in_one_block_pay_nothing_in_either_order(
     assert done == [verdict_first or call != settle for call in calls]
     assert world.call("vault", "free", cheat) == free
     assert world.call("settlement", "escrow") == escrow
-    fate = world.call("rounds", "claimOf", ref_tuple(s.work_ref(round_, Seat(3), 0)))
-    assert fate[-1] is True  # fallen
+    claim = world.call("rounds", "claimOf", ref_tuple(s.work_ref(round_, Seat(3), 0)))
+    assert claim[-1] is True  # fallen

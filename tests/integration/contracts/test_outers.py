@@ -8,7 +8,7 @@ from assay.protocol.digests import state_digest
 from assay.protocol.model import ids
 from assay.protocol.model.outers import mask_list, outer_input
 from assay.protocol.run.claims import ClaimKind, ClaimRef
-from assay.protocol.types import Digest, Fate, Round, Seat
+from assay.protocol.types import Digest, Round, Seat, Status
 from tests.harness.contracts.world import ETHER
 from tests.harness.ledger.strangers import CHEATING_SOLVERS, HONEST_SOLVERS, HONEST_VERIFIERS, STRANGER, Strangers
 from tests.harness.ledger.truth import mark
@@ -176,7 +176,7 @@ def test_a_root_falls_with_its_last_poster_and_can_be_put_up_again_for_a_while(s
     assert s.world.call("outers", "standingCount", 1) == 0
     assert s.play.open_round(s.people[STRANGER]) == "NoOuterRoot"
     s.play.now += s.ledger.charter.windows.rescue - 5
-    assert s.world.call("outers", "fateOf", 1, root) == Fate.OPEN
+    assert s.world.call("outers", "statusOf", 1, root) == Status.OPEN
     assert post(s, HONEST_VERIFIERS[0], 0, s.truth[0]) == (None, root)
     assert s.world.call("outers", "isStanding", 1, root)
 
@@ -190,7 +190,7 @@ def test_a_root_that_nobody_puts_up_again_is_dead(strangers: Strangers) -> None:
     s.play.now = s.ledger.outers.roots[Round(1), root].rescue_until
     refusal, again = post(s, HONEST_SOLVERS[0], 0, s.truth[0], b"1")
     assert (refusal, again) == ("RescueOver", root)
-    assert s.world.call("outers", "fateOf", 1, root) == Fate.VOID
+    assert s.world.call("outers", "statusOf", 1, root) == Status.VOID
 
 
 def test_work_on_a_root_that_fell_is_void_and_unpaid_and_never_slashed(strangers: Strangers) -> None:
@@ -258,7 +258,7 @@ def test_a_step_is_final_when_its_window_is_over_and_its_base_is_final(strangers
     assert s.play.finalize_outer(s.people[STRANGER], Round(0), s.truth[1], posters[0]) is None
     assert s.play.finalize_outer(*second) is None
     assert s.play.finalize_outer(*second) == "OuterClosed"
-    assert s.world.call("outers", "fateOf", 2, s.truth[2]) == Fate.FINAL
+    assert s.world.call("outers", "statusOf", 2, s.truth[2]) == Status.FINAL
     assert s.ledger.vault.lock_amount(ids.outer_lock(Round(1), s.truth[2], posters[1])) == 0
 
 

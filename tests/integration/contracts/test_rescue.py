@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.protocol.digests import state_digest
 from assay.protocol.economics.formulas import last_verdict
 from assay.protocol.model import ids
-from assay.protocol.types import Digest, Fate, Round, Seat
+from assay.protocol.types import Digest, Round, Seat, Status
 from tests.harness.contracts.world import WINDOWS
 from tests.harness.ledger.strangers import HONEST, HONEST_SOLVERS, HONEST_VERIFIERS, LAZY_VERIFIER, STRANGER, Strangers
 from tests.integration.contracts.test_outers import CHEAT, SECOND_CHEAT, W, cheating_run, open_round, outer_ref, post
@@ -66,7 +66,7 @@ def until_final(s: Strangers, rounds: int) -> None:
         for (r, posted, who), claim in sorted(s.ledger.outers.claims.items()):
             if (r, posted) == (number, root) and not claim.closed and not claim.convicted:
                 assert s.play.finalize_outer(s.people[STRANGER], Round(number), root, who) is None
-        assert s.world.call("outers", "fateOf", number + 1, root) == Fate.FINAL
+        assert s.world.call("outers", "statusOf", number + 1, root) == Status.FINAL
 
 
 def settle_honest_work(s: Strangers, round_: int) -> None:
@@ -190,10 +190,10 @@ def test_whoever_loses_again_gains_no_second_window(strangers: Strangers) -> Non
     game = challenge(s, 0, root, SECOND_CHEAT)
     s.play.now = until - 1
     s.end_game(game, True)
-    assert s.world.call("outers", "fateOf", 1, root) == Fate.OPEN
+    assert s.world.call("outers", "statusOf", 1, root) == Status.OPEN
     assert s.ledger.outers.roots[Round(1), root].rescue_until == until
     assert post(s, STRANGER, 0, s.truth[0])[0] == "RescueOver"
-    assert s.world.call("outers", "fateOf", 1, root) == Fate.VOID
+    assert s.world.call("outers", "statusOf", 1, root) == Status.VOID
     assert not s.world.call("outers", "isAlive", 1, root)
 
 
@@ -227,7 +227,7 @@ def test_the_last_verdict_comes_when_the_formula_says_and_not_before(strangers: 
     late = s.ledger.outers.claims[Round(0), root, s.people[CHEAT]].posted_at - t7
     assert 0 <= late < 60, "the first post is the test's, not the chain's"
     assert s.play.now - t7 == last_verdict(WINDOWS, 0) + late
-    assert s.world.call("outers", "fateOf", 1, root) == Fate.VOID
+    assert s.world.call("outers", "statusOf", 1, root) == Status.VOID
 
 
 # --- a root under another base

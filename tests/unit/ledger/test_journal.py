@@ -56,11 +56,11 @@ def test_a_memory_is_rebuilt_from_its_journal(tmp_path: Path) -> None:
     recorder.outer(digest(4), OuterStep(digest(5), digest(6)))
     recorder.trained(Round(1), Trained(digest(7), (digest(1), digest(2)), (digest(3),) * 3, digest(8)))
     recorder.leaves(Round(2), digest(7), (Leaf(Seat(4), AttestationLeaf(digest(1), 5, digest(2), digest(3))),))
-    recorder.bound(ref, digest(1), digest(2))
-    recorder.bound(ClaimRef(ClaimKind.UPDATE, Round(0)), digest(1), digest(2))
-    recorder.unbound(ClaimRef(ClaimKind.UPDATE, Round(0)))
+    recorder.committed(ref, digest(1), digest(2))
+    recorder.committed(ClaimRef(ClaimKind.UPDATE, Round(0)), digest(1), digest(2))
+    recorder.uncommitted(ClaimRef(ClaimKind.UPDATE, Round(0)))
     recorder.released("work", Round(0))
     recorder.journal.close()
     again = Recorder(Journal(tmp_path)).memory
     assert again == recorder.memory
-    assert again.bound.keys() == {ref} and again.results == {(digest(1), digest(2)): digest(3)}
+    assert again.committed.keys() == {ref} and again.results == {(digest(1), digest(2)): digest(3)}

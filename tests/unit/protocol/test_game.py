@@ -171,7 +171,7 @@ def test_a_lie_in_one_of_many_steps_is_refuted_in_that_step() -> None:
         end, log = whole_game(counting(), lie, honest_trace(counting(), 7), 4, 7)
         assert end.verdict is not None
         assert (end.verdict.side, end.step, end.verdict.family) == (Side.DEFENDER, step, Family.MAP)
-        assert log.moves[-1][1].kind is Move.POINT_ELEMENT
+        assert log.moves[-1][1].kind is Move.SELECT_ELEMENT
 
 
 def final_moves() -> list[tuple[str, GameState, AnyMove, Rules]]:

@@ -8,7 +8,7 @@ import pytest
 
 from assay.protocol.game import errors
 from assay.protocol.game.machine import process_move
-from assay.protocol.game.moves import AnyMove, OpenLeaf, PointElement, PostDigests, ProveRoot, ProveTerm
+from assay.protocol.game.moves import AnyMove, OpenLeaf, PostDigests, ProveRoot, ProveTerm, SelectElement
 from assay.protocol.game.state import NO_FAMILY, GameState, Outcome, Rules
 from assay.protocol.game.table import Side, Stage, Turn
 from assay.protocol.types import Digest
@@ -38,7 +38,7 @@ def test_a_posted_list_has_the_exact_count_and_ends_in_the_disputed_digest(stage
 
 
 @pytest.mark.parametrize("stage", (Stage.STEPS, Stage.NODES, Stage.TENSOR, Stage.LIST, Stage.STATE, Stage.PARTS))
-def test_a_pointing_gives_the_posted_list_again_and_names_an_entry_of_it(stage: Stage) -> None:
+def test_a_selection_gives_the_posted_list_again_and_names_an_entry_of_it(stage: Stage) -> None:
     state, move, rules = at(stage, Side.CHALLENGER)
     name = next(f for f in ("digests", "list_roots", "parts") if hasattr(move, f))
     posted = getattr(move, name)
@@ -72,9 +72,9 @@ def test_a_leaf_of_another_length_is_refused_even_if_its_digest_was_claimed() ->
     refuse(errors.WrongDigest, state, OpenLeaf(bytes(len(move.leaf))), rules)
 
 
-def test_an_element_outside_the_leaf_cannot_be_pointed_at() -> None:
+def test_an_element_outside_the_leaf_cannot_be_selected() -> None:
     state, move, rules = at(Stage.LEAF, Side.CHALLENGER)
-    assert isinstance(move, PointElement)
+    assert isinstance(move, SelectElement)
     refuse(errors.IndexOutOfRange, state, replace(move, offset=len(move.leaf)), rules)
     refuse(errors.WrongDigest, state, replace(move, node=move.node + b"\0"), rules)
     refuse(
@@ -100,7 +100,7 @@ def test_proofs_for_a_slot_or_a_constant_carry_nothing_superfluous() -> None:
     refuse(errors.WrongCount, state, replace(move, path=move.path[:-1]), rules)
 
 
-def test_the_challenger_goes_on_to_prove_what_it_pointed_down_to() -> None:
+def test_the_challenger_goes_on_to_prove_what_it_selected() -> None:
     for stage in (Stage.TERM, Stage.SLOT):
         state, move, _ = at(stage, Side.CHALLENGER)
         assert isinstance(move, ProveTerm | ProveRoot)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.protocol.game.moves import PointDigest, PostDigests
+from assay.protocol.game.moves import BisectDigests, PostDigests
 from assay.protocol.game.players import Posted
 from assay.protocol.game.state import Outcome, Verdict
 from assay.protocol.game.table import Side
@@ -86,7 +86,7 @@ def test_an_honest_player_that_would_agree_to_a_lie_is_stopped_at_its_next_turn(
 
     def careless(state, posted):  # type: ignore[no-untyped-def]
         move = honest(state, posted)
-        if isinstance(move, PointDigest) and not agreed:
+        if isinstance(move, BisectDigests) and not agreed:
             agreed.append(True)
             return replace(move, index=len(posted.digests) - 1)
         return move
