@@ -8,7 +8,7 @@ import typer
 
 from assay.cli.common import open_run, print_json
 from assay.cli.options import RUN, JsonOption, with_settings
-from assay.protocol.errors import UserError
+from assay.protocol.errors import ConfigError, UserError
 from assay.settings import Settings
 
 EPILOG = 'Examples: assay explain StartMismatch; assay explain 0xabc... --json  ->  {"kind", "known", "answers": [...]}'
@@ -18,6 +18,12 @@ class NameUnknown(UserError):
     """No error code and nothing in the run has this name."""
 
     remedy = "Check the spelling, and that --run and --rpc-url name the run that you mean."
+
+
+class ContractsUnread(ConfigError):
+    """No error code of ours and nothing in the run has this name; those of contracts cannot be read here."""
+
+    remedy = "Name the folder of the compiled contracts by ASSAY_ARTIFACTS; in a checkout run `make setup`."
 
 
 @with_settings(*RUN)
@@ -30,11 +36,15 @@ def explain(
 ) -> None:
     """Known? Counted? Paid? If not: the code, the remedy, the deadline."""
     from assay.explorer.explain import explain_code
+    from assay_ledger.chain import natspec
 
     document = explain_code(name)
-    if document is None:
+    are_contracts_read = bool(natspec.names("error"))
+    if document is None and (settings.run is not None or are_contracts_read):
         document = _in_run(name, settings)
-    if not document["known"]:
+    if document is None or not document["known"]:
+        if not are_contracts_read:
+            raise ContractsUnread(f"Whether {name!r} is an error of the contracts is unknown: none is compiled here.")
         raise NameUnknown(f"Nothing is called {name!r} here.")
     if as_json:
         print_json(document)

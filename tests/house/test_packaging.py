@@ -16,6 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from assay.engine.compiler.hidden.walk import OWN
 from assay_ledger.chain.node import find_anvil
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,11 +51,9 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packaging")
     git = ("git", "-c", "user.name=test", "-c", "user.email=test", "--git-dir", folder / "tree.git")
     run(*git, "init", "--quiet", cwd=folder)
-    # tools/mutants.py judges in a tree that links to node_modules and keeps its temporary files in tmp.
+    # tools/mutants.py judges in a tree that keeps its temporary files in tmp.
     names = run(*git, "--work-tree", ROOT, "ls-files", "-z", "--others", "--exclude-standard", cwd=ROOT).split("\0")
-    kept = [
-        name for name in names if name and name.split("/")[0] not in ("node_modules", "tmp") and (ROOT / name).exists()
-    ]
+    kept = [name for name in names if name and not name.startswith("tmp/") and (ROOT / name).exists()]
     (folder / "names").write_text("\0".join(kept))
     listed = (f"--pathspec-from-file={folder / 'names'}", "--pathspec-file-nul")
     run(*git, "--work-tree", ROOT, "add", "--force", *listed, cwd=ROOT)
@@ -99,12 +98,15 @@ class Installed:
         assert {name.partition(".")[0] for name in loaded} & {Path(root).name for root in ROOTS} == set()
         return {name: Path(file) for name, file in files.items()}
 
-    def doctor(self) -> dict[str, str]:
-        """What `assay doctor` finds, with contracts and anvil named: from check to state. It exits with 0."""
+    def assay(self, *words: str) -> str:
+        """What a command prints, with contracts and anvil named. It exits with 0."""
         tools = {"ASSAY_ARTIFACTS": str(ROOT / ".build" / "forge" / "out"), "ASSAY_ANVIL": str(find_anvil())}
         home = {"HOME": str(self.folder), "ASSAY_CACHE": str(self.folder / "cache")}
-        answer = run(self.folder / "bin" / "assay", "doctor", "--json", cwd=self.folder, **tools, **home)
-        return {finding["name"]: finding["state"] for finding in json.loads(answer)}
+        return run(self.folder / "bin" / "assay", *words, cwd=self.folder, **tools, **home)
+
+    def doctor(self) -> dict[str, str]:
+        """What `assay doctor` finds: from check to state."""
+        return {finding["name"]: finding["state"] for finding in json.loads(self.assay("doctor", "--json"))}
 
 
 def install(folder: Path, *words: str | Path) -> Installed:
@@ -142,6 +144,7 @@ def test_every_tool_knows_the_same_source_roots() -> None:
         tool["ruff"]["lint"]["isort"]["known-first-party"],
     ):
         assert names == list(PACKAGES)
+    assert PACKAGES.keys() == OWN
 
 
 def test_the_sdist_holds_what_git_tracks(clone: Path, built: Built) -> None:
@@ -195,6 +198,7 @@ def test_an_installed_wheel_imports_whole_and_its_doctor_is_content(built: Built
     assert sorted(made.site.rglob("*.so")) == before
     states = made.doctor()
     assert (states["contracts"], states["anvil"]) == ("ok", "ok")
+    assert made.assay("explain", "EscrowShort").startswith("EscrowShort (")
 
 
 def test_an_editable_install_is_a_file_of_paths_without_a_hook(clone: Path, tmp_path: Path) -> None:

@@ -51,5 +51,5 @@ def load_artifact(name: str) -> Artifact:
         raise ConfigError(
             f"The compiled contract {name} cannot be read ({error}).",
             code="ContractsNotCompiled",
-            remedy="Run `make setup`.",
+            remedy="In a checkout run `make setup`; elsewhere name their folder by ASSAY_ARTIFACTS.",
         ) from error

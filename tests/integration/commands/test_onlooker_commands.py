@@ -14,6 +14,7 @@ import torch
 from typer.testing import CliRunner, Result
 
 from assay.cli.checks import CheckState, examine
+from assay.cli.explain import ContractsUnread
 from assay.cli.weights import WeightsNotOnChain, fetch_weights, find_weights, write_weights
 from assay.conformance.answers import check_all, default_vectors
 from assay.conformance.nodes import Absent, check, executors, read
@@ -25,6 +26,7 @@ from assay.protocol.types import Status
 from assay_ledger.index.records import OuterRecord
 from assay_ledger.store.blobs import open_store
 from tests.harness.commands import CONFIGURED
+from tests.harness.contracts.world import fresh_artifacts
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +44,21 @@ def run(*words: str) -> Result:
     if not main.app.registered_groups:
         main._add_commands()
     return CliRunner().invoke(main.app, list(words))
+
+
+# --- explain
+
+
+def test_explain_says_where_contracts_are_not_compiled_that_their_codes_are_unread(tmp_path: Path) -> None:
+    with fresh_artifacts(tmp_path, []):
+        found = run("explain", "EscrowShort").exception
+        assert isinstance(found, ContractsUnread)
+        assert "ASSAY_ARTIFACTS" in found.explain()
+        assert run("explain", "RunMissing").exit_code == 0
+    assert run("explain", "EscrowShort").stdout.startswith("EscrowShort (")
+    missing = run("explain", "NoSuchName").exception
+    assert isinstance(missing, ConfigError)
+    assert missing.code == "RunMissing"
 
 
 # --- doctor

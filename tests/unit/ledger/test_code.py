@@ -20,6 +20,7 @@ from assay.protocol.run.charter import Charter, Modules, modules_tuple
 from assay.protocol.types import Address, Digest
 from assay.watchdog.alarms import Kind
 from assay.watchdog.watch import Watchdog, WatchOptions
+from assay_ledger.agents.heartbeat import Heart
 from assay_ledger.bindings.deployer import DeployerContract
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import Chain, address_of
@@ -318,6 +319,8 @@ def test_no_actor_starts_in_a_run_that_is_not_known(
         str(stage.keystore),
     )
     options += ("--password-file", str(stage.keystore.parent / "password"), "--store", str(tmp_path / "store"))
+    # An actor that starts all the same would run on until the test's time is up.
+    monkeypatch.setattr(Heart, "beating", lambda _: pytest.fail("the actor has started"))
     done = commands.assay(monkeypatch, role, "start", *options, "--data-dir", str(tmp_path / "data"))
     assert isinstance(done.exception, UnknownCode)
     assert not (tmp_path / "data").exists()
