@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
+import {Opening} from "./interfaces/GameTypes.sol";
 import {IArbiter, NodeOpened, NodePlace, Started} from "./interfaces/IArbiter.sol";
-import {IGame, Opening} from "./interfaces/IGame.sol";
+import {IGame} from "./interfaces/IGame.sol";
 import {ILeaf, Read} from "./interfaces/ILeaf.sol";
 import {Descriptor} from "./libraries/Descriptor.sol";
 import {Digests} from "./libraries/Digests.sol";

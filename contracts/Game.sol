@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
+import {GameState, Opening, Side, Stage} from "./interfaces/GameTypes.sol";
 import {IArbiter, Started} from "./interfaces/IArbiter.sol";
 import {ICharter} from "./interfaces/ICharter.sol";
-import {GameState, IGame, Opening, Side, Stage} from "./interfaces/IGame.sol";
+import {IGame} from "./interfaces/IGame.sol";
 import {Digests} from "./libraries/Digests.sol";
 import {GameDescent} from "./game/GameDescent.sol";
 import {GameMoney} from "./game/GameMoney.sol";

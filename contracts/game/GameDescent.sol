@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
+import {GameState, Side, Stage} from "../interfaces/GameTypes.sol";
 import {IArbiter, NodeOpened, NodePlace} from "../interfaces/IArbiter.sol";
-import {GameState, IGame, Side, Stage} from "../interfaces/IGame.sol";
+import {IGame} from "../interfaces/IGame.sol";
 import {Descriptor} from "../libraries/Descriptor.sol";
 import {Digests} from "../libraries/Digests.sol";
 import {Elements} from "../libraries/Elements.sol";

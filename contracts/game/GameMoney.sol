@@ -2,12 +2,14 @@
 pragma solidity ^0.8.30;
 
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {GameState, Outcome, Side, Stage} from "../interfaces/GameTypes.sol";
 import {ClaimKind, ClaimRef, ClaimView, IClaims} from "../interfaces/IClaims.sol";
-import {ICharter, Program, Terms} from "../interfaces/ICharter.sol";
-import {GameState, IGame, Outcome, Side, Stage} from "../interfaces/IGame.sol";
+import {ICharter, Terms} from "../interfaces/ICharter.sol";
+import {IGame} from "../interfaces/IGame.sol";
 import {IVault} from "../interfaces/IVault.sol";
 import {GameBounds} from "../libraries/GameBounds.sol";
 import {Programs} from "../libraries/Programs.sol";
+import {GameClocks} from "./GameClocks.sol";
 
 /// @title GameMoney: how games are opened, refunded and settled (assay.protocol.model.games)
 /// @notice A challenger locks a bond per game, in a lock of its own: K("game", id). Every reply of the defender is paid
@@ -16,15 +18,11 @@ import {Programs} from "../libraries/Programs.sol";
 /// reserve for what other open games have advanced goes to the winner, the rest burns. So an honest challenger never loses
 /// a bond, and a coalition of both sides loses the burnt share, whatever it plays. Calls go out only to the run's own
 /// vault and books, after the game's state is final, and whatever moves money is guarded besides.
-abstract contract GameMoney is IGame, ReentrancyGuardTransient {
+abstract contract GameMoney is GameClocks, ReentrancyGuardTransient {
     uint256 internal constant PPM = 1_000_000;
     uint256 internal constant REVEAL_BLOCKS = 2;
     uint256 internal constant REVEAL_WINDOW = 1 hours; // beyond reorg depth and inclusion delay
     uint8 internal constant NO_FAMILY = 255;
-
-    /// @dev Bounds of a well-formed program: 2^40 elements of 8 bytes, 2^40 terms.
-    uint256 private constant MAX_LEAVES = 1 << 33;
-    uint256 private constant MAX_TERMS = 1 << 40;
 
     struct CommittedChallenge {
         address owner;
@@ -32,73 +30,29 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
         uint64 time;
     }
 
-    ICharter public immutable charter;
     IVault public immutable vault;
-    uint256 internal immutable _arity;
-    uint256 internal immutable _levels; // log2(arity)
     uint256 internal immutable _bond;
     uint256 internal immutable _commitDeposit;
     uint256 internal immutable _bountyPpm;
     uint256 public immutable moveRefund;
-    uint64 internal immutable _budget;
-    uint64 internal immutable _replay;
-    uint64 internal immutable _move;
-    uint256 internal immutable _feeCap;
     uint256 private immutable _reorgDepth;
     uint256 private immutable _revealWindow;
 
     uint256 public games;
-    mapping(uint256 gameId => GameState) internal _games;
-    mapping(bytes32 root => Programs.Info) internal _programs;
     mapping(bytes32 commitment => CommittedChallenge) public committedChallenge;
-    mapping(bytes32 position => bytes32) public positionCache;
     mapping(bytes32 account => uint256) private _advanced;
     mapping(bytes32 lockId => uint256) private _epochs;
 
-    constructor(ICharter charter_) {
+    constructor(ICharter charter_) GameClocks(charter_) {
         Terms memory terms = charter_.terms();
-        charter = charter_;
         vault = IVault(charter_.modules().vault);
-        uint256 arity_ = terms.clocks.arity;
-        if (arity_ < 2 || arity_ > 64 || arity_ & (arity_ - 1) != 0) revert WrongArity(arity_);
-        _arity = arity_;
-        uint256 levels_ = 1;
-        while (arity_ > (uint256(1) << levels_)) ++levels_;
-        _levels = levels_;
         _bond = terms.economics.challengeBond;
         _commitDeposit = terms.economics.challengeDeposit;
         _bountyPpm = terms.economics.bountyPpm;
         // Half of the bond survives the longest defence that the encodings admit: a lost challenge always burns something.
-        moveRefund = _bond / (2 * GameBounds.mostReplies(arity_, levels_));
-        uint64 delay = terms.chain.inclusionDelay;
-        // Every turn can wait for the chain's inclusion delay and still be in time.
-        (_budget, _replay, _move) = (terms.clocks.budget, terms.clocks.replay + delay, terms.clocks.move + delay);
-        (_feeCap, _reorgDepth) = (terms.chain.feeCap, terms.chain.reorgDepth);
-        _revealWindow = REVEAL_WINDOW + terms.chain.reorgDepth + delay;
-        uint256 allowed = terms.windows.longestDispute;
-        _admit(terms.step, terms.training.stepsPerInterval, levels_, allowed);
-        _admit(terms.update, 1, levels_, allowed);
-        _admit(terms.outer, 1, levels_, allowed);
-    }
-
-    /// @dev Registers one of the run's programs; no game on it may outlast what windows and exits are computed with.
-    function _admit(Program memory program, uint256 steps, uint256 levels_, uint256 allowed) private {
-        Programs.Info memory info = Programs.parse(program.header, program.tree);
-        // Attack: a malformed header in the charter.
-        if (info.nodes == 0) revert MalformedProgram(program.root);
-        _programs[program.root] = info;
-        uint256 slots;
-        for (uint256 i = 0; i < info.outputs.length; ++i) {
-            if (info.outputs[i] > slots) slots = info.outputs[i];
-        }
-        uint256 longest = GameBounds.longestGame(
-            GameBounds.Shape(steps, info.nodes, MAX_LEAVES, MAX_TERMS, slots),
-            uint256(1) << levels_,
-            levels_,
-            GameBounds.Clock(_budget, _replay, _move)
-        );
-        // Attack: clocks too long for the run's windows.
-        if (longest > allowed) revert DisputeTooLong(longest, allowed);
+        moveRefund = _bond / (2 * GameBounds.mostReplies(_arity, _levels));
+        _reorgDepth = terms.chain.reorgDepth;
+        _revealWindow = REVEAL_WINDOW + terms.chain.reorgDepth + terms.chain.inclusionDelay;
     }
 
     // --- opening
@@ -196,54 +150,6 @@ abstract contract GameMoney is IGame, ReentrancyGuardTransient {
         bytes32 before,
         bytes32 after_
     ) internal virtual;
-
-    // --- clocks
-
-    /// @dev The position that a list is posted at; the claim's id does not bind the program of an attestation.
-    function _position(GameState storage game) internal view returns (bytes32) {
-        return keccak256(
-            // Attack: a list of another claim with the same X and Y, another program, step or height.
-            abi.encode(game.claimId, game.program, game.stage, game.step, game.lo, game.hi, game.agreed, game.disputed)
-        );
-    }
-
-    /// @dev A list posted at the same position of another game counts as posted in this one.
-    function _reuse(uint256 gameId, GameState storage game, bytes32 list) internal {
-        game.posted = list;
-        emit DigestsReused(gameId, list);
-    }
-
-    /// @dev The clock of the side to move starts: the challenger's where the list that the defender would post is known.
-    function _startTurn(uint256 gameId, GameState storage game) internal {
-        (Stage stage, Side turn) = (game.stage, game.turn);
-        if (turn == Side.DEFENDER && (stage == Stage.STEPS || stage == Stage.NODES)) {
-            bytes32 list = positionCache[_position(game)];
-            // Attack: the flood's cost to a defender's computer. What it answered once it need not answer again.
-            if (list != 0) {
-                _reuse(gameId, game, list);
-                game.turn = turn = Side.CHALLENGER;
-            }
-        }
-        uint64 left = turn == Side.DEFENDER ? game.defenderBudget : game.challengerBudget;
-        uint64 deadline = uint64(block.timestamp) + left + _extension(stage, turn);
-        (game.turnStarted, game.deadline) = (uint64(block.timestamp), deadline);
-        emit Moved(gameId, msg.sender, stage, turn, deadline);
-    }
-
-    /// @dev Takes the time used above the extension from the mover's budget; the move was in time.
-    function _stopTurn(GameState storage game) internal {
-        uint64 started = game.turnStarted;
-        // A side that deferred may move within the hour, before its clock runs on.
-        uint64 free = started + _extension(game.stage, game.turn);
-        if (block.timestamp <= free) return;
-        uint64 used = uint64(block.timestamp) - free;
-        if (game.turn == Side.DEFENDER) game.defenderBudget -= used;
-        else game.challengerBudget -= used;
-    }
-
-    function _extension(Stage stage, Side side) private view returns (uint64) {
-        return GameBounds.needsReplay(stage, side) ? _replay : _move;
-    }
 
     // --- refunds and settlement
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {GameState, IGame, Outcome, Side, Stage} from "../interfaces/IGame.sol";
+import {GameState, Outcome, Side, Stage} from "../interfaces/GameTypes.sol";
+import {IGame} from "../interfaces/IGame.sol";
 import {GameBounds} from "../libraries/GameBounds.sol";
 import {GameView} from "../libraries/GameView.sol";
 import {Programs} from "../libraries/Programs.sol";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Opening} from "./IGame.sol";
+import {Opening} from "./GameTypes.sol";
 
 /// @notice What a node's value is checked against.
 /// @param tree of the program's descriptors

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Side, Stage} from "../interfaces/IGame.sol";
+import {Side, Stage} from "../interfaces/GameTypes.sol";
 import {Merkle} from "./Merkle.sol";
 
 /// @title GameBounds: extensions of turns, and how many moves and seconds a game can take (assay.protocol.game.clock)

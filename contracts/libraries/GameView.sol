@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {GameState} from "../interfaces/IGame.sol";
+import {GameState} from "../interfaces/GameTypes.sol";
 
 /// @title GameView: a game as it is stored, encoded as Solidity encodes a GameState
 /// @notice The compiler's own encoder of 44 packed fields takes 1.9 KB, a twelfth of what the game may be; this one is a loop over their

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {IGame, Opening} from "../interfaces/IGame.sol";
+import {Opening} from "../interfaces/GameTypes.sol";
+import {IGame} from "../interfaces/IGame.sol";
 import {Read} from "../interfaces/ILeaf.sol";
 import {Descriptor} from "./Descriptor.sol";
 import {Digests} from "./Digests.sol";

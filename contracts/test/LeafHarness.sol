@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Opening} from "../interfaces/IGame.sol";
+import {Opening} from "../interfaces/GameTypes.sol";
 import {ILeaf, Read} from "../interfaces/ILeaf.sol";
 import {Descriptor} from "../libraries/Descriptor.sol";
 import {Elements} from "../libraries/Elements.sol";

@@ -2,9 +2,10 @@
 pragma solidity ^0.8.30;
 
 import {Game} from "../../Game.sol";
+import {GameState, Side, Stage} from "../../interfaces/GameTypes.sol";
 import {Modules, Program, Terms} from "../../interfaces/ICharter.sol";
 import {ClaimKind, ClaimRef, ClaimView} from "../../interfaces/IClaims.sol";
-import {GameState, IGame, Side, Stage} from "../../interfaces/IGame.sol";
+import {IGame} from "../../interfaces/IGame.sol";
 import {TestToken} from "../../TestToken.sol";
 import {Vault} from "../../Vault.sol";
 import {ClaimsBench} from "../ClaimsBench.sol";

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {Game} from "../../Game.sol";
-import {GameState, Stage} from "../../interfaces/IGame.sol";
+import {GameState, Stage} from "../../interfaces/GameTypes.sol";
 import {TestToken} from "../../TestToken.sol";
 import {Vault} from "../../Vault.sol";
 import {ClaimsBench} from "../ClaimsBench.sol";

@@ -1,4 +1,4 @@
-"""A game of the model in the words of `GameState` in IGame.sol, for the comparison of the two field by field."""
+"""A game of the model in the words of `GameState` in GameTypes.sol, for the comparison of the two field by field."""
 
 from __future__ import annotations
 
