@@ -3,7 +3,8 @@
 Checked: links and anchors in every Markdown file resolve; a block between `<!-- help: COMMAND -->` and `<!-- /help -->`
 equals what the command prints (`--write` rewrites the blocks); the table between `<!-- exit-codes -->` marks equals
 assay/protocol/errors.py, the diagram between `<!-- game-diagram -->` marks assay/protocol/game/table.py, the table
-between `<!-- claim-locks -->` marks the rules of the economics, one between `<!-- function-errors -->` marks
+between `<!-- claim-locks -->` marks the rules of the economics, one between `<!-- table: NAME -->` marks that of
+tools/doc_tables.py, one between `<!-- function-errors -->` marks
 docs/functions.json, measured on the functions' code of today, one between `<!-- snapshot: NAME -->` marks
 docs/snapshots/NAME.json; every `make` target that a document names exists, and every test that one names as
 `path::name`; each fault of tests/mutants applies, names a test that exists and has its row in docs/mutants.md; the
@@ -21,6 +22,7 @@ from assay.bench import function_table, snapshot_table
 from assay.protocol.economics.formulas import RATES_OF_TABLE, claim_lock_table
 from assay.protocol.errors import ExitCode
 from assay.protocol.game.table import to_mermaid
+from tools.doc_tables import TABLES
 from tools.mutant_tables import TableError, read_mutants
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +34,7 @@ CODES = re.compile(r"(<!-- exit-codes -->\n)(.*?)(<!-- /exit-codes -->)", re.DOT
 LOCKS = re.compile(r"(<!-- claim-locks -->\n)(.*?)(<!-- /claim-locks -->)", re.DOTALL)
 ERRORS = re.compile(r"(<!-- function-errors -->\n)(.*?)(<!-- /function-errors -->)", re.DOTALL)
 SNAPSHOT = re.compile(r"(<!-- snapshot: (.+?) -->\n)(.*?)(<!-- /snapshot -->)", re.DOTALL)
+TABLE = re.compile(r"(<!-- table: (.+?) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
 MAKE = re.compile(r"`make ([a-z][a-z-]*)")
 RULE = re.compile(r"\b(?:AR|SM|TR|ENC|HDR|FILE|MAL|WF|EL|ST|CL|GM|OPEN|CK|RD|DR|STO|CH)-[1-9]\d*\b")
 RULE_LINE = re.compile(rf"^- \*\*({RULE.pattern})\*\* ", re.MULTILINE)
@@ -101,6 +104,7 @@ def renew(text: str) -> str:
     text = LOCKS.sub(lambda m: m[1] + lock_table() + m[3], text)
     text = ERRORS.sub(lambda m: m[1] + function_table.table() + m[3], text)
     text = SNAPSHOT.sub(lambda m: m[1] + snapshot_table.table(m[2]) + m[4], text)
+    text = TABLE.sub(lambda m: m[1] + TABLES[m[2]]() + m[4], text)
     return CODES.sub(lambda m: m[1] + exit_code_table() + m[3], text)
 
 
