@@ -120,14 +120,23 @@ def test_at_the_bound_invented_work_does_not_pay(t: prices.AuditTerms, rounds: i
     assert kept <= lock * t.lost_to_drawn * (1 - missed**rounds) * (1 + 1e-9)
 
 
+def saved_by_a_lie(t: prices.AuditTerms, lock: Wei) -> float:
+    """What a coalition would lose if its auditor accused: the lock less the auditor's bounty, all pay, and the work."""
+    return lock * (1 - t.drawn_bounty_ppm / PPM) + t.unsettled * t.price + t.wage
+
+
+def lost_at_worst(t: prices.AuditTerms) -> float:
+    """Of a slash, where a cartel's drawn tickets share the bounty or a puppet is the third party."""
+    return 1 - max(t.drawn_bounty_ppm * t.cartel_ppm / PPM**2, t.third_bounty_ppm / PPM)
+
+
 @given(t=any_terms, duties=st.integers(1, 12))
 def test_at_the_bound_a_bribed_auditor_does_not_gain(t: prices.AuditTerms, duties: int) -> None:
     """For every number of duties that its ticket may carry, not only the most."""
     lock, stake = at_the_bounds(t)
     missed = math.exp(-t.honest_audit - t.honest_reaudit)
     m = min(duties, t.open_duties)
-    gain = m * missed * prices.prize(t, lock)
-    assert gain <= (1 - missed**m) * stake * t.lost_to_third * (1 + 1e-9)
+    assert m * missed * saved_by_a_lie(t, lock) <= (1 - missed**m) * stake * lost_at_worst(t) * (1 + 1e-9)
 
 
 @given(t=any_terms, duties=st.integers(1, 12))
@@ -135,8 +144,8 @@ def test_at_the_bound_a_bribed_reauditor_does_not_gain(t: prices.AuditTerms, dut
     lock, stake = at_the_bounds(t)
     missed = math.exp(-t.honest_reaudit)
     m = min(duties, t.open_duties)
-    gain = m * missed * (prices.prize(t, lock) + stake * t.forgone)
-    assert gain <= (1 - missed ** (2 * m)) * stake * t.lost_to_third * (1 + 1e-9)
+    gain = m * missed * (saved_by_a_lie(t, lock) + stake * (1 - t.drawn_bounty_ppm / PPM))
+    assert gain <= (1 - missed ** (2 * m)) * stake * lost_at_worst(t) * (1 + 1e-9)
 
 
 @given(t=any_terms)
