@@ -14,13 +14,14 @@ import {Programs} from "./libraries/Programs.sol";
 
 /// @title Arbiter: checks the game's proofs and computes one element; each family's arithmetic is a contract of its own
 contract Arbiter is IArbiter {
-    /// @dev MAP to RANDOM: the families that compute.
+    /// @dev The first and the last code of a family that computes; a test reads them.
     uint256 private constant FIRST = 2;
-    uint256 private constant COUNT = 9;
+    uint256 private constant LAST = 10;
+    uint256 private constant COUNT = LAST - FIRST + 1;
 
     ILeaf[COUNT] private _leaves;
 
-    /// @param leaves of the families 2 (map) to 10 (random), in this order
+    /// @param leaves of the families from FIRST to LAST by their codes, zero for a code without one
     constructor(ILeaf[COUNT] memory leaves) {
         _leaves = leaves;
     }

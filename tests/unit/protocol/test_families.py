@@ -49,6 +49,11 @@ def test_every_family_that_computes_has_a_leaf_contract_that_knows_its_code() ->
         assert f"return Descriptor.{family.name};" in text
 
 
+def test_the_arbiter_has_a_place_for_every_family_that_computes() -> None:
+    codes = found_in("contracts/Arbiter.sol", r"constant (FIRST|LAST) = (\d+);")
+    assert codes == {"FIRST": min(FAMILY_CODES), "LAST": max(FAMILY_CODES)}
+
+
 def test_the_program_of_every_family_has_every_family() -> None:
     assert {node.family for node in every_family().program.nodes} == set(Family)
 
