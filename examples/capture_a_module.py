@@ -45,7 +45,7 @@ def main() -> None:
     x = torch.rand(128, 2) * 4 - 2
     y = (x[:, :1] * 2).sin() * x[:, 1:]
     parameters = [p.detach().clone() for p in module.parameters()]
-    state = (parameters, optimizer.blank(parameters), [x, y])
+    state = (parameters, optimizer.zero_init(parameters), [x, y])
 
     program = capture(step, state).program
     print(f"program {program.root.hex()[:16]}: {len(program.nodes)} nodes")

@@ -24,7 +24,7 @@ UNMEASURED = (
     "tests/integration/actors/test_all_cheats.py",
     "tests/integration/actors/test_cheats.py",
     "tests/integration/actors/test_crashes.py",
-    "tests/integration/actors/test_dark_stores.py",
+    "tests/integration/actors/test_unavailable_stores.py",
     "tests/integration/actors/test_draw_rates.py",
     "tests/integration/actors/test_families.py",
     "tests/integration/actors/test_late_arrivals.py",

@@ -116,8 +116,8 @@ def why_not_caught(mutant: Mutant, done: subprocess.CompletedProcess[str], repor
     if not phases or any(words in output for words in NOT_COMPILED):
         return f"its test could not run (exit code {done.returncode}): {output.strip()[-300:]}"
     if mutant.red not in phases:
-        said = f"its test turned red in {', '.join(sorted(phases))}, not in {mutant.red}"
-        return f"{said}: {output.strip()[-300:]}"
+        output = f"its test turned red in {', '.join(sorted(phases))}, not in {mutant.red}"
+        return f"{output}: {output.strip()[-300:]}"
     return ""
 
 

@@ -394,21 +394,21 @@ def differences(document: Page, fields: Page) -> list[str]:
     return found + _cheats(document)
 
 
-def _compare(name: str, said: Any, computed: Any) -> Iterator[str]:
-    if isinstance(said, dict) and isinstance(computed, dict):
-        for key in sorted(said.keys() | computed.keys()):
-            yield from _compare(f"{name}.{key}", said.get(key), computed.get(key))
-    elif isinstance(said, list) and isinstance(computed, list):
-        if len(said) != len(computed):
-            yield f"{name}: {len(said)} entries, computed {len(computed)}"
-        for k, (a, b) in enumerate(zip(said, computed, strict=False)):
+def _compare(name: str, published: Any, computed: Any) -> Iterator[str]:
+    if isinstance(published, dict) and isinstance(computed, dict):
+        for key in sorted(published.keys() | computed.keys()):
+            yield from _compare(f"{name}.{key}", published.get(key), computed.get(key))
+    elif isinstance(published, list) and isinstance(computed, list):
+        if len(published) != len(computed):
+            yield f"{name}: {len(published)} entries, computed {len(computed)}"
+        for k, (a, b) in enumerate(zip(published, computed, strict=False)):
             yield from _compare(f"{name}[{k}]", a, b)
-    elif isinstance(said, float) or isinstance(computed, float):
-        close = isinstance(said, int | float) and isinstance(computed, int | float)
-        if not close or not abs(said - computed) <= LOSS_TOLERANCE:
-            yield f"{name}: {said}, computed {computed}"
-    elif said != computed:
-        yield f"{name}: {said}, computed {computed}"
+    elif isinstance(published, float) or isinstance(computed, float):
+        close = isinstance(published, int | float) and isinstance(computed, int | float)
+        if not close or not abs(published - computed) <= LOSS_TOLERANCE:
+            yield f"{name}: {published}, computed {computed}"
+    elif published != computed:
+        yield f"{name}: {published}, computed {computed}"
 
 
 def _cheats(document: Page) -> list[str]:

@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from assay.engine.runtime.native import build  # noqa: E402
-from assay.engine.runtime.native.library import allowed_levels, processor_flags  # noqa: E402
+from assay.engine.runtime.native.library import allowed_instruction_sets, processor_flags  # noqa: E402
 
-LEVELS = ("vnni", "avx2", "sse41")
+INSTRUCTION_SETS = ("vnni", "avx2", "sse41")
 UNITS = ("nodes", "dot", "check", "sha256", "canary")
 
 OPTIONS = {
@@ -48,15 +48,21 @@ def missing() -> str:
         return "no C compiler was found"
     if runtime(cc, "libasan.so") is None or runtime(cc, "libubsan.so") is None:
         return f"{cc} has no libasan and libubsan of its own"
-    return "" if allowed_levels({}, processor_flags()) else "the processor does not say that it has SSE4.1"
+    return "" if allowed_instruction_sets({}, processor_flags()) else "the processor does not say that it has SSE4.1"
 
 
-def run(level: str, programs: int, seed: int, views: int) -> subprocess.CompletedProcess[str]:
+def run(instruction_set: str, programs: int, seed: int, views: int) -> subprocess.CompletedProcess[str]:
     """One instruction set in a process of its own, under both sanitizers."""
     cc = build.compiler()
     assert cc is not None
     libraries = " ".join(filter(None, (runtime(cc, "libasan.so"), runtime(cc, "libubsan.so"))))
-    command = [sys.executable, "-m", "tests.harness.engine.sanitized", level, *map(str, (programs, seed, views))]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.harness.engine.sanitized",
+        instruction_set,
+        *map(str, (programs, seed, views)),
+    ]
     environment = {**os.environ, **OPTIONS, "LD_PRELOAD": libraries}
     environment.pop("ASSAY_NATIVE", None)
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -65,7 +71,9 @@ def run(level: str, programs: int, seed: int, views: int) -> subprocess.Complete
 def main() -> int:
     """0 when no sanitizer says anything and no bit differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--levels", nargs="+", default=LEVELS, choices=tuple(build.LEVELS))
+    parser.add_argument(
+        "--instruction-sets", nargs="+", default=INSTRUCTION_SETS, choices=tuple(build.INSTRUCTION_SETS)
+    )
     parser.add_argument("--programs", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1, help="of the first random program")
     parser.add_argument("--views", type=int, default=1, help="run every so many of the views that read nothing")
@@ -73,19 +81,23 @@ def main() -> int:
     if reason := missing():
         print(f"sanitize: {reason}", file=sys.stderr)
         return 1
-    present = [level for level in options.levels if level in allowed_levels({}, processor_flags())]
+    present = [
+        instruction_set
+        for instruction_set in options.instruction_sets
+        if instruction_set in allowed_instruction_sets({}, processor_flags())
+    ]
     if reasons := build.build(UNITS, present, sanitized=True):
         print("\n".join(f"sanitize: {reason}" for reason in reasons), file=sys.stderr)
         return 1
     failed = False
-    for level in present:
+    for instruction_set in present:
         start = time.monotonic()
-        done = run(level, options.programs, options.seed, options.views)
+        done = run(instruction_set, options.programs, options.seed, options.views)
         failed |= done.returncode != 0
         if done.returncode:
             print("\n".join(done.stderr.splitlines()[-200:]), file=sys.stderr)
-        said = done.stdout.strip() or f"{level}: ended by {done.returncode}"
-        print(f"{said} ({time.monotonic() - start:.0f} s)", flush=True)
+        output = done.stdout.strip() or f"{instruction_set}: ended by {done.returncode}"
+        print(f"{output} ({time.monotonic() - start:.0f} s)", flush=True)
     return int(failed or not present)
 
 

@@ -29,7 +29,7 @@ from assay.sponsor.preparing import prepare
 from assay.training.presets import Preset
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents.agent import Agent
-from assay_ledger.agents.participant import Member
+from assay_ledger.agents.participant import Participant
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Anvil
 from assay_ledger.index.archive import Computation
@@ -178,7 +178,7 @@ def _settle(chain: Chain, agents: Sequence[Agent], until: Callable[[], bool]) ->
         raise InvariantError("The dispute does not come to its end.", code="NoVerdict")
 
 
-def _measure(run: Run, verifier: Member, solver: Member, compute: TorchCompute) -> Dispute:
+def _measure(run: Run, verifier: Participant, solver: Participant, compute: TorchCompute) -> Dispute:
     record = next(g for _, g in sorted(verifier.state.games.items()) if g.is_over)
     assert record.verdict is not None and record.verdict.side is Side.DEFENDER
     if record.verdict.outcome is not Outcome.LEAF:

@@ -36,7 +36,7 @@ from assay.training.initialize import initialize
 from assay.training.presets import DEMO, Preset
 from assay.training.programs import training_program
 from assay.training.state import Scalars
-from assay.training.step import blank_state, preset_step
+from assay.training.step import initial_state, preset_step
 
 BLOCK_S: Final = 2
 CHALLENGE: Final = "challenge"
@@ -48,7 +48,7 @@ GPT_10M: Final = Preset("gpt-10m", layers=6, width=384, heads=6, context=64, bat
 RATES: Final = Preset("rates", layers=1, width=256, heads=4, context=128, batch=4, inner_steps=5)
 """Large enough that nodes, not calls, take the time."""
 
-DEAREST: Final[dict[str, tuple[int, int]]] = {
+MOST_EXPENSIVE: Final[dict[str, tuple[int, int]]] = {
     "challenge": (514_399, 196),
     "postDigests": (265_902, 2_148),
     "bisectDigests": (150_058, 2_180),
@@ -194,7 +194,7 @@ def computed_row(
     model: str, parameters: int, program: Program, steps: int, rates: Rates, played: Iterable[Dispute] = ()
 ) -> DisputeRow:
     """The longest game on a claim of this program, every move at the highest price measured of its kind."""
-    prices = dict(DEAREST)
+    prices = dict(MOST_EXPENSIVE)
     for dispute in played:
         for s in dispute.transactions:
             gas, calldata = prices.get(s.function, (0, 0))
@@ -268,7 +268,7 @@ def measure_rates(runs: int = 3) -> Rates:
     program = training_program(RATES, corpus)
     step = preset_step(RATES, len(corpus.vocabulary))
     scalars = Scalars.of(corpus.train, learning_rate=RATES.learning_rate, key=(1, 2))
-    state = blank_state(step, initialize(step.module, 1), scalars)
+    state = initial_state(step, initialize(step.module, 1), scalars)
     executor = Executor(program)
     units: dict[Family, int] = defaultdict(int)
     for node in program.nodes:

@@ -17,7 +17,7 @@ from assay.engine.compiler.capture import capture
 from assay.protocol.program.program import Program
 from assay.training.model import Block
 from assay.training.state import Scalars
-from assay.training.step import TrainingStep, blank_state
+from assay.training.step import TrainingStep, initial_state
 
 LAYERS: Final = 12
 WIDTH: Final = 768
@@ -79,7 +79,7 @@ def program_of(module: GPT2, batch: int = BATCH, data: int = DATA) -> Program:
         # Memory that is never touched is never taken: the capture looks at shapes only.
         parameters = [torch.empty(p.shape) for p in module.parameters()]
         scalars = Scalars.of(torch.empty(data, dtype=torch.uint16), learning_rate=6e-4)
-        return capture(step, blank_state(step, parameters, scalars)).program
+        return capture(step, initial_state(step, parameters, scalars)).program
 
     return cached_program(described, make)
 

@@ -174,7 +174,7 @@ def train(job: QualityRun, text: Text, kept: Path, ends: float, say: Callable[[s
         "curve": curve,
         "training_cpu_s": round(training, 1),
         "cpu_s": round(spent + time.process_time() - start, 1),
-        "executor": "eager" if executor is None else executor.kind.value,
+        "executor": "eager" if executor is None else executor.variant.value,
         "bits": {} if program is None else bits_of(program),
         "vocabulary": text.vocabulary,
         "text": text.digest,

@@ -26,7 +26,7 @@ import torch
 from assay.bench.models import recipe_of
 from assay.engine.compiler.cache import cached_program
 from assay.engine.compiler.capture import capture
-from assay.engine.runtime.executor import Executor, Kind, usable_natives
+from assay.engine.runtime.executor import Executor, KernelVariant, usable_natives
 from assay.engine.runtime.values import state_io
 from assay.programs.capture import tier_of
 from assay.protocol.program.program import Program
@@ -92,9 +92,9 @@ def start_of(model: str, tier: str) -> tuple[Program, TensorLists]:
 class Exact:
     """A side that runs a program, state after state, as `Executor.repeat` does; it takes the first one over."""
 
-    def __init__(self, program: Program, state: TensorLists, kind: str) -> None:
+    def __init__(self, program: Program, state: TensorLists, variant: str) -> None:
         self.program, self.state = program, state
-        self.executor = Executor(program, kind=Kind(kind))
+        self.executor = Executor(program, variant=KernelVariant(variant))
 
     def __call__(self) -> None:
         """One step."""
@@ -243,9 +243,9 @@ def _growth_here(model: str, side: Contender, threads: int, start: Path | None) 
     return None if before is None or after is None else (after - before) * 1024
 
 
-def _read(start: Path, kind: str) -> Exact:
+def _read(start: Path, variant: str) -> Exact:
     program, *state = torch.load(start)
-    return Exact(decode_program(program), tuple(state), kind)
+    return Exact(decode_program(program), tuple(state), variant)
 
 
 def _give_back() -> None:
@@ -264,9 +264,9 @@ def _kilobytes(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def default_kind() -> str:
+def default_variant() -> str:
     """How programs run here unless asked otherwise."""
-    return Kind.STOCK.value if usable_natives()[0] is None else Kind.FUSED.value
+    return KernelVariant.STOCK.value if usable_natives()[0] is None else KernelVariant.FUSED.value
 
 
 def document(rows: Sequence[StepRow]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from torch import Tensor
 from assay.bench.function_table import code_digest, maps_of
 from assay.bench.oracles import APPROXIMATE, BOUNDS, rounded, true_value
 from assay.bench.screen import screen
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.protocol.program.builder import ProgramBuilder
 from assay.protocol.program.program import Program
 from assay.protocol.trees.tensors import TensorSpec
@@ -100,12 +100,12 @@ def program_of(name: str, count: int) -> Program:
 
 
 class UlpMeter:
-    """One function with its executor; `kind` None takes the native kernels where they are."""
+    """One function with its executor; `variant` None takes the native kernels where they are."""
 
-    def __init__(self, name: str, *, kind: Kind | None = None, chunk: int = CHUNK) -> None:
+    def __init__(self, name: str, *, variant: KernelVariant | None = None, chunk: int = CHUNK) -> None:
         self.name, self.chunk = name, chunk
-        self._executor = Executor(program_of(name, chunk), kind=kind)
-        self.kind = self._executor.kind
+        self._executor = Executor(program_of(name, chunk), variant=variant)
+        self.variant = self._executor.variant
         self._limit = WITHIN.get(name, 0.0)
 
     def results(self, x: Tensor) -> Tensor:

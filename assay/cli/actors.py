@@ -158,7 +158,7 @@ def _status(
 
     the_run = open_run(settings)
     wanted = None if address is None else Address(parse_address(address))
-    known = {wanted} if wanted is not None else Index(the_run).sync().members()
+    known = {wanted} if wanted is not None else Index(the_run).sync().participants()
     beats = read_heartbeats(open_blobs(settings), the_run.address, known)
     role = typer_role()
     rows = [
@@ -203,7 +203,7 @@ def _serve(
 
     `load` gives the role's class; `make` gets it, the run, and (keys, store, data folder).
     """
-    from assay_ledger.agents.heartbeat import Heart
+    from assay_ledger.agents.heartbeat import HeartbeatWriter
 
     store, run, keys = open_blobs(settings), open_run(settings), unlock_key(settings)
     check_run_code(run, settings)
@@ -225,7 +225,7 @@ def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
     # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
-    with Heart(store, keys.account, run.address, role, time.monotonic).beating():
+    with HeartbeatWriter(store, keys.account, run.address, role, time.monotonic).beating():
         agent_class = load()
         from assay.engine.runtime.executor import how_programs_run
 

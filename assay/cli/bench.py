@@ -119,12 +119,12 @@ def step(
     """Time whole training steps by exact programs over stock eager f32 PyTorch, in one alternating run per model."""
     from assay.bench.models import MODELS
     from assay.bench.quality import known
-    from assay.bench.step import DETERMINISTIC, Contender, default_kind, document, measure
-    from assay.engine.runtime.executor import Kind
+    from assay.bench.step import DETERMINISTIC, Contender, default_variant, document, measure
+    from assay.engine.runtime.executor import KernelVariant
     from assay.programs.capture import TIERS
 
-    kinds = known("executor", executor or [default_kind()], [k.value for k in Kind])
-    sides = [Contender(t, k) for t in known("tier", tier or ["fixed8", "fixed14"], list(TIERS)) for k in kinds]
+    variants = known("executor", executor or [default_variant()], [k.value for k in KernelVariant])
+    sides = [Contender(t, k) for t in known("tier", tier or ["fixed8", "fixed14"], list(TIERS)) for k in variants]
     sides += [Contender("f32", DETERMINISTIC)] if deterministic else []
     rows = []
     for name in known("model", model, list(MODELS)):

@@ -112,11 +112,11 @@ def _floats() -> str:
     import torch
 
     from assay.engine.runtime.exact.floats import check_float_environment
-    from assay.engine.runtime.products.routes import choose, failure
+    from assay.engine.runtime.products.product_variants import choose, failure
 
     check_float_environment()
     chosen = [choose(p, p, 1, size, size, size) for p in (8, 14, 22) for size in (32, 1024)]
-    passed = sorted({route.name for route in chosen if not failure(route)})
+    passed = sorted({product_variant.name for product_variant in chosen if not failure(product_variant)})
     # A path that every library can break: one rounding, subnormals kept.
     half = torch.tensor([2.0**-126]) * 0.5
     if not passed or half.item() == 0.0:
@@ -134,7 +134,7 @@ def _native() -> str:
     missing = missing or usable_natives()[1]
     if missing:
         raise _Skip(f"programs run by stock torch: {missing}")
-    return ", ".join(f"{unit} ({n.level})" for unit, n in found.items())
+    return ", ".join(f"{unit} ({n.instruction_set})" for unit, n in found.items())
 
 
 def _node() -> str:
@@ -143,18 +143,18 @@ def _node() -> str:
         raise _Broken(
             "Node.js is not installed.", remedy="Install Node.js 20 or newer with npm, then run `make setup`."
         )
-    said = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20).stdout.strip()
-    if int(said.lstrip("v").split(".")[0] or 0) < 20:
-        raise _Broken(f"Node.js is {said}.", remedy="Install Node.js 20 or newer.")
-    return said
+    output = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20).stdout.strip()
+    if int(output.lstrip("v").split(".")[0] or 0) < 20:
+        raise _Broken(f"Node.js is {output}.", remedy="Install Node.js 20 or newer.")
+    return output
 
 
 def _anvil() -> str:
     from assay_ledger.chain.node import find_anvil
 
     binary = find_anvil()
-    said = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20).stdout
-    return (said.splitlines() or ["?"])[0]
+    output = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20).stdout
+    return (output.splitlines() or ["?"])[0]
 
 
 def _contracts() -> str:

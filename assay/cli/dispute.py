@@ -14,7 +14,7 @@ from assay.settings import Settings
 from assay.watchdog.alarms import Alarm, Standing, changes, exit_code_of
 
 if TYPE_CHECKING:
-    from assay.explorer.lookout import Lookout
+    from assay.explorer.run_reader import RunReader
     from assay.watchdog.watch import Watchdog
 
 app = typer.Typer(no_args_is_help=True, help="Disputes: challenge, descent, verdict.")
@@ -34,8 +34,10 @@ def list_(
     from assay.explorer.documents import game_document
     from assay.explorer.words import short
 
-    with _look(settings).reading() as look:
-        games = [game_document(look, g) for _, g in sorted(look.state.games.items()) if not (open_only and g.is_over)]
+    with _reader(settings).reading() as reader:
+        games = [
+            game_document(reader, g) for _, g in sorted(reader.state.games.items()) if not (open_only and g.is_over)
+        ]
     if as_json:
         print_json(games)
         return
@@ -56,8 +58,8 @@ def show(settings: Settings, game: GameArgument, as_json: JsonOption = False) ->
     """One dispute step by step, with our own replay of its signed transactions."""
     from assay.explorer.games import descent_document
 
-    with _look(settings).reading() as look:
-        document = descent_document(look, _record(look, game))
+    with _reader(settings).reading() as reader:
+        document = descent_document(reader, _record(reader, game))
     if as_json:
         print_json(document)
         return
@@ -80,10 +82,10 @@ def follow(
     """Follow a dispute move by move until its verdict."""
     from assay.explorer.games import descent_document
 
-    look, seen = _look(settings), -1
+    reader, seen = _reader(settings), -1
     while True:
-        with look.reading():
-            document = descent_document(look, _record(look, game))
+        with reader.reading():
+            document = descent_document(reader, _record(reader, game))
         if seen < 0 and not as_json:
             _print_head(document)
         steps = document["steps"]
@@ -178,18 +180,18 @@ def _say(head: tuple[int, int], raised: bool, alarm: Alarm, as_json: bool) -> No
     typer.echo(f"{head[1]}  {word:<5}  {alarm.kind:<17}  {alarm.about}: {alarm.text}")
 
 
-def _look(settings: Settings) -> Lookout:
-    from assay.explorer.lookout import Lookout
+def _reader(settings: Settings) -> RunReader:
+    from assay.explorer.run_reader import RunReader
 
-    return Lookout(open_run(settings))
+    return RunReader(open_run(settings))
 
 
-def _record(look: Lookout, game: int) -> Any:
+def _record(reader: RunReader, game: int) -> Any:
     from assay.bundle.errors import GameUnknown
 
-    if game not in look.state.games:
-        raise GameUnknown(f"The run has {len(look.state.games)} games; there is no game {game}.")
-    return look.state.games[game]
+    if game not in reader.state.games:
+        raise GameUnknown(f"The run has {len(reader.state.games)} games; there is no game {game}.")
+    return reader.state.games[game]
 
 
 def _stand(document: dict[str, Any]) -> str:

@@ -60,24 +60,24 @@ def explain(
 
 def _in_run(name: str, settings: Settings) -> dict[str, Any]:
     from assay.explorer.explain import explain as explain_in
-    from assay.explorer.lookout import Lookout
+    from assay.explorer.run_reader import RunReader
 
-    with Lookout(open_run(settings)).reading() as look:
-        return explain_in(look, name)
+    with RunReader(open_run(settings)).reading() as reader:
+        return explain_in(reader, name)
 
 
 def _print_code(document: dict[str, Any]) -> None:
     """A code of ours has one meaning; contracts may throw one for different reasons, each in its own words."""
     own = {"notice": document["meaning"], "remedy": document["remedy"], "reason": "", "contracts": [], "values": []}
-    for said in document["said"] or [own]:
-        of = f" ({', '.join(said['contracts'])})" if said["contracts"] else ""
-        typer.echo(f"{document['name']}{of}: {said['notice']}")
-        for name, meaning in said["values"]:
+    for sentence in document["sentences"] or [own]:
+        of = f" ({', '.join(sentence['contracts'])})" if sentence["contracts"] else ""
+        typer.echo(f"{document['name']}{of}: {sentence['notice']}")
+        for name, meaning in sentence["values"]:
             typer.echo(f"    {name}: {meaning}")
-        if said["reason"]:
-            typer.echo(f"Why: {said['reason']}")
-        if said["remedy"]:
-            typer.echo(f"What to do: {said['remedy']}")
+        if sentence["reason"]:
+            typer.echo(f"Why: {sentence['reason']}")
+        if sentence["remedy"]:
+            typer.echo(f"What to do: {sentence['remedy']}")
 
 
 def _print(answer: dict[str, Any]) -> None:

@@ -120,7 +120,7 @@ def executors() -> Iterator[tuple[str, RunNodes] | Absent]:
         yield Absent("torch", "torch is not installed")
         return
     yield "torch", _by_torch
-    yield "torch, careful", partial(_by_torch, careful=True)
+    yield "torch, cross-check", partial(_by_torch, cross_check=True)
     yield from _natives()
     yield _cuda()
 
@@ -131,51 +131,54 @@ def _by_reference(program: Program, x: Sequence[Sequence[bytes]]) -> list[list[b
 
 
 def _by_torch(
-    program: Program, x: Sequence[Sequence[bytes]], *, careful: bool = False, natives: Natives | None = None
+    program: Program, x: Sequence[Sequence[bytes]], *, cross_check: bool = False, natives: Natives | None = None
 ) -> list[list[bytes]]:
-    from assay.engine.runtime.executor import Executor, Kind
+    from assay.engine.runtime.executor import Executor, KernelVariant
     from assay.engine.runtime.values.state_io import from_lists_of_bytes, input_specs, to_lists_of_bytes
 
-    kind = Kind.STOCK if natives is None else Kind.FUSED
-    executor = Executor(program, careful=careful, kind=kind, natives=natives)
+    variant = KernelVariant.STOCK if natives is None else KernelVariant.FUSED
+    executor = Executor(program, cross_check=cross_check, variant=variant, natives=natives)
     ends = executor.run(from_lists_of_bytes(input_specs(program), x))
     return [list(part) for part in to_lists_of_bytes(ends)]
 
 
 def _natives() -> Iterator[tuple[str, RunNodes] | Absent]:
     """The native kernels of each instruction set, and of tiles (AMX) where the processor has them."""
-    from assay.engine.runtime.native.build import LEVELS
-    from assay.engine.runtime.native.library import allowed_levels, processor_flags
+    from assay.engine.runtime.native.build import INSTRUCTION_SETS
+    from assay.engine.runtime.native.library import allowed_instruction_sets, processor_flags
 
-    present = allowed_levels({}, processor_flags())
-    for level in LEVELS:
-        if level not in present:
-            yield Absent(f"native {level}", "the processor does not have these instructions")
+    present = allowed_instruction_sets({}, processor_flags())
+    for instruction_set in INSTRUCTION_SETS:
+        if instruction_set not in present:
+            yield Absent(f"native {instruction_set}", "the processor does not have these instructions")
             continue
-        yield from _native(level, tiles=False)
+        yield from _native(instruction_set, tiles=False)
     if "amx_int8" in processor_flags() and present[:1] == ["vnni"]:
         yield from _native("vnni", tiles=True)
     else:
         yield Absent("native vnni, amx", "the processor does not have these instructions")
 
 
-def _native(level: str, *, tiles: bool) -> Iterator[tuple[str, RunNodes] | Absent]:
-    name = f"native {level}" + (", amx" if tiles else "")
+def _native(instruction_set: str, *, tiles: bool) -> Iterator[tuple[str, RunNodes] | Absent]:
+    name = f"native {instruction_set}" + (", amx" if tiles else "")
     try:
-        yield name, partial(_by_torch, natives=natives_of(level, tiles=tiles))
+        yield name, partial(_by_torch, natives=natives_of(instruction_set, tiles=tiles))
     except OSError as error:
         yield Absent(name, str(error))
 
 
 @cache
-def natives_of(level: str, *, tiles: bool) -> Natives:
+def natives_of(instruction_set: str, *, tiles: bool) -> Natives:
     """The kernels of an instruction set, once per process: they prove themselves once. Raises OSError: not built."""
     from assay.engine.runtime import executor
     from assay.engine.runtime.fused import layout
     from assay.engine.runtime.native.library import load
     from assay.engine.runtime.products import native_dot
 
-    return executor.Natives(layout.NodeKernels(load("nodes", level), level), native_dot.kernels_of(level, tiles=tiles))
+    return executor.Natives(
+        layout.NodeKernels(load("nodes", instruction_set), instruction_set),
+        native_dot.kernels_of(instruction_set, tiles=tiles),
+    )
 
 
 def _cuda() -> tuple[str, RunNodes] | Absent:

@@ -197,7 +197,7 @@ def watch(scene: RunningDemo) -> None:
         scene.store,
         scene.run.address,
         frozenset(scene.addresses[p.name] for p in scene.cast.players),
-        members=lambda: scene.index.state.members(),
+        participants=lambda: scene.index.state.participants(),
     )
     last_head, last_change = -1, time.monotonic()
     looked = weighed = 0.0

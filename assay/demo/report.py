@@ -197,7 +197,7 @@ def _judge_model(scene: RunningDemo) -> Quality:
     from assay.training.evaluate import generate, validation_loss
     from assay.training.model import build_model
     from assay.training.state import Scalars
-    from assay.training.step import blank_state, preset_step
+    from assay.training.step import initial_state, preset_step
 
     run, state = scene.run, scene.index.state
     preset, corpus = read_corpus(scene.store, read_card(scene.store, run.address), run.charter.training.data)
@@ -212,7 +212,7 @@ def _judge_model(scene: RunningDemo) -> Quality:
 
     before, after = weights(run.charter.training.parameters), weights(final)
     step = preset_step(preset, len(corpus.vocabulary))
-    lists = blank_state(step, before, Scalars.of(corpus.train, learning_rate=preset.learning_rate))
+    lists = initial_state(step, before, Scalars.of(corpus.train, learning_rate=preset.learning_rate))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     step(*lists)

@@ -66,8 +66,8 @@ def _error_of(words: Sequence[str], done: subprocess.CompletedProcess[str]) -> A
     """The error that a command ended with, as it said it: same code, words, remedy and exit code."""
     kinds = [kind for kind in _FAMILIES if int(kind.exit_code) == done.returncode]
     try:
-        said = json.loads(done.stdout.strip().splitlines()[-1])["error"]
-        return (kinds or [UserError])[0](said["message"], code=said["code"], remedy=said["remedy"])
+        output = json.loads(done.stdout.strip().splitlines()[-1])["error"]
+        return (kinds or [UserError])[0](output["message"], code=output["code"], remedy=output["remedy"])
     except (IndexError, KeyError, TypeError, ValueError):
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         return CommandFailed(f"`assay {shlex.join(words)}` ended with exit code {done.returncode}: {last}")
@@ -145,7 +145,7 @@ class DemoStage:
         try:
             if self._is_halted:
                 raise CancelledError("The demo was interrupted.", code="Halted")
-            said, _ = child.communicate(timeout=COMMAND_LIMIT_S)
+            output, _ = child.communicate(timeout=COMMAND_LIMIT_S)
         except subprocess.TimeoutExpired:
             limit = f"{COMMAND_LIMIT_S:g} s"
             raise DeadlineError(f"`assay {shlex.join(words)}` took longer than {limit}.", code="CommandSlow") from None
@@ -153,7 +153,7 @@ class DemoStage:
             stop([child])
             self._running.discard(child)
         errors = log.read_bytes()[start:].decode(errors="replace")
-        return subprocess.CompletedProcess(argv, child.returncode, said.decode(errors="replace"), errors)
+        return subprocess.CompletedProcess(argv, child.returncode, output.decode(errors="replace"), errors)
 
     def start(self, player: DemoActor, *options: str) -> subprocess.Popen[bytes]:
         """Starts an actor by the command a person would type; it ends with this process, however that ends."""

@@ -39,11 +39,11 @@ class Timekeeper:
         run: Address,
         own: frozenset[Address],
         clock: Callable[[], float] = time.monotonic,
-        members: Callable[[], Iterable[Address]] = tuple,
+        participants: Callable[[], Iterable[Address]] = tuple,
     ) -> None:
-        """`members` gives who takes part by the chain: their heartbeats are found among any number of other slots."""
+        """`participants` gives who takes part by the chain: their heartbeats are found among any number of other slots."""
         self._chain, self._slots, self._run, self._own, self._clock = chain, slots, run, own, clock
-        self._members = members
+        self._participants = participants
         self._pulse = Pulse(clock)
         self._busy_since: dict[Address, float] = {}
         self.strangers_work = False
@@ -54,7 +54,7 @@ class Timekeeper:
     def tick(self) -> int | None:
         """Moves time if that is due; returns the new chain time."""
         head = self._chain.head()
-        beats = read_heartbeats(self._slots, self._run, self._own.union(self._members()))
+        beats = read_heartbeats(self._slots, self._run, self._own.union(self._participants()))
         living = self._pulse.alive(beats)
         waited = [beat for beat in living.values() if not self._given_up(beat, head.number)]
         self.is_anyone_busy = any(beat.activity is Activity.BUSY for beat in waited)

@@ -20,8 +20,8 @@ from assay.bundle.export import export_bundle
 from assay.explorer.documents import actor_document, claims, commitment_document, round_document, run_document
 from assay.explorer.explain import explain
 from assay.explorer.games import descent_document
-from assay.explorer.lookout import EventRow, Lookout
 from assay.explorer.losses import Losses, wanted_points
+from assay.explorer.run_reader import EventRow, RunReader
 from assay.explorer.search import search
 from assay.explorer.tables import TABLES, to_csv
 from assay.protocol.types import Address, Seat
@@ -49,37 +49,37 @@ class SearchHit(BaseModel):
     what: str
 
 
-def make_api(look: Lookout, losses: Losses | None) -> APIRouter:
+def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
     """The routes under /api/v1."""
     router = APIRouter(prefix="/api/v1")
 
     @router.get("/run", summary="What the run promises and how far it has come")
     def run() -> dict[str, Any]:
-        with look.reading():
-            return run_document(look)
+        with reader.reading():
+            return run_document(reader)
 
     @router.get("/rounds/{number}", summary="A round with everything that was done in it")
     def round_(number: PathNumber) -> dict[str, Any]:
-        with look.reading():
-            return round_document(look, get_round(look, number))
+        with reader.reading():
+            return round_document(reader, get_round(reader, number))
 
     @router.get("/commitments/{number}/{seat}", summary="What a seat committed to in a round")
     def commitment(number: PathNumber, seat: PathNumber) -> dict[str, Any]:
-        with look.reading():
-            record = get_round(look, number)
+        with reader.reading():
+            record = get_round(reader, number)
             if Seat(seat) not in record.commitments:
                 raise HTTPException(404, f"Seat {seat} has no commitment in round {number}.")
-            return commitment_document(look, record, record.commitments[Seat(seat)])
+            return commitment_document(reader, record, record.commitments[Seat(seat)])
 
     @router.get("/claims/{claim}", summary="A claim")
     def claim_(claim: HexDigest) -> dict[str, Any]:
-        with look.reading():
-            return get_claim(look, claim)
+        with reader.reading():
+            return get_claim(reader, claim)
 
     @router.get("/games/{game}", summary="A dispute step by step, with our own replay's verdict")
     def game_(game: PathNumber) -> dict[str, Any]:
-        with look.reading():
-            return descent_document(look, get_game(look, game))
+        with reader.reading():
+            return descent_document(reader, get_game(reader, game))
 
     @router.get(
         "/games/{game}/bundle.json",
@@ -88,10 +88,10 @@ def make_api(look: Lookout, losses: Losses | None) -> APIRouter:
         responses={409: {"description": "the game is not over"}},
     )
     def bundle(game: PathNumber) -> PlainTextResponse:
-        with look.reading():
-            get_game(look, game)
+        with reader.reading():
+            get_game(reader, game)
             try:
-                data = encode_bundle(export_bundle(look.run, look.state, game))
+                data = encode_bundle(export_bundle(reader.run, reader.state, game))
             except GameNotOver as error:
                 raise HTTPException(409, error.explain()) from None
         name = f"game-{game}.json"
@@ -100,36 +100,36 @@ def make_api(look: Lookout, losses: Losses | None) -> APIRouter:
 
     @router.get("/actors/{address}", summary="An address: role, stake, earnings, losses, shares")
     def actor(address: HexAddress) -> dict[str, Any]:
-        with look.reading():
-            return actor_document(look, Address(bytes.fromhex(address[2:])))
+        with reader.reading():
+            return actor_document(reader, Address(bytes.fromhex(address[2:])))
 
     @router.get("/losses", summary="Validation losses of the weights that the chain names, as far as computed")
     def losses_() -> dict[str, Any]:
-        with look.reading():
-            return losses_document(look, losses)
+        with reader.reading():
+            return losses_document(reader, losses)
 
     @router.get("/explain/{name}", summary="Known? Counted? Paid? For an address, a digest, or an error code")
     def explain_(name: Annotated[str, Path(max_length=200)]) -> dict[str, Any]:
-        with look.reading():
-            return explain(look, name)
+        with reader.reading():
+            return explain(reader, name)
 
     @router.get("/search", summary="Finds an address, digest, transaction or number", response_model=list[SearchHit])
     def search_(q: Annotated[str, Query(max_length=200)]) -> list[dict[str, str]]:
-        with look.reading():
-            return [asdict(hit) for hit in search(look, q)]
+        with reader.reading():
+            return [asdict(hit) for hit in search(reader, q)]
 
     @router.get("/csv/{table}.csv", summary=f"A whole table: {', '.join(TABLES)}", response_class=PlainTextResponse)
     def table(table: str) -> PlainTextResponse:
         if table not in TABLES:
             raise HTTPException(404, f"There is no table {table!r}.")
-        with look.reading():
-            return PlainTextResponse(to_csv(TABLES[table](look)), media_type="text/csv")
+        with reader.reading():
+            return PlainTextResponse(to_csv(TABLES[table](reader)), media_type="text/csv")
 
     @router.get("/stream", summary="New events as server-sent events", response_class=StreamingResponse)
     async def stream(request: Request, after: Annotated[int, Query(ge=-1)] = -1) -> StreamingResponse:
         last = request.headers.get("Last-Event-ID", "")
         start = int(last) if last.isdigit() else after
-        return StreamingResponse(_stream(look, request, start), media_type="text/event-stream")
+        return StreamingResponse(_stream(reader, request, start), media_type="text/event-stream")
 
     # Last, so that nothing above is taken for the name of a list.
     @router.get("/{table}", summary=f"A list, page by page: {', '.join(TABLES)}", response_model=Listing)
@@ -140,24 +140,24 @@ def make_api(look: Lookout, losses: Losses | None) -> APIRouter:
     ) -> dict[str, Any]:
         if table not in TABLES:
             raise HTTPException(404, f"There is no list {table!r}.")
-        with look.reading():
-            return page_of(look, table, int(cursor or 0), limit)
+        with reader.reading():
+            return page_of(reader, table, int(cursor or 0), limit)
 
     return router
 
 
-def page_of(look: Lookout, table: str, start: int, limit: int) -> dict[str, Any]:
+def page_of(reader: RunReader, table: str, start: int, limit: int) -> dict[str, Any]:
     """Part of a table and where the next part begins."""
-    items = list(islice(TABLES[table](look), start, start + limit + 1))
+    items = list(islice(TABLES[table](reader), start, start + limit + 1))
     more = len(items) > limit
     return {"items": items[:limit], "next_cursor": str(start + limit) if more else None}
 
 
-def losses_document(look: Lookout, losses: Losses | None) -> dict[str, Any]:
+def losses_document(reader: RunReader, losses: Losses | None) -> dict[str, Any]:
     """The points of the loss curve known so far."""
     if losses is None:
         return {"points": [], "letter_entropy": None, "reason": "no store is named"}
-    points = losses.points(wanted_points(look))
+    points = losses.points(wanted_points(reader))
     return {
         "points": [
             {
@@ -174,35 +174,35 @@ def losses_document(look: Lookout, losses: Losses | None) -> dict[str, Any]:
     }
 
 
-def get_round(look: Lookout, number: int) -> RoundRecord:
+def get_round(reader: RunReader, number: int) -> RoundRecord:
     """A round's record, or 404."""
-    if number >= len(look.state.rounds):
+    if number >= len(reader.state.rounds):
         raise HTTPException(404, f"Round {number} has not been opened.")
-    return look.state.rounds[number]
+    return reader.state.rounds[number]
 
 
-def get_game(look: Lookout, number: int) -> GameRecord:
+def get_game(reader: RunReader, number: int) -> GameRecord:
     """A game's record, or 404."""
-    if number not in look.state.games:
+    if number not in reader.state.games:
         raise HTTPException(404, f"There is no game {number}.")
-    return look.state.games[number]
+    return reader.state.games[number]
 
 
-def get_claim(look: Lookout, name: str) -> dict[str, Any]:
+def get_claim(reader: RunReader, name: str) -> dict[str, Any]:
     """A claim's document, or 404."""
-    found = next((c for c in claims(look) if c["id"] == name.lower()), None)
+    found = next((c for c in claims(reader) if c["id"] == name.lower()), None)
     if found is None:
         raise HTTPException(404, f"No claim of this run has the id {name}.")
     return found
 
 
-async def _stream(look: Lookout, request: Request, last: int) -> AsyncIterator[str]:
-    def news() -> list[EventRow]:
-        with look.reading():
-            return look.events[last + 1 :]
+async def _stream(reader: RunReader, request: Request, last: int) -> AsyncIterator[str]:
+    def new_events() -> list[EventRow]:
+        with reader.reading():
+            return reader.events[last + 1 :]
 
     while not await request.is_disconnected():
-        for row in await run_in_threadpool(news):
+        for row in await run_in_threadpool(new_events):
             last = row.number
             yield f"id: {row.number}\nevent: {row.contract}.{row.name}\ndata: {json.dumps(asdict(row))}\n\n"
         await asyncio.sleep(STREAM_EVERY_S)

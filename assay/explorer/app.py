@@ -28,8 +28,8 @@ from assay.explorer.documents import (
 )
 from assay.explorer.explain import explain_actor, explain_commitment
 from assay.explorer.games import descent_document
-from assay.explorer.lookout import Lookout
 from assay.explorer.losses import Losses, losses_of, wanted_points
+from assay.explorer.run_reader import RunReader
 from assay.explorer.search import search
 from assay.protocol.errors import AssayError
 from assay.protocol.types import Address, Seat
@@ -46,9 +46,9 @@ HEADERS: Final = {
 ROWS: Final = 100
 
 
-def make_app(look: Lookout) -> FastAPI:
+def make_app(reader: RunReader) -> FastAPI:
     """The application for one run."""
-    losses = None if look.store is None else losses_of(look)
+    losses = None if reader.store is None else losses_of(reader)
     app = FastAPI(
         title="Assay explorer",
         version="1",
@@ -62,11 +62,11 @@ def make_app(look: Lookout) -> FastAPI:
     for function in (words.amount, words.exact, words.short, words.number, words.when, words.span):
         templates.env.filters[function.__name__] = function
     templates.env.filters["meaning"] = event_meaning
-    pages = Pages(look, losses, templates)
+    pages = Pages(reader, losses, templates)
     for path, handler in pages.routes().items():
         app.get(path, include_in_schema=False, response_class=HTMLResponse)(handler)
     app.get("/style.css", include_in_schema=False)(lambda: FileResponse(HERE / "style.css", media_type="text/css"))
-    app.include_router(make_api(look, losses))
+    app.include_router(make_api(reader, losses))
     app.exception_handler(StarletteHTTPException)(pages.on_http_error)
     app.exception_handler(RequestValidationError)(pages.on_bad_address)
     app.exception_handler(AssayError)(pages.on_error)
@@ -83,8 +83,8 @@ def make_app(look: Lookout) -> FastAPI:
 class Pages:
     """One method per page."""
 
-    def __init__(self, look: Lookout, losses: Losses | None, templates: Jinja2Templates) -> None:
-        self._look = look
+    def __init__(self, reader: RunReader, losses: Losses | None, templates: Jinja2Templates) -> None:
+        self._reader = reader
         self._losses = losses
         self._templates = templates
 
@@ -106,108 +106,108 @@ class Pages:
 
     def _page(self, request: Request, name: str, status: int = 200, **context: Any) -> HTMLResponse:
         """A rendered template; `named` are the names of addresses."""
-        context |= {"named": words.namer(self._look.names), "run_address": "0x" + self._look.run.address.hex()}
+        context |= {"named": words.namer(self._reader.names), "run_address": "0x" + self._reader.run.address.hex()}
         return self._templates.TemplateResponse(request, name, context, status_code=status)
 
     # --- pages
 
     def index(self, request: Request) -> HTMLResponse:
         """Loss curve, rounds, disputes, ledger."""
-        with self._look.reading() as look:
-            curve, chart = losses_document(look, self._losses), None
+        with self._reader.reading() as reader:
+            curve, chart = losses_document(reader, self._losses), None
             if self._losses is not None:
-                points = self._losses.points(wanted_points(look))
-                chart = loss_chart(points, self._losses.letter_entropy, look.run.charter.training.steps_per_round)
+                points = self._losses.points(wanted_points(reader))
+                chart = loss_chart(points, self._losses.letter_entropy, reader.run.charter.training.steps_per_round)
             return self._page(
                 request,
                 "index.html",
-                run=run_document(look),
+                run=run_document(reader),
                 curve=curve,
                 chart=chart,
-                rounds=[round_document(look, record) for record in look.state.rounds[-ROWS:]],
-                games=[game_document(look, g) for _, g in sorted(look.state.games.items())[-ROWS:]],
-                actors=actors(look),
+                rounds=[round_document(reader, record) for record in reader.state.rounds[-ROWS:]],
+                games=[game_document(reader, g) for _, g in sorted(reader.state.games.items())[-ROWS:]],
+                actors=actors(reader),
             )
 
     def run(self, request: Request) -> HTMLResponse:
         """What the run promises."""
-        with self._look.reading() as look:
-            return self._page(request, "run.html", run=run_document(look))
+        with self._reader.reading() as reader:
+            return self._page(request, "run.html", run=run_document(reader))
 
     def round(self, request: Request, number: int) -> HTMLResponse:
         """One round."""
-        with self._look.reading() as look:
-            record = get_round(look, number)
+        with self._reader.reading() as reader:
+            record = get_round(reader, number)
             return self._page(
                 request,
                 "round.html",
-                round=round_document(look, record),
-                games=[game_document(look, g) for g in look.state.games.values() if g.ref.round == number],
-                intervals=look.run.charter.training.intervals,
-                now=look.state.head.timestamp,
+                round=round_document(reader, record),
+                games=[game_document(reader, g) for g in reader.state.games.values() if g.ref.round == number],
+                intervals=reader.run.charter.training.intervals,
+                now=reader.state.head.timestamp,
             )
 
     def commitment(self, request: Request, number: int, seat: int) -> HTMLResponse:
         """What a seat committed to."""
-        with self._look.reading() as look:
-            record = get_round(look, number)
+        with self._reader.reading() as reader:
+            record = get_round(reader, number)
             if Seat(seat) not in record.commitments:
                 raise HTTPException(404, f"Seat {seat} has no commitment in round {number}.")
-            document = commitment_document(look, record, record.commitments[Seat(seat)])
-            answers = explain_commitment(look, number, Seat(seat))["answers"]
+            document = commitment_document(reader, record, record.commitments[Seat(seat)])
+            answers = explain_commitment(reader, number, Seat(seat))["answers"]
             return self._page(request, "commitment.html", c=document, answers=answers)
 
     def outer(self, request: Request, number: int, root: str) -> HTMLResponse:
         """An outer root."""
-        with self._look.reading() as look:
-            record = get_round(look, number)
+        with self._reader.reading() as reader:
+            record = get_round(reader, number)
             found = {("0x" + key.hex()): outer for key, outer in record.outers.items()}
             if root.lower() not in found:
                 raise HTTPException(404, f"No such outer root was posted after round {number}.")
-            return self._page(request, "outer.html", outer=outer_document(look, record, found[root.lower()]))
+            return self._page(request, "outer.html", outer=outer_document(reader, record, found[root.lower()]))
 
     def claims(self, request: Request, cursor: int = Query(0, ge=0)) -> HTMLResponse:
         """Every claim, page by page."""
-        with self._look.reading() as look:
-            return self._page(request, "claims.html", page=page_of(look, "claims", cursor, ROWS), cursor=cursor)
+        with self._reader.reading() as reader:
+            return self._page(request, "claims.html", page=page_of(reader, "claims", cursor, ROWS), cursor=cursor)
 
     def claim(self, request: Request, claim: str) -> HTMLResponse:
         """One claim."""
-        with self._look.reading() as look:
-            document = get_claim(look, claim)
+        with self._reader.reading() as reader:
+            document = get_claim(reader, claim)
             same = [
                 c
-                for c in page_of(look, "claims", 0, 1 << 30)["items"]
+                for c in page_of(reader, "claims", 0, 1 << 30)["items"]
                 if c["duty"] is not None
                 and (c["round"], c["seat"], c["duty"]) == (document["round"], document["seat"], document["duty"])
                 and c["id"] != document["id"]
             ]
-            games = [game_document(look, look.state.games[g]) for g in document["games"]]
+            games = [game_document(reader, reader.state.games[g]) for g in document["games"]]
             return self._page(request, "claim.html", claim=document, same=same, games=games)
 
     def game(self, request: Request, number: int) -> HTMLResponse:
         """One dispute, step by step."""
-        with self._look.reading() as look:
-            document = descent_document(look, get_game(look, number))
-            return self._page(request, "game.html", game=document, now=look.state.head.timestamp)
+        with self._reader.reading() as reader:
+            document = descent_document(reader, get_game(reader, number))
+            return self._page(request, "game.html", game=document, now=reader.state.head.timestamp)
 
     def actor(self, request: Request, address: str) -> HTMLResponse:
         """One address."""
-        with self._look.reading() as look:
+        with self._reader.reading() as reader:
             try:
                 who = Address(bytes.fromhex(address.removeprefix("0x")))
             except ValueError:
                 who = Address(b"")
             if len(who) != 20:
                 raise HTTPException(404, "An address is 0x and 40 hex digits.")
-            mine = [row for row in look.events if address.lower() in map(str, row.arguments.values())]
-            games = [g for g in look.state.games.values() if who in (g.defender, g.challenger)]
+            mine = [row for row in reader.events if address.lower() in map(str, row.arguments.values())]
+            games = [g for g in reader.state.games.values() if who in (g.defender, g.challenger)]
             return self._page(
                 request,
                 "actor.html",
-                actor=actor_document(look, who),
-                answers=explain_actor(look, who)["answers"],
-                games=[game_document(look, g) for g in games],
+                actor=actor_document(reader, who),
+                answers=explain_actor(reader, who)["answers"],
+                games=[game_document(reader, g) for g in games],
                 events=mine[-ROWS:][::-1],
                 more=len(mine) > ROWS,
             )
@@ -216,19 +216,19 @@ class Pages:
         self, request: Request, tx: str | None = None, about: str | None = None, cursor: int | None = None
     ) -> HTMLResponse:
         """Events of the run's contracts, newest first: all, those of one transaction, or those that name something."""
-        with self._look.reading() as look:
-            rows = [row for row in look.events if tx is None or row.tx == tx.lower()]
+        with self._reader.reading() as reader:
+            rows = [row for row in reader.events if tx is None or row.tx == tx.lower()]
             if about is not None:
                 rows = [row for row in rows if about.lower() in row.arguments.values()]
             end = len(rows) if cursor is None else max(0, min(cursor, len(rows)))
             start = max(0, end - ROWS)
-            shown = [(row, look.time_of(row.block)) for row in rows[start:end][::-1]]
+            shown = [(row, reader.time_of(row.block)) for row in rows[start:end][::-1]]
             return self._page(request, "events.html", events=shown, tx=tx, about=about, older=start or None)
 
     def search(self, request: Request, q: str = Query("", max_length=200)) -> Response:
         """The page of what was asked for, or a list of what it may be."""
-        with self._look.reading() as look:
-            hits = search(look, q)
+        with self._reader.reading() as reader:
+            hits = search(reader, q)
         if len({hit.url for hit in hits}) == 1:
             return RedirectResponse(hits[0].url, 303)
         return self._page(request, "search.html", 200 if hits else 404, q=q, hits=hits)

@@ -49,14 +49,14 @@ STANDING_CODES: Final[dict[str, tuple[str, str]]] = {
 class Code:
     """An error code, where it comes from, what it means and what to do.
 
-    `said` has the contracts' own words, more than once where contracts throw it for different reasons.
+    `sentences` has the contracts' own words, more than once where contracts throw it for different reasons.
     """
 
     name: str
     source: str
     meaning: str
     remedy: str
-    said: tuple[natspec.Sentence, ...] = ()
+    sentences: tuple[natspec.Sentence, ...] = ()
 
 
 def find_code(name: str) -> Code | None:
@@ -67,29 +67,29 @@ def find_code(name: str) -> Code | None:
 
 def event_meaning(contract: str, name: str) -> str:
     """What the module `contract`, such as "rounds", says of its event; empty where it says nothing."""
-    said = (s for s in natspec.sentences("event", name) if MODULE_CONTRACTS.get(contract, contract) in s.contracts)
-    return next((s.notice for s in said), "")
+    sentences = (s for s in natspec.sentences("event", name) if MODULE_CONTRACTS.get(contract, contract) in s.contracts)
+    return next((s.notice for s in sentences), "")
 
 
 def all_codes() -> dict[str, Code]:
     """Every code that a person can meet, by name; those of contracts as far as they are compiled."""
     found = dict(_python_codes())
     for name in natspec.names("error"):
-        said = natspec.sentences("error", name)
-        meaning = _joined([(s.notice, s.contracts) for s in said])
-        found[name] = Code(name, "contract", meaning, _joined([(s.remedy, s.contracts) for s in said]), said)
+        sentences = natspec.sentences("error", name)
+        meaning = _joined([(s.notice, s.contracts) for s in sentences])
+        found[name] = Code(name, "contract", meaning, _joined([(s.remedy, s.contracts) for s in sentences]), sentences)
     for name, (meaning, remedy) in STANDING_CODES.items():
         found[name] = Code(name, "standing", meaning, remedy)
     return found
 
 
-def _joined(said: list[tuple[str, tuple[str, ...]]]) -> str:
+def _joined(sentences: list[tuple[str, tuple[str, ...]]]) -> str:
     """One text of several, each with the contracts that say it; where they differ each names them."""
     speakers: dict[str, tuple[str, ...]] = {}
-    for text, contracts in said:
+    for text, contracts in sentences:
         speakers[text] = (*speakers.get(text, ()), *contracts)
     if len(speakers) == 1:
-        return said[0][0]
+        return sentences[0][0]
     return " ".join(f"{', '.join(contracts)}: {text}" for text, contracts in speakers.items())
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from assay.bundle.words import family_text, ref_text
-from assay.explorer.lookout import Lookout
+from assay.explorer.run_reader import RunReader
 from assay.protocol.economics import formulas
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
@@ -35,9 +35,9 @@ def wei(value: int) -> str:
 # --- the run
 
 
-def run_document(look: Lookout) -> Document:
+def run_document(reader: RunReader) -> Document:
     """What the run promises and how far it has come."""
-    run, state = look.run, look.state
+    run, state = reader.run, reader.state
     c = run.charter
     t, e, w = c.training, c.economics, c.windows
     return {
@@ -48,13 +48,13 @@ def run_document(look: Lookout) -> Document:
         "sponsor": hexed(c.sponsor),
         "contracts": {name: hexed(contract.address) for name, contract in run.contracts().items()},
         "code": {
-            "status": look.code.status(),
-            "digest": hexed(look.code.digest),
-            "unknown": [found.name for found in look.code.unknown],
-            "token": look.code.token_words,
+            "status": reader.code.status(),
+            "digest": hexed(reader.code.digest),
+            "unknown": [found.name for found in reader.code.unknown],
+            "token": reader.code.token_words,
         },
         "programs": {name: hexed(getattr(c, name).root) for name in ("step", "update", "outer")},
-        "genesis": hexed(look.facts.genesis),
+        "genesis": hexed(reader.facts.genesis),
         "data": hexed(t.data),
         "rounds": {"planned": c.rounds, "opened": len(state.rounds)},
         "intervals": t.intervals,
@@ -79,28 +79,28 @@ def run_document(look: Lookout) -> Document:
         },
         "seats": {str(seat): hexed(who) for seat, who in sorted(state.holders.items())},
         "games": {"all": len(state.games), "open": sum(not g.is_over for g in state.games.values())},
-        "burned": wei(look.money.burned + look.money.flushed),
-        "revenue": wei(look.money.revenue),
+        "burned": wei(reader.money.burned + reader.money.flushed),
+        "revenue": wei(reader.money.revenue),
     }
 
 
 # --- rounds and commitments
 
 
-def round_document(look: Lookout, record: RoundRecord) -> Document:
+def round_document(reader: RunReader, record: RoundRecord) -> Document:
     """One round with everything that was done in it."""
     return {
         "round": int(record.number),
         "times": asdict(record.times),
-        "phase": phase(record, look.state.head.timestamp),
+        "phase": phase(record, reader.state.head.timestamp),
         "roster": [None if who is None else hexed(who) for who in record.roster],
         "seed": None if record.seed is None else hexed(record.seed),
         "whistle_seed": None if record.whistle_seed is None else hexed(record.whistle_seed),
-        "commitments": [commitment_document(look, record, c) for _, c in sorted(record.commitments.items())],
+        "commitments": [commitment_document(reader, record, c) for _, c in sorted(record.commitments.items())],
         "attendance": [attendance_document(record, who) for who in sorted(record.attendance)],
-        "outers": [outer_document(look, record, outer) for _, outer in sorted(record.outers.items())],
+        "outers": [outer_document(reader, record, outer) for _, outer in sorted(record.outers.items())],
         "settled": record.settled,
-        "games": [g.game_id for _, g in sorted(look.state.games.items()) if g.ref.round == record.number],
+        "games": [g.game_id for _, g in sorted(reader.state.games.items()) if g.ref.round == record.number],
     }
 
 
@@ -128,7 +128,7 @@ def included(record: RoundRecord, commitment: CommitmentRecord) -> bool | None:
     return None if fixed is None else bool(fixed[0] >> commitment.seat & 1)
 
 
-def commitment_document(look: Lookout, record: RoundRecord, c: CommitmentRecord) -> Document:
+def commitment_document(reader: RunReader, record: RoundRecord, c: CommitmentRecord) -> Document:
     """What a seat committed to, and what became of it."""
     return {
         "round": int(record.number),
@@ -146,7 +146,7 @@ def commitment_document(look: Lookout, record: RoundRecord, c: CommitmentRecord)
         "included": included(record, c),
         "convicted": c.convicted,
         "status": c.status.name,
-        "claims": [claim_of_duty(look, duty) for duty in duties(look, record, c)],
+        "claims": [claim_of_duty(reader, duty) for duty in duties(reader, record, c)],
     }
 
 
@@ -165,7 +165,7 @@ def attendance_document(record: RoundRecord, who: Address) -> Document:
     }
 
 
-def outer_document(look: Lookout, record: RoundRecord, outer: OuterRecord) -> Document:
+def outer_document(reader: RunReader, record: RoundRecord, outer: OuterRecord) -> Document:
     """A root that was posted for the outer step of a round."""
     mask, x = record.inclusions.get(outer.base, (0, None))
     return {
@@ -179,56 +179,56 @@ def outer_document(look: Lookout, record: RoundRecord, outer: OuterRecord) -> Do
         "posters": [{"who": hexed(who), "status": status.name} for who, status in sorted(outer.posters.items())],
         "fallen": outer.fallen,
         "final": Status.FINAL in outer.posters.values(),
-        "claims": [_outer_claim(look, record, outer, who) for who in sorted(outer.posters)] if x else [],
+        "claims": [_outer_claim(reader, record, outer, who) for who in sorted(outer.posters)] if x else [],
     }
 
 
 # --- claims
 
 
-def duties(look: Lookout, record: RoundRecord, commitment: CommitmentRecord) -> list[Duty]:
+def duties(reader: RunReader, record: RoundRecord, commitment: CommitmentRecord) -> list[Duty]:
     """The claims of a commitment; none while it is incomplete, since then they do not exist."""
     if not commitment.complete:
         return []
-    view = look.view
-    return [view.duty(record, commitment, j) for j in range(look.run.charter.training.duties)]
+    view = reader.view
+    return [view.duty(record, commitment, j) for j in range(reader.run.charter.training.duties)]
 
 
-def claims(look: Lookout) -> Iterator[Document]:
+def claims(reader: RunReader) -> Iterator[Document]:
     """Every claim of the run, in the order of rounds: work, attestations of it, outer steps."""
-    view = look.view
-    for record in look.state.rounds:
+    view = reader.view
+    for record in reader.state.rounds:
         by_place: dict[tuple[Seat, int], Duty] = {}
         for _, commitment in sorted(record.commitments.items()):
-            for duty in duties(look, record, commitment):
+            for duty in duties(reader, record, commitment):
                 by_place[duty.seat, duty.number] = duty
-                yield claim_of_duty(look, duty)
+                yield claim_of_duty(reader, duty)
         for who in sorted(record.attendance):
             for place, end in sorted(record.attendance[who].leaves.items()):
                 if place not in by_place:
                     continue
                 work = by_place[place]
                 name = view.claim_id(ClaimKind.ATTESTATION, who, work.x, end)
-                yield _claim(look, name, work.attestation(who), who, work.x, end) | {"agrees": end == work.y}
+                yield _claim(reader, name, work.attestation(who), who, work.x, end) | {"agrees": end == work.y}
         for _, outer in sorted(record.outers.items()):
             if outer.base in record.inclusions:
-                yield from (_outer_claim(look, record, outer, who) for who in sorted(outer.posters))
+                yield from (_outer_claim(reader, record, outer, who) for who in sorted(outer.posters))
 
 
-def claim_of_duty(look: Lookout, duty: Duty) -> Document:
+def claim_of_duty(reader: RunReader, duty: Duty) -> Document:
     """The claim of an interval or an update."""
-    return _claim(look, duty.id, duty.ref, duty.claimant, duty.x, duty.y)
+    return _claim(reader, duty.id, duty.ref, duty.claimant, duty.x, duty.y)
 
 
-def _outer_claim(look: Lookout, record: RoundRecord, outer: OuterRecord, who: Address) -> Document:
+def _outer_claim(reader: RunReader, record: RoundRecord, outer: OuterRecord, who: Address) -> Document:
     _, x = record.inclusions[outer.bases[who]]
     ref = ClaimRef(ClaimKind.OUTER, record.number, party=who, outer_root=outer.root)
-    return _claim(look, look.view.claim_id(ClaimKind.OUTER, who, x, outer.root), ref, who, x, outer.root)
+    return _claim(reader, reader.view.claim_id(ClaimKind.OUTER, who, x, outer.root), ref, who, x, outer.root)
 
 
-def _claim(look: Lookout, name: Digest, ref: ClaimRef, claimant: Address, x: Digest, y: Digest) -> Document:
-    charter = look.run.charter
-    games = [g for _, g in sorted(look.state.games.items()) if g.claim_id == name]
+def _claim(reader: RunReader, name: Digest, ref: ClaimRef, claimant: Address, x: Digest, y: Digest) -> Document:
+    charter = reader.run.charter
+    games = [g for _, g in sorted(reader.state.games.items()) if g.claim_id == name]
     updates = ref.duty == charter.training.intervals
     program = charter.outer if ref.kind is ClaimKind.OUTER else charter.update if updates else charter.step
     steps = charter.training.steps_per_interval if program is charter.step else 1
@@ -257,12 +257,12 @@ def _claim(look: Lookout, name: Digest, ref: ClaimRef, claimant: Address, x: Dig
 # --- games
 
 
-def game_document(look: Lookout, game: GameRecord) -> Document:
+def game_document(reader: RunReader, game: GameRecord) -> Document:
     """A dispute in figures."""
     hashes = list(dict.fromkeys([game.opened_tx, *(m.tx_hash for m in game.moves)]))
-    gas = [look.gas_of(tx) for tx in hashes]
+    gas = [reader.gas_of(tx) for tx in hashes]
     verdict = game.verdict
-    charter = look.run.charter
+    charter = reader.run.charter
     return {
         "game": game.game_id,
         "claim": hexed(game.claim_id),
@@ -310,13 +310,13 @@ def _selections(game: GameRecord) -> int:
 # --- people
 
 
-def actor_document(look: Lookout, who: Address) -> Document:
+def actor_document(reader: RunReader, who: Address) -> Document:
     """An address: what it is in this run, has, earned, lost and owns."""
-    money = look.money.of(who)
+    money = reader.money.of(who)
     return {
         "address": hexed(who),
-        "name": look.names.get(who),
-        "role": role_of(look, who),
+        "name": reader.names.get(who),
+        "role": role_of(reader, who),
         "free": wei(money.free),
         "locked": wei(money.locked),
         "leaving": wei(money.leaving),
@@ -331,22 +331,22 @@ def actor_document(look: Lookout, who: Address) -> Document:
     }
 
 
-def role_of(look: Lookout, who: Address) -> str:
+def role_of(reader: RunReader, who: Address) -> str:
     """What an address is in this run."""
-    state = look.state
+    state = reader.state
     if (attester := state.attesters.get(who)) is not None and attester.role is not Role.NONE:
         return attester.role.name.lower()
     if who in state.holders.values() or any(who in r.roster for r in state.rounds):
         return "solver"
-    if who == look.run.charter.sponsor:
+    if who == reader.run.charter.sponsor:
         return "sponsor"
     if any(who == g.challenger for g in state.games.values()):
         return "challenger"
-    return "owner" if look.money.of(who).shares else "-"
+    return "owner" if reader.money.of(who).shares else "-"
 
 
-def actors(look: Lookout) -> list[Document]:
+def actors(reader: RunReader) -> list[Document]:
     """Everybody who has or had money in the run: solvers, verifiers, whistleblowers, then the rest."""
     order = {"solver": 0, "verifier": 1, "whistleblower": 2}
-    found = [actor_document(look, who) for who in look.money.people]
+    found = [actor_document(reader, who) for who in reader.money.people]
     return sorted(found, key=lambda d: (order.get(d["role"], 3), d["name"] or "", d["address"]))

@@ -15,28 +15,28 @@ from assay.explorer.documents import (
     hexed,
     included,
 )
-from assay.explorer.lookout import EventRow, Lookout
+from assay.explorer.run_reader import EventRow, RunReader
 from assay.explorer.search import search
 from assay.explorer.words import exact
 from assay.protocol.types import Address, Digest, Role, Seat, Status
 from assay_ledger.index.records import CommitmentRecord, GameRecord, RoundRecord
 
 
-def explain(look: Lookout, name: str) -> Document:
+def explain(reader: RunReader, name: str) -> Document:
     """Everything that can be said about a code, address, digest, transaction, `game N` or `round N`."""
     code = explain_code(name)
     if code is not None:
         return code
-    for url in (hit.url for hit in search(look, name)):
+    for url in (hit.url for hit in search(reader, name)):
         kind, *rest = url.strip("/").split("/")
         if kind == "actors":
-            return explain_actor(look, Address(bytes.fromhex(rest[0][2:])))
+            return explain_actor(reader, Address(bytes.fromhex(rest[0][2:])))
         if kind == "commitments":
-            return explain_commitment(look, int(rest[0]), Seat(int(rest[1])))
+            return explain_commitment(reader, int(rest[0]), Seat(int(rest[1])))
         if kind == "claims":
-            return explain_claim(look, rest[0])
+            return explain_claim(reader, rest[0])
         if kind == "games":
-            return explain_game(look, look.state.games[int(rest[0])])
+            return explain_game(reader, reader.state.games[int(rest[0])])
         return {"name": name, "kind": kind, "known": True, "see": url, "answers": []}
     remedy = "Check the run (--run) and the spelling; a thing of another run is not known in this one."
     return {
@@ -59,26 +59,26 @@ def explain_code(name: str) -> Document | None:
         "source": code.source,
         "meaning": code.meaning,
         "remedy": code.remedy,
-        "said": [asdict(sentence) for sentence in code.said],
+        "sentences": [asdict(sentence) for sentence in code.sentences],
         "answers": [],
     }
 
 
-def explain_commitment(look: Lookout, round_: int, seat: Seat) -> Document:
+def explain_commitment(reader: RunReader, round_: int, seat: Seat) -> Document:
     """A commitment: is it complete, in the model, beyond challenge, paid?"""
-    record = look.state.rounds[round_]
+    record = reader.state.rounds[round_]
     c = record.commitments[seat]
     answers = [_yes("known", f"Seat {seat} committed to round {round_} in transaction {hexed(c.tx_hash)}.")]
-    answers += [_counted(look, record, c), _paid(look, record, c)]
-    document = commitment_document(look, record, c)
+    answers += [_counted(reader, record, c), _paid(reader, record, c)]
+    document = commitment_document(reader, record, c)
     return {"name": hexed(c.digest), "kind": "commitment", "known": True, "answers": answers, "commitment": document}
 
 
-def _counted(look: Lookout, record: RoundRecord, c: CommitmentRecord) -> Document:
-    now, times = look.state.head.timestamp, record.times
+def _counted(reader: RunReader, record: RoundRecord, c: CommitmentRecord) -> Document:
+    now, times = reader.state.head.timestamp, record.times
     if not c.complete:
-        view = look.view
-        signed = sum(view.stake_at(look.state.attesters[who], record.number) for who in c.receipts)
+        view = reader.view
+        signed = sum(view.stake_at(reader.state.attesters[who], record.number) for who in c.receipts)
         total = view.total_at(Role.VERIFIER, record.number)
         text = (
             f"Receipts stand behind it for {_share(signed, total)} of the verifiers' stake; more than half are needed."
@@ -87,10 +87,10 @@ def _counted(look: Lookout, record: RoundRecord, c: CommitmentRecord) -> Documen
             return _open("counted", text, times.receipts_until)
         return _standing("counted", text, "Incomplete")
     if c.convicted:
-        lost = [g.game_id for g in look.state.games.values() if _is_on(g, record, c) and g.convicted]
+        lost = [g.game_id for g in reader.state.games.values() if _is_on(g, record, c) and g.convicted]
         return _standing("counted", f"It was convicted in game {', '.join(map(str, lost))}.", "Convicted")
     if c.excluded:
-        accusers = [row.arguments["accuser"] for row in _rows(look, "rounds", "Excluded", record, c.seat)]
+        accusers = [row.arguments["accuser"] for row in _rows(reader, "rounds", "Excluded", record, c.seat)]
         text = f"It was left out of the outer step: {', '.join(accusers)} revealed another result."
         return _standing("counted", text, "Excluded", times.challenge_until)
     is_in = included(record, c)
@@ -101,10 +101,10 @@ def _counted(look: Lookout, record: RoundRecord, c: CommitmentRecord) -> Documen
     return _standing("counted", "It is not part of the outer step from its base.", "BaseFell")
 
 
-def _paid(look: Lookout, record: RoundRecord, c: CommitmentRecord) -> Document:
+def _paid(reader: RunReader, record: RoundRecord, c: CommitmentRecord) -> Document:
     match c.status:
         case Status.FINAL:
-            (row,) = _rows(look, "settlement", "WorkSettled", record, c.seat)
+            (row,) = _rows(reader, "settlement", "WorkSettled", record, c.seat)
             pay, shares = exact(row.arguments["pay"]), exact(row.arguments["shares"])
             text = f"It is final: {pay} tokens of pay and {shares} shares."
             return _yes("paid", text) | {"pay": str(row.arguments["pay"]), "shares": str(row.arguments["shares"])}
@@ -121,26 +121,26 @@ def _paid(look: Lookout, record: RoundRecord, c: CommitmentRecord) -> Document:
             return _standing("paid", "It is not settled yet.", "NotSettledYet", until) | {"yes": None}
 
 
-def explain_claim(look: Lookout, name: str) -> Document:
+def explain_claim(reader: RunReader, name: str) -> Document:
     """A claim: does it stand, which games are about it, and what follows for the work behind it?"""
-    claim = next(c for c in claims(look) if c["id"] == name)
+    claim = next(c for c in claims(reader) if c["id"] == name)
     answers = [_yes("known", f"It is the claim of {claim['what']}, and it {_verb(claim['status'])}.")]
     if claim["kind"] in ("INTERVAL", "UPDATE"):
-        answers += explain_commitment(look, claim["round"], Seat(claim["seat"]))["answers"][1:]
+        answers += explain_commitment(reader, claim["round"], Seat(claim["seat"]))["answers"][1:]
     elif claim["status"] == "fallen":
         answers.append(_standing("counted", f"It fell in game {claim['games'][-1]}.", "Convicted"))
     else:
-        until = look.state.rounds[claim["round"]].times.challenge_until
-        is_over = look.state.head.timestamp > until
+        until = reader.state.rounds[claim["round"]].times.challenge_until
+        is_over = reader.state.head.timestamp > until
         answers.append(
             _yes("counted", "It stands beyond challenge.") if is_over else _open("counted", "It stands.", until)
         )
     return {"name": name, "kind": "claim", "known": True, "answers": answers, "claim": claim}
 
 
-def explain_game(look: Lookout, game: GameRecord) -> Document:
+def explain_game(reader: RunReader, game: GameRecord) -> Document:
     """A game: whose clock runs until when, or who lost and how."""
-    document = game_document(look, game)
+    document = game_document(reader, game)
     if game.verdict is None:
         whose = hexed(game.defender if document["turn"] == "defender" else game.challenger)
         text = f"Game {game.game_id} on {document['what']} stands at {game.stage.name}; {whose} is to move."
@@ -152,14 +152,14 @@ def explain_game(look: Lookout, game: GameRecord) -> Document:
     return {"name": f"game {game.game_id}", "kind": "game", "known": True, "answers": [answer], "game": document}
 
 
-def explain_actor(look: Lookout, who: Address) -> Document:
+def explain_actor(reader: RunReader, who: Address) -> Document:
     """An address: role, what it did, and what stands between it and pay."""
-    actor = actor_document(look, who)
+    actor = actor_document(reader, who)
     answers = [_yes("known", f"It is a {actor['role']} of this run." if actor["role"] != "-" else "It took part.")]
-    for record in look.state.rounds:
+    for record in reader.state.rounds:
         for seat, c in sorted(record.commitments.items()):
             if c.solver == who:
-                for answer in explain_commitment(look, int(record.number), seat)["answers"][1:]:
+                for answer in explain_commitment(reader, int(record.number), seat)["answers"][1:]:
                     answers.append(answer | {"about": f"round {record.number}, seat {seat}"})
         attendance = record.attendance.get(who)
         if attendance is None:
@@ -171,7 +171,7 @@ def explain_actor(look: Lookout, who: Address) -> Document:
             answers.append(
                 _standing("paid", "Duties are not settled yet.", "NotSettledYet", record.times.challenge_until) | about
             )
-        elif look.state.head.timestamp > record.times.t7 and attendance.root != Digest(bytes(32)):
+        elif reader.state.head.timestamp > record.times.t7 and attendance.root != Digest(bytes(32)):
             answers.append(_standing("paid", "Its results were never revealed.", "Unrevealed") | about)
     return {"name": hexed(who), "kind": "actor", "known": True, "answers": answers, "actor": actor}
 
@@ -199,9 +199,11 @@ def _standing(question: str, text: str, code: str, deadline: int | None = None) 
     return _no(question, text, code, all_codes()[code].remedy, deadline)
 
 
-def _rows(look: Lookout, contract: str, name: str, record: RoundRecord, seat: Seat) -> list[EventRow]:
+def _rows(reader: RunReader, contract: str, name: str, record: RoundRecord, seat: Seat) -> list[EventRow]:
     wanted = (contract, name, int(record.number), int(seat))
-    return [r for r in look.events if (r.contract, r.name, r.arguments.get("round"), r.arguments.get("seat")) == wanted]
+    return [
+        r for r in reader.events if (r.contract, r.name, r.arguments.get("round"), r.arguments.get("seat")) == wanted
+    ]
 
 
 def _is_on(game: GameRecord, record: RoundRecord, c: CommitmentRecord) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.bundle.replay import GameStep, ReplayedDispute, VerdictValues
 from assay.bundle.words import value_texts
 from assay.explorer.documents import Document, game_document, hexed
-from assay.explorer.lookout import Lookout
+from assay.explorer.run_reader import RunReader
 from assay.protocol.errors import AssayError
 from assay.protocol.game.moves import (
     BisectDigests,
@@ -27,11 +27,11 @@ from assay.protocol.program.nodes import Node
 from assay_ledger.index.records import GameRecord
 
 
-def descent_document(look: Lookout, game: GameRecord) -> Document:
+def descent_document(reader: RunReader, game: GameRecord) -> Document:
     """The game with every step; our own replay's verdict beside the contract's."""
-    document = game_document(look, game)
+    document = game_document(reader, game)
     try:
-        _, found = look.replay_of(game)
+        _, found = reader.replay_of(game)
     except AssayError as error:
         return document | {"steps": [], "replay": {"agrees": False, "reason": error.explain()}}
     return document | {
@@ -41,10 +41,10 @@ def descent_document(look: Lookout, game: GameRecord) -> Document:
         "opened": {
             "tx": hexed(found.opened.hash),
             "time": found.opened.time,
-            "gas": look.gas_of(found.opened.hash),
+            "gas": reader.gas_of(found.opened.hash),
             "says": "challenges" + (_KNOWN if found.begin.turn is Side.CHALLENGER else ""),
         },
-        "steps": [step_document(look, found, step) for step in found.steps],
+        "steps": [step_document(reader, found, step) for step in found.steps],
         "node": None if found.node is None else node_document(found.node),
         "replay": _replay(game, found),
     }
@@ -69,7 +69,7 @@ def node_document(node: Node) -> Document:
     }
 
 
-def step_document(look: Lookout, found: ReplayedDispute, step: GameStep) -> Document:
+def step_document(reader: RunReader, found: ReplayedDispute, step: GameStep) -> Document:
     """One transaction of a game."""
     before, after = step.before, step.after
     used = step.sent.time - before.turn_started
@@ -84,7 +84,7 @@ def step_document(look: Lookout, found: ReplayedDispute, step: GameStep) -> Docu
         "time": step.sent.time,
         "used": used,
         "deadline": before.deadline,
-        "gas": look.gas_of(step.sent.hash),
+        "gas": reader.gas_of(step.sent.hash),
         "budgets": {"defender": after.budget_left[0], "challenger": after.budget_left[1]},
         "agreed": hexed(after.agreed),
         "disputed": hexed(after.disputed) if after.stage not in (Stage.PARTS, Stage.TERM) else None,

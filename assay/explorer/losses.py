@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from assay.explorer.lookout import Lookout
+from assay.explorer.run_reader import RunReader
 from assay.protocol.errors import AssayError
 from assay.protocol.types import Digest
 from assay_ledger.store.blobs import ArtifactStore
@@ -53,9 +53,9 @@ class Point:
     loss: float | None
 
 
-def wanted_points(look: Lookout) -> list[Wanted]:
+def wanted_points(reader: RunReader) -> list[Wanted]:
     """Everything on the curve: genesis, the outer steps, then the ends of intervals of every seat."""
-    training, state = look.run.charter.training, look.state
+    training, state = reader.run.charter.training, reader.state
     steps = training.steps_per_round
     outers = [Wanted(training.parameters, False, 0, None, "genesis")]
     work: list[Wanted] = []
@@ -127,13 +127,13 @@ class Losses:
                     self._known[key] = loss
 
 
-def losses_of(look: Lookout) -> Losses:
+def losses_of(reader: RunReader) -> Losses:
     """The losses of a run with a store."""
-    store = look.store
+    store = reader.store
     assert store is not None
     objects = Objects(store)
     return Losses(
-        lambda: stock_evaluation(store, look.run.charter, look.run.address), lambda root: objects.state(root)[0]
+        lambda: stock_evaluation(store, reader.run.charter, reader.run.address), lambda root: objects.state(root)[0]
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.explorer.documents import claims, hexed
-from assay.explorer.lookout import Lookout
+from assay.explorer.run_reader import RunReader
 
 LEAST_DIGITS: Final = 6
 MAX_HITS: Final = 50
@@ -25,32 +25,32 @@ class Hit:
     what: str
 
 
-def search(look: Lookout, query: str) -> list[Hit]:
+def search(reader: RunReader, query: str) -> list[Hit]:
     """Where the thing that a query names is shown; empty when nothing has that name."""
     query = query.strip()[:MAX_QUERY]
     if match := _WORDS.fullmatch(query):
-        return _numbered(look, (match[1] or "").lower(), int(match[2]))
+        return _numbered(reader, (match[1] or "").lower(), int(match[2]))
     if match := _HEX.fullmatch(query):
         wanted = match[1].lower()
-        found = _directory(look)
+        found = _directory(reader)
         if wanted in found:
             return found[wanted]
         near = [hit for name in sorted(found) if name.startswith(wanted) for hit in found[name]]
         return near[:MAX_HITS]
-    who = [who for who, name in look.names.items() if name == query]
+    who = [who for who, name in reader.names.items() if name == query]
     return [Hit(f"/actors/{hexed(w)}", query) for w in who]
 
 
-def _numbered(look: Lookout, noun: str, number: int) -> list[Hit]:
+def _numbered(reader: RunReader, noun: str, number: int) -> list[Hit]:
     hits = []
-    if noun != "round" and number in look.state.games:
+    if noun != "round" and number in reader.state.games:
         hits.append(Hit(f"/games/{number}", f"game {number}"))
-    if noun in ("", "round") and number < len(look.state.rounds):
+    if noun in ("", "round") and number < len(reader.state.rounds):
         hits.append(Hit(f"/rounds/{number}", f"round {number}"))
     return hits
 
 
-def _directory(look: Lookout) -> dict[str, list[Hit]]:
+def _directory(reader: RunReader) -> dict[str, list[Hit]]:
     """Everything that has a name in hex; the most telling place of each first."""
     found: dict[str, list[Hit]] = {}
 
@@ -59,21 +59,21 @@ def _directory(look: Lookout) -> dict[str, list[Hit]]:
         if len(hits) < MAX_HITS and url not in {h.url for h in hits}:
             hits.append(Hit(url, what))
 
-    charter, training = look.run.charter, look.run.charter.training
-    for who in look.money.people:
-        add(who, f"/actors/{hexed(who)}", look.names.get(who, "an account"))
-    for name, contract in look.run.contracts().items():
+    charter, training = reader.run.charter, reader.run.charter.training
+    for who in reader.money.people:
+        add(who, f"/actors/{hexed(who)}", reader.names.get(who, "an account"))
+    for name, contract in reader.run.contracts().items():
         add(contract.address, "/run", f"the run's {name} contract")
-    add(look.run.address, "/run", "the run's charter")
-    add(look.run.run_id, "/run", "the run's identity")
+    add(reader.run.address, "/run", "the run's charter")
+    add(reader.run.run_id, "/run", "the run's identity")
     for name in ("step", "update", "outer"):
         add(getattr(charter, name).root, "/run", f"the {name} program")
     for name in ("data", "parameters", "momentum", "zero_optimizer", "zero_update"):
         add(getattr(training, name), "/run", f"{name.replace('_', ' ')} at genesis")
-    add(look.facts.genesis, "/run", "the outer root at genesis")
-    for claim in claims(look):
+    add(reader.facts.genesis, "/run", "the outer root at genesis")
+    for claim in claims(reader):
         add(claim["id"], f"/claims/{claim['id']}", f"the claim of {claim['what']}")
-    for record in look.state.rounds:
+    for record in reader.state.rounds:
         for seat, c in sorted(record.commitments.items()):
             url, where = f"/commitments/{record.number}/{seat}", f"seat {seat} in round {record.number}"
             add(c.digest, url, f"the commitment of {where}")
@@ -91,13 +91,13 @@ def _directory(look: Lookout) -> dict[str, list[Hit]]:
         for seed in (record.seed, record.whistle_seed):
             if seed is not None:
                 add(seed, f"/rounds/{record.number}", f"a seed of round {record.number}")
-    for game_id, game in sorted(look.state.games.items()):
+    for game_id, game in sorted(reader.state.games.items()):
         for move in game.moves:
             add(move.tx_hash, f"/games/{game_id}", f"a transaction of game {game_id}")
-    for row in look.events:
+    for row in reader.events:
         add(row.tx, f"/events?tx={row.tx}", f"a transaction of block {row.block}")
     # Whatever else an event names (a lock, a root, an account of a contract) is found where it is named.
-    for value in {v for row in look.events for v in row.arguments.values() if is_name(v)}:
+    for value in {v for row in reader.events for v in row.arguments.values() if is_name(v)}:
         if value.removeprefix("0x") not in found:
             add(value, f"/events?about={value}", "named in events")
     return found

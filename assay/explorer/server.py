@@ -11,7 +11,7 @@ from typing import Final, Self
 import uvicorn
 
 from assay.explorer.app import make_app
-from assay.explorer.lookout import Lookout
+from assay.explorer.run_reader import RunReader
 from assay.protocol.errors import ConfigError, UnavailableError
 from assay.protocol.types import Address
 from assay_ledger.index.run import Run
@@ -71,7 +71,7 @@ def serve(
             code="PortInUse",
             remedy="Name another port, or 0 for a free one.",
         ) from None
-    app = make_app(Lookout(run, store, names))
+    app = make_app(RunReader(run, store, names))
     config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
     started = Server(uvicorn.Server(config), listener, host)
     ready = threading.Event()

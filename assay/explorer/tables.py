@@ -9,32 +9,32 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from assay.explorer.documents import Document, actors, claims, commitment_document, game_document, round_document
-from assay.explorer.lookout import Lookout
+from assay.explorer.run_reader import RunReader
 
 
-def commitments(look: Lookout) -> Iterator[Document]:
+def commitments(reader: RunReader) -> Iterator[Document]:
     """Every commitment of the run."""
-    for record in look.state.rounds:
+    for record in reader.state.rounds:
         for _, commitment in sorted(record.commitments.items()):
-            yield commitment_document(look, record, commitment)
+            yield commitment_document(reader, record, commitment)
 
 
-def games(look: Lookout) -> Iterator[Document]:
+def games(reader: RunReader) -> Iterator[Document]:
     """Every dispute of the run."""
-    return (game_document(look, game) for _, game in sorted(look.state.games.items()))
+    return (game_document(reader, game) for _, game in sorted(reader.state.games.items()))
 
 
-def rounds(look: Lookout) -> Iterator[Document]:
+def rounds(reader: RunReader) -> Iterator[Document]:
     """Every round of the run."""
-    return (round_document(look, record) for record in look.state.rounds)
+    return (round_document(reader, record) for record in reader.state.rounds)
 
 
-def events(look: Lookout) -> Iterator[Document]:
+def events(reader: RunReader) -> Iterator[Document]:
     """Every event of the run's contracts, in the order of the chain."""
-    return (asdict(row) for row in look.events)
+    return (asdict(row) for row in reader.events)
 
 
-TABLES: Final[dict[str, Callable[[Lookout], Iterable[Document]]]] = {
+TABLES: Final[dict[str, Callable[[RunReader], Iterable[Document]]]] = {
     "rounds": rounds,
     "commitments": commitments,
     "claims": claims,

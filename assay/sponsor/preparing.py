@@ -62,12 +62,12 @@ def prepare(preset: Preset, text: str, seed: int = GENESIS_SEED) -> Prepared:
     from assay.training.initialize import initialize
     from assay.training.programs import training_program
     from assay.training.state import Scalars
-    from assay.training.step import blank_state, preset_step
+    from assay.training.step import initial_state, preset_step
 
     corpus = corpus_from_text(text, min_tokens=SHARDS * (preset.context + 1))
     step = preset_step(preset, len(corpus.vocabulary))
     scalars = Scalars.of(corpus.train, learning_rate=preset.learning_rate)
-    state = blank_state(step, initialize(step.module, seed), scalars)
+    state = initial_state(step, initialize(step.module, seed), scalars)
     program = training_program(preset, corpus)
     return _prepared(ModelOrigin(preset=preset.name, text=text.encode()), program, state, preset.inner_steps)
 
@@ -134,7 +134,7 @@ def _prepared(
 ) -> Prepared:
     from assay.engine.runtime.values.state_io import list_roots, root_of, to_lists_of_bytes
     from assay.protocol.trees.state import TrainingList
-    from assay.training.outer import blank_momentum
+    from assay.training.outer import zero_momentum
     from assay.training.programs import outer_program, update_program
     from assay.training.state import SCALAR_NAMES, Scalars
 
@@ -142,7 +142,7 @@ def _prepared(
     scalars = Scalars.from_list(slots[: len(SCALAR_NAMES)])
     programs = program, update_program(parameters), outer_program(parameters)
     roots = list_roots(state)
-    zeros = list_roots([blank_momentum(parameters)])[0]
+    zeros = list_roots([zero_momentum(parameters)])[0]
     genesis = Genesis(
         step=ProgramRef.of(programs[0]),
         update=ProgramRef.of(programs[1]),

@@ -1,6 +1,6 @@
 """Optimizers as pure functions on lists of tensors, in operations that round once each.
 
-An optimizer owns a list of the state: `blank` makes it, `update` returns the next one; each class documents its slots.
+An optimizer owns a list of the state: `zero_init` makes it, `update` returns the next one; each class documents its slots.
 The learning rate is an input of every step, all other constants are in the program. Steps are counted by running powers
 of *these* moments' betas (docs/adr/0004), so a newcomer with zero-initialised moments is corrected as a newcomer.
 
@@ -27,7 +27,7 @@ class Optimizer(Protocol):
     def size(self, count: int) -> int:
         """How many tensors the list holds for this many parameters."""
 
-    def blank(self, parameters: Sequence[Tensor]) -> list[Tensor]:
+    def zero_init(self, parameters: Sequence[Tensor]) -> list[Tensor]:
         """The list before the first step."""
 
     def update(
@@ -56,7 +56,7 @@ class AdamW:
         """Two moments per parameter and two powers."""
         return 2 * count + 2
 
-    def blank(self, parameters: Sequence[Tensor]) -> list[Tensor]:
+    def zero_init(self, parameters: Sequence[Tensor]) -> list[Tensor]:
         """The optimizer list before the first step: zero moments, powers 1."""
         zeros = [torch.zeros_like(p) for p in (*parameters, *parameters)]
         return [*zeros, torch.ones(()), torch.ones(())]
@@ -71,7 +71,7 @@ class AdamW:
         step_size = rate / (1.0 - power1)
         correction = 1.0 - power2
         keep = 1.0 - rate * self.weight_decay
-        news: list[Tensor] = []
+        updated: list[Tensor] = []
         firsts: list[Tensor] = []
         seconds: list[Tensor] = []
         for k, (p, g) in enumerate(zip(parameters, gradients, strict=True)):
@@ -82,10 +82,10 @@ class AdamW:
             v = optimizer[count + k] * self.beta2 + g * g * (1.0 - self.beta2)
             direction = m / (torch.sqrt(v / correction) + self.epsilon)
             decayed = p * keep if is_decayed and self.decoupled else p
-            news.append(decayed - step_size * direction)
+            updated.append(decayed - step_size * direction)
             firsts.append(m)
             seconds.append(v)
-        return news, [*firsts, *seconds, power1, power2]
+        return updated, [*firsts, *seconds, power1, power2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class SGD:
     def _marks(self) -> int:
         return int(self.momentum != 0.0 and self.dampening != 0.0)
 
-    def blank(self, parameters: Sequence[Tensor]) -> list[Tensor]:
+    def zero_init(self, parameters: Sequence[Tensor]) -> list[Tensor]:
         """Zero buffers, no step taken."""
         buffers = [torch.zeros_like(p) for p in parameters] if self.momentum else []
         return [*buffers, *[torch.zeros(())] * self._marks]
@@ -119,7 +119,7 @@ class SGD:
     ) -> TwoLists:
         """New parameters and new optimizer list; rate: f32 []."""
         share: Tensor | float = 1.0 - optimizer[-1] * self.dampening if self._marks else 1.0
-        news: list[Tensor] = []
+        updated: list[Tensor] = []
         buffers: list[Tensor] = []
         for k, (p, g) in enumerate(zip(parameters, gradients, strict=True)):
             if self.weight_decay:
@@ -128,8 +128,8 @@ class SGD:
                 buffer = optimizer[k] * self.momentum + (g * share if self._marks else g)
                 buffers.append(buffer)
                 g = g + buffer * self.momentum if self.nesterov else buffer
-            news.append(p - rate * g)
-        return news, [*buffers, *[torch.ones(())] * self._marks]
+            updated.append(p - rate * g)
+        return updated, [*buffers, *[torch.ones(())] * self._marks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Muon:
         """One buffer per parameter."""
         return count
 
-    def blank(self, parameters: Sequence[Tensor]) -> list[Tensor]:
+    def zero_init(self, parameters: Sequence[Tensor]) -> list[Tensor]:
         """Zero buffers."""
         return [torch.zeros_like(p) for p in parameters]
 
@@ -162,15 +162,15 @@ class Muon:
     ) -> TwoLists:
         """New parameters and new optimizer list; rate: f32 []."""
         keep = 1.0 - rate * self.weight_decay
-        news: list[Tensor] = []
+        updated: list[Tensor] = []
         buffers: list[Tensor] = []
         for p, g, old in zip(parameters, gradients, optimizer, strict=True):
             buffer = old * self.momentum + g * (1.0 - self.momentum)
             direction = g * (1.0 - self.momentum) + buffer * self.momentum if self.nesterov else buffer
             turned = self._orthogonal(direction)
-            news.append(p * keep - rate * self._ratio(*p.shape) * turned)
+            updated.append(p * keep - rate * self._ratio(*p.shape) * turned)
             buffers.append(buffer)
-        return news, buffers
+        return updated, buffers
 
     def _orthogonal(self, x: Tensor) -> Tensor:
         """x with singular values brought near 1: f32 [m, n] to the same."""
@@ -211,26 +211,26 @@ class Grouped:
         """The groups' sizes together."""
         return sum(group.optimizer.size(len(group.positions)) for group in self.groups)
 
-    def blank(self, parameters: Sequence[Tensor]) -> list[Tensor]:
+    def zero_init(self, parameters: Sequence[Tensor]) -> list[Tensor]:
         """The groups' zero-initialised lists."""
-        return [t for g in self.groups for t in g.optimizer.blank([parameters[k] for k in g.positions])]
+        return [t for g in self.groups for t in g.optimizer.zero_init([parameters[k] for k in g.positions])]
 
     def update(
         self, parameters: Sequence[Tensor], gradients: Sequence[Tensor], optimizer: Sequence[Tensor], rate: Tensor
     ) -> TwoLists:
         """New parameters and new optimizer list; rate: f32 []."""
-        news, moments, at = list(parameters), [], 0
+        updated, moments, at = list(parameters), [], 0
         for group in self.groups:
             size = group.optimizer.size(len(group.positions))
             own = [parameters[k] for k in group.positions]
-            slopes = [gradients[k] for k in group.positions]
+            grads = [gradients[k] for k in group.positions]
             scaled = rate if group.rate == 1.0 else rate * group.rate
-            changed, kept = group.optimizer.update(own, slopes, optimizer[at : at + size], scaled)
+            changed, kept = group.optimizer.update(own, grads, optimizer[at : at + size], scaled)
             for k, value in zip(group.positions, changed, strict=True):
-                news[k] = value
+                updated[k] = value
             moments += kept
             at += size
-        return news, moments
+        return updated, moments
 
 
 def clip_by_global_norm(gradients: Sequence[Tensor], limit: float) -> list[Tensor]:

@@ -46,7 +46,7 @@ def outer_step(
     return new_parameters, new_momentum
 
 
-def blank_momentum(parameters: Sequence[Tensor]) -> list[Tensor]:
+def zero_momentum(parameters: Sequence[Tensor]) -> list[Tensor]:
     """The outer momentum at genesis: zeros."""
     return [torch.zeros_like(p) for p in parameters]
 

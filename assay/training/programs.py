@@ -13,10 +13,10 @@ from assay.engine.compiler.capture import capture
 from assay.engine.compiler.lowering.registry import FIXED14, Precision
 from assay.protocol.program.program import Program
 from assay.training.data import Corpus
-from assay.training.outer import SLOTS, blank_momentum, compute_update, outer_step
+from assay.training.outer import SLOTS, compute_update, outer_step, zero_momentum
 from assay.training.presets import Preset
 from assay.training.state import Scalars, TensorLists
-from assay.training.step import TrainingStep, blank_state, preset_step
+from assay.training.step import TrainingStep, initial_state, preset_step
 
 
 def training_program(preset: Preset, corpus: Corpus, precision: Precision = FIXED14) -> Program:
@@ -34,23 +34,23 @@ def training_program(preset: Preset, corpus: Corpus, precision: Precision = FIXE
 
 def update_program(parameters: Sequence[Tensor]) -> Program:
     """(parameters at the start, parameters at the end) to (update), for parameters of these shapes."""
-    blank = blank_momentum(parameters)
-    return cached_program(_shapes("update", parameters), lambda: capture(compute_update, [blank, blank]).program)
+    zeros = zero_momentum(parameters)
+    return cached_program(_shapes("update", parameters), lambda: capture(compute_update, [zeros, zeros]).program)
 
 
 def outer_program(parameters: Sequence[Tensor]) -> Program:
     """(parameters, outer momentum, update of slot 0..7, mask) to (parameters, outer momentum), for these shapes."""
-    blank = blank_momentum(parameters)
-    lists = [blank, blank, *[blank] * SLOTS, [torch.zeros(SLOTS)]]
+    zeros = zero_momentum(parameters)
+    lists = [zeros, zeros, *[zeros] * SLOTS, [torch.zeros(SLOTS)]]
     return cached_program(_shapes("outer", parameters), lambda: capture(outer_step, lists).program)
 
 
 def example_state(step: TrainingStep, preset: Preset, data: Tensor) -> TensorLists:
     """A state of the right shapes."""
-    return blank_state(step, blank_parameters(step), Scalars.of(data, learning_rate=preset.learning_rate))
+    return initial_state(step, zero_parameters(step), Scalars.of(data, learning_rate=preset.learning_rate))
 
 
-def blank_parameters(step: TrainingStep) -> list[Tensor]:
+def zero_parameters(step: TrainingStep) -> list[Tensor]:
     """Zeros in the shapes of the parameters."""
     return [torch.zeros_like(p, requires_grad=False) for p in step.module.parameters()]
 

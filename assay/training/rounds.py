@@ -59,7 +59,7 @@ class TorchCompute:
         threads = torch.get_num_threads()
         torch.set_num_threads(2 if threads == 1 else 1)
         try:
-            return _run(Executor(program, careful=True), lists, steps)
+            return _run(Executor(program, cross_check=True), lists, steps)
         finally:
             torch.set_num_threads(threads)
 

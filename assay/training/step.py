@@ -75,8 +75,8 @@ class TrainingStep:
         """The state one step later."""
         now = Scalars.from_list(scalars)
         gradients = self.gradients(parameters, draw_batch(now, self.batch, self.context))
-        news, moments = self.optimizer.update(parameters, gradients, optimizer, now.learning_rate)
-        return news, moments, now.advanced().to_list()
+        updated, moments = self.optimizer.update(parameters, gradients, optimizer, now.learning_rate)
+        return updated, moments, now.advanced().to_list()
 
 
 def preset_step(preset: Preset, vocabulary: int) -> TrainingStep:
@@ -86,6 +86,6 @@ def preset_step(preset: Preset, vocabulary: int) -> TrainingStep:
     )
 
 
-def blank_state(step: TrainingStep, parameters: Sequence[Tensor], scalars: Scalars) -> TensorLists:
+def initial_state(step: TrainingStep, parameters: Sequence[Tensor], scalars: Scalars) -> TensorLists:
     """The state of a newcomer: these parameters, zero moments."""
-    return list(parameters), step.optimizer.blank(parameters), scalars.to_list()
+    return list(parameters), step.optimizer.zero_init(parameters), scalars.to_list()

@@ -16,7 +16,7 @@ from assay.protocol.game.table import Side
 from assay.protocol.types import Address, Wei
 
 
-class Kind(StrEnum):
+class AlarmKind(StrEnum):
     """What may be wrong. NOTES inform and never change the exit code."""
 
     HONEST_LOSING = "honest-losing"
@@ -34,14 +34,14 @@ class Kind(StrEnum):
     TIMEOUT_DUE = "timeout-due"
 
 
-NOTES: Final = frozenset({Kind.REFUND_WAITS, Kind.TIMEOUT_DUE})
+NOTES: Final = frozenset({AlarmKind.REFUND_WAITS, AlarmKind.TIMEOUT_DUE})
 
-_CODES: Final[tuple[tuple[ExitCode, frozenset[Kind]], ...]] = (
-    (ExitCode.FRAUD, frozenset({Kind.HONEST_LOSING, Kind.HONEST_LOST})),
-    (ExitCode.DEADLINE, frozenset({Kind.DEADLINE_NEAR, Kind.DEADLINE_MISSED})),
-    (ExitCode.REJECTED, frozenset({Kind.CODE_UNKNOWN})),
-    (ExitCode.FUNDS, frozenset({Kind.BOND_SHORT, Kind.LOCK_SHORT, Kind.GAS_SHORT})),
-    (ExitCode.NETWORK, frozenset({Kind.CHAIN_UNREACHABLE, Kind.HEAD_STALE, Kind.CANNOT_CHECK})),
+_CODES: Final[tuple[tuple[ExitCode, frozenset[AlarmKind]], ...]] = (
+    (ExitCode.FRAUD, frozenset({AlarmKind.HONEST_LOSING, AlarmKind.HONEST_LOST})),
+    (ExitCode.DEADLINE, frozenset({AlarmKind.DEADLINE_NEAR, AlarmKind.DEADLINE_MISSED})),
+    (ExitCode.REJECTED, frozenset({AlarmKind.CODE_UNKNOWN})),
+    (ExitCode.FUNDS, frozenset({AlarmKind.BOND_SHORT, AlarmKind.LOCK_SHORT, AlarmKind.GAS_SHORT})),
+    (ExitCode.NETWORK, frozenset({AlarmKind.CHAIN_UNREACHABLE, AlarmKind.HEAD_STALE, AlarmKind.CANNOT_CHECK})),
 )
 
 
@@ -49,13 +49,13 @@ _CODES: Final[tuple[tuple[ExitCode, frozenset[Kind]], ...]] = (
 class Alarm:
     """One thing that is wrong now. `about` names it (a game, a party, the chain); figures are for scripts."""
 
-    kind: Kind
+    kind: AlarmKind
     about: str
     text: str
     figures: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def key(self) -> tuple[Kind, str]:
+    def key(self) -> tuple[AlarmKind, str]:
         """What makes two alarms the same one, whatever their figures."""
         return self.kind, self.about
 
@@ -104,26 +104,26 @@ def judge_game(facts: GameFacts, now: int, terms: GameTerms) -> Iterator[Alarm]:
     expected = terms.bond - state.advanced
     if facts.bond_locked < expected:
         yield Alarm(
-            Kind.BOND_SHORT,
+            AlarmKind.BOND_SHORT,
             about,
             f"the challenger's bond holds {facts.bond_locked} wei of {expected}",
             (("locked", str(facts.bond_locked)), ("wanted", str(expected))),
         )
     if facts.claim_lock_promised is not None and facts.claim_lock < facts.claim_lock_promised:
         yield Alarm(
-            Kind.LOCK_SHORT,
+            AlarmKind.LOCK_SHORT,
             about,
             f"the lock behind the claim holds {facts.claim_lock} wei of {facts.claim_lock_promised}",
             (("locked", str(facts.claim_lock)), ("wanted", str(facts.claim_lock_promised))),
         )
     if state.held:
         text = f"refunds of {state.held} wei wait in the bond: the defender pays for its replies until the verdict"
-        yield Alarm(Kind.REFUND_WAITS, about, text, (("held", str(state.held)),))
+        yield Alarm(AlarmKind.REFUND_WAITS, about, text, (("held", str(state.held)),))
     wanted = facts.moves_left * terms.gas_per_move * facts.gas_price
     if facts.coin < wanted and _matters(facts):
         name = state.turn.name.lower()
         yield Alarm(
-            Kind.GAS_SHORT,
+            AlarmKind.GAS_SHORT,
             about,
             f"the {name} has {facts.coin} wei for gas, its {facts.moves_left} moves may take {wanted} at this price",
             (("side", name), ("coin", str(facts.coin)), ("wanted", str(wanted))),
@@ -137,7 +137,7 @@ def _standing(facts: GameFacts, about: str) -> Iterator[Alarm]:
     name = facts.honest.name.lower()
     what = "what it agreed to is untrue" if facts.favoured is Side.NONE else "its last move contradicts the true run"
     yield Alarm(
-        Kind.HONEST_LOSING,
+        AlarmKind.HONEST_LOSING,
         about,
         f"the honest {name} is losing at {state.stage.name}: {what}",
         (("side", name), ("party", "0x" + state.party(facts.honest).hex()), ("stage", state.stage.name)),
@@ -158,13 +158,13 @@ def _clock(facts: GameFacts, about: str, now: int, terms: GameTerms) -> Iterator
     if left < 0:
         if _matters(facts):
             text = f"the {name}'s clock ran out {-left} s ago: anyone may end the game against it"
-            yield Alarm(Kind.DEADLINE_MISSED, about, text, figures)
+            yield Alarm(AlarmKind.DEADLINE_MISSED, about, text, figures)
         else:
             text = f"the {name} let its clock run out: `timeout` may be called"
-            yield Alarm(Kind.TIMEOUT_DUE, about, text, figures)
+            yield Alarm(AlarmKind.TIMEOUT_DUE, about, text, figures)
     elif share <= terms.near and _matters(facts):
         text = f"the {name} has {left} s of chain time left to move, {share:.0%} of its clock of {whole} s"
-        yield Alarm(Kind.DEADLINE_NEAR, about, text, figures)
+        yield Alarm(AlarmKind.DEADLINE_NEAR, about, text, figures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +183,14 @@ def judge_committed(facts: CommittedFacts, now: int, terms: GameTerms) -> Iterat
     left = facts.time + terms.reveal_window - now
     figures = (("party", "0x" + facts.owner.hex()), ("seconds_left", left))
     if left < 0:
-        yield Alarm(Kind.DEADLINE_MISSED, about, "it was not revealed in time: its deposit will burn", figures)
+        yield Alarm(AlarmKind.DEADLINE_MISSED, about, "it was not revealed in time: its deposit will burn", figures)
         return
     if left <= terms.near * terms.reveal_window:
         text = f"{left} s of chain time left to reveal it, {left / terms.reveal_window:.0%} of the window"
-        yield Alarm(Kind.DEADLINE_NEAR, about, text, figures)
+        yield Alarm(AlarmKind.DEADLINE_NEAR, about, text, figures)
     if facts.free < terms.bond:
         text = f"its owner has {facts.free} wei free of the bond of {terms.bond} that the reveal locks"
-        yield Alarm(Kind.BOND_SHORT, about, text, (("free", str(facts.free)), ("wanted", str(terms.bond))))
+        yield Alarm(AlarmKind.BOND_SHORT, about, text, (("free", str(facts.free)), ("wanted", str(terms.bond))))
 
 
 def exit_code_of(alarms: Iterable[Alarm]) -> ExitCode:
@@ -199,7 +199,7 @@ def exit_code_of(alarms: Iterable[Alarm]) -> ExitCode:
     return next((code for code, of in _CODES if kinds & of), ExitCode.OK)
 
 
-Standing = Mapping[tuple[Kind, str], Alarm]
+Standing = Mapping[tuple[AlarmKind, str], Alarm]
 """The alarms in force, by key."""
 
 

@@ -22,7 +22,7 @@ from assay.protocol.model.games import game_lock
 from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Wei
-from assay.watchdog.alarms import Alarm, CommittedFacts, GameFacts, GameTerms, Kind, judge_committed, judge_game
+from assay.watchdog.alarms import Alarm, AlarmKind, CommittedFacts, GameFacts, GameTerms, judge_committed, judge_game
 from assay.watchdog.standing import favoured
 from assay_ledger.bindings.game import ChallengeCommitted, ChallengeUncommitted
 from assay_ledger.bindings.structs import ClaimViewFields
@@ -82,7 +82,7 @@ class Watchdog:
     ) -> None:
         self.run = run
         self.options = options
-        self.alarms: dict[tuple[Kind, str], Alarm] = {}
+        self.alarms: dict[tuple[AlarmKind, str], Alarm] = {}
         self._compute = compute
         self._facts = Facts(run.chain.chain_id, run.address, run.run_id, run.charter)
         objects = None if store is None or compute is None else Objects(store)
@@ -104,7 +104,7 @@ class Watchdog:
         """Number and chain time of the last block read."""
         return self._index.state.head.number, self._index.state.head.timestamp
 
-    def look(self) -> dict[tuple[Kind, str], Alarm]:
+    def look(self) -> dict[tuple[AlarmKind, str], Alarm]:
         """One look; returns the alarms in force, which `alarms` keeps.
 
         While the chain does not answer, what was known before stays in force: nothing new is known of anybody.
@@ -113,7 +113,9 @@ class Watchdog:
             self._index.sync()
             found = list(self._found())
         except UnavailableError as error:
-            alarm = Alarm(Kind.CHAIN_UNREACHABLE, "chain", f"{error.explain()} Nothing is known of anybody meanwhile.")
+            alarm = Alarm(
+                AlarmKind.CHAIN_UNREACHABLE, "chain", f"{error.explain()} Nothing is known of anybody meanwhile."
+            )
             self.alarms = self.alarms | {alarm.key: alarm}
         else:
             self.alarms = {alarm.key: alarm for alarm in found}
@@ -142,7 +144,7 @@ class Watchdog:
             names = ", ".join(c.name for c in self._code.unknown)
             digest = "0x" + self._code.digest.hex()
             text = f"not created from this release's code: {names}; stake nothing"
-            yield Alarm(Kind.CODE_UNKNOWN, "run", text, (("digest", digest),))
+            yield Alarm(AlarmKind.CODE_UNKNOWN, "run", text, (("digest", digest),))
 
     def _freshness(self) -> Iterator[Alarm]:
         """The head moves, or we say that it does not: a chain that stands still is no party's fault in a game."""
@@ -153,11 +155,11 @@ class Watchdog:
         still = now - self._head[1]
         if still > self.options.stale_after:
             text = f"the head has stood at block {number} for {still:.0f} s: chain or node may be down"
-            yield Alarm(Kind.HEAD_STALE, "chain", text, (("block", number), ("seconds", round(still))))
+            yield Alarm(AlarmKind.HEAD_STALE, "chain", text, (("block", number), ("seconds", round(still))))
         age = self._wall() - timestamp
         if self.options.max_age is not None and age > self.options.max_age:
             text = f"the newest block, {number}, is {age:.0f} s old: chain or node may be down"
-            yield Alarm(Kind.HEAD_STALE, "chain time", text, (("block", number), ("seconds", round(age))))
+            yield Alarm(AlarmKind.HEAD_STALE, "chain time", text, (("block", number), ("seconds", round(age))))
 
     def _on_event(self, contract: str, found: Logged[Event]) -> None:
         match found.event:
@@ -184,7 +186,7 @@ class Watchdog:
             name = verdict.side.name.lower()
             text = f"the honest {name} has lost ({verdict.outcome.name})"
             figures = (("side", name), ("party", "0x" + verdict.loser.hex()), ("outcome", verdict.outcome.name))
-            yield Alarm(Kind.HONEST_LOST, f"game {record.game_id}", text, figures)
+            yield Alarm(AlarmKind.HONEST_LOST, f"game {record.game_id}", text, figures)
 
     def _open(self, record: GameRecord, now: int) -> Iterator[Alarm]:
         parties = self.options.parties
@@ -200,7 +202,7 @@ class Watchdog:
             truth = self._truth(record)
         except AssayError as error:
             truth = None
-            yield Alarm(Kind.CANNOT_CHECK, about, f"its claim cannot be recomputed here: {error.explain()}")
+            yield Alarm(AlarmKind.CANNOT_CHECK, about, f"its claim cannot be recomputed here: {error.explain()}")
         honest = self._honest_side(record, truth)
         self._honest[record.game_id] = honest
         claim = ask(self._claim(record.ref))

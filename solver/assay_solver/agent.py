@@ -15,7 +15,7 @@ from assay.training.rounds import TorchCompute
 from assay_ledger.agents.actions import Action, Commit, Join, LeaveSeat, Train
 from assay_ledger.agents.agent import RunStore
 from assay_ledger.agents.handlers import Handlers
-from assay_ledger.agents.participant import Member
+from assay_ledger.agents.participant import Participant
 from assay_ledger.index.archive import Computation, Compute, OnStep
 from assay_ledger.index.run import Run
 from assay_ledger.index.view import RunView, Trained
@@ -24,7 +24,7 @@ from assay_ledger.store.manifest import Manifest
 from assay_solver import strategy
 
 
-class SolverAgent(Member):
+class SolverAgent(Participant):
     """A solver of one run."""
 
     role = "solver"

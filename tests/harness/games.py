@@ -31,7 +31,7 @@ ETHER = 10**18
 ARITY = 4
 CLOCKS = Clocks(budget=1000, replay=300, move=60)
 CHAIN = ChainProfile(reorg_depth=0, inclusion_delay=0, fee_cap=100 * 10**9, gas_price=Wei(0))
-DEAR = CHAIN.fee_cap + 1
+EXPENSIVE = CHAIN.fee_cap + 1
 WINDOW = 100_000
 GAME = Address(b"game".ljust(20, b"\0"))
 
@@ -377,7 +377,7 @@ def play_out(
     log.started = now
     while not (state := world.state(game_id)).is_over:
         if defer and state.deferrals[state.turn - 1] < DEFERRALS:
-            world.book.defer(game_id, state.party(state.turn), state.deadline, DEAR)
+            world.book.defer(game_id, state.party(state.turn), state.deadline, EXPENSIVE)
             continue
         mover = defender if state.turn is Side.DEFENDER else challenger
         move = mover(state, posted if state.turn is Side.DEFENDER else world.posted(state, posted))

@@ -19,8 +19,8 @@ from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address
 from tests.harness.games import (
-    DEAR,
     ETHER,
+    EXPENSIVE,
     GameWorld,
     address,
     bound_of,
@@ -99,7 +99,7 @@ class Tournament:
             if now > state.deadline:
                 self.world.book.timeout(seat.game_id, now)
             elif self.rng.random() < self.world.spikes and state.deferrals[state.turn - 1] < DEFERRALS:
-                self.world.book.defer(seat.game_id, state.party(state.turn), now, DEAR)
+                self.world.book.defer(seat.game_id, state.party(state.turn), now, EXPENSIVE)
             elif not self._move(seat, state, now):
                 heapq.heappush(queue, (state.deadline + 1, self.rng.getrandbits(16), i))
                 continue

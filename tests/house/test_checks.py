@@ -182,8 +182,8 @@ def test_a_tests_name_above_80_characters_is_found(tmp_path: Path, line: str) ->
     path.write_text(line.format("test_" + "x" * 75))
     assert tool("check_layout").long_names([path]) == []
     path.write_text(line.format("test_" + "x" * 76))
-    (said,) = tool("check_layout").long_names([path])
-    assert "has 81 characters" in said
+    (message,) = tool("check_layout").long_names([path])
+    assert "has 81 characters" in message
 
 
 EXPLAINED = """

@@ -81,7 +81,7 @@ def fault(value: str, test: str, red: str = "call") -> Mutant:
 
 
 @pytest.mark.parametrize(
-    ("value", "test", "said"),
+    ("value", "test", "message"),
     [
         ("2", "test_one", ""),
         ("0", "test_error", ""),
@@ -97,19 +97,19 @@ def fault(value: str, test: str, red: str = "call") -> Mutant:
     ],
 )
 @pytest.mark.usefixtures("project")
-def test_a_fault_is_caught_by_its_tests_own_call_alone(value: str, test: str, said: str) -> None:
+def test_a_fault_is_caught_by_its_tests_own_call_alone(value: str, test: str, message: str) -> None:
     _, why = mutants.judge(fault(value, test))
-    assert why.startswith(said) if said else why == ""
+    assert why.startswith(message) if message else why == ""
 
 
 @pytest.mark.parametrize(
-    ("value", "red", "said"),
+    ("value", "red", "message"),
     [("-1", "set-up", ""), ("absent", "collection", ""), ("2", "set-up", "its test turned red in call, not in set-up")],
 )
 @pytest.mark.usefixtures("project")
-def test_an_entry_may_name_another_phase_and_then_needs_it(value: str, red: str, said: str) -> None:
+def test_an_entry_may_name_another_phase_and_then_needs_it(value: str, red: str, message: str) -> None:
     _, why = mutants.judge(fault(value, "test_one", red))
-    assert why.startswith(said) if said else why == ""
+    assert why.startswith(message) if message else why == ""
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,11 @@ def test_a_fault_may_change_two_places(tmp_path: Path) -> None:
     assert mutant.faulty(tmp_path) == "def f(x):\n    return x + 1\n"
 
 
-@pytest.mark.parametrize(("source", "said"), [("def f(x):\n", "0 times"), (SOURCE * 2, "2 times")])
-def test_a_fault_applies_only_where_its_text_stands_once(tmp_path: Path, source: str, said: str) -> None:
+@pytest.mark.parametrize(("source", "message"), [("def f(x):\n", "0 times"), (SOURCE * 2, "2 times")])
+def test_a_fault_applies_only_where_its_text_stands_once(tmp_path: Path, source: str, message: str) -> None:
     (tmp_path / "source.py").write_text(source)
     (mutant,) = read_mutants(written(tmp_path, ENTRY))
-    with pytest.raises(TableError, match=rf"drops-the-bound: source\.py holds the text to find {said}"):
+    with pytest.raises(TableError, match=rf"drops-the-bound: source\.py holds the text to find {message}"):
         mutant.faulty(tmp_path)
 
 
@@ -67,7 +67,7 @@ def test_a_name_stands_in_one_table_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("what = ", "why = ", "must have the texts"),
         ("file = 'source.py'\n", "", "must have the texts"),
@@ -80,9 +80,9 @@ def test_a_name_stands_in_one_table_only(tmp_path: Path) -> None:
         ("[drops-the-bound]", "stray = 1\n[drops-the-bound]", "outside any fault"),
     ],
 )
-def test_an_entry_of_another_form_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_an_entry_of_another_form_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert ENTRY.count(old) == 1
-    with pytest.raises(TableError, match=said):
+    with pytest.raises(TableError, match=message):
         read_mutants(written(tmp_path, ENTRY.replace(old, new)))
 
 

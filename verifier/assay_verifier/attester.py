@@ -17,7 +17,7 @@ from assay.protocol.types import Digest, Role, Round, Wei
 from assay_ledger.agents.actions import Attest, Register, Replay, Retire, RevealDraw, RevealLeaves
 from assay_ledger.agents.agent import RunStore
 from assay_ledger.agents.handlers import Handlers
-from assay_ledger.agents.participant import Member, SecondThoughts
+from assay_ledger.agents.participant import Participant, RecheckMismatch
 from assay_ledger.bindings.structs import LeafFields
 from assay_ledger.index.archive import Compute
 from assay_ledger.index.records import RoundRecord
@@ -28,7 +28,7 @@ from assay_ledger.keys.keystore import ActorKeys
 from assay_verifier.attesting import leaves_are_stale
 
 
-class AttesterAgent(Member):
+class AttesterAgent(Participant):
     """An actor with a drawing key. `stake` registers it; None leaves that to somebody's command.
 
     Raises ConfigError (DrawingKeyMissing).
@@ -113,7 +113,7 @@ class AttesterAgent(Member):
         self.recorder.result(view.program_of(duty), duty.x, self.replay(duty, view))
 
     def replay(self, duty: Duty, view: RunView) -> Digest:
-        """The end root of a duty by this actor's own calculation. Raises SecondThoughts, UnavailableError."""
+        """The end root of a duty by this actor's own calculation. Raises RecheckMismatch, UnavailableError."""
         job = self.archive.job(view, duty)
         doing = f"replaying seat {duty.seat} duty {duty.number}"
         first = self.archive.end_root(
@@ -126,7 +126,7 @@ class AttesterAgent(Member):
         if second == duty.y:
             return second
         if second != first:
-            raise SecondThoughts(f"Two replays of duty {duty.number} of seat {duty.seat} differ.", first=first)
+            raise RecheckMismatch(f"Two replays of duty {duty.number} of seat {duty.seat} differ.", first=first)
         return first
 
     def do_attest(self, action: Attest, view: RunView) -> None:

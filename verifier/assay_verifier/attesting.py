@@ -33,7 +33,7 @@ RESULT_BLOCKS = 2
 """Blocks between the commitment to a third-party challenge and its reveal."""
 
 
-def membership(view: RunView, role: Role, stake: Wei | None, leaving: bool) -> Iterator[Action]:
+def participation(view: RunView, role: Role, stake: Wei | None, leaving: bool) -> Iterator[Action]:
     """Register where that is wanted, retire when leaving."""
     me = view.state.attesters.get(view.me)
     if me is None:

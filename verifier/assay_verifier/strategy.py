@@ -30,7 +30,7 @@ def candidates(view: RunView, plan: VerifierPlan) -> Iterator[Action]:
     """Actions, most urgent first: clocks of games, then windows of the round, then what trails behind."""
     yield from keeper.play(view)
     yield from keeper.rescue(view, keeper.affordable_rescues(view, plan.free, view.charter.economics.challenge_bond))
-    yield from attesting.membership(view, Role.VERIFIER, plan.stake, plan.leaving)
+    yield from attesting.participation(view, Role.VERIFIER, plan.stake, plan.leaving)
     yield from attesting.receipts(view)
     yield from keeper.draw_seeds(view)
     record = view.state.round

@@ -25,7 +25,7 @@ class WhistleblowerPlan:
 def candidates(view: RunView, plan: WhistleblowerPlan) -> Iterator[Action]:
     """Actions, most urgent first. Verifiers reveal before it does, so that it cannot be copied."""
     yield from keeper.play(view)
-    yield from attesting.membership(view, Role.WHISTLEBLOWER, plan.stake, plan.leaving)
+    yield from attesting.participation(view, Role.WHISTLEBLOWER, plan.stake, plan.leaving)
     yield from keeper.draw_seeds(view)
     record = view.state.round
     if record is not None:

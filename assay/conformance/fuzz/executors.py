@@ -61,14 +61,14 @@ def executors(only: frozenset[str] | None = None) -> Iterator[tuple[str, Compare
 
 
 def _makers() -> Iterator[tuple[str, Callable[[], Compare]]]:
-    from assay.engine.runtime.native.build import LEVELS
+    from assay.engine.runtime.native.build import INSTRUCTION_SETS
 
     yield "stock", lambda: _ends(_stock)
-    yield "careful", lambda: _ends(_careful)
+    yield "cross-check", lambda: _ends(_cross_check)
     yield "pieces", lambda: _pieces
     yield "trace", lambda: _trace
-    for level in LEVELS:
-        yield f"native {level}", lambda level=level: _native(level, tiles=False)  # type: ignore[misc]
+    for instruction_set in INSTRUCTION_SETS:
+        yield f"native {instruction_set}", lambda instruction_set=instruction_set: _native(instruction_set, tiles=False)  # type: ignore[misc]
     yield "native vnni, amx", lambda: _native("vnni", tiles=True)
     yield "native, 2 threads", _in_small_blocks
     yield "contract", _contract
@@ -92,15 +92,15 @@ def _ends(make: Callable[[Program], Executor], threads: int = 1) -> Compare:
 
 
 def _stock(program: Program) -> Executor:
-    from assay.engine.runtime.executor import Executor, Kind
+    from assay.engine.runtime.executor import Executor, KernelVariant
 
-    return Executor(program, kind=Kind.STOCK)
+    return Executor(program, variant=KernelVariant.STOCK)
 
 
-def _careful(program: Program) -> Executor:
+def _cross_check(program: Program) -> Executor:
     from assay.engine.runtime.executor import Executor
 
-    return Executor(program, careful=True)
+    return Executor(program, cross_check=True)
 
 
 def _pieces(truth: ReferenceRun) -> tuple[int, str]:
@@ -142,14 +142,18 @@ def _trace(truth: ReferenceRun) -> tuple[int, str]:
     return sum(spec.numel for spec in specs), ""
 
 
-def _native(level: str | None, *, tiles: bool, threads: int = 1) -> Compare:
+def _native(instruction_set: str | None, *, tiles: bool, threads: int = 1) -> Compare:
     """The native kernels of an instruction set, or of the best one here. Raises OSError: there are none."""
-    from assay.engine.runtime.native.library import allowed_levels, processor_flags
+    from assay.engine.runtime.native.library import allowed_instruction_sets, processor_flags
 
-    present = allowed_levels({}, processor_flags())
-    if not present or (level is not None and level not in present) or (tiles and "amx_int8" not in processor_flags()):
+    present = allowed_instruction_sets({}, processor_flags())
+    if (
+        not present
+        or (instruction_set is not None and instruction_set not in present)
+        or (tiles and "amx_int8" not in processor_flags())
+    ):
         raise OSError("the processor does not have these instructions")
-    natives = _natives(level or present[0], tiles=tiles)
+    natives = _natives(instruction_set or present[0], tiles=tiles)
     return _ends(lambda program: _fused(program, natives), threads)
 
 
@@ -170,16 +174,16 @@ def _in_small_blocks() -> Compare:
     return divided
 
 
-def _natives(level: str, *, tiles: bool) -> Natives:
+def _natives(instruction_set: str, *, tiles: bool) -> Natives:
     from assay.conformance.nodes import natives_of
 
-    return natives_of(level, tiles=tiles)
+    return natives_of(instruction_set, tiles=tiles)
 
 
 def _fused(program: Program, natives: Natives) -> Executor:
-    from assay.engine.runtime.executor import Executor, Kind
+    from assay.engine.runtime.executor import Executor, KernelVariant
 
-    return Executor(program, kind=Kind.FUSED, natives=natives)
+    return Executor(program, variant=KernelVariant.FUSED, natives=natives)
 
 
 def _contract() -> Compare:

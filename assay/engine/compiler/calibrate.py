@@ -147,18 +147,18 @@ def _is_enough(
     """Whether both operands are within their limits with the kept terms and the others in two products."""
     pairs = (a, weights[1]), (b, weights[0])
     found = [_row_losses(side.x * kept, side.bits, other, whole=whole) for side, other in pairs]
-    said = min(others for _, others in found)
+    reported = min(others for _, others in found)
     for (side, other), (lost, _) in zip(pairs, found, strict=True):
         apart, _ = _row_losses(side.x * ~kept, outliers.BITS, other, whole=True)
-        if lost + apart > limit_of(side.bits) ** 2 * said:
+        if lost + apart > limit_of(side.bits) ** 2 * reported:
             return False
     return True
 
 
 def _row_losses(x: Tensor, bits: int, weights: Tensor, *, whole: bool) -> tuple[float, float]:
     """Mean squares of the error and of what the others say, per row under an exponent of its own."""
-    lost, said, _, _ = row_losses(x, exponent_of_magnitude(x).amax(2), bits, weights, whole=whole)
-    return float(lost.mean()), float(said.mean())
+    lost, reported, _, _ = row_losses(x, exponent_of_magnitude(x).amax(2), bits, weights, whole=whole)
+    return float(lost.mean()), float(reported.mean())
 
 
 def _sampled(side: ProductOperand) -> ProductOperand:

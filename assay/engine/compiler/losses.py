@@ -121,9 +121,9 @@ def losses_of(captured: Captured, k: int, a: ProductOperand, b: ProductOperand) 
     source = captured.sources.get(k, "")
     whole = any(product.sensitive for product in captured.products.get(k, ()))
     lost = _lost(a, b.energy, whole=whole), _lost(b, a.energy, whole=whole)
-    said = min(each.said for each in lost)
+    reported = min(each.reported for each in lost)
     first, second = (
-        PrecisionLoss(k, name, side.bits, each.error_over(said), each.zeroed, each.worst, source, whole)
+        PrecisionLoss(k, name, side.bits, each.error_over(reported), each.zeroed, each.worst, source, whole)
         for name, side, each in zip("AB", (a, b), lost, strict=True)
     )
     return first, second
@@ -193,29 +193,29 @@ class _MeanSquares:
     """
 
     error: float
-    said: float
+    reported: float
     relative: float | None
     zeroed: float
     worst: float
 
-    def error_over(self, said: float) -> float:
+    def error_over(self, reported: float) -> float:
         if self.relative is not None:
             return self.relative**0.5
-        return (self.error / said) ** 0.5 if said > 0 else 0.0
+        return (self.error / reported) ** 0.5 if reported > 0 else 0.0
 
 
 def _lost(side: ProductOperand, weights: Tensor, *, whole: bool) -> _MeanSquares:
-    error = said = relative = worst = 0.0
+    error = reported = relative = worst = 0.0
     zeros = elements = 0
     for at, rows, part in side.parts():
         lost, others, gone, present = row_losses(part, side.e[at, rows], side.bits, weights[at], whole=whole)
-        error, said = error + float(lost.sum()), said + float(others.sum())
+        error, reported = error + float(lost.sum()), reported + float(others.sum())
         relative += float(torch.where(others > 0, lost / others, 0.0).sum())
         zeros, elements = zeros + int(gone.sum()), elements + int(present.sum())
         worst = max(worst, float((gone / present.clamp_min(1)).amax()))
     count = max(side.e.numel(), 1)
     zeroed = zeros / max(elements, 1)
-    return _MeanSquares(error / count, said / count, relative / count if side.shared else None, zeroed, worst)
+    return _MeanSquares(error / count, reported / count, relative / count if side.shared else None, zeroed, worst)
 
 
 def row_losses(
@@ -231,15 +231,20 @@ def row_losses(
     q_bmK = exponents.quantize(x, e[..., None], bits)
     unit_bm = exponents.power_of_two(e.to(torch.int64) - (bits - 1))
     lost_bmK = (q_bmK * unit_bm[..., None] - exact_bmK).square_() * weights[:, None]
-    said_bmK = exact_bmK.square() * weights[:, None]
+    reported_bmK = exact_bmK.square() * weights[:, None]
     few = ceil(x.shape[2] / _FEW) if x.shape[2] >= _SHORT and not whole else 0
     if few:
         # Set to zero, not subtracted: beside a square of 1e17 and more, binary64 would keep nothing of the others.
-        said_bmK.scatter_(2, said_bmK.topk(few, 2)[1], 0.0)
+        reported_bmK.scatter_(2, reported_bmK.topk(few, 2)[1], 0.0)
     present_bmK = exact_bmK != 0
     usable_bm = e < exponents.E_NONFINITE
     gone_bm = (present_bmK & (q_bmK == 0)).sum(2)
-    return lost_bmK.sum(2) * usable_bm, said_bmK.sum(2) * usable_bm, gone_bm * usable_bm, present_bmK.sum(2) * usable_bm
+    return (
+        lost_bmK.sum(2) * usable_bm,
+        reported_bmK.sum(2) * usable_bm,
+        gone_bm * usable_bm,
+        present_bmK.sum(2) * usable_bm,
+    )
 
 
 def _finite(x: Tensor) -> Tensor:

@@ -53,7 +53,7 @@ Hook = Callable[[int, Tensor], Tensor]
 """Given a node's index and value, returns the value that later nodes shall read."""
 
 
-class Kind(StrEnum):
+class KernelVariant(StrEnum):
     """How nodes are run: all by stock torch, or by native kernels where there are any."""
 
     STOCK = "stock"
@@ -80,10 +80,10 @@ class _Step:
 class Executor:
     """Runs one program, as often as wanted; holds its constants and a plan, no state between runs.
 
-    kind: fused where the kernels are there, unless another is asked for. natives: others than this machine's. `reason`
-    says why it is stock, `fallbacks` which nodes stock torch computes all the same, and why. `routes` says per dot node
+    variant: fused where the kernels are there, unless another is asked for. natives: others than this machine's. `reason`
+    says why it is stock, `fallbacks` which nodes stock torch computes all the same, and why. `product_variants` says per dot node
     which exact product is used.
-    careful: stock, products by other routes than usual and sums by the general kernels, before an accusation:
+    cross_check: stock, products by other routes than usual and sums by the general kernels, before an accusation:
     the bits are the same, the instructions are not.
     memory: bytes that a run may take, instead of `footprint.limit()` (of a cross-check, any); the attribute is what one
     is expected to take.
@@ -97,22 +97,22 @@ class Executor:
         self,
         program: Program,
         *,
-        careful: bool = False,
-        kind: Kind | None = None,
+        cross_check: bool = False,
+        variant: KernelVariant | None = None,
         natives: Natives | None = None,
         memory: int | None = None,
     ) -> None:
-        self._is_careful = careful
+        self._is_cross_check = cross_check
         native, self.reason = usable_natives() if natives is None else (natives, "")
-        if kind is Kind.FUSED and native is None:
+        if variant is KernelVariant.FUSED and native is None:
             raise UserError(
                 f"There are no native kernels here: {self.reason}.",
                 code="NoNativeKernels",
                 remedy="Run `make setup` where a C compiler is, or leave the kind open.",
             )
-        if kind is Kind.STOCK or careful:
-            native, self.reason = None, "a careful run" if careful else "asked for"
-        self.kind = Kind.STOCK if native is None else Kind.FUSED
+        if variant is KernelVariant.STOCK or cross_check:
+            native, self.reason = None, "a cross-check" if cross_check else "asked for"
+        self.variant = KernelVariant.STOCK if native is None else KernelVariant.FUSED
         self._products = native.products if native else None
         self._kernels: dict[int, Kernel] = {}
         found = violations(program)
@@ -122,12 +122,12 @@ class Executor:
                 code="IllFormedProgram",
                 remedy="Refuse the run that names it.",
             )
-        if careful and memory is None:
+        if cross_check and memory is None:
             memory = footprint.UNBOUNDED  # the caller has something at stake already: it is tried
         footprint.check(program, stock=footprint.left_to_stock(program) if native else None, most=memory)
         self.program = program
-        self._watch = ProductWatch(products(program), (program.root, self.kind, careful))
-        self.routes: dict[int, str] = {}
+        self._watch = ProductWatch(products(program), (program.root, self.variant, cross_check))
+        self.product_variants: dict[int, str] = {}
         self._plan = None if native is None else FusedPlan(program, native.nodes, self._kernel)
         self.fallbacks = dict(self._plan.reasons) if self._plan else {}
         self.memory = footprint.check(program, stock=self.fallbacks if self._plan else None, most=memory)
@@ -206,7 +206,7 @@ class Executor:
         # A reader of a bool takes every byte but 0 for true, and torch takes bytes of 0 and 1 only.
         flat = [canonical(t) if t.dtype is torch.bool else t for t in slots]
         ends = (
-            self._watched(flat, hook)
+            self._instrumented(flat, hook)
             if hook is not None or self._plan is None
             else self._plan.run(flat, self._watch.due, give=give)
         )
@@ -229,7 +229,7 @@ class Executor:
         """Slots of Y that are computed, and that the next step passes through: there they are taken as they are."""
         return self._computed.intersection(self._sources)
 
-    def _watched(self, flat: list[Tensor], hook: Hook | None) -> list[Tensor]:
+    def _instrumented(self, flat: list[Tensor], hook: Hook | None) -> list[Tensor]:
         """The outputs, node by node; every value is a tensor of its own that the hook may keep."""
         values: list[Tensor | None] = [None] * len(self.program.nodes)
         values[: len(flat)] = flat
@@ -237,7 +237,7 @@ class Executor:
         first_output = len(values) - sum(self.program.outputs)
         for k, step in enumerate(self._steps):
             if k >= len(flat):
-                kernel = self._careful(k) if altered and altered.intersection(step.exponents) else step.kernel
+                kernel = self._untrusting_kernel(k) if altered and altered.intersection(step.exponents) else step.kernel
                 values[k] = own_memory(kernel(values))  # type: ignore[arg-type]
             if hook is not None:
                 seen = hook(k, values[k])  # type: ignore[arg-type]
@@ -249,7 +249,7 @@ class Executor:
                 values[j] = None
         return values[first_output:]  # type: ignore[return-value]
 
-    def _careful(self, k: int) -> Kernel:
+    def _untrusting_kernel(self, k: int) -> Kernel:
         """The kernel of a dot or sum that takes any exponents: after a hook has replaced those of a row."""
         node = self.program.nodes[k]
         if isinstance(node, Dot):
@@ -301,18 +301,18 @@ class Executor:
             case Max():
                 return reduce.maximum(self.program, node)
             case Sum():
-                return reduce.total(self.program, node, trusted=not self._is_careful)
+                return reduce.total(self.program, node, trusted=not self._is_cross_check)
             case ScatterSum():
                 return reduce.scatter_sum(self.program, node)
             case Rank():
                 return reduce.rank(self.program, node)
             case Dot():
-                careful = self._is_careful
-                kernel, self.routes[k] = dot(
+                cross_check = self._is_cross_check
+                kernel, self.product_variants[k] = dot(
                     self.program,
                     node,
-                    trusted=not careful,
-                    other=careful,
+                    trusted=not cross_check,
+                    other=cross_check,
                     native=self._products,
                     check=ProductCheck(self._watch, k),
                     due=partial(self._watch.is_due, k),
@@ -332,11 +332,11 @@ def usable_natives() -> tuple[Natives | None, str]:
         return None, reason
     found = Natives(nodes, native_dot.kernels())
     wrong = selftest.failure(
-        lambda program, lists: Executor(program, kind=Kind.STOCK, natives=found).run(lists),
-        lambda program, lists: Executor(program, kind=Kind.FUSED, natives=found).run(lists),
+        lambda program, lists: Executor(program, variant=KernelVariant.STOCK, natives=found).run(lists),
+        lambda program, lists: Executor(program, variant=KernelVariant.FUSED, natives=found).run(lists),
     )
     if wrong:
-        return None, f"the native kernels ({nodes.level}) fail their self-test: {wrong}"
+        return None, f"the native kernels ({nodes.instruction_set}) fail their self-test: {wrong}"
     return found, ""
 
 
@@ -355,10 +355,10 @@ def how_programs_run() -> str:
     natives, reason = usable_natives()
     if natives is None:
         return f"Programs run by stock torch, several times slower than by native kernels: {reason}."
-    said = f"Programs run by native kernels ({natives.nodes.level})"
+    sentence = f"Programs run by native kernels ({natives.nodes.instruction_set})"
     if natives.products is None:
-        return f"{said}, products by stock torch: {library.native(native_dot.UNIT).reason}."
-    return f"{said}."
+        return f"{sentence}, products by stock torch: {library.native(native_dot.UNIT).reason}."
+    return f"{sentence}."
 
 
 def _exponents(node: Node) -> tuple[int, ...]:

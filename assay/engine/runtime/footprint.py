@@ -100,7 +100,7 @@ def check(program: Program, *, stock: Collection[int] | None = None, most: int |
     peak, at = needed(program, stock)
     if peak > most:
         raise UserError(
-            f"The program takes about {_said(peak)} of memory at node {at}; {_said(most)} may be used here.",
+            f"The program takes about {_as_text(peak)} of memory at node {at}; {_as_text(most)} may be used here.",
             code="ProgramTooLarge",
             remedy="Refuse the run that names it, use a larger machine, or raise ASSAY_MEMORY if it is set.",
             needed=peak,
@@ -204,5 +204,5 @@ def _is_copied(operand: Operand, dims: Sequence[int]) -> bool:
     )
 
 
-def _said(count: int) -> str:
+def _as_text(count: int) -> str:
     return f"{count / (1 << 30):,.1f} GiB"

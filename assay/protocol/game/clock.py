@@ -64,14 +64,14 @@ def nearing(deadline: int, turn: Turn, clocks: Clocks) -> int:
     return deadline - clocks.extension(turn) - clocks.budget // 2
 
 
-def timing(turn: Turn, deadline: int, deferred: int, now: int, is_dear: bool, clocks: Clocks) -> Timing:
-    """When to move while the base fee `is_dear`, above the cap; `deferred`: how often this side has deferred.
+def timing(turn: Turn, deadline: int, deferred: int, now: int, is_expensive: bool, clocks: Clocks) -> Timing:
+    """When to move while the base fee `is_expensive`, above the cap; `deferred`: how often this side has deferred.
 
     A move above the cap costs more gas than it is refunded; a missed clock costs the game. So it waits, then defers,
     then moves at any fee. With only the turn's extension left it moves whatever is left to defer: a fee that goes up
     and down around the cap gets one deferral after the other refused, and must not use up the clock by that.
     """
-    if not is_dear or now >= deadline - clocks.extension(turn):
+    if not is_expensive or now >= deadline - clocks.extension(turn):
         return Timing.MOVE
     if now < nearing(deadline, turn, clocks):
         return Timing.WAIT

@@ -88,10 +88,10 @@ def _check(recipe: Recipe) -> None:
     if not any(p.requires_grad for p in recipe.module.parameters()):
         raise _bad("The module has no parameter that needs a gradient.", "Leave requires_grad on where it shall learn.")
     if not isinstance(recipe.optimizer, torch.optim.Optimizer):
-        if not all(callable(getattr(recipe.optimizer, verb, None)) for verb in ("size", "blank", "update")):
+        if not all(callable(getattr(recipe.optimizer, verb, None)) for verb in ("size", "zero_init", "update")):
             raise _bad(
                 f"optimizer is a {type(recipe.optimizer).__name__}.",
-                "Give torch.optim.SGD, Adam, AdamW or Muon, or an object with size, blank and update.",
+                "Give torch.optim.SGD, Adam, AdamW or Muon, or an object with size, zero_init and update.",
             )
         if recipe.learning_rate is None:
             raise _bad("An optimizer of one's own comes without a learning rate.", "Give learning_rate.")

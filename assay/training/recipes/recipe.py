@@ -60,10 +60,10 @@ class _Carrier(nn.Module):
         # Inside the stateless call: layers that are computed again for their gradients must find the same parameters.
         mode.is_closed = True
         try:
-            slopes = torch.autograd.grad(loss, list(wanted), allow_unused=True)
+            grads = torch.autograd.grad(loss, list(wanted), allow_unused=True)
         finally:
             mode.is_closed = False
-        return loss, list(slopes)
+        return loss, list(grads)
 
 
 class RecipeStep:
@@ -117,7 +117,7 @@ class RecipeStep:
         values = {n: b.detach() for n, b in module.named_buffers()}
         buffers = [_stored(values[n]) for n in self.buffers]
         parameters = [p.clone() for p in self._start]
-        return parameters, [*self.optimizer.blank(parameters), *buffers], self._scalars(self._rate, step, key)
+        return parameters, [*self.optimizer.zero_init(parameters), *buffers], self._scalars(self._rate, step, key)
 
     def _scalars(self, rate: float, step: int = 0, key: tuple[int, int] = (0, 0)) -> list[Tensor]:
         data = [_stored(t) for t in self.recipe.data]
@@ -149,8 +149,8 @@ class RecipeStep:
         copies = [b.clone().to(self._types[n]) for n, b in zip(self.buffers, buffers, strict=True)]
         given = dict(zip(names, [*parameters, *copies], strict=True))
         with mode:
-            loss, slopes = functional_call(self._carrier, given, (batch, wanted, mode))
-        return loss, slopes, [_stored(given[f"module.{n}"].detach()) for n in self.buffers]
+            loss, grads = functional_call(self._carrier, given, (batch, wanted, mode))
+        return loss, grads, [_stored(given[f"module.{n}"].detach()) for n in self.buffers]
 
     def gradients(
         self, parameters: Sequence[Tensor], buffers: Sequence[Tensor], batch: Sequence[Tensor], mode: Randomness
@@ -165,8 +165,8 @@ class RecipeStep:
             piece = [t[m * size : (m + 1) * size] for t in batch]  # [B, ...] to [b, ...]
             wanted = [leaves[k] for k in self._trained]
             with torch.enable_grad():
-                _, slopes, now = self.loss_of(leaves, now, piece, mode, wanted)
-            parts.append([torch.zeros_like(p) if g is None else g for p, g in zip(wanted, slopes, strict=True)])
+                _, grads, now = self.loss_of(leaves, now, piece, mode, wanted)
+            parts.append([torch.zeros_like(p) if g is None else g for p, g in zip(wanted, grads, strict=True)])
         if pieces == 1:
             return parts[0], now
         # Gradients stand side by side and are summed exactly: the order of micro-batches leaves no trace.
@@ -185,11 +185,11 @@ class RecipeStep:
         rate = now.learning_rate
         if self.recipe.schedule is not None:
             rate = rate * self.recipe.schedule(now.step[0].to(torch.float32))
-        slopes = dict(zip(self._trained, trained, strict=True))
-        gradients = [slopes[k] if k in slopes else torch.zeros_like(p) for k, p in enumerate(parameters)]
-        news, moments = self.optimizer.update(parameters, gradients, optimizer[:own], rate)
-        news = [new if k in slopes else parameters[k] for k, new in enumerate(news)]
-        return news, [*moments, *buffers], [*now.advanced().to_list(), *scalars[len(SCALAR_NAMES) :]]
+        grads = dict(zip(self._trained, trained, strict=True))
+        gradients = [grads[k] if k in grads else torch.zeros_like(p) for k, p in enumerate(parameters)]
+        updated, moments = self.optimizer.update(parameters, gradients, optimizer[:own], rate)
+        updated = [new if k in grads else parameters[k] for k, new in enumerate(updated)]
+        return updated, [*moments, *buffers], [*now.advanced().to_list(), *scalars[len(SCALAR_NAMES) :]]
 
     def _tried(self) -> tuple[list[str], list[str], float, Known]:
         """By eager trials: buffers that a step changes, parameters that the loss does not reach, the loss, the rest."""
@@ -212,7 +212,7 @@ class RecipeStep:
             with torch.enable_grad(), mode:
                 piece = [t[:size] for t in self.batch(scalars)]  # [b, ...]
                 wanted = [leaves[k] for k in self._trained]
-                loss, slopes = functional_call(self._carrier, given, (piece, wanted, mode))
+                loss, grads = functional_call(self._carrier, given, (piece, wanted, mode))
             replaced = [n for n, leaf in zip(self.names, leaves, strict=True) if given[f"module.{n}"] is not leaf]
             if replaced or written(factor):
                 raise ParameterWritten([*replaced, *written(factor)][0])
@@ -222,14 +222,14 @@ class RecipeStep:
                 for n, b in copies.items()
                 if given[f"module.{n}"] is not b or b._version != versions[n] or to_bytes(b) != to_bytes(named[n])
             )
-            return [loss, *slopes, *(given[f"module.{n}"] for n in named)]
+            return [loss, *grads, *(given[f"module.{n}"] for n in named)]
 
         trial = tried(self.recipe.own_parts, run, lambda: bool(written(1.0)))
-        loss, slopes = trial.results[0], trial.results[1 : 1 + len(self._trained)]
+        loss, grads = trial.results[0], trial.results[1 : 1 + len(self._trained)]
         assert loss is not None
         buffers = [n for n in named if n in changed]
         self._types = {n: named[n].dtype for n in buffers}
-        unreached = [self.names[k] for k, g in zip(self._trained, slopes, strict=True) if g is None]
+        unreached = [self.names[k] for k, g in zip(self._trained, grads, strict=True) if g is None]
         known = trial.hidden
         if self.recipe.schedule is not None or not isinstance(self.recipe.optimizer, torch.optim.Optimizer):
             # The trial calls neither.

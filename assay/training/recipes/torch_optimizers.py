@@ -62,7 +62,7 @@ def _one(given: torch.optim.Optimizer, part: Mapping[str, Any], names: Sequence[
     known = "torch.optim.SGD, Adam, AdamW and Muon"
     raise _unsupported(
         f"{type(given).__name__}, which is to update {', '.join(names[:3])}",
-        f"Use {known}, or an object with `size`, `blank` and `update` (assay/training/optimizer.py).",
+        f"Use {known}, or an object with `size`, `zero_init` and `update` (assay/training/optimizer.py).",
     )
 
 

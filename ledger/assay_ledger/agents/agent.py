@@ -23,7 +23,7 @@ from assay.protocol.errors import AssayError, InvariantError, UnavailableError
 from assay_ledger.agents import urgency
 from assay_ledger.agents.actions import Action, describe, highest_base_fee
 from assay_ledger.agents.handlers import Handlers
-from assay_ledger.agents.heartbeat import Activity, Heart
+from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
 from assay_ledger.agents.journal import Journal
 from assay_ledger.agents.memory import Recorder
 from assay_ledger.chain.client import Head
@@ -37,7 +37,7 @@ from assay_ledger.index.run import Run
 from assay_ledger.index.view import Facts, Memory, RunView
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.store.blobs import ArtifactStore, SlotStore
-from assay_ledger.store.cache import Shelf
+from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.objects import Objects
 
 PATIENCE: Final = 6
@@ -94,11 +94,11 @@ class Agent(ABC):
         self.me = keys.address
         self.compute = compute
         self.facts = Facts(run.chain.chain_id, run.address, run.run_id, run.charter)
-        self._shelf = Shelf(data_dir / "shelf")
-        objects = Objects(store, self._shelf)
+        self._local_cache = LocalCache(data_dir / "cache")
+        objects = Objects(store, self._local_cache)
         self.archive = Archive(self.facts, objects, Publications(run.chain, objects))
         self.recorder = Recorder(Journal(data_dir))
-        self.heart = Heart(store, keys.account, run.address, self.role, clock)
+        self.heartbeat_writer = HeartbeatWriter(store, keys.account, run.address, self.role, clock)
         self.deadline: int | None = None
         """The next chain time that this actor waits for, as of its last idle step."""
         self.leaving = False
@@ -151,9 +151,9 @@ class Agent(ABC):
         view = self._view()
         head = view.state.head
         if head == self._idle_at and not self._is_anything_due(head):
-            self.heart.say(head.number, self._resting, self.deadline, self._doing)
+            self.heartbeat_writer.report(head.number, self._resting, self.deadline, self._doing)
             return False
-        self._turn_shelf(view.state)
+        self._turn_local_cache(view.state)
         self.refresh(view)
         candidates = list(self.candidates(view))
         self._parked = {action: parked for action, parked in self._parked.items() if action in candidates}
@@ -161,7 +161,7 @@ class Agent(ABC):
         due = [a for a in candidates if a not in self._parked or self._parked[a].is_due(head, now)]
         if due:
             self._doing = describe(due[0])
-            self.heart.say(view.block, Activity.BUSY, None, self._doing)
+            self.heartbeat_writer.report(view.block, Activity.BUSY, None, self._doing)
             self._idle_at = None
             self._try(self.together(due, view), view)
             return True
@@ -170,7 +170,7 @@ class Agent(ABC):
 
     def run(self, stop: threading.Event) -> None:
         """Steps until told to stop or nothing is left to do; heartbeats go on while a step takes long."""
-        with self.heart.beating():
+        with self.heartbeat_writer.beating():
             try:
                 while not stop.is_set():
                     try:
@@ -183,7 +183,7 @@ class Agent(ABC):
                     if not acted:
                         stop.wait(self.chain.pace.period)
             finally:
-                self.heart.say(self._index.state.head.number, Activity.DONE, None, "stopped")
+                self.heartbeat_writer.report(self._index.state.head.number, Activity.DONE, None, "stopped")
                 self.close()
 
     def close(self) -> None:
@@ -226,7 +226,7 @@ class Agent(ABC):
 
     def progress(self, doing: str, done: int, total: int) -> None:
         """Says how far a long piece of work is."""
-        self.heart.say(self._index.state.head.number, Activity.BUSY, None, f"{doing} {done}/{total}")
+        self.heartbeat_writer.report(self._index.state.head.number, Activity.BUSY, None, f"{doing} {done}/{total}")
         if self._on_progress is not None:
             self._on_progress(doing, done, total)
 
@@ -236,11 +236,11 @@ class Agent(ABC):
         state = self._index.sync()
         return RunView(self.facts, self.me, state.head.timestamp, state.head.number, state, self.memory)
 
-    def _turn_shelf(self, state: RunState) -> None:
+    def _turn_local_cache(self, state: RunState) -> None:
         """Copies are kept from the round before the first unsettled one on: what can be disputed, and its start."""
         latest = max(len(state.rounds) - 1, 0)
         unsettled = next((record.number for record in state.rounds if not record.settled), latest)
-        self._shelf.turn(latest, max(unsettled - 1, 0))
+        self._local_cache.turn(latest, max(unsettled - 1, 0))
 
     def _try(self, actions: Sequence[Action], view: RunView) -> None:
         head = view.state.head
@@ -301,4 +301,4 @@ class Agent(ABC):
             self._resting, self._doing = Activity.DONE, "finished"
         else:
             self._resting, self._doing = Activity.IDLE, "waiting"
-        self.heart.say(head.number, self._resting, self.deadline, self._doing)
+        self.heartbeat_writer.report(head.number, self._resting, self.deadline, self._doing)

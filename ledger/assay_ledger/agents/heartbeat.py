@@ -119,8 +119,8 @@ def _from_body(body: dict[str, Any]) -> Heartbeat | None:
     )
 
 
-class Heart:
-    """One actor's heartbeats: `say` notes what to say, a thread of its own writes it, on a change and every EVERY_S.
+class HeartbeatWriter:
+    """One actor's heartbeats: `report` notes what to say, a thread of its own writes it, on a change and every EVERY_S.
 
     An actor never waits for the store here: a write that hangs ends after WRITE_S, and what was said meanwhile is
     said at once by the next one. `clock` gives seconds that never run back. Without `beating`, `beat` writes.
@@ -132,18 +132,18 @@ class Heart:
         self._slots, self._account, self._run, self._role, self._clock = slots, account, run, role, clock
         self._me = Address(bytes.fromhex(account.address[2:]))
         self._name = f"{SLOT}/{self._me.hex()}"
-        self._said: tuple[int, Activity, int | None, str] = (0, Activity.BUSY, None, "starting")
+        self._reported: tuple[int, Activity, int | None, str] = (0, Activity.BUSY, None, "starting")
         self._written: tuple[int, Activity, int | None, str] | None = None
         self._last = float("-inf")
         self._counter: int | None = None
-        self._news = threading.Event()
+        self._changed = threading.Event()
 
-    def say(self, head: int, activity: Activity, deadline: int | None = None, doing: str = "") -> None:
+    def report(self, head: int, activity: Activity, deadline: int | None = None, doing: str = "") -> None:
         """What the actor does now; it returns at once."""
-        said = head, activity, deadline, doing
-        if said != self._said:
-            self._said = said
-            self._news.set()
+        reported = head, activity, deadline, doing
+        if reported != self._reported:
+            self._reported = reported
+            self._changed.set()
 
     @contextmanager
     def beating(self) -> Iterator[None]:
@@ -152,34 +152,34 @@ class Heart:
 
         def keep_beating() -> None:
             while not ended.is_set():
-                self._news.clear()
+                self._changed.clear()
                 self.beat()
-                self._news.wait(EVERY_S / 4)
+                self._changed.wait(EVERY_S / 4)
             self.beat()
 
-        pulse = threading.Thread(target=keep_beating, daemon=True, name="assay-heart")
+        pulse = threading.Thread(target=keep_beating, daemon=True, name="assay-heartbeat")
         pulse.start()
         try:
             yield
         finally:
             ended.set()
-            self._news.set()
+            self._changed.set()
             pulse.join(2 * WRITE_S)
 
     def beat(self) -> None:
         """Writes what was said last if it is news, or if the last message is old; one thread at a time."""
-        now, said = self._clock(), self._said
-        if said == self._written and now - self._last < EVERY_S / 2:
+        now, reported = self._clock(), self._reported
+        if reported == self._written and now - self._last < EVERY_S / 2:
             return
         self._last = now
         try:
             with waiting_at_most(WRITE_S):
-                self._write(said)
+                self._write(reported)
         except UnavailableError:
             return
-        self._written = said
+        self._written = reported
 
-    def _write(self, said: tuple[int, Activity, int | None, str]) -> None:
+    def _write(self, reported: tuple[int, Activity, int | None, str]) -> None:
         if self._counter is None:
             # A later life of the same actor goes on counting.
             try:
@@ -190,7 +190,7 @@ class Heart:
                 previous = None
             self._counter = previous.counter if previous is not None else 0
         self._counter += 1
-        beat = Heartbeat(self._run, self._me, self._role, *said, self._counter)
+        beat = Heartbeat(self._run, self._me, self._role, *reported, self._counter)
         self._slots.write_slot(self._name, beat.encode(self._account))
 
 

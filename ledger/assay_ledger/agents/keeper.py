@@ -54,14 +54,14 @@ def play(view: RunView) -> Iterator[Action]:
 def _take_turn(view: RunView, game: GameRecord) -> Iterator[Action]:
     """Move, unless the base fee is above the cap and there is time to wait for a lower one, or to defer."""
     deferred = game.deferrals[game.turn]
-    match timing(game.whose, game.deadline, deferred, view.now, _is_dear(view), view.facts.clocks):
+    match timing(game.whose, game.deadline, deferred, view.now, _is_expensive(view), view.facts.clocks):
         case Timing.MOVE:
             yield Play(game.game_id, len(game.moves))
         case Timing.DEFER:
             yield Defer(game.game_id, deferred)
 
 
-def _is_dear(view: RunView) -> bool:
+def _is_expensive(view: RunView) -> bool:
     """Whether gas costs more than what games refund."""
     return view.state.head.base_fee > view.charter.chain.fee_cap
 
@@ -127,7 +127,7 @@ def rescue(view: RunView, at_most: int | None = None) -> Iterator[Action]:
             if posted.fallen and view.now >= _half_time(view, posted):
                 last.append((record, base))
         base = step.root
-    found.sort(key=lambda entry: turn_of(view.members, view.me, entry[0].number))
+    found.sort(key=lambda entry: turn_of(view.participants, view.me, entry[0].number))
     for place, (record, base) in enumerate(found):
         if at_most is None or place < at_most or (record, base) in last:
             yield PostOuter(record.number, base)
@@ -160,15 +160,15 @@ def _post(view: RunView, record: RoundRecord, base: Digest) -> Iterator[Action]:
         return
     known = step is not None and view.is_alive(Round(record.number + 1), step.root)
     passed = record.number + 2 < len(view.state.rounds) and any(not o.fallen for o in record.outers.values())
-    if not view.is_alive(record.number, base) or (not known and (passed or view.me not in view.members)):
+    if not view.is_alive(record.number, base) or (not known and (passed or view.me not in view.participants)):
         return
-    if view.now >= record.times.t7 + STAGGER_S * turn_of(view.members, view.me, record.number):
+    if view.now >= record.times.t7 + STAGGER_S * turn_of(view.participants, view.me, record.number):
         yield PostOuter(record.number, base)
 
 
 def _challenge_outers(view: RunView, record: RoundRecord, base: Digest, root: Digest) -> Iterator[Action]:
     """No draw is needed against a wrong outer step: everybody recomputes it, and each participant may challenge."""
-    if view.me not in view.members:
+    if view.me not in view.participants:
         return
     for outer in sorted(record.outers.values(), key=lambda o: o.root):
         if outer.root == root:
@@ -261,7 +261,7 @@ def settle(view: RunView) -> Iterator[Action]:
                 refs_of = [g for g in view.state.games.values() if g.ref.party == who and not g.is_over]
                 if not any(g.ref.kind is ClaimKind.ATTESTATION and g.ref.round == record.number for g in refs_of):
                     yield SettleDuties(record.number, who)
-        turn = over + STAGGER_S * turn_of(view.members, view.me, record.number)
+        turn = over + STAGGER_S * turn_of(view.participants, view.me, record.number)
         if _is_settled(record) and view.now > turn:
             yield SettleRound(record.number)
     yield from _release(view)
@@ -325,7 +325,7 @@ def times(view: RunView) -> Iterator[int]:
             yield t.t2 + wait
         elif record.whistle_seed is None:
             yield t.t4 + wait
-        late = STAGGER_S * turn_of(view.members, view.me, record.number)
+        late = STAGGER_S * turn_of(view.participants, view.me, record.number)
         if record is view.state.round or not record.outers:
             yield from (t.t7, t.t7 + late, t.t7 + STAGGER_S * turn_of(_openers(view), view.me, record.number))
         if not record.settled or any(Status.OPEN in o.posters.values() for o in record.outers.values() if not o.fallen):
@@ -338,7 +338,7 @@ def times(view: RunView) -> Iterator[int]:
         if any(c.solver == view.me for c in record.commitments.values()) or view.me in record.attendance:
             yield t.t7 + view.facts.vesting
     for game in view.state.open_games_of(view.me):
-        if _is_dear(view):
+        if _is_expensive(view):
             yield nearing(game.deadline, game.whose, view.facts.clocks)
         yield game.deadline + 1
     for committed in view.memory.committed.values():

@@ -47,13 +47,13 @@ from assay_ledger.index.games import Game
 from assay_ledger.index.view import Duty, OuterStep, RunView
 
 
-class SecondThoughts(MismatchError):
+class RecheckMismatch(MismatchError):
     """A second calculation does not confirm what somebody was about to be accused of."""
 
     remedy = "This machine's arithmetic or memory is at fault: stop the actor and test the hardware."
 
 
-class Member(Agent):
+class Participant(Agent):
     """An actor that plays games and does its share of the keeper tasks."""
 
     def refresh(self, view: RunView) -> None:
@@ -163,7 +163,7 @@ class Member(Agent):
         self.recorder.uncommitted(action.ref)
 
     def confirm(self, ref: ClaimRef, view: RunView) -> None:
-        """Recomputes a claim on another route. Raises SecondThoughts unless it is false as the first calculation said.
+        """Recomputes a claim on another route. Raises RecheckMismatch unless it is false as the first calculation said.
 
         An accusation costs its bond if it is wrong, so a fault of this machine must not become one.
         """
@@ -175,7 +175,7 @@ class Member(Agent):
             again = self.archive.end_root(self.duty_of(ref, view), lists)
         if again != expected or again == claimed:
             where = f"duty {ref.duty} of seat {ref.seat} in round {ref.round}"
-            raise SecondThoughts(
+            raise RecheckMismatch(
                 f"A second calculation of {where} does not confirm the first.",
                 first=expected,
                 second=again,

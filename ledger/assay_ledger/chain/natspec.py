@@ -76,11 +76,11 @@ def _read(kind: str, _folder: Path) -> dict[str, tuple[Sentence, ...]]:
     speakers: dict[Sentence, tuple[str, ...]] = {}
     for contract in CONTRACTS:
         with suppress(ConfigError):
-            for said in _of(load_artifact(contract), kind):
-                speakers[said] = (*speakers.get(said, ()), contract)
+            for sentence in _of(load_artifact(contract), kind):
+                speakers[sentence] = (*speakers.get(sentence, ()), contract)
     by_name: dict[str, tuple[Sentence, ...]] = {}
-    for said, contracts in speakers.items():
-        by_name[said.name] = (*by_name.get(said.name, ()), replace(said, contracts=contracts))
+    for sentence, contracts in speakers.items():
+        by_name[sentence.name] = (*by_name.get(sentence.name, ()), replace(sentence, contracts=contracts))
     return by_name
 
 
@@ -93,16 +93,16 @@ def _of(artifact: Artifact, kind: str) -> Iterator[Sentence]:
         notices, details = _listed(users.get(signature)), _listed(developers.get(signature))
         # What a library of others declares comes without a notice.
         for notice, detail in zip(notices, details, strict=bool(notices)):
-            said = detail.get("params", {})
+            sentence = detail.get("params", {})
             # Of two declarations with one signature each explains its own values.
-            if said.keys() == {i["name"] for i in entry["inputs"]}:
-                values = tuple((i["name"], said[i["name"]]) for i in entry["inputs"])
+            if sentence.keys() == {i["name"] for i in entry["inputs"]}:
+                values = tuple((i["name"], sentence[i["name"]]) for i in entry["inputs"])
                 remedy = detail.get("custom:remedy", "")
                 yield Sentence(
                     entry["name"], signature, (), notice["notice"], detail.get("details", ""), remedy, values
                 )
 
 
-def _listed(said: Any) -> list[dict[str, Any]]:
+def _listed(sentence: Any) -> list[dict[str, Any]]:
     """The compiler gives a list for errors and a single entry for events."""
-    return said if isinstance(said, list) else [] if said is None else [said]
+    return sentence if isinstance(sentence, list) else [] if sentence is None else [sentence]

@@ -69,12 +69,12 @@ def _refusal(data: bytes, called: bytes) -> RejectedError | None:
 
 def _explained(name: str, values: dict[str, Any], contracts: Sequence[str]) -> RejectedError:
     """What these contracts say of their error. Where they differ the code is all that is known."""
-    said = [
+    sentences = [
         s
         for s in natspec.sentences("error", name)
         if [value for value, _ in s.values] == list(values) and not set(contracts).isdisjoint(s.contracts)
     ]
-    notices, remedies = {s.notice for s in said}, {s.remedy for s in said}
+    notices, remedies = {s.notice for s in sentences}, {s.remedy for s in sentences}
     shown = f"{name}({', '.join(f'{k} = {v}' for k, v in values.items())})"
     return RejectedError(
         f"The contract refused: {shown}." + (f" {notices.pop()}" if len(notices) == 1 else ""),

@@ -169,7 +169,7 @@ class RunState:
         """The latest round, None before the first."""
         return self.rounds[-1] if self.rounds else None
 
-    def members(self) -> set[Address]:
+    def participants(self) -> set[Address]:
         """Everybody who has a seat or ever registered."""
         return {*self.holders.values(), *self.attesters}
 

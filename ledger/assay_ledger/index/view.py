@@ -176,7 +176,7 @@ class RunView:
         )
 
     @property
-    def members(self) -> list[Address]:
+    def participants(self) -> list[Address]:
         """Holders of seats and verifiers, sorted: those who may post outer steps and do keeper tasks."""
         round_ = Round(max(len(self.state.rounds) - 1, 0))
         return sorted({*self.state.holders.values(), *self.attesters(Role.VERIFIER, round_)})

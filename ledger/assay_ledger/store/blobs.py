@@ -322,8 +322,8 @@ def _search(
         raise refused
     if not reasons and after is None:
         raise ObjectMissing(f"No object is named {name}.")
-    said = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-    raise ObjectMismatch(f"Of {sum(reasons.values())} objects named {name} none is the right one ({said}).")
+    reasons_text = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    raise ObjectMismatch(f"Of {sum(reasons.values())} objects named {name} none is the right one ({reasons_text}).")
 
 
 def open_store(location: str | Path, pace: StorePace | None = None) -> BlobStore:

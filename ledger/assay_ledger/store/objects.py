@@ -25,8 +25,8 @@ from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest
 from assay_ledger.store.blobs import ArtifactStore, StoreDenied, StoreUnreachable, get_named
-from assay_ledger.store.cache import Shelf
 from assay_ledger.store.listfile import file_size, pack, unpack
+from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import DigestMap, Manifest
 
 MAX_PROGRAM_BYTES: Final = 1 << 28
@@ -42,9 +42,9 @@ class Objects:
     With a local cache, a copy of everything read or published is kept there, and read when the store fails.
     """
 
-    def __init__(self, store: ArtifactStore, shelf: Shelf | None = None) -> None:
+    def __init__(self, store: ArtifactStore, local_cache: LocalCache | None = None) -> None:
         self.store = store
-        self.shelf = shelf
+        self.local_cache = local_cache
         self._own_first = False
         self._told: Sequence[Callable[[], DigestMap]] = ()
         self._noted: dict[Digest, Digest] = {}
@@ -118,7 +118,7 @@ class Objects:
         try:
             self._publish(f"lists/{root.hex()}", root, pack(specs, tensors))
         except UnavailableError:
-            if is_vital or self.shelf is None:
+            if is_vital or self.local_cache is None:
                 raise
         return root
 
@@ -161,8 +161,8 @@ class Objects:
         """
         data = manifest.encode()
         digest = Digest(sha256(data).digest())
-        if self.shelf is not None:
-            self.shelf.put(f"manifests/{digest.hex()}", data)
+        if self.local_cache is not None:
+            self.local_cache.put(f"manifests/{digest.hex()}", data)
         with suppress(UnavailableError):
             self.store.put(data)
         return digest
@@ -170,17 +170,17 @@ class Objects:
     def manifest(self, digest: Digest) -> Manifest:
         """The manifest with this digest; an empty one for bytes that are none. Raises UnavailableError."""
         name, limit = f"manifests/{digest.hex()}", Manifest.MAX_BYTES
-        copy = None if self.shelf is None else self.shelf.get(name, limit)
+        copy = None if self.local_cache is None else self.local_cache.get(name, limit)
         if copy is not None and sha256(copy).digest() == digest:
             return Manifest.decode(copy)
         data = self.store.get(digest, limit)
-        if self.shelf is not None:
-            self.shelf.put(name, data)
+        if self.local_cache is not None:
+            self.local_cache.put(name, data)
         return Manifest.decode(data)
 
     def _publish(self, name: str, root: Digest, data: bytes) -> None:
-        if self.shelf is not None:
-            self.shelf.put(name, data)
+        if self.local_cache is not None:
+            self.local_cache.put(name, data)
         self._noted[root] = self.store.put(data, name)
 
     def _fetch(self, name: str, root: Digest, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes:
@@ -197,8 +197,8 @@ class Objects:
                 with suppress(UnavailableError):
                     self.store.put(copy, name)
             return copy
-        if self.shelf is not None:
-            self.shelf.put(name, data)
+        if self.local_cache is not None:
+            self.local_cache.put(name, data)
         return data
 
     def _ask(self, name: str, root: Digest, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes:
@@ -212,10 +212,10 @@ class Objects:
 
     def _copy(self, name: str, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes | None:
         """The local cache's copy, if it is what its name promises; a damaged one is removed for a new one."""
-        copy = None if self.shelf is None else self.shelf.get(name, max_bytes)
+        copy = None if self.local_cache is None else self.local_cache.get(name, max_bytes)
         if copy is None or fits(copy):
             return copy
-        self.shelf.drop(name)  # type: ignore[union-attr]
+        self.local_cache.drop(name)  # type: ignore[union-attr]
         return None
 
 

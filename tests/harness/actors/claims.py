@@ -23,7 +23,7 @@ from assay.sponsor.posting import post_run
 from assay.sponsor.preparing import Prepared
 from assay_ledger.agents.actions import Challenge
 from assay_ledger.agents.game_player import GamePlayer
-from assay_ledger.agents.participant import Member
+from assay_ledger.agents.participant import Participant
 from assay_ledger.chain.client import CALLDATA_CAP, TRANSACTION_GAS_CAP
 from assay_ledger.index.archive import Computation
 from assay_ledger.index.games import Game
@@ -55,15 +55,15 @@ class ClaimsRun:
     """Somebody with money and no role."""
     truths: dict[tuple[ClaimRef, int], ReferenceTrace] = field(default_factory=dict)
 
-    def member(self, name: str) -> Member:
+    def participant(self, name: str) -> Participant:
         """An actor of the run."""
         agent = self.world.players[name].agent
-        assert isinstance(agent, Member)
+        assert isinstance(agent, Participant)
         return agent
 
     def ref(self, name: str, number: int) -> ClaimRef:
         """An interval that a solver claims."""
-        agent = self.member(name)
+        agent = self.participant(name)
         view = agent._view()
         record = view.state.rounds[0]
         own = next(c for c in record.commitments.values() if c.solver == agent.me)
@@ -80,7 +80,7 @@ class ClaimsRun:
 
     def job(self, ref: ClaimRef) -> Computation:
         """Program, X and steps of a claim, from what is published."""
-        vera = self.member("vera")
+        vera = self.participant("vera")
         return vera.archive.job(vera._view(), vera.duty_of(ref, vera._view()))
 
     def truth(self, ref: ClaimRef, step: int) -> ReferenceTrace:
@@ -90,7 +90,7 @@ class ClaimsRun:
             self.truths[ref, step] = ReferenceTrace(job.program, job.lists, step)
         return self.truths[ref, step]
 
-    def player(self, who: Member) -> GamePlayer:
+    def player(self, who: Participant) -> GamePlayer:
         """The player of an actor."""
         return who._player(who._view())
 
@@ -105,7 +105,7 @@ class ClaimsRun:
 
     def accuse(self, ref: ClaimRef) -> int:
         """The verifier challenges, as its agent does on finding a claim false; returns the game's number."""
-        vera = self.member("vera")
+        vera = self.participant("vera")
         vera.perform(Challenge(ref), vera._view())
         return self.world.run.games.count()
 

@@ -88,7 +88,7 @@ class LiesInNodes(Cheat):
         return self.lies[number].tamper
 
 
-def foretell(truth: Trace, lie: NodeLie, defended: bytes, disputed: bytes, arity: int) -> Words:
+def predict(truth: Trace, lie: NodeLie, defended: bytes, disputed: bytes, arity: int) -> Words:
     """What the verdict on a node says, from the reference's values of everything that the node reads.
 
     defended, disputed: the node's bytes as the defender opens them, and as the challenger would have them.

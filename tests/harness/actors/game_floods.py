@@ -15,7 +15,7 @@ from assay.protocol.run.claims import ClaimRef, challenge_commitment
 from assay.protocol.types import Digest
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents.game_player import encode_move
-from assay_ledger.agents.participant import Member
+from assay_ledger.agents.participant import Participant
 from assay_ledger.chain.client import Chain
 from assay_ledger.contract import Call
 from assay_ledger.keys.keystore import ActorKeys
@@ -66,7 +66,7 @@ class Flood:
         self.world, self.keys, self.count = world, keys, count
         chain, game = world.stage.chain, world.run.game
         vera = world.players["vera"].agent
-        assert isinstance(vera, Member)
+        assert isinstance(vera, Participant)
         view = vera._view()
         duty = vera.duty_of(ref, view)
         job = vera.archive.job(view, duty)

@@ -15,7 +15,7 @@ from assay.engine import ops
 from assay.engine.compiler.capture import capture
 from assay.engine.runtime.values.state_io import to_lists_of_bytes
 from assay.training.initialize import initialize
-from assay.training.outer import SLOTS, blank_momentum, compute_update, outer_step
+from assay.training.outer import SLOTS, compute_update, outer_step, zero_momentum
 from assay.training.state import Scalars, TensorLists
 from assay.training.step import TrainingStep, draw_batch
 from tests.harness.actors.world import TrainedWork
@@ -31,13 +31,13 @@ def sparse_step(
     """A step of top-k sparsified gradient descent with error feedback (Stich et al., 2018)."""
     step, now = bigram(), Scalars.from_list(scalars)
     gradients = step.gradients(parameters, draw_batch(now, step.batch, step.context))
-    news, rest = [], []
+    updated, rest = [], []
     for p, r, g in zip(parameters, residuals, gradients, strict=True):
         whole = r + g
         sent = ops.rank(whole.abs().flatten()).reshape(p.shape) < max(1, p.numel() // SENT)
-        news.append(p - now.learning_rate * torch.where(sent, whole, 0.0))
+        updated.append(p - now.learning_rate * torch.where(sent, whole, 0.0))
         rest.append(torch.where(sent, 0.0, whole))
-    return news, rest, now.advanced().to_list()
+    return updated, rest, now.advanced().to_list()
 
 
 @cache
@@ -54,14 +54,14 @@ def sparse_work() -> TrainedWork:
     parameters = initialize(bigram().module, 1)
     zeros = [torch.zeros_like(p) for p in parameters]
     state: TensorLists = (parameters, zeros, Scalars.of(data, learning_rate=RATE).to_list())
-    blank = [torch.zeros_like(p) for p in parameters]
-    outer = [blank, blank_momentum(blank), *[blank] * SLOTS, [torch.zeros(SLOTS)]]
+    zeros = [torch.zeros_like(p) for p in parameters]
+    outer = [zeros, zero_momentum(zeros), *[zeros] * SLOTS, [torch.zeros(SLOTS)]]
     lists = to_lists_of_bytes(state)
     (rate,) = struct.unpack("<I", lists[2][1])
     assert math.prod(data.shape) == len(lists[2][-1])
     return TrainedWork(
         capture(sparse_step, state).program,
-        capture(compute_update, [blank, blank]).program,
+        capture(compute_update, [zeros, zeros]).program,
         capture(outer_step, outer).program,
         lists[0],
         lists[1],

@@ -9,7 +9,7 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.program.program import Program
 from assay.protocol.program.reference import ReferenceExecutor
 from assay.protocol.types import Digest
-from assay_ledger.agents.participant import Member
+from assay_ledger.agents.participant import Participant
 from assay_ledger.index.games import Game
 from assay_ledger.index.records import GameRecord
 from assay_solver.cheating import CheatingSolver
@@ -22,12 +22,12 @@ def recompute(world: ActorWorld, record: GameRecord, auditor: str) -> tuple[int,
     `auditor` names an honest actor through whose archive the published start is read.
     """
     assert record.verdict is not None
-    member, verdict = world.players[auditor].agent, record.verdict
-    assert isinstance(member, Member) and verdict.family not in (Family.INPUT, Family.CONST, Family.OUTPUT)
+    participant, verdict = world.players[auditor].agent, record.verdict
+    assert isinstance(participant, Participant) and verdict.family not in (Family.INPUT, Family.CONST, Family.OUTPUT)
     game: Game = world.run.games.game(record.game_id)
-    view = member._view()
-    job = member.archive.job(view, member.duty_of(record.ref, view))
-    before = member.compute.run(job.program, job.lists, game.state.step - 1) if game.state.step > 1 else job.lists
+    view = participant._view()
+    job = participant.archive.job(view, participant.duty_of(record.ref, view))
+    before = participant.compute.run(job.program, job.lists, game.state.step - 1) if game.state.step > 1 else job.lists
     values = ReferenceExecutor(job.program).run(before)
     element = _word(job.program, values, verdict.node, verdict.element)
     node = job.program.nodes[verdict.node]
@@ -43,7 +43,7 @@ def recompute(world: ActorWorld, record: GameRecord, auditor: str) -> tuple[int,
     liar = next(p.agent for p in world.players.values() if p.agent.me == record.defender)
     assert isinstance(liar, CheatingSolver)
     lie = liar.lie(record.ref.round, record.ref.seat, record.ref.duty, job, liar._view())
-    false = member.compute.trace(job.program, job.lists, job.steps, lie)
+    false = participant.compute.trace(job.program, job.lists, job.steps, lie)
     claimed = false.node_bytes(game.state.step, verdict.node)
     size = job.program.specs[verdict.node].dtype.size
     word = from_bytes(

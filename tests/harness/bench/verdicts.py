@@ -9,7 +9,7 @@ from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay.protocol.program.nodes import Family
 from assay.sponsor.charters import ARITY
-from tests.harness.actors.families import NodeLie, foretell
+from tests.harness.actors.families import NodeLie, predict
 
 
 def check_verdict(dispute: Dispute, family: Family) -> None:
@@ -20,11 +20,11 @@ def check_verdict(dispute: Dispute, family: Family) -> None:
     """
     verdict = dispute.verdict
     assert (verdict.side, verdict.outcome, verdict.family) == (Side.DEFENDER, Outcome.LEAF, family)
-    truth = TorchTrace(Executor(dispute.program, careful=True), dispute.job.lists, dispute.steps)
+    truth = TorchTrace(Executor(dispute.program, cross_check=True), dispute.job.lists, dispute.steps)
     honest = truth.node_bytes(dispute.step, verdict.node)
     assert dispute.defended != honest
     assert dispute.program.nodes[verdict.node].family is family
     lie = NodeLie(dispute.step, verdict.node, dispute.defended)
-    words = foretell(truth, lie, dispute.defended, honest, ARITY)
+    words = predict(truth, lie, dispute.defended, honest, ARITY)
     assert (verdict.element, verdict.term, verdict.expected, verdict.claimed) == words
     assert verdict.expected != verdict.claimed

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.compiler.capture import capture
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.native.sha256 import tensor_root
 from assay.engine.runtime.values.dtypes import from_bytes, to_bytes
 from assay.engine.runtime.values.state_io import from_lists_of_bytes, input_specs
@@ -22,10 +22,10 @@ from assay.protocol.types import Digest, DType
 from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.initialize import initialize
 from assay.training.presets import DEMO
-from assay.training.programs import blank_parameters, outer_program, training_program
+from assay.training.programs import outer_program, training_program, zero_parameters
 from assay.training.recipes.recipe import RecipeStep
 from assay.training.state import Scalars, TensorLists
-from assay.training.step import blank_state, preset_step
+from assay.training.step import initial_state, preset_step
 from tests.harness.actors.sparse import sparse_work
 from tests.harness.actors.world import TrainedWork
 from tests.harness.contracts.leaf_cases import NON_FINITE, SPECIALS
@@ -43,13 +43,13 @@ def _gpt() -> Subject:
     corpus = corpus_from_text(pydoc_text()[:TEXT_LENGTH])
     step = preset_step(DEMO, len(corpus.vocabulary))
     scalars = Scalars.of(corpus.train, learning_rate=3e-3, key=(3, 4))
-    return training_program(DEMO, corpus), blank_state(step, initialize(step.module, 1), scalars)
+    return training_program(DEMO, corpus), initial_state(step, initialize(step.module, 1), scalars)
 
 
 def _outer() -> Subject:
     """The outer step over the demo's GPT: eight updates, some of them left out."""
     step = preset_step(DEMO, len(corpus_from_text(pydoc_text()[:TEXT_LENGTH]).vocabulary))
-    program = outer_program(blank_parameters(step))
+    program = outer_program(zero_parameters(step))
     draw = torch.Generator().manual_seed(1)
     lists = [[torch.randn(spec.dims, generator=draw) for spec in part] for part in input_specs(program)]
     lists[-1][0] = torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0])
@@ -87,9 +87,9 @@ def subject(name: str) -> Subject:
 
 
 @cache
-def executor_of(name: str, kind: Kind) -> Executor:
+def executor_of(name: str, variant: KernelVariant) -> Executor:
     """An executor of that program."""
-    return Executor(subject(name)[0], kind=kind)
+    return Executor(subject(name)[0], variant=variant)
 
 
 class Noise:
@@ -170,7 +170,7 @@ def _bend_integers(x: np.ndarray, draw: np.random.Generator, dtype: DType, table
     x[at] = draw.choice(pool, len(at))
 
 
-class Watched:
+class Instrumented:
     """One run by one executor under noise: what every node wrote, and what later nodes read in its place.
 
     Answers as a trace of one step whose values are those that were read.

@@ -171,8 +171,8 @@ def _money() -> Iterator[Limit]:
     for field, inside, beyond in zip(("unitPrice", "units"), one, zero, strict=True):
         yield Limit(f"economics.{field}", "ReferencePriceZero", None, inside, beyond)
     yield pair("unit_price", "AmountTooLarge", "price", half, half + 1, units=1, shares_per_unit=Wei(0))
-    dear = {"unit_price": Wei(1 << 63), "shares_per_unit": Wei(0)}
-    yield pair("units", "AmountTooLarge", "price", (1 << 48) - 1, 1 << 48, **dear)
+    expensive = {"unit_price": Wei(1 << 63), "shares_per_unit": Wei(0)}
+    yield pair("units", "AmountTooLarge", "price", (1 << 48) - 1, 1 << 48, **expensive)
     yield pair("shares_per_unit", "AmountTooLarge", "shares per commitment", most // 100, most // 100 + 1)
     yield pair("shares_per_duty", "AmountTooLarge", "shares per duty", most, most + 1)
     yield pair("claim_lock", "AmountTooLarge", "claim lock", most, most + 1, verifier_bond=Wei(most))
@@ -241,8 +241,8 @@ def _clocks() -> Iterator[Limit]:
     yield pair("chain.inclusion_delay", "ScheduleTooLong", "inclusion delay", MAX_DELAY, MAX_DELAY + 1)
     yield pair("chain.fee_cap", "ValueZero", "fee cap", 1, 0)
     yield pair("chain.fee_cap", "AmountTooLarge", "fee cap", MAX_FEE_CAP, MAX_FEE_CAP + 1)
-    dearest = BASE.economics.challenge_bond // min_challenge_bond(replace(BASE.chain, gas_price=Wei(1)), 64)
-    yield pair("chain.gas_price", "ChallengeBondTooSmall", None, dearest, dearest + 1)
+    most_expensive = BASE.economics.challenge_bond // min_challenge_bond(replace(BASE.chain, gas_price=Wei(1)), 64)
+    yield pair("chain.gas_price", "ChallengeBondTooSmall", None, most_expensive, most_expensive + 1)
     rich = _raw(BASE, "economics", challenge_bond=Wei(MAX_AMOUNT), verifier_bond=Wei(MAX_AMOUNT))
     kept = 15 * ETHER // min_kept(replace(BASE.chain, gas_price=Wei(1)), 64)
     prices = (_raw(rich, "chain", gas_price=Wei(v)) for v in (kept, kept + 1))

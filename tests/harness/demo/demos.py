@@ -63,9 +63,9 @@ class Demo:
 
     def finish(self, limit_s: float = 300.0) -> str:
         """Reads to the end; what it printed on stdout."""
-        said, rest = self.process.communicate(timeout=limit_s)
+        output, rest = self.process.communicate(timeout=limit_s)
         self.lines += rest.splitlines()
-        return said
+        return output
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from eth_account import Account
 from starlette.testclient import TestClient
 
 from assay.explorer.app import make_app
-from assay.explorer.lookout import Lookout
+from assay.explorer.run_reader import RunReader
 from assay.protocol.digests import keccak
 from assay.protocol.program.trace import Tamper
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
@@ -132,5 +132,5 @@ def pay_revenue(world: ActorWorld) -> None:
 
 def look_at_open_game(world: ActorWorld) -> tuple[str, dict[str, Any]]:
     """What the explorer shows of the first game before anybody has answered."""
-    client = TestClient(make_app(Lookout(world.run)))
+    client = TestClient(make_app(RunReader(world.run)))
     return client.get("/games/1").text, client.get("/api/v1/games/1").json()

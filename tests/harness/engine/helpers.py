@@ -9,7 +9,7 @@ from torch import Tensor
 
 from assay.engine.compiler.capture import Captured, capture
 from assay.engine.compiler.lowering.registry import FIXED14, Precision
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.values.dtypes import from_bytes, to_bytes
 from assay.engine.runtime.values.state_io import Lists
 from assay.protocol.program.nodes import Input, Output
@@ -25,7 +25,7 @@ def tensors_of(program: Program, state: Sequence[Sequence[bytes]]) -> list[list[
     ]
 
 
-def all_values(program: Program, inputs: Lists, kind: Kind | None = None) -> list[bytes]:
+def all_values(program: Program, inputs: Lists, variant: KernelVariant | None = None) -> list[bytes]:
     """The canonical bytes of every node's value by an executor; inputs as they are."""
     found: dict[int, bytes] = {}
 
@@ -33,13 +33,13 @@ def all_values(program: Program, inputs: Lists, kind: Kind | None = None) -> lis
         found[k] = to_bytes(value)
         return value
 
-    Executor(program, kind=kind).run(inputs, see)
+    Executor(program, variant=variant).run(inputs, see)
     return [found[k] for k in range(len(program.nodes))]
 
 
-def differing_nodes(program: Program, inputs: Lists, kind: Kind | None = None) -> list[str]:
+def differing_nodes(program: Program, inputs: Lists, variant: KernelVariant | None = None) -> list[str]:
     """The nodes on which an executor and the reference disagree, with their families; inputs and outputs left out."""
-    ours = all_values(program, inputs, kind)
+    ours = all_values(program, inputs, variant)
     reference = ReferenceExecutor(program).run([[to_bytes(t) for t in part] for part in inputs])
     return [
         f"{k} {node.family.name} {node.spec.dims}"

@@ -280,32 +280,32 @@ def _empty_sources() -> Iterator[Hostile]:
             yield _hostile(f"nothing in {dims} at {offset}", [source, e], nodes)
 
 
-def differing(levels: list[str], every: int = 1) -> list[str]:
+def differing(instruction_sets: list[str], every: int = 1) -> list[str]:
     """The programs, each or every so many, that give other bits than stock torch.
 
     Which one is run is said on standard error.
     """
-    from assay.engine.runtime.executor import Executor, Kind
+    from assay.engine.runtime.executor import Executor, KernelVariant
     from assay.engine.runtime.values.dtypes import to_bytes
     from assay.protocol.program.wellformed import violations
-    from tests.harness.engine.fused_levels import at_level
+    from tests.harness.engine.fused_instruction_sets import at_instruction_set
     from tests.harness.engine.helpers import tensors_of
 
     found = []
     for case in islice(programs(), 0, None, every):
         assert not violations(case.program), case.name
         inputs = tensors_of(case.program, case.state)
-        stock = [to_bytes(t) for part in Executor(case.program, kind=Kind.STOCK).run(inputs) for t in part]
-        for level in levels:
-            sys.stderr.write(f"{level}: {case.name}\n")
+        stock = [to_bytes(t) for part in Executor(case.program, variant=KernelVariant.STOCK).run(inputs) for t in part]
+        for instruction_set in instruction_sets:
+            sys.stderr.write(f"{instruction_set}: {case.name}\n")
             sys.stderr.flush()
-            with at_level(level):
-                fused = Executor(case.program, kind=Kind.FUSED)
+            with at_instruction_set(instruction_set):
+                fused = Executor(case.program, variant=KernelVariant.FUSED)
                 for hook in (None, lambda _, value: value):
                     ours = [to_bytes(t) for part in fused.run(inputs, hook) for t in part]
                     if ours != stock:
                         wrong = [k for k, (a, b) in enumerate(zip(ours, stock, strict=True)) if a != b]
-                        found.append(f"{level}: {case.name}: outputs {wrong}")
+                        found.append(f"{instruction_set}: {case.name}: outputs {wrong}")
     return found
 
 

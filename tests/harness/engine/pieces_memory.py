@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.parallel.pieces import PieceExecutor
 from assay.engine.runtime.values import state_io
 from tests.harness.engine.ranks import gpt_step
@@ -31,7 +31,7 @@ def main() -> None:
     folder, (pieces, steps, layers, width, micro_batches) = Path(sys.argv[1]), map(int, sys.argv[2:])
     torch.set_num_threads(1)
     program, state = gpt_step(layers, width, batch=8, micro_batches=micro_batches)
-    made = PieceExecutor(program, pieces, folder=folder) if pieces else Executor(program, kind=Kind.STOCK)
+    made = PieceExecutor(program, pieces, folder=folder) if pieces else Executor(program, variant=KernelVariant.STOCK)
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forgets the most so far
     start = time.process_time()

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from assay.engine.compiler.cache import cached_program
 from assay.engine.compiler.capture import capture
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.parallel.executor import ParallelExecutor
 from assay.engine.runtime.parallel.group import Distributed
 from assay.engine.runtime.parallel.layout import Division, long_dots, micro_batch_sums, norm_sums
@@ -71,8 +71,8 @@ def main() -> None:
     reports = []
     for division in sys.argv[5:]:
         # Ranks differ in how they run their nodes: that leaves no trace either.
-        kind = Kind.STOCK if rank % 2 else None
-        ours = ParallelExecutor(program, layout_of(division, program), Distributed(), kind)
+        variant = KernelVariant.STOCK if rank % 2 else None
+        ours = ParallelExecutor(program, layout_of(division, program), Distributed(), variant)
         mine = ours.shard(state)
         held = sum(t.numel() * t.element_size() for part in mine[:2] for t in part)
         dist.barrier()

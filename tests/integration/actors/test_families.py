@@ -22,7 +22,7 @@ from assay.protocol.program.nodes import Family
 from assay_ledger.agents.game_player import encode_move
 from assay_ledger.index.games import Game
 from tests.harness.actors.claims import ClaimsRun, aside, open_claims, posted_world
-from tests.harness.actors.families import NodeLie, foretell, lie_in, slot_of
+from tests.harness.actors.families import NodeLie, lie_in, predict, slot_of
 from tests.harness.actors.sparse import sparse_work
 from tests.harness.actors.verdicts import digest_of
 from tests.harness.actors.world import SharedChain, new_world
@@ -95,7 +95,7 @@ def test_a_lie_in_this_family_is_convicted_and_every_field_of_the_proof_counts(
 ) -> None:
     claims = claims_of(family)
     name, ref, lie = claims.lie_of(family)
-    vera, liar, chain = claims.member("vera"), claims.member(name), claims.world.stage.chain
+    vera, liar, chain = claims.participant("vera"), claims.participant(name), claims.world.stage.chain
     refused: list[int] = []
 
     def damage(game: Game, move: AnyMove) -> None:
@@ -112,7 +112,7 @@ def test_a_lie_in_this_family_is_convicted_and_every_field_of_the_proof_counts(
         assert refused[-1] >= LEAST_FIELDS.get(family, 20)
         check_verdict(verdict, liar.me, family, lie)
         truth = claims.truth(ref, lie.step)
-        words = foretell(truth, lie, lie.data, truth.node_bytes(lie.step, lie.node), claims.arity)
+        words = predict(truth, lie, lie.data, truth.node_bytes(lie.step, lie.node), claims.arity)
         assert (verdict.element, verdict.term, verdict.expected, verdict.claimed) == words
         assert verdict.expected != verdict.claimed
         check_money(claims, before, verdict, vera.me, replies)
@@ -124,7 +124,7 @@ def test_a_challenger_that_lies_in_this_family_about_a_true_claim_loses(
     claims_of: Callable[[Family], ClaimsRun], family: Family
 ) -> None:
     claims = claims_of(family)
-    ada, chain, ref = claims.member("ada"), claims.world.stage.chain, claims.ref("ada", 0)
+    ada, chain, ref = claims.participant("ada"), claims.world.stage.chain, claims.ref("ada", 0)
     job = claims.job(ref)
     lie = lie_in(ada.compute, job, family, 1 + family % job.steps)
     false = ada.compute.trace(job.program, job.lists, job.steps, lie.tamper)
@@ -134,7 +134,7 @@ def test_a_challenger_that_lies_in_this_family_about_a_true_claim_loses(
         verdict, replies = claims.play(game_id, claims.player(ada), claims.liar(claims.stranger, false))
         check_verdict(verdict, claims.stranger.address, family, lie)
         truth = claims.truth(ref, job.steps)
-        words = foretell(truth, lie, truth.node_bytes(lie.step, lie.node), lie.data, claims.arity)
+        words = predict(truth, lie, truth.node_bytes(lie.step, lie.node), lie.data, claims.arity)
         assert (verdict.element, verdict.term, verdict.expected, verdict.claimed) == words
         assert verdict.expected == verdict.claimed
         check_money(claims, before, verdict, ada.me, replies)
@@ -144,7 +144,7 @@ def test_a_challenger_that_lies_in_this_family_about_a_true_claim_loses(
 def test_a_slot_that_is_not_its_output_node_convicts_the_defender(claims_of: Callable[[Family], ClaimsRun]) -> None:
     claims = claims_of(Family.OUTPUT)
     name, ref, lie = claims.lie_of(Family.OUTPUT)
-    vera, liar, job = claims.member("vera"), claims.member(name), claims.job(ref)
+    vera, liar, job = claims.participant("vera"), claims.participant(name), claims.job(ref)
     false = liar.compute.trace(job.program, job.lists, job.steps, tamper_slot=lie.in_slot(job.program))
     with aside(claims):
         before = claims.wealth()
@@ -158,7 +158,7 @@ def test_a_slot_that_is_not_its_output_node_convicts_the_defender(claims_of: Cal
 
 def test_a_challenger_that_lies_about_a_slot_of_a_true_claim_loses(claims_of: Callable[[Family], ClaimsRun]) -> None:
     claims = claims_of(Family.OUTPUT)
-    ada, ref = claims.member("ada"), claims.ref("ada", 0)
+    ada, ref = claims.participant("ada"), claims.ref("ada", 0)
     job = claims.job(ref)
     lie = lie_in(ada.compute, job, Family.OUTPUT, job.steps)
     false = ada.compute.trace(job.program, job.lists, job.steps, tamper_slot=lie.in_slot(job.program))
@@ -180,10 +180,10 @@ def check_slot(claims: ClaimsRun, verdict: Verdict, lie: NodeLie, root: bytes) -
 
 def test_after_a_reorganization_the_same_number_is_another_game(claims_of: Callable[[Family], ClaimsRun]) -> None:
     claims, families = claims_of(Family.MAP), IN_THE_GPT[:2]
-    vera, numbers = claims.member("vera"), []
+    vera, numbers = claims.participant("vera"), []
     for family in families:
         name, ref, lie = claims.lie_of(family)
-        liar = claims.member(name)
+        liar = claims.participant(name)
         with aside(claims):
             numbers.append(claims.accuse(ref))
             verdict, _ = claims.play(numbers[-1], claims.player(liar), claims.player(vera))

@@ -10,7 +10,7 @@ from assay.protocol.errors import InvariantError
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.actions import Action, Commit, DrawSeed, Join, Play, Receipt, Register, Train
 from assay_ledger.agents.handlers import Handlers
-from assay_ledger.agents.participant import Member
+from assay_ledger.agents.participant import Participant
 from assay_solver.agent import SolverAgent
 from assay_solver.cheating import CheatingSolver
 from assay_verifier.agent import VerifierAgent
@@ -20,7 +20,7 @@ from assay_whistleblower.agent import WhistleblowerAgent
 ROLES = (SolverAgent, VerifierAgent, WhistleblowerAgent)
 
 
-def table_of(kind: type[Member]) -> Handlers:
+def table_of(kind: type[Participant]) -> Handlers:
     """A role's table; it needs no run."""
     return kind.handlers(kind.__new__(kind))
 
@@ -39,7 +39,7 @@ def test_each_role_has_what_is_its_own_and_what_every_member_does() -> None:
 
 
 @pytest.mark.parametrize("kind", [*ROLES, CheatingSolver, LazyVerifier])
-def test_a_method_takes_the_actions_that_it_stands_for(kind: type[Member]) -> None:
+def test_a_method_takes_the_actions_that_it_stands_for(kind: type[Participant]) -> None:
     table = table_of(kind)
     for action in table:
         method = table.method_of(action)

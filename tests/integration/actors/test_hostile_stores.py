@@ -104,7 +104,7 @@ def test_what_an_action_may_wait_follows_from_the_clock_that_runs(
     in_a_folder: tuple[ActorWorld, ClaimsRun, dict[str, int]],
 ) -> None:
     _, claims, games = in_a_folder
-    vera = claims.member("vera")
+    vera = claims.participant("vera")
     view = vera._view()
     record = view.state.rounds[0]
     receipt, play = Receipt(Round(0), Seat(0), record.commitments[Seat(0)].digest), Play(games["vera"], 0)

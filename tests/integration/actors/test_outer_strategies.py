@@ -111,15 +111,15 @@ def test_members_with_little_stake_share_the_roots_that_fell() -> None:
         record.outers[step.root] = posted(step, (MALLORY, base), rescue_until=NOW + 60, fallen=True)
         made.rounds.append(record)
         memory.outers[x], base = step, step.root
-    members = view(ADA, NOW, made, memory).members
+    participants = view(ADA, NOW, made, memory).participants
     firsts = set()
-    for who in members:
+    for who in participants:
         order = [action.round for action in rescues(who, made, memory) if isinstance(action, PostOuter)]
         assert sorted(order) == [0, 1, 2, 3]
-        turns = [turn_of(members, who, number) for number in order]
+        turns = [turn_of(participants, who, number) for number in order]
         assert turns == sorted(turns)
         firsts.add(order[0])
-    assert len(firsts) == min(len(members), 4)
+    assert len(firsts) == min(len(participants), 4)
 
 
 def test_rescues_leave_what_the_next_commitment_locks_and_a_challenge_needs() -> None:

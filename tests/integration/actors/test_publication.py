@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.protocol.types import Status
-from assay_ledger.agents.participant import SecondThoughts
+from assay_ledger.agents.participant import RecheckMismatch
 from assay_ledger.index.view import RunView
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.objects import Objects
@@ -66,7 +66,7 @@ def test_a_verifier_whose_machine_errs_accuses_nobody(
     # Both err, each in its own way: nothing is said.
     other = tuple(tuple(b"\x01" * len(data) for data in slots) for slots in job.lists)
     monkeypatch.setattr(vera, "compute", Sequence([wrong, other]))
-    with pytest.raises(SecondThoughts):
+    with pytest.raises(RecheckMismatch):
         vera.replay(duty, view)
 
 

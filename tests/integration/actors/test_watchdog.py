@@ -20,7 +20,7 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import challenge_commitment
 from assay.protocol.types import Digest
-from assay.watchdog.alarms import Kind
+from assay.watchdog.alarms import AlarmKind
 from assay.watchdog.watch import Watchdog, WatchOptions
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.index.run import Run
@@ -51,7 +51,7 @@ def dog_of(claims: ClaimsRun, *names: str, **options: Any) -> Watchdog:
     return Watchdog(run, claims.world.store, COMPUTE, WatchOptions(parties, **options))
 
 
-def kinds(dog: Watchdog) -> set[Kind]:
+def kinds(dog: Watchdog) -> set[AlarmKind]:
     return {alarm.kind for alarm in dog.look().values()}
 
 
@@ -105,7 +105,7 @@ class GarbledStates:
 
 def honest_defender_errs(claims: ClaimsRun) -> int:
     """A stranger disputes a true claim, and its claimant's first answer is garbage that it cannot defend."""
-    ada, ref = claims.member("ada"), claims.ref("ada", 0)
+    ada, ref = claims.participant("ada"), claims.ref("ada", 0)
     job = claims.job(ref)
     game_id = claims.challenge_as_third_party(ref, OWN)
     garbled = cast(Trace, GarbledStates(ada.compute.trace(job.program, job.lists, job.steps)))
@@ -116,7 +116,7 @@ def honest_defender_errs(claims: ClaimsRun) -> int:
 def test_a_game_that_the_truth_wins_raises_no_alarm_from_challenge_to_verdict(played: ClaimsRun) -> None:
     dog, seen = dog_of(played), []
     game_id = played.accuse(played.lie_of(Family.DOT)[1])
-    vera, mallory = played.member("vera"), played.member("mallory")
+    vera, mallory = played.participant("vera"), played.participant("mallory")
 
     def watch(*_: object) -> None:
         seen.append(kinds(dog))
@@ -126,7 +126,7 @@ def test_a_game_that_the_truth_wins_raises_no_alarm_from_challenge_to_verdict(pl
     assert verdict.side is Side.DEFENDER
     assert len(seen) > 8 and set().union(*seen) == set()
     # The same verdict is an alarm to a watchdog of the loser.
-    assert kinds(dog_of(played, "mallory")) == {Kind.HONEST_LOST}
+    assert kinds(dog_of(played, "mallory")) == {AlarmKind.HONEST_LOST}
     assert kinds(dog_of(played, "ada")) == set()
 
 
@@ -136,7 +136,7 @@ def test_an_honest_claimant_that_answers_wrongly_is_said_to_be_losing(
     dog = dog_of(played)
     game_id = honest_defender_errs(played)
     (alarm,) = dog.look().values()
-    assert alarm.kind is Kind.HONEST_LOSING and alarm.about == f"game {game_id}"
+    assert alarm.kind is AlarmKind.HONEST_LOSING and alarm.about == f"game {game_id}"
     assert dict(alarm.figures)["party"] == "0x" + played.world.address("ada").hex()
     done = command(played, monkeypatch, "--store", str(played.world.folder / "store"))
     assert done.exit_code == ExitCode.FRAUD
@@ -160,7 +160,7 @@ def test_a_deadline_is_told_in_chain_seconds_and_share_and_then_missed(
     assert kinds(dog) == set()
     wait(played, game_id, left=100)
     (alarm,) = dog.look().values()
-    assert alarm.kind is Kind.DEADLINE_NEAR
+    assert alarm.kind is AlarmKind.DEADLINE_NEAR
     figures = dict(alarm.figures)
     state = played.world.run.games.game(game_id).state
     assert figures["seconds_left"] == 100
@@ -168,17 +168,17 @@ def test_a_deadline_is_told_in_chain_seconds_and_share_and_then_missed(
     done = command(played, monkeypatch, "--party", "0x" + played.world.address("ada").hex())
     assert done.exit_code == ExitCode.DEADLINE and lines(done)[0]["kind"] == "deadline-near"
     wait(played, game_id, left=-1)
-    assert kinds(dog) == {Kind.DEADLINE_MISSED}
-    chain, ada = played.world.stage.chain, played.member("ada")
+    assert kinds(dog) == {AlarmKind.DEADLINE_MISSED}
+    chain, ada = played.world.stage.chain, played.participant("ada")
     chain.send(ada.account, played.world.run.game.timeout(game_id))
-    assert kinds(dog) == {Kind.HONEST_LOST}
+    assert kinds(dog) == {AlarmKind.HONEST_LOST}
 
 
 def test_every_change_is_one_line_and_what_stays_is_not_said_again(
     played: ClaimsRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     game_id = played.challenge_as_third_party(played.ref("ada", 0), OWN)
-    ada, games = played.member("ada"), played.world.run.games
+    ada, games = played.participant("ada"), played.world.run.games
     done = watch(
         played,
         monkeypatch,
@@ -186,8 +186,8 @@ def test_every_change_is_one_line_and_what_stays_is_not_said_again(
         lambda: played.world.stage.chain.rpc("evm_mine"),
         lambda: played.player(ada).move(games.game(game_id)),
     )
-    said = [line.split()[1:3] for line in done.stdout.splitlines()]
-    assert said == [["ALARM", "deadline-near"], ["clear", "deadline-near"]]
+    output = [line.split()[1:3] for line in done.stdout.splitlines()]
+    assert output == [["ALARM", "deadline-near"], ["clear", "deadline-near"]]
     assert done.exit_code == ExitCode.INTERRUPTED
 
 
@@ -198,7 +198,7 @@ def test_the_clock_of_a_liar_alarms_nobody_until_it_can_be_ended(played: ClaimsR
     assert kinds(dog) == set()
     wait(played, game_id, left=-1)
     (note,) = dog.look().values()
-    assert note.kind is Kind.TIMEOUT_DUE and note.is_note
+    assert note.kind is AlarmKind.TIMEOUT_DUE and note.is_note
 
 
 def test_what_cannot_be_fetched_is_not_known_and_is_nobodys_fraud(
@@ -208,23 +208,23 @@ def test_what_cannot_be_fetched_is_not_known_and_is_nobodys_fraud(
     run = played.world.run
     dog = Watchdog(run, open_store(tmp_path / "empty"), COMPUTE)
     (alarm,) = dog.look().values()
-    assert alarm.kind is Kind.CANNOT_CHECK
+    assert alarm.kind is AlarmKind.CANNOT_CHECK
     done = command(played, monkeypatch, "--store", str(tmp_path / "empty"))
     assert done.exit_code == ExitCode.NETWORK
     # What the chain alone says is said all the same.
     wait(played, run.games.count(), left=1)
-    assert kinds(dog) == {Kind.CANNOT_CHECK, Kind.DEADLINE_NEAR}
+    assert kinds(dog) == {AlarmKind.CANNOT_CHECK, AlarmKind.DEADLINE_NEAR}
 
 
 def test_a_chain_that_does_not_answer_is_unreachable_and_changes_no_finding(played: ClaimsRun) -> None:
     honest_defender_errs(played)
     dog = dog_of(played)
-    assert kinds(dog) == {Kind.HONEST_LOSING}
+    assert kinds(dog) == {AlarmKind.HONEST_LOSING}
     w3 = dog.run.chain.w3
     alive, w3.provider = w3.provider, HTTPProvider("http://127.0.0.1:9")
-    assert kinds(dog) == {Kind.HONEST_LOSING, Kind.CHAIN_UNREACHABLE}
+    assert kinds(dog) == {AlarmKind.HONEST_LOSING, AlarmKind.CHAIN_UNREACHABLE}
     w3.provider = alive
-    assert kinds(dog) == {Kind.HONEST_LOSING}
+    assert kinds(dog) == {AlarmKind.HONEST_LOSING}
 
 
 def test_a_head_that_stands_still_or_is_old_is_said_and_cleared(played: ClaimsRun) -> None:
@@ -233,11 +233,11 @@ def test_a_head_that_stands_still_or_is_old_is_said_and_cleared(played: ClaimsRu
     dog = Watchdog(run, options=WatchOptions(stale_after=60), clock=lambda: now[0])
     assert kinds(dog) == set()
     now[0] = 61.0
-    assert kinds(dog) == {Kind.HEAD_STALE}
+    assert kinds(dog) == {AlarmKind.HEAD_STALE}
     run.chain.rpc("evm_mine")
     assert kinds(dog) == set()
     time = run.chain.head().timestamp
-    for age, found in ((3599, set()), (3601, {Kind.HEAD_STALE})):
+    for age, found in ((3599, set()), (3601, {AlarmKind.HEAD_STALE})):
         old = Watchdog(run, options=WatchOptions(max_age=3600), wall=lambda age=age: time + age)
         assert kinds(old) == found
 
@@ -255,11 +255,11 @@ def test_a_committed_challenge_without_the_bond_for_its_reveal_is_reported(
     dog = dog_of(played)
     assert kinds(dog) == set()
     chain.send(poor, world.run.game.commit_challenge(commitment))
-    assert kinds(dog) == {Kind.BOND_SHORT}
+    assert kinds(dog) == {AlarmKind.BOND_SHORT}
     assert command(played, monkeypatch).exit_code == ExitCode.FUNDS
     assert kinds(dog_of(played, "ada")) == set()
     chain.rpc("evm_mine", hex(chain.head().timestamp + 3600))
-    assert kinds(dog) == {Kind.BOND_SHORT, Kind.DEADLINE_NEAR}
+    assert kinds(dog) == {AlarmKind.BOND_SHORT, AlarmKind.DEADLINE_NEAR}
 
 
 def test_watching_changes_neither_chain_nor_store(played: ClaimsRun, monkeypatch: pytest.MonkeyPatch) -> None:

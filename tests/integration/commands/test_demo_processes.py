@@ -87,8 +87,8 @@ def test_a_flipped_bit_is_caught_by_replay_and_settled_by_the_contract() -> None
         assert sum(document["claimed"].values()) <= document["revenue"]
         assert quality.loss_after < quality.loss_before
         for player in scene.cast.players:
-            said = (scene.stage.logs / f"{player.name}.log").read_text()
-            assert said.count(how_programs_run()) == said.count("Programs run by") == 1, player.name
+            output = (scene.stage.logs / f"{player.name}.log").read_text()
+            assert output.count(how_programs_run()) == output.count("Programs run by") == 1, player.name
         _check_money(scene, document, {"solver-bit-flip"})
         assert _check_transactions(scene) > 100
 

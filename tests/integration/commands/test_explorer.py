@@ -23,7 +23,7 @@ from assay.explorer.api import _stream
 from assay.explorer.app import make_app
 from assay.explorer.codes import event_meaning
 from assay.explorer.documents import claims
-from assay.explorer.lookout import Lookout
+from assay.explorer.run_reader import RunReader
 from assay.explorer.search import search
 from assay.explorer.tables import TABLES
 from assay.protocol.errors import UnavailableError
@@ -35,14 +35,14 @@ LINK = re.compile(r'href="(/[^"]*)"')
 
 
 @pytest.fixture(scope="module")
-def look(played: Played) -> Lookout:
+def reader(played: Played) -> RunReader:
     names = {player.agent.me: name for name, player in played.world.players.items()}
-    return Lookout(played.run, played.world.store, names)
+    return RunReader(played.run, played.world.store, names)
 
 
 @pytest.fixture(scope="module")
-def client(look: Lookout) -> Iterator[TestClient]:
-    with TestClient(make_app(look)) as client:
+def client(reader: RunReader) -> Iterator[TestClient]:
+    with TestClient(make_app(reader)) as client:
         yield client
 
 
@@ -121,20 +121,20 @@ def test_a_dispute_that_is_open_shows_whose_clock_runs(played: Played) -> None:
 def test_a_chain_that_does_not_answer_is_a_sentence_and_not_a_trace(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = Lookout(played.run)
+    reader = RunReader(played.run)
 
     def fail() -> None:
         raise UnavailableError("The chain does not answer.", code="NodeUnreachable", remedy="Check the node.")
 
-    monkeypatch.setattr(look._index, "sync", fail)
-    client = TestClient(make_app(look), raise_server_exceptions=False)
+    monkeypatch.setattr(reader._index, "sync", fail)
+    client = TestClient(make_app(reader), raise_server_exceptions=False)
     page, data = client.get("/"), client.get("/api/v1/run")
     assert (page.status_code, data.status_code) == (503, 503)
     assert "Check the node." in page.text
     assert data.json()["error"]["code"] == "NodeUnreachable"
 
 
-def test_new_events_are_streamed_from_where_a_reader_left_off(look: Lookout) -> None:
+def test_new_events_are_streamed_from_where_a_reader_left_off(reader: RunReader) -> None:
     class ImpatientReader:
         """Hangs up after the first look."""
 
@@ -144,12 +144,12 @@ def test_new_events_are_streamed_from_where_a_reader_left_off(look: Lookout) -> 
             self.looks += 1
             return self.looks > 1
 
-    with look.reading():
-        last = look.events[-3].number
-    reader: Any = ImpatientReader()
+    with reader.reading():
+        last = reader.events[-3].number
+    impatient: Any = ImpatientReader()
 
     async def read() -> list[str]:
-        return [message async for message in _stream(look, reader, last)]
+        return [message async for message in _stream(reader, impatient, last)]
 
     messages = asyncio.run(read())
     assert [m.splitlines()[0] for m in messages] == [f"id: {last + 1}", f"id: {last + 2}"]
@@ -185,9 +185,9 @@ def test_what_is_not_there_is_a_page_that_says_so(client: TestClient, path: str)
 # --- JSON and tables
 
 
-def test_lists_come_page_by_page_and_every_item_once(client: TestClient, look: Lookout) -> None:
-    with look.reading():
-        whole = [c["id"] for c in claims(look)]
+def test_lists_come_page_by_page_and_every_item_once(client: TestClient, reader: RunReader) -> None:
+    with reader.reading():
+        whole = [c["id"] for c in claims(reader)]
     found, cursor = [], None
     while True:
         page = get(client, "/api/v1/claims?limit=7" + (f"&cursor={cursor}" if cursor else ""))
@@ -264,7 +264,7 @@ def test_those_who_lied_are_shown_as_slashed_and_nobody_else(client: TestClient)
 # --- search
 
 
-def test_search_finds_whatever_has_a_name(client: TestClient, played: Played, look: Lookout) -> None:
+def test_search_finds_whatever_has_a_name(client: TestClient, played: Played, reader: RunReader) -> None:
     commitment = played.state.rounds[1].commitments[0]  # type: ignore[index]
     game = played.state.games[1]
     wanted = {
@@ -279,9 +279,9 @@ def test_search_finds_whatever_has_a_name(client: TestClient, played: Played, lo
         game.claim_id.hex()[:20].upper(): f"/claims/0x{game.claim_id.hex()}",
         "0x" + played.run.run_id.hex(): "/run",
     }
-    with look.reading():
+    with reader.reading():
         for query, url in wanted.items():
-            assert url in [hit.url for hit in search(look, query)], query
+            assert url in [hit.url for hit in search(reader, query)], query
     answer = client.get("/search", params={"q": "game 1"}, follow_redirects=False)
     assert answer.headers["location"] == "/games/1"
 

@@ -134,9 +134,9 @@ def test_what_contracts_declare_is_explained_in_their_words_and_nothing_else(com
 
 
 def test_every_explanation_is_a_sentence_and_a_remedy(compiled: None) -> None:
-    said = [s for name in natspec.names("error") for s in natspec.sentences("error", name)]
-    assert len(said) > 125
-    for meaning, remedy in [*((s.notice, s.remedy) for s in said), *STANDING_CODES.values()]:
+    sentences = [s for name in natspec.names("error") for s in natspec.sentences("error", name)]
+    assert len(sentences) > 125
+    for meaning, remedy in [*((s.notice, s.remedy) for s in sentences), *STANDING_CODES.values()]:
         assert meaning[0].isupper()
         assert meaning.endswith(".")
         assert remedy.endswith(".")
@@ -145,10 +145,14 @@ def test_every_explanation_is_a_sentence_and_a_remedy(compiled: None) -> None:
 def test_contracts_that_throw_one_name_for_other_reasons_each_say_theirs(compiled: None) -> None:
     found = find_code("toolate")
     assert found is not None
-    assert {contract for said in found.said for contract in said.contracts} == {"Rounds", "Audit", "Game"}
-    for said in found.said:
-        assert said.notice in found.meaning
-        assert said.remedy in found.remedy
+    assert {contract for sentences in found.sentences for contract in sentences.contracts} == {
+        "Rounds",
+        "Audit",
+        "Game",
+    }
+    for sentences in found.sentences:
+        assert sentences.notice in found.meaning
+        assert sentences.remedy in found.remedy
 
 
 def test_an_event_is_told_in_the_words_of_the_contract_that_emitted_it(compiled: None) -> None:
@@ -201,7 +205,7 @@ def test_threads_of_a_closed_server_are_gone(monkeypatch: pytest.MonkeyPatch) ->
 
     small = FastAPI()
     small.get("/")(lambda: {"hello": "world"})
-    monkeypatch.setattr(server, "Lookout", lambda *_: None)
+    monkeypatch.setattr(server, "RunReader", lambda *_: None)
     monkeypatch.setattr(server, "make_app", lambda _: small)
     before = threading.active_count()
     with server.serve(None) as running:  # type: ignore[arg-type]

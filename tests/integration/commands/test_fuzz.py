@@ -32,7 +32,7 @@ def check(found: CampaignResult, programs: int) -> None:
     assert (found.differences, found.crashes) == (0, 0)
     assert all(pair.programs >= programs - 1 and pair.elements > 50 * programs for pair in found.pairs)
     names = {pair.pair for pair in found.pairs}
-    assert {"stock", "careful", "pieces", "trace", "contract"} <= names
+    assert {"stock", "cross-check", "pieces", "trace", "contract"} <= names
     assert {name for name, _ in found.skipped} | names >= {"native vnni", "native avx2", "native, 2 threads"}
 
 

@@ -47,9 +47,9 @@ class Stranger:
 
     def run(self, command: str) -> dict[str, Any]:
         """What a command prints as JSON."""
-        said, _ = (process := self.shell(command)).communicate(timeout=120)
-        assert process.returncode == 0, (command, said, (self.home / "log").read_text())
-        document: dict[str, Any] = json.loads(said)
+        output, _ = (process := self.shell(command)).communicate(timeout=120)
+        assert process.returncode == 0, (command, output, (self.home / "log").read_text())
+        document: dict[str, Any] = json.loads(output)
         return document
 
 

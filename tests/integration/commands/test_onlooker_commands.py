@@ -18,7 +18,7 @@ from assay.cli.explain import ContractsUnread
 from assay.cli.weights import WeightsNotOnChain, fetch_weights, find_weights, write_weights
 from assay.conformance.answers import check_all, default_vectors
 from assay.conformance.nodes import Absent, check, executors, read
-from assay.engine.runtime.native.build import LEVELS
+from assay.engine.runtime.native.build import INSTRUCTION_SETS
 from assay.protocol.digests import keccak
 from assay.protocol.economics.formulas import RATES_OF_TABLE, claim_lock_multiple
 from assay.protocol.errors import ConfigError, NumericsError, RejectedError
@@ -141,7 +141,7 @@ def test_every_known_answer_is_met_by_every_implementation_here() -> None:
     assert all(t.wrong == 0 and (t.cases > 0) == (t.skipped is None) for t in tallies)
     assert sum(t.cases for t in tallies) > 5_000
     assert {t.implementation for t in tallies if t.group == "programs"} >= {
-        "reference", "torch", "torch, careful", "native sse41", "torch, cuda"
+        "reference", "torch", "torch, cross-check", "native sse41", "torch, cuda"
     }  # fmt: skip
 
 
@@ -149,7 +149,12 @@ def test_an_executor_that_is_not_here_is_skipped_by_name_and_with_the_reason() -
     found = list(executors())
     here = {e[0] for e in found if not isinstance(e, Absent)}
     away = {e.name: e.reason for e in found if isinstance(e, Absent)}
-    names = {f"native {level}" for level in LEVELS} | {"reference", "torch", "torch, careful", "torch, cuda"}
+    names = {f"native {instruction_set}" for instruction_set in INSTRUCTION_SETS} | {
+        "reference",
+        "torch",
+        "torch, cross-check",
+        "torch, cuda",
+    }
     assert here | set(away) >= names
     assert not here & set(away)
     assert all(away.values())

@@ -11,7 +11,7 @@ from eth_account import Account
 
 from assay.demo.timekeeper import STRANGER_LIMIT_S, Timekeeper
 from assay.protocol.types import Address
-from assay_ledger.agents.heartbeat import DEAD_AFTER_S, Activity, Heart, read_heartbeats
+from assay_ledger.agents.heartbeat import DEAD_AFTER_S, Activity, HeartbeatWriter, read_heartbeats
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Anvil
 from assay_ledger.store.blobs import BlobStore, open_store
@@ -22,11 +22,11 @@ RUN = Address(b"\x07" * 20)
 OWN, STRANGER = (Account.from_key(bytes([n]) * 32) for n in (1, 2))
 
 
-class Loud(Heart):
+class Loud(HeartbeatWriter):
     """Writes at once what it says."""
 
-    def say(self, *said: object) -> None:  # type: ignore[override]
-        super().say(*said)  # type: ignore[arg-type]
+    def report(self, *reported: object) -> None:  # type: ignore[override]
+        super().report(*reported)  # type: ignore[arg-type]
         self.beat()
 
 
@@ -36,7 +36,7 @@ class TimekeeperWorld:
     store: BlobStore
     clock: MovedClock = field(default_factory=MovedClock)
 
-    def heart(self, account: object) -> Heart:
+    def heartbeat_writer(self, account: object) -> HeartbeatWriter:
         return Loud(self.store, account, RUN, "solver", self.clock)  # type: ignore[arg-type]
 
     def keeper(self) -> Timekeeper:
@@ -50,69 +50,69 @@ def world(tmp_path: Path) -> Iterator[TimekeeperWorld]:
 
 
 def test_time_waits_for_a_child_that_has_not_spoken_or_is_busy_or_is_behind(world: TimekeeperWorld) -> None:
-    keeper, heart = world.keeper(), world.heart(OWN)
+    keeper, heartbeat_writer = world.keeper(), world.heartbeat_writer(OWN)
     assert keeper.tick() is None
     head = world.chain.head()
-    heart.say(head.number, Activity.BUSY, None, "train")
+    heartbeat_writer.report(head.number, Activity.BUSY, None, "train")
     assert keeper.tick() is None
     world.chain.rpc("evm_mine")
-    heart.say(head.number, Activity.IDLE, head.timestamp + 500)
+    heartbeat_writer.report(head.number, Activity.IDLE, head.timestamp + 500)
     assert keeper.tick() is None
-    heart.say(head.number + 1, Activity.IDLE, head.timestamp + 500)
+    heartbeat_writer.report(head.number + 1, Activity.IDLE, head.timestamp + 500)
     assert keeper.tick() == head.timestamp + 500
     assert world.chain.head().timestamp == head.timestamp + 500
 
 
 def test_time_moves_to_the_earliest_deadline_of_anybody_and_not_without_one(world: TimekeeperWorld) -> None:
-    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    keeper, heartbeat_writer, other = world.keeper(), world.heartbeat_writer(OWN), world.heartbeat_writer(STRANGER)
     head = world.chain.head()
-    heart.say(head.number, Activity.IDLE)
-    other.say(head.number, Activity.IDLE)
+    heartbeat_writer.report(head.number, Activity.IDLE)
+    other.report(head.number, Activity.IDLE)
     assert keeper.tick() is None
-    heart.say(head.number, Activity.IDLE, head.timestamp + 900)
-    other.say(head.number, Activity.IDLE, head.timestamp + 700)
+    heartbeat_writer.report(head.number, Activity.IDLE, head.timestamp + 900)
+    other.report(head.number, Activity.IDLE, head.timestamp + 700)
     assert keeper.tick() == head.timestamp + 700
 
 
 def test_a_stranger_that_stays_busy_is_waited_for_and_then_given_up(world: TimekeeperWorld) -> None:
-    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    keeper, heartbeat_writer, other = world.keeper(), world.heartbeat_writer(OWN), world.heartbeat_writer(STRANGER)
     head = world.chain.head()
     for second in range(0, int(STRANGER_LIMIT_S) + 1, 2):
         world.clock.now = float(second)
-        heart.say(head.number, Activity.IDLE, head.timestamp + 900)
-        other.say(head.number, Activity.BUSY, None, f"train {second}")
+        heartbeat_writer.report(head.number, Activity.IDLE, head.timestamp + 900)
+        other.report(head.number, Activity.BUSY, None, f"train {second}")
         assert keeper.tick() is None
         assert keeper.is_anyone_busy
     world.clock.now = STRANGER_LIMIT_S + 2
-    heart.say(head.number, Activity.IDLE, head.timestamp + 900)
-    other.say(head.number, Activity.BUSY, None, "train on")
+    heartbeat_writer.report(head.number, Activity.IDLE, head.timestamp + 900)
+    other.report(head.number, Activity.BUSY, None, "train on")
     assert keeper.tick() == head.timestamp + 900
     assert not keeper.is_anyone_busy
 
 
 def test_a_silent_stranger_holds_nobody_up_but_a_silent_child_does(world: TimekeeperWorld) -> None:
-    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    keeper, heartbeat_writer, other = world.keeper(), world.heartbeat_writer(OWN), world.heartbeat_writer(STRANGER)
     head = world.chain.head()
-    heart.say(head.number, Activity.IDLE, head.timestamp + 900)
-    other.say(head.number, Activity.BUSY, None, "train")
+    heartbeat_writer.report(head.number, Activity.IDLE, head.timestamp + 900)
+    other.report(head.number, Activity.BUSY, None, "train")
     assert keeper.tick() is None
     assert keeper.is_anyone_busy
     world.clock.now = 7.0
     assert keeper.tick() is None  # the child is silent as well
     assert not keeper.is_anyone_busy  # a message of the dead hides no standstill
-    heart.say(head.number, Activity.IDLE, head.timestamp + 900)
+    heartbeat_writer.report(head.number, Activity.IDLE, head.timestamp + 900)
     assert keeper.tick() == head.timestamp + 900
 
 
 def test_time_goes_on_for_a_stranger_when_the_runners_own_actors_have_ended(world: TimekeeperWorld) -> None:
-    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    keeper, heartbeat_writer, other = world.keeper(), world.heartbeat_writer(OWN), world.heartbeat_writer(STRANGER)
     head = world.chain.head()
-    heart.say(head.number, Activity.DONE, None, "stopped")
-    other.say(head.number, Activity.IDLE, head.timestamp + 900)
+    heartbeat_writer.report(head.number, Activity.DONE, None, "stopped")
+    other.report(head.number, Activity.IDLE, head.timestamp + 900)
     assert keeper.tick() == head.timestamp + 900
     # Its process is gone, so no message is new any more; that is no silence to wait for.
     world.clock.now = DEAD_AFTER_S + 1
-    other.say(world.chain.head().number, Activity.IDLE, head.timestamp + 1800)
+    other.report(world.chain.head().number, Activity.IDLE, head.timestamp + 1800)
     assert keeper.tick() == head.timestamp + 1800
 
 
@@ -128,34 +128,34 @@ def test_time_goes_on_for_a_stranger_when_the_runners_own_actors_have_ended(worl
 def test_a_stranger_works_while_it_does_or_waits_for_something(
     world: TimekeeperWorld, activity: Activity, waits_s: int | None, works: bool
 ) -> None:
-    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    keeper, heartbeat_writer, other = world.keeper(), world.heartbeat_writer(OWN), world.heartbeat_writer(STRANGER)
     head = world.chain.head()
-    heart.say(head.number, Activity.IDLE)
-    other.say(head.number, activity, None if waits_s is None else head.timestamp + waits_s)
+    heartbeat_writer.report(head.number, Activity.IDLE)
+    other.report(head.number, activity, None if waits_s is None else head.timestamp + waits_s)
     keeper.tick()
     assert keeper.strangers_work is works
 
 
 def test_a_stranger_that_is_behind_works_and_one_that_died_does_not(world: TimekeeperWorld) -> None:
-    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    keeper, heartbeat_writer, other = world.keeper(), world.heartbeat_writer(OWN), world.heartbeat_writer(STRANGER)
     head = world.chain.head()
-    other.say(head.number, Activity.IDLE)
+    other.report(head.number, Activity.IDLE)
     world.chain.rpc("evm_mine")
     keeper.tick()
     assert keeper.strangers_work
     world.clock.now = DEAD_AFTER_S + 1
-    heart.say(head.number + 1, Activity.IDLE)
+    heartbeat_writer.report(head.number + 1, Activity.IDLE)
     keeper.tick()
     assert not keeper.strangers_work
 
 
 def test_time_waits_for_a_stranger_that_is_still_starting(world: TimekeeperWorld) -> None:
-    keeper, heart, other = world.keeper(), world.heart(OWN), world.heart(STRANGER)
+    keeper, heartbeat_writer, other = world.keeper(), world.heartbeat_writer(OWN), world.heartbeat_writer(STRANGER)
     head = world.chain.head()
-    heart.say(head.number, Activity.IDLE, head.timestamp + 900)
+    heartbeat_writer.report(head.number, Activity.IDLE, head.timestamp + 900)
     with other.beating():
         assert eventually(lambda: address_of(STRANGER) in read_heartbeats(world.store, RUN))
         assert keeper.tick() is None
         assert keeper.strangers_work
-    world.heart(STRANGER).say(head.number, Activity.IDLE)
+    world.heartbeat_writer(STRANGER).report(head.number, Activity.IDLE)
     assert keeper.tick() == head.timestamp + 900

@@ -19,10 +19,10 @@ from assay.protocol.program.trace import Trace
 from assay.protocol.types import Address, Wei
 from assay.watchdog.alarms import (
     Alarm,
+    AlarmKind,
     CommittedFacts,
     GameFacts,
     GameTerms,
-    Kind,
     changes,
     exit_code_of,
     judge_committed,
@@ -163,7 +163,7 @@ def facts(**changes: Any) -> GameFacts:
     return replace(base, **changes)
 
 
-def kinds(game: GameFacts, now: int = 0) -> set[Kind]:
+def kinds(game: GameFacts, now: int = 0) -> set[AlarmKind]:
     return {alarm.kind for alarm in judge_game(game, now, TERMS)}
 
 
@@ -174,14 +174,14 @@ def test_a_game_in_order_is_no_alarm() -> None:
 @pytest.mark.parametrize(
     ("wrong", "kind"),
     [
-        ({"favoured": Side.CHALLENGER}, Kind.HONEST_LOSING),
-        ({"favoured": Side.NONE}, Kind.HONEST_LOSING),
-        ({"bond_locked": Wei(640 * ETHER - 1)}, Kind.BOND_SHORT),
-        ({"claim_lock": Wei(0)}, Kind.LOCK_SHORT),
-        ({"coin": Wei(10**16 - 1)}, Kind.GAS_SHORT),
+        ({"favoured": Side.CHALLENGER}, AlarmKind.HONEST_LOSING),
+        ({"favoured": Side.NONE}, AlarmKind.HONEST_LOSING),
+        ({"bond_locked": Wei(640 * ETHER - 1)}, AlarmKind.BOND_SHORT),
+        ({"claim_lock": Wei(0)}, AlarmKind.LOCK_SHORT),
+        ({"coin": Wei(10**16 - 1)}, AlarmKind.GAS_SHORT),
     ],
 )
-def test_each_thing_that_is_wrong_has_its_alarm(wrong: dict[str, Any], kind: Kind) -> None:
+def test_each_thing_that_is_wrong_has_its_alarm(wrong: dict[str, Any], kind: AlarmKind) -> None:
     assert kinds(facts(**wrong)) == {kind}
 
 
@@ -194,7 +194,7 @@ def test_refunds_paid_to_the_defender_are_not_missing_and_waiting_ones_are_a_not
     base = facts()
     paid = replace(base.state, advanced=Wei(ETHER), held=Wei(ETHER))
     (note,) = judge_game(replace(base, state=paid, bond_locked=Wei(639 * ETHER)), 0, TERMS)
-    assert note.kind is Kind.REFUND_WAITS and note.is_note
+    assert note.kind is AlarmKind.REFUND_WAITS and note.is_note
 
 
 def test_a_deadline_is_near_by_its_share_of_the_clock_and_missed_strictly_after_it() -> None:
@@ -202,8 +202,8 @@ def test_a_deadline_is_near_by_its_share_of_the_clock_and_missed_strictly_after_
     whole = game.state.deadline - game.state.turn_started
     near = game.state.deadline - whole // 4
     assert kinds(game, near - 1) == set()
-    assert kinds(game, near) == kinds(game, game.state.deadline) == {Kind.DEADLINE_NEAR}
-    assert kinds(game, game.state.deadline + 1) == {Kind.DEADLINE_MISSED}
+    assert kinds(game, near) == kinds(game, game.state.deadline) == {AlarmKind.DEADLINE_NEAR}
+    assert kinds(game, game.state.deadline + 1) == {AlarmKind.DEADLINE_MISSED}
     (alarm,) = judge_game(game, near, TERMS)
     assert dict(alarm.figures)["seconds_left"] == whole // 4
     assert dict(alarm.figures)["share_left"] == pytest.approx(0.25, abs=1e-3)
@@ -212,38 +212,38 @@ def test_a_deadline_is_near_by_its_share_of_the_clock_and_missed_strictly_after_
 def test_a_clock_alarms_for_a_party_that_may_be_right_and_for_no_other() -> None:
     liar = facts(honest=Side.CHALLENGER, favoured=Side.CHALLENGER, coin=Wei(0))
     assert kinds(liar, liar.state.deadline) == set()
-    assert kinds(liar, liar.state.deadline + 1) == {Kind.TIMEOUT_DUE}
+    assert kinds(liar, liar.state.deadline + 1) == {AlarmKind.TIMEOUT_DUE}
     unknown = facts(honest=Side.NONE, favoured=Side.NONE, standing_known=False)
-    assert kinds(unknown, unknown.state.deadline) == {Kind.DEADLINE_NEAR}
+    assert kinds(unknown, unknown.state.deadline) == {AlarmKind.DEADLINE_NEAR}
 
 
 def test_a_committed_challenge_alarms_before_its_deposit_burns_or_its_bond_is_short() -> None:
     committed = CommittedFacts(b"\1" * 32, Address(b"\2" * 20), 1000, Wei(640 * ETHER))
 
-    def found(facts: CommittedFacts, now: int) -> set[Kind]:
+    def found(facts: CommittedFacts, now: int) -> set[AlarmKind]:
         return {a.kind for a in judge_committed(facts, now, TERMS)}
 
     assert found(committed, 1000) == set()
-    assert found(committed, 1000 + 2700) == {Kind.DEADLINE_NEAR}
-    assert found(committed, 1000 + 3600) == {Kind.DEADLINE_NEAR}
-    assert found(committed, 1000 + 3601) == {Kind.DEADLINE_MISSED}
-    assert found(replace(committed, free=Wei(640 * ETHER - 1)), 1000) == {Kind.BOND_SHORT}
+    assert found(committed, 1000 + 2700) == {AlarmKind.DEADLINE_NEAR}
+    assert found(committed, 1000 + 3600) == {AlarmKind.DEADLINE_NEAR}
+    assert found(committed, 1000 + 3601) == {AlarmKind.DEADLINE_MISSED}
+    assert found(replace(committed, free=Wei(640 * ETHER - 1)), 1000) == {AlarmKind.BOND_SHORT}
 
 
 def test_the_exit_code_is_the_gravest_alarms_and_unavailability_is_never_fraud() -> None:
-    def code(*found: Kind) -> ExitCode:
+    def code(*found: AlarmKind) -> ExitCode:
         return exit_code_of(Alarm(k, "x", "") for k in found)
 
-    assert code() == code(Kind.REFUND_WAITS, Kind.TIMEOUT_DUE) == ExitCode.OK
-    assert code(Kind.CHAIN_UNREACHABLE, Kind.CANNOT_CHECK, Kind.HEAD_STALE) == ExitCode.NETWORK
-    assert code(Kind.CHAIN_UNREACHABLE, Kind.BOND_SHORT) == ExitCode.FUNDS
-    assert code(Kind.LOCK_SHORT, Kind.DEADLINE_NEAR) == ExitCode.DEADLINE
-    assert code(Kind.DEADLINE_MISSED, Kind.HONEST_LOSING, Kind.CHAIN_UNREACHABLE) == ExitCode.FRAUD
-    assert all(code(k) is not ExitCode.OK for k in Kind if not Alarm(k, "", "").is_note)
+    assert code() == code(AlarmKind.REFUND_WAITS, AlarmKind.TIMEOUT_DUE) == ExitCode.OK
+    assert code(AlarmKind.CHAIN_UNREACHABLE, AlarmKind.CANNOT_CHECK, AlarmKind.HEAD_STALE) == ExitCode.NETWORK
+    assert code(AlarmKind.CHAIN_UNREACHABLE, AlarmKind.BOND_SHORT) == ExitCode.FUNDS
+    assert code(AlarmKind.LOCK_SHORT, AlarmKind.DEADLINE_NEAR) == ExitCode.DEADLINE
+    assert code(AlarmKind.DEADLINE_MISSED, AlarmKind.HONEST_LOSING, AlarmKind.CHAIN_UNREACHABLE) == ExitCode.FRAUD
+    assert all(code(k) is not ExitCode.OK for k in AlarmKind if not Alarm(k, "", "").is_note)
 
 
 def test_one_line_per_change() -> None:
-    first, second = Alarm(Kind.HEAD_STALE, "chain", "60 s"), Alarm(Kind.BOND_SHORT, "game 1", "")
+    first, second = Alarm(AlarmKind.HEAD_STALE, "chain", "60 s"), Alarm(AlarmKind.BOND_SHORT, "game 1", "")
     later = replace(first, text="61 s")
     before, after = {first.key: first}, {later.key: later, second.key: second}
     assert changes({}, before) == [(True, first)]

@@ -16,7 +16,7 @@ from assay.protocol.types import Wei
 from tests.harness.contracts.battles import HONEST, LIAR
 from tests.harness.contracts.game_chain import START, ChainGames, Twin
 from tests.harness.contracts.node_chain import NodeChain
-from tests.harness.games import CHAIN, DEAR, ETHER, config, honest_trace, lie_at, play_out, player
+from tests.harness.games import CHAIN, ETHER, EXPENSIVE, config, honest_trace, lie_at, play_out, player
 from tests.harness.honest_rules import hp4_the_truth_wins
 from tests.harness.programs import Example, counting, every_family
 from tests.harness.tournaments import check, tournament
@@ -54,24 +54,24 @@ def test_a_turn_is_deferred_by_its_side_alone_above_the_cap_and_thrice(node: Nod
     with pytest.raises(errors.FeeNotAboveCap):
         twin.book.defer(game_id, LIAR, now + 1, CHAIN.fee_cap)
     with pytest.raises(errors.NotYourTurn):
-        twin.book.defer(game_id, HONEST, now + 2, DEAR)
+        twin.book.defer(game_id, HONEST, now + 2, EXPENSIVE)
     for count in range(1, DEFERRALS + 1):
-        assert twin.book.defer(game_id, LIAR, now + 2 + count, DEAR).deadline == deadline + count * DEFERRAL
+        assert twin.book.defer(game_id, LIAR, now + 2 + count, EXPENSIVE).deadline == deadline + count * DEFERRAL
         (event,) = twin.games.events("Deferred")
         assert event["left"] == DEFERRALS - count
     with pytest.raises(errors.NoDeferralLeft):
-        twin.book.defer(game_id, LIAR, now + 9, DEAR)
+        twin.book.defer(game_id, LIAR, now + 9, EXPENSIVE)
     # The opponent cannot end the game in the hours that were taken, and can a second later.
     with pytest.raises(errors.TooEarly):
         twin.book.timeout(game_id, deadline + DEFERRALS * DEFERRAL)
     last = deadline + DEFERRALS * DEFERRAL + 1
     with pytest.raises(errors.TooLate):
-        twin.book.defer(game_id, LIAR, last, DEAR)
+        twin.book.defer(game_id, LIAR, last, EXPENSIVE)
     end = twin.book.timeout(game_id, last + 1)
     assert end.verdict is not None and end.verdict.loser == LIAR
     for nothing in (game_id, game_id + 1):
         with pytest.raises(errors.WrongStage):
-            twin.book.defer(nothing, LIAR, last + 2, DEAR)
+            twin.book.defer(nothing, LIAR, last + 2, EXPENSIVE)
     twin.check_money()
 
 
@@ -82,7 +82,7 @@ def test_on_a_node_whose_fee_spikes_a_deferral_costs_little_and_keeps_the_budget
     state = twin.state(game_id)
     with pytest.raises(errors.FeeNotAboveCap):
         twin.book.defer(game_id, LIAR, now + 1, CHAIN.fee_cap)
-    deferred = twin.book.defer(game_id, LIAR, state.deadline, DEAR)
+    deferred = twin.book.defer(game_id, LIAR, state.deadline, EXPENSIVE)
     move = player(Side.DEFENDER, lie, ARITY)(deferred, Posted())
     assert move is not None
     moved = twin.book.move(game_id, LIAR, move, deferred.turn_started + settings.clocks.replay)

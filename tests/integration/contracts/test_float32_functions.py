@@ -55,7 +55,7 @@ def test_a_map_costs_little_beside_the_opening_of_its_operands(name: str, harnes
         assert gas <= min(GAS_OF_A_MAP, 3000 + GAS_PER_INSTRUCTION * len(program.instructions))
 
 
-def test_the_longest_map_of_the_dearest_operation_stays_small(harness: EvmContract) -> None:
+def test_the_longest_map_of_the_most_expensive_operation_stays_small(harness: EvmContract) -> None:
     root = bytes((0x14, 0, 0, 0, 0, 0, 0, 0)) * 64  # square roots
     assert harness.call("gasOf", root, [0x3FC90FDB]) < 3 * GAS_OF_A_MAP // 2
 

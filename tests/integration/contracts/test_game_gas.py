@@ -108,8 +108,12 @@ def test_the_table_of_moves_holds(table: dict[str, list[Gas]]) -> None:
     rows = {}
     for function in ["challenge", *(m.function for m in Move)]:
         found = [g.transaction for g in table[function]]
-        dearest = max(table[function], key=lambda g: g.transaction)
-        rows[f"`{function}`"] = {"least": min(found), "most": max(found), "calldata of the largest": dearest.calldata}
+        most_expensive = max(table[function], key=lambda g: g.transaction)
+        rows[f"`{function}`"] = {
+            "least": min(found),
+            "most": max(found),
+            "calldata of the largest": most_expensive.calldata,
+        }
     snapshots.check("moves", rows)
 
 
@@ -119,12 +123,12 @@ def test_bonds_are_sized_for_more_gas_than_either_side_of_a_game_can_need(table:
     # The challenger's longest game, every move at its highest price, the opening and a timeout beside it.
     begin, ways = legs(LARGEST, ARITY)
     side = Side.CHALLENGER
-    dearest = {
+    most_expensive = {
         stage: max(worst[t.move.function] for turn, t in TABLE.items() if turn == Turn(stage, side))
         for stage in Stage
         if Turn(stage, side) in TABLE
     }
-    total = max(sum(count * dearest.get(stage, 0) for stage, _, count in (*begin, *way)) for way in ways)
+    total = max(sum(count * most_expensive.get(stage, 0) for stage, _, count in (*begin, *way)) for way in ways)
     total += 2 * worst["challenge"] + worst["proveRoot"]
     print(f"challenger: {total:,} of {most_moves(LARGEST, ARITY)[1] * CHALLENGER_MOVE_GAS:,} gas")
     assert total <= most_moves(LARGEST, ARITY)[1] * CHALLENGER_MOVE_GAS

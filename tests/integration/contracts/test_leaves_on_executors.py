@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.engine.runtime.executor import Kind, usable_natives
+from assay.engine.runtime.executor import KernelVariant, usable_natives
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.arithmetic.words import canonical
 from assay.protocol.arithmetic.words import from_bytes as words_of
 from assay.protocol.program.nodes import Family, Output
 from assay.protocol.program.program import Program
 from assay.protocol.types import DType
-from tests.harness.contracts.captured import SUBJECTS, Noise, Watched, executor_of, subject
+from tests.harness.contracts.captured import SUBJECTS, Instrumented, Noise, executor_of, subject
 from tests.harness.contracts.harness import EvmContract
 from tests.harness.contracts.leaf_cases import CONTRACTS
 from tests.harness.contracts.leaf_openings import Opener, computed
@@ -34,7 +34,7 @@ TERMS = 512
 LeafWorld = tuple[EvmContract, dict[Family, EvmContract]]
 """The harness that loads openings, and the leaf contracts."""
 
-KINDS = (Kind.STOCK, Kind.FUSED) if usable_natives()[0] is not None else (Kind.STOCK,)
+VARIANTS = (KernelVariant.STOCK, KernelVariant.FUSED) if usable_natives()[0] is not None else (KernelVariant.STOCK,)
 
 
 def candidates(program: Program, family: Family) -> list[int]:
@@ -60,7 +60,7 @@ def fuzz(name: str, noise: Noise, rng: Random, world: LeafWorld, elements: int) 
     """One run by each executor, and elements of nodes of every family by the contract."""
     harness, leaves = world
     program, inputs = subject(name)
-    runs = [Watched(executor_of(name, kind), inputs, noise) for kind in KINDS]
+    runs = [Instrumented(executor_of(name, variant), inputs, noise) for variant in VARIANTS]
     first = runs[0]
     for other in runs[1:]:
         differing = [k for k, (a, b) in enumerate(zip(first.wrote, other.wrote, strict=True)) if a != b]
@@ -76,15 +76,15 @@ def fuzz(name: str, noise: Noise, rng: Random, world: LeafWorld, elements: int) 
             assert found == written, (k, family.name, element, program.nodes[k])
 
 
-def check_unwatched(name: str, noise: Noise) -> None:
+def check_uninstrumented(name: str, noise: Noise) -> None:
     """A plain run, in groups and blocks, ends as an instrumented one on the same hostile inputs."""
     program, inputs = subject(name)
     count = iter(range(len(program.nodes)))
     hostile = [[noise(next(count), value) for value in part] for part in inputs]
     # A slot that is passed on keeps its payloads in memory; its canonical bytes are compared.
-    ends = [[to_bytes(t) for part in executor_of(name, kind).run(hostile) for t in part] for kind in KINDS]
-    watched = Watched(executor_of(name, Kind.STOCK), inputs, noise)
-    outputs = [watched.wrote[k] for k, node in enumerate(program.nodes) if isinstance(node, Output)]
+    ends = [[to_bytes(t) for part in executor_of(name, variant).run(hostile) for t in part] for variant in VARIANTS]
+    instrumented = Instrumented(executor_of(name, KernelVariant.STOCK), inputs, noise)
+    outputs = [instrumented.wrote[k] for k, node in enumerate(program.nodes) if isinstance(node, Output)]
     assert all(end == outputs for end in ends)
 
 
@@ -100,7 +100,7 @@ def _fuzzed(name: str, world: LeafWorld, drawn: dict[str, Any], elements: int) -
     noise = Noise(subject(name)[0], **drawn)
     fuzz(name, noise, Random(drawn["seed"]), world, elements)
     if drawn["inputs_only"]:
-        check_unwatched(name, noise)
+        check_uninstrumented(name, noise)
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
@@ -121,19 +121,22 @@ def test_a_leaf_computes_what_both_executors_compute_at_length(name, leaf_harnes
 def test_every_family_is_fuzzed_and_by_native_kernels_but_for_ranks() -> None:
     present = {f for name in SUBJECTS for f in CONTRACTS if candidates(subject(name)[0], f)}
     assert present == set(CONTRACTS)
-    if Kind.FUSED in KINDS:
+    if KernelVariant.FUSED in VARIANTS:
         native = {
             node.family
             for name in SUBJECTS
             for k, node in enumerate(subject(name)[0].nodes)
-            if k not in executor_of(name, Kind.FUSED).fallbacks
+            if k not in executor_of(name, KernelVariant.FUSED).fallbacks
         }
         assert set(CONTRACTS) - native == {Family.RANK}
 
 
 def test_noise_is_the_same_twice_and_alters_what_it_should() -> None:
     program, inputs = subject("llama")
-    runs = [Watched(executor_of("llama", Kind.STOCK), inputs, Noise(program, 7, rate=0.4, wild=True)) for _ in range(2)]
+    runs = [
+        Instrumented(executor_of("llama", KernelVariant.STOCK), inputs, Noise(program, 7, rate=0.4, wild=True))
+        for _ in range(2)
+    ]
     assert (runs[0].wrote, runs[0].read) == (runs[1].wrote, runs[1].read)
     pairs = zip(program.nodes, runs[0].wrote, runs[0].read, strict=True)
     altered = {node.family for node, wrote, read in pairs if wrote != read}

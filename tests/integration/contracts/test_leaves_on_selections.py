@@ -21,8 +21,8 @@ HOSTILE = torch.tensor([2.0, float("nan"), -0.0, 0.0, 2.0, float("inf"), -1.0, 2
 def selections(x: Tensor) -> tuple[Tensor, ...]:
     leaf = x.detach().requires_grad_()
     best, places = torch.topk(leaf, 4)
-    (slope,) = torch.autograd.grad((best * best).sum(), leaf)
-    return (*torch.sort(x), places, slope, x.cumsum(0))
+    (gradient,) = torch.autograd.grad((best * best).sum(), leaf)
+    return (*torch.sort(x), places, gradient, x.cumsum(0))
 
 
 def test_leaves_settle_orders_and_prefix_sums_by_one_element(

@@ -270,7 +270,7 @@ def test_the_optimizer_is_carried_from_the_last_complete_commitment(strangers: S
     assert s.world.call("rounds", "startOf", round_, seat, s.truth[round_])[1] == ended_in
 
 
-def test_a_conviction_makes_the_next_start_blank_and_none_under_way(strangers: Strangers) -> None:
+def test_a_conviction_resets_the_next_start_and_none_under_way(strangers: Strangers) -> None:
     s = strangers
     me = s.people[CHEAT]
     assert s.play.join(me) is None
@@ -297,7 +297,7 @@ def test_a_conviction_makes_the_next_start_blank_and_none_under_way(strangers: S
     assert start(round_) == s.ledger.rounds.commitments[Round(2), Seat(3)].optimizer
 
 
-def test_two_convictions_before_one_commitment_make_one_blank_start_each(strangers: Strangers) -> None:
+def test_two_convictions_before_one_commitment_reset_one_start_each(strangers: Strangers) -> None:
     """A later conviction must not hide an earlier one: the start of a round is fixed at its T0."""
     s = strangers
     me = s.people[CHEAT]

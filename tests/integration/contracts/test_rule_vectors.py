@@ -30,8 +30,8 @@ def test_descriptors_and_headers_mean_something_or_nothing(rules: EvmContract) -
         valid, (family, dtype, rank, numel, _) = rules.call("descriptor", bytes.fromhex(case["bytes"]))
         assert valid is (case["rule"] is None), case["what"]
         head = case["head"]
-        said = (head["family"], head["type"], len(head["dims"]), int(head["numel"]))
-        assert (family, dtype, rank, numel) == said, case["what"]
+        published = (head["family"], head["type"], len(head["dims"]), int(head["numel"]))
+        assert (family, dtype, rank, numel) == published, case["what"]
     for case in RULES["headers"]:
         (nodes,) = rules.call("headers", [bytes.fromhex(case["bytes"])])
         assert (nodes > 0) is (case["rule"] is None), case["what"]

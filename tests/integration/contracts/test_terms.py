@@ -170,9 +170,9 @@ def compare(count: int, seed: int) -> None:
     outcomes: set[str] = set()
     for number in range(count):
         terms = draw(rng)
-        said = by_contract(terms)
-        assert said == by_model(terms), (seed, number, terms)
-        outcomes.add("admitted" if said is None else said[0])
+        answer = by_contract(terms)
+        assert answer == by_model(terms), (seed, number, terms)
+        outcomes.add("admitted" if answer is None else answer[0])
     assert {"admitted", "AmountTooLarge", "WindowTooShort", "ScheduleTooLong"} <= outcomes
 
 

@@ -11,8 +11,8 @@ from assay.bench import gpt2
 from assay.bench.arena import play
 from assay.bench.dispute import (
     CHALLENGE,
-    DEAREST,
     GPT2_STEPS,
+    MOST_EXPENSIVE,
     Rates,
     bytes_kept,
     computed_row,
@@ -49,8 +49,8 @@ def test_gpt2_small_has_its_published_size() -> None:
 def test_prices_are_those_of_the_table_that_a_test_measures() -> None:
     text = (ROOT / "docs" / "game.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| [\d,]+ \| ([\d,]+) \| ([\d,]+) \|$", text, re.MULTILINE)
-    assert {name: tuple(int(v.replace(",", "")) for v in values) for name, *values in rows} == DEAREST
-    assert {m.function for m in Move} | {CHALLENGE} == set(DEAREST)
+    assert {name: tuple(int(v.replace(",", "")) for v in values) for name, *values in rows} == MOST_EXPENSIVE
+    assert {m.function for m in Move} | {CHALLENGE} == set(MOST_EXPENSIVE)
 
 
 @pytest.mark.parametrize("arity", (4, 64))
@@ -96,7 +96,7 @@ def test_counts_are_within_the_bound_that_the_constructor_checks(small: Program)
 
 def test_a_computed_row_is_the_worst_node_at_highest_prices_marked_as_estimate(small: Program) -> None:
     row = computed_row("small", 1, small, GPT2_STEPS, RATES)
-    counts, _ = worst(small, GPT2_STEPS, DEAREST)
+    counts, _ = worst(small, GPT2_STEPS, MOST_EXPENSIVE)
     assert (
         row.transactions
         == 1 + counts.total()
@@ -106,7 +106,9 @@ def test_a_computed_row_is_the_worst_node_at_highest_prices_marked_as_estimate(s
             for k, node in enumerate(small.nodes)
         )
     )
-    assert row.gas_total == DEAREST[CHALLENGE][0] + sum(DEAREST[m.function][0] * c for m, c in counts.items())
+    assert row.gas_total == MOST_EXPENSIVE[CHALLENGE][0] + sum(
+        MOST_EXPENSIVE[m.function][0] * c for m, c in counts.items()
+    )
     assert row.seconds_at_2s_blocks == 2 * row.transactions
     assert {"gas_total", "retrace_seconds"} <= set(row.estimated)
     assert "transactions" not in row.estimated

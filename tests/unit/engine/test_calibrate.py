@@ -92,12 +92,12 @@ def test_targets_and_attended_tokens_are_no_outliers():
     torch.manual_seed(6)
     x, w, targets = torch.randn(48, 16), torch.randn(16, 8192) * 0.1, torch.randint(0, 8192, (48,), dtype=torch.int32)
 
-    def slopes(x: Tensor, w: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
+    def grads(x: Tensor, w: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
         x, w = x.clone().requires_grad_(), w.clone().requires_grad_()
         return torch.autograd.grad(F.cross_entropy(x @ w, targets.long()), [x, w])
 
-    found, report = calibrated(lambda part: [list(slopes(*part))], [[x, w, targets]])
-    assert found.program.root == captured(slopes, x, w, targets).program.root
+    found, report = calibrated(lambda part: [list(grads(*part))], [[x, w, targets]])
+    assert found.program.root == captured(grads, x, w, targets).program.root
     assert sorted(loss.whole for loss in report) == [False, False, True, True, True, True]
     assert not any(loss.is_above_limit for loss in report)
 

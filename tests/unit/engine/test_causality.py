@@ -58,14 +58,14 @@ def random_tokens(seed: int) -> Tensor:
     return torch.randint(0, 50, (SIZE.batch, SIZE.context), generator=generator, dtype=torch.int32)
 
 
-WAYS = pytest.mark.parametrize(
+VARIANTS = pytest.mark.parametrize(
     ("precision", "outliers"),
     [(FIXED14, False), (FIXED8, False), (FIXED14, True)],
     ids=["fixed14", "fixed8", "outliers"],
 )
 
 
-@WAYS
+@VARIANTS
 def test_editing_a_token_changes_no_earlier_output_bit(precision: Precision, outliers: bool):
     executor, parameters = logits_of(precision, SIZE.context, outliers=outliers)
     for seed in range(3):
@@ -116,7 +116,7 @@ class CachedDecoder(nn.Module):
         return model.head(model.norm(x_B1C)), *now
 
 
-@WAYS
+@VARIANTS
 def test_decoding_token_by_token_gives_the_bits_of_the_whole_text(precision: Precision, outliers: bool):
     length = 6
     whole, parameters = logits_of(precision, length, outliers=outliers)

@@ -47,19 +47,19 @@ def test_a_hook_sees_every_node_and_what_it_returns_is_read_afterwards():
 
 
 @pytest.mark.parametrize("example", all_examples(), ids=lambda e: e.name)
-def test_a_careful_executor_takes_other_routes_to_the_same_bits(example: Example):
+def test_a_cross_check_takes_other_product_variants_to_the_same_bits(example: Example):
     inputs = tensors_of(example.program, example.state)
-    usual, careful = Executor(example.program), Executor(example.program, careful=True)
-    assert same_lists(usual.run(inputs), careful.run(inputs))
-    assert all(usual.routes[k] != careful.routes[k] for k in usual.routes)
+    usual, cross_check = Executor(example.program), Executor(example.program, cross_check=True)
+    assert same_lists(usual.run(inputs), cross_check.run(inputs))
+    assert all(usual.product_variants[k] != cross_check.product_variants[k] for k in usual.product_variants)
 
 
 @given(st.integers(0, 2**32))
 @settings(max_examples=60, deadline=None)
-def test_a_careful_executor_agrees_on_random_programs(seed: int):
+def test_a_cross_check_agrees_on_random_programs(seed: int):
     case = draw(seed)
     inputs = tensors_of(case.program, case.state)
-    assert same_lists(Executor(case.program).run(inputs), Executor(case.program, careful=True).run(inputs))
+    assert same_lists(Executor(case.program).run(inputs), Executor(case.program, cross_check=True).run(inputs))
 
 
 def test_inputs_of_another_shape_or_type_are_refused():

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime import footprint
-from assay.engine.runtime.executor import Executor, Kind, check_memory
+from assay.engine.runtime.executor import Executor, KernelVariant, check_memory
 from assay.protocol.errors import UserError
 from assay.protocol.program.builder import ProgramBuilder, Ref
 from assay.protocol.program.nodes import Dot, Input, Map, Operand, Output, Random, RowExp, Sum
@@ -22,11 +22,11 @@ from assay.protocol.program.views import View
 from assay.protocol.program.wellformed import violations
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from tests.harness.engine.fused_levels import needs_kernels
+from tests.harness.engine.fused_instruction_sets import needs_kernels
 from tests.harness.programs import unary
 
 F32, I32 = DType.F32, DType.I32
-KINDS = [Kind.STOCK, pytest.param(Kind.FUSED, marks=needs_kernels)]
+VARIANTS = [KernelVariant.STOCK, pytest.param(KernelVariant.FUSED, marks=needs_kernels)]
 
 
 def one_node(node, *inputs: TensorSpec) -> Program:
@@ -58,12 +58,12 @@ def large() -> dict[str, Program]:
     }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", large())
-def test_a_program_of_256_gib_is_refused_before_anything_is_allocated(name: str, kind: Kind):
+def test_a_program_of_256_gib_is_refused_before_anything_is_allocated(name: str, variant: KernelVariant):
     program = large()[name]
     with pytest.raises(UserError) as caught:
-        Executor(program, kind=kind, memory=64 << 30)
+        Executor(program, variant=variant, memory=64 << 30)
     assert caught.value.code == "ProgramTooLarge"
     assert int(str(caught.value.details["needed"])) >= (64 << 30 if name == "random" else 256 << 30)
     with pytest.raises(UserError):
@@ -73,37 +73,37 @@ def test_a_program_of_256_gib_is_refused_before_anything_is_allocated(name: str,
 def test_an_empty_reduction_is_refused_where_stock_torch_writes_its_terms_down():
     node = RowExp(TensorSpec(I32, ()), (1 << 36,), of_one((1 << 36,)))
     with pytest.raises(UserError, match="GiB"):
-        Executor(one_node(node, TensorSpec(F32, ())), kind=Kind.STOCK, memory=64 << 30)
+        Executor(one_node(node, TensorSpec(F32, ())), variant=KernelVariant.STOCK, memory=64 << 30)
 
 
 def test_an_index_space_that_nobody_counts_is_refused_though_it_is_empty():
     for dims in ((0, 1 << 40, 1 << 20), (1 << 40, 1 << 40, 0)):
         view = View(0, (0,) * len(dims), (0,) * len(dims), tuple(0 for _ in dims))
         node = Map(TensorSpec(F32, dims), (Operand(0, view),), unary(F32, "add", 1.0).encode())
-        for kind in (Kind.STOCK, None):
+        for variant in (KernelVariant.STOCK, None):
             with pytest.raises(UserError) as caught:
-                Executor(one_node(node, TensorSpec(F32, ())), kind=kind)
+                Executor(one_node(node, TensorSpec(F32, ())), variant=variant)
             assert caught.value.code == "ProgramTooLarge"
 
 
 def test_what_fits_to_the_byte_is_run_and_one_byte_less_is_refused():
     b = ProgramBuilder([[TensorSpec(F32, (300, 50))]])
     program = b.build([[b.sum(b.input(0, 0), 1)]])
-    for kind in (Kind.STOCK, None):
-        most = Executor(program, kind=kind).memory
-        assert Executor(program, kind=kind, memory=most).memory == most
+    for variant in (KernelVariant.STOCK, None):
+        most = Executor(program, variant=variant).memory
+        assert Executor(program, variant=variant, memory=most).memory == most
         with pytest.raises(UserError):
-            Executor(program, kind=kind, memory=most - 1)
+            Executor(program, variant=variant, memory=most - 1)
 
 
-def test_a_careful_run_is_tried_whatever_it_takes(monkeypatch: pytest.MonkeyPatch):
+def test_a_cross_check_is_tried_whatever_it_takes(monkeypatch: pytest.MonkeyPatch):
     """It is made before an accusation: who refused it then would lose what is at stake."""
     b = ProgramBuilder([[TensorSpec(F32, (300, 50))]])
     program = b.build([[b.sum(b.input(0, 0), 1)]])
     monkeypatch.setenv("ASSAY_MEMORY", "100000")
     with pytest.raises(UserError):
-        Executor(program, kind=Kind.STOCK)
-    assert Executor(program, careful=True).run([[torch.ones(300, 50)]])[0][0].tolist() == [50.0] * 300
+        Executor(program, variant=KernelVariant.STOCK)
+    assert Executor(program, cross_check=True).run([[torch.ones(300, 50)]])[0][0].tolist() == [50.0] * 300
 
 
 def test_the_limit_is_what_is_named_or_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -155,12 +155,12 @@ def programs() -> dict[str, Callable[[ProgramBuilder, Ref], Ref]]:
     }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", programs())
-def test_a_run_takes_no_more_than_was_said(name: str, kind: Kind):
+def test_a_run_takes_no_more_than_was_said(name: str, variant: KernelVariant):
     b = ProgramBuilder([[TensorSpec(F32, (ROWS, COLUMNS))]])
     program = b.build([[programs()[name](b, b.input(0, 0))]])
-    executor = Executor(program, kind=kind)
+    executor = Executor(program, variant=variant)
     x: Tensor = torch.randn(ROWS, COLUMNS)
     small = 4 << 20
     gc.collect()

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from assay.conformance.fuzz.programs import draw
 from assay.engine.compiler.lowering.registry import Precision
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.native.library import native
-from assay.engine.runtime.products import native_dot, native_selftest, routes
+from assay.engine.runtime.products import native_dot, native_selftest, product_variants
 from assay.engine.runtime.products.dot import NativeProduct
 from assay.engine.runtime.products.freivalds import ProductWatch
 from assay.engine.runtime.products.native_dot import NativeDot
@@ -31,7 +31,7 @@ from tests.harness.engine.helpers import captured, same_lists, tensors_of
 def operands(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     a, b = (torch.randint(-8192, 8193, (2, n, 40), generator=generator).float() for n in (7, 5))
-    return a, b, routes.INT64.multiply(a, b)
+    return a, b, product_variants.INT64.multiply(a, b)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.int64])
@@ -66,7 +66,7 @@ def test_each_product_of_a_program_is_checked_in_its_turn(monkeypatch: pytest.Mo
     for _ in range(6):
         executor.run([[x, y]])
     assert len(checked) == 6
-    assert sorted(set(checked)) == sorted(executor.routes)
+    assert sorted(set(checked)) == sorted(executor.product_variants)
     assert checked[:3] == checked[3:]
 
 
@@ -94,10 +94,10 @@ def test_the_native_check_rounds_the_same_results(bits: int, turned: bool):
     program = captured(
         lambda a, b: (b.mT @ a.mT if turned else a @ b, b.sum(2) @ b[0]), x, y, precision=Precision(bits, bits)
     ).program
-    executor = Executor(program, kind=Kind.FUSED)
-    stock = Executor(program, kind=Kind.STOCK).run([[x, y]])
-    assert len(executor.routes) == 2
-    for _ in executor.routes:
+    executor = Executor(program, variant=KernelVariant.FUSED)
+    stock = Executor(program, variant=KernelVariant.STOCK).run([[x, y]])
+    assert len(executor.product_variants) == 2
+    for _ in executor.product_variants:
         assert same_lists(executor.run([[x, y]]), stock)
 
 
@@ -107,9 +107,9 @@ def test_the_native_check_rounds_the_same_results(bits: int, turned: bool):
 def test_the_native_check_passes_whatever_exponents_and_views_a_program_has(seed: int):
     case = draw(seed)
     program, inputs = case.program, tensors_of(case.program, case.state)
-    executor = Executor(program, kind=Kind.FUSED)
-    stock = Executor(program, kind=Kind.STOCK).run(inputs)
-    for _ in executor.routes:
+    executor = Executor(program, variant=KernelVariant.FUSED)
+    stock = Executor(program, variant=KernelVariant.STOCK).run(inputs)
+    for _ in executor.product_variants:
         assert same_lists(executor.run(inputs), stock)
 
 
@@ -150,18 +150,18 @@ def test_pieces_of_a_product_are_the_product(
     x, y = torch.randn(batches, m, 40), torch.randn(batches, 40, n)
     x[0, 3] = float("nan")
     program = captured(lambda a, b: ((a @ b).mT.clone() if turned else a @ b, b.sum(2)), x, y).program
-    executor = Executor(program, kind=Kind.FUSED)
-    (product,) = (executor._kernel(k) for k in executor.routes)
+    executor = Executor(program, variant=KernelVariant.FUSED)
+    (product,) = (executor._kernel(k) for k in executor.product_variants)
     assert isinstance(product, NativeProduct)
     assert len(product.own._pieces) >= max(2, batches // 2)
-    assert same_lists(executor.run([[x, y]]), Executor(program, kind=Kind.STOCK).run([[x, y]]))
+    assert same_lists(executor.run([[x, y]]), Executor(program, variant=KernelVariant.STOCK).run([[x, y]]))
 
 
 @needs_native
 @pytest.mark.parametrize("change", [1.0, -1.0, 2.0**40])
 def test_one_wrong_sum_stops_the_run(change: float, monkeypatch: pytest.MonkeyPatch):
     x = torch.randn(5, 7)
-    executor = Executor(captured(lambda a: (a @ a.T,), x).program, kind=Kind.FUSED)
+    executor = Executor(captured(lambda a: (a @ a.T,), x).program, variant=KernelVariant.FUSED)
     executor.run([[x]])
     original = NativeDot._call
 
@@ -200,6 +200,6 @@ def test_the_check_reads_exponents_of_storage_types_as_long_as_it_runs(monkeypat
         taken.extend(torch.full((rows,), 11, dtype=torch.int32) for _ in range(4))
 
     monkeypatch.setattr(NativeDot, "_call", call)
-    executor = Executor(whole, kind=Kind.FUSED)
-    assert same_lists(executor.run([state]), Executor(whole, kind=Kind.STOCK).run([state]))
+    executor = Executor(whole, variant=KernelVariant.FUSED)
+    assert same_lists(executor.run([state]), Executor(whole, variant=KernelVariant.STOCK).run([state]))
     assert taken

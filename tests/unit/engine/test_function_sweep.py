@@ -11,10 +11,10 @@ from assay.bench import function_table, ulp
 from assay.bench.function_table import code_digest, maps_of
 from assay.bench.oracles import APPROXIMATE, BOUNDS, true_value
 from assay.bench.ulp import BLOCK, CHUNK, NAMES, UlpErrors, UlpMeter, random_patterns
-from assay.engine.runtime.executor import Kind
+from assay.engine.runtime.executor import KernelVariant
 from assay.protocol.arithmetic.f32 import NAN
 from assay.protocol.arithmetic.scalar import evaluate
-from tests.harness.engine.fused_levels import needs_kernels
+from tests.harness.engine.fused_instruction_sets import needs_kernels
 
 ERRORS = {
     "exp": 0.94, "log": 0.86, "tanh": 1.32, "sigmoid": 1.7, "rsqrt": 1.51, "erf": 1.61, "gauss": 1.11, "gelu": 2.82,
@@ -38,7 +38,7 @@ def test_the_error_on_a_million_random_inputs_is_within_its_bound(name: str) -> 
 @pytest.mark.parametrize("name", NAMES)
 def test_native_stock_and_reference_compute_the_same(name: str) -> None:
     patterns = random_patterns(21, COUNT)
-    native, stock = UlpMeter(name, kind=Kind.FUSED), UlpMeter(name, kind=Kind.STOCK)
+    native, stock = UlpMeter(name, variant=KernelVariant.FUSED), UlpMeter(name, variant=KernelVariant.STOCK)
     codes = [scalar.encode() for scalar in maps_of(name)]
     for n, piece in enumerate(torch.split(patterns, CHUNK)):
         x = piece.view(torch.float32)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from assay.conformance.fuzz.programs import Limits, draw
-from assay.engine.runtime.executor import Executor, Kind, how_programs_run, usable_natives
+from assay.engine.runtime.executor import Executor, KernelVariant, how_programs_run, usable_natives
 from assay.engine.runtime.fused import plan as plan_module
 from assay.engine.runtime.native import library
 from assay.engine.runtime.values.dtypes import to_bytes
@@ -28,7 +28,7 @@ from assay.protocol.program.program import Program
 from assay.protocol.program.reference import ReferenceExecutor
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from tests.harness.engine.fused_levels import PRESENT, at_level, needs_kernels
+from tests.harness.engine.fused_instruction_sets import PRESENT, at_instruction_set, needs_kernels
 from tests.harness.engine.helpers import differing_nodes, same_lists, tensors_of
 from tests.harness.programs import Example, all_examples, unary
 
@@ -40,33 +40,33 @@ pytestmark = needs_kernels
 def wrong_outputs(program: Program, inputs: Sequence[Sequence[Tensor]]) -> list[int]:
     """Slots of Y on which a plain run disagrees with the reference."""
     reference = ReferenceExecutor(program).run([[to_bytes(t) for t in part] for part in inputs])
-    ends = [to_bytes(t) for part in Executor(program, kind=Kind.FUSED).run(inputs) for t in part]
+    ends = [to_bytes(t) for part in Executor(program, variant=KernelVariant.FUSED).run(inputs) for t in part]
     return [k for k, end in enumerate(ends) if end != reference[len(program.nodes) - len(ends) + k]]
 
 
-@pytest.mark.parametrize("level", PRESENT)
+@pytest.mark.parametrize("instruction_set", PRESENT)
 @pytest.mark.parametrize("example", all_examples(), ids=lambda e: e.name)
-def test_hand_written_programs_agree_with_the_reference(example: Example, level: str):
+def test_hand_written_programs_agree_with_the_reference(example: Example, instruction_set: str):
     inputs = tensors_of(example.program, example.state)
-    with at_level(level):
-        assert differing_nodes(example.program, inputs, Kind.FUSED) == []
+    with at_instruction_set(instruction_set):
+        assert differing_nodes(example.program, inputs, KernelVariant.FUSED) == []
         assert wrong_outputs(example.program, inputs) == []
 
 
-@pytest.mark.parametrize("level", PRESENT)
+@pytest.mark.parametrize("instruction_set", PRESENT)
 @given(st.integers(0, 2**32))
 @settings(max_examples=40, deadline=None)
-def test_random_programs_agree_with_the_reference(level: str, seed: int):
+def test_random_programs_agree_with_the_reference(instruction_set: str, seed: int):
     case = draw(seed)
     program, inputs = case.program, tensors_of(case.program, case.state)
-    with at_level(level):
-        assert differing_nodes(program, inputs, Kind.FUSED) == []
+    with at_instruction_set(instruction_set):
+        assert differing_nodes(program, inputs, KernelVariant.FUSED) == []
         assert wrong_outputs(program, inputs) == []
 
 
-@pytest.mark.parametrize("level", PRESENT)
+@pytest.mark.parametrize("instruction_set", PRESENT)
 @pytest.mark.parametrize("unused", [DType.I64, DType.U16, DType.BOOL])
-def test_an_operand_that_a_map_does_not_use_takes_no_room_of_others(unused: DType, level: str):
+def test_an_operand_that_a_map_does_not_use_takes_no_room_of_others(unused: DType, instruction_set: str):
     dims = (3, 40, 6)
     specs = [
         TensorSpec(unused, dims),
@@ -90,8 +90,8 @@ def test_an_operand_that_a_map_does_not_use_takes_no_room_of_others(unused: DTyp
     program = b.build([outputs])
     generator = random.Random(7)
     inputs = tensors_of(program, [[generator.randbytes(spec.nbytes) for spec in specs]])
-    with at_level(level):
-        assert differing_nodes(program, inputs, Kind.FUSED) == []
+    with at_instruction_set(instruction_set):
+        assert differing_nodes(program, inputs, KernelVariant.FUSED) == []
         assert wrong_outputs(program, inputs) == []
 
 
@@ -106,14 +106,14 @@ LARGE = Limits(nodes=6, elements=2200, terms=300)
 def test_large_random_programs_agree_with_stock_torch(block: int, threads: int, seed: int):
     case = draw(seed, LARGE)
     program, inputs = case.program, tensors_of(case.program, case.state)
-    stock = Executor(program, kind=Kind.STOCK).run(inputs)
+    stock = Executor(program, variant=KernelVariant.STOCK).run(inputs)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(plan_module, "_BLOCK_BYTES", block)
             patch.setattr(plan_module, "_PARALLEL_BYTES", block)
-            fused = Executor(program, kind=Kind.FUSED)
+            fused = Executor(program, variant=KernelVariant.FUSED)
             assert same_lists(stock, fused.run(inputs))
             assert same_lists(stock, fused.run(inputs, lambda _, value: value))
     finally:
@@ -141,20 +141,20 @@ def reductions(b: ProgramBuilder, x: Ref) -> list[Ref]:
     return [b.rowexp(x, 1), b.max(x, 1), b.sum(x, 1)]
 
 
-@pytest.mark.parametrize("level", PRESENT)
+@pytest.mark.parametrize("instruction_set", PRESENT)
 @pytest.mark.parametrize("columns", [1, 2, 15, 16, 17, 64, 103, 600])
-def test_reductions_of_edge_rows_agree_along_rows_columns_and_through_tiles(columns: int, level: str):
+def test_reductions_of_edge_rows_agree_along_rows_columns_and_through_tiles(columns: int, instruction_set: str):
     x = edge_rows(columns, columns)
     rows = len(x)
     b = ProgramBuilder([[TensorSpec(F32, (rows, columns)), TensorSpec(F32, (columns, rows))]])
     along, across = b.input(0, 0), b.input(0, 1).permute(1, 0)
     padded = along.pad(1, 1, 2, 0x3F800000)
     ends = [*reductions(b, along), *reductions(b, across), *reductions(b, padded)]
-    with at_level(level):
+    with at_instruction_set(instruction_set):
         inputs = [[x, x.t().contiguous()]]
         program = b.build([ends])
-        assert not Executor(program, kind=Kind.FUSED).fallbacks
-        assert differing_nodes(program, inputs, Kind.FUSED) == []
+        assert not Executor(program, variant=KernelVariant.FUSED).fallbacks
+        assert differing_nodes(program, inputs, KernelVariant.FUSED) == []
         assert wrong_outputs(program, inputs) == []
 
 
@@ -165,8 +165,8 @@ def test_sums_clamp_under_exponents_that_are_not_the_rows_own(exponent: int):
     e = b.const(TensorSpec(I32, ()), struct.pack("<i", exponent))
     along = b.sum(b.input(0, 0), 1, e.expand(len(x)))
     across = b.sum(b.input(0, 0).permute(1, 0), 1, e.expand(40))
-    for level in PRESENT:
-        with at_level(level):
+    for instruction_set in PRESENT:
+        with at_instruction_set(instruction_set):
             assert wrong_outputs(b.build([[along, across]]), [[x]]) == []
 
 
@@ -177,7 +177,7 @@ def test_sums_beyond_53_bits_are_rounded_once(terms: int):
     ones[terms // 2] = 2.0**-29
     b = ProgramBuilder([[TensorSpec(F32, (terms,))]])
     program = b.build([[b.sum(b.input(0, 0), 1)]])
-    ((fused,),) = Executor(program, kind=Kind.FUSED).run([[ones]])
+    ((fused,),) = Executor(program, variant=KernelVariant.FUSED).run([[ones]])
     exact = (terms - 1) * (1 << 29) + 1
     assert fused.item() == torch.tensor(exact, dtype=torch.int64).float().item() / 2.0**29
 
@@ -189,7 +189,7 @@ def test_finish_keeps_the_sticky_bit_at_midpoints():
         x = torch.ones(terms)
         x[0] = small  # 2^24 + 1 ones: the midpoint of 2^24 and 2^24 + 2
         b = ProgramBuilder([[TensorSpec(F32, (terms,))]])
-        ((fused,),) = Executor(b.build([[b.sum(b.input(0, 0), 1)]]), kind=Kind.FUSED).run([[x]])
+        ((fused,),) = Executor(b.build([[b.sum(b.input(0, 0), 1)]]), variant=KernelVariant.FUSED).run([[x]])
         assert fused.item() == expected
 
 
@@ -210,11 +210,11 @@ def chain(rows: int, columns: int) -> tuple[Program, list[list[Tensor]]]:
 
 def test_values_that_only_their_group_reads_have_no_place_of_their_own():
     program, inputs = chain(4096, 96)
-    fused = Executor(program, kind=Kind.FUSED)
+    fused = Executor(program, variant=KernelVariant.FUSED)
     assert fused._plan is not None
     assert len(fused._plan.groups) == 1
     assert sum(map(len, fused._plan.scratch.values())) == 5
-    assert same_lists(fused.run(inputs), Executor(program, kind=Kind.STOCK).run(inputs))
+    assert same_lists(fused.run(inputs), Executor(program, variant=KernelVariant.STOCK).run(inputs))
 
 
 def test_threads_do_not_change_a_bit():
@@ -224,7 +224,7 @@ def test_threads_do_not_change_a_bit():
     try:
         for threads in (1, 2, 5):
             torch.set_num_threads(threads)
-            results.append(Executor(program, kind=Kind.FUSED).run(inputs))
+            results.append(Executor(program, variant=KernelVariant.FUSED).run(inputs))
     finally:
         torch.set_num_threads(before)
     assert same_lists(results[0], results[1]) and same_lists(results[0], results[2])
@@ -232,7 +232,7 @@ def test_threads_do_not_change_a_bit():
 
 def test_outputs_of_one_run_outlive_the_next():
     program, inputs = chain(64, 40)
-    fused = Executor(program, kind=Kind.FUSED)
+    fused = Executor(program, variant=KernelVariant.FUSED)
     first = fused.run(inputs)
     kept = [t.clone() for t in first[0]]
     fused.run([[inputs[0][0] * 2]])
@@ -241,7 +241,7 @@ def test_outputs_of_one_run_outlive_the_next():
 
 def test_what_a_hook_keeps_is_not_overwritten():
     program, inputs = chain(64, 40)
-    fused = Executor(program, kind=Kind.FUSED)
+    fused = Executor(program, variant=KernelVariant.FUSED)
     seen: list[Tensor] = []
     copies: list[Tensor] = []
 
@@ -257,20 +257,20 @@ def test_what_a_hook_keeps_is_not_overwritten():
 
 def test_the_executor_says_what_it_is_and_why(monkeypatch: pytest.MonkeyPatch):
     example = all_examples()[0]
-    fused, stock = Executor(example.program), Executor(example.program, kind=Kind.STOCK)
-    assert (fused.kind, fused.reason) == (Kind.FUSED, "")
-    assert (stock.kind, stock.reason) == (Kind.STOCK, "asked for")
-    assert Executor(example.program, careful=True).kind is Kind.STOCK
+    fused, stock = Executor(example.program), Executor(example.program, variant=KernelVariant.STOCK)
+    assert (fused.variant, fused.reason) == (KernelVariant.FUSED, "")
+    assert (stock.variant, stock.reason) == (KernelVariant.STOCK, "asked for")
+    assert Executor(example.program, cross_check=True).variant is KernelVariant.STOCK
     monkeypatch.setattr("assay.engine.runtime.executor.usable_natives", lambda: (None, "no C compiler was found"))
     assert Executor(example.program).reason == "no C compiler was found"
     with pytest.raises(UserError, match="no C compiler"):
-        Executor(example.program, kind=Kind.FUSED)
+        Executor(example.program, variant=KernelVariant.FUSED)
 
 
 def test_one_line_says_how_programs_run_and_why_not_by_kernels(monkeypatch: pytest.MonkeyPatch):
     natives, _ = usable_natives()
     assert natives is not None
-    assert how_programs_run() == f"Programs run by native kernels ({natives.nodes.level})."
+    assert how_programs_run() == f"Programs run by native kernels ({natives.nodes.instruction_set})."
     monkeypatch.setattr(library, "native", lambda unit: library.Native(None, "", f"no {unit}"))
     for found in ((None, "no C compiler was found"), (replace(natives, products=None), "")):
         monkeypatch.setattr("assay.engine.runtime.executor.usable_natives", lambda found=found: found)
@@ -285,9 +285,9 @@ def test_nodes_that_stay_with_stock_torch_are_named_with_the_reason():
     assert set(families) <= {"rank", "dot"}
 
 
-@pytest.mark.parametrize("level", PRESENT)
+@pytest.mark.parametrize("instruction_set", PRESENT)
 @pytest.mark.parametrize("shape", [(5000, 14), (700, 100), (40, 1700), (1500, 2, 30), (9000, 8)], ids=str)
-def test_terms_of_few_columns_are_divided_among_threads(shape: tuple[int, ...], level: str):
+def test_terms_of_few_columns_are_divided_among_threads(shape: tuple[int, ...], instruction_set: str):
     """Edge rows across memory, repeated to 65,536 elements and more, from where on the kernels divide them."""
     terms, *columns = shape
     rows = edge_rows(terms, terms)
@@ -296,12 +296,12 @@ def test_terms_of_few_columns_are_divided_among_threads(shape: tuple[int, ...], 
     b = ProgramBuilder([[TensorSpec(F32, tuple(x.shape))]])
     across = b.input(0, 0).permute(*range(1, x.ndim), 0)
     program = b.build([reductions(b, across)])
-    stock = Executor(program, kind=Kind.STOCK).run([[x]])
+    stock = Executor(program, variant=KernelVariant.STOCK).run([[x]])
     before = torch.get_num_threads()
-    with at_level(level):
+    with at_instruction_set(instruction_set):
         try:
             for threads in (1, 2, 5):
                 torch.set_num_threads(threads)
-                assert same_lists(stock, Executor(program, kind=Kind.FUSED).run([[x]])), threads
+                assert same_lists(stock, Executor(program, variant=KernelVariant.FUSED).run([[x]])), threads
         finally:
             torch.set_num_threads(before)

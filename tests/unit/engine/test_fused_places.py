@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.fused import plan as plan_module
 from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
 from assay.protocol.program.builder import ProgramBuilder, Ref
 from assay.protocol.program.program import Program
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from tests.harness.engine.fused_levels import needs_kernels
+from tests.harness.engine.fused_instruction_sets import needs_kernels
 from tests.harness.engine.helpers import captured, same_lists
 from tests.unit.engine.test_fused_steps import training
 
@@ -28,7 +28,7 @@ SIZE, SLOTS = 24, 4
 
 def over(program: Program) -> dict[int, int]:
     """Per slot of Y that is written over one of X that one."""
-    plan = Executor(program, kind=Kind.FUSED)._plan
+    plan = Executor(program, variant=KernelVariant.FUSED)._plan
     assert plan is not None
     inputs = {k: n for n, k in enumerate(program.input_nodes[0])}
     computed = [program.nodes[k].node for k in program.output_nodes[0]]  # type: ignore[union-attr]
@@ -41,11 +41,11 @@ def square(count: int, size: int = SIZE) -> list[Tensor]:
 
 def check(program: Program, inputs: list[Tensor], monkeypatch: pytest.MonkeyPatch, block: int = 512) -> None:
     """Runs that may write over their inputs, in small blocks, end as those of stock torch."""
-    expected = Executor(program, kind=Kind.STOCK).repeat([inputs], 3)
+    expected = Executor(program, variant=KernelVariant.STOCK).repeat([inputs], 3)
     monkeypatch.setattr(plan_module, "_BLOCK_BYTES", block)
     monkeypatch.setattr(plan_module, "_PARALLEL_BYTES", 0)
     before = [t.clone() for t in inputs]
-    executor = Executor(program, kind=Kind.FUSED)
+    executor = Executor(program, variant=KernelVariant.FUSED)
     assert same_lists(executor.repeat([inputs], 3), expected)
     assert same_lists([inputs], [before])  # what a caller did not give is the caller's
     state = [[t.clone() for t in inputs]]
@@ -62,7 +62,7 @@ def test_a_slot_that_is_mapped_element_by_element_is_written_over_its_input(monk
 
 def test_memory_of_what_is_given_is_that_of_what_comes():
     inputs = square(1)
-    executor = Executor(captured(lambda a: (a * 2.0,), *inputs).program, kind=Kind.FUSED)
+    executor = Executor(captured(lambda a: (a * 2.0,), *inputs).program, variant=KernelVariant.FUSED)
     place = inputs[0].data_ptr()
     assert executor.run([inputs])[0][0].data_ptr() != place
     assert executor.run([inputs], give=True)[0][0].data_ptr() == place
@@ -102,13 +102,13 @@ def test_inputs_that_share_memory_are_not_written_over():
     x, y = square(2)
     program = captured(lambda a, b: (a * 2.0, b * 3.0), x, y).program
     assert over(program) == {0: 0, 1: 1}
-    expected = Executor(program, kind=Kind.STOCK).run([[x, x.clone()]])
-    assert same_lists(Executor(program, kind=Kind.FUSED).run([[x, x]], give=True), expected)
+    expected = Executor(program, variant=KernelVariant.STOCK).run([[x, x.clone()]])
+    assert same_lists(Executor(program, variant=KernelVariant.FUSED).run([[x, x]], give=True), expected)
 
 
 def test_a_training_step_holds_parameters_and_moments_once():
     program, _ = training("tiny")
-    plan = Executor(program, kind=Kind.FUSED)._plan
+    plan = Executor(program, variant=KernelVariant.FUSED)._plan
     assert plan is not None
     own = {program.nodes[k].node for nodes in program.output_nodes[:2] for k in nodes}  # type: ignore[union-attr]
     assert {k for k in own if program.specs[k].numel > 1} <= plan.over.keys()

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.fused.layout import kernels
 from assay.engine.runtime.fused.nodes import TILE
 from assay.engine.runtime.values.dtypes import from_bytes, to_bytes
@@ -20,7 +20,7 @@ from assay.protocol.program.builder import ProgramBuilder, Ref
 from assay.protocol.program.program import Program
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from tests.harness.engine.fused_levels import PRESENT, at_level, needs_kernels
+from tests.harness.engine.fused_instruction_sets import PRESENT, at_instruction_set, needs_kernels
 from tests.harness.scalars import operation, random_program, word
 
 F32, I32, I64, BOOL, U8, I8, U16 = DType
@@ -79,7 +79,7 @@ def case(scalar: ScalarProgram, extents: tuple[str, ...], seed: int) -> tuple[Pr
 def mistakes(scalar: ScalarProgram, extents: tuple[str, ...], seed: int) -> list[str]:
     """Elements on which one map disagrees with the reference."""
     program, datas, wanted = case(scalar, extents, seed)
-    executor = Executor(program, kind=Kind.FUSED)
+    executor = Executor(program, variant=KernelVariant.FUSED)
     assert not executor.fallbacks
     specs = program.specs
     ((out,),) = executor.run([[from_bytes(specs[k].dtype, specs[k].dims, d) for k, d in enumerate(datas)]])
@@ -90,40 +90,40 @@ def mistakes(scalar: ScalarProgram, extents: tuple[str, ...], seed: int) -> list
 
 
 @pytest.mark.parametrize("op", [op for op in Op if op not in CONSTANTS], ids=lambda op: op.name)
-@pytest.mark.parametrize("level", PRESENT)
-def test_every_operation_agrees_with_the_reference(op: Op, level: str):
+@pytest.mark.parametrize("instruction_set", PRESENT)
+def test_every_operation_agrees_with_the_reference(op: Op, instruction_set: str):
     assert ROWS * COLUMNS > TILE
     scalar = operation(op)
-    with at_level(level):
+    with at_instruction_set(instruction_set):
         for n, extents in enumerate(product(("tile", "one"), repeat=len(scalar.operands))):
             assert mistakes(scalar, extents, n) == []
         for n, extent in enumerate(("row", "column")):
             assert mistakes(scalar, (extent, *("tile",) * (len(scalar.operands) - 1)), 100 + n) == []
 
 
-@pytest.mark.parametrize("level", PRESENT)
+@pytest.mark.parametrize("instruction_set", PRESENT)
 @pytest.mark.parametrize("other", [I32, I64, BOOL], ids=lambda d: d.name)
-def test_select_takes_every_type(other: DType, level: str):
-    with at_level(level):
+def test_select_takes_every_type(other: DType, instruction_set: str):
+    with at_instruction_set(instruction_set):
         for n, extents in enumerate(product(("tile", "one"), repeat=3)):
             assert mistakes(operation(Op.SELECT, (BOOL, other, other)), extents, n) == []
 
 
-@pytest.mark.parametrize("level", PRESENT)
+@pytest.mark.parametrize("instruction_set", PRESENT)
 @pytest.mark.parametrize("seed", range(25))
-def test_random_programs_agree_with_the_reference(seed: int, level: str):
+def test_random_programs_agree_with_the_reference(seed: int, instruction_set: str):
     rng = random.Random(seed)
     scalar = random_program(rng, rng.choice((1, 3, 8, 20, 64)))
     extents = tuple(rng.choice(("tile", "tile", "one", "row", "column")) for _ in scalar.operands)
-    with at_level(level):
+    with at_instruction_set(instruction_set):
         assert mistakes(scalar, extents, seed) == []
 
 
-@pytest.mark.parametrize("level", PRESENT)
+@pytest.mark.parametrize("instruction_set", PRESENT)
 @pytest.mark.parametrize("name", ["exp", "log", "sigmoid", "tanh", "rsqrt", "erf", "gauss", "gelu_tanh", "sin", "cos"])
-def test_functions_agree_with_the_reference(name: str, level: str):
+def test_functions_agree_with_the_reference(name: str, instruction_set: str):
     b = ScalarBuilder([F32])
-    with at_level(level):
+    with at_instruction_set(instruction_set):
         assert mistakes(b.build(getattr(functions, name)(b, b.operand(0))), ("tile",), 5) == []
 
 
@@ -157,7 +157,7 @@ def test_storage_types_are_widened_and_cut_as_the_reference_does(stored: DType):
     )
     program = program_in.build([[widened, cut]])
     inputs = [from_bytes(stored, (900,), raw(stored, words)), from_bytes(I32, (900,), raw(I32, words))]
-    ((wide, narrow),) = Executor(program, kind=Kind.FUSED).run([inputs])
+    ((wide, narrow),) = Executor(program, variant=KernelVariant.FUSED).run([inputs])
     unsigned = [w & ((1 << 8 * stored.size) - 1) for w in words]
     assert wide.tolist() == [canonical_word(stored, u) for u in unsigned]
     assert to_bytes(narrow) == words_to_bytes(stored, [canonical_word(stored, w) for w in words])

@@ -6,35 +6,35 @@ import pytest
 import torch
 
 from assay.engine.runtime import executor
-from assay.engine.runtime.executor import Executor, Kind, Natives, usable_natives
+from assay.engine.runtime.executor import Executor, KernelVariant, Natives, usable_natives
 from assay.engine.runtime.fused import layout, selftest
 from assay.engine.runtime.native.library import load
 from assay.engine.runtime.products import native_dot
 from assay.protocol.arithmetic.scalar import CONSTANTS, Op
 from assay.protocol.program.nodes import Const, Input, Output
-from tests.harness.engine.fused_levels import PRESENT, needs_kernels
+from tests.harness.engine.fused_instruction_sets import PRESENT, needs_kernels
 
 pytestmark = needs_kernels
 
 
-def natives(level: str = PRESENT[0]) -> Natives:
+def natives(instruction_set: str = PRESENT[0]) -> Natives:
     """The kernels of an instruction set, loaded anew: a test may bend them."""
-    return Natives(layout.NodeKernels(load("nodes", level), level), native_dot.kernels())
+    return Natives(layout.NodeKernels(load("nodes", instruction_set), instruction_set), native_dot.kernels())
 
 
 def failure(found: Natives) -> str:
     return selftest.failure(
-        lambda program, lists: Executor(program, kind=Kind.STOCK, natives=found).run(lists),
-        lambda program, lists: Executor(program, kind=Kind.FUSED, natives=found).run(lists),
+        lambda program, lists: Executor(program, variant=KernelVariant.STOCK, natives=found).run(lists),
+        lambda program, lists: Executor(program, variant=KernelVariant.FUSED, natives=found).run(lists),
     )
 
 
-@pytest.mark.parametrize("level", PRESENT)
-def test_every_instruction_set_passes_and_computes_every_node_of_it_itself(level: str):
-    found = natives(level)
+@pytest.mark.parametrize("instruction_set", PRESENT)
+def test_every_instruction_set_passes_and_computes_every_node_of_it_itself(instruction_set: str):
+    found = natives(instruction_set)
     assert failure(found) == ""
     program, names = selftest.battery()
-    fused = Executor(program, kind=Kind.FUSED, natives=found)
+    fused = Executor(program, variant=KernelVariant.FUSED, natives=found)
     assert fused.fallbacks == {}
     assert {op.name for op in Op if op not in CONSTANTS} <= set(names)
     families = {type(node) for node in program.nodes} - {Input, Const, Output}
@@ -68,7 +68,7 @@ def test_wrong_kernels_are_not_used_and_the_reason_is_said(monkeypatch: pytest.M
         assert "fail their self-test: F32_MUL" in reason
         program, _ = selftest.battery()
         stock = Executor(program)
-        assert stock.kind is Kind.STOCK
+        assert stock.variant is KernelVariant.STOCK
         assert stock.reason == reason
     finally:
         usable_natives.cache_clear()
@@ -77,7 +77,7 @@ def test_wrong_kernels_are_not_used_and_the_reason_is_said(monkeypatch: pytest.M
 def test_a_wrong_bit_in_any_output_is_seen():
     program, names = selftest.battery()
     inputs = selftest.operands()
-    right = Executor(program, kind=Kind.STOCK).run(inputs)
+    right = Executor(program, variant=KernelVariant.STOCK).run(inputs)
 
     def run_with_wrong(n: int):
         found = [[t.clone() for t in right[0]]]

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 import torch
 
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.native.library import native
 from assay.engine.runtime.values import state_io
 from assay.protocol.program.program import Program
@@ -16,8 +16,8 @@ from assay.training.initialize import initialize
 from assay.training.presets import preset
 from assay.training.programs import training_program
 from assay.training.state import Scalars, TensorLists
-from assay.training.step import blank_state, preset_step
-from tests.harness.engine.fused_levels import PRESENT, at_level, needs_kernels
+from assay.training.step import initial_state, preset_step
+from tests.harness.engine.fused_instruction_sets import PRESENT, at_instruction_set, needs_kernels
 from tests.harness.engine.helpers import same_lists
 
 pytestmark = needs_kernels
@@ -32,22 +32,22 @@ def training(name: str) -> tuple[Program, TensorLists]:
     corpus = corpus_from_text(pydoc_text()[:20_000])
     step = preset_step(chosen, len(corpus.vocabulary))
     scalars = Scalars.of(corpus.train, learning_rate=3e-3, key=(3, 4))
-    return training_program(chosen, corpus), blank_state(step, initialize(step.module, 1), scalars)
+    return training_program(chosen, corpus), initial_state(step, initialize(step.module, 1), scalars)
 
 
 @cache
 def expected(name: str) -> TensorLists:
     """The state after some steps by stock torch."""
     program, state = training(name)
-    return Executor(program, kind=Kind.STOCK).repeat(state, STEPS)
+    return Executor(program, variant=KernelVariant.STOCK).repeat(state, STEPS)
 
 
-@pytest.mark.parametrize("level", PRESENT)
+@pytest.mark.parametrize("instruction_set", PRESENT)
 @pytest.mark.parametrize("name", ["tiny", "demo"])
-def test_steps_end_in_the_same_state_on_every_instruction_set(name: str, level: str):
+def test_steps_end_in_the_same_state_on_every_instruction_set(name: str, instruction_set: str):
     program, state = training(name)
-    with at_level(level):
-        executor = Executor(program, kind=Kind.FUSED)
+    with at_instruction_set(instruction_set):
+        executor = Executor(program, variant=KernelVariant.FUSED)
         assert executor.fallbacks == {}
         assert same_lists(executor.repeat(state, STEPS), expected(name))
 
@@ -58,16 +58,16 @@ def test_steps_end_in_the_same_state_on_several_threads(threads: int):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        assert same_lists(Executor(program, kind=Kind.FUSED).repeat(state, STEPS), expected("demo"))
+        assert same_lists(Executor(program, variant=KernelVariant.FUSED).repeat(state, STEPS), expected("demo"))
     finally:
         torch.set_num_threads(before)
 
 
-def test_watched_and_unwatched_runs_agree():
+def test_instrumented_and_plain_runs_agree():
     program, state = training("tiny")
-    executor = Executor(program, kind=Kind.FUSED)
-    watched = executor.run(state, lambda _, value: value)
-    assert same_lists(watched, executor.run(state))
+    executor = Executor(program, variant=KernelVariant.FUSED)
+    instrumented = executor.run(state, lambda _, value: value)
+    assert same_lists(instrumented, executor.run(state))
 
 
 def test_a_state_that_is_not_finite_stays_the_same_state():
@@ -76,7 +76,9 @@ def test_a_state_that_is_not_finite_stays_the_same_state():
         odd = [[t.clone() for t in part] for part in state]
         odd[0][1].view(-1)[3] = value
         odd[0][2].fill_(-0.0)
-        stock, fused = (Executor(program, kind=kind).repeat(odd, 2) for kind in (Kind.STOCK, Kind.FUSED))
+        stock, fused = (
+            Executor(program, variant=variant).repeat(odd, 2) for variant in (KernelVariant.STOCK, KernelVariant.FUSED)
+        )
         assert state_io.state_root(stock) == state_io.state_root(fused)
 
 
@@ -84,7 +86,7 @@ def test_a_state_that_is_not_finite_stays_the_same_state():
 def test_kernels_round_as_usual_on_a_thread_that_flushes_subnormals():
     """The executor refuses such a thread; the kernels beneath it do not depend on it."""
     program, state = training("tiny")
-    executor = Executor(program, kind=Kind.FUSED)
+    executor = Executor(program, variant=KernelVariant.FUSED)
     assert executor._plan is not None
     tiny = [[t * 2.0**-130 if t.dtype is torch.float32 else t for t in part] for part in state]
     flat = [t for part in tiny for t in part]

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from assay.engine.runtime.executor import Executor, Kind
-from assay.engine.runtime.products import native_dot, routes
+from assay.engine.runtime.executor import Executor, KernelVariant
+from assay.engine.runtime.products import native_dot, product_variants
 from assay.engine.runtime.values.state_io import Lists
 from assay.protocol.errors import InvariantError
 from assay.training.data import corpus_from_text, pydoc_text
@@ -25,7 +25,7 @@ from assay.training.initialize import initialize
 from assay.training.presets import TINY, preset
 from assay.training.programs import training_program
 from assay.training.state import Scalars
-from assay.training.step import blank_state, preset_step
+from assay.training.step import initial_state, preset_step
 from tests.harness.engine.helpers import bits_equal, captured, tensors_of
 from tests.harness.programs import Example, all_examples
 
@@ -106,9 +106,9 @@ class FloatCalls(TorchDispatchMode):
             self.wrong.append(f"{func} in half precision")
 
 
-def calls(program, inputs: Lists, *, careful: bool = False) -> FloatCalls:
+def calls(program, inputs: Lists, *, cross_check: bool = False) -> FloatCalls:
     """What the stock executor calls."""
-    executor = Executor(program, kind=None if careful else Kind.STOCK, careful=careful)
+    executor = Executor(program, variant=None if cross_check else KernelVariant.STOCK, cross_check=cross_check)
     with FloatCalls() as mode:
         executor.run(inputs)
     return mode
@@ -118,14 +118,14 @@ def demo(name: str = "demo") -> tuple[object, Lists]:
     size = preset(name)
     corpus = corpus_from_text(pydoc_text()[:20_000])
     step = preset_step(size, len(corpus.vocabulary))
-    return training_program(size, corpus), blank_state(
+    return training_program(size, corpus), initial_state(
         step, initialize(step.module, 1), Scalars.of(corpus.train, learning_rate=3e-3)
     )
 
 
-@pytest.mark.parametrize("careful", [False, True], ids=["usual", "careful"])
-def test_a_demo_step_calls_no_float_operation_outside_the_list(careful: bool):
-    mode = calls(*demo(), careful=careful)
+@pytest.mark.parametrize("cross_check", [False, True], ids=["usual", "cross-check"])
+def test_a_demo_step_calls_no_float_operation_outside_the_list(cross_check: bool):
+    mode = calls(*demo(), cross_check=cross_check)
     assert mode.wrong == []
     assert {"mul", "add", "div"} <= mode.seen, "nothing was recorded"
 
@@ -191,11 +191,13 @@ print(json.dumps({
 def _full_digits(qa: Tensor, qb: Tensor) -> Tensor:
     """One int8 product of operands clamped to +-127."""
     a, b = (q.clamp(-127, 127).to(torch.int8)[0] for q in (qa, qb))
-    rest = routes.INT64.multiply(qa, qb) - routes.INT64.multiply(qa.clamp(-127, 127), qb.clamp(-127, 127))
-    return rest + routes.int8_product(a, b).to(torch.int64)[None]
+    rest = product_variants.INT64.multiply(qa, qb) - product_variants.INT64.multiply(
+        qa.clamp(-127, 127), qb.clamp(-127, 127)
+    )
+    return rest + product_variants.int8_product(a, b).to(torch.int64)[None]
 
 
-SATURATING = routes.Route("int8x1", _full_digits)
+SATURATING = product_variants.ProductVariant("int8x1", _full_digits)
 """A product of digits up to 127: right with VNNI, wrong without."""
 
 
@@ -222,7 +224,8 @@ def test_int8_products_are_used_exactly_where_the_library_multiplies_right(isa: 
     found = under({"ONEDNN_MAX_CPU_ISA": isa})
     a, b, program = big_product()
     assert (
-        found["result"] == Executor(program, kind=Kind.STOCK).run([[a, b]])[0][0].view(torch.int32).flatten().tolist()
+        found["result"]
+        == Executor(program, variant=KernelVariant.STOCK).run([[a, b]])[0][0].view(torch.int32).flatten().tolist()
     )
     if found["raw"] == 127 * 127 * 64:
         assert (found["full digits"], found["ours"], found["routes"]) == ("", "", ["int8x3"])
@@ -247,10 +250,10 @@ def saturating_product(a: Tensor, b: Tensor) -> Tensor:
 @pytest.fixture
 def unproved() -> Iterator[None]:
     """Self-tests run again, in this test and after it."""
-    for known in (routes.failure, routes._choose, routes._another):
+    for known in (product_variants.failure, product_variants._choose, product_variants._another):
         known.cache_clear()
     yield
-    for known in (routes.failure, routes._choose, routes._another):
+    for known in (product_variants.failure, product_variants._choose, product_variants._another):
         known.cache_clear()
 
 
@@ -260,22 +263,22 @@ def test_int8_products_that_saturate_are_refused_and_a_slower_one_is_taken(monke
     small = ONES[:16] // 4
     assert torch.equal(saturating_product(small, small.t()), small.to(torch.int32) @ small.to(torch.int32).t())
     monkeypatch.setattr(torch, "_int_mm", saturating_product)
-    assert "int8x1 is wrong for " in routes.failure(SATURATING)
-    assert "int8x3 is wrong for " in routes.failure(routes.KARATSUBA)
-    assert routes.choose(14, 14, 1, 256, 256, 384) is routes.F64
-    assert routes.choose(14, 14, 1, 256, 256, 384, other=True) is not routes.KARATSUBA
+    assert "int8x1 is wrong for " in product_variants.failure(SATURATING)
+    assert "int8x3 is wrong for " in product_variants.failure(product_variants.KARATSUBA)
+    assert product_variants.choose(14, 14, 1, 256, 256, 384) is product_variants.F64
+    assert product_variants.choose(14, 14, 1, 256, 256, 384, other=True) is not product_variants.KARATSUBA
     program = big_product()[2]
-    assert set(Executor(program, kind=Kind.STOCK).routes.values()) == {"fp64"}
+    assert set(Executor(program, variant=KernelVariant.STOCK).product_variants.values()) == {"fp64"}
 
 
 def test_the_self_tests_of_all_products_take_less_than_a_second():
     start = time.process_time()
-    for route in (routes.F64, routes.KARATSUBA, routes.INT64):
-        assert routes.failure.__wrapped__(route) == ""
+    for product_variant in (product_variants.F64, product_variants.KARATSUBA, product_variants.INT64):
+        assert product_variants.failure.__wrapped__(product_variant) == ""
     found = native_dot.kernels()
     for pa, pb in ((14, 14), (22, 14), (8, 8)) if found is not None else ():
         assert found is not None
-        assert native_dot.failure.__wrapped__(found, pa, pb, found.route(pa, pb, 1)) == ""
+        assert native_dot.failure.__wrapped__(found, pa, pb, found.product_variant(pa, pb, 1)) == ""
     assert time.process_time() - start < 1.0
 
 
@@ -336,8 +339,8 @@ def test_flushing_in_a_worker_thread_is_noticed():
 @pytest.mark.parametrize("bit", [0, 1, 20])
 def test_one_wrong_bit_in_a_product_is_caught_when_its_turn_comes(bit: int, monkeypatch: pytest.MonkeyPatch):
     program, state = demo(TINY.name)
-    executor = Executor(program, kind=Kind.STOCK)  # type: ignore[arg-type]
-    products = len(executor.routes)
+    executor = Executor(program, variant=KernelVariant.STOCK)  # type: ignore[arg-type]
+    products = len(executor.product_variants)
     mm, count = torch.mm, [0]
 
     def faulty(a: Tensor, b: Tensor) -> Tensor:

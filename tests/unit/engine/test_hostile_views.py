@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.program.nodes import Map
 from assay.protocol.program.reference import ReferenceExecutor
-from tests.harness.engine.fused_levels import PRESENT, needs_kernels
+from tests.harness.engine.fused_instruction_sets import PRESENT, needs_kernels
 from tests.harness.engine.helpers import tensors_of
 from tests.harness.engine.hostile_views import huge_tables, programs
 
@@ -23,7 +23,7 @@ def test_stock_torch_reads_hostile_maps_and_huge_tables_as_the_reference_does():
     assert len(small) > 100
     for case in (*small[::5], *huge_tables()):
         reference = ReferenceExecutor(case.program).run(case.state)
-        ends = Executor(case.program, kind=Kind.STOCK).run(tensors_of(case.program, case.state))[0]
+        ends = Executor(case.program, variant=KernelVariant.STOCK).run(tensors_of(case.program, case.state))[0]
         assert [to_bytes(t) for t in ends] == list(reference[-len(ends) :]), case.name
 
 

@@ -12,9 +12,9 @@ import torch
 
 from assay.engine.runtime.executor import usable_natives
 from assay.engine.runtime.native import build
-from assay.engine.runtime.native.library import allowed_levels, native, processor_flags
+from assay.engine.runtime.native.library import allowed_instruction_sets, native, processor_flags
 
-ALL = frozenset().union(*(needs for _, needs in build.LEVELS.values()))
+ALL = frozenset().union(*(needs for _, needs in build.INSTRUCTION_SETS.values()))
 
 
 def run(code: str, **environment: str) -> str:
@@ -25,15 +25,15 @@ def run(code: str, **environment: str) -> str:
 
 
 def test_a_processor_gets_the_best_instruction_set_it_has():
-    assert allowed_levels({}, ALL) == list(build.LEVELS)
-    assert allowed_levels({}, frozenset({"sse4_1", "avx2"})) == ["avx2", "sse41"]
-    assert allowed_levels({}, frozenset()) == []
+    assert allowed_instruction_sets({}, ALL) == list(build.INSTRUCTION_SETS)
+    assert allowed_instruction_sets({}, frozenset({"sse4_1", "avx2"})) == ["avx2", "sse41"]
+    assert allowed_instruction_sets({}, frozenset()) == []
 
 
 def test_torch_and_the_kernels_are_limited_by_one_setting():
-    assert allowed_levels({"ATEN_CPU_CAPABILITY": "avx2"}, ALL) == ["avx2", "sse41"]
-    assert allowed_levels({"ATEN_CPU_CAPABILITY": "default"}, ALL) == ["sse41"]
-    assert allowed_levels({"ATEN_CPU_CAPABILITY": "avx512"}, ALL) == list(build.LEVELS)
+    assert allowed_instruction_sets({"ATEN_CPU_CAPABILITY": "avx2"}, ALL) == ["avx2", "sse41"]
+    assert allowed_instruction_sets({"ATEN_CPU_CAPABILITY": "default"}, ALL) == ["sse41"]
+    assert allowed_instruction_sets({"ATEN_CPU_CAPABILITY": "avx512"}, ALL) == list(build.INSTRUCTION_SETS)
 
 
 def test_switched_off_is_said_as_the_reason():
@@ -84,16 +84,16 @@ def test_a_unit_that_does_not_compile_leaves_the_others_alone(tmp_path: Path, mo
     monkeypatch.setattr(build, "_FOLDER", folder)
     monkeypatch.setattr(build, "_OBJECTS", objects)
     reasons = build.build()
-    assert len(reasons) == len(build.LEVELS)
+    assert len(reasons) == len(build.INSTRUCTION_SETS)
     assert all("bad_unit_of_a_test does not compile" in r for r in reasons)
-    assert len(list(objects.glob("good_*.so"))) == len(build.LEVELS)
+    assert len(list(objects.glob("good_*.so"))) == len(build.INSTRUCTION_SETS)
 
 
 @pytest.mark.skipif(native("canary").handle is None, reason=native("canary").reason or "-")
 def test_the_canary_sees_flush_to_zero_and_clears_it():
     handle = native("canary").handle
     assert handle is not None
-    assert native("canary").level in allowed_levels(os.environ, processor_flags())
+    assert native("canary").instruction_set in allowed_instruction_sets(os.environ, processor_flags())
     assert handle.assay_floats_are_usual() == 1
     torch.set_flush_denormal(True)
     try:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.exact import exponents
-from assay.engine.runtime.native.build import LEVELS
+from assay.engine.runtime.native.build import INSTRUCTION_SETS
 from assay.engine.runtime.native.library import native, processor_flags
 from assay.engine.runtime.products import native_dot, native_selftest
 from assay.engine.runtime.products.dot import _by_element, _groups, dot
@@ -24,17 +24,21 @@ from assay.protocol.types import DType
 
 pytestmark = pytest.mark.skipif(native("dot").handle is None, reason=native("dot").reason or "-")
 
-WAYS = [(level, False) for level in LEVELS if LEVELS[level][1] <= processor_flags()]
+VARIANTS = [
+    (instruction_set, False)
+    for instruction_set in INSTRUCTION_SETS
+    if INSTRUCTION_SETS[instruction_set][1] <= processor_flags()
+]
 if "amx_int8" in processor_flags():
-    WAYS.insert(0, ("vnni", True))
+    VARIANTS.insert(0, ("vnni", True))
 
 PRECISIONS = [(14, 14), (22, 14), (14, 22), (8, 8), (15, 15), (22, 22), (24, 9), (2, 3)]
 
 
-@pytest.fixture(params=WAYS, ids=lambda way: f"{way[0]}{'-amx' if way[1] else ''}")
+@pytest.fixture(params=VARIANTS, ids=lambda variant: f"{variant[0]}{'-amx' if variant[1] else ''}")
 def kernels(request: pytest.FixtureRequest) -> DotKernels:
-    level, tiles = request.param
-    return kernels_of(level, tiles=tiles)
+    instruction_set, tiles = request.param
+    return kernels_of(instruction_set, tiles=tiles)
 
 
 @pytest.fixture(params=[1, 3], ids=["1 thread", "3 threads"])
@@ -113,16 +117,16 @@ def test_products_of_every_precision_and_shape_are_exact(kernels: DotKernels, th
 
 @pytest.mark.parametrize(("pa", "pb"), PRECISIONS)
 def test_extremes_of_all_digits_pass_the_self_test(kernels: DotKernels, pa: int, pb: int):
-    assert native_dot.failure.__wrapped__(kernels, pa, pb, kernels.route(pa, pb, 1)) == ""
+    assert native_dot.failure.__wrapped__(kernels, pa, pb, kernels.product_variant(pa, pb, 1)) == ""
 
 
 @pytest.mark.skipif("avx512_vnni" not in processor_flags(), reason="no VNNI")
 def test_byte_operands_are_multiplied_as_bytes_while_32_bits_hold_their_sums():
     kernels = kernels_of("vnni")
-    assert kernels.route(8, 8, 131_071) == "int8x1/vnni"
-    assert kernels.route(8, 8, 131_072) == kernels.route(9, 8, 64) == "int16x1/vnni"
-    assert kernels.on("int16x1/vnni").route(8, 8, 64) == "int16x1/vnni"
-    assert kernels_of("avx512").route(8, 8, 64) == "int16x1/avx512"
+    assert kernels.product_variant(8, 8, 131_071) == "int8x1/vnni"
+    assert kernels.product_variant(8, 8, 131_072) == kernels.product_variant(9, 8, 64) == "int16x1/vnni"
+    assert kernels.on("int16x1/vnni").product_variant(8, 8, 64) == "int16x1/vnni"
+    assert kernels_of("avx512").product_variant(8, 8, 64) == "int16x1/avx512"
 
 
 @pytest.mark.parametrize("terms", [65_535, 65_536, 65_537, 131_073])
@@ -291,8 +295,8 @@ def test_a_product_that_fails_its_self_test_is_named_and_not_used(monkeypatch: p
     monkeypatch.setattr(NativeDot, "sums", lambda self, values: honest(self, values).clamp_(max=2.0**27))
     native_dot.failure.cache_clear()
     try:
-        route = found.route(14, 14, 40)
-        assert route in native_dot.failure(found, 14, 14, route)
+        product_variant = found.product_variant(14, 14, 40)
+        assert product_variant in native_dot.failure(found, 14, 14, product_variant)
         assert native_dot.native_dot(found, program, node, ((0,), (1,), (2,))) is None
         assert dot(program, node, native=found)[1] == "fp64"
     finally:
@@ -316,11 +320,11 @@ def test_a_due_check_sees_the_native_sums_and_changes_no_bit(kernels: DotKernels
     program, node = native_selftest.matrix_program((2, 30, 20, 50), 14, 14)
     values = list(with_exponents(torch.randn(2, 30, 50), torch.randn(2, 20, 50)))
     seen: list[Tensor] = []
-    kernel, route = dot(
+    kernel, product_variant = dot(
         program, node, trusted=False, native=kernels, check=lambda qa, qb, s: seen.append(s), due=lambda: True
     )
     idle, _ = dot(program, node, native=kernels, check=lambda *_: pytest.fail("not due"), due=lambda: False)
-    assert route.startswith("int")
+    assert product_variant.startswith("int")
     assert same(kernel(values), idle(values))
     a, ea, b, eb = values
     assert torch.equal(seen[0].to(torch.int64), native_selftest.expected((a, ea, b, eb), 14, 14)[0])

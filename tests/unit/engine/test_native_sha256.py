@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.engine.runtime.native import sha256
-from assay.engine.runtime.native.build import LEVELS
+from assay.engine.runtime.native.build import INSTRUCTION_SETS
 from assay.engine.runtime.native.library import native, processor_flags
 from assay.engine.runtime.native.sha256 import Hasher, hasher_of
 from assay.engine.runtime.values import state_io
@@ -23,13 +23,16 @@ from assay.protocol.types import Digest, DType
 
 pytestmark = pytest.mark.skipif(native("sha256").handle is None, reason=native("sha256").reason or "-")
 
-WAYS = {"fastest": -1, "lanes": 0, "one by one": 1, "plain C": 2}
+VARIANTS = {"fastest": -1, "lanes": 0, "one by one": 1, "plain C": 2}
 
 
-@pytest.fixture(params=[(v, w) for v in LEVELS if LEVELS[v][1] <= processor_flags() for w in WAYS], ids=" ".join)
+@pytest.fixture(
+    params=[(v, w) for v in INSTRUCTION_SETS if INSTRUCTION_SETS[v][1] <= processor_flags() for w in VARIANTS],
+    ids=" ".join,
+)
 def kernels(request: pytest.FixtureRequest) -> Hasher:
-    level, way = request.param
-    return hasher_of(level, way=WAYS[way])
+    instruction_set, variant = request.param
+    return hasher_of(instruction_set, variant=VARIANTS[variant])
 
 
 def test_every_way_passes_the_self_test(kernels: Hasher):

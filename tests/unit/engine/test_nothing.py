@@ -15,7 +15,7 @@ def x(*shape: int) -> Tensor:
     return torch.linspace(-1.0, 1.0, max(torch.Size(shape).numel(), 1))[: torch.Size(shape).numel()].reshape(shape)
 
 
-def slope_of_no_rows(a: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+def grad_of_no_rows(a: Tensor, w: Tensor) -> tuple[Tensor, ...]:
     """The gradient of a layer on an empty batch: a product over its rows."""
     leaf = w.detach().requires_grad_()
     with torch.enable_grad():
@@ -30,7 +30,7 @@ NOTHING = {
     "a product with a bias": lambda: (lambda a, b, c: (F.linear(a, b, c),), x(3, 0), x(2, 0), x(2)),
     "a softmax's product": lambda: (lambda a, b: (torch.softmax(a, 1)[:, :0] @ b,), x(3, 4), x(0, 2)),
     "a product of vectors": lambda: (lambda a, b: (torch.dot(a, b), x(3, 0) @ a), x(0), x(0)),
-    "a gradient": lambda: (slope_of_no_rows, x(0, 4), x(4, 2)),
+    "a gradient": lambda: (grad_of_no_rows, x(0, 4), x(4, 2)),
     "sums": lambda: (lambda a: (a.sum(), a.sum(1), a.sum(1, keepdim=True), a.cumsum(1)), x(3, 0)),
     "a mean": lambda: (lambda a: (a.mean(1),), x(3, 0)),
 }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay.engine.runtime.exact import exponents, philox
 from assay.engine.runtime.exact.floats import check_float_environment, flushes_subnormals
-from assay.engine.runtime.products import routes
+from assay.engine.runtime.products import product_variants
 from assay.engine.runtime.values.dtypes import canonical, fill_tensor, from_bytes, to_bytes
 from assay.protocol.arithmetic import f32, rounding
 from assay.protocol.arithmetic import philox as reference_philox
@@ -91,27 +91,31 @@ def test_random_words_are_those_of_the_protocol(stream: int, key: int, step: int
     assert [w & 0xFFFFFFFF for w in ours] == expected
 
 
-@pytest.mark.parametrize("route", [routes.F64, routes.KARATSUBA, routes.INT64], ids=lambda r: r.name)
-def test_every_route_passes_the_self_test(route: routes.Route):
-    assert routes.failure(route) == ""
+@pytest.mark.parametrize(
+    "product_variant", [product_variants.F64, product_variants.KARATSUBA, product_variants.INT64], ids=lambda r: r.name
+)
+def test_every_product_variant_passes_the_self_test(product_variant: product_variants.ProductVariant):
+    assert product_variants.failure(product_variant) == ""
 
 
 def test_a_route_that_is_wrong_is_named_with_its_vector_and_not_taken(monkeypatch: pytest.MonkeyPatch):
-    saturating = routes.Route("int8x3", lambda qa, qb: routes.F64.multiply(qa, qb).clamp(-(2.0**27), 2.0**27))
-    assert "int8x3" in routes.failure(saturating)
-    monkeypatch.setattr(routes, "KARATSUBA", saturating)
-    routes._choose.cache_clear()
-    assert routes.choose(14, 14, 1, 512, 512, 512).name == "fp64"
+    saturating = product_variants.ProductVariant(
+        "int8x3", lambda qa, qb: product_variants.F64.multiply(qa, qb).clamp(-(2.0**27), 2.0**27)
+    )
+    assert "int8x3" in product_variants.failure(saturating)
+    monkeypatch.setattr(product_variants, "KARATSUBA", saturating)
+    product_variants._choose.cache_clear()
+    assert product_variants.choose(14, 14, 1, 512, 512, 512).name == "fp64"
     monkeypatch.undo()
-    routes._choose.cache_clear()
-    assert routes.choose(14, 14, 1, 512, 512, 512).name == "int8x3"
+    product_variants._choose.cache_clear()
+    assert product_variants.choose(14, 14, 1, 512, 512, 512).name == "int8x3"
 
 
 def test_routes_follow_from_the_bits_of_the_sum():
-    assert routes.choose(22, 14, 8, 4, 4, 1 << 18).name == "fp64"
-    assert routes.choose(22, 22, 1, 4, 4, 1 << 11).name == "fp64"
-    assert routes.choose(22, 22, 1, 4, 4, (1 << 11) + 1).name == "fp64x2"
-    assert routes.choose(11, 31, 1, 4, 4, 1 << 22).name == "int64"
+    assert product_variants.choose(22, 14, 8, 4, 4, 1 << 18).name == "fp64"
+    assert product_variants.choose(22, 22, 1, 4, 4, 1 << 11).name == "fp64"
+    assert product_variants.choose(22, 22, 1, 4, 4, (1 << 11) + 1).name == "fp64x2"
+    assert product_variants.choose(11, 31, 1, 4, 4, 1 << 22).name == "int64"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +125,7 @@ def test_the_chosen_route_is_exact_at_the_extremes_of_its_operands(pa: int, pb: 
     rng = random.Random(k)
     limits = [1 << (pa - 1), 1 << (pb - 1)]
     for shape in (1, 2):
-        route = routes.choose(pa, pb, shape, 40, 40, k)
+        product_variant = product_variants.choose(pa, pb, shape, 40, 40, k)
         a, b = (
             torch.tensor([rng.choice((-top, top, top - 1, rng.randint(-top, top))) for _ in range(shape * 3 * k)])
             .double()
@@ -129,19 +133,19 @@ def test_the_chosen_route_is_exact_at_the_extremes_of_its_operands(pa: int, pb: 
             for top in limits
         )
         exact = torch.bmm(a.long(), b.long().transpose(1, 2))
-        assert torch.equal(route.multiply(a, b).long(), exact), route.name
+        assert torch.equal(product_variant.multiply(a, b).long(), exact), product_variant.name
 
 
 def test_int8_products_are_exact_beyond_the_terms_that_fit_32_bits():
-    k = 3 * routes.INT8_CHUNK + 5
+    k = 3 * product_variants.INT8_CHUNK + 5
     a = torch.full((2, k), -64, dtype=torch.int8)
     b = torch.full((3, k), -64, dtype=torch.int8)
-    assert routes.int8_product(a, b).tolist() == [[4096 * k] * 3] * 2
+    assert product_variants.int8_product(a, b).tolist() == [[4096 * k] * 3] * 2
 
 
 @given(st.lists(st.integers(-(2**13), 2**13), min_size=1, max_size=50))
 def test_digits_recompose(values: list[int]):
-    high, low = routes.digits(torch.tensor(values, dtype=torch.float32))
+    high, low = product_variants.digits(torch.tensor(values, dtype=torch.float32))
     assert (high.int() * 128 + low.int()).tolist() == values
     assert -64 <= int(low.min()) <= int(low.max()) <= 63
     assert -64 <= int(high.min()) <= int(high.max()) <= 64

@@ -17,13 +17,13 @@ from assay.engine.compiler.calibrate import calibrated
 from assay.engine.compiler.capture import Captured, capture
 from assay.engine.compiler.losses import losses
 from assay.engine.compiler.lowering.registry import FIXED8, FIXED14, FIXED22, Precision, Treatment
-from assay.engine.runtime.executor import Executor, Kind, usable_natives
+from assay.engine.runtime.executor import Executor, KernelVariant, usable_natives
 from assay.protocol.program.nodes import Dot
 from tests.harness.engine.helpers import captured, differing_nodes
 
 BAR = 1e-3
 K, ROWS, COLUMNS = 4096, 32, 24
-KINDS = (Kind.STOCK, Kind.FUSED) if usable_natives()[0] else (Kind.STOCK,)
+VARIANTS = (KernelVariant.STOCK, KernelVariant.FUSED) if usable_natives()[0] else (KernelVariant.STOCK,)
 
 
 def product(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
@@ -192,8 +192,8 @@ def test_outliers_at_places_that_change_get_bits_instead():
     assert error(results(found, a, b)[0], a, b, where) <= BAR
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_executors_and_the_reference_agree_on_divided_products(kind: Kind):
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_executors_and_the_reference_agree_on_divided_products(variant: KernelVariant):
     torch.manual_seed(3)
     x, w, a = torch.randn(2, 4, 5, 5), torch.randn(3, 4, 3, 3), torch.randn(4, 25)
 
@@ -204,8 +204,8 @@ def test_executors_and_the_reference_agree_on_divided_products(kind: Kind):
     treatments = {0: Treatment(axis=2, columns=(1, 3)), 1: Treatment(bits_b=20, columns=(0, 24))}
     found = capture(function, lists, FIXED14, treatments)
     assert bits(found) == [(14, 14), (14, 20), (24, 24), (24, 24)]
-    assert differing_nodes(found.program, lists, kind) == []
+    assert differing_nodes(found.program, lists, variant) == []
     x[0, 3, 2, 2] = a[3, 24] = float("inf")
-    assert differing_nodes(found.program, lists, kind) == []
-    spoilt = Executor(found.program, kind=kind).run(lists)[0][1]
+    assert differing_nodes(found.program, lists, variant) == []
+    spoilt = Executor(found.program, variant=variant).run(lists)[0][1]
     assert spoilt.isnan().any(1).tolist() == [False, False, False, True]

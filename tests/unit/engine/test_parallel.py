@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from assay.conformance.fuzz.programs import draw
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.parallel.executor import ParallelExecutor
 from assay.engine.runtime.parallel.layout import Division, long_dots, micro_batch_sums
 from assay.engine.runtime.parallel.pieces import PieceExecutor
@@ -50,7 +50,7 @@ def reductions(program: Program) -> list[int]:
 
 def check_all_divisions(program: Program, inputs: Lists, rng: random.Random) -> None:
     """Pieces with any sums split give the bits of one executor."""
-    expected = Executor(program, kind=Kind.STOCK).run(inputs)
+    expected = Executor(program, variant=KernelVariant.STOCK).run(inputs)
     for pieces in (2, 3):
         for share_of in (0.5, 1.0):
             splits = frozenset(k for k in reductions(program) if rng.random() < share_of)
@@ -81,7 +81,11 @@ def test_pieces_of_whole_micro_batches_end_in_one_root(step: tuple[Program, List
         found = PieceExecutor(program, pieces, folder=tmp_path).repeat(state, 3)
         assert state_io.state_root(found) == expected
         assert not list(tmp_path.iterdir()), "files are left behind"
-    fused = PieceExecutor(program, 2, kind=Kind.FUSED if Executor(program).kind is Kind.FUSED else Kind.STOCK)
+    fused = PieceExecutor(
+        program,
+        2,
+        variant=KernelVariant.FUSED if Executor(program).variant is KernelVariant.FUSED else KernelVariant.STOCK,
+    )
     assert state_io.state_root(fused.repeat(state, 3)) == expected
 
 

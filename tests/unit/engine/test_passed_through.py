@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from assay.cli import weights
 from assay.conformance.fuzz.programs import Limits, draw
-from assay.engine.runtime.executor import Executor, Kind, usable_natives
+from assay.engine.runtime.executor import Executor, KernelVariant, usable_natives
 from assay.engine.runtime.parallel.executor import ParallelExecutor
 from assay.engine.runtime.parallel.group import Distributed
 from assay.engine.runtime.parallel.pieces import PieceExecutor
@@ -68,10 +68,10 @@ def by_reference(program: Program, state: ListBytes, steps: int) -> ListBytes:
     return state
 
 
-def by_executor(kind: Kind) -> RunSteps:
+def by_executor(variant: KernelVariant) -> RunSteps:
     """By the executor of a kind."""
     return lambda program, state, steps: to_lists_of_bytes(
-        Executor(program, kind=kind).repeat(from_lists_of_bytes(input_specs(program), state), steps)
+        Executor(program, variant=variant).repeat(from_lists_of_bytes(input_specs(program), state), steps)
     )
 
 
@@ -96,7 +96,7 @@ def as_a_rank(program: Program, state: ListBytes, steps: int) -> ListBytes:
 COMPUTE = TorchCompute()
 
 RUNS: dict[str, RunSteps] = {
-    "stock": by_executor(Kind.STOCK),
+    "stock": by_executor(KernelVariant.STOCK),
     "given": step_by_step,
     "pieces": in_pieces,
     "rank": as_a_rank,
@@ -106,7 +106,7 @@ RUNS: dict[str, RunSteps] = {
     "trace": lambda p, s, t: COMPUTE.trace(p, s, t).state_bytes(t),  # type: ignore[attr-defined]
 }
 if usable_natives()[0] is not None:
-    RUNS["fused"] = by_executor(Kind.FUSED)
+    RUNS["fused"] = by_executor(KernelVariant.FUSED)
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -13,11 +13,11 @@ from torch.nn import functional as F
 
 from assay.engine.compiler.capture import capture
 from assay.engine.runtime.exact.exponents import exponent_of_magnitude
-from assay.engine.runtime.executor import Executor, Kind, usable_natives
+from assay.engine.runtime.executor import Executor, KernelVariant, usable_natives
 from assay.protocol.program.nodes import Gather, RowExp, ScatterSum
 from tests.harness.engine.helpers import bits_equal, captured, differing_nodes, run_captured
 
-KINDS = (Kind.STOCK, Kind.FUSED) if usable_natives()[0] else (Kind.STOCK,)
+VARIANTS = (KernelVariant.STOCK, KernelVariant.FUSED) if usable_natives()[0] else (KernelVariant.STOCK,)
 
 
 def add_rows(x: Tensor, index: Tensor) -> tuple[Tensor, ...]:
@@ -40,8 +40,8 @@ def adam_state(rare: float) -> list[list[Tensor]]:
     index = torch.randint(0, 11, (64,), generator=generator, dtype=torch.int32)
     index[7] = 11
     weight = torch.where(index == 11, rare, 1.0)
-    blank = torch.zeros_like(table)
-    return [[table], [blank, blank.clone(), torch.ones(()), torch.ones(())], [index, target, weight]]
+    zeros = torch.zeros_like(table)
+    return [[table], [zeros, zeros.clone(), torch.ones(()), torch.ones(())], [index, target, weight]]
 
 
 @pytest.mark.parametrize("rare", [1.0, 1e-8, 1e-9])
@@ -105,8 +105,8 @@ def test_every_exponent_of_a_row_bounds_its_terms_closely_and_executors_agree(te
     x = torch.tensor([v for v, _ in terms], dtype=torch.float64).float()
     index = torch.tensor([i for _, i in terms], dtype=torch.int32)
     program = captured(add_rows, x, index).program
-    for kind in KINDS:
-        assert differing_nodes(program, [[x, index]], kind) == []
+    for variant in VARIANTS:
+        assert differing_nodes(program, [[x, index]], variant) == []
     sums = [n for n in program.nodes if isinstance(n, ScatterSum)]
     found: dict[int, Tensor] = {}
     Executor(program).run([[x, index]], lambda k, value: found.setdefault(k, value.clone()))
@@ -133,15 +133,15 @@ def test_an_embedding_takes_as_many_gathers_and_rows_as_before():
     torch.manual_seed(3)
     table, index = torch.randn(6, 4), torch.tensor([[0, 1], [5, 5]], dtype=torch.int32)
 
-    def slopes(table: Tensor, index: Tensor) -> tuple[Tensor, ...]:
+    def grads(table: Tensor, index: Tensor) -> tuple[Tensor, ...]:
         table = table.clone().requires_grad_()
         return torch.autograd.grad((F.embedding(index, table) ** 2).sum(), [table])
 
-    program = captured(slopes, table, index).program
+    program = captured(grads, table, index).program
     windows, rows = (n for n in program.nodes if isinstance(n, ScatterSum))
     assert windows.spec.dims == (6, 10)
     assert rows.spec.dims == (6, 4)
     assert sum(isinstance(n, Gather) for n in program.nodes) == 1
     assert not any(isinstance(n, RowExp) and n.spec.dims == () for n in program.nodes)
-    for kind in KINDS:
-        assert "SCATTER_SUM" not in str(Executor(program, kind=kind).fallbacks)
+    for variant in VARIANTS:
+        assert "SCATTER_SUM" not in str(Executor(program, variant=variant).fallbacks)

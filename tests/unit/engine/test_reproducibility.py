@@ -23,7 +23,7 @@ from assay.training.initialize import initialize
 from assay.training.presets import TINY
 from assay.training.programs import training_program
 from assay.training.state import Scalars
-from assay.training.step import blank_state, preset_step
+from assay.training.step import initial_state, preset_step
 
 ROOT = Path(__file__).resolve().parents[3]
 STEPS = 100
@@ -51,9 +51,9 @@ def run(how: str, limits: dict[str, str], threads: int, cache: Path) -> dict[str
 @pytest.mark.timeout(1800)
 def test_exact_steps_end_in_one_root_on_every_instruction_set_and_number_of_threads(tmp_path: Path):
     reports = [run("exact", limits, threads, tmp_path) for limits in LIMITS.values() for threads in (1, 2)]
-    reports += [run(how, {}, 1, tmp_path) for how in ("stock", "careful")]
+    reports += [run(how, {}, 1, tmp_path) for how in ("stock", "cross-check")]
     assert len({r["torch"] for r in reports}) > 1, "the limits had no effect"
-    assert reports[-2]["routes"] != reports[-1]["routes"], "the second look takes the same products"
+    assert reports[-2]["product_variants"] != reports[-1]["product_variants"], "the second look takes the same products"
     assert len({r["root"] for r in reports}) == 1
 
 
@@ -67,7 +67,7 @@ def test_stock_steps_do_not(tmp_path: Path):
 def test_a_flipped_bit_in_any_state_tensor_changes_that_steps_root():
     corpus = corpus_from_text(pydoc_text()[:5_000])
     step = preset_step(TINY, len(corpus.vocabulary))
-    state = blank_state(step, initialize(step.module, 1), Scalars.of(corpus.train, learning_rate=3e-3))
+    state = initial_state(step, initialize(step.module, 1), Scalars.of(corpus.train, learning_rate=3e-3))
     executor = Executor(training_program(TINY, corpus))
     rng = random.Random(11)
     for _ in range(2):

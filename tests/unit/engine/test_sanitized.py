@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.engine.fused_levels import PRESENT, needs_kernels
+from tests.harness.engine.fused_instruction_sets import PRESENT, needs_kernels
 from tests.house.test_checks import tool
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -20,7 +20,16 @@ UNAVAILABLE = tool("sanitize").missing()
 @pytest.mark.timeout(600)
 def test_kernels_read_and_write_inside_their_memory_and_do_nothing_undefined():
     """Self-tests, products at their limits, views that read nothing, random programs with hostile states."""
-    command = [sys.executable, "tools/sanitize.py", "--levels", PRESENT[0], "--programs", "30", "--views", "4"]
+    command = [
+        sys.executable,
+        "tools/sanitize.py",
+        "--instruction-sets",
+        PRESENT[0],
+        "--programs",
+        "30",
+        "--views",
+        "4",
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{PRESENT[0]}: 30 random programs, 0 differences" in done.stdout

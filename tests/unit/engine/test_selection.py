@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.engine.compiler.lowering.registry import FIXED22
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from tests.harness.engine.helpers import bits_equal, captured, differing_nodes, run_captured
 
 INF, NAN = math.inf, math.nan
@@ -103,9 +103,9 @@ def test_prefix_sums_are_rounded_at_most_log_n_times(n: int):
         sums = leaf.cumsum(1)
         return sums.detach(), *torch.autograd.grad((sums * x).sum(), leaf)
 
-    ours, slope = run_captured(f, x, precision=FIXED22)
+    ours, own_grad = run_captured(f, x, precision=FIXED22)
     roundings = max(1, (n - 1).bit_length())
-    for found, terms in ((ours, x.double()), (slope.flip(1), x.double().flip(1))):
+    for found, terms in ((ours, x.double()), (own_grad.flip(1), x.double().flip(1))):
         bound = terms.abs().cumsum(1) * roundings * 2.0**-24 * 1.01
         assert bool(((found.double() - terms.cumsum(1)).abs() <= bound).all())
 
@@ -140,7 +140,7 @@ class _Touched(TorchDispatchMode):
         return result
 
 
-def slopes(order: Callable[[Tensor], Tensor]) -> Callable[[Tensor], tuple[Tensor, ...]]:
+def grads(order: Callable[[Tensor], Tensor]) -> Callable[[Tensor], tuple[Tensor, ...]]:
     def f(x: Tensor) -> tuple[Tensor, ...]:
         leaf = x.detach().requires_grad_()
         found = order(leaf)
@@ -150,9 +150,9 @@ def slopes(order: Callable[[Tensor], Tensor]) -> Callable[[Tensor], tuple[Tensor
 
 
 WORK = {
-    "sort": slopes(lambda x: torch.sort(x)[0]),
-    "topk": slopes(lambda x: torch.topk(x, x.shape[0] // 4)[0]),
-    "cumsum": slopes(lambda x: x.cumsum(0)),
+    "sort": grads(lambda x: torch.sort(x)[0]),
+    "topk": grads(lambda x: torch.topk(x, x.shape[0] // 4)[0]),
+    "cumsum": grads(lambda x: x.cumsum(0)),
 }
 
 
@@ -161,7 +161,7 @@ def test_work_grows_like_n_log_n(name: str):
     per: list[float] = []
     for bits in (8, 12, 16):
         x = torch.randn(1 << bits, generator=torch.Generator().manual_seed(bits))
-        executor = Executor(captured(WORK[name], x).program, kind=Kind.STOCK)
+        executor = Executor(captured(WORK[name], x).program, variant=KernelVariant.STOCK)
         with _Touched() as touched:
             executor.run([[x]])
         per.append(touched.elements / ((1 << bits) * bits))

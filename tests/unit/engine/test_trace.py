@@ -192,7 +192,7 @@ def test_of_a_disputed_step_no_node_is_run_after_the_one_asked_for():
         trace._nodes.clear()
 
 
-def test_a_step_that_a_liar_leaves_alone_is_run_unwatched():
+def test_a_step_that_a_liar_leaves_alone_is_run_uninstrumented():
     example = counting()
     executor = Counted(example.program)
     tamper = Lie({(2, 2): lambda data: bytes(len(data))})

@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.parallel.executor import ParallelExecutor
 from assay.engine.runtime.parallel.layout import Division
 from assay.engine.runtime.parallel.pieces import PieceExecutor
-from assay.engine.runtime.products import routes
+from assay.engine.runtime.products import product_variants
 from assay.engine.runtime.products.freivalds import Beginnings, ProductWatch
 from assay.engine.runtime.products.native_dot import NativeDot
 from assay.engine.runtime.trace import TorchTrace
@@ -27,7 +27,7 @@ from assay.protocol.program.views import View
 from assay.protocol.program.wellformed import violations
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from tests.harness.engine.fused_levels import needs_kernels
+from tests.harness.engine.fused_instruction_sets import needs_kernels
 from tests.harness.engine.helpers import same_lists
 
 F32, I32 = DType.F32, DType.I32
@@ -70,13 +70,13 @@ def inputs() -> list[list[Tensor]]:
     return [[*(torch.randn(m, TERMS) for m in (*ROWS, COLUMNS)), torch.full((ROWS[-1], COLUMNS), 3, dtype=torch.int32)]]
 
 
-def watch_it(_: int, value: Tensor) -> Tensor:
+def instrument(_: int, value: Tensor) -> Tensor:
     return value
 
 
 def plant(patch: pytest.MonkeyPatch, rows: int) -> None:
     """One sum of the product with so many rows is one too large, in every kernel variant."""
-    mm, bmm, int8, call = torch.mm, torch.bmm, routes.int8_product, NativeDot._call
+    mm, bmm, int8, call = torch.mm, torch.bmm, product_variants.int8_product, NativeDot._call
 
     def wrong(s: Tensor, m: int) -> Tensor:
         if m == rows:
@@ -91,7 +91,7 @@ def plant(patch: pytest.MonkeyPatch, rows: int) -> None:
 
     patch.setattr(torch, "mm", lambda a, b: wrong(mm(a, b), a.shape[-2]))
     patch.setattr(torch, "bmm", lambda a, b: wrong(bmm(a, b), a.shape[-2]))
-    patch.setattr(routes, "int8_product", lambda a, b: wrong(int8(a, b), a.shape[0]))
+    patch.setattr(product_variants, "int8_product", lambda a, b: wrong(int8(a, b), a.shape[0]))
     patch.setattr(NativeDot, "_call", native)
 
 
@@ -113,15 +113,15 @@ def splits(of: Program) -> frozenset[int]:
 
 
 EXECUTORS: dict[str, Callable[[Program], Callable[[Lists], Any]]] = {
-    "fused": lambda p: runs_of_one(Executor(p, kind=Kind.FUSED)),
-    "fused, watched": lambda p: runs_of_one(Executor(p, kind=Kind.FUSED), watch_it),
-    "fused, traced": lambda p: traced(Executor(p, kind=Kind.FUSED)),
-    "fused, new each time": lambda p: lambda lists: Executor(p, kind=Kind.FUSED).run(lists),
-    "stock": lambda p: runs_of_one(Executor(p, kind=Kind.STOCK)),
-    "stock, watched": lambda p: runs_of_one(Executor(p, kind=Kind.STOCK), watch_it),
-    "stock, new each time": lambda p: lambda lists: Executor(p, kind=Kind.STOCK).run(lists),
-    "careful": lambda p: runs_of_one(Executor(p, careful=True)),
-    "careful, new each time": lambda p: lambda lists: Executor(p, careful=True).run(lists),
+    "fused": lambda p: runs_of_one(Executor(p, variant=KernelVariant.FUSED)),
+    "fused, instrumented": lambda p: runs_of_one(Executor(p, variant=KernelVariant.FUSED), instrument),
+    "fused, traced": lambda p: traced(Executor(p, variant=KernelVariant.FUSED)),
+    "fused, new each time": lambda p: lambda lists: Executor(p, variant=KernelVariant.FUSED).run(lists),
+    "stock": lambda p: runs_of_one(Executor(p, variant=KernelVariant.STOCK)),
+    "stock, instrumented": lambda p: runs_of_one(Executor(p, variant=KernelVariant.STOCK), instrument),
+    "stock, new each time": lambda p: lambda lists: Executor(p, variant=KernelVariant.STOCK).run(lists),
+    "cross-check": lambda p: runs_of_one(Executor(p, cross_check=True)),
+    "cross-check, new each time": lambda p: lambda lists: Executor(p, cross_check=True).run(lists),
     "in one piece": lambda p: PieceExecutor(p, 1, splits=frozenset()).run,
     "in pieces that share sums": lambda p: PieceExecutor(p, 2, splits=splits(p)).run,
     "divided among ranks": lambda p: ParallelExecutor(p, Division(splits(p))).run,
@@ -132,7 +132,7 @@ EXECUTORS: dict[str, Callable[[Program], Callable[[Lists], Any]]] = {
 @pytest.mark.parametrize("how", EXECUTORS)
 def test_a_fault_in_any_product_is_found_in_as_many_runs_as_there_are(how: str):
     of, lists = program(), inputs()
-    stock = Executor(of, kind=Kind.STOCK).run(lists)
+    stock = Executor(of, variant=KernelVariant.STOCK).run(lists)
     honest = EXECUTORS[how](of)
     for _ in ROWS:
         ends = honest(lists)
@@ -153,7 +153,7 @@ def test_executors_that_are_used_by_turns_do_not_share_their_products_between_th
     of, lists = program(), inputs()
     met = []
     for _ in ROWS[1:]:
-        for executor in (Executor(of, kind=Kind.FUSED), Executor(of, careful=True)):
+        for executor in (Executor(of, variant=KernelVariant.FUSED), Executor(of, cross_check=True)):
             executor.run(lists)
             met.append(executor._watch.due)
     assert len(set(met[::2])) == len(set(met[1::2])) == len(ROWS) - 1

@@ -14,13 +14,13 @@ from eth_account.signers.local import LocalAccount
 from eth_utils.crypto import keccak
 
 from assay.explorer.documents import run_document
-from assay.explorer.lookout import Lookout
+from assay.explorer.run_reader import RunReader
 from assay.protocol.errors import RejectedError
 from assay.protocol.run.charter import Charter, Modules, modules_tuple
 from assay.protocol.types import Address, Digest
-from assay.watchdog.alarms import Kind
+from assay.watchdog.alarms import AlarmKind
 from assay.watchdog.watch import Watchdog, WatchOptions
-from assay_ledger.agents.heartbeat import Heart
+from assay_ledger.agents.heartbeat import HeartbeatWriter
 from assay_ledger.bindings.deployer import DeployerContract
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import Chain, address_of
@@ -171,8 +171,8 @@ def test_a_deployer_creates_its_own_runs_contracts_in_their_order_and_nothing_el
     assert refused(create.create(vault)) == "WrongCode"
     full = DeployerContract(places_of(honest.charter.run).deployer)
     assert refused(full.create(harness.artifact("Revenue").bytecode)) == "NotNext"
-    said = [stage.chain.ask(full.address_of(k)) for k in range(10)]
-    assert said == [honest.address, *(getattr(honest.modules, f.name) for f in fields(Modules))]
+    reported = [stage.chain.ask(full.address_of(k)) for k in range(10)]
+    assert reported == [honest.address, *(getattr(honest.modules, f.name) for f in fields(Modules))]
 
 
 # --- impostors
@@ -320,7 +320,7 @@ def test_no_actor_starts_in_a_run_that_is_not_known(
     )
     options += ("--password-file", str(stage.keystore.parent / "password"), "--store", str(tmp_path / "store"))
     # An actor that starts all the same would run on until the test's time is up.
-    monkeypatch.setattr(Heart, "beating", lambda _: pytest.fail("the actor has started"))
+    monkeypatch.setattr(HeartbeatWriter, "beating", lambda _: pytest.fail("the actor has started"))
     done = commands.assay(monkeypatch, role, "start", *options, "--data-dir", str(tmp_path / "data"))
     assert isinstance(done.exception, UnknownCode)
     assert not (tmp_path / "data").exists()
@@ -330,12 +330,12 @@ def test_watchdog_and_explorer_say_whose_code_it_is(stage: CodeStage, honest: Ru
     contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
     evil = deploy_run(stage.chain, stage.sponsor, stage.named("watched"), contracts=contracts)
     digest = code_of(evil).digest
-    assert {kind for kind, _ in Watchdog(evil).look()} == {Kind.CODE_UNKNOWN}
+    assert {kind for kind, _ in Watchdog(evil).look()} == {AlarmKind.CODE_UNKNOWN}
     assert not Watchdog(evil, options=WatchOptions(allowed_code=frozenset({digest}))).look()
     assert not Watchdog(honest).look()
     for run, status in ((evil, "unknown"), (honest, "release")):
-        with Lookout(run).reading() as look:
-            shown = run_document(look)["code"]
+        with RunReader(run).reading() as reader:
+            shown = run_document(reader)["code"]
         assert shown["status"] == status and ("vault" in shown["unknown"]) == (status == "unknown")
 
 
@@ -345,19 +345,19 @@ def test_can_join_and_show_say_what_is_known_of_the_code(
     contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
     evil = deploy_run(stage.chain, stage.sponsor, stage.named("shown"), contracts=contracts)
 
-    def said(run: Run, *words: str) -> dict[str, Any]:
+    def reported(run: Run, *words: str) -> dict[str, Any]:
         options = ("--rpc-url", stage.chain.url, "--run", "0x" + run.address.hex(), "--json")
         done = commands.assay(monkeypatch, "run", *words, *options)
         assert done.exit_code == 0, done.stdout
         return dict(json.loads(done.stdout))
 
     who = ("--address", stage.staker.address)
-    code = said(evil, "can-join", *who)["code"]
+    code = reported(evil, "can-join", *who)["code"]
     assert code["status"] == "unknown" and "vault" in code["unknown"]
-    reasons = said(evil, "can-join", *who)["reasons"]
+    reasons = reported(evil, "can-join", *who)["reasons"]
     assert "not created from this release's code" in reasons[0]
-    allowed = said(evil, "can-join", *who, "--allow-code", code["digest"])
+    allowed = reported(evil, "can-join", *who, "--allow-code", code["digest"])
     assert allowed["code"]["status"] == "allowed"
     assert not any("release" in reason for reason in allowed["reasons"])
-    shown = said(honest, "show")["code"]
+    shown = reported(honest, "show")["code"]
     assert shown["status"] == "release" and set(shown["contracts"]) == set(EVERYTHING)

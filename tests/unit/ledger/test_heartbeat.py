@@ -16,8 +16,8 @@ from assay_ledger.agents.heartbeat import (
     DEAD_AFTER_S,
     EVERY_S,
     Activity,
-    Heart,
     Heartbeat,
+    HeartbeatWriter,
     Pulse,
     decode,
     earliest_deadline,
@@ -54,8 +54,8 @@ def beat(account: object, **changes: object) -> Heartbeat:
 
 def test_a_heartbeat_is_read_back_as_it_was_written() -> None:
     account = Account.create()
-    said = beat(account)
-    assert decode(said.encode(account)) == said
+    reported = beat(account)
+    assert decode(reported.encode(account)) == reported
     assert decode(beat(account, deadline=None).encode(account)) == beat(account, deadline=None)
 
 
@@ -77,23 +77,26 @@ def test_junk_is_nobodys_heartbeat(junk: bytes) -> None:
     assert decode(junk) is None
 
 
-def test_a_heart_writes_what_is_new_and_renews_what_is_old(store: BlobStore) -> None:
+def test_a_writer_of_heartbeats_writes_what_is_new_and_renews_what_is_old(store: BlobStore) -> None:
     clock, account = MovedClock(100.0), Account.create()
-    heart = Heart(store, account, RUN, "verifier", clock)
+    heartbeat_writer = HeartbeatWriter(store, account, RUN, "verifier", clock)
 
-    def said(heart: Heart, *words: object) -> Heartbeat:
-        heart.say(*words)  # type: ignore[arg-type]
-        heart.beat()
+    def reported(heartbeat_writer: HeartbeatWriter, *words: object) -> Heartbeat:
+        heartbeat_writer.report(*words)  # type: ignore[arg-type]
+        heartbeat_writer.beat()
         return read_heartbeats(store, RUN)[me]
 
     me = Address(bytes.fromhex(account.address[2:]))
-    first = said(heart, 5, Activity.BUSY, None, "replaying")
+    first = reported(heartbeat_writer, 5, Activity.BUSY, None, "replaying")
     assert (first.head, first.activity, first.doing, first.role) == (5, Activity.BUSY, "replaying", "verifier")
-    assert said(heart, 5, Activity.BUSY, None, "replaying") == first
+    assert reported(heartbeat_writer, 5, Activity.BUSY, None, "replaying") == first
     clock.now += EVERY_S
-    assert said(heart, 5, Activity.BUSY, None, "replaying").counter == first.counter + 1
+    assert reported(heartbeat_writer, 5, Activity.BUSY, None, "replaying").counter == first.counter + 1
     # A later life of the same actor goes on counting.
-    assert said(Heart(store, account, RUN, "verifier", clock), 9, Activity.IDLE, 50).counter == first.counter + 2
+    assert (
+        reported(HeartbeatWriter(store, account, RUN, "verifier", clock), 9, Activity.IDLE, 50).counter
+        == first.counter + 2
+    )
 
 
 def test_a_heartbeat_under_another_name_or_of_another_run_is_passed_over(store: BlobStore) -> None:
@@ -105,13 +108,13 @@ def test_a_heartbeat_under_another_name_or_of_another_run_is_passed_over(store: 
 
 def test_an_actor_lives_while_its_counter_grows() -> None:
     clock, account = MovedClock(100.0), Account.create()
-    pulse, said = Pulse(clock), beat(account)
-    assert pulse.alive({said.actor: said})
+    pulse, reported = Pulse(clock), beat(account)
+    assert pulse.alive({reported.actor: reported})
     clock.now += DEAD_AFTER_S
-    assert pulse.alive({said.actor: said})
+    assert pulse.alive({reported.actor: reported})
     clock.now += 0.1
-    assert not pulse.alive({said.actor: said})
-    assert pulse.alive({said.actor: beat(account, counter=4)})
+    assert not pulse.alive({reported.actor: reported})
+    assert pulse.alive({reported.actor: beat(account, counter=4)})
 
 
 def test_time_moves_to_the_earliest_deadline_once_everybody_is_idle_at_the_head() -> None:
@@ -135,21 +138,21 @@ def test_a_report_never_waits_for_a_hanging_store_and_is_written_once_it_answers
             gate.wait(20)
             return getattr(store, name)
 
-    heart = Heart(Hanging(), account, RUN, "solver", time.monotonic)  # type: ignore[arg-type]
-    with heart.beating():
+    heartbeat_writer = HeartbeatWriter(Hanging(), account, RUN, "solver", time.monotonic)  # type: ignore[arg-type]
+    with heartbeat_writer.beating():
         assert asked.wait(10)
         start = time.monotonic()
         for head in range(100):
-            heart.say(head, Activity.BUSY, None, "moving")
+            heartbeat_writer.report(head, Activity.BUSY, None, "moving")
         assert time.monotonic() - start < 1
         gate.set()
         assert eventually(lambda: read_heartbeats(store, RUN).get(me, beat(account, head=0)).head == 99)
-        heart.say(100, Activity.DONE)
+        heartbeat_writer.report(100, Activity.DONE)
     # The last word is written before the heart stops.
     assert read_heartbeats(store, RUN)[me].activity is Activity.DONE
 
 
-def test_a_heart_ends_though_its_store_never_answers() -> None:
+def test_a_writer_of_heartbeats_ends_though_its_store_never_answers() -> None:
     gate = threading.Event()
 
     class SilentStore:
@@ -158,8 +161,8 @@ def test_a_heart_ends_though_its_store_never_answers() -> None:
             raise StoreSilent("never")
 
     before = set(threading.enumerate())
-    with soon(10.0), Heart(SilentStore(), Account.create(), RUN, "solver", time.monotonic).beating():  # type: ignore[arg-type]
-        (pulse,) = (t for t in threading.enumerate() if t.name == "assay-heart" and t not in before)
+    with soon(10.0), HeartbeatWriter(SilentStore(), Account.create(), RUN, "solver", time.monotonic).beating():  # type: ignore[arg-type]
+        (pulse,) = (t for t in threading.enumerate() if t.name == "assay-heartbeat" and t not in before)
     # What still hangs dies with the process; here it must not outlive its test.
     assert pulse.daemon and pulse.is_alive()
     gate.set()
@@ -173,9 +176,9 @@ def test_any_number_of_junk_slots_hides_nobody_who_takes_part(tmp_path: Path, st
         store.write_slot("actors/" + account.address[2:].lower(), beat(account).encode(account))
     for k in range(600):
         (tmp_path / "slots" / "actors" / f"{k:040x}").write_bytes(b"junk")
-    members = {Address(bytes.fromhex(account.address[2:])) for account in accounts}
+    participants = {Address(bytes.fromhex(account.address[2:])) for account in accounts}
     assert read_heartbeats(store, RUN) == {}
-    assert read_heartbeats(store, RUN, members).keys() == members
+    assert read_heartbeats(store, RUN, participants).keys() == participants
 
 
 def test_a_slot_that_is_a_fifo_is_nobodys_heartbeat(tmp_path: Path, store: BlobStore) -> None:

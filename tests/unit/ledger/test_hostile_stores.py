@@ -23,8 +23,8 @@ from assay_ledger.store.blobs import (
     get_named,
     open_store,
 )
-from assay_ledger.store.cache import Shelf
 from assay_ledger.store.folder import Folder
+from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.objects import Objects
 from tests.harness.buckets import HOSTILITIES, ServedBucket, running_bucket, soon
 
@@ -75,8 +75,8 @@ def test_whatever_stands_where_an_object_was_is_missing_at_once_and_healed_by_a_
     tmp_path: Path, obstacle: str
 ) -> None:
     store = open_store(tmp_path / "store")
-    shelf = Shelf(tmp_path / "shelf")
-    root = Objects(store, shelf).put_list(SPECS, TENSORS)
+    local_cache = LocalCache(tmp_path / "cache")
+    root = Objects(store, local_cache).put_list(SPECS, TENSORS)
     for path in [p for p in (tmp_path / "store" / "objects").rglob("*") if p.is_file()]:
         path.unlink()
         OBSTACLES[obstacle](path)
@@ -84,7 +84,7 @@ def test_whatever_stands_where_an_object_was_is_missing_at_once_and_healed_by_a_
         with pytest.raises(UnavailableError) as refused:
             Objects(store).list(root, SPECS)
         assert not isinstance(refused.value, StoreUnreachable)
-        assert Objects(store, shelf).list(root, SPECS) == TENSORS
+        assert Objects(store, local_cache).list(root, SPECS) == TENSORS
         # The holder of a copy put it back for those who have none.
         assert Objects(store).list(root, SPECS) == TENSORS
 
@@ -179,22 +179,22 @@ PACE = StorePace(call_s=0.3, bytes_per_s=1 << 20)
 def test_a_server_that_is_hostile_about_objects_holds_a_reader_up_for_seconds_in_all(
     bucket: ServedBucket, tmp_path: Path, hostility: str
 ) -> None:
-    store, shelf = open_store("s3://bucket/", PACE), Shelf(tmp_path)
-    patient = Objects(open_store("s3://bucket/"), shelf)
+    store, local_cache = open_store("s3://bucket/", PACE), LocalCache(tmp_path)
+    patient = Objects(open_store("s3://bucket/"), local_cache)
     roots = [patient.put_list(SPECS, [bytes([k]) * 24, bytes(16)]) for k in range(1, 21)]
     bucket.hostility, bucket.victims, bucket.drip_s = hostility, "/objects/", 0.02
     with soon(10.0):
         for k, root in enumerate(roots, 1):
-            assert Objects(store, shelf).list(root, SPECS)[0] == bytes([k]) * 24
+            assert Objects(store, local_cache).list(root, SPECS)[0] == bytes([k]) * 24
             with pytest.raises(UnavailableError):
                 Objects(store).list(root, SPECS)
 
 
 def test_whoever_reads_own_copies_first_does_not_even_ask(bucket: ServedBucket, tmp_path: Path) -> None:
-    store, shelf = open_store("s3://bucket/"), Shelf(tmp_path)
-    root = Objects(store, shelf).put_list(SPECS, TENSORS)
+    store, local_cache = open_store("s3://bucket/"), LocalCache(tmp_path)
+    root = Objects(store, local_cache).put_list(SPECS, TENSORS)
     bucket.hostility, bucket.requests = "hangs", 0
-    objects = Objects(store, shelf)
+    objects = Objects(store, local_cache)
     with soon(1.0), objects.own_copies_first():
         assert objects.list(root, SPECS) == TENSORS
     assert bucket.requests == 0
@@ -204,12 +204,12 @@ def test_whoever_reads_own_copies_first_does_not_even_ask(bucket: ServedBucket, 
 
 
 def test_a_damaged_copy_gives_way_to_the_store_and_is_replaced(tmp_path: Path) -> None:
-    store, shelf = open_store(tmp_path / "store"), Shelf(tmp_path / "shelf")
-    root = Objects(store, shelf).put_list(SPECS, TENSORS)
-    (copy,) = [path for path in (tmp_path / "shelf").rglob("*") if path.is_file()]
+    store, local_cache = open_store(tmp_path / "store"), LocalCache(tmp_path / "cache")
+    root = Objects(store, local_cache).put_list(SPECS, TENSORS)
+    (copy,) = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
     whole = copy.read_bytes()
     copy.write_bytes(bytes(len(whole)))
-    objects = Objects(store, shelf)
+    objects = Objects(store, local_cache)
     with objects.own_copies_first():
         assert objects.list(root, SPECS) == TENSORS
     assert copy.read_bytes() == whole

@@ -286,8 +286,8 @@ def test_many_calls_share_blocks_and_keep_their_order(pool: Mempool) -> None:
 
 def test_a_call_that_cannot_be_paid_leaves_no_gap_for_the_others(pool: Mempool) -> None:
     payer = Payer(pool)
-    dear = Payload(payer.call().to, b"", 2 * ETHER)
-    results = payer.box.send([payer.call(), dear, payer.call()])
+    expensive = Payload(payer.call().to, b"", 2 * ETHER)
+    results = payer.box.send([payer.call(), expensive, payer.call()])
     assert isinstance(results[1], FundsError) and results[1].code == "GasShort"
     assert mined([results[0], results[2]]) and payer.received() == [0, 1, 1]
 

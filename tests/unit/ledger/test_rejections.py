@@ -35,11 +35,11 @@ def refused(contract: str, name: str, *values: int, called: bytes = b"") -> Assa
 
 def test_a_refusal_carries_code_values_meaning_and_remedy() -> None:
     error = refused("Vault", "VaultFull", 9, 4)
-    (said,) = natspec.sentences("error", "VaultFull")
+    (sentence,) = natspec.sentences("error", "VaultFull")
     assert error.code == "VaultFull"
     assert error.details == {"amount": 9, "room": 4}
-    assert error.message == f"The contract refused: VaultFull(amount = 9, room = 4). {said.notice}"
-    assert error.remedy == said.remedy
+    assert error.message == f"The contract refused: VaultFull(amount = 9, room = 4). {sentence.notice}"
+    assert error.remedy == sentence.remedy
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ def test_of_errors_with_one_selector_the_one_that_was_called_is_meant(
     contract: str, function: str, values: dict[str, int]
 ) -> None:
     error = refused(contract, "TooEarly", 7, 8, called=selector(contract, "function", function) + bytes(32))
-    (said,) = (s for s in natspec.sentences("error", "TooEarly") if contract in s.contracts)
+    (sentence,) = (s for s in natspec.sentences("error", "TooEarly") if contract in s.contracts)
     assert error.details == values
-    assert error.message.endswith(said.notice)
-    assert error.remedy == said.remedy
+    assert error.message.endswith(sentence.notice)
+    assert error.remedy == sentence.remedy
 
 
 def test_an_error_of_a_contract_behind_the_one_called_is_left_to_be_looked_up() -> None:

@@ -18,7 +18,7 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.program.trace import flip_bit
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from tests.harness.games import CHAIN, DEAR, address, config, flipped, honest_trace, lie_at, lie_in_slot
+from tests.harness.games import CHAIN, EXPENSIVE, address, config, flipped, honest_trace, lie_at, lie_in_slot
 from tests.harness.programs import Example, counting, every_family, f32_bytes, mlp_step
 from tests.harness.recorded import LIAR, recorded, whole_game
 
@@ -80,19 +80,19 @@ def test_any_turn_is_deferred_by_its_side_alone_three_times_and_only_above_the_c
         process_defer(state, mover, now, CHAIN.fee_cap, rules)
     for other in (state.party(turn.side.other), address("stranger")):
         with pytest.raises(errors.NotYourTurn):
-            process_defer(state, other, now, DEAR, rules)
+            process_defer(state, other, now, EXPENSIVE, rules)
     with pytest.raises(errors.TooLate):
-        process_defer(state, mover, state.deadline + 1, DEAR, rules)
+        process_defer(state, mover, state.deadline + 1, EXPENSIVE, rules)
     later = state
     for count in range(1, DEFERRALS + 1):
-        later = process_defer(later, mover, later.deadline, DEAR, rules)
+        later = process_defer(later, mover, later.deadline, EXPENSIVE, rules)
         assert later.deferrals[turn.side - 1] == count and later.deferrals[turn.side.other - 1] == 0
         assert (later.turn_started, later.deadline) == (now + count * DEFERRAL, state.deadline + count * DEFERRAL)
         # Nothing but the clock has moved.
         same = {"turn_started": now, "deadline": state.deadline, "deferrals": (0, 0)}
         assert replace(later, **same) == state
     with pytest.raises(errors.NoDeferralLeft):
-        process_defer(later, mover, now, DEAR, rules)
+        process_defer(later, mover, now, EXPENSIVE, rules)
     # An hour that was not needed costs nothing, and one that was costs no budget.
     for at in (now, now + DEFERRALS * DEFERRAL):
         after = process_move(later, mover, due, at, rules)
@@ -101,7 +101,7 @@ def test_any_turn_is_deferred_by_its_side_alone_three_times_and_only_above_the_c
         process_timeout(later, later.deadline)
     over = process_timeout(later, later.deadline + 1)
     with pytest.raises(errors.WrongStage):
-        process_defer(over, mover, now, DEAR, rules)
+        process_defer(over, mover, now, EXPENSIVE, rules)
 
 
 def test_the_table_gives_every_move_to_one_side_and_ends_in_verdicts_only() -> None:

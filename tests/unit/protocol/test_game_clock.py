@@ -93,13 +93,13 @@ def test_the_slowest_game_takes_no_longer_than_its_bound(steps: int, arity: int)
 
 
 @given(st.integers(0, 5000), st.integers(0, DEFERRALS), st.booleans())
-def test_who_is_to_move_waits_then_defers_then_moves_at_any_fee(left: int, deferred: int, dear: bool) -> None:
+def test_who_is_to_move_waits_then_defers_then_moves_at_any_fee(left: int, deferred: int, expensive: bool) -> None:
     for turn in TABLE:
-        what = timing(turn, 10_000, deferred, 10_000 - left, dear, CLOCKS)
+        what = timing(turn, 10_000, deferred, 10_000 - left, expensive, CLOCKS)
         near = left <= CLOCKS.extension(turn) + CLOCKS.budget // 2
-        assert (what is Timing.WAIT) == (dear and not near)
+        assert (what is Timing.WAIT) == (expensive and not near)
         late = left <= CLOCKS.extension(turn)
-        assert (what is Timing.DEFER) == (dear and near and not late and deferred < DEFERRALS)
+        assert (what is Timing.DEFER) == (expensive and near and not late and deferred < DEFERRALS)
         assert what is Timing.MOVE or not late
         # However long the fee stays above the cap, a turn's whole extension is left when it is time to act.
         assert 10_000 - nearing(10_000, turn, CLOCKS) >= CLOCKS.extension(turn)

@@ -195,8 +195,8 @@ def test_hooks_of_modules_are_captured(kind: str):
     plain = recipe_of(own.Net)
     HOOKS[kind](recipe.module)
     x, y = points()
-    slopes = [torch.autograd.grad(own.base_loss(r.module, x, y), list(r.module.parameters())) for r in (recipe, plain)]
-    assert any(not torch.equal(a, b) for a, b in zip(*slopes, strict=True)), "the hook does nothing"
+    grads = [torch.autograd.grad(own.base_loss(r.module, x, y), list(r.module.parameters())) for r in (recipe, plain)]
+    assert any(not torch.equal(a, b) for a, b in zip(*grads, strict=True)), "the hook does nothing"
     against_stock(recipe)
 
 

@@ -14,11 +14,11 @@ from assay.protocol.trees.state import SCALAR_SPECS, Scalar
 from assay.training.data import Corpus, corpus_from_text, pydoc_text
 from assay.training.evaluate import validation_loss
 from assay.training.initialize import initialize
-from assay.training.outer import SLOTS, blank_momentum, compute_update, outer_step
+from assay.training.outer import SLOTS, compute_update, outer_step, zero_momentum
 from assay.training.presets import DEMO, TINY, Preset
-from assay.training.programs import blank_parameters, outer_program, training_program, update_program
+from assay.training.programs import outer_program, training_program, update_program, zero_parameters
 from assay.training.state import SCALAR_NAMES, Scalars
-from assay.training.step import blank_state, preset_step
+from assay.training.step import initial_state, preset_step
 from tests.harness.engine.helpers import differing_nodes, same_lists
 
 torch.set_num_threads(1)
@@ -47,13 +47,13 @@ def demo(corpus: Corpus) -> Program:
     return training_program(DEMO, corpus)
 
 
-def blank(preset: Preset, corpus: Corpus) -> list[torch.Tensor]:
+def zeros_of(preset: Preset, corpus: Corpus) -> list[torch.Tensor]:
     """Parameters of the preset's shapes."""
-    return blank_parameters(preset_step(preset, len(corpus.vocabulary)))
+    return zero_parameters(preset_step(preset, len(corpus.vocabulary)))
 
 
 def test_programs_are_well_formed_and_the_training_step_repeats(corpus: Corpus, demo: Program):
-    programs = [demo, update_program(blank(DEMO, corpus)), outer_program(blank(DEMO, corpus))]
+    programs = [demo, update_program(zeros_of(DEMO, corpus)), outer_program(zeros_of(DEMO, corpus))]
     assert [violations(p) for p in programs] == [(), (), ()]
     assert [p.is_iterable() for p in programs] == [True, False, False]
     assert len(demo.nodes) < 1000
@@ -71,17 +71,17 @@ def test_the_state_has_the_layout_of_the_protocol(demo: Program):
 
 
 def test_an_outer_program_has_lists_for_eight_seats(corpus: Corpus):
-    program = outer_program(blank(TINY, corpus))
+    program = outer_program(zeros_of(TINY, corpus))
     count = program.inputs[0]
     assert program.inputs == (count,) * (2 + SLOTS) + (1,)
     assert program.outputs == (count, count)
-    assert update_program(blank(TINY, corpus)).inputs == (count, count)
+    assert update_program(zeros_of(TINY, corpus)).inputs == (count, count)
 
 
 def test_two_tiny_steps_equal_the_reference_on_every_node(small_corpus: Corpus):
     program = training_program(TINY, small_corpus)
     step = preset_step(TINY, len(small_corpus.vocabulary))
-    state = blank_state(
+    state = initial_state(
         step,
         initialize(step.module, 3),
         Scalars.of(small_corpus.train, learning_rate=1e-3, key=(1, 2**31), step=2**32 - 1),
@@ -95,10 +95,10 @@ def test_two_tiny_steps_equal_the_reference_on_every_node(small_corpus: Corpus):
 def test_update_and_outer_step_equal_stock_pytorch_bit_for_bit(small_corpus: Corpus):
     step = preset_step(TINY, len(small_corpus.vocabulary))
     start, end = initialize(step.module, 1), initialize(step.module, 2)
-    (update,) = Executor(update_program(blank(TINY, small_corpus))).run([start, end])
+    (update,) = Executor(update_program(zeros_of(TINY, small_corpus))).run([start, end])
     assert same_lists([update], compute_update(start, end))
-    zeros = blank_momentum(start)
-    executor = Executor(outer_program(blank(TINY, small_corpus)))
+    zeros = zero_momentum(start)
+    executor = Executor(outer_program(zeros_of(TINY, small_corpus)))
     for included in (0, 1, 3):
         slots = [update] * included + [zeros] * (SLOTS - included)
         mask = torch.tensor([1.0] * included + [0.0] * (SLOTS - included))
@@ -108,7 +108,7 @@ def test_update_and_outer_step_equal_stock_pytorch_bit_for_bit(small_corpus: Cor
 
 def test_exact_training_reaches_the_loss_of_stock_training(corpus: Corpus, demo: Program):
     step = preset_step(DEMO, len(corpus.vocabulary))
-    start = blank_state(step, initialize(step.module, 1), Scalars.of(corpus.train, learning_rate=1e-3, key=(7, 8)))
+    start = initial_state(step, initialize(step.module, 1), Scalars.of(corpus.train, learning_rate=1e-3, key=(7, 8)))
     exact, stock = start, start
     executor = Executor(demo)
     for _ in range(75):
@@ -120,18 +120,18 @@ def test_exact_training_reaches_the_loss_of_stock_training(corpus: Corpus, demo:
 
 
 def test_programs_are_captured_once_and_read_back(small_corpus: Corpus, monkeypatch: pytest.MonkeyPatch):
-    first = update_program(blank(TINY, small_corpus))
+    first = update_program(zeros_of(TINY, small_corpus))
     monkeypatch.setattr("assay.training.programs.capture", lambda *_: pytest.fail("captured again"))
-    assert update_program(blank(TINY, small_corpus)).root == first.root
+    assert update_program(zeros_of(TINY, small_corpus)).root == first.root
 
 
 def test_a_damaged_cache_entry_is_made_again(small_corpus: Corpus, tmp_path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
-    first = update_program(blank(TINY, small_corpus))
+    first = update_program(zeros_of(TINY, small_corpus))
     (entry,) = cache.cache_folder().iterdir()
     entry.write_bytes(entry.read_bytes()[:-5])
-    assert update_program(blank(TINY, small_corpus)).root == first.root
-    assert update_program(blank(TINY, small_corpus)).root == first.root
+    assert update_program(zeros_of(TINY, small_corpus)).root == first.root
+    assert update_program(zeros_of(TINY, small_corpus)).root == first.root
 
 
 def test_capture_is_deterministic(small_corpus: Corpus, tmp_path, monkeypatch: pytest.MonkeyPatch):

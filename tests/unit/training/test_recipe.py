@@ -103,7 +103,7 @@ def test_optimizers_follow_torch_optim(name: str):
     stock = STOCK[name](list(module.parameters()))
     names = [n for n, _ in module.named_parameters()]
     pure, rate = translated(stock, list(module.parameters()), names, range(len(names)))
-    parameters, moments = start, pure.blank(start)
+    parameters, moments = start, pure.zero_init(start)
     for k in range(5):
         x, y = (t[k * 8 : k * 8 + 8] for t in points())
         stock.zero_grad()
@@ -120,7 +120,7 @@ def test_muon_orthogonalizes_as_torch_optim_does_in_its_coarser_arithmetic():
     p = nn.Parameter(torch.randn(6, 4))
     stock = torch.optim.Muon([p], lr=0.1, weight_decay=0.05)
     pure, rate = translated(stock, [p], ["p"], [0])
-    parameters, moments = [p.detach().clone()], pure.blank([p.detach()])
+    parameters, moments = [p.detach().clone()], pure.zero_init([p.detach()])
     for _ in range(3):
         g = torch.randn(6, 4)
         p.grad = g.clone()

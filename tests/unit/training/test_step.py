@@ -8,10 +8,10 @@ from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.evaluate import generate, validation_loss
 from assay.training.initialize import initialize, uniform
 from assay.training.optimizer import AdamW
-from assay.training.outer import SLOTS, blank_momentum, compute_update, outer_step
+from assay.training.outer import SLOTS, compute_update, outer_step, zero_momentum
 from assay.training.presets import DEMO, TINY, preset
 from assay.training.state import Scalars
-from assay.training.step import blank_state, draw_batch, preset_step
+from assay.training.step import draw_batch, initial_state, preset_step
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_the_step_counter_carries_into_its_high_word(corpus):
 
 def test_a_step_changes_parameters_moments_and_step_only_and_depends_on_nothing_else(corpus):
     step = preset_step(TINY, len(corpus.vocabulary))
-    state = blank_state(step, initialize(step.module, 1), Scalars.of(corpus.train, learning_rate=1e-3, key=(1, 2)))
+    state = initial_state(step, initialize(step.module, 1), Scalars.of(corpus.train, learning_rate=1e-3, key=(1, 2)))
     before = [[t.clone() for t in part] for part in state]
     first, again = step(*state), step(*state)
     for old, new, repeated, kept in zip(state, first, again, before, strict=True):
@@ -59,7 +59,7 @@ def test_adamw_agrees_with_pytorchs_own():
         eps=1e-8,
     )
     adamw = AdamW()
-    state = adamw.blank(ours)
+    state = adamw.zero_init(ours)
     for _ in range(10):
         gradients = [torch.randn_like(p) for p in ours]
         for p, g in zip(theirs, gradients, strict=True):
@@ -72,7 +72,7 @@ def test_adamw_agrees_with_pytorchs_own():
 
 def test_the_outer_step_agrees_with_pytorchs_nesterov_on_the_mean_of_the_included():
     torch.manual_seed(1)
-    ours, momentum = [torch.randn(5)], blank_momentum([torch.zeros(5)])
+    ours, momentum = [torch.randn(5)], zero_momentum([torch.zeros(5)])
     theirs = torch.nn.Parameter(ours[0].clone())
     stock = torch.optim.SGD([theirs], lr=0.7, momentum=0.9, nesterov=True)
     for _ in range(3):

@@ -43,8 +43,8 @@ class Known:
 
 def known_of(function: Callable[..., object]) -> Known:
     """What is known of a function's state; nothing but itself unless it says more."""
-    said = getattr(function, "hidden", None)
-    return said if isinstance(said, Known) else Known({"the function": function})
+    declared = getattr(function, "hidden", None)
+    return declared if isinstance(declared, Known) else Known({"the function": function})
 
 
 @contextmanager

@@ -56,7 +56,7 @@ class Value:
 
     kind: input, const, pointwise, rowexp, max, dot, sum, gather, scatter_sum, rank, random. attributes: what else the
     node holds. sensitive: operands of products take the high precision (gradients of softmax and cross-entropy,
-    softmax outputs). normalized: dims along which a softmax made the elements sum to 1. leads: what is computed from it
+    softmax outputs). normalized: dims along which a softmax made the elements sum to 1. layout_hint: what is computed from it
     element by element lies in memory as it does (results of convolutions, whose channels lie innermost).
     """
 
@@ -69,7 +69,7 @@ class Value:
     attributes: tuple = ()
     sensitive: bool = False
     normalized: frozenset[int] = frozenset()
-    leads: bool = False
+    layout_hint: bool = False
     source: str = ""
 
     @property

@@ -52,7 +52,7 @@ class GraphValues:
         *,
         sensitive: bool = False,
         normalized: frozenset[int] = frozenset(),
-        leads: bool = False,
+        layout_hint: bool = False,
     ) -> Value:
         """The value with this definition, an earlier equal one where there is one.
 
@@ -81,7 +81,7 @@ class GraphValues:
                 attributes,
                 sensitive,
                 normalized,
-                leads,
+                layout_hint,
                 self.source,
             )
             self.items.append(value)
@@ -89,7 +89,7 @@ class GraphValues:
         found = self.known[key]
         found.sensitive = found.sensitive or sensitive
         found.normalized = found.normalized or normalized
-        found.leads = found.leads or leads
+        found.layout_hint = found.layout_hint or layout_hint
         return found
 
     def pointwise(
@@ -105,9 +105,9 @@ class GraphValues:
             return Fill(dtype, shape, fold(op, flat, dtype, parameters))  # type: ignore[arg-type]
         expanded = [self.expand(a, shape) for a in flat if isinstance(a, Strided)]
         tensors, spaces = self.aligned([t for t in expanded if isinstance(t, Strided)])
-        leader = max((t for t in tensors if t.value.leads), key=_distinct, default=None)
+        hinted = max((t for t in tensors if t.value.layout_hint), key=_distinct, default=None)
         axes = tuple(a for group in spaces for a in group)
-        order = list(range(len(axes))) if leader is None else memory_order(leader.axes)
+        order = list(range(len(axes))) if hinted is None else memory_order(hinted.axes)
         reads: list[ValueRead] = []
         slots: list[Literal | int] = []
         supply = iter(tensors)
@@ -133,7 +133,7 @@ class GraphValues:
             (op, parameters, tuple(slots)),
             sensitive=sensitive,
             normalized=normalized,
-            leads=leader is not None,
+            layout_hint=hinted is not None,
         )
         return regrouped(value, spaces, order)
 
@@ -168,7 +168,7 @@ class GraphValues:
             ("copy", (), (0,)),
             sensitive=t.value.sensitive,
             normalized=_kept_normalized(t.value, turned.axes),
-            leads=t.value.leads,
+            layout_hint=t.value.layout_hint,
         )
         # Row-major memory merges into one axis per dimension.
         groups = [merge_axes(g) for g in regrouped(value, turned.groups).groups]
@@ -176,7 +176,7 @@ class GraphValues:
 
     def relaid(self, t: Strided) -> Strided:
         """The same elements in memory of their own, dimensions in the order in which they lie where the value leads."""
-        if not t.value.leads:
+        if not t.value.layout_hint:
             return self.copy(t)
         return self.copy(t, memory_order([next((a for a in g if a.size > 1), full_axis(1, 0)) for g in t.groups]))
 

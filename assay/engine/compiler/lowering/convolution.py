@@ -50,7 +50,7 @@ def _channels_last(rank: int, groups: int) -> tuple[int, ...]:
 
 def _leading(x: Strided, groups: int) -> Strided:
     """A product whose columns are channels: what is computed from it element by element keeps them innermost."""
-    x.value.leads = x.value.leads or groups == 1
+    x.value.layout_hint = x.value.layout_hint or groups == 1
     return x
 
 
@@ -121,9 +121,9 @@ def weight_gradient(
     k = len(windows)
     kernel = [v.kernel for v in windows]
     seen = _terms(ctx, x, windows, groups)
-    slopes = _split(ctx, g, 1, groups)  # group, N, O', outs
-    slopes = slopes.permute((0, 2, 1, *range(3, 3 + k)))
-    made = product(ctx, _matrix(slopes, 1), _matrix(seen, 1 + k))
+    grads = _split(ctx, g, 1, groups)  # group, N, O', outs
+    grads = grads.permute((0, 2, 1, *range(3, 3 + k)))
+    made = product(ctx, _matrix(grads, 1), _matrix(seen, 1 + k))
     split = ctx.strided(ctx.values.reshape(made, (g.shape[1], *kernel, x.shape[1] // groups)))
     return split.permute((0, 1 + k, *range(1, 1 + k)))
 
@@ -171,19 +171,19 @@ def _convolution_backward(
     wanted: Sequence[bool],
 ) -> tuple[Tensorlike | None, ...]:
     del bias_sizes, output_padding
-    slope = weight = bias = None
+    gradient = weight = bias = None
     if transposed:
         windows = windows_of(g.shape[2:], x.shape[2:], w.shape[2:], stride, padding, dilation)
         if wanted[0]:
-            slope = correlate(ctx, g, w, windows, groups)
+            gradient = correlate(ctx, g, w, windows, groups)
         if wanted[1]:
             weight = weight_gradient(ctx, x, g, windows, groups)
     else:
         windows = windows_of(x.shape[2:], g.shape[2:], w.shape[2:], stride, padding, dilation)
         if wanted[0]:
-            slope = scattered(ctx, g, w, windows, groups)
+            gradient = scattered(ctx, g, w, windows, groups)
         if wanted[1]:
             weight = weight_gradient(ctx, g, x, windows, groups)
     if wanted[2]:
         bias = total(ctx, g, [d for d in range(len(g.shape)) if d != 1], keepdim=False)
-    return slope, weight, bias
+    return gradient, weight, bias

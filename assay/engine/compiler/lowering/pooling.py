@@ -128,7 +128,7 @@ def _max_pool_backward(
     windows = windows_of(x.shape[lead:], g.shape[lead:], kernel, stride, padding, dilation)
     readers = [Readers.of(w) for w in windows]
     steps = _plane_strides(x.shape[lead:])
-    slopes = with_parts(reading_windows(ctx, g, readers), readers, lead)
+    grads = with_parts(reading_windows(ctx, g, readers), readers, lead)
     at = with_parts(reading_windows(ctx, ctx.cast(indices, DType.I32), readers, _NOWHERE), readers, lead)
     places = _outer_sum(
         [(torch.arange(r.quotients * r.parts) - r.skip) * s for r, s in zip(readers, steps, strict=True)]
@@ -136,7 +136,7 @@ def _max_pool_backward(
     shape = [n for r in readers for n in (r.quotients, r.parts)] + [1] * k
     here = ctx.values.reshape(_const(ctx, places), tuple(shape))
     hit = ctx.apply("eq", at, here, dtype=DType.BOOL)
-    terms = ctx.apply("select", hit, slopes, Fill(DType.F32, (), 0), dtype=DType.F32)
+    terms = ctx.apply("select", hit, grads, Fill(DType.F32, (), 0), dtype=DType.F32)
     first = lead + 2 * k
     added = total(ctx, terms, tuple(range(first, first + k)), keepdim=False)
     return joined_positions(ctx, added, readers, lead)

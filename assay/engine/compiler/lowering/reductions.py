@@ -30,7 +30,7 @@ def reduce(ctx: Context, kind: str, x: Strided, dims: Sequence[int], *, keepdim:
         raise Unsupported("a maximum over no elements")
     spaces = [g for d, g in enumerate(x.groups) if d not in dims]
     kept = [a for g in spaces for a in g]
-    order = memory_order(kept) if x.value.leads else list(range(len(kept)))
+    order = memory_order(kept) if x.value.layout_hint else list(range(len(kept)))
     out = tuple(kept[d] for d in order)
     red = tuple(a for d in dims for a in x.groups[d])
     reads = [ValueRead(x.value, (*out, *red), x.offset, x.fill)]
@@ -39,7 +39,7 @@ def reduce(ctx: Context, kind: str, x: Strided, dims: Sequence[int], *, keepdim:
         exponents = ctx.values.add("rowexp", DType.I32, out_dims, red_dims, reads)
         reads.append(ValueRead(exponents, contiguous(out_dims)))
     dtype = {"rowexp": DType.I32, "sum": DType.F32}.get(kind, x.dtype)
-    value = ctx.values.add(kind, dtype, out_dims, red_dims, reads, leads=x.value.leads)
+    value = ctx.values.add(kind, dtype, out_dims, red_dims, reads, layout_hint=x.value.layout_hint)
     found = iter(regrouped(value, spaces, order).groups)
     groups: list[Axes] = []
     for d in range(len(x.groups)):

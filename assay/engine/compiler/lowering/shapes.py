@@ -30,7 +30,7 @@ def _same(_: Context, x: Tensorlike, **__: Any) -> Tensorlike:
 @lowers(aten.view.default, aten._unsafe_view.default, aten.reshape.default)
 def _view(ctx: Context, x: Tensorlike, _: Sequence[int]) -> Tensorlike:
     seen = ctx.values.reshape(x, ctx.shape)
-    if isinstance(seen, Strided) and seen.value.leads and any(len(merge_axes(g)) > 1 for g in seen.groups):
+    if isinstance(seen, Strided) and seen.value.layout_hint and any(len(merge_axes(g)) > 1 for g in seen.groups):
         # Channels that lie innermost, flattened: put in order once, and not by every product that reads them.
         return ctx.values.reshape(ctx.values.copy(ctx.strided(x)), ctx.shape)
     return seen

@@ -21,7 +21,7 @@ and everything on the way to it. x and y are the largest magnitudes of one digit
     Freivalds' check                     always                              both sides wrap mod 2^64 alike
 
 Each row is run at its last K, with operands of one sign, of two and with a full low half, before its kernel is used
-(`native_selftest`, `routes`), and one past it something slower and exact is chosen.
+(`native_selftest`, `product_variants`), and one past it something slower and exact is chosen.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ KARATSUBA_JOINED = 1 << 11
 """Terms up to which the two higher digits of a Karatsuba product are joined in i32."""
 
 
-class Way(IntEnum):
+class NativeVariant(IntEnum):
     """How digits are multiplied: pairs of i16, fours of i8, matrix tiles of i8; equal to `dot.h`."""
 
     PAIRS = 0
@@ -105,9 +105,9 @@ def octets(p: int) -> Digits:
     return Digits(8, (*(128,) * (count - 1), top))
 
 
-def digits(way: Way, p: int) -> Digits:
+def digits(variant: NativeVariant, p: int) -> Digits:
     """The digits of q_p in this way of multiplying."""
-    return words(p) if way is Way.PAIRS else octets(p)
+    return words(p) if variant is NativeVariant.PAIRS else octets(p)
 
 
 def run(x: int, y: int) -> int:
@@ -129,39 +129,39 @@ def tiles_joined(pa: int, pb: int) -> int:
 
 
 @cache
-def exact_terms(way: Way, pa: int, pb: int) -> int:
+def exact_terms(variant: NativeVariant, pa: int, pb: int) -> int:
     """The most terms of a native product of these precisions that all inequalities admit; 0 where there is none."""
     if pa not in NATIVE_PRECISIONS or pb not in NATIVE_PRECISIONS:
         return 0
     joined = _JOINED // (largest(pa) * largest(pb))
-    a, b = digits(way, pa), digits(way, pb)
-    if way is Way.PAIRS:
+    a, b = digits(variant, pa), digits(variant, pb)
+    if variant is NativeVariant.PAIRS:
         return min(joined, *(_HIGH // (x * y) for x in a.largest for y in b.largest))
-    if way is Way.BYTES:
+    if variant is NativeVariant.BYTES:
         return min(joined, I32_MOST // (a.largest[0] * b.largest[0])) if a.count == b.count == 1 else 0
     # A highest digit of three is below 128 up to 23 bits.
     fits = a.count + b.count <= 5 and (a.count == 1) == (b.count == 1) and max(pa, pb) <= 23
     return min(joined, TILES_TERMS, I32_MOST // max(places(pa, pb))) if fits else 0
 
 
-def native_terms(way: Way, pa: int, pb: int) -> int:
+def native_terms(variant: NativeVariant, pa: int, pb: int) -> int:
     """The most terms of a native product of these precisions; 0 where it has no such product."""
-    return min(exact_terms(way, pa, pb), MOST_TERMS)
+    return min(exact_terms(variant, pa, pb), MOST_TERMS)
 
 
-def edges(way: Way, pa: int, pb: int) -> list[int]:
+def edges(variant: NativeVariant, pa: int, pb: int) -> list[int]:
     """The numbers of terms at which a native product is nearest to an overflow; fewer where none is near."""
-    most = exact_terms(way, pa, pb)
-    near = (tiles_joined(pa, pb), tiles_joined(pa, pb) + 1) if way is Way.TILES else ()
+    most = exact_terms(variant, pa, pb)
+    near = (tiles_joined(pa, pb), tiles_joined(pa, pb) + 1) if variant is NativeVariant.TILES else ()
     return [*(k for k in near if k < most), most if most <= MOST_TERMS else _MANY_TERMS]
 
 
-def native_way(pa: int, pb: int, terms: int, ways: Collection[Way]) -> Way | None:
+def fastest_variant(pa: int, pb: int, terms: int, variants: Collection[NativeVariant]) -> NativeVariant | None:
     """The fastest of these ways that is exact; None where none is."""
-    fits = [w for w in ways if terms <= native_terms(w, pa, pb)]
-    if Way.TILES in fits and terms > TILES_WORTH:
-        return Way.TILES
-    return next((w for w in (Way.BYTES, Way.PAIRS) if w in fits), None)
+    fits = [w for w in variants if terms <= native_terms(w, pa, pb)]
+    if NativeVariant.TILES in fits and terms > TILES_WORTH:
+        return NativeVariant.TILES
+    return next((w for w in (NativeVariant.BYTES, NativeVariant.PAIRS) if w in fits), None)
 
 
 def f64_is_exact(pa: int, pb: int, terms: int) -> bool:

@@ -19,7 +19,7 @@ MAX_RANK = 16
 _Dims = c_int64 * MAX_RANK
 
 
-class Kind(IntEnum):
+class OpKind(IntEnum):
     """What a node is to the kernels."""
 
     MAP = 0
@@ -111,7 +111,7 @@ class CDot(Structure):
     )
 
 
-class CByKind(Union):
+class CByOpKind(Union):
     """What one kind of node alone has."""
 
     _fields_ = (("gather", CGather), ("scatter_sum", CScatterSum), ("random", CRandom), ("dot", CDot))
@@ -140,7 +140,7 @@ class COp(Structure):
         ("slot_bytes", c_int64),
         ("code", c_void_p),
         ("constants", c_void_p),
-        ("by_kind", CByKind),
+        ("by_kind", CByOpKind),
     )
 
 
@@ -169,8 +169,8 @@ def dims(values: Sequence[int]) -> ctypes.Array[c_int64]:
 class NodeKernels:
     """The functions of one library of the unit `nodes`."""
 
-    def __init__(self, handle: ctypes.CDLL, level: str) -> None:
-        self.level = level
+    def __init__(self, handle: ctypes.CDLL, instruction_set: str) -> None:
+        self.instruction_set = instruction_set
         handle.assay_layout.restype = c_int64
         handle.assay_layout.argtypes = [c_int64]
         handle.assay_tile_functions.restype = ctypes.c_char_p
@@ -199,6 +199,6 @@ def kernels() -> tuple[NodeKernels | None, str]:
     if unit.handle is None:
         return None, unit.reason
     try:
-        return NodeKernels(unit.handle, unit.level), ""
+        return NodeKernels(unit.handle, unit.instruction_set), ""
     except (OSError, AttributeError) as error:
         return None, str(error)

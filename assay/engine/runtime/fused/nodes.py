@@ -17,9 +17,9 @@ from assay.engine.runtime.fused.layout import (
     CRandom,
     CScatterSum,
     CView,
-    Kind,
     Mode,
     NodeKernels,
+    OpKind,
     Strategy,
 )
 from assay.engine.runtime.fused.scalars import Extent, assemble
@@ -70,7 +70,7 @@ def compile_node(program: Program, k: int, node: Node, kernels: NodeKernels) -> 
             return _scatter_sum(program, k, node)
         case Random():
             drawn = CRandom(node.stream, node.key, node.step)
-            return _op(Kind.RANDOM, k, node, Space((node.spec.numel,), 1, ()), [], random=drawn)
+            return _op(OpKind.RANDOM, k, node, Space((node.spec.numel,), 1, ()), [], random=drawn)
         case _:
             return f"no kernel for {node.family.name.lower()}"
 
@@ -84,7 +84,7 @@ def compile_product(program: Program, k: int, node: Dot, kernel: object) -> Comp
     function, plan, sources, threaded = kernel.own.for_c()
     space = Space((node.spec.numel,), 1, ())
     dot = CDot(function, plan, *sources, int(threaded))
-    return _op(Kind.DOT, k, node, space, [], dot=dot, unit=node.spec.numel, keep=(kernel,))
+    return _op(OpKind.DOT, k, node, space, [], dot=dot, unit=node.spec.numel, keep=(kernel,))
 
 
 def _reading(program: Program, operand: Operand, view: View | None = None) -> Reading:
@@ -92,7 +92,7 @@ def _reading(program: Program, operand: Operand, view: View | None = None) -> Re
 
 
 def _op(
-    kind: Kind,
+    kind: OpKind,
     k: int,
     node: Node,
     space: Space,
@@ -138,7 +138,7 @@ def _map(program: Program, k: int, node: Map, kernels: NodeKernels) -> Compiled 
         *(base + 8 * n if isinstance(s, bytes) else s for n, s in enumerate(code.slots))
     )
     return _op(
-        Kind.MAP,
+        OpKind.MAP,
         k,
         node,
         space,
@@ -191,7 +191,7 @@ def _reduction(program: Program, k: int, node: RowExp | Max | Sum) -> Compiled |
     space = joined(node.spec.dims, red, readings)
     if not fits(space):
         return "too many dimensions"
-    kind = {RowExp: Kind.ROWEXP, Max: Kind.MAX, Sum: Kind.SUM}[type(node)]
+    kind = {RowExp: OpKind.ROWEXP, Max: OpKind.MAX, Sum: OpKind.SUM}[type(node)]
     strategy = _strategy(space, node.spec.dtype if isinstance(node, Max) else DType.F32, node.terms)
     return _op(kind, k, node, space, [Mode.STRIDED] * len(readings), strategy=strategy, terms=node.terms)
 
@@ -220,7 +220,7 @@ def _gather(program: Program, k: int, node: Gather) -> Compiled | str:
     if space.readings[1].bounded(space.sizes):
         return "a bounded view of an index"
     same = int(bool(space.sizes) and space.readings[1].view.strides[-1] == 0)
-    return _op(Kind.GATHER, k, node, space, [Mode.STRIDED] * 2, gather=CGather(node.size, v.strides[0], same))
+    return _op(OpKind.GATHER, k, node, space, [Mode.STRIDED] * 2, gather=CGather(node.size, v.strides[0], same))
 
 
 def _scatter_sum(program: Program, k: int, node: ScatterSum) -> Compiled | str:
@@ -251,7 +251,7 @@ def _scatter_sum(program: Program, k: int, node: ScatterSum) -> Compiled | str:
     straight = strides == tuple(prod(space.sizes[d + 1 : space.out]) for d in range(space.out))
     mode = Mode.DIRECT if straight and x.dtype is DType.F32 else Mode.STRIDED
     return _op(
-        Kind.SCATTER_SUM,
+        OpKind.SCATTER_SUM,
         k,
         node,
         space,

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.fused.groups import NodeGroup, grouped
-from assay.engine.runtime.fused.layout import CGroup, Kind, NodeKernels, Strategy
+from assay.engine.runtime.fused.layout import CGroup, NodeKernels, OpKind, Strategy
 from assay.engine.runtime.fused.memory import ALIGNMENT, Life, Recycled, placed
 from assay.engine.runtime.fused.nodes import Compiled, compile_node, compile_product
 from assay.engine.runtime.fused.places import overwritten
@@ -259,7 +259,7 @@ class FusedPlan:
     def _reduces_long_rows(self, group: NodeGroup) -> bool:
         """Whether there is work to share out although values are small; kernels divide the terms of columns instead."""
         ops = [self.compiled[k].op for k in group.nodes]
-        reducing = [op for op in ops if op.kind in (Kind.ROWEXP, Kind.MAX, Kind.SUM)]
+        reducing = [op for op in ops if op.kind in (OpKind.ROWEXP, OpKind.MAX, OpKind.SUM)]
         if any(op.strategy == Strategy.BY_COLUMNS for op in reducing):
             return False
         return 4 * sum(op.numel * op.terms for op in reducing) >= _PARALLEL_BYTES

@@ -54,7 +54,7 @@ SANITIZED = (
 
 _AVX512 = ("-mavx2", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mprefer-vector-width=512")
 
-LEVELS: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
+INSTRUCTION_SETS: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
     "vnni": (
         (*_AVX512, "-mavx512vnni"),
         frozenset({"avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}),
@@ -75,21 +75,21 @@ def units() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.c"))
 
 
-def flags(level: str, *, sanitized: bool = False) -> tuple[str, ...]:
+def flags(instruction_set: str, *, sanitized: bool = False) -> tuple[str, ...]:
     """The compiler's flags for an instruction set."""
-    return (*FLAGS, *LEVELS[level][0], *(SANITIZED if sanitized else ()))
+    return (*FLAGS, *INSTRUCTION_SETS[instruction_set][0], *(SANITIZED if sanitized else ()))
 
 
 @cache
-def object_path(unit: str, level: str, *, sanitized: bool = False) -> Path | None:
+def object_path(unit: str, instruction_set: str, *, sanitized: bool = False) -> Path | None:
     """Where the shared object of a unit belongs, built or not; None when its sources are not at hand."""
-    digest = sha256(repr(flags(level, sanitized=sanitized)).encode())
+    digest = sha256(repr(flags(instruction_set, sanitized=sanitized)).encode())
     try:
         for path in _sources(_FOLDER / f"{unit}.c"):
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     except OSError:
         return None
-    name = f"{unit}-{level}{'-sanitized' if sanitized else ''}-{digest.hexdigest()[:16]}.so"
+    name = f"{unit}-{instruction_set}{'-sanitized' if sanitized else ''}-{digest.hexdigest()[:16]}.so"
     return _OBJECTS / name
 
 
@@ -113,10 +113,13 @@ def compiler() -> str | None:
 
 
 def build(
-    names: Iterable[str] | None = None, levels: Iterable[str] = tuple(LEVELS), *, sanitized: bool = False
+    names: Iterable[str] | None = None,
+    instruction_sets: Iterable[str] = tuple(INSTRUCTION_SETS),
+    *,
+    sanitized: bool = False,
 ) -> list[str]:
     """Compile what is missing of these units (all by default); returns why each that is still missing is."""
-    wanted = [(unit, level) for unit in names or units() for level in levels]
+    wanted = [(unit, instruction_set) for unit in names or units() for instruction_set in instruction_sets]
     paths = ((u, v, object_path(u, v, sanitized=sanitized)) for u, v in wanted)
     missing = [(flags(v, sanitized=sanitized), u, v, p) for u, v, p in paths if p is not None and not p.exists()]
     if not missing:
@@ -129,7 +132,7 @@ def build(
     return [reason for reason in reasons if reason]
 
 
-def _compile(cc: str, options: tuple[str, ...], unit: str, level: str, target: Path) -> str:
+def _compile(cc: str, options: tuple[str, ...], unit: str, instruction_set: str, target: Path) -> str:
     """One object, put there whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
@@ -139,7 +142,7 @@ def _compile(cc: str, options: tuple[str, ...], unit: str, level: str, target: P
     if done.returncode:
         Path(name).unlink()
         first = next((line for line in done.stderr.splitlines() if "error" in line), "no error is named")
-        return f"{unit} does not compile for {level}: {first.strip()}"
+        return f"{unit} does not compile for {instruction_set}: {first.strip()}"
     Path(name).chmod(0o755)
     Path(name).replace(target)
     return ""

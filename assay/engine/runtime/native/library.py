@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from assay.engine.runtime.native.build import LEVELS, object_path
+from assay.engine.runtime.native.build import INSTRUCTION_SETS, object_path
 
 _LIMITS = {"avx2": 2, "default": 3}
-"""The first of LEVELS that a value of `ATEN_CPU_CAPABILITY` allows; all others allow every one."""
+"""The first of INSTRUCTION_SETS that a value of `ATEN_CPU_CAPABILITY` allows; all others allow every one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A unit as loaded. handle: None when `reason` says why. level: its instruction set."""
+    """A unit as loaded. handle: None when `reason` says why. instruction_set: its instruction set."""
 
     handle: ctypes.CDLL | None
-    level: str
+    instruction_set: str
     reason: str
 
 
@@ -39,10 +39,14 @@ def processor_flags() -> frozenset[str]:
     return frozenset(line.partition(":")[2].split())
 
 
-def allowed_levels(environment: Mapping[str, str], flags: frozenset[str]) -> list[str]:
+def allowed_instruction_sets(environment: Mapping[str, str], flags: frozenset[str]) -> list[str]:
     """The instruction sets that may be used here, best first."""
     first = _LIMITS.get(environment.get("ATEN_CPU_CAPABILITY", "").lower(), 0)
-    return [level for level in list(LEVELS)[first:] if LEVELS[level][1] <= flags]
+    return [
+        instruction_set
+        for instruction_set in list(INSTRUCTION_SETS)[first:]
+        if INSTRUCTION_SETS[instruction_set][1] <= flags
+    ]
 
 
 @cache
@@ -50,23 +54,23 @@ def native(unit: str) -> Native:
     """The unit of this name, loaded once per process."""
     if os.environ.get("ASSAY_NATIVE", "").lower() in ("off", "0", "no"):
         return Native(None, "", f"ASSAY_NATIVE={os.environ['ASSAY_NATIVE']}")
-    levels = allowed_levels(os.environ, processor_flags())
-    why = "" if levels else "the processor does not say that it has SSE4.1"
-    for level in levels:
+    instruction_sets = allowed_instruction_sets(os.environ, processor_flags())
+    why = "" if instruction_sets else "the processor does not say that it has SSE4.1"
+    for instruction_set in instruction_sets:
         try:
-            return Native(load(unit, level), level, "")
+            return Native(load(unit, instruction_set), instruction_set, "")
         except OSError as error:
             why = why or str(error)
     return Native(None, "", why)
 
 
-def load(unit: str, level: str) -> ctypes.CDLL:
+def load(unit: str, instruction_set: str) -> ctypes.CDLL:
     """A unit for one instruction set, whatever the environment says (for tests and conformance).
 
     Raises:
         OSError: it is not built, or cannot be loaded.
     """
-    path = object_path(unit, level)
+    path = object_path(unit, instruction_set)
     if path is None or not path.exists():
         raise OSError(f"the native kernels ({unit}) are not built: `make setup` does it where a C compiler is")
     return ctypes.CDLL(str(path))

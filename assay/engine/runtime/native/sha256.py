@@ -21,12 +21,12 @@ _integer, _pointer = ctypes.c_int64, ctypes.c_void_p
 
 
 class Hasher:
-    """The kernels for one instruction set. way: see `assay_sha_choose` in `sha256.c`; -1 is the fastest here."""
+    """The kernels for one instruction set. variant: see `assay_sha_choose` in `sha256.c`; -1 is the fastest here."""
 
-    def __init__(self, handle: ctypes.CDLL, level: str, *, way: int = -1) -> None:
-        self.level = level
+    def __init__(self, handle: ctypes.CDLL, instruction_set: str, *, variant: int = -1) -> None:
+        self.instruction_set = instruction_set
         handle.assay_sha_choose.argtypes, handle.assay_sha_choose.restype = [_integer], None
-        handle.assay_sha_choose(way)
+        handle.assay_sha_choose(variant)
         self._leaves, self._tree = handle.assay_leaf_digests, handle.assay_tree_root
         self._leaves.argtypes, self._leaves.restype = [_pointer, _integer, _pointer], None
         self._tree.argtypes, self._tree.restype = [_pointer, _integer, _pointer], _integer
@@ -67,13 +67,13 @@ def hasher() -> Hasher | None:
     found = native(UNIT)
     if found.handle is None:
         return None
-    made = Hasher(found.handle, found.level)
+    made = Hasher(found.handle, found.instruction_set)
     return None if failure(made) else made
 
 
-def hasher_of(level: str, *, way: int = -1) -> Hasher:
+def hasher_of(instruction_set: str, *, variant: int = -1) -> Hasher:
     """The kernels for a named instruction set, for tests and conformance. Raises OSError when they are not built."""
-    return Hasher(load(UNIT, level), level, way=way)
+    return Hasher(load(UNIT, instruction_set), instruction_set, variant=variant)
 
 
 def failure(made: Hasher) -> str:
@@ -83,7 +83,7 @@ def failure(made: Hasher) -> str:
         part = data[:size]
         digests = tensors.leaf_digests(TensorSpec(DType.U8, (size,)), part)
         if made.leaf_digests(part) != digests or made.tree_root(part, size) != merkle.root(digests):
-            return f"the native SHA-256 ({made.level}) is wrong for {size} bytes"
+            return f"the native SHA-256 ({made.instruction_set}) is wrong for {size} bytes"
     return ""
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from assay.engine.runtime.exact.exponents import E_ZERO
 from assay.engine.runtime.exact.floats import check_float_environment, check_float_environment_held
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.parallel.group import Alone, RankGroup
 from assay.engine.runtime.parallel.layout import Division
 from assay.engine.runtime.parallel.partial import finished, partial_sum
@@ -39,7 +39,7 @@ class Traffic:
 class ParallelExecutor:
     """Runs a program together with the other ranks of a group; every rank makes one with the same program and layout.
 
-    X and Y are this rank's: of lists in `layout.sharded` its rows only (`shard`, `unshard`). kind: of the executors
+    X and Y are this rank's: of lists in `layout.sharded` its rows only (`shard`, `unshard`). variant: of the executors
     of the stages.
 
     Raises:
@@ -47,7 +47,11 @@ class ParallelExecutor:
     """
 
     def __init__(
-        self, program: Program, layout: Division | None = None, group: RankGroup | None = None, kind: Kind | None = None
+        self,
+        program: Program,
+        layout: Division | None = None,
+        group: RankGroup | None = None,
+        variant: KernelVariant | None = None,
     ) -> None:
         self.program, self.group = program, group or Alone()
         self.layout = layout or Division()
@@ -55,7 +59,7 @@ class ParallelExecutor:
         self.traffic = Traffic()
         self._stages = self.plan.stages
         self._executors: list[Executor | None] = [
-            None if s.program is None else Executor(s.program, kind=kind) for s in self._stages
+            None if s.program is None else Executor(s.program, variant=variant) for s in self._stages
         ]
         self._gathered = self._shared_inputs()
         self._watch = split_products(program, self.layout, f"rank {self.group.rank} of {self.group.size}")

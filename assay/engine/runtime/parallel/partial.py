@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.exact import exponents
-from assay.engine.runtime.products import routes
+from assay.engine.runtime.products import product_variants
 from assay.engine.runtime.products.dot import Check
 from assay.engine.runtime.values.views import reader
 from assay.protocol.program.nodes import Dot, Operand, Sum
@@ -82,8 +82,8 @@ def _product(qa: Tensor, qb: Tensor, node: Dot, check: Check | None) -> Tensor:
     )
     a = a.reshape(batches, m, terms)
     b = b.reshape(batches, n, terms)
-    route = routes.choose(node.precision_a, node.precision_b, batches, m, n, terms)
-    s = route.multiply(a, b).to(torch.int64)
+    product_variant = product_variants.choose(node.precision_a, node.precision_b, batches, m, n, terms)
+    s = product_variant.multiply(a, b).to(torch.int64)
     if check is not None:
         check(a, b, s)
     order = [*rest, *batch, *rows, *columns]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.exact.exponents import E_ZERO
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.parallel.executor import finish_node, narrowed, partial_node, result_of, split_products
 from assay.engine.runtime.parallel.layout import Division, micro_batch_sums, norm_sums
 from assay.engine.runtime.parallel.stages import RankPlan, RankStage
@@ -25,7 +25,7 @@ _IN_MEMORY = 1 << 12
 """Values of fewer bytes are not worth a file."""
 
 
-class Shelf(MutableMapping[int, Tensor]):
+class PieceCache(MutableMapping[int, Tensor]):
     """Values by node; the larger ones lie in files of a folder, where there is one."""
 
     def __init__(self, folder: Path | None, name: str) -> None:
@@ -65,7 +65,7 @@ class Shelf(MutableMapping[int, Tensor]):
 class PieceExecutor:
     """Runs a program in so many pieces, each of whole micro-batches unless other sums are split.
 
-    folder: for what pieces hand on; without it all of that stays in memory. kind: of the executors of the stages;
+    folder: for what pieces hand on; without it all of that stays in memory. variant: of the executors of the stages;
     stock by default, since a fused executor keeps its memory for the next run, and all pieces' would stay.
     """
 
@@ -76,7 +76,7 @@ class PieceExecutor:
         *,
         folder: Path | None = None,
         splits: frozenset[int] | None = None,
-        kind: Kind = Kind.STOCK,
+        variant: KernelVariant = KernelVariant.STOCK,
     ) -> None:
         lists = frozenset(range(max(len(program.inputs), len(program.outputs))))
         self.program = program
@@ -89,30 +89,30 @@ class PieceExecutor:
         self._last_read = _last_reads(self._plans)
         self._watch = split_products(program, self.layout, f"{pieces} pieces")
         self._executors = [
-            [None if s.program is None else Executor(s.program, kind=kind) for s in p.stages] for p in self._plans
+            [None if s.program is None else Executor(s.program, variant=variant) for s in p.stages] for p in self._plans
         ]
 
     def run(self, inputs: Lists) -> list[list[Tensor]]:
         """Y for X, both whole."""
         self._watch.begin()
         flat = [t for part in inputs for t in part]
-        common = Shelf(self._folder, "sum")
-        shelves = [Shelf(self._folder, f"piece-{plan.rank}") for plan in self._plans]
-        held = [_Held(plan, flat, shelf, common) for plan, shelf in zip(self._plans, shelves, strict=True)]
+        common = PieceCache(self._folder, "sum")
+        caches = [PieceCache(self._folder, f"piece-{plan.rank}") for plan in self._plans]
+        held = [_Held(plan, flat, cache, common) for plan, cache in zip(self._plans, caches, strict=True)]
         for level in range(len(self._plans[0].stages)):
             for plan, executors, values in zip(self._plans, self._executors, held, strict=True):
                 _run_stage(plan.stages[level], executors[level], values)
             self._exchange(level, held, common)
-            for plan, shelf in zip(self._plans, shelves, strict=True):
+            for plan, cache in zip(self._plans, caches, strict=True):
                 for k in plan.stages[level].drops:
-                    shelf.pop(k, None)
+                    cache.pop(k, None)
             for k in self._last_read[level]:
                 common.pop(k, None)
         found = [
             [self._joined(number, k, held) for k in slots] for number, slots in enumerate(self.program.output_nodes)
         ]
-        for shelf in (*shelves, common):
-            shelf.clear()
+        for cache in (*caches, common):
+            cache.clear()
         return found
 
     def repeat(self, inputs: Lists, steps: int) -> list[list[Tensor]]:
@@ -122,7 +122,7 @@ class PieceExecutor:
             state = self.run(state)
         return [list(part) for part in state]
 
-    def _exchange(self, level: int, held: Sequence[_Held], common: Shelf) -> None:
+    def _exchange(self, level: int, held: Sequence[_Held], common: PieceCache) -> None:
         """The maxima and sums over all pieces, one tensor at a time."""
         stages = [plan.stages[level] for plan in self._plans]
         for k in stages[0].exponents:
@@ -150,13 +150,13 @@ class PieceExecutor:
 class _Held(Mapping[int, Tensor]):
     """What one piece can read: its rows of the inputs, its own values, and what all pieces share."""
 
-    def __init__(self, plan: RankPlan, flat: Sequence[Tensor], own: Shelf, common: Shelf) -> None:
+    def __init__(self, plan: RankPlan, flat: Sequence[Tensor], own: PieceCache, common: PieceCache) -> None:
         self._plan, self._flat, self.own, self._common = plan, flat, own, common
 
     def __getitem__(self, k: int) -> Tensor:
-        for shelf in (self.own, self._common):
-            if k in shelf:
-                return shelf[k]
+        for cache in (self.own, self._common):
+            if k in cache:
+                return cache[k]
         return narrowed(self._flat[k], *self._plan.need[k])
 
     def __iter__(self) -> Iterator[int]:

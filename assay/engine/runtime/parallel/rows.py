@@ -95,11 +95,11 @@ def sliced(
     rows: RowRange,
     terms: TermRange | None,
     place: Callable[[int], tuple[int, RowRange]],
-    blank: Callable[[DType], int],
+    zero_const: Callable[[DType], int],
 ) -> Node:
     """Node k for these rows and terms only, its operands read where they stand in another program.
 
-    place: gives the number of a node there and the rows that it holds. blank: gives a node of an element type that
+    place: gives the number of a node there and the rows that it holds. zero_const: gives a node of an element type that
     stands for operands of which no element is read.
     """
     node, spec = program.nodes[k], program.specs[k]
@@ -108,7 +108,7 @@ def sliced(
         source = program.specs[operand.node]
         if _read(view, dims, source) is None:
             nothing = (0,) * len(dims)
-            moved.append(Operand(blank(source.dtype), View(0, nothing, nothing, nothing, view.fill)))
+            moved.append(Operand(zero_const(source.dtype), View(0, nothing, nothing, nothing, view.fill)))
             continue
         number, (first, _) = place(operand.node)
         moved.append(Operand(number, replace(view, offset=view.offset - first * prod(source.dims[1:]))))

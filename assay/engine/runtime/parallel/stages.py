@@ -26,7 +26,7 @@ def levels(program: Program, splits: frozenset[int]) -> list[int]:
     return found
 
 
-def _blank(dtype: DType) -> int:
+def _zero_const(dtype: DType) -> int:
     """The number of an operand of which a partial sum reads no element: minus one minus the type's code."""
     return -1 - dtype
 
@@ -88,7 +88,7 @@ class RankPlan:
         def place(j: int) -> tuple[int, RowRange]:
             return j, self.held(j) if j in self.need else (0, 0)
 
-        return sliced(self.program, k, rows_of(self.program.specs[k]), None, place, _blank)
+        return sliced(self.program, k, rows_of(self.program.specs[k]), None, place, _zero_const)
 
     @cached_property
     def ends(self) -> frozenset[int]:
@@ -150,7 +150,7 @@ class RankPlan:
         def place(j: int) -> tuple[int, RowRange]:
             return j, self.held(j)
 
-        return sliced(self.program, k, rows_of(self.program.specs[k]), terms, place, _blank)
+        return sliced(self.program, k, rows_of(self.program.specs[k]), terms, place, _zero_const)
 
     def held(self, k: int) -> RowRange:
         """The rows of a value that are there to be read; constants are whole everywhere."""
@@ -161,16 +161,16 @@ class RankPlan:
         made: list[Node] = []
         consts: dict[Digest, bytes] = {}
         numbers: dict[int, int] = {}
-        blanks: dict[DType, int] = {}
+        zero_consts: dict[DType, int] = {}
 
-        def blank(dtype: DType) -> int:
-            if dtype not in blanks:
+        def zero_const(dtype: DType) -> int:
+            if dtype not in zero_consts:
                 spec = TensorSpec(dtype, ())
                 root = tensor_root(spec, spec.zeros())
                 consts[root] = spec.zeros()
-                blanks[dtype] = len(made)
+                zero_consts[dtype] = len(made)
                 made.append(Const(spec, root))
-            return blanks[dtype]
+            return zero_consts[dtype]
 
         def place(j: int) -> tuple[int, RowRange]:
             node = whole.nodes[j]
@@ -184,7 +184,7 @@ class RankPlan:
             numbers[j] = len(made)
             made.append(Input(self.spec(j), 0, len(numbers) - 1))
         for k in inside:
-            node = sliced(whole, k, self.need[k], self.terms.get(k), place, blank)
+            node = sliced(whole, k, self.need[k], self.terms.get(k), place, zero_const)
             numbers[k] = len(made)
             made.append(node)
         made += [Output(self.spec(k), 0, number, numbers[k]) for number, k in enumerate(gives)]

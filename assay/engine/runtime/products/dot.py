@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.exact import exponents
-from assay.engine.runtime.products import routes
+from assay.engine.runtime.products import product_variants
 from assay.engine.runtime.products.freivalds import ProductCheck
 from assay.engine.runtime.products.native_dot import DotKernels, NativeDot, checker, native_dot
 from assay.engine.runtime.stock.reduce import Kernel, is_row_exponent
@@ -99,12 +99,12 @@ def dot(
     if own is not None:
         return NativeProduct(own, a, b, arranged, check, due), own.name
     counts = prod(a.batch), prod(a.own), prod(b.own), prod(red)
-    route = routes.choose(node.precision_a, node.precision_b, *counts, other=other)
+    product_variant = product_variants.choose(node.precision_a, node.precision_b, *counts, other=other)
 
     def run(values: list[Tensor]) -> Tensor:
         qa_BMK, ea, up_a_BM = a.quantized(values)
         qb_BNK, eb, up_b_BN = b.quantized(values)
-        s_BMN = route.multiply(qa_BMK, qb_BNK)
+        s_BMN = product_variant.multiply(qa_BMK, qb_BNK)
         if check is not None and due():
             check(qa_BMK, qb_BNK, s_BMN)
         if up_a_BM is not None and up_b_BN is not None and s_BMN.dtype is torch.float64:
@@ -113,7 +113,7 @@ def dot(
             result_BMN = _finished(a, b, ea, eb, s_BMN)
         return arranged(result_BMN)
 
-    return run, route.name
+    return run, product_variant.name
 
 
 def _finished(a: _Side, b: _Side, ea: Tensor, eb: Tensor, s_BMN: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.exact import limits
-from assay.engine.runtime.exact.limits import Digits, Way
+from assay.engine.runtime.exact.limits import Digits, NativeVariant
 from assay.engine.runtime.native.library import load, native
 from assay.engine.runtime.products import native_selftest
 from assay.engine.runtime.products.native_plan import INTEGER, POINTER, DotPlan, DotSide, table
@@ -53,47 +53,53 @@ ProductValues = tuple[Tensor, Tensor, Tensor, Tensor]
 class DotKernels:
     """The kernels for one instruction set. tiles: whether AMX is used where it fits; pairs: nothing but pairs is."""
 
-    def __init__(self, handle: ctypes.CDLL, level: str, *, tiles: bool, pairs: bool = False) -> None:
-        self.level, self.tiles, self.pairs = level, tiles, pairs
+    def __init__(self, handle: ctypes.CDLL, instruction_set: str, *, tiles: bool, pairs: bool = False) -> None:
+        self.instruction_set, self.tiles, self.pairs = instruction_set, tiles, pairs
         self._handle = handle
         self.run = handle.assay_dot
         self.run.argtypes, self.run.restype = [POINTER] * 7 + [INTEGER], INTEGER
         self.prepare = handle.assay_dot_prepare
         self.prepare.argtypes, self.prepare.restype = [POINTER], None
         handle.assay_dot_has.argtypes, handle.assay_dot_has.restype = [INTEGER], INTEGER
-        self.ways = tuple(
-            way
-            for way in Way
-            if way is Way.PAIRS or (not pairs and (tiles or way is Way.BYTES) and handle.assay_dot_has(way))
+        self.variants = tuple(
+            variant
+            for variant in NativeVariant
+            if variant is NativeVariant.PAIRS
+            or (not pairs and (tiles or variant is NativeVariant.BYTES) and handle.assay_dot_has(variant))
         )
         runtime = Path(torch.__file__).parent / "lib" / "libgomp.so.1"
         if runtime.exists():
             handle.assay_set_team.argtypes, handle.assay_set_team.restype = [POINTER], None
             handle.assay_set_team(ctypes.cast(ctypes.CDLL(str(runtime)).GOMP_parallel, POINTER))
 
-    def route(self, pa: int, pb: int, terms: int) -> str:
+    def product_variant(self, pa: int, pb: int, terms: int) -> str:
         """The name of the product for these precisions: how many products of digits, and what instructions."""
-        way = self.way(pa, pb, terms)
-        count = limits.digits(way, pa).count * limits.digits(way, pb).count
-        if way is Way.PAIRS:
-            return f"int16x{count}/{self.level}"
-        return f"int8x{count}/{'amx' if way is Way.TILES else self.level}"
+        variant = self.variant(pa, pb, terms)
+        count = limits.digits(variant, pa).count * limits.digits(variant, pb).count
+        if variant is NativeVariant.PAIRS:
+            return f"int16x{count}/{self.instruction_set}"
+        return f"int8x{count}/{'amx' if variant is NativeVariant.TILES else self.instruction_set}"
 
-    def on(self, route: str) -> DotKernels:
+    def on(self, product_variant: str) -> DotKernels:
         """The same where products of all sizes that fit it take a route, the others pairs of i16."""
-        return DotKernels(self._handle, self.level, tiles=route.endswith("amx"), pairs=route.startswith("int16"))
+        return DotKernels(
+            self._handle,
+            self.instruction_set,
+            tiles=product_variant.endswith("amx"),
+            pairs=product_variant.startswith("int16"),
+        )
 
     def refuses(self, pa: int, pb: int, terms: int) -> bool:
         """Whether no way of these kernels is exact for so many terms of these precisions."""
-        return terms < 1 or limits.native_way(pa, pb, terms, self.ways) is None
+        return terms < 1 or limits.fastest_variant(pa, pb, terms, self.variants) is None
 
     def most_terms(self, pa: int, pb: int) -> int:
         """The most terms of any product of these precisions; 0 where there is none."""
-        return max(limits.native_terms(way, pa, pb) for way in self.ways)
+        return max(limits.native_terms(variant, pa, pb) for variant in self.variants)
 
-    def way(self, pa: int, pb: int, terms: int) -> Way:
+    def variant(self, pa: int, pb: int, terms: int) -> NativeVariant:
         """How digits of these precisions are multiplied. Raises InvariantError for what these kernels refuse."""
-        found = limits.native_way(pa, pb, terms, self.ways)
+        found = limits.fastest_variant(pa, pb, terms, self.variants)
         if found is None:
             raise InvariantError(f"No native product of {terms} terms of {pa} by {pb} bits is exact.")
         return found
@@ -106,13 +112,13 @@ def kernels() -> DotKernels | None:
     if found.handle is None:
         return None
     return DotKernels(
-        found.handle, found.level, tiles=os.environ.get("ASSAY_AMX", "").lower() not in ("off", "0", "no")
+        found.handle, found.instruction_set, tiles=os.environ.get("ASSAY_AMX", "").lower() not in ("off", "0", "no")
     )
 
 
-def kernels_of(level: str, *, tiles: bool = False) -> DotKernels:
+def kernels_of(instruction_set: str, *, tiles: bool = False) -> DotKernels:
     """The kernels for a named instruction set, for tests and conformance. Raises OSError when they are not built."""
-    return DotKernels(load(UNIT, level), level, tiles=tiles)
+    return DotKernels(load(UNIT, instruction_set), instruction_set, tiles=tiles)
 
 
 @cache
@@ -160,15 +166,15 @@ class NativeDot:
         self._flipped = bool(rows) and (not columns or rows[-1] > columns[-1])
         if self._flipped:
             rows, columns, a, ea, pa, b, eb, pb = columns, rows, b, eb, pb, a, ea, pa
-        self.name = found.route(node.precision_a, node.precision_b, prod(red))
+        self.name = found.product_variant(node.precision_a, node.precision_b, prod(red))
         self._kernels, self._dims = found, dims
         self._sizes = tuple(prod(dims[d] for d in g) for g in (batch, rows, columns))
         self._sources = a.node, ea.node, b.node, eb.node
         self._threaded = prod(self._sizes) * prod(red) >= _ONE_THREAD if threaded is None else threaded
         self._kept: list[Tensor] = []
         out = View(0, contiguous_strides(dims), (0,) * len(dims), dims)
-        way = found.way(pa, pb, prod(red))
-        digits = limits.digits(way, pa), limits.digits(way, pb)
+        variant = found.variant(pa, pb, prod(red))
+        digits = limits.digits(variant, pa), limits.digits(variant, pb)
         self._plan = DotPlan(
             *self._sizes,
             prod(red),
@@ -176,10 +182,10 @@ class NativeDot:
             self._side(program, b, eb, pb, digits[1], (batch, columns), node),
             *(self._keep(table(out, dims, g)) for g in (batch, rows, columns)),
             self._keep(torch.zeros(-(-self._sizes[2] // _PANEL), dtype=torch.uint8)),
-            way,
-            (INTEGER * 4)(*_runs(*digits)) if way is Way.PAIRS else (INTEGER * 4)(),
+            variant,
+            (INTEGER * 4)(*_runs(*digits)) if variant is NativeVariant.PAIRS else (INTEGER * 4)(),
             limits.ROOM,
-            way is Way.TILES and prod(red) <= limits.tiles_joined(pa, pb),
+            variant is NativeVariant.TILES and prod(red) <= limits.tiles_joined(pa, pb),
         )
         self._address = ctypes.addressof(self._plan)
         found.prepare(self._address)
@@ -307,36 +313,42 @@ def native_dot(found: DotKernels, program: Program, node: Dot, groups: Sequence[
     if not _is_readable(program, node):
         return None
     pa, pb, terms = node.precision_a, node.precision_b, prod(node.red)
-    if found.refuses(pa, pb, terms) or failure(found, pa, pb, found.route(pa, pb, terms)):
+    if found.refuses(pa, pb, terms) or failure(found, pa, pb, found.product_variant(pa, pb, terms)):
         return None
     return NativeDot(found, program, node, groups)
 
 
 @cache
-def failure(found: DotKernels, pa: int, pb: int, route: str) -> str:
+def failure(found: DotKernels, pa: int, pb: int, product_variant: str) -> str:
     """What this product gets wrong on this machine; empty when it passes its self-test."""
-    found = found.on(route)
+    found = found.on(product_variant)
     for name, operands in native_selftest.cases(pa, pb, found.most_terms(pa, pb)):
         wrong = _wrong(found, operands, native_selftest.expected(operands, pa, pb), pa, pb)
         if wrong:
-            return f"{wrong} of {route} is wrong for {name}"
+            return f"{wrong} of {product_variant} is wrong for {name}"
     # In a thread of its own, whose memory for packed operands goes with it.
     with ThreadPoolExecutor(1) as alone:
-        return alone.submit(_failure_at_the_limits, found, pa, pb, route).result()
+        return alone.submit(_failure_at_the_limits, found, pa, pb, product_variant).result()
 
 
-def _failure_at_the_limits(found: DotKernels, pa: int, pb: int, route: str) -> str:
-    way = Way.PAIRS if route.startswith("int16") else Way.TILES if route.endswith("amx") else Way.BYTES
-    for terms in limits.edges(way, pa, pb):
-        wrong = wrong_at_the_limit(found, way, pa, pb, terms)
+def _failure_at_the_limits(found: DotKernels, pa: int, pb: int, product_variant: str) -> str:
+    variant = (
+        NativeVariant.PAIRS
+        if product_variant.startswith("int16")
+        else NativeVariant.TILES
+        if product_variant.endswith("amx")
+        else NativeVariant.BYTES
+    )
+    for terms in limits.edges(variant, pa, pb):
+        wrong = wrong_at_the_limit(found, variant, pa, pb, terms)
         if wrong:
-            return f"{wrong} of {route} is wrong at {terms} terms"
+            return f"{wrong} of {product_variant} is wrong at {terms} terms"
     return ""
 
 
-def wrong_at_the_limit(found: DotKernels, way: Way, pa: int, pb: int, terms: int) -> str:
+def wrong_at_the_limit(found: DotKernels, variant: NativeVariant, pa: int, pb: int, terms: int) -> str:
     """What is wrong of the sums of so many of the largest operands; empty when nothing is."""
-    operands, sums = native_selftest.at_the_limit(way, pa, pb, terms)
+    operands, sums = native_selftest.at_the_limit(variant, pa, pb, terms)
     return _wrong(found, operands, (sums, None), pa, pb)
 
 

@@ -49,7 +49,7 @@ class DotPlan(ctypes.Structure):
         ("c_row", POINTER),
         ("c_column", POINTER),
         ("c_kind", POINTER),
-        ("way", INTEGER),
+        ("variant", INTEGER),
         ("run", INTEGER * 4),
         ("room", INTEGER),
         ("joined", INTEGER),

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.exact import exponents, limits
-from assay.engine.runtime.exact.limits import Way
+from assay.engine.runtime.exact.limits import NativeVariant
 from assay.protocol.program.nodes import Dot, Input, Operand
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import View
@@ -92,14 +92,16 @@ def cases(pa: int, pb: int, limit: int) -> Iterator[ProductCase]:
         yield f"exponents at {rows}x{columns}x{terms}", (scaled[0], wide[0], scaled[1], wide[1])
 
 
-def at_the_limit(way: Way, pa: int, pb: int, terms: int) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], Tensor]:
+def at_the_limit(
+    variant: NativeVariant, pa: int, pb: int, terms: int
+) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], Tensor]:
     """Five rows of the largest operands, as in `ProductCase`, and their sums i64 [1, 5, 5].
 
     All of one sign, in turn, half by half, all digits at their ends, and a full low half before the first full run.
     """
     x, y = limits.largest(pa), limits.largest(pb)
-    first = 2 * min(limits.run(x, y), _BLOCK) if way is Way.PAIRS else 4
-    a, b = (_extremes(way, p, terms, first, odd) for p, odd in ((pa, 255.0), (pb, 257.0)))
+    first = 2 * min(limits.run(x, y), _BLOCK) if variant is NativeVariant.PAIRS else 4
+    a, b = (_extremes(variant, p, terms, first, odd) for p, odd in ((pa, 255.0), (pb, 257.0)))
     ea, eb = (torch.full((1, len(q)), p - 1, dtype=torch.int32) for q, p in ((a, pa), (b, pb)))
     sums = torch.zeros(1, len(a), len(b), dtype=torch.int64)
     for k in range(0, terms, _PART):  # exact in binary64: no sum of products is above 2^52
@@ -113,13 +115,13 @@ _BLOCK = 256
 """Pairs after which the kernels empty the low half in any case; equal to `BLOCK_PAIRS`."""
 
 
-def _extremes(way: Way, p: int, terms: int, first: int, odd: float) -> Tensor:
+def _extremes(variant: NativeVariant, p: int, terms: int, first: int, odd: float) -> Tensor:
     """Rows [5, terms] of f32 integers up to the largest q_p; the last has one odd value among its first terms."""
     top = 127.0 if p == 8 else float(limits.largest(p))
     rows = torch.full((5, terms), top)
     rows[1, 1::2] = -top
     rows[2, terms // 2 :] = -top
-    digits = limits.digits(way, p)
+    digits = limits.digits(variant, p)
     ends = [d << digits.shift * i for i, d in enumerate(digits.largest)]
     rows[3] = min(float(ends[-1] - sum(ends[:-1])), top)
     # 255 by 257 alone in the first run leave 65,535 to the next one.

@@ -23,9 +23,9 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Whether digits can be multiplied in this way here; for which sizes they are is decided by
  * `assay/engine/runtime/exact/limits.py`. */
-EXPORT int64_t assay_dot_has(int64_t way)
+EXPORT int64_t assay_dot_has(int64_t variant)
 {
-    return way == TILES ? amx_available() : way == BYTES ? HAS_BYTES : way == PAIRS;
+    return variant == TILES ? amx_available() : variant == BYTES ? HAS_BYTES : variant == PAIRS;
 }
 
 static uint8_t kind_of(const int64_t *t, int64_t count)
@@ -90,9 +90,9 @@ static void pack(const job *j, int is_b, int64_t batch, int64_t panel, int64_t p
             packed t = panel_of(to, i, bytes);
             int64_t first = (panel + i) * PANEL, rows = all - first < PANEL ? all - first : PANEL;
             if (k0 == 0) make_scales(s, is_b ? j->eb : j->ea, batch, first, rows, t.by, t.up), *t.square = 0.0f;
-            if (p->way != PAIRS)
-                pack_tiles(s, d.count, is_b, p->way == BYTES && !is_b ? BYTES_FLIP : 0, x, batch, first, rows, p->k, k0,
-                           end, (int8_t *)t.data, t.by);
+            if (p->variant != PAIRS)
+                pack_tiles(s, d.count, is_b, p->variant == BYTES && !is_b ? BYTES_FLIP : 0, x, batch, first, rows, p->k,
+                           k0, end, (int8_t *)t.data, t.by);
             else
                 pack_pairs(s, d, x, batch, first, rows, p->k, k0, end, (int16_t *)t.data, t.by,
                            j->by_norm ? t.square : NULL);
@@ -261,8 +261,8 @@ static void multiply_block(job *j, int64_t batch, int64_t block, packed b)
     }
     packed a = panels_at(memory + tile_sums, j->panels_block, j->bytes_a);
     pack(j, 0, batch, panel, panels, a);
-    if (j->plan->way == TILES) multiply_tiles(j, batch, panel, panels, a, b);
-    else if (j->plan->way == BYTES) multiply_bytes(j, batch, panel, panels, a, b, (int32_t *)memory);
+    if (j->plan->variant == TILES) multiply_tiles(j, batch, panel, panels, a, b);
+    else if (j->plan->variant == BYTES) multiply_bytes(j, batch, panel, panels, a, b, (int32_t *)memory);
     else multiply_pairs(j, batch, panel, panels, a, b, (int32_t *)memory);
 }
 
@@ -273,13 +273,13 @@ static unsigned begin(const job *j)
 {
     unsigned before = _mm_getcsr();
     _mm_setcsr(CLEAN);
-    if (j->plan->way == TILES) amx_begin();
+    if (j->plan->variant == TILES) amx_begin();
     return before;
 }
 
 static void end(const job *j, unsigned before)
 {
-    if (j->plan->way == TILES) amx_end();
+    if (j->plan->variant == TILES) amx_end();
     _mm_setcsr(before);
 }
 
@@ -326,7 +326,7 @@ EXPORT int64_t assay_dot(const dot_plan *p, const float *a, const int32_t *ea, c
 {
     job j = {.plan = p, .a = a, .b = b, .ea = ea, .eb = eb, .out = out, .raw = raw};
     j.da = (dot_digits){(int)p->a.digits, (int)p->a.shift}, j.db = (dot_digits){(int)p->b.digits, (int)p->b.shift};
-    if (p->way != PAIRS) {
+    if (p->variant != PAIRS) {
         j.bytes_a = ceil_div(p->k, 64) * 1024 * j.da.count, j.bytes_b = ceil_div(p->k, 64) * 1024 * j.db.count;
     } else {
         memcpy(j.run, p->run, sizeof j.run);

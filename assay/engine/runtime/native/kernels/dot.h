@@ -36,7 +36,7 @@ typedef struct {
     uint8_t *c_kind; /* per PANEL of columns */
     /* What `assay/engine/runtime/exact/limits.py` has decided: the way; pairs of terms per pair of digits that 32 bits
        add, and what they may add up to; whether neighbouring places of tiles are joined in 32 bits. */
-    int64_t way, run[2][2], room, joined;
+    int64_t variant, run[2][2], room, joined;
 } dot_plan;
 
 typedef struct { /* digits of an operand: q = sum digit_i 2^(i shift) */

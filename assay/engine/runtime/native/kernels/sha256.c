@@ -17,17 +17,17 @@
 /* Messages that are worth a pass of all lanes: fewer go one by one. */
 static int fewest = -1;
 
-static void choose(int64_t way)
+static void choose(int64_t variant)
 {
-    int has = way != 2 && has_sha_instructions();
+    int has = variant != 2 && has_sha_instructions();
     use_sha_instructions = has;
-    if (way == 0) fewest = 1;
-    else if (way > 0) fewest = INT32_MAX;
+    if (variant == 0) fewest = 1;
+    else if (variant > 0) fewest = INT32_MAX;
     else fewest = !has ? 1 : LANES == 4 ? INT32_MAX : LANES / 2; /* 4 lanes are slower than the instructions */
 }
 
 /* Hash by lanes only (0), one message after the other (1), that in plain C (2), or what is fastest here (-1). */
-EXPORT void assay_sha_choose(int64_t way) { choose(way); }
+EXPORT void assay_sha_choose(int64_t variant) { choose(variant); }
 
 static void one_leaf(const uint8_t *data, int64_t bytes, uint8_t *out)
 {

@@ -96,15 +96,15 @@ def test_what_is_wiped_after_the_receipts_is_audited_built_on_and_put_back(
 
 
 class Curtain:
-    """A store that answers nothing about objects once it is `dark`; heartbeats go on."""
+    """A store that answers nothing about objects once it is `unavailable`; heartbeats go on."""
 
     def __init__(self, store: BlobStore) -> None:
         self._store = store
-        self.dark = False
+        self.unavailable = False
         self.refused = 0
 
     def __getattr__(self, name: str) -> object:
-        if self.dark and name in ("get", "put", "has", "list", "candidates"):
+        if self.unavailable and name in ("get", "put", "has", "list", "candidates"):
             self.refused += 1
             raise StoreUnreachable("The store is unavailable.")
         return getattr(self._store, name)
@@ -125,7 +125,7 @@ def test_a_store_that_is_dark_for_good_saves_no_lie_and_costs_nobody_honest_anyt
     world = with_a_bit_flipper(stage, tmp_path)
     curtain = behind_a_curtain(world)
     world.settle(is_complete)
-    curtain.dark = True
+    curtain.unavailable = True
     (record,) = world.settle().rounds
     assert curtain.refused > 20
     endings = {world.name_of(c.solver): c.status for c in record.commitments.values()}
@@ -148,7 +148,7 @@ def test_an_honest_solver_that_is_challenged_in_the_dark_answers_and_loses_nothi
     curtain = behind_a_curtain(world)
     claims = ClaimsRun(world, world.keys("stranger"))
     world.settle(lambda state: bool(state.rounds) and any(a.leaves for a in state.rounds[0].attendance.values()))
-    curtain.dark = True
+    curtain.unavailable = True
     # Nothing that the process had in memory helps it.
     world.restart("ada")
     claims.challenge_as_third_party(ClaimRef(ClaimKind.INTERVAL, Round(0), Seat(0), 1), Digest(b"\x55" * 32))

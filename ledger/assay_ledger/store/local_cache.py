@@ -24,10 +24,10 @@ LASTING: Final = "run"
 """The folder that no round's end removes."""
 
 _LASTING_KINDS: Final = ("programs/", "tensors/")
-_LOG = logging.getLogger("assay.shelf")
+_LOG = logging.getLogger("assay.local_cache")
 
 
-class Shelf:
+class LocalCache:
     """Copies in a folder of the actor's own. Names are those of `assay_ledger.store.objects`; nothing here raises."""
 
     def __init__(self, folder: Path) -> None:

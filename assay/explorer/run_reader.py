@@ -46,7 +46,7 @@ class EventRow:
     arguments: Mapping[str, Any]
 
 
-class Lookout:
+class RunReader:
     """Follows one run. `names` are what people call addresses, where somebody knows."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Lookout:
         self._last: tuple[int, int] | None = None
 
     @contextmanager
-    def reading(self) -> Iterator[Lookout]:
+    def reading(self) -> Iterator[RunReader]:
         """The run at its newest block, unchanged while the block lasts."""
         with self._lock:
             now = self._clock()

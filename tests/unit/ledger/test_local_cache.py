@@ -10,7 +10,7 @@ from assay.protocol.errors import UnavailableError
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 from assay_ledger.store.blobs import BlobStore, ObjectMismatch, ObjectMissing, StoreUnreachable, open_store
-from assay_ledger.store.cache import Shelf
+from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.objects import Objects
 
 SPECS = [TensorSpec(DType.F32, (2, 3)), TensorSpec(DType.I32, (4,))]
@@ -19,33 +19,33 @@ STATE = (Digest(b"\x01" * 32), Digest(b"\x02" * 32))
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(tmp_path / "shelf")
+def local_cache(tmp_path: Path) -> LocalCache:
+    return LocalCache(tmp_path / "cache")
 
 
-def test_copies_live_as_long_as_the_rounds_that_use_them(shelf: Shelf) -> None:
-    shelf.put("lists/aa", b"old")
-    shelf.put("lists/bb", b"used again")
-    shelf.put("programs/cc", b"lasting")
-    shelf.turn(3, 0)
-    assert shelf.get("lists/bb", 100) == b"used again"
-    shelf.turn(4, 2)
-    assert shelf.get("lists/aa", 100) is None
-    assert shelf.get("lists/bb", 100) == b"used again"
-    assert shelf.get("programs/cc", 100) == b"lasting"
+def test_copies_live_as_long_as_the_rounds_that_use_them(local_cache: LocalCache) -> None:
+    local_cache.put("lists/aa", b"old")
+    local_cache.put("lists/bb", b"used again")
+    local_cache.put("programs/cc", b"lasting")
+    local_cache.turn(3, 0)
+    assert local_cache.get("lists/bb", 100) == b"used again"
+    local_cache.turn(4, 2)
+    assert local_cache.get("lists/aa", 100) is None
+    assert local_cache.get("lists/bb", 100) == b"used again"
+    assert local_cache.get("programs/cc", 100) == b"lasting"
 
 
-def test_a_copy_larger_than_its_place_allows_is_not_read(shelf: Shelf) -> None:
-    shelf.put("lists/aa", b"12345")
-    assert shelf.get("lists/aa", 4) is None
-    assert shelf.get("lists/aa", 5) == b"12345"
+def test_a_copy_larger_than_its_place_allows_is_not_read(local_cache: LocalCache) -> None:
+    local_cache.put("lists/aa", b"12345")
+    assert local_cache.get("lists/aa", 4) is None
+    assert local_cache.get("lists/aa", 5) == b"12345"
 
 
-def test_a_shelf_outlives_its_process_and_one_that_cannot_be_written_is_empty(tmp_path: Path) -> None:
-    Shelf(tmp_path / "shelf").put("lists/aa", b"kept")
-    assert Shelf(tmp_path / "shelf").get("lists/aa", 10) == b"kept"
+def test_a_cache_outlives_its_process_and_one_that_cannot_be_written_is_empty(tmp_path: Path) -> None:
+    LocalCache(tmp_path / "cache").put("lists/aa", b"kept")
+    assert LocalCache(tmp_path / "cache").get("lists/aa", 10) == b"kept"
     (tmp_path / "file").write_bytes(b"")
-    broken = Shelf(tmp_path / "file")
+    broken = LocalCache(tmp_path / "file")
     broken.put("lists/aa", b"lost")
     broken.turn(2, 1)
     assert broken.get("lists/aa", 10) is None
@@ -57,11 +57,13 @@ def copies_of(store: BlobStore) -> list[Path]:
 
 
 @pytest.mark.parametrize("harm", ["wiped", "overwritten"])
-def test_what_a_store_lost_is_read_from_the_shelf_and_put_back(tmp_path: Path, shelf: Shelf, harm: str) -> None:
+def test_what_a_store_lost_is_read_from_the_cache_and_put_back(
+    tmp_path: Path, local_cache: LocalCache, harm: str
+) -> None:
     store = open_store(tmp_path / "store")
     root = Objects(store).put_list(SPECS, TENSORS)
     state = Objects(store).put_state(STATE)
-    reader = Objects(store, shelf)
+    reader = Objects(store, local_cache)
     assert reader.list(root, SPECS) == TENSORS and reader.state(state) == STATE
     for path in copies_of(store):
         path.unlink() if harm == "wiped" else path.write_bytes(b"other bytes")
@@ -72,12 +74,14 @@ def test_what_a_store_lost_is_read_from_the_shelf_and_put_back(tmp_path: Path, s
     assert stranger.list(root, SPECS) == TENSORS and stranger.state(state) == STATE
 
 
-def test_what_an_actor_published_it_can_read_whatever_became_of_the_store(tmp_path: Path, shelf: Shelf) -> None:
+def test_what_an_actor_published_it_can_read_whatever_became_of_the_store(
+    tmp_path: Path, local_cache: LocalCache
+) -> None:
     store = open_store(tmp_path / "store")
-    root = Objects(store, shelf).put_list(SPECS, TENSORS)
+    root = Objects(store, local_cache).put_list(SPECS, TENSORS)
     for path in copies_of(store):
         path.unlink()
-    assert Objects(store, Shelf(tmp_path / "shelf")).list(root, SPECS) == TENSORS
+    assert Objects(store, LocalCache(tmp_path / "cache")).list(root, SPECS) == TENSORS
 
 
 class Unreachable:
@@ -87,11 +91,13 @@ class Unreachable:
         raise StoreUnreachable("down")
 
 
-def test_a_damaged_copy_is_not_believed_and_the_stores_own_error_comes_through(tmp_path: Path, shelf: Shelf) -> None:
-    root = Objects(open_store(tmp_path / "store"), shelf).put_list(SPECS, TENSORS)
-    down = Objects(Unreachable(), shelf)  # type: ignore[arg-type]
+def test_a_damaged_copy_is_not_believed_and_the_stores_own_error_comes_through(
+    tmp_path: Path, local_cache: LocalCache
+) -> None:
+    root = Objects(open_store(tmp_path / "store"), local_cache).put_list(SPECS, TENSORS)
+    down = Objects(Unreachable(), local_cache)  # type: ignore[arg-type]
     assert down.list(root, SPECS) == TENSORS
-    for path in (tmp_path / "shelf").rglob("*"):
+    for path in (tmp_path / "cache").rglob("*"):
         if path.is_file():
             path.write_bytes(bytes(path.stat().st_size))
     with pytest.raises(StoreUnreachable):

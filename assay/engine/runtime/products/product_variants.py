@@ -21,7 +21,7 @@ from assay.engine.runtime.exact.limits import INT8_CHUNK, KARATSUBA_JOINED, f64_
 
 
 @dataclass(frozen=True)
-class Route:
+class ProductVariant:
     """One way to compute sum_k qa[b, m, k] qb[b, n, k] exactly.
 
     multiply: [B, M, K] and [B, N, K], f32 or f64, holding integers, to [B, M, N]: f64 when below 2^53, else int64.
@@ -90,12 +90,12 @@ def int8_product(a: Tensor, b: Tensor) -> Tensor:
     return torch._int_mm(a, b.t())[:m, :n]
 
 
-F64 = Route("fp64", _f64)
-INT64 = Route("int64", _int64)
-KARATSUBA = Route("int8x3", _karatsuba)
+F64 = ProductVariant("fp64", _f64)
+INT64 = ProductVariant("int64", _int64)
+KARATSUBA = ProductVariant("int8x3", _karatsuba)
 
 
-def choose(pa: int, pb: int, batch: int, m: int, n: int, k: int, *, other: bool = False) -> Route:
+def choose(pa: int, pb: int, batch: int, m: int, n: int, k: int, *, other: bool = False) -> ProductVariant:
     """The fastest route that is exact for these precisions and sizes and passed its self-test.
 
     other: one that shares no product with it, for a cross-check.
@@ -107,19 +107,19 @@ def choose(pa: int, pb: int, batch: int, m: int, n: int, k: int, *, other: bool 
 
 
 @cache
-def _choose(pa: int, pb: int, saves: bool, k: int) -> Route:
+def _choose(pa: int, pb: int, saves: bool, k: int) -> ProductVariant:
     if f64_is_exact(pa, pb, k):
         if saves and pa == pb == 14 and not failure(KARATSUBA):
             return KARATSUBA
         return F64
     low = limits.split_f64(pa, pb, k)
     if low:
-        return Route("fp64x2", lambda qa, qb: _split_f64(low, qa, qb))
+        return ProductVariant("fp64x2", lambda qa, qb: _split_f64(low, qa, qb))
     return INT64
 
 
 @cache
-def _another(usual: Route, pa: int, pb: int, batch: int, k: int) -> Route:
+def _another(usual: ProductVariant, pa: int, pb: int, batch: int, k: int) -> ProductVariant:
     if usual is KARATSUBA:
         return F64
     if batch == 1 and pa == pb == 14 and not failure(KARATSUBA):
@@ -127,15 +127,15 @@ def _another(usual: Route, pa: int, pb: int, batch: int, k: int) -> Route:
     if usual is not F64:
         return INT64
     half = pa // 2
-    return Route("fp64x2", lambda qa, qb: _split_f64(half, qa, qb))
+    return ProductVariant("fp64x2", lambda qa, qb: _split_f64(half, qa, qb))
 
 
 @cache
-def failure(route: Route) -> str:
+def failure(product_variant: ProductVariant) -> str:
     """What this route gets wrong on this machine; empty when it passes its self-test."""
     for name, qa, qb in _vectors():
-        if not torch.equal(route.multiply(qa, qb).to(torch.int64), _int64(qa, qb)):
-            return f"route {route.name} is wrong for {name}"
+        if not torch.equal(product_variant.multiply(qa, qb).to(torch.int64), _int64(qa, qb)):
+            return f"product variant {product_variant.name} is wrong for {name}"
     return ""
 
 
