@@ -119,5 +119,5 @@ def _file_values(path: Path) -> dict[str, Any]:
         raise ConfigError(
             f"The configuration file {path} cannot be read ({error}).",
             code="ConfigUnreadable",
-            remedy="Mend or remove it; `assay config show` then lists what is in force.",
+            remedy="Fix or remove it; `assay config show` then lists what is in force.",
         ) from None

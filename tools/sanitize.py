@@ -1,6 +1,6 @@
 """Runs all native kernels under gcc's address and undefined-behaviour sanitizers, driven by random programs.
 
-tools/sanitize.py [--levels vnni avx2 sse41] [--programs 300] [--seed 1] [--views 1]
+tools/sanitize.py [--instruction-sets vnni avx2 sse41] [--programs 300] [--seed 1] [--views 1]
 
 The kernels are built once per digest of their sources beside the usual ones; a process per instruction set then loads
 them into Python (`tests/harness/engine/sanitized.py`). Instruction sets that this processor does not have are passed
@@ -56,13 +56,8 @@ def run(instruction_set: str, programs: int, seed: int, views: int) -> subproces
     cc = build.compiler()
     assert cc is not None
     libraries = " ".join(filter(None, (runtime(cc, "libasan.so"), runtime(cc, "libubsan.so"))))
-    command = [
-        sys.executable,
-        "-m",
-        "tests.harness.engine.sanitized",
-        instruction_set,
-        *map(str, (programs, seed, views)),
-    ]
+    numbers = map(str, (programs, seed, views))
+    command = [sys.executable, "-m", "tests.harness.engine.sanitized", instruction_set, *numbers]
     environment = {**os.environ, **OPTIONS, "LD_PRELOAD": libraries}
     environment.pop("ASSAY_NATIVE", None)
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -81,11 +76,8 @@ def main() -> int:
     if reason := missing():
         print(f"sanitize: {reason}", file=sys.stderr)
         return 1
-    present = [
-        instruction_set
-        for instruction_set in options.instruction_sets
-        if instruction_set in allowed_instruction_sets({}, processor_flags())
-    ]
+    allowed = allowed_instruction_sets({}, processor_flags())
+    present = [name for name in options.instruction_sets if name in allowed]
     if reasons := build.build(UNITS, present, sanitized=True):
         print("\n".join(f"sanitize: {reason}" for reason in reasons), file=sys.stderr)
         return 1

@@ -116,12 +116,12 @@ def _floats() -> str:
 
     check_float_environment()
     chosen = [choose(p, p, 1, size, size, size) for p in (8, 14, 22) for size in (32, 1024)]
-    passed = sorted({product_variant.name for product_variant in chosen if not failure(product_variant)})
+    passed = sorted({variant.name for variant in chosen if not failure(variant)})
     # A path that every library can break: one rounding, subnormals kept.
     half = torch.tensor([2.0**-126]) * 0.5
     if not passed or half.item() == 0.0:
-        raise _Broken("No exact route for products passes its self-test here.", remedy="Report it with `assay doctor`.")
-    return f"subnormals are kept; exact routes {', '.join(passed)}"
+        raise _Broken("No exact product variant passes its self-test here.", remedy="Report it with `assay doctor`.")
+    return f"subnormals are kept; exact product variants {', '.join(passed)}"
 
 
 def _native() -> str:

@@ -49,7 +49,7 @@ def line(event: Event, names: Names) -> str | None:
         case outers.OuterPosted():
             return f"{who(event.poster)} posts the outer step of round {event.round}"
         case outers.RescueBegan():
-            return f"an outer root of round {event.round} lost a poster; others may stand up for it"
+            return f"an outer root of round {event.round} lost a poster; others may back it"
         case outers.RootFell():
             return f"an outer root of round {event.round} fell"
         case game.GameOpened():

@@ -66,8 +66,8 @@ def _error_of(words: Sequence[str], done: subprocess.CompletedProcess[str]) -> A
     """The error that a command ended with, as it said it: same code, words, remedy and exit code."""
     kinds = [kind for kind in _FAMILIES if int(kind.exit_code) == done.returncode]
     try:
-        output = json.loads(done.stdout.strip().splitlines()[-1])["error"]
-        return (kinds or [UserError])[0](output["message"], code=output["code"], remedy=output["remedy"])
+        error = json.loads(done.stdout.strip().splitlines()[-1])["error"]
+        return (kinds or [UserError])[0](error["message"], code=error["code"], remedy=error["remedy"])
     except (IndexError, KeyError, TypeError, ValueError):
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         return CommandFailed(f"`assay {shlex.join(words)}` ended with exit code {done.returncode}: {last}")

@@ -41,7 +41,7 @@ class Timekeeper:
         clock: Callable[[], float] = time.monotonic,
         participants: Callable[[], Iterable[Address]] = tuple,
     ) -> None:
-        """`participants` gives who takes part by the chain: their heartbeats are found among any number of other slots."""
+        """`participants` gives who takes part by the chain: among any number of slots their heartbeats are found."""
         self._chain, self._slots, self._run, self._own, self._clock = chain, slots, run, own, clock
         self._participants = participants
         self._pulse = Pulse(clock)

@@ -83,13 +83,13 @@ def all_codes() -> dict[str, Code]:
     return found
 
 
-def _joined(sentences: list[tuple[str, tuple[str, ...]]]) -> str:
+def _joined(told: list[tuple[str, tuple[str, ...]]]) -> str:
     """One text of several, each with the contracts that say it; where they differ each names them."""
     speakers: dict[str, tuple[str, ...]] = {}
-    for text, contracts in sentences:
+    for text, contracts in told:
         speakers[text] = (*speakers.get(text, ()), *contracts)
     if len(speakers) == 1:
-        return sentences[0][0]
+        return told[0][0]
     return " ".join(f"{', '.join(contracts)}: {text}" for text, contracts in speakers.items())
 
 

@@ -30,7 +30,7 @@ from assay_ledger.index.view import Facts, Memory, RunView
 from assay_ledger.store.blobs import ArtifactStore
 
 REFRESH_S: Final = 1.0
-"""The chain is asked for news at most this often."""
+"""The chain is asked for new blocks at most this often."""
 
 
 @dataclass(frozen=True, slots=True)

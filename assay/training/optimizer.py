@@ -1,8 +1,8 @@
 """Optimizers as pure functions on lists of tensors, in operations that round once each.
 
-An optimizer owns a list of the state: `zero_init` makes it, `update` returns the next one; each class documents its slots.
-The learning rate is an input of every step, all other constants are in the program. Steps are counted by running powers
-of *these* moments' betas (docs/adr/0004), so a newcomer with zero-initialised moments is corrected as a newcomer.
+An optimizer owns a list of the state: `zero_init` makes it, `update` returns the next one; each class documents its
+slots. The learning rate is an input of every step, all other constants are in the program. Steps are counted by running
+powers of *these* moments' betas (docs/adr/0004): a newcomer with zero-initialised moments is corrected as a newcomer.
 
 Shapes: a gradient, a moment and a new value have their parameter's; rates, powers and norms are f32 []. Of matrices
 (Muon): R the smaller and C the larger number of rows and columns.

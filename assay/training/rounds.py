@@ -52,7 +52,7 @@ class TorchCompute:
         return state
 
     def recheck(self, program: Program, lists: ListBytes, steps: int = 1) -> ListBytes:
-        """The same from the beginning on other routes and another number of threads.
+        """The same from the beginning by other kernel variants and another number of threads.
 
         Before an accusation: a defect of this machine must not look like another's fraud.
         """

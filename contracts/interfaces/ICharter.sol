@@ -34,7 +34,7 @@ struct Windows {
     uint64 whistle; // T4 .. T5
     uint64 reveal; // T5 .. T5+r .. T5+2r = T7
     uint64 challenge; // after T7; for an outer claim after it was posted
-    uint64 rescue; // after the first loss of one of its posters: how long others may still stand up for an outer root
+    uint64 rescue; // after the first loss of one of its posters: how long others may still back an outer root
     uint64 longestDispute; // bound on one game; the game's constructor checks it
     uint64 exit; // delay of withdrawals
 }
@@ -205,7 +205,7 @@ interface ICharter {
     error ChallengeBondTooSmall(uint256 bond, uint256 minimum);
 
     /// @notice With these terms gas at the fee cap costs a challenger more than its bounty.
-    /// @dev A lie that is dearer to challenge than to leave alone would stand.
+    /// @dev A lie that is more expensive to challenge than to leave alone would stand.
     /// @custom:remedy Raise claim lock, price or bounty share.
     /// @param bounty least bounty that a winner keeps, in wei
     /// @param minimum gas of a whole game at the cap, in wei

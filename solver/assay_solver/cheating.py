@@ -52,7 +52,7 @@ class CheatingSolver(SolverAgent):
         return self.compute.run(job.program, job.lists, job.steps, lie, on_step)
 
     def own_trace(self, duty: Duty, job: Computation, view: RunView) -> Trace:
-        """See Member; the same lie once more."""
+        """See Participant; the same lie once more."""
         lie = self.lie(duty.round, duty.seat, duty.number, job, view)
         return self.compute.trace(job.program, job.lists, job.steps, lie)
 

@@ -12,9 +12,7 @@ GENERATED = "ledger/assay_ledger/bindings/"
 USERS_CODE = "own_code.py"
 """Modules as users write them."""
 PENDING = {
-    "Kind": "three meanings, until kernel variants, operations of a group and alarms have their words",
     "Leaf": "results of attestations: deleted with the first round",
-    "Shelf": "an actor's copies, and the values of a piece, until both are caches",
 }
 
 

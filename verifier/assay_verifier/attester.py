@@ -107,7 +107,7 @@ class AttesterAgent(Participant):
         self.send(self.target.audit.retire())
 
     def do_replay(self, action: Replay, view: RunView) -> None:
-        """Computes the end of a duty; twice, on two routes, before it says that somebody's claim is false."""
+        """Computes the end of a duty; twice, by two kernel variants, before it says that somebody's claim is false."""
         record = view.state.rounds[action.round]
         duty = view.duty(record, record.commitments[action.seat], action.duty)
         self.recorder.result(view.program_of(duty), duty.x, self.replay(duty, view))

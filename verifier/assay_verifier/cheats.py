@@ -17,7 +17,7 @@ class LazyVerifier(VerifierAgent):
     """Signs for what it never fetched, attests what is claimed, and accuses no other of a duty that it did not do."""
 
     def candidates(self, view: RunView) -> Iterator[Action]:
-        """See Agent. Outer steps it computes like every member: what is wrong with them it says."""
+        """See Agent. Outer steps it computes like every participant: what is wrong with them it says."""
         return without_accusations(super().candidates(view))
 
     def do_receipt(self, action: Receipt, view: RunView) -> None:

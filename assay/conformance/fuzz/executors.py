@@ -6,7 +6,7 @@ A pair is the reference and one other. Equality is transitive, so pairs with the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -68,7 +68,7 @@ def _makers() -> Iterator[tuple[str, Callable[[], Compare]]]:
     yield "pieces", lambda: _pieces
     yield "trace", lambda: _trace
     for instruction_set in INSTRUCTION_SETS:
-        yield f"native {instruction_set}", lambda instruction_set=instruction_set: _native(instruction_set, tiles=False)  # type: ignore[misc]
+        yield f"native {instruction_set}", partial(_native, instruction_set, tiles=False)
     yield "native vnni, amx", lambda: _native("vnni", tiles=True)
     yield "native, 2 threads", _in_small_blocks
     yield "contract", _contract

@@ -80,10 +80,10 @@ class _Step:
 class Executor:
     """Runs one program, as often as wanted; holds its constants and a plan, no state between runs.
 
-    variant: fused where the kernels are there, unless another is asked for. natives: others than this machine's. `reason`
-    says why it is stock, `fallbacks` which nodes stock torch computes all the same, and why. `product_variants` says per dot node
-    which exact product is used.
-    cross_check: stock, products by other routes than usual and sums by the general kernels, before an accusation:
+    variant: fused where the kernels are there, unless another is asked for. natives: others than this machine's.
+    `reason` says why it is stock, `fallbacks` which nodes stock torch computes all the same, and why.
+    `product_variants` says per dot node which exact product is used.
+    cross_check: stock, with other product variants than usual and sums by the general kernels, before an accusation:
     the bits are the same, the instructions are not.
     memory: bytes that a run may take, instead of `footprint.limit()` (of a cross-check, any); the attribute is what one
     is expected to take.

@@ -309,9 +309,9 @@ class Rounds:
     def _start_optimizer(self, round_: Round, seat: Seat) -> Digest:
         solver = self.rosters[round_][seat] if 0 <= round_ < len(self.rosters) else NO_ONE
         last = self.last.get(solver)
-        blank = self.ledger.charter.training.zero_optimizer
+        zero_optimizer = self.ledger.charter.training.zero_optimizer
         if last is None or (last.blank_from and last.blank_from <= round_):
-            return blank
+            return zero_optimizer
         commitment = self.commitments[last.round, last.seat]
         # An incomplete commitment does not exist: its solver starts where that one had started.
         complete = self.is_complete(last.round, last.seat)

@@ -89,7 +89,7 @@ class Windows:
     reveal: int
     challenge: int
     rescue: int
-    """After the first loss of one of its posters: how long others may still stand up for an outer root."""
+    """After the first loss of one of its posters: how long others may still back an outer root."""
     longest_dispute: int
     exit: int
 

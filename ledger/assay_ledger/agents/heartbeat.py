@@ -120,10 +120,10 @@ def _from_body(body: dict[str, Any]) -> Heartbeat | None:
 
 
 class HeartbeatWriter:
-    """One actor's heartbeats: `report` notes what to say, a thread of its own writes it, on a change and every EVERY_S.
+    """One actor's heartbeats: `report` notes what to write, its thread writes it on a change and every EVERY_S.
 
-    An actor never waits for the store here: a write that hangs ends after WRITE_S, and what was said meanwhile is
-    said at once by the next one. `clock` gives seconds that never run back. Without `beating`, `beat` writes.
+    An actor never waits for the store here: a write that hangs ends after WRITE_S, and what was reported meanwhile
+    is written at once by the next one. `clock` gives seconds that never run back. Without `beating`, `beat` writes.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class HeartbeatWriter:
             pulse.join(2 * WRITE_S)
 
     def beat(self) -> None:
-        """Writes what was said last if it is news, or if the last message is old; one thread at a time."""
+        """Writes what was reported last if it is new, or if the last message is old; one thread at a time."""
         now, reported = self._clock(), self._reported
         if reported == self._written and now - self._last < EVERY_S / 2:
             return

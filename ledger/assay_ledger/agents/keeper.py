@@ -109,7 +109,7 @@ def rescue(view: RunView, at_most: int | None = None) -> Iterator[Action]:
     """Put one's own lock behind every right root of which a poster has lost its standing, `at_most` so many.
 
     Also behind one that another party has posted again: that party may lose on purpose too, when it is too late
-    for another. Those come first whose turn this actor has first, so that members with little stake share the roots.
+    for another. Those come first whose turn this actor has first: participants with little stake share the roots.
     A root without a poster when half of its window is over is rescued whatever that costs: all work on it
     would be void.
     """
@@ -209,7 +209,7 @@ def patience(view: RunView, round_: Round) -> int:
 
 
 def open_round(view: RunView, seats: int = 1, verifiers: int = 1) -> Iterator[Action]:
-    """Open the next round once the last one is over and its outer root stands; the first once enough members are there.
+    """Open the next round once the last one is over and its outer root stands; the first once enough are there.
 
     Without a verifier whose stake counts no commitment could be complete.
     """

@@ -163,7 +163,7 @@ class Participant(Agent):
         self.recorder.uncommitted(action.ref)
 
     def confirm(self, ref: ClaimRef, view: RunView) -> None:
-        """Recomputes a claim on another route. Raises RecheckMismatch unless it is false as the first calculation said.
+        """Cross-checks a claim. Raises RecheckMismatch unless it is false as the first calculation reported.
 
         An accusation costs its bond if it is wrong, so a fault of this machine must not become one.
         """

@@ -93,16 +93,16 @@ def _of(artifact: Artifact, kind: str) -> Iterator[Sentence]:
         notices, details = _listed(users.get(signature)), _listed(developers.get(signature))
         # What a library of others declares comes without a notice.
         for notice, detail in zip(notices, details, strict=bool(notices)):
-            sentence = detail.get("params", {})
+            meanings = detail.get("params", {})
             # Of two declarations with one signature each explains its own values.
-            if sentence.keys() == {i["name"] for i in entry["inputs"]}:
-                values = tuple((i["name"], sentence[i["name"]]) for i in entry["inputs"])
+            if meanings.keys() == {i["name"] for i in entry["inputs"]}:
+                values = tuple((i["name"], meanings[i["name"]]) for i in entry["inputs"])
                 remedy = detail.get("custom:remedy", "")
                 yield Sentence(
                     entry["name"], signature, (), notice["notice"], detail.get("details", ""), remedy, values
                 )
 
 
-def _listed(sentence: Any) -> list[dict[str, Any]]:
+def _listed(found: Any) -> list[dict[str, Any]]:
     """The compiler gives a list for errors and a single entry for events."""
-    return sentence if isinstance(sentence, list) else [] if sentence is None else [sentence]
+    return found if isinstance(found, list) else [] if found is None else [found]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class DeploymentFailed(ConfigError):
     """A contract of the run could not be created."""
 
-    remedy = "Mend what the reason names and deploy again: with the same terms what exists is found."
+    remedy = "Fix what the reason names and deploy again: with the same terms what exists is found."
 
 
 class WiringWrong(ConfigError):

@@ -15,7 +15,7 @@ from tests.harness.actors.families import NodeLie, predict
 def check_verdict(dispute: Dispute, family: Family) -> None:
     """The defender lost by an element of this family, whose words the contract computed and read rightly.
 
-    Every value comes from the claim's X again: steps by stock torch on other routes than the agents', the element and
+    Every value comes from the claim's X again: steps by stock torch by other variants than the agents', the element and
     its parts by the reference.
     """
     verdict = dispute.verdict

@@ -1,4 +1,4 @@
-"""Run as a script by `test_reproducibility`: trains some steps and prints roots, routes and the machine's capability.
+"""Run as a script by `test_reproducibility`: trains; prints roots, product variants and the machine's capability.
 
 python -m tests.harness.engine.steps_under_limits exact|stock|cross-check|eager STEPS THREADS
 """

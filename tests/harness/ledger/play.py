@@ -249,7 +249,7 @@ class LedgerPlay:
         return refusal
 
     def ticket(self, who: Address, round_: Round) -> bytes | None:
-        """The signature that draws this member's duties, once its seed is out."""
+        """The signature that draws this participant's duties, once its seed is out."""
         audit = self.ledger.audit
         attester = audit.attesters.get(who)
         if attester is None:

@@ -172,7 +172,7 @@ class Strangers:
                     assert self.play.open_game(me, ref, self.is_true(ref)) is None
 
     def keep_posting(self) -> None:
-        """After T7 an honest member posts the true outer step unless somebody else has."""
+        """After T7 an honest participant posts the true outer step unless somebody else has."""
         rounds = self.ledger.rounds
         for number in range(max(rounds.latest - 1, 0), rounds.latest + 1):
             round_ = Round(number)

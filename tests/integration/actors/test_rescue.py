@@ -1,4 +1,4 @@
-"""A coalition loses its own true outer step on purpose, after others have built on it: honest members uphold it."""
+"""A coalition loses its own true outer step on purpose, after others have built on it: the honest uphold it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUNDS = 3
 
 
 def cast(stage: SharedChain, folder: Path) -> ActorWorld:
-    """Two honest members and two crooks, in a run that pays."""
+    """Two honest participants and two crooks, in a run that pays."""
     world = new_world(stage, folder, small_work(), rounds=ROUNDS, change=with_economics(pays=True))
     for name in ("ada", *CROOKS):
         world.solver(name, **FOUNDERS)
@@ -88,7 +88,7 @@ def mallory_posts_first(world: ActorWorld) -> OuterRecord:
 
 
 def attack(world: ActorWorld, by: str, on: str, root: Digest) -> None:
-    """A member challenges an outer claim of round 0, true or not."""
+    """A participant challenges an outer claim of round 0, true or not."""
     agent = world.players[by].agent
     ref = ClaimRef(ClaimKind.OUTER, Round(0), party=world.address(on), outer_root=root)
     agent.send(world.run.game.challenge(ref))

@@ -48,7 +48,7 @@ def test_refunds_beyond_a_small_lock_wait_in_the_bond_for_a_truthful_defender() 
 
 
 @pytest.mark.parametrize("new_first", (True, False))
-def test_a_lock_put_up_anew_has_an_account_of_its_own(new_first: bool) -> None:
+def test_a_lock_posted_anew_has_an_account_of_its_own(new_first: bool) -> None:
     twin, lie, truth = fresh(counting()), lie_at(counting(), 1), honest_trace(counting())
     defends, challenges = player(Side.DEFENDER, lie), player(Side.CHALLENGER, truth)
     ref = twin.claim(lie, LIAR, 1000 * ETHER)

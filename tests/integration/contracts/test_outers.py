@@ -166,7 +166,7 @@ def test_a_root_stands_while_one_of_its_posters_does(strangers: Strangers) -> No
     assert s.play.open_round(s.people[STRANGER]) is None
 
 
-def test_a_root_falls_with_its_last_poster_and_can_be_put_up_again_for_a_while(strangers: Strangers) -> None:
+def test_a_root_falls_with_its_last_poster_and_can_be_reposted_for_a_while(strangers: Strangers) -> None:
     s = strangers
     cheating_run(s)
     refusal, root = post(s, CHEAT, 0, s.truth[0])
@@ -181,7 +181,7 @@ def test_a_root_falls_with_its_last_poster_and_can_be_put_up_again_for_a_while(s
     assert s.world.call("outers", "isStanding", 1, root)
 
 
-def test_a_root_that_nobody_puts_up_again_is_dead(strangers: Strangers) -> None:
+def test_a_root_that_nobody_backs_again_is_dead(strangers: Strangers) -> None:
     s = strangers
     cheating_run(s)
     refusal, root = post(s, CHEAT, 0, s.truth[0], b"1")
@@ -234,7 +234,7 @@ def test_a_step_from_a_fallen_base_is_void_and_its_lock_returns(strangers: Stran
     refusal, onward = post(s, CHEAT, 1, root)  # the true step from a false base: mask 0, nothing changed
     assert refusal is None
     assert s.play.void_outer(s.people[STRANGER], Round(1), onward, s.people[CHEAT]) == "BaseNotVoid"
-    # The false base falls in a game that was opened in time, is not put up again, and the step on it goes with it.
+    # The false base falls in a game that was opened in time, is not posted again, and the step on it goes with it.
     s.end_game(len(s.play.games) - 1, True)
     s.play.now += s.ledger.charter.windows.rescue
     before = s.wealth_of(CHEAT)

@@ -158,7 +158,7 @@ def test_roots_of_two_generations_are_rescued_in_any_order(strangers: Strangers)
 # --- who, and when
 
 
-def test_anybody_stands_up_for_what_was_posted_and_members_alone_post_what_is_new(strangers: Strangers) -> None:
+def test_anybody_backs_what_was_posted_and_participants_alone_post_what_is_new(strangers: Strangers) -> None:
     """Who trained on a root may have left by the time that it falls."""
     s = strangers
     root = lost_on_purpose(s)
@@ -253,7 +253,7 @@ def test_a_true_root_first_claimed_from_a_false_base_is_upheld_from_the_true_one
     until_final(s, 2)
 
 
-def test_a_root_of_which_only_a_claim_from_a_dead_base_is_left_can_be_put_up_again(strangers: Strangers) -> None:
+def test_a_root_of_which_only_a_claim_from_a_dead_base_is_left_can_be_reposted(strangers: Strangers) -> None:
     s = strangers
     posted_by_a_cheat(s)
     refusal, false_root = post(s, SECOND_CHEAT, 0, s.truth[0], b"1")

@@ -284,13 +284,13 @@ def test_a_conviction_resets_the_next_start_and_none_under_way(strangers: Strang
     for number in range(games):
         s.end_game(number, True)
     assert s.ledger.rounds.commitments[Round(0), Seat(3)].convicted
-    blank = s.ledger.charter.training.zero_optimizer
+    zero_optimizer = s.ledger.charter.training.zero_optimizer
     start = lambda r: s.world.call("rounds", "startOf", r, 3, s.truth[r])[1]  # noqa: E731
     assert start(round_) == carried  # it may have trained on it since T0
     assert s.commit(CHEAT, round_, Seat(3), None, s.truth[round_]) is None
     finish_round(s)
     round_ = open_round(s)
-    assert start(round_) == blank
+    assert start(round_) == zero_optimizer
     assert s.commit(CHEAT, round_, Seat(3), None, s.truth[round_]) is None
     finish_round(s)
     round_ = open_round(s)
@@ -311,12 +311,12 @@ def test_two_convictions_before_one_commitment_reset_one_start_each(strangers: S
     s.end_game(first[0], True)
     open_round(s)
     s.end_game(second[0], True)
-    blank = s.ledger.charter.training.zero_optimizer
-    assert s.world.call("rounds", "startOf", 2, 3, s.truth[2])[1] == blank
+    zero_optimizer = s.ledger.charter.training.zero_optimizer
+    assert s.world.call("rounds", "startOf", 2, 3, s.truth[2])[1] == zero_optimizer
     assert s.commit(CHEAT, Round(2), Seat(3), None, s.truth[2]) is None
     finish_round(s)
     open_round(s)
-    assert s.world.call("rounds", "startOf", 3, 3, s.truth[3])[1] == blank
+    assert s.world.call("rounds", "startOf", 3, 3, s.truth[3])[1] == zero_optimizer
 
 
 # --- what a conviction takes

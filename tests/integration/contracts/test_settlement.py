@@ -232,7 +232,7 @@ def test_the_escrow_returns_only_after_the_last_claim(tmp_path_factory: pytest.T
         assert s.play.refund(s.people[STRANGER]) is None  # anybody calls, the sponsor is paid
         assert s.ledger.vault.free_of(sponsor) - free == left
         assert world.call("settlement", "escrow") == 0
-        # Members get out when the run is over and their last round is beyond challenge.
+        # Participants get out when the run is over and their last round is beyond challenge.
         verifier = s.people[HONEST_VERIFIERS[0]]
         assert s.play.reclaim(verifier) is None
         assert s.play.leave_seat(s.people[HONEST_SOLVERS[0]]) is None

@@ -172,17 +172,17 @@ def test_the_list_notices_what_it_bans(banned):
 
 AVX2 = """
 import json, torch
-from assay.engine.runtime.products import routes
-from assay.engine.runtime.executor import Executor, Kind
+from assay.engine.runtime.products import product_variants
+from assay.engine.runtime.executor import Executor, KernelVariant
 from tests.unit.engine.test_guards import big_product, SATURATING
 a, b, program = big_product()
-executor = Executor(program, kind=Kind.STOCK)
+executor = Executor(program, variant=KernelVariant.STOCK)
 ones = torch.full((64, 64), 127, dtype=torch.int8)
 print(json.dumps({
     "raw": int(torch._int_mm(ones, ones)[0, 0]),
-    "full digits": routes.failure(SATURATING),
-    "ours": routes.failure(routes.KARATSUBA),
-    "routes": sorted(set(executor.routes.values())),
+    "full digits": product_variants.failure(SATURATING),
+    "ours": product_variants.failure(product_variants.KARATSUBA),
+    "used": sorted(set(executor.product_variants.values())),
     "result": executor.run([[a, b]])[0][0].view(torch.int32).flatten().tolist(),
 }))
 """
@@ -228,12 +228,12 @@ def test_int8_products_are_used_exactly_where_the_library_multiplies_right(isa: 
         == Executor(program, variant=KernelVariant.STOCK).run([[a, b]])[0][0].view(torch.int32).flatten().tolist()
     )
     if found["raw"] == 127 * 127 * 64:
-        assert (found["full digits"], found["ours"], found["routes"]) == ("", "", ["int8x3"])
+        assert (found["full digits"], found["ours"], found["used"]) == ("", "", ["int8x3"])
     else:
         assert found["raw"] == int(saturating_product(ONES, ONES)[0, 0])
         assert "int8x1" in str(found["full digits"]) and " at " in str(found["full digits"])
         assert "int8x3" in str(found["ours"]) and " at " in str(found["ours"]), "the vector is named"
-        assert found["routes"] == ["fp64"]
+        assert found["used"] == ["fp64"]
 
 
 ONES = torch.full((64, 64), 127, dtype=torch.int8)

@@ -148,7 +148,7 @@ def test_a_report_never_waits_for_a_hanging_store_and_is_written_once_it_answers
         gate.set()
         assert eventually(lambda: read_heartbeats(store, RUN).get(me, beat(account, head=0)).head == 99)
         heartbeat_writer.report(100, Activity.DONE)
-    # The last word is written before the heart stops.
+    # The last word is written before the writer stops.
     assert read_heartbeats(store, RUN)[me].activity is Activity.DONE
 
 

@@ -39,5 +39,5 @@ def test_a_class_without_a_code_is_named_by_itself_and_a_given_code_wins() -> No
 
 
 def test_the_text_says_what_happened_and_what_to_do() -> None:
-    assert AssayError("It broke.", remedy="Mend it.").explain() == "It broke. Mend it."
-    assert str(AssayError("It broke.", remedy="Mend it.")) == "It broke."
+    assert AssayError("It broke.", remedy="Fix it.").explain() == "It broke. Fix it."
+    assert str(AssayError("It broke.", remedy="Fix it.")) == "It broke."

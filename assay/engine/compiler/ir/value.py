@@ -56,8 +56,8 @@ class Value:
 
     kind: input, const, pointwise, rowexp, max, dot, sum, gather, scatter_sum, rank, random. attributes: what else the
     node holds. sensitive: operands of products take the high precision (gradients of softmax and cross-entropy,
-    softmax outputs). normalized: dims along which a softmax made the elements sum to 1. layout_hint: what is computed from it
-    element by element lies in memory as it does (results of convolutions, whose channels lie innermost).
+    softmax outputs). normalized: dims along which a softmax made the elements sum to 1. layout_hint: what is computed
+    from it element by element lies in memory as it does (results of convolutions, whose channels lie innermost).
     """
 
     number: int

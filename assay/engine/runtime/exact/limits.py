@@ -106,7 +106,7 @@ def octets(p: int) -> Digits:
 
 
 def digits(variant: NativeVariant, p: int) -> Digits:
-    """The digits of q_p in this way of multiplying."""
+    """The digits of q_p in this variant."""
     return words(p) if variant is NativeVariant.PAIRS else octets(p)
 
 
@@ -157,7 +157,7 @@ def edges(variant: NativeVariant, pa: int, pb: int) -> list[int]:
 
 
 def fastest_variant(pa: int, pb: int, terms: int, variants: Collection[NativeVariant]) -> NativeVariant | None:
-    """The fastest of these ways that is exact; None where none is."""
+    """The fastest of these variants that is exact; None where none is."""
     fits = [w for w in variants if terms <= native_terms(w, pa, pb)]
     if NativeVariant.TILES in fits and terms > TILES_WORTH:
         return NativeVariant.TILES

@@ -119,7 +119,7 @@ def build(
     sanitized: bool = False,
 ) -> list[str]:
     """Compile what is missing of these units (all by default); returns why each that is still missing is."""
-    wanted = [(unit, instruction_set) for unit in names or units() for instruction_set in instruction_sets]
+    wanted = [(unit, name) for unit in names or units() for name in instruction_sets]
     paths = ((u, v, object_path(u, v, sanitized=sanitized)) for u, v in wanted)
     missing = [(flags(v, sanitized=sanitized), u, v, p) for u, v, p in paths if p is not None and not p.exists()]
     if not missing:

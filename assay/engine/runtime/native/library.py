@@ -21,7 +21,7 @@ _LIMITS = {"avx2": 2, "default": 3}
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A unit as loaded. handle: None when `reason` says why. instruction_set: its instruction set."""
+    """A unit as loaded. handle: None when `reason` says why. instruction_set: what it was compiled for."""
 
     handle: ctypes.CDLL | None
     instruction_set: str
@@ -42,11 +42,7 @@ def processor_flags() -> frozenset[str]:
 def allowed_instruction_sets(environment: Mapping[str, str], flags: frozenset[str]) -> list[str]:
     """The instruction sets that may be used here, best first."""
     first = _LIMITS.get(environment.get("ATEN_CPU_CAPABILITY", "").lower(), 0)
-    return [
-        instruction_set
-        for instruction_set in list(INSTRUCTION_SETS)[first:]
-        if INSTRUCTION_SETS[instruction_set][1] <= flags
-    ]
+    return [name for name in list(INSTRUCTION_SETS)[first:] if INSTRUCTION_SETS[name][1] <= flags]
 
 
 @cache

@@ -1,1 +1,1 @@
-"""Matrix products: the view algebra, exact routes, the native kernel, and the checks on all of them."""
+"""Matrix products: the view algebra, product variants, the native kernel, and the checks on all of them."""

@@ -1,4 +1,4 @@
-"""Executors of dot: the view algebra that finds the matrix product in a node, and the exact routes that compute it.
+"""Executors of dot: the view algebra that finds the matrix product in a node, and the product variants that compute it.
 
 Shapes, each of several dims multiplied out: B those of both operands, M of A alone, N of B alone, K what is summed.
 """
@@ -72,10 +72,10 @@ def dot(
     check: Check | None = None,
     due: Due = lambda: True,
 ) -> tuple[Kernel, str]:
-    """A kernel for the node and the name of the route it takes.
+    """A kernel for the node and the name of its product variant.
 
     trusted: values of rowexp nodes are what their definition says (not so after a hook has replaced one). other: take
-    another route than usual. native: by these kernels where they fit. check: sees operands and
+    another product variant than usual. native: by these kernels where they fit. check: sees operands and
     product of the runs that are due.
     """
     dims, red = node.spec.dims, node.red

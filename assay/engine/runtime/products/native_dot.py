@@ -81,7 +81,7 @@ class DotKernels:
         return f"int8x{count}/{'amx' if variant is NativeVariant.TILES else self.instruction_set}"
 
     def on(self, product_variant: str) -> DotKernels:
-        """The same where products of all sizes that fit it take a route, the others pairs of i16."""
+        """The same where all products that fit a product variant are computed by it, the others by pairs of i16."""
         return DotKernels(
             self._handle,
             self.instruction_set,
@@ -90,7 +90,7 @@ class DotKernels:
         )
 
     def refuses(self, pa: int, pb: int, terms: int) -> bool:
-        """Whether no way of these kernels is exact for so many terms of these precisions."""
+        """Whether no variant of these kernels is exact for so many terms of these precisions."""
         return terms < 1 or limits.fastest_variant(pa, pb, terms, self.variants) is None
 
     def most_terms(self, pa: int, pb: int) -> int:
@@ -143,7 +143,7 @@ def _sums_memory(count: int) -> Tensor:
 
 
 class NativeDot:
-    """One dot node as a plan of the kernels; `name` is its route.
+    """One dot node as a plan of the kernels; `name` is its product variant.
 
     groups: the dims that both operands, only A, and only B depend on. threaded: whether threads share it; by its size
     unless given.

@@ -1,8 +1,9 @@
 """Exact ways to multiply matrices of bounded integers, chosen by inequalities and proved on this machine at start.
 
-A route is exact by arithmetic, not by hope: its inequality (`limits`) bounds every partial sum. The self-test then runs
-each route on the extremes of its range, because a library may be wrong where arithmetic is right (`torch._int_mm`
-without VNNI is, for digits near 127). A route that fails is not used in this process, and a slower exact one is.
+A variant is exact by arithmetic, not by hope: its inequality (`limits`) bounds every partial sum. The self-test then
+runs each variant on the extremes of its range, because a library may be wrong where arithmetic is right
+(`torch._int_mm` without VNNI is, for digits near 127). A variant that fails is not used in this process, and a slower
+exact one is.
 
 Shapes: B batch, M rows of A, N rows of B, K terms; of `_karatsuba`'s and `int8_product`'s there is one batch.
 """
@@ -96,7 +97,7 @@ KARATSUBA = ProductVariant("int8x3", _karatsuba)
 
 
 def choose(pa: int, pb: int, batch: int, m: int, n: int, k: int, *, other: bool = False) -> ProductVariant:
-    """The fastest route that is exact for these precisions and sizes and passed its self-test.
+    """The fastest variant that is exact for these precisions and sizes and passed its self-test.
 
     other: one that shares no product with it, for a cross-check.
     """
@@ -132,7 +133,7 @@ def _another(usual: ProductVariant, pa: int, pb: int, batch: int, k: int) -> Pro
 
 @cache
 def failure(product_variant: ProductVariant) -> str:
-    """What this route gets wrong on this machine; empty when it passes its self-test."""
+    """What this variant gets wrong on this machine; empty when it passes its self-test."""
     for name, qa, qb in _vectors():
         if not torch.equal(product_variant.multiply(qa, qb).to(torch.int64), _int64(qa, qb)):
             return f"product variant {product_variant.name} is wrong for {name}"

@@ -21,7 +21,7 @@
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Whether digits can be multiplied in this way here; for which sizes they are is decided by
+/* Whether digits can be multiplied by this variant here; for which sizes they are is decided by
  * `assay/engine/runtime/exact/limits.py`. */
 EXPORT int64_t assay_dot_has(int64_t variant)
 {

@@ -34,8 +34,8 @@ typedef struct {
     dot_side a, b;
     const int64_t *c_batch, *c_row, *c_column;
     uint8_t *c_kind; /* per PANEL of columns */
-    /* What `assay/engine/runtime/exact/limits.py` has decided: the way; pairs of terms per pair of digits that 32 bits
-       add, and what they may add up to; whether neighbouring places of tiles are joined in 32 bits. */
+    /* What `assay/engine/runtime/exact/limits.py` has decided: the variant; pairs of terms per pair of digits that 32
+       bits add, and what they may add up to; whether neighbouring places of tiles are joined in 32 bits. */
     int64_t variant, run[2][2], room, joined;
 } dot_plan;
 
