@@ -29,6 +29,7 @@ ROOMS = (
     "assay.protocol.game",
     "assay.protocol.economics",
     "assay.protocol.model",
+    "assay.protocol.rounds",
     # settings, amounts, the checkout
     "assay",
     # programs run, and are captured

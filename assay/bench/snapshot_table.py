@@ -5,7 +5,14 @@ import json
 from assay.checkout import ROOT
 
 FOLDER = ROOT / "docs" / "snapshots"
-ROWS = {"moves": "move", "leaves": "family", "map-moves": "operands", "sizes": "contract", "float32": "function"}
+ROWS = {
+    "moves": "move",
+    "leaves": "family",
+    "map-moves": "operands",
+    "sizes": "contract",
+    "float32": "function",
+    "tickets": "call",
+}
 """What a row of each table is."""
 
 

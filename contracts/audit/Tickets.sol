@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {Checkpoints} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol";
+import {ICalls} from "../interfaces/ICalls.sol";
+import {ITickets, Ticket} from "../interfaces/ITickets.sol";
+import {IVault} from "../interfaces/IVault.sol";
+
+/// @title Tickets: the stakes of auditors, who is on call, and who sits in a committee
+contract Tickets is ITickets {
+    using Checkpoints for Checkpoints.Trace208;
+
+    /// @notice Links of a chain that one call walks.
+    uint256 public constant MAX_LINKS = 32;
+
+    uint256 private constant MAX_BOND = type(uint112).max;
+
+    /// @inheritdoc ITickets
+    uint128 public immutable bond;
+    /// @inheritdoc ITickets
+    uint48 public immutable seasoning;
+    /// @inheritdoc ITickets
+    uint32 public immutable shifts;
+    IVault private immutable _vault;
+    address private immutable _duties;
+    address private immutable _generations;
+
+    uint32 private _last; // the newest id
+    mapping(uint32 ticket => Ticket) private _tickets;
+    mapping(uint256 slot => Checkpoints.Trace208) private _slots;
+    Checkpoints.Trace208 private _counts;
+    mapping(uint32 shift => Checkpoints.Trace208) private _onCall;
+
+    modifier onlyDuties() {
+        if (msg.sender != _duties) revert NotAPeer(msg.sender);
+        _;
+    }
+
+    modifier onlyPeer() {
+        if (msg.sender != _duties && msg.sender != _generations) revert NotAPeer(msg.sender);
+        _;
+    }
+
+    constructor(IVault vault, address duties, address generations, uint128 bond_, uint48 seasoning_, uint32 shifts_) {
+        if (bond_ == 0 || bond_ > MAX_BOND || shifts_ == 0) revert BadTicketTerms();
+        (_vault, _duties, _generations) = (vault, duties, generations);
+        (bond, seasoning, shifts) = (bond_, seasoning_, shifts_);
+    }
+
+    // ------------------------------------------------------------------------------------------------ owners
+
+    /// @inheritdoc ITickets
+    function register(bytes32 anchor) external returns (uint32 ticket) {
+        if (anchor == 0) revert AnchorZero();
+        if (_last == type(uint32).max) revert TooManyTickets();
+        ticket = ++_last;
+        uint48 from = _countsFrom();
+        uint256 count = _counts.latest();
+        Ticket storage t = _tickets[ticket];
+        (t.owner, t.from, t.slot, t.anchor) = (msg.sender, from, uint32(count), anchor);
+        _slots[count].push(from, ticket);
+        _counts.push(from, uint208(count + 1));
+        Checkpoints.Trace208 storage called = _onCall[ticket % shifts];
+        called.push(from, called.latest() + 1);
+        _vault.lock(lockOf(ticket), msg.sender, bond);
+        emit TicketRegistered(ticket, msg.sender, from, anchor);
+    }
+
+    /// @inheritdoc ITickets
+    function retire(uint32 ticket) external {
+        Ticket storage t = _owned(ticket);
+        if (t.until != 0) revert TicketRetires(ticket, t.until);
+        _retire(ticket, t);
+    }
+
+    /// @inheritdoc ITickets
+    function reclaim(uint32 ticket) external {
+        Ticket storage t = _owned(ticket);
+        if (t.convictedAt != 0) revert TicketConvicted(ticket);
+        (uint24 epoch, uint48 start) = ICalls(_duties).newest();
+        // All epochs that may call it are closed: each began before the newest one.
+        if (t.until == 0 || start < t.until) revert TicketServes(ticket, t.until);
+        // Attack: hide a missed duty, and leave before the secret of the call is ever shown.
+        uint32 owed = _calls(ticket, t.until) - _shown(ticket, t);
+        if (owed != 0) revert SecretsOwed(ticket, owed);
+        // Attestations of an epoch can be disputed until the epoch after the one that re-audits them.
+        if (t.obligations != 0 || epoch <= t.lastEpoch + 2) revert TicketObliged(ticket, t.obligations, t.lastEpoch);
+        bytes32 id = lockOf(ticket);
+        (, uint256 left) = _vault.lockOf(id);
+        delete _tickets[ticket];
+        if (left != 0) _vault.release(id);
+        emit TicketReclaimed(ticket, left);
+    }
+
+    /// @inheritdoc ITickets
+    function replaceAnchor(uint32 ticket, bytes32 anchor) external {
+        Ticket storage t = _owned(ticket);
+        if (anchor == 0) revert AnchorZero();
+        if (t.nextAnchor != 0) revert AnchorPending(ticket, t.nextFrom);
+        // Attack: a chain that is chosen after its seed is known chooses its duties.
+        (t.nextAnchor, t.nextFrom) = (anchor, _countsFrom());
+        emit AnchorReplaced(ticket, anchor, t.nextFrom);
+    }
+
+    /// @inheritdoc ITickets
+    function topUp(uint32 ticket) external {
+        Ticket storage t = _owned(ticket);
+        if (t.convictedAt != 0) revert TicketConvicted(ticket);
+        if (t.shortSince == 0) revert TicketWhole(ticket);
+        bytes32 id = lockOf(ticket);
+        (, uint256 left) = _vault.lockOf(id);
+        t.shortSince = 0;
+        _vault.lock(id, msg.sender, bond - left);
+        emit TicketToppedUp(ticket, bond - left);
+    }
+
+    /// @inheritdoc ITickets
+    function removeShort(uint32 ticket) external {
+        Ticket storage t = _known(ticket);
+        if (t.until != 0) revert TicketRetires(ticket, t.until);
+        if (t.shortSince == 0) revert TicketWhole(ticket);
+        uint256 notBefore = uint256(t.shortSince) + seasoning + 1;
+        if (block.timestamp < notBefore) revert TopUpDue(ticket, notBefore);
+        _retire(ticket, t);
+    }
+
+    // ------------------------------------------------------------------------------------------------ peers
+
+    /// @inheritdoc ITickets
+    function advance(uint32 ticket, uint24 epoch, uint32 call, uint48 time, bytes32 secret)
+        external
+        onlyDuties
+        returns (uint32 skipped)
+    {
+        Ticket storage t = _known(ticket);
+        uint32 shown = _shown(ticket, t);
+        bytes32 anchor = t.anchor;
+        if (t.nextAnchor != 0 && time >= t.nextFrom) {
+            // Attack: replace the chain so that the secret of a skipped call is never shown.
+            uint32 owed = _calls(ticket, t.nextFrom) - shown;
+            if (owed != 0) revert SecretsOwed(ticket, owed);
+            anchor = t.nextAnchor;
+            (t.nextAnchor, t.nextFrom) = (0, 0);
+        }
+        if (call <= shown) revert CallShown(ticket, call, shown);
+        uint256 links = call - shown;
+        if (links > MAX_LINKS) revert ChainTooLong(ticket, links, MAX_LINKS);
+        bytes32 hashed = secret;
+        for (uint256 k = 0; k < links; ++k) {
+            hashed = keccak256(abi.encode(hashed));
+        }
+        // Attack: a secret that suits the seed.
+        if (hashed != anchor) revert WrongSecret(ticket, hashed, anchor);
+        t.anchor = secret;
+        t.shown = call;
+        if (epoch > t.lastEpoch) t.lastEpoch = epoch;
+        skipped = uint32(links - 1);
+        emit SecretShown(ticket, epoch, skipped);
+    }
+
+    /// @inheritdoc ITickets
+    function fine(uint32 ticket, uint256 amount, address to) external onlyDuties returns (uint256 taken) {
+        Ticket storage t = _known(ticket);
+        bytes32 id = lockOf(ticket);
+        (, uint256 left) = _vault.lockOf(id);
+        taken = amount < left ? amount : left;
+        if (taken == 0) return 0;
+        if (t.shortSince == 0) t.shortSince = uint48(block.timestamp);
+        // Rounds down for who proved it: an owner that proves its own fine loses the larger half.
+        _vault.seize(id, to, taken / 2);
+        _vault.burn(id, taken - taken / 2);
+        emit TicketFined(ticket, taken, to);
+    }
+
+    /// @inheritdoc ITickets
+    function forfeit(uint32 ticket) external onlyDuties returns (bool first) {
+        first = _convict(ticket);
+        if (!first) return false;
+        bytes32 id = lockOf(ticket);
+        (, uint256 left) = _vault.lockOf(id);
+        if (left != 0) _vault.burn(id, left);
+    }
+
+    /// @inheritdoc ITickets
+    function convict(uint32 ticket) external onlyPeer returns (bool first) {
+        return _convict(ticket);
+    }
+
+    /// @inheritdoc ITickets
+    function oblige(uint32 ticket) external onlyPeer {
+        ++_known(ticket).obligations;
+    }
+
+    /// @inheritdoc ITickets
+    function acquit(uint32 ticket) external onlyPeer {
+        --_known(ticket).obligations;
+    }
+
+    // ------------------------------------------------------------------------------------------------ views
+
+    /// @inheritdoc ITickets
+    function countAt(uint48 time) public view returns (uint256) {
+        _settled(time);
+        return _counts.upperLookupRecent(time);
+    }
+
+    /// @inheritdoc ITickets
+    function ticketAt(uint256 slot, uint48 time) external view returns (uint32 ticket) {
+        uint256 count = countAt(time);
+        // A slot above the count keeps the ticket that stood there last.
+        if (slot >= count) revert SlotEmpty(slot, count);
+        return uint32(_slots[slot].upperLookupRecent(time));
+    }
+
+    /// @inheritdoc ITickets
+    function positionOf(bytes32 seed, bytes32 node, uint256 j, uint48 time) external view returns (uint32 ticket) {
+        uint256 count = countAt(time);
+        if (count == 0) revert NoTickets(time);
+        uint256 slot = uint256(keccak256(abi.encode(seed, node, j))) % count;
+        return uint32(_slots[slot].upperLookupRecent(time));
+    }
+
+    /// @inheritdoc ITickets
+    function onCallAt(uint32 shift, uint48 time) external view returns (uint256) {
+        _settled(time);
+        return _onCall[shift].upperLookupRecent(time);
+    }
+
+    /// @inheritdoc ITickets
+    function isServing(uint32 ticket, uint48 time) external view returns (bool) {
+        _settled(time);
+        Ticket storage t = _tickets[ticket];
+        return t.owner != address(0) && t.from <= time && (t.until == 0 || time < t.until);
+    }
+
+    /// @inheritdoc ITickets
+    function ownerOf(uint32 ticket) external view returns (address) {
+        return _known(ticket).owner;
+    }
+
+    /// @inheritdoc ITickets
+    function ticketOf(uint32 ticket) external view returns (Ticket memory) {
+        return _tickets[ticket];
+    }
+
+    /// @inheritdoc ITickets
+    function lockOf(uint32 ticket) public pure returns (bytes32 id) {
+        return keccak256(abi.encode("assay.ticket", ticket));
+    }
+
+    // ------------------------------------------------------------------------------------------------ inside
+
+    /// @dev The last slot's ticket moves into the freed one, so that slots stay dense; both count from then on.
+    function _retire(uint32 ticket, Ticket storage t) private {
+        uint48 until = _countsFrom();
+        t.until = until;
+        uint256 last = _counts.latest() - 1;
+        uint32 slot = t.slot;
+        if (slot != last) {
+            uint32 moved = uint32(_slots[last].latest());
+            _slots[slot].push(until, moved);
+            _tickets[moved].slot = slot;
+        }
+        _counts.push(until, uint208(last));
+        Checkpoints.Trace208 storage called = _onCall[ticket % shifts];
+        called.push(until, called.latest() - 1);
+        emit TicketRetired(ticket, until);
+    }
+
+    function _convict(uint32 ticket) private returns (bool) {
+        Ticket storage t = _known(ticket);
+        if (t.convictedAt != 0) return false;
+        t.convictedAt = uint48(block.timestamp);
+        if (t.until == 0) _retire(ticket, t);
+        emit TicketConvictedNow(ticket);
+        return true;
+    }
+
+    /// @dev Calls of a ticket's shift by epochs that began before a time.
+    function _calls(uint32 ticket, uint48 before) private view returns (uint32) {
+        return ICalls(_duties).callsAt(ticket % shifts, before - 1);
+    }
+
+    /// @dev The last call that it showed; calls of epochs that began before it counted are not its own.
+    function _shown(uint32 ticket, Ticket storage t) private view returns (uint32) {
+        return t.shown != 0 ? t.shown : _calls(ticket, t.from);
+    }
+
+    function _owned(uint32 ticket) private view returns (Ticket storage t) {
+        t = _known(ticket);
+        if (t.owner != msg.sender) revert NotTheTicketsOwner(ticket, t.owner, msg.sender);
+    }
+
+    function _known(uint32 ticket) private view returns (Ticket storage t) {
+        t = _tickets[ticket];
+        if (t.owner == address(0)) revert TicketNotFound(ticket);
+    }
+
+    function _countsFrom() private view returns (uint48) {
+        return uint48(block.timestamp) + seasoning;
+    }
+
+    /// @dev Attack: count on tickets that can still come or go.
+    function _settled(uint48 time) private view {
+        uint256 before = block.timestamp + seasoning;
+        if (time >= before) revert TimeNotSettled(time, before);
+    }
+}

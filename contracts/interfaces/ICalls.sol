@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+/// @title Calls: which epochs called which shift
+/// @notice An epoch calls one shift. A shift's calls are counted from 1; the n-th call of a ticket's chain is the n-th that it owes.
+interface ICalls {
+    /// @notice Calls of a shift by epochs that began at a time or before.
+    /// @param time a chain time, in seconds; of the newest epoch's beginning at the latest
+    function callsAt(uint32 shift, uint48 time) external view returns (uint32);
+
+    /// @notice The newest epoch and when it began; all epochs before it are closed.
+    function newest() external view returns (uint24 epoch, uint48 start);
+}

@@ -1,0 +1,129 @@
+"""Model and contracts of the second round side by side in one process: every call must end alike on both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyrevm import BlockEnv
+
+from assay.protocol.errors import RejectedError
+from assay.protocol.model.vault import Vault
+from assay.protocol.rounds.timeline import Timeline
+from assay.protocol.types import Address
+from assay_ledger.deployment.places import create_address
+from tests.harness.contracts.harness import Evm, EvmContract, Reverted
+
+ETHER = 10**18
+START = 1_800_000_000
+EXIT = 86_400
+
+
+def person(number: int) -> Address:
+    """The account of a person."""
+    return Address((0xA0000 + number).to_bytes(20, "big"))
+
+
+def text(address: bytes) -> str:
+    """An address as pyrevm wants it."""
+    return "0x" + address.hex()
+
+
+class StagedCalls:
+    """Epochs that a test begins; CallsStage.sol is its contract."""
+
+    def __init__(self) -> None:
+        self.calls: dict[int, Timeline] = {}
+        self.epoch, self.start = 0, 0
+
+    def begin(self, epoch: int, start: int, shift: int) -> None:
+        """An epoch begins and calls a shift."""
+        self.epoch, self.start = epoch, start
+        called = self.calls.setdefault(shift, Timeline())
+        called.push(start, called.latest() + 1)
+
+    def calls_at(self, shift: int, time: int) -> int:
+        """Calls of a shift by epochs that began at a time or before."""
+        return self.calls.get(shift, Timeline()).at(time)
+
+    def newest(self) -> tuple[int, int]:
+        """The newest epoch and when it began."""
+        return self.epoch, self.start
+
+
+class ModelAndContracts:
+    """A vault, people with free stake in it, and a clock. With `contracts` a call must end alike on both."""
+
+    def __init__(self, people: int, stake: int = 1000 * ETHER, contracts: bool = False) -> None:
+        self.now = START
+        self.vault = Vault(EXIT)
+        self.people = [person(k) for k in range(people)]
+        self.stake = stake
+        self.evm = Evm(timestamp=START) if contracts else None
+        self.contracts: dict[str, EvmContract] = {}
+        self.gas: dict[str, int] = {}
+        for who in self.people:
+            self.vault.deposit(who, stake)
+
+    def deploy(self, peers: Mapping[str, tuple[str, Callable[[Mapping[str, str]], list[Any]]]]) -> None:
+        """Deploy a token, the contracts named, and a vault in whose books they are modules.
+
+        `peers`: name to contract and its constructor's arguments, given the addresses of all; at most five.
+        """
+        assert self.evm is not None
+        token = self.evm.deploy("TestToken")
+        caller = Address(bytes.fromhex(self.evm.caller.removeprefix("0x")))
+        nonce = self.evm.evm.basic(self.evm.caller).nonce
+        places = {name: text(create_address(caller, nonce + k)) for k, name in enumerate(["charter", "vault", *peers])}
+        modules = [places[name] for name in peers]
+        modules += [text(bytes(20))] * (5 - len(modules))
+        self.contracts["charter"] = self.evm.deploy("StageCharter", token.address, EXIT, modules)
+        self.contracts["vault"] = self.evm.deploy("Vault", places["charter"])
+        for name, (contract, arguments) in peers.items():
+            self.contracts[name] = self.evm.deploy(contract, *arguments(places))
+        assert {name: found.address.lower() for name, found in self.contracts.items()} == places
+        for who in self.people:
+            token.call("mint", text(who), self.stake, caller=text(who))
+            token.call("approve", places["vault"], self.stake, caller=text(who))
+            self.contracts["vault"].call("deposit", self.stake, caller=text(who))
+
+    def pass_time(self, seconds: int) -> None:
+        """Let chain time pass."""
+        self.now += seconds
+        if self.evm is not None:
+            self.evm.evm.set_block_env(
+                BlockEnv(number=1, timestamp=self.now, gas_limit=30_000_000, prevrandao=bytes(32))
+            )
+
+    def both(self, model: Callable[[], Any], name: str, function: str, *args: Any, caller: bytes | str) -> Any:
+        """A call on the model, and on the contract `name`: same error, or same number where both return one.
+
+        Raises RejectedError as the model does.
+        """
+        error: RejectedError | None = None
+        answer: Any = None
+        try:
+            answer = model()
+        except RejectedError as rejected:
+            error = rejected
+        if self.evm is not None:
+            contract = self.contracts[name]
+            sender = caller if isinstance(caller, str) else text(caller)
+            try:
+                shown = contract.call(function, *args, caller=sender)
+                refused = ""
+                if isinstance(answer, int) and shown not in (None, b""):
+                    number = int.from_bytes(shown, "big") if isinstance(shown, bytes) else int(shown)
+                    assert error is not None or number == int(answer), (function, args, shown, answer)
+                self.gas[function] = contract.gas
+            except Reverted as reverted:
+                refused = self.error_of(reverted.data) or str(reverted)
+            assert refused == (error.code if error else ""), (function, args, refused, error)
+        if error is not None:
+            raise error
+        return answer
+
+    def error_of(self, data: bytes) -> str:
+        """The custom error of any of the contracts that revert data carries."""
+        abi = [entry for contract in self.contracts.values() for entry in contract.artifact.abi]
+        return Reverted(data, abi).name
