@@ -33,6 +33,7 @@ CONTRACTS: Final = (
     "Vesting",
     "Revenue",
     "TestToken",
+    "Tickets",
 )
 """The contracts whose errors and events a person can meet; what their libraries declare is among theirs."""
 
