@@ -34,6 +34,10 @@ CONTRACTS: Final = (
     "Revenue",
     "TestToken",
     "Tickets",
+    "Tenures",
+    "Commitments",
+    "Generations",
+    "IBeacon",
 )
 """The contracts whose errors and events a person can meet; what their libraries declare is among theirs."""
 

@@ -149,6 +149,8 @@ def test_contracts_that_throw_one_name_for_other_reasons_each_say_theirs(compile
         "Rounds",
         "Audit",
         "Game",
+        "Commitments",
+        "Generations",
     }
     for sentences in found.sentences:
         assert sentences.notice in found.meaning

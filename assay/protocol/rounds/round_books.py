@@ -1,0 +1,112 @@
+"""What the books of rounds know of each other, of tickets, of a beacon and of the vault."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from assay.protocol.model.vault import Vault
+from assay.protocol.rounds.round_terms import GenerationStatus, GroupState, Presence, RoundState, RoundTerms, Tenure
+from assay.protocol.types import Address, Digest, Round, Seat
+
+
+class BeaconBook(Protocol):
+    """What a beacon answers (IBeacon.sol)."""
+
+    def round_after(self, time: int) -> int:
+        """The first beacon round whose time is later than `time`."""
+
+    def time_of(self, beacon_round: int) -> int:
+        """The time from which a beacon round can be known, in seconds."""
+
+    def randomness_of(self, beacon_round: int) -> Digest:
+        """Raises BeaconNotSubmitted."""
+
+
+class TicketBook(Protocol):
+    """What is asked of tickets (ITickets.sol)."""
+
+    def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int) -> Address:
+        """Who owns the ticket at position j of a node."""
+
+
+class Rights(Protocol):
+    """Whether the run can carry one more round (IRoundGate)."""
+
+    def may_open(self, round_: Round, seated: int) -> bool:
+        """Enough escrow, and enough tickets on call."""
+
+
+class TenureBook(Protocol):
+    """What commitments and generations ask of tenures."""
+
+    def check_charge(self, number: int, round_: Round, who: Address) -> Tenure:
+        """Raises TenureNotFound, NotTheHolder, NotInTenure."""
+
+    def charge(self, tenure: Tenure, round_: Round) -> bool:
+        """The holder commits to a round; whether its work has weight."""
+
+    def on_game_closed(self, number: int, convicted: bool, now: int) -> bool:
+        """Whether this is the tenure's first conviction."""
+
+    def existing(self, number: int) -> Tenure:
+        """Raises TenureNotFound."""
+
+    def is_convicted(self, number: int) -> bool:
+        """Whether its lock is gone."""
+
+    def seated_at(self, round_: Round) -> int:
+        """Seats held in a round."""
+
+
+class CommitmentBook(Protocol):
+    """What tenures and generations ask of commitments."""
+
+    rounds: list[RoundState]
+
+    def open_round(self, parent: int, base: Digest, now: int) -> Round:
+        """The next round."""
+
+    def is_over(self, now: int) -> bool:
+        """No round will open any more."""
+
+    def round_of(self, round_: Round) -> RoundState:
+        """Raises RoundNotOpen."""
+
+    def merge_until(self, round_: Round) -> int:
+        """T_m. Raises RoundNotOpen."""
+
+    def group_of(self, round_: Round, group: int) -> GroupState:
+        """The seats of a group in a round."""
+
+    def counted_of(self, round_: Round, group: int, now: int) -> tuple[frozenset[int], bool]:
+        """Places of the group whose update counts, and whether that is final."""
+
+    def presence_of(self, round_: Round, seat: Seat, now: int) -> Presence:
+        """Raises RoundNotOpen."""
+
+
+class GenerationBook(Protocol):
+    """What commitments ask of generations."""
+
+    def parameters_of(self, generation: int) -> Digest:
+        """List root of a generation's parameters."""
+
+    def status_of(self, generation: int) -> GenerationStatus:
+        """What became of a generation."""
+
+
+class RoundBooks(Protocol):
+    """The books of a run's rounds, and their neighbours."""
+
+    terms: RoundTerms
+    vault: Vault
+    beacon: BeaconBook
+    tickets: TicketBook
+    rights: Rights
+
+    @property
+    def tenures(self) -> TenureBook: ...
+    @property
+    def commitments(self) -> CommitmentBook: ...
+    @property
+    def generations(self) -> GenerationBook: ...

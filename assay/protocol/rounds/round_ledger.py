@@ -1,0 +1,23 @@
+"""The books of a run's rounds, wired."""
+
+from __future__ import annotations
+
+from assay.protocol.model.vault import Vault
+from assay.protocol.rounds.commitments import Commitments
+from assay.protocol.rounds.generations import Generations
+from assay.protocol.rounds.round_books import BeaconBook, Rights, TicketBook
+from assay.protocol.rounds.round_terms import RoundTerms
+from assay.protocol.rounds.tenures import Tenures
+
+
+class RoundLedger:
+    """Tenures, commitments and generations of one run over a vault, with their neighbours."""
+
+    def __init__(
+        self, terms: RoundTerms, vault: Vault, beacon: BeaconBook, tickets: TicketBook, rights: Rights
+    ) -> None:
+        self.terms, self.vault = terms, vault
+        self.beacon, self.tickets, self.rights = beacon, tickets, rights
+        self.tenures = Tenures(self)
+        self.commitments = Commitments(self)
+        self.generations = Generations(self)

@@ -1,0 +1,181 @@
+"""Seats, who holds them, and the one lock behind all work of a holder (Tenures.sol)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from assay.protocol.model.errors import refuse
+from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.round_books import RoundBooks
+from assay.protocol.rounds.round_terms import NEVER, Presence, Tenure
+from assay.protocol.types import Address, Round, Seat, Wei
+
+MAX_SUSPENSION: Final = 8
+"""Most rounds in a row for which accusations keep a seat's commitments without weight."""
+
+
+class Tenures:
+    """The books of tenures. Time, in seconds, is an argument of every method that depends on it."""
+
+    def __init__(self, books: RoundBooks) -> None:
+        self.books = books
+        self.tenures: dict[int, Tenure] = {}
+        self.free: list[Seat] = []
+        self.fresh = 0
+
+    # --- holders
+
+    def join(self, who: Address, now: int) -> int:
+        """A seat from the next T0 on. Raises NoRoundsLeft, NoSeatFree, InsufficientFree."""
+        terms = self.books.terms
+        if self.books.commitments.is_over(now):
+            raise refuse("NoRoundsLeft")
+        if not self.free and self.fresh == terms.seats:
+            raise refuse("NoSeatFree", seats=terms.seats)
+        price = terms.seat_lock + terms.seat_fee
+        if self.books.vault.free_of(who) < price:
+            raise refuse("InsufficientFree", owner=who, wanted=price)
+        if self.free:
+            seat = self.free.pop()
+        else:
+            seat = Seat(self.fresh)
+            self.fresh += 1
+        number = len(self.tenures) + 1
+        self.tenures[number] = Tenure(who, seat, self._next)
+        self.books.vault.lock(ids.tenure_lock(number), who, terms.seat_lock)
+        if terms.seat_fee:
+            self.books.vault.lock(ids.fee_lock(number), who, terms.seat_fee)
+        return number
+
+    def leave(self, who: Address, number: int) -> None:
+        """End with the round under way. Raises TenureNotFound, NotTheHolder, TenureOver."""
+        tenure = self.existing(number)
+        if tenure.holder != who:
+            raise refuse("NotTheHolder", tenure=number, holder=tenure.holder, caller=who)
+        if tenure.until != NEVER:
+            raise refuse("TenureOver", tenure=number)
+        self._end(tenure)
+
+    def evict(self, who: Address, number: int, round_: Round, now: int) -> None:
+        """Raises TenureNotFound, TenureOver, NotEvictable."""
+        tenure, fee = self.existing(number), self.books.terms.seat_fee
+        if tenure.until != NEVER:
+            raise refuse("TenureOver", tenure=number)
+        if not self._is_evictable(tenure, round_, now):
+            raise refuse("NotEvictable", tenure=number, round=round_)
+        tenure.fee_gone = True
+        self._end(tenure)
+        if fee:
+            self.books.vault.seize(ids.fee_lock(number), who, Wei(fee // 2))
+            self.books.vault.burn(ids.fee_lock(number), Wei(fee - fee // 2))
+
+    def release(self, number: int, now: int) -> None:
+        """Raises TenureNotFound, AlreadyReleased, TenureLasts, TenureObliged."""
+        tenure, fee = self.existing(number), self.books.terms.seat_fee
+        if tenure.released:
+            raise refuse("AlreadyReleased", tenure=number)
+        if tenure.until == NEVER:
+            raise refuse("TenureLasts", tenure=number)
+        if tenure.unsettled or tenure.games or tenure.accusations:
+            raise refuse("TenureObliged", unsettled=tenure.unsettled, games=tenure.games)
+        fee_lost = not tenure.fee_gone and self._missed_its_last(number, tenure, now)
+        tenure.released = True
+        if not tenure.convicted_at:
+            self.books.vault.release(ids.tenure_lock(number))
+        if fee and not tenure.fee_gone:
+            if fee_lost:
+                self.books.vault.burn(ids.fee_lock(number), fee)
+            else:
+                self.books.vault.release(ids.fee_lock(number))
+
+    # --- peers
+
+    def check_charge(self, number: int, round_: Round, who: Address) -> Tenure:
+        """Raises TenureNotFound, NotTheHolder, NotInTenure."""
+        tenure = self.existing(number)
+        if tenure.holder != who:
+            raise refuse("NotTheHolder", tenure=number, holder=tenure.holder, caller=who)
+        if not tenure.from_ <= round_ < tenure.until or tenure.convicted_at:
+            raise refuse("NotInTenure", tenure=number, round=round_)
+        return tenure
+
+    def charge(self, tenure: Tenure, round_: Round) -> bool:
+        """The holder commits to a round; whether its work has weight."""
+        tenure.unsettled += 1
+        tenure.last = max(tenure.last, round_ + 1)
+        return not tenure.suspensions or round_ >= tenure.suspended_from + MAX_SUSPENSION
+
+    def on_game_closed(self, number: int, convicted: bool, now: int) -> bool:
+        """Whether this is the tenure's first conviction."""
+        tenure = self.existing(number)
+        tenure.games -= 1
+        if not convicted or tenure.convicted_at:
+            return False
+        tenure.convicted_at = now
+        if tenure.until == NEVER:
+            self._end(tenure)
+        return True
+
+    def suspend(self, number: int) -> None:
+        """The game of an accusation is open."""
+        tenure = self.existing(number)
+        if not tenure.suspensions:
+            tenure.suspended_from = max(self._next - 1, 0)
+        tenure.suspensions += 1
+
+    # --- views
+
+    def existing(self, number: int) -> Tenure:
+        """Raises TenureNotFound."""
+        if number not in self.tenures:
+            raise refuse("TenureNotFound", tenure=number)
+        return self.tenures[number]
+
+    def is_convicted(self, number: int) -> bool:
+        """Whether its lock is gone."""
+        return self.tenures[number].convicted_at != 0
+
+    def seated_at(self, round_: Round) -> int:
+        """Seats held in a round."""
+        return sum(t.from_ <= round_ < t.until for t in self.tenures.values())
+
+    # --- inside
+
+    @property
+    def _next(self) -> Round:
+        return Round(len(self.books.commitments.rounds))
+
+    def _end(self, tenure: Tenure) -> None:
+        tenure.until = self._next
+        self.free.append(tenure.seat)
+
+    def _is_evictable(self, tenure: Tenure, round_: Round, now: int) -> bool:
+        if tenure.last > round_ + 1 or not self._is_newest_over(tenure.seat, round_, now):
+            return False
+        seen = [self._presence(r, tenure.seat, now) for r in range(max(tenure.from_, round_ - 2), round_ + 1)]
+        if len(seen) < 2 or Presence.PRESENT in seen[-2:]:
+            return False
+        missed = all(p is Presence.MISSED for p in seen[-2:])
+        if missed and not self._is_waived(round_) and not self._is_waived(round_ - 1):
+            return True
+        return len(seen) == 3 and Presence.PRESENT not in seen
+
+    def _presence(self, round_: int, seat: Seat, now: int) -> Presence:
+        return self.books.commitments.presence_of(Round(round_), seat, now)
+
+    def _is_newest_over(self, seat: Seat, round_: int, now: int) -> bool:
+        if round_ >= self._next or self._presence(round_, seat, now) is Presence.UNKNOWN:
+            return False
+        return round_ + 1 == self._next or self._presence(round_ + 1, seat, now) is Presence.UNKNOWN
+
+    def _is_waived(self, round_: int) -> bool:
+        rounds = self.books.commitments.rounds
+        return rounds[round_].is_under_half and (round_ == 0 or not rounds[round_ - 1].is_under_half)
+
+    def _missed_its_last(self, number: int, tenure: Tenure, now: int) -> bool:
+        if tenure.until <= tenure.from_ or tenure.convicted_at:
+            return False
+        last = self._presence(tenure.until - 1, tenure.seat, now)
+        if last is Presence.UNKNOWN:
+            raise refuse("TenureLasts", tenure=number)
+        return last is Presence.MISSED and not self._is_waived(tenure.until - 1)

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {IClaims} from "./IClaims.sol";
+
+/// @notice What became of a generation.
+enum GenerationStatus {
+    OPEN, // no root has a majority
+    MERGED, // a root has one: rounds start from it
+    FINAL,
+    CUT // for good: no base, and no pay for work on it
+}
+
+/// @notice A generation: what the round before it was merged into.
+struct GenerationState {
+    GenerationStatus status;
+    bytes32 root; // state root of the majority, zero: none
+    bytes32 parameters; // list root
+    bytes32 momentum; // list root
+    uint32 segment;
+    uint16 sealed_; // positions that sealed
+    uint48 sealUntil; // last second to seal; zero: no more than half of the positions sealed
+}
+
+/// @notice A root that somebody opened.
+struct NodeState {
+    uint16 votes; // positions that opened it
+    uint16 standing; // claims behind it that have not fallen
+    uint16 games; // open
+    uint48 rescueUntil; // last second to back it; zero: no claim behind it fell
+}
+
+/// @notice An opening: a claim of its own, with the lock of whoever opened.
+struct Opening {
+    bytes32 root;
+    uint32 tenure; // whose lock stands behind it; zero: a backer with a lock of its own
+    address backer;
+    uint48 at;
+    uint16 games; // open
+    bool fallen;
+    bool closed;
+}
+
+/// @notice An update that was committed with weight, in the order of the commits.
+struct Entry {
+    uint32 seat;
+    uint32 units;
+    bytes32 update;
+}
+
+/// @title IGenerations: what rounds are merged into, at one level
+/// @notice Round r is merged into generation r + 1; generation 0 is the genesis. Positions are the seats that committed
+/// with weight, and the opening of a position is its claim: its tenure's lock stands behind the root.
+interface IGenerations is IClaims {
+    /// @notice A level for each 64 seats is needed, and there is one.
+    /// @custom:remedy Use at most 64 seats.
+    /// @param seats of the terms
+    error TooManySeats(uint256 seats);
+
+    /// @notice Only the launch opens the first round.
+    /// @dev Whoever opens it commits the escrow of the run.
+    /// @custom:remedy None: people do not make this call.
+    /// @param caller who called
+    error NotTheLauncher(address caller);
+
+    /// @notice The first round is open.
+    /// @custom:remedy None.
+    error AlreadyBegun();
+
+    /// @notice It is not time yet.
+    /// @custom:remedy Try again from the time named on.
+    /// @param now_ chain time of the call, in seconds
+    /// @param notBefore first second of chain time at which the call goes through
+    error TooEarly(uint256 now_, uint256 notBefore);
+
+    /// @notice The time to seal, to open, or to back is over.
+    /// @custom:remedy None for this round.
+    /// @param now_ chain time of the call, in seconds
+    /// @param deadline last second of chain time at which the call went through
+    error TooLate(uint256 now_, uint256 deadline);
+
+    /// @notice Which updates count can still change.
+    /// @dev A root over updates that do not count in the end would be false.
+    /// @custom:remedy Wait until the positions have spoken.
+    /// @param round number of the round, from 0
+    error MaskOpen(uint64 round);
+
+    /// @notice Fewer than half of the seats committed to the round.
+    /// @dev A generation on which so few work is cut: its history would be that of a minority.
+    /// @custom:remedy Wait for the restart.
+    /// @param round number of the round, from 0
+    error TooFewCommitted(uint64 round);
+
+    /// @notice The caller does not hold this position.
+    /// @dev Positions are the seats that committed with weight, unless their tenure was convicted.
+    /// @custom:remedy Call from the account of the tenure, for its own seat.
+    /// @param seat number of the seat, from 0
+    /// @param caller who called
+    error NotThePosition(uint32 seat, address caller);
+
+    /// @notice The position sealed, or opened, already.
+    /// @dev One root per position: a second one could follow what others opened.
+    /// @custom:remedy None: the first one stands.
+    /// @param seat number of the seat, from 0
+    error AlreadySealed(uint32 seat);
+
+    /// @notice What is opened is not what was sealed.
+    /// @dev A root that need not be sealed could be copied from whoever opens first.
+    /// @custom:remedy Open with the root and the salt that were sealed.
+    /// @param got digest of what was opened
+    /// @param sealed_ digest that was sealed; zero: none
+    error SealMismatch(bytes32 got, bytes32 sealed_);
+
+    /// @notice The generation is cut.
+    /// @custom:remedy Take part in the newest round.
+    /// @param generation its number
+    error GenerationCut(uint64 generation);
+
+    /// @notice The generation has no majority, or is final already, or its parent is not final.
+    /// @custom:remedy Look up its status and its parent's.
+    /// @param generation its number
+    error NotFinalizable(uint64 generation);
+
+    /// @notice There is no such opening, or its claim fell or is closed.
+    /// @custom:remedy Name an opening whose claim stands.
+    /// @param generation its number
+    /// @param party name of the opening
+    error NotStanding(uint64 generation, bytes32 party);
+
+    /// @notice The tenure behind the opening is not convicted.
+    /// @dev A claim stands while its lock is there.
+    /// @custom:remedy Challenge the claim, if it is false.
+    /// @param generation its number
+    /// @param party name of the opening
+    error NotConvicted(uint64 generation, bytes32 party);
+
+    /// @notice The root cannot be backed: nobody opened it, no claim behind it has fallen, or the caller backs it.
+    /// @custom:remedy Back a root of which a claim has fallen, once.
+    /// @param generation its number
+    /// @param root state root
+    error NotBackable(uint64 generation, bytes32 root);
+
+    /// @notice A game on the root is still open.
+    /// @custom:remedy Try again after the verdict.
+    /// @param games open
+    error GamesOpen(uint256 games);
+
+    /// @notice The root has a claim that stands, or can still be backed.
+    /// @dev A root falls when nobody answers for it any more.
+    /// @custom:remedy Wait until the time to back it is over.
+    /// @param generation its number
+    error NotFallen(uint64 generation);
+
+    /// @notice The generation can still become final, or void.
+    /// @dev A lock that left before it would answer for nothing.
+    /// @custom:remedy Wait until the generation is final or cut, and the claim's window is over.
+    /// @param generation its number
+    error GenerationOpen(uint64 generation);
+
+    /// @notice The round under way can still be merged.
+    /// @dev A restart gives up what was worked on.
+    /// @custom:remedy Wait until its majority is late, too few have committed, or its base is cut.
+    /// @param round number of the round, from 0
+    error RoundAlive(uint64 round);
+
+    /// @notice The run cannot open a round now: it is over, no seat is held, or the gate is shut.
+    /// @dev At a majority the same is no error: the next round waits.
+    /// @custom:remedy Try again when seats are held and the run can pay and audit a round.
+    error Paused();
+
+    /// @notice The updates given are not those that were committed.
+    /// @custom:remedy Take them from the commitments' events, in their order, those without weight left out.
+    /// @param got accumulator of what was given
+    /// @param wanted accumulator of the round
+    error EntriesMismatch(bytes32 got, bytes32 wanted);
+
+    /// @notice A position sealed its root of a generation.
+    /// @param generation its number
+    /// @param seat number of the seat, from 0
+    /// @param seal digest of seat, root, salt and caller
+    event RootSealed(uint64 indexed generation, uint32 indexed seat, bytes32 seal);
+
+    /// @notice A position opened its root: it claims that the merge gives it.
+    /// @param generation its number
+    /// @param seat number of the seat, from 0
+    /// @param root state root
+    /// @param parameters list root
+    /// @param momentum list root
+    event RootOpened(
+        uint64 indexed generation, uint32 indexed seat, bytes32 root, bytes32 parameters, bytes32 momentum
+    );
+
+    /// @notice A root was opened by more than half of the positions: rounds start from it.
+    /// @param generation its number
+    /// @param root state root
+    event Merged(uint64 indexed generation, bytes32 root);
+
+    /// @notice An account locked S behind a root of which a claim fell.
+    /// @param generation its number
+    /// @param root state root
+    /// @param backer the account
+    event RootBacked(uint64 indexed generation, bytes32 root, address indexed backer);
+
+    /// @notice A claim behind a root fell.
+    /// @param generation its number
+    /// @param party name of the opening
+    /// @param rescueUntil last second to back the root
+    event ClaimFell(uint64 indexed generation, bytes32 party, uint48 rescueUntil);
+
+    /// @notice A generation is final.
+    /// @param generation its number
+    event Finalized(uint64 indexed generation);
+
+    /// @notice A generation, and every later one that builds on it, is cut.
+    /// @param generation its number
+    event Cut(uint64 indexed generation);
+
+    /// @notice A majority found the run unable to open a round: the next one waits.
+    /// @param generation that has the majority
+    event RoundWaits(uint64 indexed generation);
+
+    /// @notice X of the round's merge was built: roots of its generation can be challenged now.
+    /// @param generation its number
+    /// @param x state root
+    event MergePrepared(uint64 indexed generation, bytes32 x);
+
+    /// @notice Launcher only: opens round 0 from the genesis.
+    function begin() external;
+
+    /// @notice A position binds itself to a root before anybody opens.
+    /// @param seal K(round, seat, root, salt, caller)
+    function seal(uint64 round, uint32 seat, bytes32 seal) external;
+
+    /// @notice Opens what was sealed, after sealing is over. The opening that gives its root more than half of the
+    /// positions opens the next round.
+    function open(uint64 round, uint32 seat, bytes32 parameters, bytes32 momentum, bytes32 salt) external;
+
+    /// @notice Builds X of the round's merge; anybody who wants to challenge a root calls this first.
+    function prepare(uint64 round, Entry[] calldata entries) external;
+
+    /// @notice Drops a claim whose tenure was convicted elsewhere. Anybody may call.
+    function drop(uint64 generation, bytes32 party) external;
+
+    /// @notice Locks S of the caller behind a root of which a claim fell, while it can be rescued.
+    function back(uint64 generation, bytes32 root) external;
+
+    /// @notice Makes a generation final by one opening whose window is over. Anybody may call.
+    function finalize(uint64 generation, bytes32 party) external;
+
+    /// @notice Frees what stands behind an opening of a generation that is final or cut. Anybody may call.
+    function close(uint64 generation, bytes32 party) external;
+
+    /// @notice Cuts a generation that nobody answers for any more, and what builds on it. Anybody may call.
+    function fall(uint64 generation) external;
+
+    /// @notice Cuts what the round under way cannot finish, and opens a round from the newest generation that is not cut.
+    /// Anybody may call.
+    function restart() external;
+
+    /// @notice The name of a seat's opening.
+    function partyOf(uint32 seat) external pure returns (bytes32);
+
+    /// @notice The name of a backer's opening.
+    function backerOf(bytes32 root, address who) external pure returns (bytes32);
+
+    /// @notice The digest that binds a position to a root.
+    function sealOf(uint64 round, uint32 seat, bytes32 root, bytes32 salt, address who) external pure returns (bytes32);
+
+    function statusOf(uint64 generation) external view returns (GenerationStatus);
+    function generationOf(uint64 generation) external view returns (GenerationState memory);
+    function nodeOf(uint64 generation, bytes32 root) external view returns (NodeState memory);
+    function openingOf(uint64 generation, bytes32 party) external view returns (Opening memory);
+
+    /// @notice List root of a generation's parameters.
+    function parametersOf(uint64 generation) external view returns (bytes32);
+
+    /// @notice The newest generation that has a majority and is not cut.
+    function newest() external view returns (uint64);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+/// @notice What the contracts of rounds are built with (docs/adr/0033-second-round.md). Times are in seconds of chain time,
+/// amounts in wei of the settlement token.
+struct RoundTerms {
+    uint32 seats; // N, at most 1,024
+    uint32 groupSize; // seats of a group, at most 64; unused at 64 seats or fewer, which are one group
+    uint32 positions; // k of a group's committee, at most 63; unused at 64 seats or fewer
+    uint32 minUnits; // fewer are no commitment
+    uint32 maxUnits;
+    uint32 stepsPerUnit;
+    uint32 learningRate; // bits of a binary32
+    uint32 shards;
+    uint32 shardLength;
+    uint32 rounds; // no more than this many rounds open
+    uint48 expiry; // last second in which a round opens
+    uint48 commit; // C
+    uint48 inclusion; // F: how long a transaction can be kept out of the chain
+    uint48 grace; // g
+    uint48 hold; // a: time to say which updates one holds
+    uint48 merge; // T_m = T0 + C + F + a + merge, in seats without a beacon's delay
+    uint48 beaconDelay; // from the mask's close to the beacon that draws
+    uint48 challenge; // of an opening
+    uint48 rescue; // after the first opener's loss
+    bytes32 run;
+    bytes32 stepProgram;
+    bytes32 updateProgram;
+    bytes32 outerProgram;
+    bytes32 data; // tensor root
+    bytes32 zeroOptimizer; // list root that every round starts from
+    bytes32 zeroUpdate; // list root of an update slot that counts nothing
+    bytes32 parameters; // list root of generation 0
+    bytes32 momentum; // list root of generation 0
+    uint256 seatLock; // S
+    uint256 seatFee;
+}
+
+/// @notice The contracts that those of rounds know.
+struct RoundModules {
+    address charter; // in claim ids
+    address vault;
+    address tenures;
+    address commitments;
+    address generations;
+    address tickets;
+    address duties;
+    address settlement;
+    address game;
+    address beacon;
+    address gate; // IRoundGate
+}
+
+/// @title IRoundGate: whether the run can carry one more round
+/// @notice Enough tickets on call for its duties, escrow for its pay. A generation that finds it shut still has its
+/// majority: the next round waits, and anybody opens it once the gate is open again.
+interface IRoundGate {
+    function mayOpen(uint64 round, uint256 seated) external view returns (bool);
+}
+
+/// @title IAccusers: who said otherwise by an attestation of its own
+interface IAccusers {
+    /// @notice Did `who` open an attestation of this commitment with another result?
+    function hasAccused(uint64 round, uint32 seat, address who) external view returns (bool);
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {ClaimKind, ClaimRef, ClaimView, IClaims} from "../interfaces/IClaims.sol";
+import {
+    GroupState,
+    ICommitments,
+    Presence,
+    RoundState,
+    Work,
+    WorkState,
+    WorkStatus
+} from "../interfaces/ICommitments.sol";
+import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
+import {IAccusers, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {ITenures} from "../interfaces/ITenures.sol";
+import {ITickets} from "../interfaces/ITickets.sol";
+import {ClaimIds} from "../libraries/ClaimIds.sol";
+import {Lanes} from "../libraries/Lanes.sol";
+import {Scalars} from "../libraries/Scalars.sol";
+import {StateRoots} from "../libraries/StateRoots.sol";
+import {RoundClock} from "./RoundClock.sol";
+
+/// @title Commitments: what seats did in a round, and who holds which update
+/// @notice A commitment is a digest and one slot. Updates with weight go into an accumulator of their group, over which
+/// positions say what they hold; 64 counters of the group are added to at once.
+contract Commitments is RoundClock {
+    ITenures private immutable _tenures;
+    IGenerations private immutable _generations;
+    ITickets private immutable _tickets;
+    IAccusers private immutable _duties;
+    address private immutable _settlement;
+    address private immutable _game;
+    address private immutable _charter;
+    uint256 private immutable _seatLock;
+    uint32 private immutable _positions;
+    uint32 private immutable _minUnits;
+    uint32 private immutable _maxUnits;
+    uint32 private immutable _stepsPerUnit;
+    uint32 private immutable _learningRate;
+    uint32 private immutable _shards;
+    uint32 private immutable _shardLength;
+    bytes32 private immutable _run;
+    bytes32 private immutable _stepProgram;
+    bytes32 private immutable _updateProgram;
+    bytes32 private immutable _data;
+    bytes32 private immutable _zeroOptimizer;
+
+    /// @dev What `prepare` built.
+    struct PreparedClaim {
+        bytes32 x;
+        bytes32 y;
+        uint32 steps;
+    }
+
+    mapping(uint64 round => mapping(uint32 group => GroupState)) private _groups;
+    mapping(uint64 round => mapping(uint32 group => uint256[2])) private _lanes;
+    mapping(uint64 round => mapping(uint32 seat => WorkState)) private _works;
+    mapping(ClaimKind kind => mapping(uint64 round => mapping(uint32 seat => PreparedClaim))) private _claims;
+
+    constructor(RoundTerms memory terms, RoundModules memory modules) RoundClock(terms, modules) {
+        _tenures = ITenures(modules.tenures);
+        _generations = IGenerations(modules.generations);
+        _tickets = ITickets(modules.tickets);
+        _duties = IAccusers(modules.duties);
+        (_settlement, _game, _charter) = (modules.settlement, modules.game, modules.charter);
+        _seatLock = terms.seatLock;
+        (_positions, _minUnits, _maxUnits) = (terms.positions, terms.minUnits, terms.maxUnits);
+        (_stepsPerUnit, _learningRate) = (terms.stepsPerUnit, terms.learningRate);
+        (_shards, _shardLength) = (terms.shards, terms.shardLength);
+        (_run, _stepProgram, _updateProgram) = (terms.run, terms.stepProgram, terms.updateProgram);
+        (_data, _zeroOptimizer) = (terms.data, terms.zeroOptimizer);
+    }
+
+    // ------------------------------------------------------------------------------------------------ rounds
+
+    /// @inheritdoc ICommitments
+    function openRound(uint64 parent, bytes32 base) external returns (uint64 round) {
+        if (msg.sender != address(_generations)) revert NotGenerations(msg.sender);
+        return _begin(parent, base, uint32(_tenures.seatedAt(opened)));
+    }
+
+    /// @inheritdoc ICommitments
+    function commit(uint64 round, uint32 tenure, bytes32 base, Work calldata work) external {
+        uint48 until = commitUntil(round);
+        if (block.timestamp > until) revert TooLate(block.timestamp, until);
+        RoundState storage r = _rounds[round];
+        // Attack: a reorganization that puts another base under work that is done; it would be false.
+        if (base != r.base) revert BaseMismatch(base, r.base);
+        // Attack: a seat, and a full voice, for a fraction of the work.
+        if (work.units < _minUnits || work.units > _maxUnits) {
+            revert UnitsOutOfRange(work.units, _minUnits, _maxUnits);
+        }
+        (uint32 seat, bool weighs) = _tenures.charge(tenure, round, msg.sender);
+        (uint32 group, uint64 bit) = _place(seat);
+        GroupState storage g = _groups[round][group];
+        if (g.committed & bit != 0) revert AlreadyCommitted(round, seat);
+        bool late = !weighs || block.timestamp > r.maskAt;
+        g.committed |= bit;
+        if (!late) {
+            g.maskable |= bit;
+            g.acc = keccak256(abi.encode(g.acc, seat, work.update, work.units));
+        }
+        WorkState storage w = _works[round][seat];
+        w.digest = digestOf(round, seat, tenure, work);
+        (w.tenure, w.units, w.late) = (tenure, work.units, late);
+        _onCommitted(round, r);
+        emit WorkCommitted(round, seat, tenure, work, g.acc, late);
+    }
+
+    /// @inheritdoc ICommitments
+    function hold(uint64 round, uint32 group, uint64 positions, bytes32 acc, uint64 held) external {
+        uint48 from = _holdAfter(round);
+        if (block.timestamp <= from) revert TooEarly(block.timestamp, uint256(from) + 1);
+        uint48 until = holdUntil(round, group);
+        if (block.timestamp > until) revert TooLate(block.timestamp, until);
+        GroupState storage g = _groups[round][group];
+        // Attack: a reorganization that puts another commitment under a bit, which nobody fetched.
+        if (acc != g.acc) revert AccumulatorMismatch(acc, g.acc);
+        if (g.maskable == 0 || held & ~g.maskable != 0) revert NotMaskable(held, g.maskable);
+        if (positions & g.spoke != 0) revert AlreadySpoke(positions, g.spoke);
+        _checkPositions(round, group, positions, g.maskable);
+        g.spoke |= positions;
+        _add(_lanes[round][group], held, Lanes.count(positions));
+        uint256 spoke = Lanes.count(g.spoke);
+        uint256 all = bySeats ? Lanes.count(g.maskable) : _positions;
+        if (spoke == all) g.closeAt = uint48(block.timestamp);
+        else if (g.closeAt == 0 && 2 * spoke > all) g.closeAt = _sooner(until, grace);
+        emit Held(round, group, positions, held);
+    }
+
+    /// @inheritdoc ICommitments
+    function settle(uint64 round, uint32 seat) external returns (WorkStatus status) {
+        if (msg.sender != _settlement) revert NotSettlement(msg.sender);
+        WorkState storage w = _existing(round, seat);
+        if (w.settled) revert AlreadySettled(round, seat);
+        uint256 accusations = _tenures.tenureOf(w.tenure).accusations;
+        // Attack: further lies that are paid while the game that takes the lock is stalled.
+        if (w.games != 0 || accusations != 0) revert StillDisputed(w.games, accusations);
+        status = _statusOf(round, w.tenure);
+        w.settled = true;
+        _tenures.acquit(w.tenure);
+        emit WorkSettled(round, seat, status);
+    }
+
+    // ------------------------------------------------------------------------------------------------ claims
+
+    /// @inheritdoc ICommitments
+    function prepare(ClaimKind kind, uint64 round, uint32 seat, Work calldata work) external {
+        WorkState storage w = _existing(round, seat);
+        bytes32 digest = digestOf(round, seat, w.tenure, work);
+        // Attack: X or Y of the challenger's own choice.
+        if (digest != w.digest) revert WorkMismatch(digest, w.digest);
+        (bytes32 parameters,,, bytes32 start) = startOf(round, seat);
+        PreparedClaim storage claim = _claims[kind][round][seat];
+        if (kind == ClaimKind.INTERVAL) {
+            (claim.x, claim.y) = (start, StateRoots.state3(work.ends[0], work.ends[1], work.ends[2]));
+            claim.steps = work.units * _stepsPerUnit;
+        } else if (kind == ClaimKind.UPDATE) {
+            (claim.x, claim.y) = (StateRoots.state2(parameters, work.ends[0]), StateRoots.state1(work.update));
+            claim.steps = 1;
+        } else {
+            revert ClaimNotFound(kind, round, seat, 0);
+        }
+        emit ClaimPrepared(round, seat, kind, claim.x, claim.y);
+    }
+
+    /// @inheritdoc IClaims
+    function claimOf(ClaimRef calldata ref) external view returns (ClaimView memory view_) {
+        PreparedClaim storage claim = _claims[ref.kind][ref.round][ref.seat];
+        if (claim.steps == 0) return view_;
+        WorkState storage w = _works[ref.round][ref.seat];
+        view_.claimant = _tenures.holderOf(w.tenure);
+        (view_.x, view_.y, view_.steps) = (claim.x, claim.y, claim.steps);
+        view_.id = ClaimIds.claim(_charter, _run, ref.kind, view_.claimant, claim.x, claim.y);
+        view_.program = ref.kind == ClaimKind.UPDATE ? _updateProgram : _stepProgram;
+        view_.challengeableFrom = _rounds[ref.round].maskAt + 1;
+        // Whether it is too late is Settlement's to say: what is not settled can be challenged.
+        view_.challengeableUntil = w.settled ? 0 : type(uint64).max;
+        (view_.lockId, view_.lockAmount) = (_tenures.lockOf(w.tenure), _seatLock);
+        view_.fallen = _tenures.isConvicted(w.tenure);
+    }
+
+    /// @inheritdoc IClaims
+    function mayChallengeDirectly(ClaimRef calldata ref, address who) external view returns (bool) {
+        return _claims[ref.kind][ref.round][ref.seat].steps != 0 && _duties.hasAccused(ref.round, ref.seat, who);
+    }
+
+    /// @inheritdoc IClaims
+    function onOpened(ClaimRef calldata ref) external {
+        if (msg.sender != _game) revert NotTheGame(msg.sender);
+        WorkState storage w = _works[ref.round][ref.seat];
+        if (_claims[ref.kind][ref.round][ref.seat].steps == 0) {
+            revert ClaimNotFound(ref.kind, ref.round, ref.seat, ref.duty);
+        }
+        if (w.settled) revert ClaimSettled(ref.kind, ref.round, ref.seat, ref.duty);
+        ++w.games;
+        _tenures.onGameOpened(w.tenure);
+    }
+
+    /// @inheritdoc IClaims
+    function onClosed(ClaimRef calldata ref, bool convicted) external returns (bool first) {
+        if (msg.sender != _game) revert NotTheGame(msg.sender);
+        WorkState storage w = _works[ref.round][ref.seat];
+        --w.games;
+        return _tenures.onGameClosed(w.tenure, convicted);
+    }
+
+    // ------------------------------------------------------------------------------------------------ views
+
+    /// @inheritdoc ICommitments
+    function groupOf(uint64 round, uint32 group) external view returns (GroupState memory) {
+        return _groups[round][group];
+    }
+
+    /// @inheritdoc ICommitments
+    function holdUntil(uint64 round, uint32 group) public view returns (uint48) {
+        uint48 closeAt = _groups[round][group].closeAt;
+        return closeAt != 0 ? closeAt : _holdAfter(round) + _hold;
+    }
+
+    /// @inheritdoc ICommitments
+    function countedOf(uint64 round, uint32 group) public view returns (uint64 counted, bool closed) {
+        closed = block.timestamp > _rounds[round].maskAt && block.timestamp > holdUntil(round, group);
+        uint256 spoke = Lanes.count(_groups[round][group].spoke);
+        if (spoke == 0) return (0, closed);
+        // Attack: one more than half of a committee completes an update that nobody else can fetch, or denies it to those
+        // who hold it. Two thirds of those that spoke: silence counts for neither.
+        uint256 least = (2 * spoke + 2) / 3;
+        uint256[2] storage lanes = _lanes[round][group];
+        counted = uint64(Lanes.atLeast(lanes[0], least) | Lanes.atLeast(lanes[1], least) << 32);
+    }
+
+    /// @inheritdoc ICommitments
+    function workOf(uint64 round, uint32 seat) external view returns (WorkState memory) {
+        return _works[round][seat];
+    }
+
+    /// @inheritdoc ICommitments
+    function digestOf(uint64 round, uint32 seat, uint32 tenure, Work calldata work) public pure returns (bytes32) {
+        return keccak256(abi.encode(round, seat, tenure, work));
+    }
+
+    /// @inheritdoc ICommitments
+    function presenceOf(uint64 round, uint32 seat) external view returns (Presence) {
+        if (block.timestamp <= commitUntil(round)) return Presence.UNKNOWN;
+        (uint32 group, uint64 bit) = _place(seat);
+        GroupState storage g = _groups[round][group];
+        if (g.committed & bit == 0) return Presence.MISSED;
+        (uint64 counted, bool closed) = countedOf(round, group);
+        if (!closed) return Presence.UNKNOWN;
+        // Late work is work; and a committee of which nobody spoke says nothing about anybody.
+        bool unheard = g.maskable & bit == 0 || g.spoke == 0;
+        return unheard || counted & bit != 0 ? Presence.PRESENT : Presence.UNCOUNTED;
+    }
+
+    /// @inheritdoc ICommitments
+    function startOf(uint64 round, uint32 seat)
+        public
+        view
+        returns (bytes32 parameters, bytes32 optimizer, bytes32 scalars, bytes32 state)
+    {
+        parameters = _generations.parametersOf(_rounds[round].parent);
+        // Attack: a list carried from round to round, false once and true ever after. Moments start at zero.
+        optimizer = _zeroOptimizer;
+        scalars = Scalars.listRoot(
+            Scalars.Start({
+                run: _run,
+                round: round,
+                seat: seat,
+                stepsPerRound: _maxUnits * _stepsPerUnit,
+                learningRate: _learningRate,
+                shards: _shards,
+                shardLength: _shardLength,
+                data: _data
+            })
+        );
+        state = StateRoots.state3(parameters, optimizer, scalars);
+    }
+
+    // ------------------------------------------------------------------------------------------------ inside
+
+    function _place(uint32 seat) private view returns (uint32 group, uint64 bit) {
+        return (seat / groupSize, uint64(1) << (seat % groupSize));
+    }
+
+    /// @dev Goes through the positions that the caller names, which are its own: at most 64.
+    function _checkPositions(uint64 round, uint32 group, uint64 positions, uint64 maskable) private view {
+        if (positions == 0) revert NotMyPosition(64, msg.sender);
+        bytes32 seed = bySeats ? bytes32(0) : _seedOf(round);
+        bytes32 node = keccak256(abi.encode("assay.group", round, group));
+        for (uint32 j = 0; positions >> j != 0; ++j) {
+            if (positions >> j & 1 == 0) continue;
+            address holder;
+            if (bySeats) {
+                if (maskable >> j & 1 == 1) holder = _tenures.holderOf(_works[round][j].tenure);
+            } else if (j < _positions) {
+                holder = _tickets.ownerOf(_tickets.positionOf(seed, node, j, _rounds[round].t0));
+            }
+            // Attack: a word for a position that somebody else holds.
+            if (holder != msg.sender) revert NotMyPosition(j, msg.sender);
+        }
+    }
+
+    function _add(uint256[2] storage lanes, uint64 held, uint256 voices) private {
+        if (uint32(held) != 0) lanes[0] += Lanes.spread(held) * voices;
+        if (held >> 32 != 0) lanes[1] += Lanes.spread(held >> 32) * voices;
+    }
+
+    function _statusOf(uint64 round, uint32 tenure) private view returns (WorkStatus) {
+        if (_tenures.isConvicted(tenure)) return WorkStatus.CONVICTED;
+        uint64 parent = _rounds[round].parent;
+        GenerationStatus status = _generations.statusOf(parent);
+        if (status == GenerationStatus.FINAL) return WorkStatus.FINAL;
+        // Attack: a base whose bytes only its authors hold. Nobody can replay work on it, so nobody is paid for it.
+        if (status == GenerationStatus.CUT) return WorkStatus.VOID;
+        revert ParentOpen(parent);
+    }
+
+    function _existing(uint64 round, uint32 seat) private view returns (WorkState storage w) {
+        w = _works[round][seat];
+        if (w.tenure == 0) revert CommitmentNotFound(round, seat);
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {Modules, Terms} from "../interfaces/ICharter.sol";
+import {ClaimKind, IClaims} from "../interfaces/IClaims.sol";
+import {ICommitments} from "../interfaces/ICommitments.sol";
+import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
+import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {ITenures} from "../interfaces/ITenures.sol";
+
+/// @title RoundsBench: every neighbour of the contracts of rounds, as the test writes it: charter, settlement, duties, gate,
+/// tickets and beacon
+contract RoundsBench {
+    uint256 private constant PERIOD = 30; // seconds of a beacon round
+
+    bytes32 public constant run = "rounds";
+    bool public isOpen = true;
+    mapping(uint64 beaconRound => bytes32) public randomnessOf;
+    mapping(uint32 ticket => address) public ownerOf;
+    uint256 public tickets;
+
+    address private _token;
+    uint128 private _bond;
+    RoundModules private _peers;
+
+    constructor(address token, uint128 bond, RoundModules memory peers) {
+        (_token, _bond, _peers) = (token, bond, peers);
+    }
+
+    // --- charter
+
+    function terms() external view returns (Terms memory t) {
+        t.token = _token;
+        t.windows.exit = 1;
+        t.economics.challengeBond = _bond;
+        t.economics.bountyPpm = 500_000;
+    }
+
+    function modules() external view returns (Modules memory m) {
+        (m.vault, m.rounds, m.outers, m.game) = (_peers.vault, _peers.tenures, _peers.generations, _peers.game);
+    }
+
+    function bookOf(ClaimKind kind) external view returns (IClaims) {
+        return IClaims(kind == ClaimKind.OUTER ? _peers.generations : _peers.commitments);
+    }
+
+    // --- gate, settlement, duties
+
+    function mayOpen(uint64, uint256) external view returns (bool) {
+        return isOpen;
+    }
+
+    function setOpen(bool open) external {
+        isOpen = open;
+    }
+
+    function begin() external {
+        IGenerations(_peers.generations).begin();
+    }
+
+    function settle(uint64 round, uint32 seat) external returns (uint8) {
+        return uint8(ICommitments(_peers.commitments).settle(round, seat));
+    }
+
+    function accuse(uint32 tenure) external {
+        ITenures(_peers.tenures).accuse(tenure);
+    }
+
+    function unaccuse(uint32 tenure) external {
+        ITenures(_peers.tenures).unaccuse(tenure);
+    }
+
+    function suspend(uint32 tenure) external {
+        ITenures(_peers.tenures).suspend(tenure);
+    }
+
+    function resume(uint32 tenure) external {
+        ITenures(_peers.tenures).resume(tenure);
+    }
+
+    function hasAccused(uint64, uint32, address) external pure returns (bool) {
+        return false;
+    }
+
+    // --- generations, where there are too many seats for one level
+
+    function openRound(uint64 parent, bytes32 base) external returns (uint64) {
+        return ICommitments(_peers.commitments).openRound(parent, base);
+    }
+
+    function parametersOf(uint64 generation) external pure returns (bytes32) {
+        return keccak256(abi.encode("parameters", generation));
+    }
+
+    function statusOf(uint64) external pure returns (GenerationStatus) {
+        return GenerationStatus.FINAL;
+    }
+
+    // --- tickets, beacon
+
+    function addTickets(address owner, uint256 count) external {
+        for (uint256 i = 0; i < count; ++i) {
+            ownerOf[uint32(++tickets)] = owner;
+        }
+    }
+
+    function positionOf(bytes32 seed, bytes32 node, uint256 j, uint48) external view returns (uint32) {
+        return uint32(uint256(keccak256(abi.encode(seed, node, j))) % tickets) + 1;
+    }
+
+    function roundAfter(uint64 time) external pure returns (uint64) {
+        return uint64(time / PERIOD + 1);
+    }
+
+    function timeOf(uint64 beaconRound) external pure returns (uint256) {
+        return beaconRound * PERIOD;
+    }
+
+    function submit(uint64 beaconRound, bytes32 randomness) external {
+        randomnessOf[beaconRound] = randomness;
+    }
+}

@@ -1,0 +1,140 @@
+"""Gas of the second round's calls at 8, 64 and 1,024 seats: none grows with the seats, members or rounds of the run."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.protocol.digests import ZERO
+from assay.protocol.rounds import round_ids as ids
+from assay.protocol.run.claims import ClaimKind
+from assay.protocol.types import Address, Round, Seat
+from tests.harness.contracts import snapshots
+from tests.harness.rounds.round_world import (
+    ETHER,
+    TERMS,
+    RoundChain,
+    RoundWorld,
+    bits,
+    fields,
+    mark,
+    terms_of,
+    work_of,
+)
+
+TICKETS = 10_000
+COLUMNS = (8, 64, 1024)
+
+
+class Meter:
+    """The most gas that a call took, by call, of the calls after the first round: slots of a run are warm by then."""
+
+    def __init__(self) -> None:
+        self.most: dict[str, int] = {}
+
+    def note(self, call: str, gas: int) -> None:
+        self.most[call] = max(gas, self.most.get(call, 0))
+
+
+def one_level(seats: int) -> dict[str, int]:
+    """Every call of two rounds with all seats held."""
+    w, meter = RoundWorld(RoundChain(terms_of(seats=seats))), Meter()
+    people = w.begin(seats)
+    meter.note("join", w.gas["join"])
+    w.play_round(people)
+    r = w.round
+    w.at(w.model.commitments.rounds[r].t0 + TERMS.commit)
+    for who in people:
+        assert w.commit(who) == ""
+        meter.note("commit", w.gas["commit"])
+    w.tick(1)
+    for who in people:
+        assert w.hold(who) == ""
+        meter.note("hold", w.gas["hold"])
+    w.tick(1)
+    for who in people:
+        assert w.seal(who, "root") == ""
+        meter.note("seal", w.gas["seal"])
+    w.tick(1)
+    for number, who in enumerate(people):
+        assert w.open(who, "root", r) == ""
+        meter.note("open with the majority" if number == seats // 2 else "open", w.gas["open"])
+    entries = w.entries(r)
+    words = [(e.seat, e.units, e.update) for e in entries]
+    assert w.do(lambda: w.model.generations.prepare(r, entries, w.now), "Generations", "prepare", r, words) == ""
+    meter.note("prepare a merge", w.gas["prepare"])
+    work, kind = work_of((people[0], r)), ClaimKind.INTERVAL
+    said = w.do(
+        lambda: w.model.commitments.prepare(kind, r, Seat(0), work),
+        "Commitments", "prepare", int(kind), r, 0, fields(work),
+    )  # fmt: skip
+    assert said == ""
+    meter.note("prepare work", w.gas["prepare"])
+    w.at(w.model.commitments.merge_until(w.round) + 1)
+    assert w.restart() == ""
+    meter.note("restart", w.gas["restart"])
+    w.tick(TERMS.challenge)
+    party, model = ids.seat_party(Seat(0)), w.model.generations
+    for call in ("finalize", "close"):
+        method = getattr(model, call)
+        assert w.do(lambda: method(1, party, w.now), "Generations", call, 1, party) == ""  # noqa: B023
+        meter.note(call, w.gas[call])
+    assert w.settle(Round(0), Seat(0)) == ""
+    meter.note("settle", w.gas["settle"])
+    return meter.most
+
+
+def two_levels(seats: int) -> dict[str, int]:
+    """Joining, committing, and speaking by positions of 10,000 tickets, groups of 32."""
+    chain, meter = RoundChain(terms_of(seats=seats, group_size=32)), Meter()
+    contracts, people = chain.contracts, [Address((0xB0000 + k).to_bytes(20, "big")) for k in range(seats)]
+    for who in people:
+        caller = "0x" + who.hex()
+        chain.token.call("mint", caller, 100 * ETHER)
+        chain.token.call("approve", contracts["Vault"].address, 100 * ETHER, caller=caller)
+        contracts["Vault"].call("deposit", 100 * ETHER, caller=caller)
+        contracts["Tenures"].call("join", caller=caller)
+        if who != people[0]:
+            meter.note("join", contracts["Tenures"].gas)
+    owner = "0x" + people[0].hex()
+    for _ in range(10):
+        contracts["RoundsBench"].call("addTickets", owner, TICKETS // 10)
+    clock = RoundWorld(RoundChain(TERMS))
+    clock.chain = chain
+    base = mark("base")
+    for r in range(2):
+        contracts["RoundsBench"].call("openRound", r, base)
+        clock.tick(TERMS.commit)
+        accs = dict.fromkeys(range(seats // 32), ZERO)
+        for seat, who in enumerate(people):
+            work = work_of((who, r))
+            contracts["Commitments"].call("commit", r, seat + 1, base, fields(work), caller="0x" + who.hex())
+            accs[seat // 32] = ids.accumulate(accs[seat // 32], Seat(seat), work.update, work.units)
+            if r:
+                meter.note("commit", contracts["Commitments"].gas)
+        due = ((clock.now + TERMS.beacon_delay) // 30 + 1) * 30
+        contracts["RoundsBench"].call("submit", due // 30, mark(("beacon", r)))
+        clock.at(due)
+        for group, acc in accs.items():
+            everything = bits(range(32))
+            for j in range(TERMS.positions):
+                contracts["Commitments"].call("hold", r, group, 1 << j, acc, everything, caller=owner)
+                if r:
+                    meter.note("hold", contracts["Commitments"].gas)
+            clock_counted = contracts["Commitments"].call("countedOf", r, group)
+            assert clock_counted == (everything, False)
+        clock.tick(1)
+    assert contracts["Commitments"].call("countedOf", 1, 31) == (bits(range(32)), True)
+    return meter.most
+
+
+@pytest.mark.timeout(300)
+def test_gas_of_a_call_does_not_grow_with_the_run() -> None:
+    measured = {8: one_level(8), 64: one_level(64), 1024: two_levels(1024)}
+    # More than 32 seats of a group have two words of counters, and a merge's X lists every seat.
+    wider = {"hold": 2.0, "prepare a merge": 8.0}
+    for call, gas in measured[64].items():
+        assert gas <= wider.get(call, 1.15) * measured[8][call], call
+    for call, gas in measured[1024].items():
+        assert gas <= 1.15 * measured[64][call], call
+    table = {call: {f"{n:,} seats": measured[n][call] for n in COLUMNS if call in measured[n]} for call in measured[8]}
+    snapshots.check("rounds", table)
