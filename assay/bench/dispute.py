@@ -49,20 +49,20 @@ RATES: Final = Preset("rates", layers=1, width=256, heads=4, context=128, batch=
 """Large enough that nodes, not calls, take the time."""
 
 MOST_EXPENSIVE: Final[dict[str, tuple[int, int]]] = {
-    "challenge": (514_399, 196),
-    "postDigests": (265_902, 2_148),
-    "bisectDigests": (150_058, 2_180),
-    "openNode": (280_700, 3_524),
-    "selectSubtree": (76_335, 1_412),
-    "openSubtree": (114_848, 356),
-    "openLeaf": (121_272, 1_124),
-    "selectElement": (875_418, 20_548),
-    "postParts": (198_502, 2_468),
-    "selectPart": (84_138, 2_052),
-    "proveTerm": (368_611, 4_708),
-    "proveRoot": (248_202, 900),
-    "openState": (106_535, 196),
-    "selectList": (69_615, 228),
+    "challenge": (514_463, 196),
+    "postDigests": (265_879, 2_148),
+    "bisectDigests": (149_881, 2_180),
+    "openNode": (280_765, 3_524),
+    "selectSubtree": (76_224, 1_412),
+    "openSubtree": (114_913, 356),
+    "openLeaf": (121_337, 1_124),
+    "selectElement": (875_241, 20_548),
+    "postParts": (198_545, 2_468),
+    "selectPart": (83_697, 2_052),
+    "proveTerm": (368_610, 4_708),
+    "proveRoot": (248_179, 900),
+    "openState": (106_512, 196),
+    "selectList": (69_592, 228),
 }
 """Gas and calldata bytes of the largest transaction per move that tests/integration/contracts/test_game_gas.py
 measures, arity 64.
