@@ -12,6 +12,7 @@ ROWS = {
     "sizes": "contract",
     "float32": "function",
     "tickets": "call",
+    "duties": "call",
 }
 """What a row of each table is."""
 

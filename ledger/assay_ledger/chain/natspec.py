@@ -34,6 +34,7 @@ CONTRACTS: Final = (
     "Revenue",
     "TestToken",
     "Tickets",
+    "Duties",
     "Tenures",
     "Commitments",
     "Generations",

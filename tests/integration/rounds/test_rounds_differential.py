@@ -24,7 +24,7 @@ def chain() -> RoundChain:
     return RoundChain(TERMS)
 
 
-class Player:
+class RoundPlayer:
     """People who do what comes to their mind, mostly what is allowed."""
 
     def __init__(self, world: RoundWorld, seed: int) -> None:
@@ -244,7 +244,7 @@ def test_contracts_and_model_end_every_call_alike(chain: RoundChain) -> None:
     statuses: Counter[GenerationStatus] = Counter()
     for seed in range(SEEDS):
         kept = chain.evm.evm.snapshot()
-        player = Player(RoundWorld(chain), seed)
+        player = RoundPlayer(RoundWorld(chain), seed)
         for step in range(STEPS):
             player.step()
             if step % 20 == 0:

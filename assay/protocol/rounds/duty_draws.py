@@ -1,0 +1,87 @@
+"""Who is drawn for what, and how attestations and their states are named (contracts/libraries/DutyDraws.sol)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from eth_abi.abi import encode
+
+from assay.protocol.digests import ZERO, keccak, list_digest, state_digest, tensor_digest
+from assay.protocol.digests import leaf_digest as leaf
+from assay.protocol.rounds.duty_types import DutyKind, ReplayFinding
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import Digest, DType, Seat
+
+PPM: Final = 1_000_000
+MAX_WORD: Final = (1 << 256) - 1
+
+_FINDING = "(bytes32[3],bytes32,bytes32[],bytes32[])"
+_DRAWN = ["string", "bytes32", "bytes32", "bytes32", "uint32", "uint8"]
+
+
+def draw(secret: Digest, seed: Digest, target: Digest, ticket: TicketId, kind: DutyKind) -> int:
+    """What a ticket draws for a target, of 2^256.
+
+    Attack: register a copy of somebody's anchor, and copy its answers. Ticket and kind are hashed too.
+    """
+    return int.from_bytes(_hash(_DRAWN, "assay.draw", secret, seed, target, ticket, kind), "big")
+
+
+def witness_key(secret: Digest, seed: Digest, target: Digest, ticket: TicketId, kind: DutyKind) -> Digest:
+    """The witness key of a duty: eight bytes, the two words of the program's key, then zeros."""
+    return Digest(_hash(_DRAWN, "assay.witness", secret, seed, target, ticket, kind)[:8] + bytes(24))
+
+
+def threshold(ppm: int, on_call: int) -> int:
+    """Below what a draw is one, when `on_call` tickets share a rate in parts per million."""
+    everything = PPM * on_call
+    return MAX_WORD if ppm >= everything else MAX_WORD // everything * ppm
+
+
+def rank_of(drawn: int, below: int) -> int:
+    """A draw relative to its threshold, of 2^128: duties of all kinds and rates rank alike."""
+    return drawn // ((below >> 128) + 1)
+
+
+def attestation_id(epoch: int, ticket: TicketId, kind: DutyKind, target: Digest) -> Digest:
+    """The name of a result."""
+    return _hash(["string", "uint24", "uint32", "uint8", "bytes32"], "assay.attestation", epoch, ticket, kind, target)
+
+
+def missed_id(epoch: int, ticket: TicketId, kind: DutyKind, target: Digest) -> Digest:
+    """The name of a miss, and what it is drawn again as."""
+    return _hash(["string", "uint24", "uint32", "uint8", "bytes32"], "assay.missed", epoch, ticket, kind, target)
+
+
+def absence_id(epoch: int, ticket: TicketId) -> Digest:
+    """The name of a call that was not answered."""
+    return _hash(["string", "uint24", "uint32"], "assay.absent", epoch, ticket)
+
+
+def accusation_id(by: Digest, against: Digest) -> Digest:
+    """The name of an accusation by an attestation against a commitment or another attestation."""
+    return _hash(["string", "bytes32", "bytes32"], "assay.accusation", by, against)
+
+
+def finding_digest(round_: int, seat: Seat, finding: ReplayFinding) -> Digest:
+    """What the contract keeps of a finding."""
+    fields = (finding.ends, finding.update, finding.keys, finding.accumulators)
+    return _hash(["uint64", "uint32", _FINDING], round_, seat, fields)
+
+
+def witnessed_state(lists: Sequence[Digest], finding: ReplayFinding, filled: bool) -> Digest:
+    """State root of three lists, then of a key and an accumulator per key; accumulators as found, or at zero."""
+    roots = list(lists)
+    for key, accumulator in zip(finding.keys, finding.accumulators, strict=True):
+        roots += [_words(key[:8]), _words(accumulator if filled else ZERO)]
+    return state_digest(roots)
+
+
+def _words(data: bytes) -> Digest:
+    """List root of one tensor of i32 words."""
+    return list_digest(1, tensor_digest(DType.I32, (len(data) // 4,), leaf(data)))
+
+
+def _hash(types: list[str], *values: Any) -> Digest:
+    return keccak(encode(types, list(values)))

@@ -1,0 +1,169 @@
+"""What audits are made of: equal to the structs and enums of contracts/interfaces/IDuties.sol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from assay.protocol.digests import ZERO
+from assay.protocol.model.errors import refuse
+from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import Digest, Seat, Wei
+
+MAX_CAPACITY: Final = 16
+"""Duties that a charter may ask of a ticket at a call."""
+
+MAX_AUDITED: Final = 6
+"""Keys of attestations that a re-audit answers for beside its own; deeper ones start afresh."""
+
+MAX_REPEATS: Final = 2
+AGAIN_PPM: Final = 3_000_000
+"""At which a missed duty is drawn again."""
+
+
+class DutyKind(IntEnum):
+    """Kinds of duties."""
+
+    NONE = 0
+    WORK = 1
+    REAUDIT = 2
+    WORK_AGAIN = 3
+    REAUDIT_AGAIN = 4
+    MISSED = 5
+
+
+class AccusationStatus(IntEnum):
+    """How far an accusation is."""
+
+    NONE = 0
+    RECORDED = 1
+    TRIED = 2
+    UPHELD = 3
+    REJECTED = 4
+    LAPSED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DutyTerms:
+    """Times in seconds, rates in parts per million, the wage in wei."""
+
+    start: int
+    length: int
+    delay: int
+    capacity: int
+    audit_ppm: int
+    reaudit_ppm: int
+    wage: Wei
+
+    def check(self, seasoning: int) -> None:
+        """Raises BadDutyTerms."""
+        rates = self.audit_ppm and self.reaudit_ppm and self.wage
+        # Attack: chains chosen for a seed that is known.
+        if not self.length or 2 * self.length > seasoning or not rates or not 1 <= self.capacity <= MAX_CAPACITY:
+            raise refuse("BadDutyTerms")
+
+
+@dataclass(slots=True)
+class Epoch:
+    """One turn of the audits. Times are chain times in seconds."""
+
+    start: int
+    seed: Digest | None = None
+    deadline: int = 0
+    shift: int = 0
+    call: int = 0
+    """Its number among the shift's calls, from 1."""
+    on_call: int = 0
+    opened: int = 0
+    repeats: int = 0
+    closed: bool = False
+    fines: bool = False
+    """Closed, and half of the tickets on call had opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallAnswer:
+    """What a ticket did at a call."""
+
+    secret: Digest
+    top_rank: int
+    answered: int
+    skipped: int
+    """Calls just before this one that this secret shows too."""
+    shown_in: int
+    in_time: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A duty that somebody missed, and the epoch whose secret shows it."""
+
+    kind: DutyKind = DutyKind.NONE
+    epoch: int = 0
+    ticket: TicketId = TicketId(0)  # noqa: RUF009
+    via: int = 0
+
+
+NOTHING_MISSED: Final = Missed()
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnDuty:
+    """Names a duty; fields that a kind does not use are zero."""
+
+    kind: DutyKind
+    round: int = 0
+    seat: Seat = Seat(0)  # noqa: RUF009
+    attestation: Digest = ZERO
+    missed: Missed = NOTHING_MISSED
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayFinding:
+    """What a replay ends in: list roots of the end, its update, and the accumulators under each key."""
+
+    ends: tuple[Digest, Digest, Digest]
+    update: Digest
+    keys: tuple[Digest, ...] = ()
+    accumulators: tuple[Digest, ...] = ()
+
+
+NO_FINDING: Final = ReplayFinding((ZERO, ZERO, ZERO), ZERO)
+
+
+@dataclass(frozen=True, slots=True)
+class DutyResult:
+    """A duty's result; `work` is the commitment, as it was made."""
+
+    duty: DrawnDuty
+    work: SeatWork
+    ends: tuple[Digest, Digest, Digest]
+    update: Digest
+    accumulators: tuple[Digest, ...]
+    audited: ReplayFinding = NO_FINDING
+
+
+@dataclass(frozen=True, slots=True)
+class Attestation:
+    """What is kept of a result."""
+
+    finding: Digest
+    epoch: int
+    ticket: TicketId
+    round: int
+    seat: Seat
+    keys: int
+    differs: bool
+
+
+@dataclass(slots=True)
+class Accusation:
+    """A result that differs from a commitment (`is_work`) or from another attestation."""
+
+    status: AccusationStatus
+    is_work: bool
+    accused: int
+    ticket: TicketId
+    epoch: int

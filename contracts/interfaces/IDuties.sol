@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {ICalls} from "./ICalls.sol";
+import {Work} from "./ICommitments.sol";
+
+/// @notice One turn of the audits.
+struct Epoch {
+    bytes32 seed; // 0 until the beacon is known
+    uint48 start; // who counts then may be called
+    uint48 deadline; // last second to open
+    uint32 shift; // that is called
+    uint32 call; // its number among the shift's calls
+    uint32 onCall; // tickets of the shift
+    uint32 opened; // of them
+    uint8 repeats;
+    bool closed;
+    bool fines; // closed, and half of the tickets on call had opened
+}
+
+/// @notice What a ticket did at a call.
+struct Answer {
+    bytes32 secret;
+    uint128 topRank; // of the highest draw answered
+    uint8 answered; // duties
+    uint32 skipped; // calls just before this one that this secret shows too
+    uint24 shownIn; // the newest epoch when the secret was shown
+    bool inTime;
+}
+
+/// @notice Kinds of duties.
+enum DutyKind {
+    NONE,
+    WORK, // a commitment of the epoch, at rate p
+    REAUDIT, // an attestation of the epoch before, at rate q
+    WORK_AGAIN, // a commitment of the epoch before, at p times the share that did not open
+    REAUDIT_AGAIN, // an attestation of the epoch before that, at q times that share
+    MISSED // a duty that a ticket missed, at rate 3
+}
+
+/// @notice A duty that somebody missed, and where the secret that drew it was shown.
+struct Missed {
+    DutyKind kind;
+    uint24 epoch;
+    uint32 ticket;
+    uint24 via; // the epoch whose secret shows it: its own, or of a later call that skipped it
+}
+
+/// @notice Names a duty. Fields that a kind does not use are zero.
+struct Duty {
+    DutyKind kind;
+    uint64 round; // of the commitment
+    uint32 seat;
+    bytes32 attestation; // that is audited
+    Missed missed; // MISSED alone; the commitment or attestation is the missed duty's
+}
+
+/// @notice What a replay ends in.
+struct Finding {
+    bytes32[3] ends; // list roots of the end
+    bytes32 update; // its list root
+    bytes32[] keys; // witness keys: the ticket's own, then those of the attestations that it audits
+    bytes32[] accumulators; // eight words each, under these keys
+}
+
+/// @notice A duty's result.
+struct Result {
+    Duty duty;
+    Work work; // the commitment, as it was committed
+    bytes32[3] ends; // as found
+    bytes32 update;
+    bytes32[] accumulators; // as found, under the ticket's own key, then under those of the attestation audited
+    Finding audited; // the attestation audited, as it was made; empty for a commitment
+}
+
+/// @notice What the contract keeps of a result.
+struct Attestation {
+    bytes32 finding; // K(round, seat, finding)
+    uint24 epoch;
+    uint32 ticket; // 0: there is none
+    uint64 round;
+    uint32 seat;
+    uint8 keys; // in the finding
+    bool differs; // from the commitment
+}
+
+/// @notice How far an accusation is.
+enum AccusationStatus {
+    NONE,
+    RECORDED,
+    TRIED, // its game is open
+    UPHELD,
+    REJECTED,
+    LAPSED // its game was never opened
+}
+
+/// @notice A result that differs from a commitment or from another attestation.
+struct Accusation {
+    AccusationStatus status;
+    bool isWork; // against a tenure, else against a ticket
+    uint32 accused;
+    uint32 ticket; // of the accuser
+    uint24 epoch;
+}
+
+/// @notice The terms of audits.
+struct DutyTerms {
+    uint48 start; // of epoch 0
+    uint48 length; // A: seconds to open, from the seed on
+    uint48 delay; // from an epoch's beginning to the beacon round that is its seed
+    uint8 capacity; // c: duties that a ticket answers at a call
+    uint32 auditPpm; // p
+    uint32 reauditPpm; // q
+    uint128 wage; // w, in wei
+}
+
+/// @title Duties: epochs of audits, what tickets are drawn for, what they found, what they missed
+/// @notice A ticket on call opens one secret with all its results. Whether a duty was its own follows from that secret, so a duty missed is proven by
+/// anybody without a list. A result that differs from what it audits is an accusation, recorded at no further stake.
+/// @dev Chain times are in seconds. Draw: K("assay.draw", secret, seed, target, ticket, kind); witness key: the same under "assay.witness".
+interface IDuties is ICalls {
+    /// @notice The terms of audits are out of their bounds.
+    /// @dev Without capacity, rates, wage or time nobody would audit; a ticket must season through two epochs, or a chain is chosen for a known seed.
+    /// @custom:remedy Name a capacity of 1 to 16, rates above zero, and a length of at most half of the tickets' seasoning.
+    error BadDutyTerms();
+
+    /// @notice The epoch has its seed.
+    /// @custom:remedy None: open your secret.
+    /// @param epoch number of the epoch, from 0
+    error EpochSeeded(uint24 epoch);
+
+    /// @notice The epoch has no seed yet.
+    /// @dev Without one nobody is called.
+    /// @custom:remedy Submit the beacon's round and call `seedEpoch`.
+    /// @param epoch number of the epoch, from 0
+    error EpochNotSeeded(uint24 epoch);
+
+    /// @notice It is not time yet.
+    /// @custom:remedy Try again from the time named on.
+    /// @param now_ chain time of the call, in seconds
+    /// @param notBefore first second of chain time at which the call goes through
+    error TooEarly(uint256 now_, uint256 notBefore);
+
+    /// @notice The time to open is over.
+    /// @custom:remedy Show the secret, at the latest until the next epoch closes.
+    /// @param now_ chain time of the call, in seconds
+    /// @param deadline last second of chain time at which the call went through
+    error TooLate(uint256 now_, uint256 deadline);
+
+    /// @notice The epoch is not closed yet.
+    /// @dev Until then a ticket may still open.
+    /// @custom:remedy Wait until it is closed.
+    /// @param epoch number of the epoch, from 0
+    error EpochOpen(uint24 epoch);
+
+    /// @notice The epoch closed without fines.
+    /// @dev Fewer than half of the tickets on call opened: that may be the network's fault.
+    /// @custom:remedy None.
+    /// @param epoch number of the epoch, from 0
+    error EpochWithoutFines(uint24 epoch);
+
+    /// @notice The epoch does not call this ticket.
+    /// @dev It calls another shift, or the ticket did not count when the epoch began.
+    /// @custom:remedy Wait for the ticket's next call.
+    /// @param ticket id of the ticket
+    /// @param epoch number of the epoch, from 0
+    error NotCalled(uint32 ticket, uint24 epoch);
+
+    /// @notice More results than a ticket may answer at a call.
+    /// @custom:remedy Answer the lowest draws.
+    /// @param count of results
+    /// @param most that are answered
+    error TooManyResults(uint256 count, uint256 most);
+
+    /// @notice There is no such duty in the epoch.
+    /// @dev There is no commitment or attestation, it belongs to another epoch, it is the ticket's own, or nobody missed it.
+    /// @custom:remedy Check what the duty names.
+    /// @param kind of the duty
+    /// @param epoch number of the epoch, from 0
+    error NotADuty(DutyKind kind, uint24 epoch);
+
+    /// @notice The ticket is not drawn for the duty.
+    /// @dev Who may answer for other duties answers where it likes.
+    /// @custom:remedy Answer for duties drawn by the call's secret.
+    /// @param target what is audited
+    /// @param ticket id of the ticket
+    error NotDrawn(bytes32 target, uint32 ticket);
+
+    /// @notice Results are not in the order of their draws.
+    /// @dev Ascending draws show the highest one answered, and no duty twice.
+    /// @custom:remedy Sort results by rank.
+    /// @param rank of the result
+    /// @param before rank of the one before it
+    error NotAscending(uint256 rank, uint256 before);
+
+    /// @notice The attestation given is not the one that was made.
+    /// @dev The contract keeps a digest; whoever audits shows all of it.
+    /// @custom:remedy Take it from the attestation's event.
+    /// @param got digest of the finding given
+    /// @param wanted digest of the attestation
+    error FindingMismatch(bytes32 got, bytes32 wanted);
+
+    /// @notice Another number of accumulators than of keys.
+    /// @dev Who audits an attestation answers for its accumulators too.
+    /// @custom:remedy Give one for your own key, then one for each key of the attestation audited while these are six at most.
+    /// @param count of accumulators
+    /// @param wanted count
+    error AccumulatorsMissing(uint256 count, uint256 wanted);
+
+    /// @notice The duty was answered.
+    /// @custom:remedy None: there is nothing to fine.
+    /// @param attestation id of the answer
+    error DutyAnswered(bytes32 attestation);
+
+    /// @notice The duty is beyond what the ticket had to answer.
+    /// @dev It answered as many as it must, and this one's draw is higher than all of them.
+    /// @custom:remedy None: there is nothing to fine.
+    /// @param rank of the duty
+    /// @param topRank of the highest draw answered
+    error DutyBeyondCapacity(uint256 rank, uint256 topRank);
+
+    /// @notice The base of the round is not final.
+    /// @dev Nobody replays from a base that may be hidden or cut; nobody is fined before that is known.
+    /// @custom:remedy Prove it once the base is final.
+    /// @param round number of the round, from 0
+    error BaseNotFinal(uint64 round);
+
+    /// @notice The fine was taken.
+    /// @custom:remedy None.
+    /// @param id of the miss or absence
+    error AlreadyFined(bytes32 id);
+
+    /// @notice The ticket opened in time.
+    /// @custom:remedy None: there is nothing to fine.
+    /// @param ticket id of the ticket
+    /// @param epoch number of the epoch, from 0
+    error CallAnswered(uint32 ticket, uint24 epoch);
+
+    /// @notice The secret of the call is not shown there.
+    /// @custom:remedy Name the epoch in which the ticket showed it: of the call itself, or of the next one that it opened.
+    /// @param ticket id of the ticket
+    /// @param epoch number of the call's epoch
+    /// @param via epoch named
+    error SecretNotShown(uint32 ticket, uint24 epoch, uint24 via);
+
+    /// @notice The secret of the call is shown.
+    /// @custom:remedy None: the ticket keeps its stake.
+    /// @param ticket id of the ticket
+    /// @param epoch number of the call's epoch
+    error SecretKnown(uint32 ticket, uint24 epoch);
+
+    /// @notice The accusation is not at that point.
+    /// @custom:remedy None.
+    /// @param id of the accusation
+    /// @param status that it has
+    error WrongAccusation(bytes32 id, AccusationStatus status);
+
+    /// @notice An epoch began to call.
+    /// @param epoch number of the epoch, from 0
+    /// @param seed its randomness
+    /// @param shift that is called
+    /// @param onCall tickets of it
+    /// @param deadline last second to open
+    event EpochBegan(uint24 indexed epoch, bytes32 seed, uint32 shift, uint32 onCall, uint48 deadline);
+
+    /// @notice Too few opened: the same call waits once more.
+    /// @param epoch number of the epoch, from 0
+    /// @param deadline last second to open
+    event EpochRepeated(uint24 indexed epoch, uint48 deadline);
+
+    /// @notice An epoch closed and the next began.
+    /// @param epoch number of the epoch that closed
+    /// @param fines whether its absences and misses are fined
+    event EpochClosed(uint24 indexed epoch, bool fines);
+
+    /// @notice A ticket found something.
+    /// @param epoch number of the epoch
+    /// @param ticket its id
+    /// @param attestation id of the attestation
+    /// @param target what was audited
+    /// @param round number of the round, from 0
+    /// @param seat number of the seat, from 0
+    /// @param finding what was found
+    event Attested(
+        uint24 indexed epoch,
+        uint32 indexed ticket,
+        bytes32 indexed attestation,
+        bytes32 target,
+        uint64 round,
+        uint32 seat,
+        Finding finding
+    );
+
+    /// @notice A ticket accuses.
+    /// @param id of the accusation
+    /// @param attestation of the accuser
+    /// @param against the commitment's digest, or the attestation accused
+    /// @param isWork whether it is a commitment
+    event Accused(bytes32 indexed id, bytes32 indexed attestation, bytes32 indexed against, bool isWork);
+
+    /// @notice An accusation came to its next point.
+    /// @param id of the accusation
+    /// @param status that it has now
+    event AccusationMoved(bytes32 indexed id, AccusationStatus status);
+
+    /// @notice A miss or absence was proven.
+    /// @param epoch number of the epoch
+    /// @param ticket its id
+    /// @param id of the miss or absence
+    /// @param fine taken, in wei
+    event DutyFined(uint24 indexed epoch, uint32 indexed ticket, bytes32 id, uint256 fine);
+
+    // ------------------------------------------------------------------------------------------------ epochs
+
+    /// @notice Takes the newest epoch's seed from the beacon and calls a shift: that of the ticket at one position that the seed draws.
+    function seedEpoch() external;
+
+    /// @notice After the deadline: closes the newest epoch, or repeats it where too few opened, at most twice.
+    function closeEpoch() external;
+
+    // ------------------------------------------------------------------------------------------------ tickets
+
+    /// @notice Answers a call of the newest epoch: its secret, and results in the order of their draws.
+    function open(uint32 ticket, bytes32 secret, Result[] calldata results) external;
+
+    /// @notice Shows the secret of a call that a ticket did not answer, after the epoch closed.
+    function show(uint32 ticket, uint24 epoch, bytes32 secret) external;
+
+    // ------------------------------------------------------------------------------------------------ anybody
+
+    /// @notice Fines a ticket 3 w for a duty that it was drawn for and did not answer; half goes to the caller.
+    /// @param via the epoch whose secret shows the call's
+    function miss(uint32 ticket, uint24 epoch, uint24 via, Duty calldata duty) external;
+
+    /// @notice Fines a ticket that did not open 3 w (1 + c / 2); half goes to the caller.
+    function absent(uint32 ticket, uint24 epoch) external;
+
+    /// @notice Burns the stake of a ticket whose secret is not shown when a later epoch with fines has closed too.
+    /// @param later the later epoch
+    function forfeit(uint32 ticket, uint24 epoch, uint24 later) external;
+
+    /// @notice Fines an accuser 3 w whose game was not opened until the epoch after its own closed.
+    function lapse(bytes32 accusation) external;
+
+    // ------------------------------------------------------------------------------------------------ the game
+
+    /// @notice Game only: an accusation's game is open.
+    function onTried(bytes32 accusation) external;
+
+    /// @notice Game only: an accusation's game is over.
+    /// @param right whether the accused was convicted
+    function onJudged(bytes32 accusation, bool right) external;
+
+    // ------------------------------------------------------------------------------------------------ views
+
+    function epochOf(uint24 epoch) external view returns (Epoch memory);
+
+    function answerOf(uint24 epoch, uint32 ticket) external view returns (Answer memory);
+
+    function attestationOf(bytes32 id) external view returns (Attestation memory);
+
+    function accusationOf(bytes32 id) external view returns (Accusation memory);
+
+    /// @notice Can nothing about the round's work be drawn any more?
+    /// @param epoch the round's own: the first that began after its last commitment
+    function isAudited(uint64 round, uint24 epoch) external view returns (bool);
+
+    /// @notice The epoch of the first accusation of a tenure, plus one; 0: there is none.
+    function firstAccused(uint32 tenure) external view returns (uint24);
+
+    /// @notice The secret of a call, as the secret of `via` shows it.
+    function secretOf(uint32 ticket, uint24 epoch, uint24 via) external view returns (bytes32);
+
+    /// @notice X and Y of an attestation's claim on the witnessed program: lists of the start, then a key and a zero accumulator per key; lists of the
+    /// end, then the keys and accumulators.
+    function statesOf(bytes32 attestation, Finding calldata finding) external view returns (bytes32 x, bytes32 y);
+}

@@ -1,0 +1,399 @@
+"""Audits on the stage: epochs, commitments as a test writes them, tickets that answer truly unless told otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from eth_abi import encode
+from eth_hash.auto import keccak
+
+from assay.protocol.digests import ZERO
+from assay.protocol.errors import RejectedError
+from assay.protocol.model.errors import refuse
+from assay.protocol.rounds import duty_draws as draws
+from assay.protocol.rounds.duties import Duties
+from assay.protocol.rounds.duty_types import (
+    NO_FINDING,
+    NOTHING_MISSED,
+    DrawnDuty,
+    DutyKind,
+    DutyResult,
+    DutyTerms,
+    Missed,
+    ReplayFinding,
+)
+from assay.protocol.rounds.round_ids import work_digest
+from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.ticket_types import TicketId, TicketTerms, chain_of
+from assay.protocol.rounds.tickets import Tickets
+from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from tests.harness.rounds.stage import ETHER, START, ModelAndContracts, text
+
+TICKETS = TicketTerms(bond=Wei(100 * ETHER), seasoning=2 * 3600, shifts=1)
+TERMS = DutyTerms(
+    start=START + 7200, length=3600, delay=60, capacity=4, audit_ppm=4_000_000, reaudit_ppm=4_000_000, wage=Wei(ETHER)
+)
+CREW = (TicketId(1), TicketId(2), TicketId(3), TicketId(4))
+
+
+def mark(*parts: object) -> Digest:
+    """A digest that a description names."""
+    return Digest(keccak(repr(parts).encode()))
+
+
+def true_finding(round_: int, seat: int, keys: Sequence[Digest] = ()) -> ReplayFinding:
+    """What an honest replay of a commitment ends in."""
+    ends = (mark("p", round_, seat), mark("o", round_, seat), mark("s", round_, seat))
+    return ReplayFinding(ends, mark("u", round_, seat), tuple(keys), tuple(mark("acc", k, round_, seat) for k in keys))
+
+
+def true_work(round_: int, seat: int) -> SeatWork:
+    """An honest commitment."""
+    found = true_finding(round_, seat)
+    return SeatWork(60, mark("marks", round_, seat), found.ends, found.update)
+
+
+class StagedRounds:
+    """Commitments, tenures and a beacon as the test writes them; AuditStage.sol is its contract."""
+
+    def __init__(self) -> None:
+        self.randomness: dict[int, Digest] = {}
+        self.until: dict[int, int] = {}
+        self.final: dict[int, bool] = {}
+        self.works: dict[tuple[int, int], tuple[int, SeatWork]] = {}
+        self.accusations: Counter[int] = Counter()
+        self.suspensions: Counter[int] = Counter()
+
+    def round_after(self, time: int) -> int:
+        return time // 30 + 1
+
+    def randomness_of(self, beacon_round: int) -> Digest:
+        if beacon_round not in self.randomness:
+            raise refuse("BeaconNotSubmitted", beacon_round=beacon_round)
+        return self.randomness[beacon_round]
+
+    def commit_until(self, round_: int) -> int:
+        if round_ not in self.until:
+            raise refuse("RoundNotOpen", round=round_)
+        return self.until[round_]
+
+    def work_of(self, round_: int, seat: Seat) -> tuple[Digest, int]:
+        if (round_, seat) not in self.works:
+            return ZERO, 0
+        tenure, work = self.works[round_, seat]
+        return self.digest_of(round_, seat, tenure, work), tenure
+
+    def digest_of(self, round_: int, seat: Seat, tenure: int, work: SeatWork) -> Digest:
+        return work_digest(Round(round_), seat, tenure, work)
+
+    def start_of(self, round_: int, seat: Seat) -> tuple[Digest, Digest, Digest]:
+        parameters, scalars = encode(["uint64"], [round_]), encode(["uint64", "uint32"], [round_, seat])
+        return Digest(keccak(parameters)), ZERO, Digest(keccak(scalars))
+
+    def is_base_final(self, round_: int) -> bool:
+        return self.final.get(round_, False)
+
+    def accuse(self, tenure: int) -> None:
+        self.accusations[tenure] += 1
+
+    def unaccuse(self, tenure: int) -> None:
+        self.accusations[tenure] -= 1
+
+    def suspend(self, tenure: int) -> None:
+        self.suspensions[tenure] += 1
+
+    def resume(self, tenure: int) -> None:
+        self.suspensions[tenure] -= 1
+
+
+class DutyStage(ModelAndContracts):
+    """Four tickets of four people, one shift, every epoch calls all of them unless the terms say otherwise."""
+
+    def __init__(
+        self,
+        contracts: bool = True,
+        terms: DutyTerms = TERMS,
+        tickets: TicketTerms = TICKETS,
+        people: int = 4,
+        **more: Any,
+    ) -> None:
+        super().__init__(people, contracts=contracts, **more)
+        self.rounds = StagedRounds()
+        self.calls = LateCalls()
+        self.tickets = Tickets(self.vault, self.calls, tickets)
+        self.duties = Duties(self.tickets, self.rounds, self.rounds, terms)
+        self.calls.duties = self.duties
+        self.chains: dict[int, list[Digest]] = {}
+        self.round = 0
+        if contracts:
+            self.deploy(
+                {
+                    "rounds": ("AuditStage", lambda _: []),
+                    "tickets": (
+                        "Tickets",
+                        lambda at: [
+                            *(at["vault"], at["duties"], at["rounds"]),
+                            *(tickets.bond, tickets.seasoning, tickets.shifts),
+                        ],
+                    ),
+                    "duties": (
+                        "Duties",
+                        lambda at: [
+                            (at["tickets"], *(at["rounds"] for _ in range(5))),
+                            tuple(getattr(terms, name) for name in DutyTerms.__slots__),
+                        ],
+                    ),
+                }
+            )
+
+    # --- the world
+
+    def register(self, who: int, secrets: list[Digest] | None = None) -> TicketId:
+        """Register a ticket whose chain the stage keeps."""
+        secrets = secrets or chain_of(mark("secret", self.tickets._last + 1), 40)
+        ticket = self.both(
+            lambda: self.tickets.register(self.people[who], secrets[0], self.now),
+            "tickets",
+            "register",
+            secrets[0],
+            caller=self.people[who],
+        )
+        self.chains[ticket] = secrets
+        return TicketId(ticket)
+
+    def crew(self) -> None:
+        """A ticket per person, seasoned; the first epoch has begun and is not seeded."""
+        for who in range(len(self.people)):
+            self.register(who)
+        self.pass_time(self.tickets.terms.seasoning)
+
+    def write(self, function: str, *args: Any) -> None:
+        """Write into AuditStage.sol."""
+        if self.contracts:
+            self.contracts["rounds"].call(function, *args)
+
+    def open_round(self, until: int, final: bool = True) -> int:
+        """A round that takes commitments until a time."""
+        self.round += 1
+        self.set_round(self.round, until, final)
+        return self.round
+
+    def set_round(self, round_: int, until: int, final: bool) -> None:
+        self.rounds.until[round_], self.rounds.final[round_] = until, final
+        self.write("setRound", round_, until, final)
+
+    def commit(self, round_: int, seat: int, work: SeatWork | None = None) -> None:
+        """A commitment, true unless told otherwise; its tenure is the seat plus one."""
+        work = true_work(round_, seat) if work is None else work
+        self.rounds.works[round_, seat] = (seat + 1, work)
+        self.write("setWork", round_, seat, seat + 1, work_tuple(work))
+
+    # --- epochs
+
+    def seed(self, label: object = 0, who: int = 0) -> None:
+        """Submit the beacon's round of the newest epoch and seed it."""
+        start = self.duties.epochs[-1].start
+        self.pass_time(max(0, start + 120 - self.now))
+        number = self.rounds.round_after(start + self.duties.terms.delay)
+        randomness = mark("beacon", number, label)
+        self.rounds.randomness[number] = randomness
+        self.write("setRandomness", number, randomness)
+        self.any("seedEpoch", lambda: self.duties.seed_epoch(self.now))
+
+    def close(self) -> None:
+        """Let the deadline pass, and close or repeat the newest epoch."""
+        deadline = self.duties.epochs[-1].deadline
+        self.pass_time(max(0, deadline + 1 - self.now))
+        self.any("closeEpoch", lambda: self.duties.close_epoch(self.now))
+
+    def any(self, function: str, model: Callable[[], Any], *args: Any, who: int = 0) -> Any:
+        """A call of anybody."""
+        return self.both(model, "duties", function, *args, caller=self.people[who])
+
+    def game(self, function: str, model: Callable[[], Any], *args: Any, of: str = "duties") -> None:
+        """A call of the game, or of another peer, in whose name AuditStage.sol calls."""
+        data = self.contracts[of].calldata(function, *args) if self.contracts else b""
+        place = self.contracts[of].address if self.contracts else ""
+        self.both(model, "rounds", "act", place, data, caller=self.people[0])
+
+    # --- tickets
+
+    def secret(self, ticket: int, number: int | None = None) -> Digest:
+        """The secret of a ticket's call in an epoch (the newest)."""
+        epoch = self.duties.epochs[self.duties.number if number is None else number]
+        held = self.tickets.tickets[TicketId(ticket)]
+        first = self.duties.calls_at(self.tickets.shift_of(TicketId(ticket)), held.from_ - 1)
+        return self.chains[ticket][epoch.call - first]
+
+    def owner(self, ticket: int) -> Address:
+        return self.tickets.tickets[TicketId(ticket)].owner
+
+    def drawn(self, ticket: int, duties: Sequence[DrawnDuty], number: int | None = None) -> list[DrawnDuty]:
+        """Those of some duties that a ticket is drawn for in an epoch, by rank."""
+        number = self.duties.number if number is None else number
+        seed, secret = self.duties.epochs[number].seed, self.secret(ticket, number)
+        assert seed is not None
+        found = []
+        for duty in duties:
+            try:
+                target = self.duties._target_of(number, TicketId(ticket), duty, self.now)
+            except RejectedError:
+                continue
+            drawn = draws.draw(secret, seed, target.id, TicketId(ticket), duty.kind)
+            if drawn < target.threshold:
+                found.append((draws.rank_of(drawn, target.threshold), duty))
+        return [duty for _, duty in sorted(found, key=lambda pair: pair[0])]
+
+    def result(self, ticket: int, duty: DrawnDuty, lie: bool = False) -> DutyResult:
+        """The true result of a duty, or another one."""
+        number, secret = self.duties.number, self.secret(ticket)
+        seed = self.duties.epochs[-1].seed
+        assert seed is not None
+        target = self.duties._target_of(number, TicketId(ticket), duty, self.now)
+        audited = self.duties.findings.get(duty.attestation, NO_FINDING)
+        own = draws.witness_key(secret, seed, target.id, TicketId(ticket), duty.kind)
+        keys = (own, *(audited.keys if len(audited.keys) <= 6 else ()))
+        found = true_finding(target.round, target.seat, keys)
+        work = self.rounds.works[target.round, target.seat][1]
+        result = DutyResult(duty, work, found.ends, found.update, found.accumulators, audited)
+        return replace(result, update=mark("lie", ticket)) if lie else result
+
+    def open(self, ticket: int, results: Sequence[DutyResult], secret: Digest | None = None, by: int = -1) -> None:
+        """Open the newest epoch's call."""
+        secret = self.secret(ticket) if secret is None else secret
+        who = self.owner(ticket) if by < 0 else self.people[by]
+        rows = [result_tuple(result) for result in results]
+        self.both(
+            lambda: self.duties.open(who, TicketId(ticket), secret, results, self.now),
+            "duties",
+            "open",
+            ticket,
+            secret,
+            rows,
+            caller=who,
+        )
+
+    def show(self, ticket: int, number: int, secret: Digest | None = None) -> None:
+        secret = self.secret(ticket, number) if secret is None else secret
+        self.any("show", lambda: self.duties.show(TicketId(ticket), number, secret, self.now), ticket, number, secret)
+
+    def miss(self, ticket: int, number: int, duty: DrawnDuty, via: int | None = None, who: int = 3) -> int:
+        via = number if via is None else via
+        return int(
+            self.any(
+                "miss",
+                lambda: self.duties.miss(self.people[who], TicketId(ticket), number, via, duty, self.now),
+                *(ticket, number, via, duty_tuple(duty)),
+                who=who,
+            )
+        )
+
+    def absent(self, ticket: int, number: int, who: int = 3) -> int:
+        return int(
+            self.any(
+                "absent",
+                lambda: self.duties.absent(self.people[who], TicketId(ticket), number, self.now),
+                ticket,
+                number,
+                who=who,
+            )
+        )
+
+    def forfeit(self, ticket: int, number: int, later: int) -> None:
+        self.any(
+            "forfeit",
+            lambda: self.duties.forfeit(TicketId(ticket), number, later, self.now),
+            ticket,
+            number,
+            later,
+        )
+
+    def lapse(self, accusation: Digest, who: int = 3) -> int:
+        return int(
+            self.any("lapse", lambda: self.duties.lapse(self.people[who], accusation, self.now), accusation, who=who)
+        )
+
+    def compare(self) -> None:
+        """What the contract keeps equals the model."""
+        if not self.contracts:
+            return
+        contract = self.contracts["duties"]
+        for number, epoch in enumerate(self.duties.epochs):
+            kept = (epoch.seed or ZERO, epoch.start, epoch.deadline, epoch.shift, epoch.call, epoch.on_call)
+            kept += (epoch.opened, epoch.repeats, epoch.closed, epoch.fines)
+            assert contract.call("epochOf", number) == kept
+        for (number, ticket), a in self.duties.answers.items():
+            wanted = (a.secret, a.top_rank, a.answered, a.skipped, a.shown_in, a.in_time)
+            assert contract.call("answerOf", number, ticket) == wanted
+        for name, m in self.duties.attestations.items():
+            shown = contract.call("attestationOf", name)
+            assert shown == (m.finding, m.epoch, m.ticket, m.round, m.seat, m.keys, m.differs)
+            finding = self.duties.findings[name]
+            states = contract.call("statesOf", name, finding_tuple(finding))
+            assert states == self.duties.states_of(name, finding)
+        for name, made in self.duties.accusations.items():
+            shown = contract.call("accusationOf", name)
+            assert shown == (made.status, made.is_work, made.accused, made.ticket, made.epoch)
+        for tenure in range(1, 9):
+            frozen = self.contracts["rounds"].call("frozen", tenure)
+            assert frozen == (self.rounds.accusations[tenure], self.rounds.suspensions[tenure])
+            assert contract.call("firstAccused", tenure) == self.duties.first_accused.get(tenure, 0)
+        for number, held in self.tickets.tickets.items():
+            shown = self.contracts["tickets"].call("ticketOf", number)
+            assert shown[4:7] == (held.shown, held.last_epoch, held.obligations)
+        assert self.contracts["vault"].call("totals") == self.vault.totals()
+        for who in self.people:
+            assert self.contracts["vault"].call("free", text(who)) == self.vault.free_of(who)
+
+
+class LateCalls:
+    """Calls of duties that are made after the tickets that ask for them."""
+
+    duties: Duties
+
+    def calls_at(self, shift: int, time: int) -> int:
+        return self.duties.calls_at(shift, time)
+
+    def newest(self) -> tuple[int, int]:
+        return self.duties.newest()
+
+
+def work_tuple(work: SeatWork) -> tuple[Any, ...]:
+    return work.units, work.marks, work.ends, work.update
+
+
+def missed_tuple(missed: Missed) -> tuple[Any, ...]:
+    return int(missed.kind), missed.epoch, missed.ticket, missed.via
+
+
+def duty_tuple(duty: DrawnDuty) -> tuple[Any, ...]:
+    return int(duty.kind), duty.round, duty.seat, duty.attestation, missed_tuple(duty.missed)
+
+
+def finding_tuple(finding: ReplayFinding) -> tuple[Any, ...]:
+    return finding.ends, finding.update, finding.keys, finding.accumulators
+
+
+def result_tuple(result: DutyResult) -> tuple[Any, ...]:
+    return (
+        *(duty_tuple(result.duty), work_tuple(result.work), result.ends, result.update, result.accumulators),
+        finding_tuple(result.audited),
+    )
+
+
+def work_duties(round_: int, seats: Sequence[int], kind: DutyKind = DutyKind.WORK) -> list[DrawnDuty]:
+    """A duty per commitment of a round."""
+    return [DrawnDuty(kind, round_, Seat(seat)) for seat in seats]
+
+
+def missed(duty: DrawnDuty, number: int, ticket: int, via: int | None = None) -> DrawnDuty:
+    """The redraw of a duty that a ticket missed."""
+    assert duty.missed == NOTHING_MISSED
+    return replace(
+        duty,
+        kind=DutyKind.MISSED,
+        missed=Missed(duty.kind, number, TicketId(ticket), number if via is None else via),
+    )
