@@ -20,6 +20,7 @@ import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets, Ticket} from "../interfaces/ITickets.sol";
 import {DutyDraws} from "../libraries/DutyDraws.sol";
 import {Accusations} from "./Accusations.sol";
+import {DutyTargets} from "./DutyTargets.sol";
 import {Epochs} from "./Epochs.sol";
 
 /// @notice The contracts that Duties knows.
@@ -33,42 +34,24 @@ struct DutyModules {
 }
 
 /// @title Duties: what tickets are drawn for, what they found, what they missed
-contract Duties is Accusations {
+contract Duties is DutyTargets {
     /// @notice Duties that a charter may ask of a ticket at a call.
     uint8 public constant MAX_CAPACITY = 16;
 
     /// @notice Keys of attestations that a re-audit answers for beside its own; deeper ones start afresh.
     uint256 public constant MAX_AUDITED = 6;
 
-    /// @notice At which a missed duty is drawn again.
-    uint256 public constant AGAIN_PPM = 3_000_000;
-
-    ICommitments private immutable _commitments;
     IGenerations private immutable _generations;
-    uint8 private immutable _capacity;
-    uint32 private immutable _auditPpm;
-    uint32 private immutable _reauditPpm;
-
-    mapping(uint24 epoch => mapping(uint32 ticket => Answer)) private _answers;
-    mapping(bytes32 id => Attestation) private _attestations;
     mapping(bytes32 id => bool) private _fined;
-
-    /// @dev A duty in an epoch: what is audited, its draw's threshold, and the commitment underneath.
-    struct Target {
-        bytes32 id;
-        uint256 threshold;
-        uint64 round;
-        uint32 seat;
-    }
 
     constructor(DutyModules memory modules, DutyTerms memory terms)
         Epochs(modules.tickets, modules.beacon, terms)
         Accusations(modules.tenures, modules.game, 3 * uint256(terms.wage))
+        DutyTargets(modules.commitments, terms)
     {
         bool empty = terms.auditPpm == 0 || terms.reauditPpm == 0 || terms.wage == 0;
         if (empty || terms.capacity == 0 || terms.capacity > MAX_CAPACITY) revert BadDutyTerms();
-        (_commitments, _generations) = (modules.commitments, modules.generations);
-        (_capacity, _auditPpm, _reauditPpm) = (terms.capacity, terms.auditPpm, terms.reauditPpm);
+        _generations = modules.generations;
     }
 
     // ------------------------------------------------------------------------------------------------ tickets
@@ -165,19 +148,6 @@ contract Duties is Accusations {
     }
 
     /// @inheritdoc IDuties
-    function secretOf(uint32 ticket, uint24 epoch, uint24 via) public view returns (bytes32 secret) {
-        Answer storage answer = _answers[via][ticket];
-        secret = answer.secret;
-        uint256 call = _epochs[epoch].call;
-        bool shown = secret != 0 && via >= epoch && _epochs[via].shift == _epochs[epoch].shift;
-        // Attack: read the secret of one chain as a link of another. Skipped calls are of the chain that skipped them.
-        if (!shown || _epochs[via].call > call + answer.skipped) revert SecretNotShown(ticket, epoch, via);
-        for (uint256 k = _epochs[via].call; k > call; --k) {
-            secret = keccak256(abi.encode(secret));
-        }
-    }
-
-    /// @inheritdoc IDuties
     function statesOf(bytes32 id, Finding calldata finding) external view returns (bytes32 x, bytes32 y) {
         Attestation storage a = _attestations[id];
         _mustMatch(a, finding);
@@ -265,70 +235,7 @@ contract Duties is Accusations {
         return false;
     }
 
-    // ------------------------------------------------------------------------------------------------ duties
-
-    /// @dev What a duty of an epoch is drawn over; reverts where there is no such duty.
-    function _targetOf(uint24 epoch, uint32 ticket, Duty calldata duty) private view returns (Target memory target) {
-        if (duty.kind != DutyKind.MISSED) return _plain(epoch, duty.kind, ticket, duty);
-        Missed calldata m = duty.missed;
-        if (m.kind == DutyKind.MISSED) revert NotADuty(duty.kind, epoch);
-        target = _plain(m.epoch, m.kind, m.ticket, duty);
-        // Drawn again in the epoch after the one in which it was shown, by that epoch's secrets.
-        bool own = duty.attestation != 0 && _attestations[duty.attestation].ticket == ticket;
-        if (own || _answers[m.via][m.ticket].shownIn + 1 != epoch) revert NotADuty(duty.kind, epoch);
-        _mustBeMissed(m, target);
-        target.id = DutyDraws.missed(m.epoch, m.ticket, m.kind, target.id);
-        target.threshold = DutyDraws.threshold(AGAIN_PPM, _epochs[epoch].onCall);
-    }
-
-    /// @dev A duty that is not a redraw of a miss.
-    function _plain(uint24 epoch, DutyKind kind, uint32 ticket, Duty calldata duty)
-        private
-        view
-        returns (Target memory target)
-    {
-        bool again = kind == DutyKind.WORK_AGAIN || kind == DutyKind.REAUDIT_AGAIN;
-        if (again && epoch == 0) revert NotADuty(kind, epoch);
-        uint24 home = again ? epoch - 1 : epoch; // the epoch whose duty it is, or was
-        uint256 ppm;
-        bool exists;
-        if (kind == DutyKind.WORK || kind == DutyKind.WORK_AGAIN) {
-            (target.round, target.seat, ppm) = (duty.round, duty.seat, _auditPpm);
-            target.id = _commitments.workOf(duty.round, duty.seat).digest;
-            exists = duty.attestation == 0 && target.id != 0 && _belongs(duty.round, home);
-        } else if (kind == DutyKind.REAUDIT || kind == DutyKind.REAUDIT_AGAIN) {
-            Attestation storage a = _attestations[duty.attestation];
-            (target.id, target.round, target.seat, ppm) = (duty.attestation, a.round, a.seat, _reauditPpm);
-            // Attack: a ticket that has left makes the openings fail that would accuse it.
-            exists = a.ticket != 0 && a.ticket != ticket && a.epoch + 1 == home
-                && _tickets.ticketOf(a.ticket).owner != address(0);
-        }
-        if (!exists) revert NotADuty(kind, epoch);
-        if (again) ppm = _unopened(_epochs[home], ppm);
-        target.threshold = DutyDraws.threshold(ppm, _epochs[epoch].onCall);
-    }
-
-    /// @dev Is this the first epoch that began after the round took its last commitment?
-    /// Attack: commit after the seed, once the secrets that could draw it are shown.
-    function _belongs(uint64 round, uint24 epoch) private view returns (bool) {
-        uint48 last = _commitments.commitUntil(round);
-        return last < _epochs[epoch].start && (epoch == 0 || last >= _epochs[epoch - 1].start);
-    }
-
-    /// @dev Was the ticket called and drawn, had room, and did not answer?
-    function _mustBeMissed(Missed memory m, Target memory target) private view {
-        Epoch storage e = _epochs[m.epoch];
-        if (!_isCalled(m.ticket, e)) revert NotCalled(m.ticket, m.epoch);
-        bytes32 secret = secretOf(m.ticket, m.epoch, m.via);
-        uint256 drawn = DutyDraws.draw(secret, e.seed, target.id, m.ticket, m.kind);
-        if (drawn >= target.threshold) revert NotDrawn(target.id, m.ticket);
-        bytes32 id = DutyDraws.attestation(m.epoch, m.ticket, m.kind, target.id);
-        if (_attestations[id].ticket != 0) revert DutyAnswered(id);
-        Answer storage answer = _answers[m.epoch][m.ticket];
-        uint256 rank = DutyDraws.rank(drawn, target.threshold);
-        // Attack: drop the duty that one is paid to drop, as one too many. The lowest draws are the duties.
-        if (answer.answered == _capacity && rank > answer.topRank) revert DutyBeyondCapacity(rank, answer.topRank);
-    }
+    // ------------------------------------------------------------------------------------------------ inside
 
     function _mustFine(uint24 epoch) private view {
         _mustBeClosed(epoch);

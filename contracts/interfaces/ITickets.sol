@@ -135,9 +135,9 @@ interface ITickets {
     error NoTickets(uint48 time);
 
     /// @notice Fewer tickets than that count at that time.
+    /// @custom:remedy Ask for a lower slot.
     /// @param slot asked for, from 0
     /// @param count tickets that count
-    /// @custom:remedy Ask for a lower slot.
     error SlotEmpty(uint256 slot, uint256 count);
 
     /// @notice There are as many tickets as can be named.
