@@ -24,16 +24,19 @@ from assay.protocol.errors import UserError
 from assay.training.recipes.recipe import Recipe, RecipeStep
 from assay.training.state import Scalars
 from tests.harness.engine.helpers import captured, relative
+from tests.harness.training import own_captured as right
 from tests.harness.training import own_code as own
+from tests.harness.training import own_inputs as inputs
 from tests.unit.training.test_recipe import points
 
-LINES = (Path(own.__file__)).read_text().splitlines()
+FILES = (Path(own.__file__), Path(inputs.__file__))
+LINES = [(f"{f.name}:{k}", line) for f in FILES for k, line in enumerate(f.read_text().splitlines(), 1)]
 
 
 def line_of(name: str) -> str:
-    """Where the habit stands in `own_code`."""
-    (number,) = (k + 1 for k, line in enumerate(LINES) if line.endswith(f"# HERE {name}"))
-    return f"own_code.py:{number}"
+    """Where the habit stands in the users' code."""
+    (place,) = (place for place, line in LINES if line.endswith(f"# HERE {name}"))
+    return place
 
 
 def adamw(module: nn.Module) -> torch.optim.Optimizer:
@@ -90,7 +93,7 @@ def everything(recipe: Recipe) -> object:
     reached = [own.CALLS, own.SEEN, own.TABLE, own.HOUSE.visits, own.ClassCounter.made, own.attribute_loss.calls]
     generators = random.getstate(), repr(np.random.get_state()), torch.get_rng_state().numpy().tobytes()
     modes = torch.is_grad_enabled(), torch.get_default_dtype()
-    parts = [recipe.module, recipe.loss, recipe.optimizer, recipe.data, own.OWN_RANDOM, own.OWN_GENERATOR]
+    parts = [recipe.module, recipe.loss, recipe.optimizer, recipe.data, inputs.OWN_RANDOM, inputs.OWN_GENERATOR]
     counted = repr(getattr(recipe.module, "numbers", None))
     return copied([*parts, *reached]), generators, modes, counted, recipe.optimizer.state_dict()["param_groups"]
 
@@ -112,14 +115,14 @@ REFUSED = {
         *(own.GlobalCounter, own.GlobalList, own.GlobalTable, own.OwnModule, own.KeepsLosses, own.Queue, own.Average),
         *(own.AverageInPlace, own.AverageInATable, own.AverageInAnObject, own.AverageNeverUsed, own.Numbers),
         *(own.Restless, own.Thaws, own.counting_loss, own.attribute_loss, own.closure_loss, own.OwnLoss),
-        *(own.numpy_random, own.own_generator, own.reseeded),
+        *(inputs.numpy_random, inputs.own_generator, inputs.reseeded),
     ],
     "HiddenInput": [
-        *(own.python_random, own.python_branch, own.own_random, own.fresh_generator, own.swallowed, own.clock),
-        *(own.calendar, own.entropy, own.identity, own.a_file),
+        *(inputs.python_random, inputs.python_branch, inputs.own_random, inputs.fresh_generator, inputs.swallowed),
+        *(inputs.clock, inputs.calendar, inputs.entropy, inputs.identity, inputs.a_file),
     ],
     "ParameterWritten": [own.Clips, own.ClipsData],
-    "NotCapturable": [own.Item, own.Number, own.Numpy, own.Listed],
+    "NotCapturable": [inputs.Item, inputs.Number, inputs.Numpy, inputs.Listed],
 }
 
 
@@ -135,8 +138,8 @@ def test_what_no_state_holds_is_refused_with_the_users_line(code: str, habit: An
 @pytest.mark.parametrize(
     ("habit", "words"),
     [
-        (own.Yields, "module.factors is an iterator"),
-        (own.Counts, "module.numbers is an iterator"),
+        (inputs.Yields, "module.factors is an iterator"),
+        (inputs.Counts, "module.numbers is an iterator"),
         (own.ReadsTheLast, r"module.last \(written at .*\) is read before a step writes it"),
         (own.Average, "module.mean changes"),
         (own.AverageInATable, r"module.means\['h'\]\[0\] changes"),
@@ -171,8 +174,8 @@ def against_stock(recipe: Recipe, count: int = 5) -> None:
 
 
 RIGHT = [
-    *(own.LastOutput, own.Rewritten, own.Cache, own.CachedProperty, own.Memoized, own.ByShape, own.Inner, own.Constant),
-    *(own.OwnFunction, own.Recurrent, own.NamesAType),
+    *(right.LastOutput, right.Rewritten, right.Cache, right.CachedProperty, right.Memoized, right.ByShape, right.Inner),
+    *(right.Constant, right.OwnFunction, right.Recurrent, right.NamesAType),
 ]
 
 
