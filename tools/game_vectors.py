@@ -25,7 +25,8 @@ from assay.protocol.game.state import GameState, Outcome, ProgramHeader, Rules, 
 from assay.protocol.game.table import POSTINGS, Side
 from assay.protocol.program.program import Program
 from assay.protocol.types import Digest
-from tests.harness.games import ETHER, GameWorld, Log, address, config, damage, play_out, player
+from tests.harness.damage import damage
+from tests.harness.games import ETHER, GameWorld, Log, address, config, play_out, player
 from tests.harness.recorded import HONEST, LIAR
 from tools.game_definitions import ARITY, Definition, definitions
 from tools.opening_vectors import opening_document

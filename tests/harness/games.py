@@ -6,25 +6,26 @@ Shared by the tests of the pure state machine and those that play the same games
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from assay.protocol.digests import digest_list_hash, keccak
 from assay.protocol.game.clock import DEFERRALS, Clocks, Shape, longest_game
 from assay.protocol.game.errors import GameError
-from assay.protocol.game.moves import AnyMove, SelectElement
-from assay.protocol.game.openings import Opening
+from assay.protocol.game.moves import AnyMove
 from assay.protocol.game.players import Challenger, Defender, Posted, posted_by
 from assay.protocol.game.state import DisputedClaim, GameConfig, GameState, ProgramHeader
 from assay.protocol.game.table import POSTINGS, Side, Turn
-from assay.protocol.model.games import ClaimBook, ClaimView, GameBook
+from assay.protocol.model.games import GameBook
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import ReferenceTrace, Trace, flip_bit
 from assay.protocol.run.charter import ChainProfile
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from tests.harness import honest_rules
+from tests.harness.damage import damage, flip
+from tests.harness.game_books import BenchClaims, BenchVault
 from tests.harness.programs import Example
 
 ETHER = 10**18
@@ -32,7 +33,6 @@ ARITY = 4
 CLOCKS = Clocks(budget=1000, replay=300, move=60)
 CHAIN = ChainProfile(reorg_depth=0, inclusion_delay=0, fee_cap=100 * 10**9, gas_price=Wei(0))
 EXPENSIVE = CHAIN.fee_cap + 1
-WINDOW = 100_000
 GAME = Address(b"game".ljust(20, b"\0"))
 
 
@@ -48,97 +48,6 @@ def config(
     delay = chain.inclusion_delay
     clocks = Clocks(CLOCKS.budget, CLOCKS.replay + delay, CLOCKS.move + delay)
     return GameConfig(arity, clocks, Wei(bond), Wei(ETHER), bounty_ppm, chain)
-
-
-class MoneyError(Exception):
-    """A vault operation without the money for it."""
-
-
-class BenchVault:
-    """Free balances and locks; like Vault.sol it refuses amounts of zero and closes a lock that reaches zero."""
-
-    def __init__(self) -> None:
-        self.free: dict[Address, int] = {}
-        self.locks: dict[Digest, tuple[Address, int]] = {}
-        self.burned = 0
-
-    def deposit(self, owner: Address, amount: int) -> None:
-        """Money from outside."""
-        self.free[owner] = self.free.get(owner, 0) + amount
-
-    def total(self) -> int:
-        """All tokens, wherever they are."""
-        return sum(self.free.values()) + sum(amount for _, amount in self.locks.values()) + self.burned
-
-    def wealth(self, owner: Address) -> int:
-        """What a party has, free or locked."""
-        return self.free.get(owner, 0) + sum(a for who, a in self.locks.values() if who == owner)
-
-    def lock_amount(self, lock_id: Digest) -> Wei:
-        return Wei(self.locks.get(lock_id, (b"", 0))[1])
-
-    def lock(self, lock_id: Digest, owner: Address, amount: Wei) -> None:
-        if amount <= 0 or self.free.get(owner, 0) < amount:
-            raise MoneyError(f"{owner!r} has no {amount} to lock")
-        held, before = self.locks.get(lock_id, (owner, 0))
-        if held != owner:
-            raise MoneyError("the lock is another's")
-        self.free[owner] -= amount
-        self.locks[lock_id] = (owner, before + amount)
-
-    def release(self, lock_id: Digest) -> None:
-        owner, amount = self.locks[lock_id]
-        self._take(lock_id, amount)
-        self.deposit(owner, amount)
-
-    def seize(self, lock_id: Digest, to: Address, amount: Wei) -> None:
-        self._take(lock_id, amount)
-        self.deposit(to, amount)
-
-    def burn(self, lock_id: Digest, amount: Wei) -> None:
-        self._take(lock_id, amount)
-        self.burned += amount
-
-    def _take(self, lock_id: Digest, amount: int) -> None:
-        owner, held = self.locks.get(lock_id, (b"", 0))
-        if not 0 < amount <= held:
-            raise MoneyError(f"{amount} of {held}")
-        self.locks[lock_id] = (Address(owner), held - amount)
-        if held == amount:
-            del self.locks[lock_id]
-
-
-class BenchClaims(ClaimBook):
-    """A book in which tests write claims; a conviction takes a lock once."""
-
-    def __init__(self, vault: BenchVault) -> None:
-        self.vault = vault
-        self.views: dict[ClaimRef, ClaimView] = {}
-        self.fallen: set[Digest] = set()
-        self.open: dict[ClaimRef, int] = {}
-        self.direct: set[tuple[ClaimRef, Address]] = set()
-
-    def add(self, ref: ClaimRef, claim: DisputedClaim, opened: int) -> None:
-        """Write a claim; its lock is what the vault holds now."""
-        self.views[ref] = ClaimView(claim, opened, opened + WINDOW, self.vault.lock_amount(claim.lock_id), False)
-
-    def claim_of(self, ref: ClaimRef) -> ClaimView:
-        view = self.views[ref]
-        return replace(view, fallen=view.claim.lock_id in self.fallen)
-
-    def may_challenge_directly(self, ref: ClaimRef, who: Address) -> bool:
-        return (ref, who) in self.direct
-
-    def on_opened(self, ref: ClaimRef) -> None:
-        self.open[ref] = self.open.get(ref, 0) + 1
-
-    def on_closed(self, ref: ClaimRef, convicted: bool) -> bool:
-        self.open[ref] -= 1
-        lock_id = self.views[ref].claim.lock_id
-        first = convicted and lock_id not in self.fallen
-        if first:
-            self.fallen.add(lock_id)
-        return first
 
 
 @dataclass
@@ -243,75 +152,6 @@ def misled(inner: Player, rng: random.Random, rate: float) -> Player:
         return replace(move, index=rng.randrange(count)) if count else move
 
     return play
-
-
-def damage(move: AnyMove, rng: random.Random) -> AnyMove:
-    """The move with one field damaged: a bit, a length, an index."""
-    names = [f.name for f in fields(move)]
-    name = rng.choice(names)
-    return replace(move, **{name: _damaged(getattr(move, name), rng)})
-
-
-def _damaged(value: object, rng: random.Random) -> object:
-    """Another value of the same type."""
-    match value:
-        case bool() | None:
-            return value
-        case int():
-            return value ^ (1 << rng.randrange(8))
-        case bytes():
-            if not value or (rng.random() < 0.2 and len(value) != 32):
-                return value + b"\x01"
-            at = rng.randrange(8 * len(value))
-            return flip(value, at)
-        case Opening():
-            name = rng.choice([f.name for f in fields(value)])
-            return replace(value, **{name: _damaged(getattr(value, name), rng)})
-        case tuple():
-            if not value:
-                return value
-            if rng.random() < 0.2:
-                return value[:-1]
-            at = rng.randrange(len(value))
-            return (*value[:at], _damaged(value[at], rng), *value[at + 1 :])
-        case _:
-            raise TypeError(type(value))
-
-
-def flipped(move: AnyMove) -> Iterator[AnyMove]:
-    """The move with one bit of one field flipped, for every field; another selection is no flip of a proof."""
-    rng = random.Random(1)
-
-    def flips(value: object) -> Iterator[object]:
-        match value:
-            case bytes():
-                if value:
-                    at = rng.randrange(8 * len(value))
-                    yield value[: at // 8] + bytes((value[at // 8] ^ 1 << at % 8,)) + value[at // 8 + 1 :]
-            case int():
-                yield value ^ 1
-            case tuple():
-                for i, entry in enumerate(value):
-                    for other in flips(entry):
-                        yield (*value[:i], other, *value[i + 1 :])
-            case _:
-                # An opening that stands at a fill is not looked at, so its fields are no part of the proof.
-                if value.prefix_path:
-                    for name in (f.name for f in fields(value)):
-                        for other in flips(getattr(value, name)):
-                            yield replace(value, **{name: other})
-
-    for name in (f.name for f in fields(move)):
-        if (name, type(move)) != ("offset", SelectElement):
-            for other in flips(getattr(move, name)):
-                yield replace(move, **{name: other})
-
-
-def flip(data: bytes, bit: int) -> bytes:
-    """Bytes with one bit flipped."""
-    altered = bytearray(data)
-    altered[bit // 8] ^= 1 << bit % 8
-    return bytes(altered)
 
 
 # --- lies

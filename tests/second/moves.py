@@ -11,7 +11,8 @@ from assay.protocol.game.errors import GameError
 from assay.protocol.game.machine import process_move
 from assay.protocol.game.moves import AnyMove
 from assay.protocol.game.state import GameState, ProgramHeader, Rules
-from tests.harness.games import config, damage
+from tests.harness.damage import damage
+from tests.harness.games import config
 from tools.game_definitions import ARITY, definitions
 from tools.game_vectors import arguments, record
 

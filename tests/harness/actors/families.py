@@ -16,7 +16,7 @@ from assay.protocol.trees.tensors import tensor_root
 from assay.protocol.types import Round
 from assay_ledger.index.archive import Computation, Compute
 from assay_solver.cheats import Cheat, Lie, Scene
-from tests.harness.games import flip
+from tests.harness.damage import flip
 
 Words = tuple[int, int, int, int]
 """Element, term, expected and claimed word of a verdict."""

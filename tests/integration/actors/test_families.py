@@ -26,7 +26,7 @@ from tests.harness.actors.families import NodeLie, lie_in, predict, slot_of
 from tests.harness.actors.sparse import sparse_work
 from tests.harness.actors.verdicts import digest_of
 from tests.harness.actors.world import SharedChain, new_world
-from tests.harness.games import flip, flipped
+from tests.harness.damage import flip, flipped
 
 IN_THE_GPT = tuple(f for f in Family if f is not Family.RANK)
 PROOFS = (Move.SELECT_ELEMENT, Move.PROVE_TERM, Move.PROVE_ROOT)

@@ -21,12 +21,12 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.types import Digest
 from tests.harness.contracts.battles import HONEST, LIAR, battle, fresh
 from tests.harness.contracts.game_chain import ANYBODY, Twin
+from tests.harness.damage import flipped
 from tests.harness.games import (
     ETHER,
     GameWorld,
     address,
     config,
-    flipped,
     honest_trace,
     lie_at,
     lie_in_slot,

@@ -25,19 +25,8 @@ from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Address, Digest, DType
 from tests.harness.contracts.battles import HONEST, LIAR, fresh
 from tests.harness.contracts.harness import Reverted
-from tests.harness.games import (
-    ETHER,
-    Log,
-    Player,
-    address,
-    bound_of,
-    flip,
-    honest_trace,
-    lie_at,
-    play_out,
-    player,
-    try_move,
-)
+from tests.harness.damage import flip
+from tests.harness.games import ETHER, Log, Player, address, bound_of, honest_trace, lie_at, play_out, player, try_move
 from tests.harness.honest_rules import hp4_the_truth_wins
 from tests.harness.programs import F32, Example, binary, counting, every_family
 

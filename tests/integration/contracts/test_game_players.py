@@ -16,11 +16,11 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.program.trace import Trace
 from assay.protocol.types import Digest
 from tests.harness.contracts.battles import HONEST, LIAR, battle, fresh
+from tests.harness.damage import flipped
 from tests.harness.games import (
     ETHER,
     Player,
     address,
-    flipped,
     honest_trace,
     lie_at,
     lie_in_slot,

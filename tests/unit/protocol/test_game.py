@@ -18,7 +18,8 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.program.trace import flip_bit
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
-from tests.harness.games import CHAIN, EXPENSIVE, address, config, flipped, honest_trace, lie_at, lie_in_slot
+from tests.harness.damage import flipped
+from tests.harness.games import CHAIN, EXPENSIVE, address, config, honest_trace, lie_at, lie_in_slot
 from tests.harness.programs import Example, counting, every_family, f32_bytes, mlp_step
 from tests.harness.recorded import LIAR, recorded, whole_game
 
