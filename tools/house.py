@@ -5,7 +5,7 @@ whole order, and the one place where it changes. `tools/check_layout.py` prints 
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,7 +84,7 @@ ENTRY = "assay.__main__"
 """`python -m assay`: stands at the root by Python's rule, and above all rooms."""
 
 LINES = 400
-"""What a module may have at most; one above it is split."""
+"""What a source file may have at most, in any language; one above it is split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def cycles(found: Mapping[str, Module]) -> list[str]:
     return [f"these modules import each other: {', '.join(sorted(left))}"] if left else []
 
 
-def large_modules(found: Mapping[str, Module]) -> list[str]:
-    """Modules above the most lines that one may have."""
-    sizes = {m.path: len(m.path.read_text(encoding="utf-8").splitlines()) for m in found.values()}
-    return [f"{path} has {n} lines, above {LINES}: split it" for path, n in sizes.items() if n > LINES]
+def large_files(paths: Iterable[Path], root: Path = ROOT) -> list[str]:
+    """Source files above the most lines that one may have."""
+    sizes = {str(p.relative_to(root)): len(p.read_text(encoding="utf-8").splitlines()) for p in paths}
+    return [f"{name} has {lines} lines, above {LINES}: split it" for name, lines in sizes.items() if lines > LINES]

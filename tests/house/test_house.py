@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from tools import house
+from tools import check_layout, house
 
 IMPURE = {
     *("torch", "web3", "numpy", "numba", "scipy", "requests", "httpx", "obstore", "safetensors", "sqlalchemy"),
@@ -43,7 +43,7 @@ def test_the_house_stands_as_it_is_drawn() -> None:
     assert house.second_names() == []
     assert house.upward_arrows(found) == []
     assert house.cycles(found) == []
-    assert house.large_modules(found) == []
+    assert house.large_files(check_layout.files(*check_layout.SOURCES)) == []
 
 
 def test_an_import_from_a_room_above_is_named(tmp_path: Path) -> None:
@@ -115,10 +115,14 @@ def test_a_link_and_a_folder_without_a_face_are_second_names(tmp_path: Path) -> 
     ]
 
 
-def test_a_module_of_the_most_lines_passes_and_one_more_does_not(tmp_path: Path) -> None:
-    made = tree(tmp_path, assay__cli__a="x = 1\n" * house.LINES, assay__cli__b="x = 1\n" * (house.LINES + 1))
-    (found,) = house.large_modules(house.modules(made))
-    assert found.endswith(f"b.py has {house.LINES + 1} lines, above {house.LINES}: split it")
+def test_a_source_file_of_the_most_lines_passes_and_one_more_does_not(tmp_path: Path) -> None:
+    sizes = {"fits.py": house.LINES, "tests/large.py": house.LINES + 1, "large.sol": house.LINES + 1}
+    for name, lines in sizes.items():
+        write(tmp_path / name, "x = 1\n" * lines)
+    assert house.large_files(map(tmp_path.joinpath, sizes), tmp_path) == [
+        f"tests/large.py has {house.LINES + 1} lines, above {house.LINES}: split it",
+        f"large.sol has {house.LINES + 1} lines, above {house.LINES}: split it",
+    ]
 
 
 def test_the_pure_rules_import_no_outside_world() -> None:

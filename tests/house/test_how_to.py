@@ -100,7 +100,7 @@ def test_the_list_of_places_of_a_family_is_that_of_the_tree() -> None:
     page = (ROOT / "docs" / "how-to" / "add-a-node-family.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"<!-- family-places -->\n(.*?)<!-- /family-places -->", page, re.DOTALL)
     listed = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
-    apart = ("docs/", "tests/unit/", "tests/integration/", "tests/house/", "tests/vectors/", "tools/recompute.py")
+    apart = ("docs/", "tests/unit/", "tests/integration/", "tests/house/", "tests/vectors/", "tools/recompute/")
     named = [
         name
         for name in tracked()

@@ -104,8 +104,8 @@ def test_a_stranger_that_joins_a_running_demo_is_seated_next_credited_and_can_cl
 
         # A script that knows nothing of the demo finds the same, and the stranger is paid as an owner.
         (tmp_path / "demo.json").write_text(json.dumps(document))
-        script = [sys.executable, str(ROOT / "tools" / "recompute.py"), str(tmp_path / "demo.json")]
-        checked = subprocess.run(script, capture_output=True, text=True, timeout=300)
+        script = [sys.executable, "-m", "tools.recompute", str(tmp_path / "demo.json")]
+        checked = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, timeout=300)
         assert checked.returncode == 0, checked.stdout + checked.stderr
         owned = stranger.run("assay ledger shares --key me --json")
         claimable = sum(owned["claimable"].values())

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ast
 import copy
-import importlib.util
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,34 +16,32 @@ from assay.protocol.types import Address
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.objects import Objects
 from tests.harness.demo.played import REVENUE, Played
+from tools.recompute import comparing
+from tools.recompute import fields as recomputed
+from tools.recompute.chain import RecordedRun
+from tools.recompute.model import quality
+from tools.recompute.store import Store
 
-SCRIPT = Path(__file__).resolve().parents[3] / "tools" / "recompute.py"
-
-
-@pytest.fixture(scope="module")
-def script() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("recompute_script", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["recompute_script"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["recompute_script"]
+FOLDER = Path(__file__).resolve().parents[3] / "tools" / "recompute"
 
 
 def test_the_script_imports_nothing_of_the_project_but_the_stock_module() -> None:
     imported = set()
-    for node in ast.walk(ast.parse(SCRIPT.read_text())):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            imported.add(node.module or "")
-    ours = {name for name in imported if name.split(".")[0] in ("assay", "tests", "tools")}
-    assert ours == {"assay.training.model", "assay.training.presets"}
+    for path in FOLDER.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(node.module or "")
+    ours = {name for name in imported if name.split(".")[0].startswith(("assay", "tests", "tools"))}
+    assert {name for name in ours if not name.startswith("tools.recompute.")} == {
+        "assay.training.model",
+        "assay.training.presets",
+    }
 
 
 @pytest.fixture(scope="module")
-def document(played: Played, script: ModuleType) -> dict[str, Any]:
+def document(played: Played) -> dict[str, Any]:
     """What the demo's own report says of the played run; losses are another test's."""
     from assay.demo.report import report
 
@@ -72,20 +68,18 @@ def document(played: Played, script: ModuleType) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def fields(played: Played, script: ModuleType, document: dict[str, Any]) -> dict[str, Any]:
+def fields(played: Played, document: dict[str, Any]) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         losses = {n: document[n] for n in ("parameters", "val_loss_before", "val_loss_after", "letter_entropy")}
-        patch.setattr(script, "quality", lambda *_: losses)
-        ledger = script.RecordedRun(played.run.chain.url, document["run"])
-        found: dict[str, Any] = script.recompute(ledger, script.Store(Path(document["store"])), document)
+        patch.setattr(recomputed, "quality", lambda *_: losses)
+        ledger = RecordedRun(played.run.chain.url, document["run"])
+        found: dict[str, Any] = recomputed.recompute(ledger, Store(Path(document["store"])), document)
         return found
 
 
-def test_every_field_of_the_report_is_recomputed(
-    script: ModuleType, document: dict[str, Any], fields: dict[str, Any]
-) -> None:
-    assert document.keys() - fields.keys() == {*script.MEASURED, *script.GIVEN, "cheats"}
-    ours = [line for line in script.differences(document, fields) if not line.startswith("cheats")]
+def test_every_field_of_the_report_is_recomputed(document: dict[str, Any], fields: dict[str, Any]) -> None:
+    assert document.keys() - fields.keys() == {*comparing.MEASURED, *comparing.GIVEN, "cheats"}
+    ours = [line for line in comparing.differences(document, fields) if not line.startswith("cheats")]
     assert ours == []
 
 
@@ -97,9 +91,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield path
 
 
-def test_a_document_that_says_anything_else_is_found_out(
-    script: ModuleType, document: dict[str, Any], fields: dict[str, Any]
-) -> None:
+def test_a_document_that_says_anything_else_is_found_out(document: dict[str, Any], fields: dict[str, Any]) -> None:
     changed = 0
     for path in places({name: document[name] for name in fields}):
         altered = copy.deepcopy(document)
@@ -108,13 +100,13 @@ def test_a_document_that_says_anything_else_is_found_out(
             at = at[key]
         value = at[path[-1]]
         at[path[-1]] = f"{value}x" if isinstance(value, str) else (value or 0) + 1
-        found = [line for line in script.differences(altered, fields) if not line.startswith("cheats")]
+        found = [line for line in comparing.differences(altered, fields) if not line.startswith("cheats")]
         assert found, f"{path} may be anything"
         changed += 1
     assert changed > 80
     for name in ("slashed", "disputes"):
         shorter = document | {name: document[name][:-1]}
-        assert script.differences(shorter, fields)
+        assert comparing.differences(shorter, fields)
 
 
 def test_figures_are_the_contracts_own(played: Played, fields: dict[str, Any]) -> None:
@@ -129,12 +121,12 @@ def test_figures_are_the_contracts_own(played: Played, fields: dict[str, Any]) -
     assert all(e["levels"] >= 3 for e in fields["disputes"] if e["ended_by"] == "LEAF")
 
 
-def test_what_the_chain_shows_of_cheats_is_compared(script: ModuleType) -> None:
+def test_what_the_chain_shows_of_cheats_is_compared() -> None:
     def document(cheats: list[str], *slashed: tuple[str, str, str]) -> dict[str, Any]:
         entries = [{"address": a, "role": role, "kind": kind} for a, role, kind in slashed]
         return {"cheats": cheats, "slashed": entries}
 
-    check = script._cheats
+    check = comparing._cheats
     assert check(document(["none"])) == []
     assert check(document(["bit-flip"], ("a", "solver", "LEAF"))) == []
     assert check(document(["silent"], ("a", "solver", "DEFAULT"))) == []
@@ -145,7 +137,7 @@ def test_what_the_chain_shows_of_cheats_is_compared(script: ModuleType) -> None:
     assert check(document(["bit-flip"], ("a", "solver", "LEAF"), ("v", "verifier", "LEAF")))
 
 
-def test_losses_and_entropy_are_those_of_stock_pytorch_on_the_weights_named(script: ModuleType, tmp_path: Path) -> None:
+def test_losses_and_entropy_are_those_of_stock_pytorch_on_the_weights_named(tmp_path: Path) -> None:
     import torch
 
     from assay.engine.runtime.values.state_io import root_of, spec_of, to_lists_of_bytes
@@ -170,7 +162,7 @@ def test_losses_and_entropy_are_those_of_stock_pytorch_on_the_weights_named(scri
     card = Card("tiny", store.put(text.encode()), 0)
     store.put(card.encode(), f"runs/{run[2:]}/card")
     training = (5, 2, 8, 10, 0, roots[0], b"", b"", b"", root_of(corpus.train))
-    found = script.quality(script.Store(tmp_path), run, training, roots[1])
+    found = quality(Store(tmp_path), run, training, roots[1])
     assert found["parameters"] == sum(p.numel() for p in model.parameters())
     assert found["letter_entropy"] == pytest.approx(corpus.letter_entropy(), abs=1e-9)
     assert [found["val_loss_before"], found["val_loss_after"]] == pytest.approx(losses, abs=1e-5)
@@ -181,4 +173,4 @@ def test_losses_and_entropy_are_those_of_stock_pytorch_on_the_weights_named(scri
         damaged = next(damaged.iterdir())
     damaged.write_bytes(damaged.read_bytes() + b"x")
     with pytest.raises(SystemExit):
-        [script.Store(tmp_path).object(p.name) for p in (tmp_path / "objects").glob("*/*")]
+        [Store(tmp_path).object(p.name) for p in (tmp_path / "objects").glob("*/*")]

@@ -13,7 +13,7 @@ from assay.protocol.program.encoding import MalformedError, decode_node
 from assay.protocol.program.nodes import Family
 from assay_ledger.deployment.places import FAMILY_CODES, LEAVES, by_code
 from tests.harness.programs import every_family
-from tools.recompute import FAMILIES
+from tools.recompute.fields import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[3]
 CODES = {family.name: int(family) for family in Family}

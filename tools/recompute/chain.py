@@ -1,0 +1,108 @@
+"""One run as its contracts tell it: calls and events, encoded here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from eth_abi import decode, encode
+from web3 import HTTPProvider, Web3
+
+Page = dict[str, Any]
+
+BLOCKS_PER_QUERY = 5_000
+
+REF = "(uint8,uint64,uint32,uint32,address,bytes32)"
+TRAINING = "(uint32,uint32,uint32,uint32,uint32,bytes32,bytes32,bytes32,bytes32,bytes32)"
+TERMS = (
+    f"(bytes32,address,address,address,uint64,uint64,{TRAINING},({','.join(['uint64'] * 11)}),"
+    "(uint128,uint64,bool,uint128,uint128,uint128,uint128,uint128,uint128,uint128,uint128,uint32,uint32,uint32,uint32,"
+    "uint32),(uint64,uint64,uint64,uint32),(uint64,uint64,uint128,uint128),(bytes32,bytes32,bytes),(bytes32,bytes32,bytes),(bytes32,bytes32,bytes),"
+    "address[])"
+)
+
+EVENTS = {
+    # contract, event: indexed types, other types, names in that order
+    ("game", "GameOpened"): (["uint256", "bytes32", "address"], ["address", REF], "id claim challenger defender ref"),
+    ("game", "Verdict"): (
+        ["uint256", "bytes32", "address"],
+        ["uint8", "uint8", "uint32", "uint64", "uint64", "int256", "int256"],
+        "id claim loser outcome family node element term expected claimed",
+    ),
+    ("game", "Moved"): (["uint256", "address"], ["uint8", "uint8", "uint64"], "id mover stage turn deadline"),
+    ("game", "LockTaken"): (["uint256", "bytes32"], ["uint256"] * 3, "id lock bounty burned reserved"),
+    ("outers", "OuterPosted"): (
+        ["uint64", "bytes32", "address"],
+        ["bytes32", "bytes32", "bytes32"],
+        "round root poster base parameters momentum",
+    ),
+    ("settlement", "WorkSettled"): (
+        ["uint64", "uint32", "address"],
+        ["uint8", "uint256", "uint256"],
+        "round seat who status paid shares",
+    ),
+    ("settlement", "DutiesSettled"): (
+        ["uint64", "address"],
+        ["uint32", "uint256", "uint256"],
+        "round who duties paid shares",
+    ),
+    ("revenue", "Deposited"): (["address", "address"], ["uint256", "uint256"], "token who amount week"),
+    ("revenue", "Claimed"): (["address", "address"], ["uint256"], "token who amount"),
+    ("vault", "Deposited"): (["address"], ["uint256"], "who amount"),
+    ("vault", "Withdrawn"): (["address"], ["uint256"], "who amount"),
+    ("vault", "Flushed"): ([], ["uint256"], "amount"),
+}
+
+
+class RecordedRun:
+    """One run on a chain."""
+
+    def __init__(self, url: str, run: str) -> None:
+        os.environ["NO_PROXY"] = "*"
+        self.eth = Web3(HTTPProvider(url, request_kwargs={"timeout": 60})).eth
+        self.run = Web3.to_checksum_address(run)
+        names = ["vault", "rounds", "outers", "audit", "settlement", "game", "shares", "vesting", "revenue"]
+        addresses = self.call(self.run, "modules()", [], [f"({','.join(['address'] * 9)})"])
+        self.at = {n: Web3.to_checksum_address(a) for n, a in zip(names, addresses, strict=True)}
+        self.terms = self.call(self.run, "terms()", [], [TERMS])
+        if Web3.keccak(encode([TERMS], [self.terms])) != self.call(self.run, "run()", [], ["bytes32"]):
+            raise SystemExit("the terms do not hash to the run's identity")
+        self.token = Web3.to_checksum_address(self.terms[2])
+        self.training = self.terms[6]
+
+    def call(self, to: str, signature: str, arguments: list[Any], outputs: list[str]) -> Any:
+        """A view function's result."""
+        inputs = _split(signature[signature.index("(") + 1 : -1])
+        data = Web3.keccak(text=signature)[:4] + encode(inputs, arguments)
+        values = decode(outputs, bytes(self.eth.call({"to": to, "data": data})))
+        return values[0] if len(values) == 1 else values
+
+    def events(self, contract: str, name: str) -> Iterator[Page]:
+        """Every event of a name, in order; `tx` is its transaction."""
+        indexed, plain, names = EVENTS[contract, name]
+        topic = Web3.keccak(text=f"{name}({','.join(indexed + plain)})")
+        head = self.eth.block_number
+        for low in range(0, head + 1, BLOCKS_PER_QUERY):
+            high = min(low + BLOCKS_PER_QUERY - 1, head)
+            query = {"address": self.at[contract], "fromBlock": low, "toBlock": high, "topics": [topic]}
+            for log in self.eth.get_logs(query):
+                values = [decode([t], bytes(raw))[0] for t, raw in zip(indexed, log["topics"][1:], strict=True)]
+                values += decode(plain, bytes(log["data"]))
+                yield dict(zip(names.split(), values, strict=True)) | {"tx": bytes(log["transactionHash"])}
+
+    def gas(self, tx: bytes) -> int:
+        """Gas that a transaction used."""
+        return int(self.eth.get_transaction_receipt(tx)["gasUsed"])
+
+    def selector(self, tx: bytes) -> bytes:
+        """The first four bytes of a transaction's calldata."""
+        return bytes(self.eth.get_transaction(tx)["input"])[:4]
+
+    def balance(self, token: str, owner: str) -> int:
+        """An ERC-20 balance."""
+        return int(self.call(token, "balanceOf(address)", [owner], ["uint256"]))
+
+
+def _split(types: str) -> list[str]:
+    return [t for t in types.split(",") if t]

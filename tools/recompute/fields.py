@@ -1,0 +1,143 @@
+"""The fields of the document that chain and store determine."""
+
+from __future__ import annotations
+
+from web3 import Web3
+
+from tools.recompute.chain import Page, RecordedRun
+from tools.recompute.model import quality
+from tools.recompute.store import Store
+
+KINDS = {1: "INTERVAL", 2: "UPDATE", 3: "OUTER", 4: "ATTESTATION"}
+OUTCOMES = {1: "LEAF", 2: "DEFAULT"}
+FAMILIES = {
+    0: "input",
+    1: "const",
+    2: "map",
+    3: "rowexp",
+    4: "max",
+    5: "dot",
+    6: "sum",
+    7: "gather",
+    8: "scatter_sum",
+    9: "rank",
+    10: "random",
+    11: "output",
+}
+
+MOVES_DOWN = {
+    Web3.keccak(text=signature)[:4]
+    for signature in (
+        "bisectDigests(uint256,uint256,bytes32[])",
+        "selectSubtree(uint256,uint256,bytes32[])",
+        "selectElement(uint256,uint256,bytes,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])",
+        "selectPart(uint256,uint256,int256[])",
+        "selectList(uint256,uint256,bytes32[])",
+        "proveTerm(uint256,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])",
+        "proveRoot(uint256,bytes,bytes32[],bytes)",
+    )
+}
+"""Selectors of a challenger's moves: each goes one level down, a proof the last one."""
+
+
+def recompute(ledger: RecordedRun, store: Store, document: Page) -> Page:
+    """Every field of the document that chain and store determine."""
+    games = _games(ledger)
+    fields = {
+        "rounds": ledger.call(ledger.at["rounds"], "opened()", [], ["uint64"]),
+        "slashed": [_slashed(ledger, g) for g in games if g["verdict"]["loser"] == g["defender"] and g["taken"]],
+        "disputes": [_dispute(ledger, g) for g in games],
+        "shares": {a: ledger.balance(ledger.at["shares"], a) for a in document["shares"]},
+        "earned": _earned(ledger),
+        "revenue": sum(e["amount"] for e in ledger.events("revenue", "Deposited")),
+        "claimed": _claimed(ledger, document["claimed"]),
+        "conservation_difference": _conservation(ledger),
+    }
+    return fields | quality(store, ledger.run, ledger.training, final_parameters(ledger))
+
+
+def _games(ledger: RecordedRun) -> list[Page]:
+    """Games that are over, by number, with verdict, moves and lock."""
+    games = {g["id"]: g | {"moves": [], "taken": 0} for g in ledger.events("game", "GameOpened")}
+    for move in ledger.events("game", "Moved"):
+        games[move["id"]]["moves"].append(move)
+    for taken in ledger.events("game", "LockTaken"):
+        games[taken["id"]]["taken"] = taken["bounty"] + taken["burned"] + taken["reserved"]
+    for verdict in ledger.events("game", "Verdict"):
+        games[verdict["id"]]["verdict"] = verdict
+    return [g for _, g in sorted(games.items()) if "verdict" in g]
+
+
+def _slashed(ledger: RecordedRun, game: Page) -> Page:
+    role = "solver"
+    if KINDS[game["ref"][0]] == "ATTESTATION":
+        attester = "(uint8,uint128,uint64,uint64,uint32)"
+        code = ledger.call(ledger.at["audit"], "attesterOf(address)", [game["defender"]], [attester])[0]
+        role = ("none", "verifier", "whistleblower")[code]
+    return {
+        "address": Web3.to_checksum_address(game["defender"]),
+        "amount": game["taken"],
+        "role": role,
+        "claim": "0x" + game["claim"].hex(),
+        "kind": OUTCOMES[game["verdict"]["outcome"]],
+        "leaf_tx": "0x" + game["verdict"]["tx"].hex(),
+    }
+
+
+def _dispute(ledger: RecordedRun, game: Page) -> Page:
+    verdict = game["verdict"]
+    hashes = list(dict.fromkeys([game["tx"], *(m["tx"] for m in game["moves"]), verdict["tx"]]))
+    family = verdict["family"]
+    return {
+        "claim": "0x" + game["claim"].hex(),
+        "kind": KINDS[game["ref"][0]],
+        "loser": Web3.to_checksum_address(verdict["loser"]),
+        "levels": sum(ledger.selector(tx) in MOVES_DOWN for tx in hashes),
+        "leaf_family": FAMILIES.get(family),
+        "transactions": len(hashes),
+        "gas_total": sum(ledger.gas(tx) for tx in hashes),
+        "gas_leaf": ledger.gas(verdict["tx"]),
+        "ended_by": OUTCOMES[verdict["outcome"]],
+        "verdict_tx": "0x" + verdict["tx"].hex(),
+    }
+
+
+def _earned(ledger: RecordedRun) -> Page:
+    """Pay and wages per address that settlement named."""
+    paid: dict[str, int] = {}
+    for name in ("WorkSettled", "DutiesSettled"):
+        for event in ledger.events("settlement", name):
+            who = Web3.to_checksum_address(event["who"])
+            paid[who] = paid.get(who, 0) + event["paid"]
+    return paid
+
+
+def _claimed(ledger: RecordedRun, asked: Page) -> Page:
+    """Revenue paid out per address; those asked for, and others who claimed."""
+    claimed = dict.fromkeys(asked, 0)
+    for event in ledger.events("revenue", "Claimed"):
+        who = Web3.to_checksum_address(event["who"])
+        claimed[who] = claimed.get(who, 0) + event["amount"]
+    return claimed
+
+
+def _conservation(ledger: RecordedRun) -> int:
+    """Tokens that vault and revenue hold beyond what came in and did not go out; the vault's own books must agree."""
+
+    def total(contract: str, name: str) -> int:
+        return sum(int(e["amount"]) for e in ledger.events(contract, name))
+
+    vault = total("vault", "Deposited") - total("vault", "Withdrawn") - total("vault", "Flushed")
+    books = sum(ledger.call(ledger.at["vault"], "totals()", [], ["uint256"] * 4))
+    revenue = total("revenue", "Deposited") - total("revenue", "Claimed")
+    held = ledger.balance(ledger.token, ledger.at["vault"]) + ledger.balance(ledger.token, ledger.at["revenue"])
+    return held - vault - revenue + abs(books - vault)
+
+
+def final_parameters(ledger: RecordedRun) -> bytes:
+    """The parameters' list root that the run ended in: of the latest outer step that stands, else genesis."""
+    for event in sorted(ledger.events("outers", "OuterPosted"), key=lambda e: -int(e["round"])):
+        arguments = [event["round"] + 1, event["root"]]
+        if ledger.call(ledger.at["outers"], "isStanding(uint64,bytes32)", arguments, ["bool"]):
+            return bytes(event["parameters"])
+    return bytes(ledger.training[5])

@@ -1,0 +1,63 @@
+"""Objects of a store, read as files and hashed here."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from safetensors.numpy import load
+
+
+class Store:
+    """A folder store: names that stand for digests, and objects under their SHA-256."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def objects(self, name: str) -> Iterator[bytes]:
+        """Whatever was given a name, hashed."""
+        for marker in sorted((self.folder / "names" / name).glob("*")):
+            yield self.object(marker.name)
+
+    def object(self, digest: str) -> bytes:
+        """The bytes of a digest."""
+        data = (self.folder / "objects" / digest[:2] / digest).read_bytes()
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise SystemExit(f"the object {digest} has other bytes")
+        return data
+
+    def weights(self, root: bytes) -> list[Any]:
+        """The arrays of the list with this root, from a safetensors file that hashes to it."""
+        for data in self.objects(f"lists/{root.hex()}"):
+            found = load(data)
+            arrays = [found[name] for name in sorted(found)]
+            if list_root(arrays) == root:
+                return arrays
+        raise SystemExit(f"the store has no list with the root {root.hex()}")
+
+
+def _sha(*parts: bytes) -> bytes:
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def tree(digests: list[bytes]) -> bytes:
+    """The root of the protocol's tree: pairs are hashed, an odd one is promoted."""
+    while len(digests) > 1:
+        pairs = [_sha(b"\1", a, b) for a, b in zip(digests[::2], digests[1::2], strict=False)]
+        digests = pairs + digests[len(digests) - len(digests) % 2 :]
+    return digests[0] if digests else bytes(32)
+
+
+def tensor_root(code: int, dims: tuple[int, ...], data: bytes) -> bytes:
+    """The root of a tensor: its element type's code, dims and 1 KiB leaves."""
+    leaves = [_sha(b"\0", data[i : i + 1024]) for i in range(0, len(data), 1024)]
+    header = bytes((code, len(dims))) + b"".join(d.to_bytes(8, "big") for d in dims)
+    return _sha(b"\2", header, tree(leaves))
+
+
+def list_root(arrays: list[Any]) -> bytes:
+    """The root of a list of f32 arrays."""
+    roots = [tensor_root(0, a.shape, a.astype("<f4", copy=False).tobytes()) for a in arrays]
+    return _sha(b"\5", len(roots).to_bytes(4, "big"), tree(roots))
