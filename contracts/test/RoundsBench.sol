@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
+import {IBeacon} from "../interfaces/IBeacon.sol";
 import {Modules, Terms} from "../interfaces/ICharter.sol";
 import {ClaimKind, IClaims} from "../interfaces/IClaims.sol";
 import {ICommitments} from "../interfaces/ICommitments.sol";
@@ -8,16 +9,14 @@ import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
 import {RoundModules} from "../interfaces/IRoundTerms.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 
-/// @title RoundsBench: every neighbour of the contracts of rounds, as the test writes it: charter, settlement, duties, gate,
-/// tickets and beacon
+/// @title RoundsBench: every neighbour of the contracts of rounds, as the test writes it: charter, settlement, duties, gate and
+/// beacon
 contract RoundsBench {
     uint256 private constant PERIOD = 30; // seconds of a beacon round
 
     bytes32 public constant run = "rounds";
     bool public isOpen = true;
-    mapping(uint64 beaconRound => bytes32) public randomnessOf;
-    mapping(uint32 ticket => address) public ownerOf;
-    uint256 public tickets;
+    mapping(uint64 beaconRound => bytes32) private _randomness;
 
     address private _token;
     uint128 private _bond;
@@ -38,6 +37,7 @@ contract RoundsBench {
 
     function modules() external view returns (Modules memory m) {
         (m.vault, m.rounds, m.outers, m.game) = (_peers.vault, _peers.tenures, _peers.generations, _peers.game);
+        m.audit = _peers.tickets;
     }
 
     function bookOf(ClaimKind kind) external view returns (IClaims) {
@@ -96,17 +96,7 @@ contract RoundsBench {
         return GenerationStatus.FINAL;
     }
 
-    // --- tickets, beacon
-
-    function addTickets(address owner, uint256 count) external {
-        for (uint256 i = 0; i < count; ++i) {
-            ownerOf[uint32(++tickets)] = owner;
-        }
-    }
-
-    function positionOf(bytes32 seed, bytes32 node, uint256 j, uint48) external view returns (uint32) {
-        return uint32(uint256(keccak256(abi.encode(seed, node, j))) % tickets) + 1;
-    }
+    // --- beacon
 
     function roundAfter(uint64 time) external pure returns (uint64) {
         return uint64(time / PERIOD + 1);
@@ -117,6 +107,11 @@ contract RoundsBench {
     }
 
     function submit(uint64 beaconRound, bytes32 randomness) external {
-        randomnessOf[beaconRound] = randomness;
+        _randomness[beaconRound] = randomness;
+    }
+
+    function randomnessOf(uint64 beaconRound) external view returns (bytes32 randomness) {
+        randomness = _randomness[beaconRound];
+        if (randomness == 0) revert IBeacon.BeaconNotSubmitted(beaconRound, beaconRound * PERIOD);
     }
 }

@@ -13,18 +13,25 @@ from pyrevm import BlockEnv
 
 from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.errors import RejectedError
+from assay.protocol.model.errors import refuse
 from assay.protocol.model.vault import Vault
 from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.commitments import Commitments
 from assay.protocol.rounds.round_ledger import RoundLedger
-from assay.protocol.rounds.round_terms import RoundTerms, SeatWork, UpdateEntry
+from assay.protocol.rounds.round_terms import GenerationStatus, RoundTerms, SeatWork, UpdateEntry
+from assay.protocol.rounds.tenures import Tenures
+from assay.protocol.rounds.ticket_types import TicketTerms
+from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from tests.harness.contracts.harness import Evm, EvmContract, Reverted, _revert_data, _type, artifact
+from tests.harness.rounds.stage import StagedCalls
 
 ETHER = 10**18
 START = 1_800_000_000
 PERIOD = 30
 BOND = Wei(ETHER)
+TICKET_TERMS = TicketTerms(bond=Wei(ETHER // 100), seasoning=7200, shifts=3)
 
 
 def mark(label: object) -> Digest:
@@ -65,10 +72,11 @@ def bits(places: Iterable[int]) -> int:
 
 @dataclass
 class Neighbours:
-    """Beacon, tickets and gate as the bench has them."""
+    """Beacon and gate as the bench has them, and who holds which position."""
 
     known: dict[int, Digest] = field(default_factory=dict)
-    owners: list[Address] = field(default_factory=list)
+    tickets: Tickets | None = None
+    now: int = START
     is_open: bool = True
 
     def round_after(self, time: int) -> int:
@@ -78,14 +86,38 @@ class Neighbours:
         return beacon_round * PERIOD
 
     def randomness_of(self, beacon_round: int) -> Digest:
-        return self.known.get(beacon_round, ZERO)
+        if beacon_round not in self.known:
+            raise refuse("BeaconNotSubmitted", beacon_round=beacon_round)
+        return self.known[beacon_round]
 
     def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int) -> Address:
-        drawn = keccak(encode(["bytes32", "bytes32", "uint256"], [seed, node, j]))
-        return self.owners[int.from_bytes(drawn, "big") % len(self.owners)]
+        assert self.tickets is not None
+        return self.tickets.owner_of(self.tickets.position_of(seed, node, j, time, self.now))
 
     def may_open(self, round_: Round, seated: int) -> bool:
         return self.is_open
+
+
+@dataclass(frozen=True, slots=True)
+class FinalGenerations:
+    """Stands in for generations of more than one level: each is final."""
+
+    def parameters_of(self, generation: int) -> Digest:
+        return Digest(keccak(encode(["string", "uint64"], ["parameters", generation])))
+
+    def status_of(self, generation: int) -> GenerationStatus:
+        return GenerationStatus.FINAL
+
+
+class WideLedger(RoundLedger):
+    """Tenures, commitments and tickets of a run with more seats than one level has."""
+
+    def __init__(self, terms: RoundTerms, vault: Vault, neighbours: Neighbours) -> None:
+        self.terms, self.vault = terms, vault
+        self.beacon = self.tickets = self.rights = neighbours
+        neighbours.tickets = Tickets(vault, StagedCalls(), TICKET_TERMS)
+        self.tenures, self.commitments = Tenures(self), Commitments(self)
+        self.generations = FinalGenerations()  # type: ignore[assignment]
 
 
 class RoundChain:
@@ -95,12 +127,14 @@ class RoundChain:
         self.terms = terms
         self.evm = Evm(timestamp=START)
         self.token = self.evm.deploy("TestToken")
-        names = ["Tenures", "Commitments", *["Generations"] * terms.by_seats, "RoundsBench", "Vault", "PuppetGame"]
+        last = "Generations" if terms.by_seats else "Tickets"
+        names = ["Tenures", "Commitments", last, "RoundsBench", "Vault", "PuppetGame"]
         at = dict(zip(names, self._next(), strict=False))
-        at.setdefault("Generations", at["RoundsBench"])
         bench = at["RoundsBench"]
+        at.setdefault("Generations", bench)
+        at.setdefault("Tickets", bench)
         self.modules = (
-            bench, at["Vault"], at["Tenures"], at["Commitments"], at["Generations"], bench, bench, bench,
+            bench, at["Vault"], at["Tenures"], at["Commitments"], at["Generations"], at["Tickets"], bench, bench,
             at["PuppetGame"], bench, bench,
         )  # fmt: skip
         self.contracts: dict[str, EvmContract] = {}
@@ -109,6 +143,8 @@ class RoundChain:
                 made = self.evm.deploy(name, self.token.address, BOND, self.modules)
             elif name in ("Vault", "PuppetGame"):
                 made = self.evm.deploy(name, bench)
+            elif name == "Tickets":
+                made = self.evm.deploy(name, at["Vault"], bench, bench, *astuple(TICKET_TERMS))
             else:
                 made = self.evm.deploy(name, astuple(terms), self.modules)
             assert made.address.lower() == at[name]
@@ -143,7 +179,10 @@ class RoundWorld:
         self.neighbours = Neighbours()
         self.vault = Vault(exit_delay=1)
         n = self.neighbours
-        self.model = RoundLedger(chain.terms, self.vault, n, n, n)
+        one_level = chain.terms.by_seats
+        self.model = (
+            RoundLedger(chain.terms, self.vault, n, n, n) if one_level else WideLedger(chain.terms, self.vault, n)
+        )
         self.people: list[Address] = []
         self.tenures: dict[Address, int] = {}
         self.gas: dict[str, int] = {}
@@ -158,7 +197,7 @@ class RoundWorld:
 
     def at(self, now: int) -> None:
         """It is this second of chain time."""
-        self.now = now
+        self.now = self.neighbours.now = now
         env = BlockEnv(number=1 + (now - START) // 12, timestamp=now, gas_limit=30_000_000, prevrandao=bytes(32))
         self.chain.evm.evm.set_block_env(env)
 
@@ -219,6 +258,33 @@ class RoundWorld:
         assert [self.join(who) for who in people] == [""] * solvers
         assert self.do(lambda: self.model.generations.begin(self.now), "RoundsBench", "begin") == ""
         return people
+
+    def register(self, who: Address, count: int) -> None:
+        """Tickets of somebody."""
+        tickets = self.neighbours.tickets
+        assert tickets is not None
+        for number in range(count):
+            anchor = mark((who, number))
+            made = lambda anchor=anchor: tickets.register(who, anchor, self.now)  # noqa: E731
+            assert self.do(made, "Tickets", "register", anchor, who=who) == ""
+
+    def open_wide(self, base: Digest) -> Round:
+        """A round of a run with more seats than one level has."""
+        r = len(self.model.commitments.rounds)
+        opened = self.do(
+            lambda: self.model.commitments.open_round(r, base, self.now), "RoundsBench", "openRound", r, base
+        )
+        assert opened == ""
+        return Round(r)
+
+    def submit_beacon(self) -> int:
+        """The beacon after the mask's close is due, and known; its time."""
+        number = self.neighbours.round_after(
+            self.model.commitments.rounds[self.round].mask_at + self.terms.beacon_delay
+        )
+        self.neighbours.known[number] = mark(("beacon", number))
+        self.call("RoundsBench", "submit", number, self.neighbours.known[number])
+        return self.neighbours.time_of(number)
 
     # --- rounds
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from assay.protocol.digests import ZERO
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Address, Round, Seat
+from assay.protocol.types import Round, Seat
 from tests.harness.contracts import snapshots
 from tests.harness.rounds.round_world import (
     ETHER,
     TERMS,
+    TICKET_TERMS,
     RoundChain,
     RoundWorld,
     bits,
@@ -85,45 +85,32 @@ def one_level(seats: int) -> dict[str, int]:
 
 def two_levels(seats: int) -> dict[str, int]:
     """Joining, committing, and speaking by positions of 10,000 tickets, groups of 32."""
-    chain, meter = RoundChain(terms_of(seats=seats, group_size=32)), Meter()
-    contracts, people = chain.contracts, [Address((0xB0000 + k).to_bytes(20, "big")) for k in range(seats)]
+    w, meter = RoundWorld(RoundChain(terms_of(seats=seats, group_size=32))), Meter()
+    auditor = w.add_person(TICKETS * TICKET_TERMS.bond)
+    w.register(auditor, TICKETS)
+    people = [w.add_person(100 * ETHER) for _ in range(seats)]
     for who in people:
-        caller = "0x" + who.hex()
-        chain.token.call("mint", caller, 100 * ETHER)
-        chain.token.call("approve", contracts["Vault"].address, 100 * ETHER, caller=caller)
-        contracts["Vault"].call("deposit", 100 * ETHER, caller=caller)
-        contracts["Tenures"].call("join", caller=caller)
+        assert w.join(who) == ""
         if who != people[0]:
-            meter.note("join", contracts["Tenures"].gas)
-    owner = "0x" + people[0].hex()
-    for _ in range(10):
-        contracts["RoundsBench"].call("addTickets", owner, TICKETS // 10)
-    clock = RoundWorld(RoundChain(TERMS))
-    clock.chain = chain
-    base = mark("base")
-    for r in range(2):
-        contracts["RoundsBench"].call("openRound", r, base)
-        clock.tick(TERMS.commit)
-        accs = dict.fromkeys(range(seats // 32), ZERO)
-        for seat, who in enumerate(people):
-            work = work_of((who, r))
-            contracts["Commitments"].call("commit", r, seat + 1, base, fields(work), caller="0x" + who.hex())
-            accs[seat // 32] = ids.accumulate(accs[seat // 32], Seat(seat), work.update, work.units)
+            meter.note("join", w.gas["join"])
+    w.tick(TICKET_TERMS.seasoning)
+    everything = frozenset(range(32))
+    for _ in range(2):
+        r = w.open_wide(mark("base"))
+        w.tick(TERMS.commit)
+        for who in people:
+            assert w.commit(who) == ""
             if r:
-                meter.note("commit", contracts["Commitments"].gas)
-        due = ((clock.now + TERMS.beacon_delay) // 30 + 1) * 30
-        contracts["RoundsBench"].call("submit", due // 30, mark(("beacon", r)))
-        clock.at(due)
-        for group, acc in accs.items():
-            everything = bits(range(32))
+                meter.note("commit", w.gas["commit"])
+        w.at(w.submit_beacon())
+        for group in range(seats // 32):
             for j in range(TERMS.positions):
-                contracts["Commitments"].call("hold", r, group, 1 << j, acc, everything, caller=owner)
+                assert w.hold(auditor, everything, [j], group) == ""
                 if r:
-                    meter.note("hold", contracts["Commitments"].gas)
-            clock_counted = contracts["Commitments"].call("countedOf", r, group)
-            assert clock_counted == (everything, False)
-        clock.tick(1)
-    assert contracts["Commitments"].call("countedOf", 1, 31) == (bits(range(32)), True)
+                    meter.note("hold", w.gas["hold"])
+            assert w.call("Commitments", "countedOf", r, group) == (bits(everything), False)
+        w.tick(1)
+    assert w.call("Commitments", "countedOf", 1, 31) == (bits(everything), True)
     return meter.most
 
 

@@ -1,0 +1,88 @@
+"""Positions drawn from tickets, above 64 seats: who may say which updates it holds, and from when on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from assay.protocol.rounds import round_ids as ids
+from assay.protocol.types import Address, Round
+from tests.harness.rounds.round_world import TERMS, TICKET_TERMS, RoundChain, RoundWorld, bits, mark, terms_of
+
+SEATS, SIZE = 70, 40
+BASE = mark("base")
+
+
+@pytest.fixture(scope="module")
+def chain() -> RoundChain:
+    return RoundChain(terms_of(seats=SEATS, group_size=SIZE))
+
+
+@pytest.fixture
+def world(chain: RoundChain) -> Iterator[RoundWorld]:
+    kept = chain.evm.evm.snapshot()
+    made = RoundWorld(chain)
+    for who in [made.add_person() for _ in range(SEATS)]:
+        assert made.join(who) == ""
+    yield made
+    chain.evm.evm.revert(kept)
+
+
+def committed(w: RoundWorld, owners: list[tuple[Address, int]]) -> int:
+    """A round in which all have committed, tickets of these owners counting; when its beacon is due."""
+    for who, count in owners:
+        w.register(who, count)
+    w.tick(TICKET_TERMS.seasoning)
+    w.open_wide(BASE)
+    w.tick(TERMS.commit)
+    for who in w.people[:SEATS]:
+        assert w.commit(who) == ""
+    return w.neighbours.time_of(w.neighbours.round_after(w.now + TERMS.beacon_delay))
+
+
+def positions_of(w: RoundWorld, who: Address, group: int) -> list[int]:
+    """The positions of somebody in a group's committee."""
+    state = w.model.commitments.rounds[0]
+    seed = w.neighbours.known[w.neighbours.round_after(state.mask_at + TERMS.beacon_delay)]
+    node = ids.group_node(Round(0), group)
+    holder = w.neighbours.holder_of_position
+    return [j for j in range(TERMS.positions) if holder(seed, node, j, state.t0) == who]
+
+
+def test_positions_speak_once_for_their_owner_when_their_beacon_is_known(world: RoundWorld) -> None:
+    w = world
+    a, b = w.add_person(), w.add_person()
+    due = committed(w, [(a, 6), (b, 3)])
+    everything = frozenset(range(SIZE))
+    w.at(due - 1)
+    assert w.hold(a, everything, [0]) == "TooEarly"
+    w.at(due)
+    assert w.hold(a, everything, [0]) == "BeaconNotSubmitted"
+    w.submit_beacon()
+    ours, theirs = positions_of(w, a, 0), positions_of(w, b, 0)
+    assert sorted(ours + theirs) == list(range(TERMS.positions))
+    assert positions_of(w, a, 1) != ours
+    assert w.hold(a, everything, [*ours, theirs[0]]) == "NotMyPosition"
+    assert w.hold(w.people[0], everything, [ours[0]]) == "NotMyPosition"
+    assert w.hold(a, everything, [*ours, TERMS.positions]) == "NotMyPosition"
+    assert w.hold(a, everything, ours) == ""
+    assert w.hold(a, everything, ours[:1]) == "AlreadySpoke"
+    # Every position has a voice of its own: two thirds of 15 are 10.
+    assert w.hold(b, frozenset(range(SIZE - 1)), theirs) == ""
+    counted = everything if len(ours) >= 10 else frozenset(range(SIZE - 1))
+    assert w.call("Commitments", "countedOf", 0, 0) == (bits(counted), False)
+    w.tick(1)
+    assert w.call("Commitments", "countedOf", 0, 0)[1]
+    assert w.call("Commitments", "countedOf", 0, 1) == (0, False)
+
+
+def test_a_group_of_which_nobody_speaks_counts_nothing_and_puts_nobody_off(world: RoundWorld) -> None:
+    """A beacon that is late costs the round its merge and no seat its place."""
+    w = world
+    due = committed(w, [(w.add_person(), 1)])
+    w.at(due + TERMS.hold - 1)
+    assert w.call("Commitments", "countedOf", 0, 0) == (0, False)
+    w.at(max(due + TERMS.hold, w.model.commitments.rounds[0].t0 + TERMS.commit + TERMS.inclusion + 1))
+    assert w.call("Commitments", "countedOf", 0, 0) == (0, True)
+    assert w.call("Commitments", "presenceOf", 0, 5) == w.model.commitments.presence_of(Round(0), 5, w.now) == 1  # type: ignore[arg-type]
