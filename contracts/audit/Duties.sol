@@ -16,6 +16,7 @@ import {
     Result
 } from "../interfaces/IDuties.sol";
 import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
+import {IAccusers} from "../interfaces/IRoundTerms.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets, Ticket} from "../interfaces/ITickets.sol";
 import {DutyDraws} from "../libraries/DutyDraws.sol";
@@ -43,6 +44,8 @@ contract Duties is DutyTargets {
 
     IGenerations private immutable _generations;
     mapping(bytes32 id => bool) private _fined;
+    /// @inheritdoc IAccusers
+    mapping(uint64 round => mapping(uint32 seat => mapping(address who => bool))) public hasAccused;
 
     constructor(DutyModules memory modules, DutyTerms memory terms)
         Epochs(modules.tickets, modules.beacon, terms)
@@ -203,7 +206,10 @@ contract Duties is DutyTargets {
             differs: differs
         });
         emit Attested(epoch, ticket, id, target.id, target.round, target.seat, found);
-        if (differs) _accuse(id, work.digest, epoch, ticket, true, work.tenure);
+        if (differs) {
+            hasAccused[target.round][target.seat][msg.sender] = true;
+            _accuse(id, work.digest, epoch, ticket, true, work.tenure);
+        }
         bytes32 audited = result.duty.attestation;
         if (audited != 0 && _contradicts(result)) {
             _accuse(id, audited, epoch, ticket, false, _attestations[audited].ticket);

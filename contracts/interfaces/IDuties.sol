@@ -3,6 +3,7 @@ pragma solidity ^0.8.30;
 
 import {ICalls} from "./ICalls.sol";
 import {Work} from "./ICommitments.sol";
+import {IAccusers} from "./IRoundTerms.sol";
 
 /// @notice One turn of the audits.
 struct Epoch {
@@ -118,7 +119,7 @@ struct DutyTerms {
 /// @notice A ticket on call opens one secret with all its results. Whether a duty was its own follows from that secret, so a duty missed is proven by
 /// anybody without a list. A result that differs from what it audits is an accusation, recorded at no further stake.
 /// @dev Chain times are in seconds. Draw: K("assay.draw", secret, seed, target, ticket, kind); witness key: the same under "assay.witness".
-interface IDuties is ICalls {
+interface IDuties is ICalls, IAccusers {
     /// @notice The terms of audits are out of their bounds.
     /// @dev Without capacity, rates, wage or time nobody would audit; a ticket must season through two epochs, or a chain is chosen for a known seed.
     /// @custom:remedy Name a capacity of 1 to 16, rates above zero, and a length of at most half of the tickets' seasoning.

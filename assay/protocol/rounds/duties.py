@@ -37,6 +37,8 @@ class Duties(DutyTargets):
         super().__init__(tickets, beacon, rounds, terms)
         self.findings: dict[Digest, ReplayFinding] = {}
         """As the contract's events tell them."""
+        self.accusers: set[tuple[int, Seat, Address]] = set()
+        """Whose own attestation differs from a round's commitment of a seat: they challenge it directly."""
         self._fined: set[Digest | TicketId] = set()
 
     # --- tickets
@@ -187,6 +189,7 @@ class Duties(DutyTargets):
         self.attestations[name] = Attestation(kept, number, ticket, target.round, target.seat, keys, differs)
         self.findings[name] = finding
         if differs:
+            self.accusers.add((target.round, target.seat, self.tickets.owner_of(ticket)))
             digest, tenure = self.rounds.work_of(target.round, target.seat)
             self._accuse(name, digest, number, ticket, True, tenure)
         audited = result.duty.attestation

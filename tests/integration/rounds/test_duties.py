@@ -481,6 +481,9 @@ def accusing(stage: DutyStage) -> Digest:
     stage.open(1, [stage.result(1, duty, lie=True)])
     ((name, made),) = stage.duties.accusations.items()
     assert made.is_work
+    assert stage.duties.accusers == {(1, 0, stage.people[0])}
+    shown = [stage.contracts["duties"].call("hasAccused", 1, 0, text(who)) for who in stage.people]
+    assert shown == [True, False, False, False]
     return name
 
 
