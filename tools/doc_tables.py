@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from assay.planning.inputs import PlanInputs
+from assay.planning.plan import plan_run
 from assay.protocol.economics import audit_prices, committees
 from assay.protocol.economics.chain_profile import PPM
 from assay.protocol.types import Wei
@@ -77,9 +79,69 @@ def committee_chances() -> str:
     return table([*head, *(f"kept from a majority, {v}" for v in list(shares)[1:])], rows)
 
 
+BILLION = PlanInputs(
+    parameters=1e9, tokens=1e11, solvers=100, up=1e8, down=5e8, flops=4e13, inner_steps=100, batch=262_144.0, chain="op"
+)
+"""A home computer with one large graphics card, and a home link."""
+SEVENTY = replace(BILLION, parameters=70e9, tokens=1.4e12, up=1e9, down=1e9, flops=3e15, batch=1e6)
+"""Eight data-centre cards in one machine, and a link of a gigabit."""
+PLANS = {
+    "1 B": (
+        BILLION,
+        replace(BILLION, inner_steps=500),
+        replace(BILLION, inner_steps=500, update="fp4", positions=1e9),
+        replace(BILLION, solvers=1000, tokens=1e12),
+        replace(BILLION, solvers=1000, tokens=1e12, inner_steps=500, update="fp4", positions=1e10),
+    ),
+    "70 B": (
+        SEVENTY,
+        replace(SEVENTY, inner_steps=500, update="fp4", positions=1e10),
+        replace(SEVENTY, solvers=1000),
+        replace(SEVENTY, solvers=1000, inner_steps=500, update="fp4", positions=1e10),
+    ),
+}
+
+
+def scale() -> str:
+    """Time and goodput of the plans of docs/scale.md."""
+    rows = []
+    for model, plans in PLANS.items():
+        for x in plans:
+            plan = plan_run(x)
+            t, path = plan.timing, plan.timing.path
+            merging = f"{(path.fetch + path.merge) / path.seconds:.0%}"
+            link = f"{(x.positions or x.down) / 1e9:g}"
+            times = [f"{t.training / 3600:.1f}", f"{path.seconds / 60:.0f}", merging]
+            shares = [f"{t.goodput:.2f}", f"{t.worst_goodput:.2f}", f"{t.wall / 86_400:.1f}"]
+            rows.append([model, x.solvers, x.update, x.inner_steps, link, *times, *shares])
+    head = ["model", "solvers", "update", "H", "positions' Gb/s", "training h", "path min", "of it merging"]
+    return table([*head, "goodput", "worst", "days"], rows)
+
+
+def scale_burdens() -> str:
+    """Bytes, gas, stake and the multiplier of the first and last plan of each model."""
+    rows = []
+    for model, plans in PLANS.items():
+        for x in (plans[0], plans[-1]):
+            plan = plan_run(x)
+            up = {b.role: b.up / 1e9 for b in plan.burdens}
+            down = {b.role: b.down / 1e9 for b in plan.burdens}
+            group, top = "position of a group", "position of the generation"
+            moved = [f"{up['solver']:.1f}, {down['solver']:.1f}", *(f"{down[role]:,.0f}" for role in (group, top))]
+            s = plan.security
+            stake = "none" if s.stake is None else f"{s.stake:.0f}"
+            security = [f"{s.lock:.0f}", stake, s.tickets, plan.timing.unsettled, f"{s.update_price:.2f}"]
+            gas = f"{plan.gas_of_round / 1e6:.0f}"
+            rows.append([model, x.solvers, x.update, *moved, gas, *security, f"{sum(plan.multiplier.values()):.2f}"])
+    head = ["model", "solvers", "update", "solver up, down GB", "group's position GB", "generation's GB", "M gas"]
+    return table([*head, "S", "B", "tickets", "U", "arbitrary update", "multiplier"], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "audit-stakes": audit_stakes,
     "audit-rates": audit_rates,
     "committees": committee_chances,
+    "scale": scale,
+    "scale-burdens": scale_burdens,
 }
 """What stands between `<!-- table: NAME -->` and `<!-- /table -->`."""

@@ -73,6 +73,8 @@ ROOMS = (
     "assay.explorer",
     "assay.demo",
     "assay.bench",
+    "assay.simulation",
+    "assay.planning",
     "assay.cli",
 )
 """Every room, from the ground up."""

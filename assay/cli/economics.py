@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from assay.amounts import tokens
+from assay.cli import simulate
 from assay.cli.common import open_run, print_fields, print_json, print_table
 from assay.cli.options import RUN, JsonOption, with_settings
 from assay.settings import Settings
@@ -20,6 +21,9 @@ app = typer.Typer(no_args_is_help=True, help="Why cheating does not pay, in numb
 @app.callback()
 def _group() -> None:
     """Why cheating does not pay, in numbers."""
+
+
+app.command("simulate", epilog=simulate.EPILOG)(simulate.simulate)
 
 
 @app.command(

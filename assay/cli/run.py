@@ -10,6 +10,7 @@ import typer
 from eth_utils.address import to_checksum_address
 
 from assay.amounts import parse_amount, tokens
+from assay.cli import plan
 from assay.cli.common import (
     check_run_code,
     confirm,
@@ -150,6 +151,9 @@ def _prepared(
         f"a round of {found.genesis.inner_steps} steps {found.step_seconds * found.genesis.inner_steps:.0f} s"
     )
     return found
+
+
+app.command("plan", epilog=plan.EPILOG)(plan.plan)
 
 
 @app.command(

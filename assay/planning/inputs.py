@@ -1,0 +1,164 @@
+"""What a plan starts from: the model, the solvers and their links, the rates of audits, the chain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from assay.protocol.errors import UsageError
+
+MOST_AT_ONE_LEVEL: Final = 64
+"""Up to so many seats every solver computes the merge itself, on everybody's updates (docs/adr/0033)."""
+
+FLOPS_PER_TOKEN: Final = 6
+"""Operations per parameter and token of a forward and a backward pass (Kaplan et al., 2020, section 2.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRule:
+    """How an update travels."""
+
+    bytes_per_parameter: float
+    carried: float = 0.0
+    """Bytes a parameter of a list that the method carries from round to round, published like the update."""
+
+
+UPDATE_RULES: Final = {
+    "f32": UpdateRule(4.0),
+    "int8": UpdateRule(1.0),
+    "fp4": UpdateRule(0.5),
+    "sparse": UpdateRule(0.03, carried=4.0),
+}
+"""sparse: one parameter in 64 with error feedback, whose memory must be public to be replayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainCosts:
+    """A chain's times in seconds and what gas costs on it."""
+
+    inclusion: float
+    """Until a transaction is mined, as a rule."""
+    delay: float
+    """F: how long one can be kept out, which windows count on."""
+    gas_price: float
+    """Wei of the chain's coin."""
+
+
+CHAINS: Final = {
+    "local": ChainCosts(1, 0, 0),
+    "l1": ChainCosts(12, 600, 5e9),
+    "op": ChainCosts(2, 12 * 3600, 1e7),
+    "arbitrum": ChainCosts(1, 24 * 3600, 1e7),
+}
+"""Gas prices are examples. F of the L2s is their forced inclusion: 12 h, 24 h."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInputs:
+    """One run as it is planned. Links are bits a second of one participant, rates expected replays."""
+
+    parameters: float
+    tokens: float
+    solvers: int
+    up: float
+    down: float
+    flops: float
+    """Sustained operations a second of one solver."""
+    inner_steps: int
+    """H, optimizer steps of a solver and round."""
+    batch: float
+    """Tokens of one solver and inner step."""
+    positions: float | None = None
+    """Bits a second of a merging position, up and down, where they have faster links than others."""
+    update: str = "int8"
+    audit: float = 0.10
+    """p."""
+    reaudit: float = 0.20
+    """q."""
+    cartel: float = 1 / 3
+    """v."""
+    chain: str = "l1"
+    group: int | None = None
+    """Seats whose updates one partial sum adds; the square root of all, above 64 seats."""
+    capacity: int = 1
+    """c, duties of a ticket and epoch."""
+    grace: float = 60.0
+    """g: seconds that the mask stays open after most have committed."""
+    marks: int = 5
+    """Roots of the whole state that a solver hashes on its way."""
+    hash_rate: float = 2e9
+    """Bytes a second of one participant; a few cores of SHA-256."""
+    witness: float = 1.05
+    """A witnessed step over a plain one: the issue's bar, not yet measured on this model."""
+    work_cost: float = 0.7
+    """What training costs a solver, over its pay: an assumption, for incomes only."""
+
+    def __post_init__(self) -> None:
+        """Raises UsageError (PlanImpossible, ChoiceUnknown)."""
+        names = (
+            "parameters",
+            "tokens",
+            "solvers",
+            "up",
+            "down",
+            "flops",
+            "inner_steps",
+            "batch",
+            "capacity",
+            "hash_rate",
+        )
+        for name in names:
+            if not getattr(self, name) > 0:
+                raise UsageError(f"{name} must be above zero.", code="PlanImpossible", remedy="Give a larger value.")
+        if not (0 < self.audit <= 1 and 0 < self.reaudit < 1 and 0 <= self.cartel < 1):
+            raise UsageError(
+                "p is above 0 and at most 1, q between 0 and 1, v at least 0 and below 1.",
+                code="PlanImpossible",
+                remedy="Give rates as fractions, as 0.1.",
+            )
+        for what, name, known in (("update", self.update, UPDATE_RULES), ("chain", self.chain, CHAINS)):
+            if name not in known:
+                raise UsageError(f"{name!r} is no {what}.", code="ChoiceUnknown", remedy=f"One of {', '.join(known)}.")
+
+    @property
+    def rule(self) -> UpdateRule:
+        """How updates travel."""
+        return UPDATE_RULES[self.update]
+
+    @property
+    def costs(self) -> ChainCosts:
+        """The chain's."""
+        return CHAINS[self.chain]
+
+    @property
+    def is_one_level(self) -> bool:
+        """Whether all seats compute the merge."""
+        return self.solvers <= MOST_AT_ONE_LEVEL
+
+    @property
+    def group_size(self) -> int:
+        """Seats of one partial sum."""
+        if self.is_one_level:
+            return self.solvers
+        return self.group or math.ceil(math.sqrt(self.solvers))
+
+    @property
+    def groups(self) -> int:
+        """Partial sums of a round."""
+        return math.ceil(self.solvers / self.group_size)
+
+    @property
+    def training_seconds(self) -> float:
+        """C, of one round."""
+        return self.inner_steps * self.batch * FLOPS_PER_TOKEN * self.parameters / self.flops
+
+    @property
+    def rounds(self) -> int:
+        """Until every token was seen once."""
+        return math.ceil(self.tokens / (self.solvers * self.inner_steps * self.batch))
+
+    @property
+    def upload(self) -> float:
+        """Bytes that a solver publishes a round."""
+        return self.parameters * (self.rule.bytes_per_parameter + self.rule.carried)

@@ -1,0 +1,105 @@
+"""The critical path of a planned round: what stands between the last step of one and the first of the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from assay.planning.inputs import PlanInputs
+from assay.protocol.economics.round_time import goodput, least_epoch
+
+BASE_BYTES = 4
+"""A parameter of a base or of a partial sum, f32."""
+BEACON_SECONDS = 3.0
+"""Period of the beacon's rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalPath:
+    """Seconds of each part, in their order."""
+
+    publish: float
+    """The update goes up and is committed."""
+    wait: float
+    """The mask closes after its grace; the beacon draws positions."""
+    fetch: float
+    """Positions fetch every update of their group, and say what they hold."""
+    merge: float
+    """Partial sums are sealed and opened; then the generation, over the partials."""
+    base: float
+    """Solvers fetch the new base."""
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return float(sum(getattr(self, f.name) for f in fields(self)))
+
+
+def critical_path(x: PlanInputs, inclusion: float) -> CriticalPath:
+    """With so many seconds until a transaction is mined: as a rule, or with every delay spent in full.
+
+    Positions are known only by the beacon, so nothing of their fetch can begin earlier. At one level everybody fetches
+    everything; what came before the mask closed might be fetched by then, which is not counted on.
+    """
+    down, up = x.down / 8, x.up / 8
+    position_down, position_up = (x.positions or x.down) / 8, (x.positions or x.up) / 8
+    # The stores are as fast as the links.
+    publish = x.upload / up + inclusion
+    fetch = x.group_size * x.upload / position_down + inclusion
+    partial = BASE_BYTES * x.parameters
+    seal_and_open = 2 * inclusion
+    if x.is_one_level:
+        return CriticalPath(publish, x.grace, fetch, seal_and_open, 0.0)
+    top = partial / position_up + x.groups * partial / position_down
+    wait = x.grace + BEACON_SECONDS + inclusion
+    return CriticalPath(publish, wait, fetch, top + 2 * seal_and_open, partial / position_up + partial / down)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTiming:
+    """Times of a planned run in seconds."""
+
+    training: float
+    path: CriticalPath
+    worst_path: CriticalPath
+    rounds: int
+    epoch: float
+    """A, from one beacon of audits to the next."""
+
+    @property
+    def goodput(self) -> float:
+        """As a rule, of rounds in which every seat finishes what it began."""
+        return goodput(self.training, self.path.seconds)
+
+    @property
+    def worst_goodput(self) -> float:
+        """With every transaction kept out as long as the chain lets anybody."""
+        return goodput(self.training, self.worst_path.seconds)
+
+    @property
+    def round(self) -> float:
+        """Of one round."""
+        return self.training + self.path.seconds
+
+    @property
+    def wall(self) -> float:
+        """Of the run."""
+        return self.rounds * self.round
+
+    @property
+    def unsettled(self) -> int:
+        """U: rounds until a commitment is paid. It waits for its epoch to begin, for that one, and for the next two.
+
+        The next re-audits, the one after draws again what was missed.
+        """
+        return 1 + int(-(-3 * self.epoch // self.round))
+
+
+def time_round(x: PlanInputs) -> RoundTiming:
+    """A plan's times."""
+    return RoundTiming(
+        x.training_seconds,
+        critical_path(x, x.costs.inclusion),
+        critical_path(x, max(x.costs.delay, x.costs.inclusion)),
+        x.rounds,
+        least_epoch(x.training_seconds, x.costs.delay, x.capacity),
+    )

@@ -1,0 +1,159 @@
+"""Plans reproduce what is known of training over the internet, and their parts add up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from assay.cli.run import app
+from assay.planning.burdens import burdens, multiplier_parts
+from assay.planning.inputs import PlanInputs
+from assay.planning.known_runs import (
+    YEAR,
+    data_parallel_seconds,
+    synchronization_seconds,
+    traffic_reduction,
+)
+from assay.planning.plan import plan_run
+from assay.planning.timing import critical_path, time_round
+from assay.protocol.economics.round_time import goodput
+from assay.protocol.errors import UsageError
+
+SMALL = PlanInputs(
+    parameters=124e6, tokens=1e10, solvers=8, up=1e8, down=1e9, flops=2e13, inner_steps=500, batch=65_536.0
+)
+LARGE = replace(SMALL, parameters=1e9, solvers=1000, flops=4e13, batch=262_144.0)
+
+DEEPSEEK_BATCH = 15_360 * 4_096
+"""Tokens of a batch of DeepSeek-V3 (arXiv 2412.19437, 4.2): the largest, which flatters data parallelism."""
+
+
+def test_naive_data_parallelism_at_671_billion_takes_five_thousand_years() -> None:
+    years = data_parallel_seconds(671e9, 14.8e12, DEEPSEEK_BATCH, 60e6) / YEAR
+    assert years == pytest.approx(5_000, rel=0.1)
+
+
+def test_600_million_parameters_are_synchronised_in_ten_minutes() -> None:
+    assert synchronization_seconds(600e6, 4, 60e6) / 60 == pytest.approx(10, rel=0.1)
+
+
+def test_a_hundred_inner_steps_and_int8_save_400_of_401_bytes() -> None:
+    """INTELLECT-1 (arXiv 2412.01152): 400 times less traffic at H = 100 with int8."""
+    assert traffic_reduction(100, 1) == 400
+
+
+@pytest.mark.parametrize(("exchange", "percent"), [(103, 96), (469, 83)], ids=["one country", "three continents"])
+def test_the_utilisation_of_intellect_1(exchange: float, percent: int) -> None:
+    """38 minutes of inner steps; a median exchange of 103 s in one country, of 469 s over the world."""
+    assert round(100 * goodput(38 * 60, exchange)) == percent
+
+
+def test_the_utilisation_of_covenant_72b() -> None:
+    """arXiv 2603.08163: rounds of 20 minutes, 70 s of communication, 94.5 %."""
+    assert 100 * goodput(20 * 60, 70) == pytest.approx(94.5, abs=0.05)
+
+
+def test_covenants_communication_follows_from_its_links() -> None:
+    """A 146th of 2 bytes a parameter at 110 Mb/s takes about the 70 s that were measured."""
+    one_way = synchronization_seconds(72.7e9, 2 / 146, 110e6) / 2
+    assert one_way == pytest.approx(70, rel=0.05)
+
+
+def test_the_time_of_a_round_follows_from_operations_and_tokens() -> None:
+    assert SMALL.training_seconds == pytest.approx(6 * 124e6 * 65_536 * 500 / 2e13)
+    assert SMALL.rounds * 8 * 500 * 65_536 >= 1e10 > (SMALL.rounds - 1) * 8 * 500 * 65_536
+    plan = plan_run(SMALL)
+    assert plan.timing.wall == plan.timing.rounds * (SMALL.training_seconds + plan.timing.path.seconds)
+
+
+def test_eight_seats_merge_alone_and_a_thousand_by_positions() -> None:
+    assert (SMALL.is_one_level, SMALL.group_size, SMALL.groups) == (True, 8, 1)
+    assert (LARGE.is_one_level, LARGE.group_size, LARGE.groups) == (False, 32, 32)
+    assert [b.role for b in burdens(SMALL, time_round(SMALL))] == ["solver", "auditor", "auditor"]
+    assert len(burdens(LARGE, time_round(LARGE))) == 5
+
+
+def test_a_solver_uploads_its_update_and_nothing_else() -> None:
+    for update, upload in (("f32", 4.0), ("int8", 1.0), ("fp4", 0.5), ("sparse", 4.03)):
+        x = replace(SMALL, update=update)
+        assert burdens(x, time_round(x))[0].up == pytest.approx(upload * 124e6)
+
+
+def test_the_path_of_eight_seats_by_hand() -> None:
+    """992 Mb go up at 100 Mb/s, eight times as much comes down at 1 Gb/s; four transactions and a grace of a minute."""
+    path = critical_path(SMALL, 12)
+    assert path.seconds == pytest.approx(9.92 + 7.936 + 4 * 12 + 60)
+    assert critical_path(SMALL, 600).seconds - path.seconds == pytest.approx(4 * 588)
+
+
+def test_the_path_of_a_thousand_seats_by_hand() -> None:
+    """Partial sums in f32 are 32 Gb each; the generation's positions fetch 32 of them."""
+    path = critical_path(LARGE, 12)
+    assert path.fetch == pytest.approx(32 * 8 + 12)
+    assert path.merge == pytest.approx(320 + 32 * 32 + 4 * 12)
+    assert path.base == pytest.approx(320 + 32)
+    fast = critical_path(replace(LARGE, positions=1e10), 12)
+    assert fast.merge == pytest.approx(33 * 3.2 + 4 * 12)
+
+
+def test_the_multiplier_adds_audits_hashing_and_merging() -> None:
+    parts = multiplier_parts(SMALL)
+    assert parts["training"] == 1
+    assert parts["audits"] == pytest.approx(1.05 * 0.1 / 0.8)
+    hashed = 12 * 7 * 124e6 + 124e6
+    assert parts["hashing"] == pytest.approx(hashed / 2e9 / SMALL.training_seconds)
+    assert parts["merging"] == pytest.approx(8 * 124e6 / 2e9 / SMALL.training_seconds)
+    assert sum(multiplier_parts(replace(SMALL, audit=1.0)).values()) > 2
+
+
+def test_tickets_carry_twice_the_duties_and_never_fewer_than_five() -> None:
+    plan = plan_run(LARGE)
+    duties = 1000 * 0.1 / 0.8 * plan.timing.epoch / plan.timing.round
+    assert plan.security.tickets == pytest.approx(2 * duties, abs=1)
+    assert plan_run(replace(SMALL, solvers=2)).security.tickets == 5
+
+
+def test_a_plan_says_what_speaks_against_it() -> None:
+    slow = plan_run(replace(LARGE, parameters=70e9, update="f32", capacity=12))
+    words = " ".join(slow.warnings)
+    assert "merge takes" in words
+    assert "terabytes" in words
+    assert "No stake secures 24 open duties" in words
+    assert slow.security.stake is None
+    assert any("memory must be public" in w for w in plan_run(replace(LARGE, update="sparse")).warnings)
+    assert not plan_run(replace(SMALL, inner_steps=2000)).warnings
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"parameters": 0.0}, "PlanImpossible"),
+        ({"solvers": 0}, "PlanImpossible"),
+        ({"audit": 1.5}, "PlanImpossible"),
+        ({"reaudit": 1.0}, "PlanImpossible"),
+        ({"update": "int7"}, "ChoiceUnknown"),
+        ({"chain": "mainnet"}, "ChoiceUnknown"),
+    ],
+)
+def test_impossible_inputs_are_refused_by_name(change: dict[str, float | str], code: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        replace(SMALL, **change)  # type: ignore[arg-type]
+    assert refused.value.code == code
+
+
+def test_the_command_prints_the_plan_as_json_and_as_a_table() -> None:
+    options = ["plan", "--parameters", "1e9", "--tokens", "2e10", "--solvers", "100"]
+    done = CliRunner().invoke(app, [*options, "--json"], catch_exceptions=False)
+    document = json.loads(done.stdout)
+    assert document["goodput"] == pytest.approx(
+        document["training_seconds"] / (document["training_seconds"] + document["path_seconds"]["all"])
+    )
+    assert document["multiplier"] == pytest.approx(sum(document["multiplier_parts"].values()))
+    assert document["gas_source"].startswith("estimates")
+    assert {b["role"] for b in document["roles"]} >= {"solver", "auditor", "position of a group"}
+    shown = CliRunner().invoke(app, options, catch_exceptions=False).stdout
+    for word in ("goodput", "lock of a seat", "one arbitrary update", "one hardware error", "Warning"):
+        assert word in shown
