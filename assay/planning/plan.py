@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from assay.planning.burdens import GAS_ESTIMATES, RoleBurden, burdens, gas_of_round, multiplier_parts
+from assay.planning.burdens import CALLS, RoleBurden, burdens, gas_of_round, multiplier_parts
 from assay.planning.inputs import PlanInputs
 from assay.planning.known_runs import YEAR, data_parallel_seconds
 from assay.planning.timing import RoundTiming, time_round
@@ -95,8 +95,7 @@ class RunPlan:
             "roles": [asdict(b) for b in self.burdens],
             "gas_of_round": self.gas_of_round,
             "gas_of_round_in_coin": self.gas_of_round * self.inputs.costs.gas_price / 1e18,
-            "gas_source": "estimates, counted and not run",
-            "gas_of_calls": GAS_ESTIMATES,
+            "gas_of_calls": {name: asdict(call) for name, call in CALLS.items()},
             "security": asdict(self.security),
             "least_tickets_of_others": LEAST_TICKETS,
             "incomes": self.incomes,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from assay.simulation.interface import ClaimNumber, OwnerNumber, ReplayDuty, Tally, TenureNumber, TicketNumber
+from assay.simulation.interface import ClaimNumber, OwnerNumber, OwnerTally, ReplayDuty, TenureNumber, TicketNumber
 
 MOST_REPEATS = 2
 """Of an epoch in which fewer than half of the tickets opened."""
@@ -59,7 +59,7 @@ class _EventClaim:
 
 
 class EventModel:
-    """The second round as `interface.AuditedRounds`, with chance as an argument."""
+    """The second round as `interface.PlayableRounds`, with chance as an argument."""
 
     def __init__(self, rules: EventRules, rng: np.random.Generator) -> None:
         self._rules, self._rng = rules, rng
@@ -69,7 +69,7 @@ class EventModel:
         self._away: dict[TenureNumber, int] = {}
         self._is_waived = False
         self._claims: dict[ClaimNumber, _EventClaim] = {}
-        self._tallies: dict[OwnerNumber, Tally] = {}
+        self._tallies: dict[OwnerNumber, OwnerTally] = {}
         self._counter = self._epoch = self._repeats = 0
         self._commitments: list[ClaimNumber] = []
         self._attestations: list[ClaimNumber] = []
@@ -104,9 +104,9 @@ class EventModel:
         """Whether the ticket still has its stake."""
         return ticket in self._tickets
 
-    def tally(self, owner: OwnerNumber) -> Tally:
+    def tally(self, owner: OwnerNumber) -> OwnerTally:
         """The owner's events so far."""
-        return self._tallies.setdefault(owner, Tally())
+        return self._tallies.setdefault(owner, OwnerTally())
 
     # --- an epoch
 

@@ -154,9 +154,9 @@ def honest_work(lab: Lab) -> Iterator[StrategyRow]:
     """An honest solver among honest auditors, and an honest auditor among honest solvers."""
     solver = lab.play(32, [Character(seats=16), Character(16, 30)])
     income = per(solver, lab.prices_with_work, commitments)
-    yield StrategyRow("honest solver", "commitment", income, 1 - TRAINING_COST)
+    yield StrategyRow("honest solver", "commitment", income)
     auditor = lab.play(64, [Character(tickets=1), Character(64, 29)])
-    yield StrategyRow("honest auditor", "duty", per(auditor, lab.prices_with_work, duties), lab.margin)
+    yield StrategyRow("honest auditor", "duty", per(auditor, lab.prices_with_work, duties))
 
 
 LIES = {

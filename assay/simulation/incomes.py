@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from assay.simulation.interface import Tally
+from assay.simulation.interface import OwnerTally
 from assay.simulation.population import Labour
 
 
@@ -56,7 +56,7 @@ class Estimate:
 class Earned:
     """What an owner's events and labour came to in one replicate."""
 
-    tally: Tally
+    tally: OwnerTally
     labour: Labour
 
     def income(self, p: EventPrices) -> float:

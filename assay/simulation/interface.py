@@ -27,7 +27,7 @@ class ReplayDuty:
 
 
 @dataclass(slots=True)
-class Tally:
+class OwnerTally:
     """What one owner got and lost, in events; fractions arise where a bounty is shared."""
 
     paid: float = 0
@@ -51,12 +51,12 @@ class Tally:
     fees: float = 0
     """Seat fees lost."""
 
-    def __sub__(self, earlier: Tally) -> Tally:
+    def __sub__(self, earlier: OwnerTally) -> OwnerTally:
         """What was added since an earlier tally."""
-        return Tally(*(getattr(self, f.name) - getattr(earlier, f.name) for f in fields(self)))
+        return OwnerTally(*(getattr(self, f.name) - getattr(earlier, f.name) for f in fields(self)))
 
 
-class AuditedRounds(Protocol):
+class PlayableRounds(Protocol):
     """A model of the second round by epochs of audits, one commitment a tenure and epoch."""
 
     def take_seat(self, owner: OwnerNumber) -> TenureNumber | None:
@@ -95,5 +95,5 @@ class AuditedRounds(Protocol):
     def is_staked(self, ticket: TicketNumber) -> bool:
         """Whether a ticket was not convicted."""
 
-    def tally(self, owner: OwnerNumber) -> Tally:
+    def tally(self, owner: OwnerNumber) -> OwnerTally:
         """What an owner got and lost so far."""

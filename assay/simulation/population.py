@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 
 from assay.simulation.interface import (
-    AuditedRounds,
     ClaimNumber,
     OwnerNumber,
+    OwnerTally,
+    PlayableRounds,
     ReplayDuty,
-    Tally,
     TenureNumber,
     TicketNumber,
 )
@@ -110,7 +110,7 @@ class _Scene:
 class Population:
     """Owners by number, in a play against a model."""
 
-    def __init__(self, model: AuditedRounds, characters: Sequence[Character]) -> None:
+    def __init__(self, model: PlayableRounds, characters: Sequence[Character]) -> None:
         self._model = model
         self._characters = {OwnerNumber(k): c for k, c in enumerate(characters)}
         self._labour = {owner: Labour() for owner in self._characters}
@@ -129,9 +129,9 @@ class Population:
         self.stalled = 0
         """Epochs in which fewer than half of the seats committed."""
 
-    def tally(self, owner: int) -> Tally:
+    def tally(self, owner: int) -> OwnerTally:
         """An owner's events so far, as a copy."""
-        return self._model.tally(OwnerNumber(owner)) - Tally()
+        return self._model.tally(OwnerNumber(owner)) - OwnerTally()
 
     def labour(self, owner: int) -> Labour:
         """An owner's work so far, as a copy."""

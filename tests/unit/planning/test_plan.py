@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from assay.cli.run import app
-from assay.planning.burdens import burdens, multiplier_parts
+from assay.planning.burdens import CALLS, ESTIMATE, burdens, multiplier_parts
 from assay.planning.inputs import PlanInputs
 from assay.planning.known_runs import (
     YEAR,
@@ -26,6 +27,8 @@ SMALL = PlanInputs(
     parameters=124e6, tokens=1e10, solvers=8, up=1e8, down=1e9, flops=2e13, inner_steps=500, batch=65_536.0
 )
 LARGE = replace(SMALL, parameters=1e9, solvers=1000, flops=4e13, batch=262_144.0)
+
+SNAPSHOTS = Path(__file__).resolve().parents[3] / "docs" / "snapshots"
 
 DEEPSEEK_BATCH = 15_360 * 4_096
 """Tokens of a batch of DeepSeek-V3 (arXiv 2412.19437, 4.2): the largest, which flatters data parallelism."""
@@ -127,6 +130,16 @@ def test_a_plan_says_what_speaks_against_it() -> None:
     assert not plan_run(replace(SMALL, inner_steps=2000)).warnings
 
 
+def test_measured_gas_is_what_the_snapshots_say() -> None:
+    """At 64 seats, within the 2 % that a snapshot may move."""
+    measured = {name: call for name, call in CALLS.items() if call.source != ESTIMATE}
+    assert len(measured) >= 5
+    for name, call in measured.items():
+        file, _, row = call.source.partition(" ")
+        snapshot = json.loads((SNAPSHOTS / file).read_text())
+        assert call.gas == pytest.approx(snapshot[row]["64 seats"], rel=0.02), name
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -152,7 +165,7 @@ def test_the_command_prints_the_plan_as_json_and_as_a_table() -> None:
         document["training_seconds"] / (document["training_seconds"] + document["path_seconds"]["all"])
     )
     assert document["multiplier"] == pytest.approx(sum(document["multiplier_parts"].values()))
-    assert document["gas_source"].startswith("estimates")
+    assert document["gas_of_calls"]["settle"] == {"gas": CALLS["settle"].gas, "source": "estimate"}
     assert {b["role"] for b in document["roles"]} >= {"solver", "auditor", "position of a group"}
     shown = CliRunner().invoke(app, options, catch_exceptions=False).stdout
     for word in ("goodput", "lock of a seat", "one arbitrary update", "one hardware error", "Warning"):

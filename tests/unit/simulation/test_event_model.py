@@ -13,7 +13,7 @@ from assay.simulation.interface import OwnerNumber, ReplayDuty, TenureNumber, Ti
 SOLVER, AUDITOR, OTHER = OwnerNumber(0), OwnerNumber(1), OwnerNumber(2)
 
 
-class Table:
+class HandPlayedModel:
     """A model with seats of one owner and tickets of two, played by hand."""
 
     def __init__(self, *, seats: int = 8, tickets: int = 4, others: int = 0, **rules: float) -> None:
@@ -47,7 +47,7 @@ class Table:
 
 def test_draws_are_independent_at_the_rate_of_the_terms() -> None:
     """Of 400 epochs with 50 commitments at p = 0.3, none drawn in a share e^-0.3, and 0.3 duties each."""
-    table = Table(seats=50, tickets=40, audit_rate=0.3, reaudit_rate=0.0)
+    table = HandPlayedModel(seats=50, tickets=40, audit_rate=0.3, reaudit_rate=0.0)
     drawn = [table.epoch() for _ in range(400)]
     untouched = [50 - len({d.claim for d in duties}) for duties in drawn]
     assert np.mean([len(d) for d in drawn]) / 50 == pytest.approx(0.3, abs=0.01)
@@ -56,15 +56,15 @@ def test_draws_are_independent_at_the_rate_of_the_terms() -> None:
 
 
 def test_attestations_of_the_last_epoch_are_drawn_and_nobody_audits_itself() -> None:
-    table = Table(tickets=1, audit_rate=1.0, reaudit_rate=1.0)
+    table = HandPlayedModel(tickets=1, audit_rate=1.0, reaudit_rate=1.0)
     assert [len(table.epoch()) for _ in range(3)] == [8, 8, 8]
-    table = Table(tickets=1, others=1, audit_rate=2.0, reaudit_rate=2.0)
+    table = HandPlayedModel(tickets=1, others=1, audit_rate=2.0, reaudit_rate=2.0)
     # Both draw everything: 8 commitments, and from the second epoch on the other's attestations.
     assert [len(table.epoch()) for _ in range(3)] == [16, 16 + 16, 16 + 32]
 
 
 def test_honest_work_is_paid_two_epochs_later_and_costs_nothing() -> None:
-    table = Table(audit_rate=1.0)
+    table = HandPlayedModel(audit_rate=1.0)
     duties = [len(table.epoch()) for _ in range(3)]
     assert table.model.tally(SOLVER).paid == 16
     assert table.model.tally(AUDITOR).wages == sum(duties[:2])
@@ -72,7 +72,7 @@ def test_honest_work_is_paid_two_epochs_later_and_costs_nothing() -> None:
 
 
 def test_a_miss_is_fined_and_its_claim_drawn_again_at_rate_three_once() -> None:
-    table = Table(seats=1, tickets=60, audit_rate=1.0, reaudit_rate=0.0)
+    table = HandPlayedModel(seats=1, tickets=60, audit_rate=1.0, reaudit_rate=0.0)
     redrawn = []
     for _ in range(300):
         missing = tuple(table.mine)
@@ -87,7 +87,7 @@ def test_a_miss_is_fined_and_its_claim_drawn_again_at_rate_three_once() -> None:
 
 
 def test_what_is_drawn_again_is_paid_an_epoch_later() -> None:
-    table = Table(seats=1, tickets=60, audit_rate=20.0, reaudit_rate=0.0)
+    table = HandPlayedModel(seats=1, tickets=60, audit_rate=20.0, reaudit_rate=0.0)
     table.epoch(missing=tuple(table.mine))
     table.epoch()
     paid = [table.model.tally(SOLVER).paid]
@@ -97,7 +97,7 @@ def test_what_is_drawn_again_is_paid_an_epoch_later() -> None:
 
 
 def test_an_unopened_secret_is_fined_by_what_could_be_expected_and_shown_by_the_next() -> None:
-    table = Table(seats=40, tickets=4, audit_rate=0.5, reaudit_rate=0.0)
+    table = HandPlayedModel(seats=40, tickets=4, audit_rate=0.5, reaudit_rate=0.0)
     silent = table.mine[0]
     hidden = [d for d in table.epoch(silent=(silent,)) if d.ticket == silent]
     assert table.model.tally(AUDITOR).fines == 3 * (1 + 40 * 0.5 / 4)
@@ -107,7 +107,7 @@ def test_an_unopened_secret_is_fined_by_what_could_be_expected_and_shown_by_the_
 
 
 def test_two_epochs_in_a_row_without_a_secret_cost_the_ticket() -> None:
-    table = Table(tickets=4)
+    table = HandPlayedModel(tickets=4)
     silent = (table.mine[0],)
     table.epoch(silent=silent)
     table.epoch()
@@ -119,7 +119,7 @@ def test_two_epochs_in_a_row_without_a_secret_cost_the_ticket() -> None:
 
 
 def test_less_than_half_of_the_tickets_repeat_an_epoch_twice_and_are_never_fined() -> None:
-    table = Table(tickets=4)
+    table = HandPlayedModel(tickets=4)
     table.model.commit(table.tenures)
     table.model.draw()
     table.model.open_secret(table.mine[0])
@@ -128,14 +128,14 @@ def test_less_than_half_of_the_tickets_repeat_an_epoch_twice_and_are_never_fined
 
 
 def test_a_ticket_owes_no_more_than_its_capacity() -> None:
-    table = Table(seats=60, tickets=2, audit_rate=1.0, capacity=5)
+    table = HandPlayedModel(seats=60, tickets=2, audit_rate=1.0, capacity=5)
     for _ in range(10):
         duties = table.epoch()
         assert max(sum(d.ticket == t for d in duties) for t in table.mine) <= 5
 
 
 def test_a_conviction_takes_the_lock_and_all_unsettled_pay_and_the_seat() -> None:
-    table = Table(tickets=2, others=2, audit_rate=0.0)
+    table = HandPlayedModel(tickets=2, others=2, audit_rate=0.0)
     table.epoch()
     claims = table.model.commit(table.tenures)
     table.model.draw()
@@ -155,7 +155,7 @@ def test_a_conviction_takes_the_lock_and_all_unsettled_pay_and_the_seat() -> Non
 
 
 def test_a_third_party_is_paid_only_where_no_drawn_accuser_is_right() -> None:
-    table = Table(tickets=1, others=1)
+    table = HandPlayedModel(tickets=1, others=1)
     claims = table.model.commit(table.tenures)
     table.model.uphold(claims[0], [], OTHER)
     table.model.uphold(claims[1], [table.mine[0]], OTHER)
@@ -164,7 +164,7 @@ def test_a_third_party_is_paid_only_where_no_drawn_accuser_is_right() -> None:
 
 
 def test_a_convicted_ticket_loses_its_stake_and_unsettled_wages() -> None:
-    table = Table(tickets=1, others=1, audit_rate=8.0)
+    table = HandPlayedModel(tickets=1, others=1, audit_rate=8.0)
     table.model.commit(table.tenures)
     attested = [table.model.attest(d) for d in table.model.draw() if d.ticket == table.mine[0]]
     table.model.uphold(attested[0], [table.others[0]], None)
@@ -175,7 +175,7 @@ def test_a_convicted_ticket_loses_its_stake_and_unsettled_wages() -> None:
 
 
 def test_a_lost_accusation_costs_the_ticket_and_pays_the_accused() -> None:
-    table = Table(tickets=2)
+    table = HandPlayedModel(tickets=2)
     claims = table.model.commit(table.tenures)
     table.model.dismiss(claims[0], table.mine[0])
     assert table.model.tally(AUDITOR).stakes == 1
@@ -183,12 +183,12 @@ def test_a_lost_accusation_costs_the_ticket_and_pays_the_accused() -> None:
 
 
 def test_absent_seats_pay_and_are_evicted_and_a_waiver_does_not_repeat() -> None:
-    table = Table(seats=8)
+    table = HandPlayedModel(seats=8)
     table.model.commit(table.tenures[:6])
     table.model.commit(table.tenures[:6])
     assert table.model.tally(SOLVER).fees == 4
     assert [table.model.is_seated(t) for t in table.tenures] == [True] * 6 + [False] * 2
-    table = Table(seats=8)
+    table = HandPlayedModel(seats=8)
     fees = []
     for _ in range(4):
         table.model.commit(table.tenures[:3])

@@ -10,7 +10,7 @@ import pytest
 from assay.simulation import experiments
 from assay.simulation.experiments import StrategyRow, default_lab
 from assay.simulation.incomes import Earned, Estimate, EventPrices, jackknife, turning_point
-from assay.simulation.interface import Tally
+from assay.simulation.interface import OwnerTally
 from assay.simulation.population import Complicity, Labour
 
 LAB = default_lab(epochs=120, seeds=8)
@@ -28,7 +28,7 @@ def test_the_jackknife_of_a_mean_is_its_standard_error() -> None:
 
 
 def test_an_income_counts_every_event_at_its_price() -> None:
-    tally = Tally(2, 3, 5, 7, 0.5, 0.25, 1, 2, 4, 6)
+    tally = OwnerTally(2, 3, 5, 7, 0.5, 0.25, 1, 2, 4, 6)
     labour = Labour(trained=10, invented=0, attested=3, replays=20, bribes_paid=2, bribes_got=1)
     prices = EventPrices(1, 1.5, 40, 100, 0.9, 0.5, 0.25, 3, 0.1, 0.01)
     gains = 2 + 4.5 + 0.9 * (20 + 25) + 0.5 * (40 + 200)
@@ -37,7 +37,7 @@ def test_an_income_counts_every_event_at_its_price() -> None:
 
 
 def test_a_turning_point_is_where_the_income_is_zero() -> None:
-    earned = [Earned(Tally(paid=n, locks=1), Labour()) for n in (10, 12, 14)]
+    earned = [Earned(OwnerTally(paid=n, locks=1), Labour()) for n in (10, 12, 14)]
     found = turning_point(earned, lambda s: EventPrices(lock=s))
     assert found.mean == pytest.approx(12)
     assert found.half > 0
