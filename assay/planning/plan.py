@@ -36,7 +36,7 @@ class RunSecurity:
     tickets: int
     """That carry twice the duties to be expected."""
     open_duties: int
-    """m, an attestation of this epoch and one of the last for each of c."""
+    """m, attestations of this epoch and of the two before it for each of c."""
     detection: float
     """Of one commitment of invented work, at least."""
     rounds_until_caught: float
@@ -134,7 +134,7 @@ def plan_run(x: PlanInputs) -> RunPlan:
 def _security(x: PlanInputs, timing: RoundTiming, tickets: int) -> RunSecurity:
     wage = Wei(UNIT * audit_prices.REPLAY_PRICE.numerator // audit_prices.REPLAY_PRICE.denominator)
     rates = [round(rate * PPM) for rate in (x.audit, x.reaudit, x.cartel)]
-    open_duties = 2 * x.capacity
+    open_duties = 3 * x.capacity
     terms = audit_prices.AuditTerms(
         Wei(UNIT), wage, rates[0], rates[1], rates[2], DRAWN_BOUNTY, THIRD_BOUNTY, open_duties, timing.unsettled
     )

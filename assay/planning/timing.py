@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 from assay.planning.inputs import PlanInputs
@@ -89,9 +90,9 @@ class RoundTiming:
     def unsettled(self) -> int:
         """U: rounds until a commitment is paid. It waits for its epoch to begin, for that one, and for the next two.
 
-        The next re-audits, the one after draws again what was missed.
+        The next re-audits, the one after draws again what was missed (docs/adr/0033, trailing path, 5).
         """
-        return 1 + int(-(-3 * self.epoch // self.round))
+        return 1 + math.ceil(4 * self.epoch / self.round)
 
 
 def time_round(x: PlanInputs) -> RoundTiming:

@@ -119,12 +119,19 @@ def test_tickets_carry_twice_the_duties_and_never_fewer_than_five() -> None:
     assert plan_run(replace(SMALL, solvers=2)).security.tickets == 5
 
 
+def test_pay_waits_four_epochs_at_most() -> None:
+    """Until its epoch begins, and until that one and the two after it have closed."""
+    timing = time_round(SMALL)
+    assert timing.epoch == 2 * SMALL.training_seconds + 2 * 600
+    assert (timing.unsettled - 2) * timing.round < 4 * timing.epoch <= (timing.unsettled - 1) * timing.round
+
+
 def test_a_plan_says_what_speaks_against_it() -> None:
     slow = plan_run(replace(LARGE, parameters=70e9, update="f32", capacity=12))
     words = " ".join(slow.warnings)
     assert "merge takes" in words
     assert "terabytes" in words
-    assert "No stake secures 24 open duties" in words
+    assert "No stake secures 36 open duties" in words
     assert slow.security.stake is None
     assert any("memory must be public" in w for w in plan_run(replace(LARGE, update="sparse")).warnings)
     assert not plan_run(replace(SMALL, inner_steps=2000)).warnings
