@@ -1,7 +1,8 @@
 """The second round in events: draws by ticket, misses, redraws, fines, slashes, settlement. No bytes, no gas.
 
 It stands where the executable model of the contracts will stand, behind the same interface, and shares no line with
-the formulas that it checks (assay/protocol/economics/audit_prices.py). Source of the rules: docs/adr/0033.
+the formulas that it checks (assay/protocol/economics/audit_prices.py). Source of the rules: docs/adr/0033, with pay an
+epoch earlier, no redraw of what was not opened, and fines by the duties to be expected: softer on liars in all three.
 """
 
 from __future__ import annotations
