@@ -42,6 +42,7 @@ CONTRACTS = {
     "TestToken": "token",
     "Deployer": "deployer",
     "Arbiter": "arbiter",
+    "DrandSeed": "beacon",
 }
 """The contracts by the module of their binding."""
 
@@ -65,7 +66,7 @@ STRUCTS = {
 """Structs that the protocol has a class for, with fields in the same order."""
 
 ROUNDS = {"round", "generation", "retiresWith", "countsFrom", "convictedAt"}
-SEATS = {"seat"}
+NAMED = {"seat": "Seat", "beaconRound": "BeaconRound"}
 WEI = {
     *("amount", "stake", "value", "wages", "pay", "shares", "bounty", "burned", "reserved", "unearned", "locked"),
     *("leaving", "free", "parked", "advanced", "held", "backing", "lockAmount"),
@@ -74,7 +75,7 @@ WEI = {
 }
 """Arguments, results and functions with one result that are amounts of a token."""
 
-TYPES = {"Address", "Digest", "Round", "Seat", "Wei"}
+TYPES = {"Address", "BeaconRound", "Digest", "Round", "Seat", "Wei"}
 
 
 @dataclass
@@ -167,7 +168,7 @@ class Writer:
         name = name.strip("_")
         if name in ROUNDS:
             return "Round"
-        return "Seat" if name in SEATS else "Wei" if name in WEI else "int"
+        return NAMED.get(name, "Wei" if name in WEI else "int")
 
     def _struct(self, struct: str) -> str:
         if struct in STRUCTS:

@@ -8,6 +8,7 @@ from assay.planning.inputs import PlanInputs
 from assay.planning.plan import plan_run
 from assay.protocol.economics import audit_prices, committees
 from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.run.beacon import prevrandao_bias
 from assay.protocol.types import Wei
 
 UNIT = 10**18
@@ -137,11 +138,22 @@ def scale_burdens() -> str:
     return table([*head, "S", "B", "tickets", "U", "arbitrary update", "multiplier"], rows)
 
 
+def mix_bias() -> str:
+    """How often an event happens under prevrandao at a proposer's will, for nothing and by withholding blocks."""
+    chances = (0.01, 0.1, 0.5)
+    head = ["share of blocks", *(f"{q:.0%}: {how}" for q in chances for how in ("free", "withholding"))]
+    rows = []
+    for share in (0.01, 0.05, 0.1, 0.2, 1 / 3):
+        rows.append([f"{share:.0%}", *(f"{value:.2%}" for q in chances for value in prevrandao_bias(share, q))])
+    return table(head, rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "audit-stakes": audit_stakes,
     "audit-rates": audit_rates,
     "committees": committee_chances,
     "scale": scale,
     "scale-burdens": scale_burdens,
+    "prevrandao-bias": mix_bias,
 }
 """What stands between `<!-- table: NAME -->` and `<!-- /table -->`."""

@@ -6,11 +6,12 @@ from assay.checkout import ROOT
 
 FOLDER = ROOT / "docs" / "snapshots"
 ROWS = {
-    "moves": "move",
+    "beacon": "round",
+    "float32": "function",
     "leaves": "family",
     "map-moves": "operands",
+    "moves": "move",
     "sizes": "contract",
-    "float32": "function",
     "tickets": "call",
     "duties": "call",
 }

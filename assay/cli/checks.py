@@ -165,6 +165,7 @@ def _contracts() -> str:
         "Deployer",
         "Charter",
         "PrevrandaoSeed",
+        "DrandSeed",
         "Arbiter",
         "TestToken",
         *MODULE_CONTRACTS.values(),

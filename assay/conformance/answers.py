@@ -1,7 +1,7 @@
 """Known answers, checked here and now: does this machine compute what the protocol says?
 
 The files of tests/vectors: arithmetic.json (operations, functions, roundings, Philox), nodes.json (whole programs),
-rules.json (what is refused), elements.json, digests.json and draws.json. Another implementation runs the
+rules.json (what is refused), elements.json, digests.json, draws.json and beacon.json. Another implementation runs the
 same files.
 """
 
@@ -68,8 +68,8 @@ def default_vectors() -> Path:
 
 def check_all(folder: Path) -> list[Tally]:
     """Every group against every implementation; what cannot run here is skipped by name. Raises VectorsMissing."""
-    names = ("arithmetic", "digests", "draws", "elements", "nodes", "rules")
-    arithmetic, hashes, draws, elements, programs, rules = (_read(folder / f"{name}.json") for name in names)
+    names = ("arithmetic", "beacon", "digests", "draws", "elements", "nodes", "rules")
+    arithmetic, beacons, hashes, draws, elements, programs, rules = (_read(folder / f"{name}.json") for name in names)
     groups: list[tuple[str, str, Iterator[Case]]] = [
         ("reference", "roundings", _roundings(arithmetic)),
         ("reference", "random", _random(arithmetic["random"])),
@@ -91,6 +91,7 @@ def check_all(folder: Path) -> list[Tally]:
             (name, "programs", nodes.check(vectors, run)),
         ]
     groups += [(name, "draws", cases) for name, cases in _draws(draws)]
+    groups.append(("py_ecc", "beacon", _beacon(beacons)))
     return [*(_tally(implementation, group, cases) for implementation, group, cases in groups), *skipped]
 
 
@@ -315,3 +316,39 @@ def _draw_cases(document: dict[str, str], curve: Any) -> Iterator[Case]:
     yield "a true signature", curve.verify(key, signature, message, DRAW_TAG), True
     altered = message[:-1] + bytes((message[-1] ^ 1,))
     yield "another message", curve.verify(key, signature, altered, DRAW_TAG), False
+
+
+# --- beacon
+
+
+def _beacon(document: dict[str, Any]) -> Iterator[Case]:
+    from assay.protocol.run.beacon import DrandNetwork, randomness, signed_message
+    from assay.protocol.types import BeaconRound
+    from assay_ledger.keys import bn254
+
+    for hashed in document["hashes"]:
+        x, y = bn254.hash_to_g1(_hex(hashed["message"]), hashed["tag"].encode())
+        yield "a message on the curve", f"0x{x:064x}{y:064x}", hashed["point"]
+    keys = {"local": _hex(document["local"]["public_key"])}
+    for name, info in document["networks"].items():
+        keys[name], seed = _hex(info["public_key"]), _hex(info["genesis_seed"])
+        network = DrandNetwork(info["beacon_id"], keys[name], info["genesis_time"], info["period"], seed)
+        yield f"the chain of {name}", "0x" + network.chain_hash.hex(), info["chain_hash"]
+    rounds = [*document["rounds"], *({"network": "local", **entry} for entry in document["local"]["rounds"])]
+    for entry in rounds:
+        label, signature = f"round {entry['round']} of {entry['network']}", _hex(entry["signature"])
+        message = signed_message(BeaconRound(entry["round"]))
+        yield label, bn254.verify(keys[entry["network"]], signature, message), True
+        if "randomness" in entry:
+            yield f"{label}, randomness", "0x" + randomness(signature).hex(), entry["randomness"]
+    first = document["rounds"][0]
+    later = signed_message(BeaconRound(first["round"] + 1))
+    yield (
+        "a signature of the round before",
+        bn254.verify(keys[first["network"]], _hex(first["signature"]), later),
+        False,
+    )
+
+
+def _hex(text: str) -> bytes:
+    return bytes.fromhex(text.removeprefix("0x"))

@@ -20,6 +20,9 @@ Step = NewType("Step", int)
 Round = NewType("Round", int)
 """A round of the run, counted from 0."""
 
+BeaconRound = NewType("BeaconRound", int)
+"""A round of a beacon, counted from 1; no round of training."""
+
 Seat = NewType("Seat", int)
 """The index of a solver's seat in the roster of a round."""
 

@@ -3,6 +3,7 @@ pragma solidity ^0.8.30;
 
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {HashToCurve} from "./HashToCurve.sol";
+import {Precompiles} from "./Precompiles.sol";
 
 /// @title Draws: private, unique, provable sortition of duties
 /// @notice A key signs the round's seed (BLS12-381: public key in G1, signature in G2). The signature is unique, so it
@@ -37,7 +38,7 @@ library Draws {
     /// @notice A threshold of 2^128 is "always": the drawn number has 128 bits.
     uint256 internal constant ALWAYS = 1 << 128;
 
-    /// @dev EIP-2537 asks 102,900 for two pairs; see HashToCurve on why this is bounded.
+    /// @dev EIP-2537 asks 102,900 for two pairs; see Precompiles on why this is bounded.
     uint256 internal constant PAIRING_GAS = 200_000;
 
     /// @dev -G1 of BLS12-381, EIP-2537 encoding: the generator's x, and p minus its y.
@@ -100,7 +101,7 @@ library Draws {
         // Infinity for both would satisfy the equation for every message; the pairing accepts it as a point.
         if (_isZero(pk) || _isZero(y)) return false;
         bytes memory input = bytes.concat(NEGATED_G1, y, pk, HashToCurve.hashToG2(message_, tag));
-        (bool ok, bytes memory output) = HashToCurve.tryPrecompile(HashToCurve.PAIRING, PAIRING_GAS, input, 32);
+        (bool ok, bytes memory output) = Precompiles.tryCall(HashToCurve.PAIRING, PAIRING_GAS, input, 32);
         return ok && abi.decode(output, (uint256)) == 1;
     }
 

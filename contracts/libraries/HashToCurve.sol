@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
+import {Precompiles} from "./Precompiles.sol";
+
 /// @title HashToCurve: messages to points of BLS12-381's G2, by RFC 9380
 /// @notice Suite BLS12381G2_XMD:SHA-256_SSWU_RO_ (RFC 9380, section 8.8.2): expand_message_xmd with SHA-256 to 256
 /// bytes, four field elements by reduction modulo p, two SSWU maps and one addition. The map precompile of EIP-2537
@@ -12,20 +14,6 @@ library HashToCurve {
     /// @param length of the tag, in bytes
     error TagTooLong(uint256 length);
 
-    /// @notice The transaction has too little gas to reach a verdict; nothing was decided.
-    /// @dev A signature must not seem wrong because gas ran out.
-    /// @custom:remedy Send it again with more gas.
-    /// @param available gas left
-    /// @param needed gas that the check takes
-    error GasTooLow(uint256 available, uint256 needed);
-
-    /// @notice The chain has not the curve operations of EIP-2537, or prices them beyond what is forwarded.
-    /// @dev A precompile that rejects its input burns the gas it was given, so it is never given everything.
-    /// @custom:remedy Use a chain with the precompiles of EIP-2537.
-    /// @param precompile its address
-    error PrecompileFailed(address precompile);
-
-    address internal constant MODEXP = address(0x05);
     address internal constant G2_ADD = address(0x0d);
     address internal constant PAIRING = address(0x0f);
     address internal constant MAP_FP2_TO_G2 = address(0x11);
@@ -48,7 +36,7 @@ library HashToCurve {
         bytes32[8] memory uniform = expandMessage(message, tag);
         bytes memory q0 = _map(_reduce(uniform[0], uniform[1]), _reduce(uniform[2], uniform[3]));
         bytes memory q1 = _map(_reduce(uniform[4], uniform[5]), _reduce(uniform[6], uniform[7]));
-        return _must(G2_ADD, G2_ADD_GAS, bytes.concat(q0, q1), 256);
+        return Precompiles.must(G2_ADD, G2_ADD_GAS, bytes.concat(q0, q1), 256);
     }
 
     /// @notice expand_message_xmd (RFC 9380, section 5.3.1) with SHA-256 and an output of 256 bytes.
@@ -63,39 +51,13 @@ library HashToCurve {
         }
     }
 
-    /// @notice Calls a precompile with bounded gas; says whether it answered with the expected number of bytes.
-    /// @dev Running out of gas looks like a refusal from outside, and a caller could be made to believe that a good
-    /// signature is bad by sending just too little: this reverts instead of answering.
-    function tryPrecompile(address precompile, uint256 gasLimit, bytes memory input, uint256 outputLength)
-        internal
-        view
-        returns (bool ok, bytes memory output)
-    {
-        // The EVM keeps 1/64 of what is left back from every call (EIP-150); 10,000 covers the call and the copies.
-        uint256 needed = gasLimit + gasLimit / 63 + 10_000;
-        if (gasleft() < needed) revert GasTooLow(gasleft(), needed);
-        (ok, output) = precompile.staticcall{gas: gasLimit}(input);
-        // A call to an address without code succeeds and returns nothing.
-        ok = ok && output.length == outputLength;
-    }
-
     /// @dev 512 bits modulo p as a 64-byte field element: modexp with exponent 1, result as long as the modulus.
     function _reduce(bytes32 high, bytes32 low) private view returns (bytes memory element) {
         bytes memory input = abi.encodePacked(uint256(64), uint256(1), uint256(64), high, low, uint8(1), P_HIGH, P_LOW);
-        return _must(MODEXP, MODEXP_GAS, input, 64);
+        return Precompiles.must(Precompiles.MODEXP, MODEXP_GAS, input, 64);
     }
 
     function _map(bytes memory c0, bytes memory c1) private view returns (bytes memory point) {
-        return _must(MAP_FP2_TO_G2, MAP_GAS, bytes.concat(c0, c1), 256);
-    }
-
-    function _must(address precompile, uint256 gasLimit, bytes memory input, uint256 outputLength)
-        private
-        view
-        returns (bytes memory output)
-    {
-        bool ok;
-        (ok, output) = tryPrecompile(precompile, gasLimit, input, outputLength);
-        if (!ok) revert PrecompileFailed(precompile);
+        return Precompiles.must(MAP_FP2_TO_G2, MAP_GAS, bytes.concat(c0, c1), 256);
     }
 }

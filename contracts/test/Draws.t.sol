@@ -3,7 +3,6 @@ pragma solidity ^0.8.30;
 
 import {Draws} from "../libraries/Draws.sol";
 import {HashToCurve} from "../libraries/HashToCurve.sol";
-import {PrevrandaoSeed} from "../PrevrandaoSeed.sol";
 import {DrawsHarness} from "./DrawsHarness.sol";
 import {Test} from "./Test.sol";
 
@@ -143,11 +142,6 @@ contract DrawsTest is Test {
     function test_a_tag_beyond_one_length_byte_is_refused() public {
         vm.expectRevert(abi.encodeWithSelector(HashToCurve.TagTooLong.selector, 256));
         harness.expandMessage("", new bytes(256));
-    }
-
-    function test_the_seed_is_the_blocks_mix(bytes32 mix) public {
-        vm.prevrandao(mix);
-        assertEq(new PrevrandaoSeed().draw(), mix, "prevrandao");
     }
 
     /// @dev t * denominator <= 2^128 * numerator, where both products fit 256 + 128 bits: compare quotients of 2^128.

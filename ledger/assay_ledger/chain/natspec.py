@@ -38,7 +38,8 @@ CONTRACTS: Final = (
     "Tenures",
     "Commitments",
     "Generations",
-    "IBeacon",
+    "DrandSeed",
+    "PrevrandaoSeed",
 )
 """The contracts whose errors and events a person can meet; what their libraries declare is among theirs."""
 

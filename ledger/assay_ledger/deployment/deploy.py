@@ -1,8 +1,9 @@
 """Deploys the contracts of a run, each at the address that proves what it was created from
 (`assay_ledger.deployment.places`).
 
-Leaves, arbiter and seed source are created by CREATE2 once per chain and shared by all runs. A run's own contracts are
-created by its deployer, one a transaction; they are the same whoever sends them, or sent some of them before.
+Leaves, arbiter, seed source and beacons are created by CREATE2 once per chain and shared by all runs. A run's own
+contracts are created by its deployer, one a transaction; they are the same whoever sends them, or sent some of them
+before.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from assay.protocol.economics.formulas import check_charter
 from assay.protocol.errors import AssayError, ConfigError
+from assay.protocol.run.beacon import DrandNetwork
 from assay.protocol.run.charter import Charter, Modules
 from assay.protocol.types import Address
 from assay_ledger.bindings.deployer import DeployerContract
@@ -26,6 +28,7 @@ from assay_ledger.deployment.places import (
     NOBODY,
     SALT,
     arbiter_code,
+    beacon_code,
     create2_address,
     create_address,
     deployer_code,
@@ -64,6 +67,11 @@ def deploy_token(chain: Chain, account: LocalAccount) -> Address:
 def deploy_seed(chain: Chain, account: LocalAccount) -> Address:
     """The seed source over the chain's own randomness; found, or created once per chain."""
     return _create2(chain, account, "PrevrandaoSeed", seed_code())
+
+
+def deploy_beacon(chain: Chain, account: LocalAccount, network: DrandNetwork) -> Address:
+    """The beacon of a drand network; found, or created once per chain."""
+    return _create2(chain, account, "DrandSeed", beacon_code(network))
 
 
 def deploy_arbiter(chain: Chain, account: LocalAccount) -> Address:

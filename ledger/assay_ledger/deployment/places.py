@@ -14,6 +14,7 @@ from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
 from assay.protocol.program.nodes import Family
+from assay.protocol.run.beacon import KEY_LENGTH, NETWORKS, DrandNetwork
 from assay.protocol.run.charter import Modules
 from assay.protocol.types import Address, Digest
 from assay_ledger.chain.artifacts import load_artifact
@@ -87,6 +88,19 @@ def leaf_code(family: str) -> bytes:
 def seed_code() -> bytes:
     """Creation code of the seed source over the chain's own randomness."""
     return load_artifact("PrevrandaoSeed").bytecode
+
+
+def beacon_code(network: DrandNetwork) -> bytes:
+    """Creation code of the beacon of a drand network with its key, genesis time and period."""
+    key = [int.from_bytes(network.public_key[k : k + 32], "big") for k in range(0, KEY_LENGTH, 32)]
+    arguments = encode(["uint256[4]", "uint64", "uint64"], [key, network.genesis_time, network.period])
+    return load_artifact("DrandSeed").bytecode + arguments
+
+
+def beacons() -> dict[str, Address]:
+    """Where each beacon of this release is, by name; what lies elsewhere is a foreign source of randomness."""
+    drand = {network.beacon_id: create2_address(beacon_code(network)) for network in NETWORKS}
+    return {**drand, "prevrandao": create2_address(seed_code())}
 
 
 def arbiter_code() -> bytes:

@@ -181,6 +181,7 @@ def test_one_wrong_program_is_found_on_every_executor(vectors: Path) -> None:
         ("digests", "tree", {("reference", "digests")}),
         ("rules", "descriptors", {("reference", "rules")}),
         ("elements", "elements", {("reference", "elements")}),
+        ("beacon", "hashes", {("py_ecc", "beacon")}),
     ],
 )
 def test_one_wrong_answer_is_found_in_its_group(
@@ -191,7 +192,7 @@ def test_one_wrong_answer_is_found_in_its_group(
     if file == "arithmetic":
         document[key][-1] = hex(int(document[key][-1], 16) ^ 1)
     else:
-        document[key][3] |= {"root": "00" * 32, "rule": "MAL-1", "value": "0x7"}
+        document[key][3] |= {"root": "00" * 32, "rule": "MAL-1", "value": "0x7", "point": "0x7"}
     path.write_text(json.dumps(document))
     done = run("conformance", "--vectors", str(vectors), "--json")
     assert {(t["implementation"], t["group"]) for t in json.loads(done.stdout) if t["wrong"]} == groups

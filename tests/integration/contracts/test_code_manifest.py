@@ -12,7 +12,7 @@ from tests.harness.contracts.harness import artifact
 from tests.harness.contracts.snapshots import FOLDER, RENEW
 
 MANIFEST = FOLDER / "code.json"
-NAMES = ("Deployer", "Charter", *MODULE_CONTRACTS.values(), "Arbiter", *LEAVES.values(), "PrevrandaoSeed")
+NAMES = ("Deployer", "Charter", *MODULE_CONTRACTS.values(), "Arbiter", *LEAVES.values(), "PrevrandaoSeed", "DrandSeed")
 
 
 def test_the_manifest_names_the_code_that_these_sources_compile_to() -> None:

@@ -42,7 +42,8 @@ from tests.harness.contracts import harness, world
 from tests.harness.contracts.world import ETHER, START, fresh_artifacts
 from tests.unit.ledger.test_deploy import real_charter
 
-NAMES = ["Deployer", "Charter", "TestToken", "PrevrandaoSeed", "Arbiter", *MODULE_CONTRACTS.values(), *LEAVES.values()]
+SHARED = ["TestToken", "PrevrandaoSeed", "DrandSeed", "Arbiter"]
+NAMES = ["Deployer", "Charter", *SHARED, *MODULE_CONTRACTS.values(), *LEAVES.values()]
 IMPOSTORS = ["EvilVault", "PresetVault", "FixedSeed", "ReentrantToken"]
 EVERYTHING = ["charter", *MODULE_CONTRACTS, "arbiter", *(f"{family} leaf" for family in LEAVES), "seed"]
 
