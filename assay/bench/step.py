@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -31,6 +31,7 @@ from assay.engine.runtime.values import state_io
 from assay.programs.capture import tier_of
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program, encode_program
+from assay.protocol.program.witness import witness_lists, witnessed_program
 from assay.training.recipes.recipe import RecipeStep
 from assay.training.state import TensorLists
 
@@ -46,24 +47,28 @@ WARM = 3
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """What is measured: a tier by an executor (fused or stock), or eager f32."""
+    """What is measured: a tier by an executor (fused or stock), plain or witnessed, or eager f32."""
 
     tier: str
     executor: str
+    is_witnessed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
     """One model, one tier, one executor, over eager f32.
 
-    time_ratio: median of rounds. memory_ratio: growth of a process to the peak of a step, see `growth`.
-    hash_share: one state root per INTERVAL steps, as a share of their time. Times in milliseconds, see `clock_for`.
+    time_ratio: median of rounds. over_plain: the same over the plain step of its tier and executor, for a witnessed one
+    beside it. memory_ratio: growth of a process to the peak of a step, see `growth`. hash_share: one state root per
+    INTERVAL steps, as a share of their time. Times in milliseconds, see `clock_for`.
     """
 
     model: str
     tier: str
     executor: str
+    witnessed: bool
     time_ratio: float
+    over_plain: float | None
     memory_ratio: float | None
     hash_share: float | None
     step_ms: float
@@ -84,9 +89,14 @@ def _shapes(state: TensorLists) -> list[list[str]]:
     return [[f"{t.dtype} {list(t.shape)}" for t in part] for part in state]
 
 
-def start_of(model: str, tier: str) -> tuple[Program, TensorLists]:
+def start_of(model: str, tier: str, *, is_witnessed: bool = False) -> tuple[Program, TensorLists]:
     """The program of one step and the state before the first: what a participant of a run is given."""
-    return program_of(model, tier), RecipeStep(recipe_of(model)).state(key=(1, 2))
+    plain, state = program_of(model, tier), RecipeStep(recipe_of(model)).state(key=(1, 2))
+    if not is_witnessed:
+        return plain, state
+    program = witnessed_program(plain)
+    specs = state_io.input_specs(program)[len(state) :]
+    return program, (*state, *state_io.from_lists_of_bytes(specs, witness_lists((3, 4))))
 
 
 class Exact:
@@ -133,7 +143,7 @@ def side_of(model: str, side: Contender) -> Callable[[], None]:
     """The step of a side, ready to be called again and again."""
     if _is_eager(side):
         return Eager(model, is_deterministic=side.executor == DETERMINISTIC)
-    return Exact(*start_of(model, side.tier), side.executor)
+    return Exact(*start_of(model, side.tier, is_witnessed=side.is_witnessed), side.executor)
 
 
 def _is_eager(side: Contender) -> bool:
@@ -189,12 +199,16 @@ def measure(
             root_ms = median(r[0] for r in alternate([lambda s=state: state_io.state_root(s)], 0.0, clock=clock))  # type: ignore[misc]
             nodes = len(call.program.nodes)
         grown = growth(model, side, threads) if floor else None
+        plain = replace(side, is_witnessed=False)
+        beside = sides.index(plain) + 1 if side.is_witnessed and plain in sides else None
         rows.append(
             StepRow(
                 model,
                 side.tier,
                 side.executor,
+                side.is_witnessed,
                 time_ratio=round(median(r[k] / r[0] for r in rounds), 3),
+                over_plain=None if beside is None else round(median(r[k] / r[beside] for r in rounds), 4),
                 memory_ratio=round(grown / floor, 3) if grown and floor else None,
                 hash_share=None if root_ms is None else round(root_ms / (INTERVAL * step_ms), 4),
                 step_ms=round(step_ms, 2),
@@ -218,7 +232,7 @@ def growth(model: str, side: Contender, threads: int) -> int | None:
     with TemporaryDirectory() as folder, ProcessPoolExecutor(1, spawning) as pool:
         start = None if _is_eager(side) else Path(folder) / "start"
         if start is not None:
-            program, state = start_of(model, side.tier)
+            program, state = start_of(model, side.tier, is_witnessed=side.is_witnessed)
             torch.save([encode_program(program), *state], start)
         return pool.submit(_growth_here, model, side, threads, start).result()
 

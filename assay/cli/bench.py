@@ -98,7 +98,7 @@ def quality(
 @app.command(
     "step",
     epilog="Example: assay bench step --model gpt-4x128 --json  ->  "
-    '{"rows": [{"model", "tier", "executor", "time_ratio", "memory_ratio", "hash_share", ...}], "capability", ...}',
+    '{"rows": [{"model", "tier", "executor", "witnessed", "time_ratio", "over_plain", ...}], "capability", ...}',
 )
 def step(
     model: Annotated[
@@ -110,6 +110,9 @@ def step(
     ] = None,
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Also eager with torch.use_deterministic_algorithms.")
+    ] = False,
+    witnessed: Annotated[
+        bool, typer.Option("--witnessed", help="Also each tier's witnessed step, and what it costs over the plain one.")
     ] = False,
     memory: Annotated[bool, typer.Option(help="Measure memory too, in processes of their own.")] = True,
     seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="Processor time per model.")] = 20.0,
@@ -124,7 +127,8 @@ def step(
     from assay.programs.capture import TIERS
 
     variants = known("executor", executor or [default_variant()], [k.value for k in KernelVariant])
-    sides = [Contender(t, k) for t in known("tier", tier or ["fixed8", "fixed14"], list(TIERS)) for k in variants]
+    tiers = known("tier", tier or ["fixed8", "fixed14"], list(TIERS))
+    sides = [Contender(t, k, w) for t in tiers for k in variants for w in ((False, True) if witnessed else (False,))]
     sides += [Contender("f32", DETERMINISTIC)] if deterministic else []
     rows = []
     for name in known("model", model, list(MODELS)):
@@ -133,10 +137,11 @@ def step(
     if as_json:
         print_json(document(rows))
         return
-    columns = ["model", "tier", "executor", "time", "memory", "hashing", "ms", "eager ms", "rounds"]
+    columns = ["model", "tier", "executor", "time", "over plain", "memory", "hashing", "ms", "eager ms", "rounds"]
     cells = [
         [
-            *(r.model, r.tier, r.executor, f"{r.time_ratio:.2f}"),
+            *(r.model, r.tier, r.executor + " witnessed" * r.witnessed, f"{r.time_ratio:.2f}"),
+            "" if r.over_plain is None else f"{r.over_plain:.3f}",
             "" if r.memory_ratio is None else f"{r.memory_ratio:.2f}",
             "" if r.hash_share is None else f"{r.hash_share:.2%}",
             *(r.step_ms, r.eager_ms, r.rounds),
@@ -144,3 +149,41 @@ def step(
         for r in rows
     ]
     print_table("Over stock eager f32: time and memory of a step, share of a state root every 25 steps", columns, cells)
+
+
+@app.command(
+    "witness",
+    epilog="Example: assay bench witness --model gpt-4x128 --json  ->  "
+    '{"rows": [{"model", "tier", "products", "words", "saved_products", "zeros", "bits", "worst": [...], ...}]}',
+)
+def witness(
+    model: Annotated[
+        list[str] | None, typer.Option("--model", help="gpt-4x384, gpt-4x128, llama-4x256, cnn-28x28, gpt-2x96; all.")
+    ] = None,
+    tier: Annotated[list[str] | None, typer.Option("--tier", help="fixed8, fixed14, fixed22; fixed14.")] = None,
+    at: Annotated[list[int] | None, typer.Option("--at", min=1, help="Steps to look at; 1, 20 and 100.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what witnessed steps sample, how well a training's samples are guessed, and what could be skipped."""
+    from dataclasses import asdict
+
+    from assay.bench.models import MODELS
+    from assay.bench.quality import known
+    from assay.bench.witness import report_of
+    from assay.programs.capture import TIERS
+
+    tiers = known("tier", tier or ["fixed14"], list(TIERS))
+    reports = [report_of(m, t, at or (1, 20, 100)) for m in known("model", model, list(MODELS)) for t in tiers]
+    if as_json:
+        print_json({"rows": [asdict(r) for r in reports]})
+        return
+    columns = ["model", "tier", "products", "words", "nodes", "skipped", "zeros", "bits", "worst", "bits a step"]
+    cells = [
+        [
+            *(r.model, r.tier, r.products, r.words, f"{r.nodes} + {r.added}"),
+            f"{r.saved_products:.1%} of products, {r.saved_others:.1%} of the rest",
+            *(f"{r.zeros:.2%}", r.bits, r.bits_least, r.bits_of_a_step),
+        ]
+        for r in reports
+    ]
+    print_table("Samples of a step, what they do not need of it, and how well they are guessed", columns, cells)

@@ -1,8 +1,8 @@
 """Known answers, checked here and now: does this machine compute what the protocol says?
 
 The files of tests/vectors: arithmetic.json (operations, functions, roundings, Philox), nodes.json (whole programs),
-rules.json (what is refused), elements.json, digests.json, draws.json and beacon.json. Another implementation runs the
-same files.
+rules.json (what is refused), elements.json, witness.json (witnessed programs), digests.json, draws.json and
+beacon.json. Another implementation runs the same files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from assay.checkout import ROOT
-from assay.conformance import nodes
+from assay.conformance import nodes, witness
 from assay.conformance import rules as refusals
 from assay.conformance.rules import Case
 from assay.protocol import digests
@@ -68,14 +68,16 @@ def default_vectors() -> Path:
 
 def check_all(folder: Path) -> list[Tally]:
     """Every group against every implementation; what cannot run here is skipped by name. Raises VectorsMissing."""
-    names = ("arithmetic", "beacon", "digests", "draws", "elements", "nodes", "rules")
-    arithmetic, beacons, hashes, draws, elements, programs, rules = (_read(folder / f"{name}.json") for name in names)
+    names = ("arithmetic", "beacon", "digests", "draws", "elements", "nodes", "rules", "witness")
+    files = (_read(folder / f"{name}.json") for name in names)
+    arithmetic, beacons, hashes, draws, elements, programs, rules, witnesses = files
     groups: list[tuple[str, str, Iterator[Case]]] = [
         ("reference", "roundings", _roundings(arithmetic)),
         ("reference", "random", _random(arithmetic["random"])),
         ("reference", "digests", _digests(hashes)),
         ("reference", "rules", refusals.rules(rules)),
         ("reference", "elements", refusals.elements(elements)),
+        ("reference", "witness", witness.derivations(witnesses)),
     ]
     skipped = []
     vectors = nodes.read(programs)
@@ -89,6 +91,7 @@ def check_all(folder: Path) -> list[Tally]:
             (name, "operations", _operations(arithmetic["operations"], scalar)),
             (name, "functions", _functions(arithmetic["functions"], scalar)),
             (name, "programs", nodes.check(vectors, run)),
+            (name, "accumulators", witness.accumulators(witnesses, run)),
         ]
     groups += [(name, "draws", cases) for name, cases in _draws(draws)]
     groups.append(("py_ecc", "beacon", _beacon(beacons)))

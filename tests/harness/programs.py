@@ -1,8 +1,8 @@
 """Small programs written by hand, with a state each, for everybody's tests.
 
 `counting` is the toy of the game, `counting_training` the same in the layout of a training state, `every_family` holds
-all twelve families with tensors of several leaves, `mlp_step` is a training step with SGD and momentum. All can be
-repeated: Y has the layout of X.
+all twelve families with tensors of several leaves, `mlp_step` is a training step with SGD and momentum,
+`witnessed_mlp` the same witnessed. All can be repeated: Y has the layout of X.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from assay.protocol.program.builder import ProgramBuilder, Ref
 from assay.protocol.program.nodes import Family
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import ReferenceTrace, SlotTamper, Tamper
+from assay.protocol.program.witness import witness_lists, witnessed_program
 from assay.protocol.trees.state import SCALAR_SPECS, ListBytes, RoundScalars, Scalar
 from assay.protocol.trees.tensors import TensorSpec, tensor_root
 from assay.protocol.types import DType, Round, Seat
@@ -244,3 +245,13 @@ def _windows(b: ProgramBuilder, rows: int, length: int) -> Ref:
 def all_examples() -> tuple[Example, ...]:
     """One of each."""
     return counting(), counting_training(), every_family(), mlp_step()
+
+
+WITNESS_KEY = (0x12345678, 0x9ABCDEF0)
+
+
+@cache
+def witnessed_mlp() -> Example:
+    """The witnessed step of `mlp_step` under a key: five products in ten rows."""
+    plain = mlp_step()
+    return Example("witnessed_mlp", witnessed_program(plain.program), (*plain.state, *witness_lists(WITNESS_KEY)))

@@ -6,12 +6,13 @@ import { checkGame } from "./check_games.mjs";
 import { Malformed, decode, decodeFile, decodeHeader, head } from "./decode.mjs";
 import { combine, fold, headReads, start, term, termReads } from "./elements.mjs";
 import { hex, tensorRoot, unhex } from "./hash.mjs";
-import { F32, finish, philox, q, toBytes } from "./numbers.mjs";
+import { F32, I32, finish, philox, q, toBytes } from "./numbers.mjs";
 import { isList, isState, manifestEntries } from "./objects.mjs";
 import { Refused, load, openingOf, readOf } from "./openings.mjs";
 import { run } from "./run.mjs";
 import { evaluate } from "./scalar.mjs";
 import { broken } from "./wellformed.mjs";
+import { witnessed } from "./witness.mjs";
 
 const folder = process.argv[2];
 const json = (name) => JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"));
@@ -196,10 +197,29 @@ function nodes(document) {
   }
 }
 
+// --- witness.json
+
+function witness(document) {
+  for (const { rule, what, program: file, root, x, key, accumulator } of document.cases) {
+    const plain = decodeFile(unhex(file));
+    if (rule) {
+      expect("witness", what, () => refusal(() => witnessed(plain)), rule);
+      continue;
+    }
+    expect("witness", what, () => hex(witnessed(plain).root), root);
+    if (!x) continue;
+    const found = witnessed(plain);
+    expect("witness", `${what}: well-formed`, () => [...broken(found)], []);
+    const lists = [...x.map((slots) => slots.map(unhex)), [toBytes(I32, words(key))], [Buffer.alloc(32)]];
+    expect("witness", `${what}: accumulator`, () => hex(run(found, lists).at(-1)), accumulator);
+  }
+}
+
 arithmetic(json("arithmetic"));
 rules(json("rules"));
 elements(json("elements"));
 for (const game of json("games").games) checkGame(game, expect);
 checkDigests(json("digests"), expect);
 nodes(json("nodes"));
+witness(json("witness"));
 console.log(JSON.stringify(tally));

@@ -53,6 +53,9 @@ SPOILT = (
     ("games", ("games", 0, "turns", 1, "refused", 0, "error"), "accepted", "games"),
     ("digests", ("draw", 0, "ticket"), "7", "digests"),
     ("nodes", ("cases", 0, "y", 0, 0), "00", "whole programs"),
+    ("witness", ("cases", 0, "accumulator"), "00", "witness"),
+    ("witness", ("cases", 3, "root"), "00", "witness"),
+    ("witness", ("cases", -1, "rule"), "WT-2", "witness"),
 )
 
 
@@ -117,6 +120,11 @@ WRONG_READINGS = (
     ("GM-24: family 0 before openNode", "game", "family: 255", "family: 0"),
     ("GM-24: the term too", "game", "term: 0n, expected", "term: this.from ?? 0n, expected"),
     ("CK-4: who waits has lost", "game", "loser, outcome: DEFAULT", "loser: 3 - loser, outcome: DEFAULT"),
+    ("WT-2: what is passed through moves too", "witness", " && nodes[n - slots + j].source !== j;", ";"),
+    ("WT-3: a piece has one row", "witness", "Math.ceil(8 / pieces.length)", "1"),
+    ("WT-6: every piece begins at 0", "witness", "{ offset: from }", "{ offset: 0 }"),
+    ("WT-7: joined in groups of 7", "witness", "parts.slice(f, f + 8)", "parts.slice(f, f + 7)"),
+    ("WT-8: the exponent of 127", "witness", "constant([], [8])", "constant([], [7])"),
     (
         "OPEN: rule by rule across reads",
         "openings",

@@ -5,7 +5,8 @@ A node may be ill-formed; `encoding` reads and writes descriptors, `leaf` says w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from math import prod
 from typing import ClassVar
@@ -205,3 +206,22 @@ def reads(node: Node) -> tuple[int, ...]:
             return (source,)
         case _:
             return tuple(operand.node for operand, _ in operands(node))
+
+
+def with_operands(node: Node, moved: Sequence[Operand]) -> Node:
+    """The node with these operands in place of its own, in the order of its descriptor."""
+    if isinstance(node, Map):
+        return replace(node, operands=tuple(moved))
+    names = [f.name for f in fields(node) if isinstance(getattr(node, f.name), Operand)]
+    return replace(node, **dict(zip(names, moved, strict=True)))  # type: ignore[arg-type]
+
+
+def renumbered(node: Node, numbers: Mapping[int, int]) -> Node:
+    """The node, reading the nodes with these numbers in place of those that it reads."""
+    match node:
+        case Random():
+            return replace(node, key=numbers[node.key], step=numbers[node.step])
+        case Output():
+            return replace(node, node=numbers[node.node])
+        case _:
+            return with_operands(node, [Operand(numbers[o.node], o.view) for o, _ in operands(node)])

@@ -119,7 +119,7 @@ class Window:
         """Indices start, start + step, ... of one dimension below `stop` (above it for a negative step)."""
         size, stride, lo, hi = self._dimension(dim)
         taken = range(start, stop, step)
-        if taken and (min(taken) < 0 or max(taken) >= size):
+        if taken and not all(0 <= i < size for i in (taken[0], taken[-1])):
             raise InvariantError(f"A slice {start}:{stop}:{step} leaves a dimension of size {size}.")
         # Positions i whose old index start + i * step lies in [lo, hi).
         if step > 0:

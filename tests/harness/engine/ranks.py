@@ -1,6 +1,6 @@
 """Run as a script by `test_ranks`: one rank that trains a small GPT with others, in each of several divisions.
 
-python -m tests.harness.engine.ranks STORE RANK SIZE STEPS DIVISION...      (alone, batches, shards, terms, all)
+python -m tests.harness.engine.ranks STORE RANK SIZE STEPS DIVISION...   (alone, batches, shards, terms, all, witness)
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.parallel.executor import ParallelExecutor
 from assay.engine.runtime.parallel.group import Distributed
 from assay.engine.runtime.parallel.layout import Division, long_dots, micro_batch_sums, norm_sums
+from assay.engine.runtime.parallel.witness import with_witness
 from assay.engine.runtime.values import state_io
 from assay.protocol.program.program import Program
+from assay.protocol.program.witness import witness_lists, witnessed_program
 from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.initialize import initialize
 from assay.training.model import CharacterGPT, next_token_loss
@@ -51,7 +53,17 @@ def gpt_step(
     return cached_program(size, lambda: capture(step, state).program), state
 
 
-def layout_of(division: str, program: Program) -> Division:
+def subject(division: str) -> tuple[Program, TensorLists]:
+    """What is trained in a division: the witnessed step in that of its name, else the plain one."""
+    program, state = gpt_step()
+    if division != "witness":
+        return program, state
+    program = witnessed_program(program)
+    lists = state_io.from_lists_of_bytes(state_io.input_specs(program)[len(state) :], witness_lists((5, 6)))
+    return program, (*state, *lists)
+
+
+def layout_of(division: str, program: Program, size: int) -> Division:
     batches, terms, lists = micro_batch_sums(program), long_dots(program, 8), frozenset((0, 1))
     return {
         "alone": Division(),
@@ -59,6 +71,7 @@ def layout_of(division: str, program: Program) -> Division:
         "shards": Division(batches | norm_sums(program, batches), lists),
         "terms": Division(terms),
         "all": Division(batches | terms, lists),
+        "witness": with_witness(Division(batches), program, size),
     }[division]
 
 
@@ -66,13 +79,13 @@ def main() -> None:
     """Train in every division and report as JSON."""
     store, rank, size, steps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     torch.set_num_threads(1)
-    program, state = gpt_step()
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=size)
     reports = []
     for division in sys.argv[5:]:
         # Ranks differ in how they run their nodes: that leaves no trace either.
         variant = KernelVariant.STOCK if rank % 2 else None
-        ours = ParallelExecutor(program, layout_of(division, program), Distributed(), variant)
+        program, state = subject(division)
+        ours = ParallelExecutor(program, layout_of(division, program, size), Distributed(), variant)
         mine = ours.shard(state)
         held = sum(t.numel() * t.element_size() for part in mine[:2] for t in part)
         dist.barrier()
@@ -101,7 +114,7 @@ if __name__ == "__main__":
     main()
 
 
-def alone(steps: int) -> str:
+def alone(steps: int, division: str = "alone") -> str:
     """The root after some steps of the ordinary executor."""
-    program, state = gpt_step()
+    program, state = subject(division)
     return state_io.state_root(Executor(program).repeat(state, steps)).hex()

@@ -21,7 +21,7 @@ ELEMENTS = 3
 TERMS = 40
 
 
-@pytest.mark.parametrize("example", programs.all_examples(), ids=lambda e: e.name)
+@pytest.mark.parametrize("example", (*programs.all_examples(), programs.witnessed_mlp()), ids=lambda e: e.name)
 def test_leaves_give_the_bytes_of_the_reference(
     example: programs.Example, leaf_harness: EvmContract, leaves: dict[Family, EvmContract]
 ) -> None:

@@ -64,6 +64,18 @@ def test_rows_hold_what_was_measured() -> None:
     assert 0 < row.hash_share < 0.5
 
 
+def test_a_witnessed_step_is_measured_over_the_plain_one_beside_it() -> None:
+    sides = [Contender("fixed14", "stock"), Contender("fixed14", "stock", is_witnessed=True)]
+    plain, witnessed = measure(SMALL, sides, seconds=0.0, threads=1, with_memory=False)
+    assert (plain.witnessed, plain.over_plain) == (False, None)
+    assert witnessed.witnessed and witnessed.over_plain is not None
+    assert 0.5 < witnessed.over_plain < 2
+    assert plain.nodes is not None and witnessed.nodes is not None
+    assert witnessed.nodes > plain.nodes
+    (alone,) = measure(SMALL, sides[1:], seconds=0.0, threads=1, with_memory=False)
+    assert alone.over_plain is None
+
+
 def test_a_process_grows_by_at_least_the_state_it_trains() -> None:
     grown = growth(SMALL, Contender("f32", "eager"), 1)
     parameters = sum(p.numel() for p in recipe_of(SMALL).module.parameters())

@@ -73,6 +73,20 @@ def test_two_ranks_end_in_the_root_of_one_however_work_and_state_are_divided(tmp
 
 
 @pytest.mark.long
+@pytest.mark.timeout(300)
+def test_two_ranks_add_up_to_the_accumulator_of_one_and_share_the_work(tmp_path: Path):
+    reports = trained(tmp_path, 2, 2, "batches", "witness")
+    assert set(figures(reports, "witness", "root")) == {ranks.alone(2, "witness")}
+    plain, witnessed = (max(figures(reports, d, "nodes")) for d in ("batches", "witness"))  # type: ignore[type-var]
+    assert witnessed < 1.15 * plain, "a rank computes the other's micro-batches for the witness"  # type: ignore[operator]
+    (one, sent), (other, more) = (
+        (figures(reports, d, "exchanges"), figures(reports, d, "bytes")) for d in ("batches", "witness")
+    )
+    assert (one, other) == ([2.0, 2.0], [3.0, 3.0])
+    assert [b - a for a, b in zip(sent, more, strict=True)] == [4 * 8 * 8.0] * 2, "32 sums of bytes"  # type: ignore[operator]
+
+
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_a_hundred_steps_of_one_two_and_four_ranks_end_in_one_root(tmp_path: Path):
     expected = ranks.alone(STEPS)

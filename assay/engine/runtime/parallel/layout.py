@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import prod
 
 from assay.engine.runtime.parallel.rows import RowRange, TermRange, needed, read_rows, rows_of, share
@@ -16,11 +17,13 @@ class Division:
     """A division of one program; any is right, since exact sums do not know who added what.
 
     splits: rowexp, sum and dot nodes each rank computes from its own terms. sharded: lists of X, and of Y where there
-    are as many, of which a rank holds its rows only.
+    are as many, of which a rank holds its rows only. cuts: by split node of one reduced dimension the terms of each
+    rank, where they are not as even as it gets.
     """
 
     splits: frozenset[int] = frozenset()
     sharded: frozenset[int] = frozenset()
+    cuts: Mapping[int, tuple[RowRange, ...]] = field(default_factory=dict, hash=False)
 
     def terms(self, program: Program, rank: int, size: int) -> dict[int, TermRange]:
         """The terms that a rank adds, by split node: a part of the first dimension of red that is long enough."""
@@ -30,7 +33,7 @@ class Division:
             assert isinstance(node, RowExp | Sum | Dot)
             # The first one, because neighbouring rows are what a rank holds.
             axis = max(range(len(node.red)), key=lambda d: min(node.red[d], size))
-            found[k] = TermRange(axis, *share(node.red[axis], rank, size))
+            found[k] = TermRange(axis, *(self.cuts[k][rank] if k in self.cuts else share(node.red[axis], rank, size)))
         return found
 
     def rows(self, spec: TensorSpec, in_list: int, rank: int, size: int) -> RowRange:
@@ -39,14 +42,17 @@ class Division:
             return rows_of(spec)
         return share(spec.dims[0], rank, size)
 
-    def needs(self, program: Program, rank: int, size: int) -> dict[int, RowRange]:
-        """The rows of every value that a rank needs for its terms and its rows of the results."""
-        kept = {
+    def kept(self, program: Program, rank: int, size: int) -> dict[int, RowRange]:
+        """A rank's rows of every result."""
+        return {
             k: self.rows(program.specs[k], number, rank, size)
             for number, part in enumerate(program.output_nodes)
             for k in part
         }
-        return needed(program, kept, self.terms(program, rank, size))
+
+    def needs(self, program: Program, rank: int, size: int) -> dict[int, RowRange]:
+        """The rows of every value that a rank needs for its terms and its rows of the results."""
+        return needed(program, self.kept(program, rank, size), self.terms(program, rank, size))
 
 
 def micro_batch_sums(program: Program) -> frozenset[int]:

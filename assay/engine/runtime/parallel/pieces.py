@@ -17,6 +17,7 @@ from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.parallel.executor import finish_node, narrowed, partial_node, result_of, split_products
 from assay.engine.runtime.parallel.layout import Division, micro_batch_sums, norm_sums
 from assay.engine.runtime.parallel.stages import RankPlan, RankStage
+from assay.engine.runtime.parallel.witness import with_witness
 from assay.engine.runtime.values.dtypes import bits
 from assay.engine.runtime.values.state_io import Lists
 from assay.protocol.program.program import Program
@@ -83,7 +84,7 @@ class PieceExecutor:
         if splits is None:
             splits = micro_batch_sums(program)
             splits |= norm_sums(program, splits)
-        self.layout = Division(splits, lists)
+        self.layout = with_witness(Division(splits, lists), program, pieces)
         self._folder = folder
         self._plans = [RankPlan(program, self.layout, piece, pieces) for piece in range(pieces)]
         self._last_read = _last_reads(self._plans)

@@ -24,6 +24,7 @@ from assay.protocol.program.nodes import (
     RowExp,
     Sum,
     operands,
+    with_operands,
 )
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import View
@@ -114,21 +115,14 @@ def sliced(
         moved.append(Operand(number, replace(view, offset=view.offset - first * prod(source.dims[1:]))))
     cut = TensorSpec(spec.dtype, (rows[1] - rows[0], *spec.dims[1:])) if spec.dims else spec
     match node:
-        case Map():
-            return replace(node, spec=cut, operands=tuple(moved))
-        case RowExp() | Max():
-            return replace(node, spec=cut, red=red_of(node.red, terms), x=moved[0])
-        case Sum():
-            return replace(node, spec=cut, red=red_of(node.red, terms), x=moved[0], exponent=moved[1])
-        case Dot():
-            a, b, ea, eb = moved
-            return replace(node, spec=cut, red=red_of(node.red, terms), a=a, b=b, exponent_a=ea, exponent_b=eb)
-        case Gather():
-            return replace(node, spec=cut, table=moved[0], index=moved[1])
+        case Map() | Gather():
+            return with_operands(replace(node, spec=cut), moved)
+        case RowExp() | Max() | Sum() | Dot():
+            return with_operands(replace(node, spec=cut, red=red_of(node.red, terms)), moved)
         case Random():
             return replace(node, key=place(node.key)[0], step=place(node.step)[0])
         case _:
-            return _with_operands(node, moved)
+            return with_operands(node, moved)
 
 
 def red_of(red: tuple[int, ...], terms: TermRange | None) -> tuple[int, ...]:
@@ -138,14 +132,8 @@ def red_of(red: tuple[int, ...], terms: TermRange | None) -> tuple[int, ...]:
     return (*red[: terms.axis], terms.last - terms.first, *red[terms.axis + 1 :])
 
 
-def _with_operands(node: Node, moved: list[Operand]) -> Node:
-    """A scatter_sum or rank with other operands."""
-    names = ("x", "index", "exponent")[: len(moved)]
-    return replace(node, **dict(zip(names, moved, strict=True)))  # type: ignore[arg-type]
-
-
 def _has_rows(node: Node) -> bool:
-    """Whether a node can be computed for some rows alone."""
+    """Whether a node can be computed for some rows alone; scatter_sum and rank never are."""
     if isinstance(node, Map | RowExp | Max | Sum | Dot | Gather):
         return bool(node.spec.dims)
     return isinstance(node, Input | Output)
