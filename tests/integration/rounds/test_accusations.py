@@ -1,0 +1,188 @@
+"""Accusations on model and contract: whom an answer accuses, what an accusation holds, how it ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from assay.protocol.rounds.duty_types import MAX_AUDITED, AccusationStatus
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import Digest
+from tests.harness.contracts.harness import Reverted
+from tests.harness.rounds.duties import CREW, DutyStage, mark, true_work, work_duties
+from tests.harness.rounds.duty_scenes import FINE, answer_all, begin, crewed_stage, reaudits, refused
+from tests.harness.rounds.stage import text
+
+
+@pytest.fixture
+def stage() -> DutyStage:
+    """Four tickets, all drawn for three commitments in the first epoch, which is seeded."""
+    return crewed_stage()
+
+
+def accusing(stage: DutyStage) -> Digest:
+    """Ticket 1 accuses the first commitment, falsely; the accusation."""
+    (duty,) = work_duties(1, range(1))
+    stage.open(1, [stage.result(1, duty, lie=True)])
+    ((name, made),) = stage.duties.accusations.items()
+    assert made.is_work
+    assert stage.duties.accusers == {(1, 0, stage.people[0])}
+    shown = [stage.contracts["duties"].call("hasAccused", 1, 0, text(who)) for who in stage.people]
+    assert shown == [True, False, False, False]
+    return name
+
+
+def test_an_accusation_freezes_the_tenure_at_once_and_lapses_without_a_game(stage: DutyStage) -> None:
+    name = accusing(stage)
+    answer_all(stage, 1, but=(1,))
+    assert stage.rounds.accusations[1] == 1
+    assert stage.duties.first_accused == {1: 1}
+    # Attack: accuse and leave, so that nothing ends the accusation and the tenure is frozen for ever.
+    assert stage.tickets.tickets[TicketId(1)].obligations == 1
+    stage.compare()
+    stage.close()
+    assert refused(stage.lapse, name) == "EpochOpen"
+    stage.seed()
+    for ticket in CREW:
+        stage.open(ticket, [])
+    stage.close()
+    assert stage.lapse(name) == FINE
+    assert refused(stage.lapse, name) == "WrongAccusation"
+    assert stage.rounds.accusations[1] == 0
+    assert stage.tickets.tickets[TicketId(1)].obligations == 0
+    stage.compare()
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_the_game_of_an_accusation_suspends_the_seat_until_its_verdict(stage: DutyStage, right: bool) -> None:
+    name = accusing(stage)
+    with pytest.raises(Reverted, match="NotTheGame"):
+        stage.contracts["duties"].call("onTried", name, caller=text(stage.people[0]))
+    judge = (lambda: stage.duties.on_judged(name, right), name, right)
+    assert refused(stage.game, "onJudged", *judge) == "WrongAccusation"
+    stage.game("onTried", lambda: stage.duties.on_tried(name), name)
+    assert (stage.rounds.accusations[1], stage.rounds.suspensions[1]) == (1, 1)
+    assert refused(stage.lapse, name) == "WrongAccusation"
+    stage.compare()
+    stage.game("onJudged", *judge)
+    assert (stage.rounds.accusations[1], stage.rounds.suspensions[1]) == (0, 0)
+    wanted = AccusationStatus.UPHELD if right else AccusationStatus.REJECTED
+    assert stage.duties.accusations[name].status is wanted
+    stage.compare()
+
+
+def test_a_false_attestation_is_found_by_who_audits_it_and_the_commitment_with_it(stage: DutyStage) -> None:
+    (duty,) = work_duties(1, range(1))
+    lie = replace(true_work(1, 0), update=mark("false"))
+    stage.commit(1, 0, lie)
+    blind = replace(stage.result(1, duty), update=lie.update)
+    stage.open(1, [blind])
+    for ticket in CREW[1:]:
+        stage.open(ticket, [])
+    assert not stage.duties.accusations
+    begin(stage, range(0))
+    (audit,) = reaudits(stage)
+    # Attack: sign as committed. Nobody audits itself.
+    assert stage.drawn(1, [audit]) == []
+    assert refused(stage.open, 1, [stage.result(2, audit)]) == "NotADuty"
+    stage.open(2, [stage.result(2, audit)])
+    accused = sorted((a.is_work, a.accused) for a in stage.duties.accusations.values())
+    assert accused == [(False, 1), (True, 1)]
+    assert [stage.tickets.tickets[TicketId(k)].obligations for k in (1, 2)] == [1, 2]
+    stage.compare()
+
+
+def test_who_audits_a_blind_attestation_answers_for_its_accumulator(stage: DutyStage) -> None:
+    (duty,) = work_duties(1, range(1))
+    honest = stage.result(1, duty)
+    blind = replace(honest, accumulators=(mark("guessed"),))
+    stage.open(1, [blind])
+    for ticket in CREW[1:]:
+        stage.open(ticket, [])
+    begin(stage, range(0))
+    (audit,) = reaudits(stage)
+    # Attack: find the blind attestation, give one's own true run, and sell the silence (E2).
+    result = stage.result(2, audit)
+    assert len(result.accumulators) == 2
+    assert refused(stage.open, 2, [replace(result, accumulators=result.accumulators[:1])]) == "AccumulatorsMissing"
+    other = replace(result.audited, accumulators=(mark("other"),))
+    assert refused(stage.open, 2, [replace(result, audited=other)]) == "FindingMismatch"
+    silent = replace(result, accumulators=(result.accumulators[0], mark("guessed")))
+    stage.open(2, [silent])
+    assert not stage.duties.accusations
+    name = list(stage.duties.attestations)[-1]
+    # Its claim holds the guess too, so the next audit convicts both.
+    assert mark("guessed") in stage.duties.findings[name].accumulators
+    stage.open(3, [stage.result(3, audit)])
+    assert [(a.is_work, a.accused) for a in stage.duties.accusations.values()] == [(False, 1)]
+    stage.compare()
+
+
+def test_an_audit_answers_for_six_attestations_and_the_seventh_starts_afresh(stage: DutyStage) -> None:
+    (duty,) = work_duties(1, range(1))
+    stage.open(1, [stage.result(1, duty)])
+    for ticket in CREW[1:]:
+        stage.open(ticket, [])
+    lengths = [1]
+    for depth in range(1, 9):
+        begin(stage, range(0))
+        (audit,) = reaudits(stage)
+        by = depth % 4 + 1
+        stage.open(by, [stage.result(by, audit)])
+        for ticket in CREW:
+            if ticket != by:
+                stage.open(ticket, [])
+        lengths.append(len(list(stage.duties.findings.values())[-1].keys))
+    assert lengths == [1, 2, 3, 4, 5, 6, 7, 1, 2]
+    assert max(lengths) == MAX_AUDITED + 1
+    assert not stage.duties.accusations
+    stage.compare()
+
+
+def test_a_ticket_under_accusation_cannot_leave(stage: DutyStage) -> None:
+    (duty,) = work_duties(1, range(1))
+    stage.open(1, [replace(stage.result(1, duty), accumulators=(mark("guessed"),))])
+    for ticket in CREW[1:]:
+        stage.open(ticket, [])
+    stage.both(
+        lambda: stage.tickets.retire(stage.people[0], TicketId(1), stage.now),
+        "tickets",
+        "retire",
+        1,
+        caller=stage.people[0],
+    )
+    begin(stage, range(0))
+    (audit,) = reaudits(stage)
+    stage.open(2, [stage.result(2, audit)])
+    ((name, made),) = stage.duties.accusations.items()
+    assert not made.is_work
+    stage.game("onTried", lambda: stage.duties.on_tried(name), name)
+    for ticket in CREW:
+        if ticket != 2:
+            stage.open(ticket, [])
+    for _ in range(4):
+        stage.close()
+        while stage.duties.epochs[-1].seed is not None:
+            stage.close()
+        stage.seed()
+
+    def reclaim() -> None:
+        stage.both(
+            lambda: stage.tickets.reclaim(stage.people[0], TicketId(1)), "tickets", "reclaim", 1, caller=stage.people[0]
+        )
+
+    assert refused(reclaim) in ("SecretsOwed", "TicketObliged")
+    owed = stage.tickets.tickets[TicketId(1)].until
+    number = max(k for k, epoch in enumerate(stage.duties.epochs) if epoch.start < owed)
+    if stage.tickets.tickets[TicketId(1)].shown < stage.duties.epochs[number].call:
+        stage.show(1, number)
+        for _ in range(3):
+            stage.close()
+            while stage.duties.epochs[-1].seed is not None:
+                stage.close()
+            stage.seed()
+    assert refused(reclaim) == "TicketObliged"
+    stage.game("onJudged", lambda: stage.duties.on_judged(name, False), name, False)
+    reclaim()
+    stage.compare()

@@ -1,0 +1,77 @@
+"""Random play of audits on model and contract at once: every call ends alike, and so does the money."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from assay.protocol.errors import RejectedError
+from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind
+from assay.protocol.rounds.ticket_types import TicketId
+from tests.harness.rounds.duties import TERMS, TICKETS, DutyStage, mark, missed, true_work, work_duties
+from tests.harness.rounds.duty_scenes import reaudits
+from tests.harness.rounds.stage import ETHER
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_audits_on_model_and_contract_end_alike_whatever_tickets_do(seed: int) -> None:
+    chance = random.Random(seed)
+    stage = DutyStage(terms=replace(TERMS, audit_ppm=1_500_000, reaudit_ppm=1_000_000, capacity=3), stake=2000 * ETHER)
+    for who in (0, 1, 2, 3, 0, 1):
+        stage.register(who)
+    stage.pass_time(TICKETS.seasoning)
+    seen: dict[str, int] = {}
+
+    def attempt(name: str, call: object, *args: object, **more: object) -> None:
+        try:
+            call(*args, **more)  # type: ignore[operator]
+        except RejectedError as rejected:
+            name = rejected.code
+        seen[name] = seen.get(name, 0) + 1
+
+    everything: list[DrawnDuty] = []
+    for _ in range(9):
+        seats = range(chance.randrange(1, 6))
+        round_ = stage.open_round(stage.duties.epochs[-1].start - 1, final=chance.random() < 0.8)
+        for seat in seats:
+            work = true_work(round_, seat)
+            stage.commit(round_, seat, replace(work, update=mark("lie")) if chance.random() < 0.2 else work)
+        stage.seed(chance.random())
+        number = stage.duties.number
+        last = work_duties(round_ - 1, range(6)) if round_ > 1 else []
+        duties = (
+            work_duties(round_, seats) + [replace(duty, kind=DutyKind.WORK_AGAIN) for duty in last] + reaudits(stage)
+        )
+        gone = [missed(duty, number - 1, ticket) for duty in everything for ticket in range(1, 7)]
+        for ticket in range(1, 7):
+            manner = chance.random()
+            if manner < 0.15 or TicketId(ticket) not in stage.tickets.tickets:
+                continue
+            wanted = stage.drawn(ticket, duties + gone)[:3]
+            if manner < 0.35:
+                wanted = wanted[1:]
+            results = [stage.result(ticket, duty, lie=chance.random() < 0.1) for duty in wanted]
+            if results and chance.random() < 0.1:
+                results[0] = replace(results[0], accumulators=(mark("guess"), *results[0].accumulators[1:]))
+            attempt("open", stage.open, ticket, results)
+        while stage.duties.number == number:
+            stage.close()
+        for ticket in range(1, 7):
+            attempt("absent", stage.absent, ticket, number)
+            attempt("show", stage.show, ticket, number) if chance.random() < 0.3 else None
+            for duty in duties + gone:
+                if chance.random() < 0.5:
+                    attempt("miss", stage.miss, ticket, number, duty)
+            if number:
+                attempt("miss via", stage.miss, ticket, number - 1, chance.choice(everything), via=number)
+                attempt("forfeit", stage.forfeit, ticket, number - 1, number)
+        for name in list(stage.duties.accusations):
+            if chance.random() < 0.3:
+                attempt("lapse", stage.lapse, name)
+        everything = duties
+        stage.compare()
+        assert stage.vault.is_conserved()
+    print(dict(sorted(seen.items())))
+    assert seen.keys() >= {"open", "absent", "miss", "lapse", "SecretNotShown", "NotDrawn", "DutyAnswered", "NotADuty"}

@@ -1,0 +1,212 @@
+"""Duties that nobody answers, on model and contract: which are misses, what they cost, who is drawn for them again."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.protocol.rounds import duty_draws as draws
+from assay.protocol.rounds.duty_types import DutyKind
+from assay.protocol.rounds.ticket_types import TicketId
+from tests.harness.contracts.harness import Reverted
+from tests.harness.rounds.duties import CREW, TERMS, TICKETS, DutyStage, missed, work_duties
+from tests.harness.rounds.duty_scenes import FINE, SEATS, answer_all, begin, crewed_stage, refused
+
+
+@pytest.fixture
+def stage() -> DutyStage:
+    """Four tickets, all drawn for three commitments in the first epoch, which is seeded."""
+    return crewed_stage()
+
+
+# --- misses
+
+
+def test_a_duty_that_is_not_answered_is_a_miss_and_costs_three_wages_once(stage: DutyStage) -> None:
+    duties = stage.drawn(1, work_duties(1, SEATS))
+    stage.open(1, [stage.result(1, duties[0])])
+    answer_all(stage, 1, but=(1,))
+    assert refused(stage.miss, 1, 0, duties[1]) == "EpochOpen"
+    stage.close()
+    free = stage.vault.free_of(stage.people[3])
+    assert stage.miss(1, 0, duties[1]) == FINE
+    assert stage.vault.free_of(stage.people[3]) == free + FINE // 2
+    assert refused(stage.miss, 1, 0, duties[1]) == "AlreadyFined"
+    assert refused(stage.miss, 1, 0, duties[0]) == "DutyAnswered"
+    assert stage.miss(1, 0, duties[2]) == FINE
+    assert refused(stage.miss, 2, 0, duties[2]) == "DutyAnswered"
+    stage.compare()
+
+
+@pytest.mark.parametrize("position", range(6))
+def test_the_lowest_draws_are_the_duties_and_no_others(position: int) -> None:
+    stage = DutyStage()
+    stage.crew()
+    round_ = begin(stage, range(6))
+    duties = stage.drawn(1, work_duties(round_, range(6)))
+    # Attack: drop the duty that one is paid to drop as one too many (E8). Ticket 1 leaves out one of six; c is four.
+    answered = [duty for k, duty in enumerate(duties) if k != position][:4]
+    stage.open(1, [stage.result(1, duty) for duty in answered])
+    answer_all(stage, round_, but=(1,), seats=range(6))
+    stage.close()
+    if position < 4:
+        assert stage.miss(1, 0, duties[position]) == FINE
+    else:
+        assert refused(stage.miss, 1, 0, duties[position]) == "DutyBeyondCapacity"
+    assert refused(stage.miss, 1, 0, duties[5]) == "DutyBeyondCapacity"
+
+
+def test_who_answered_fewer_than_c_missed_the_highest_draw_too() -> None:
+    stage = DutyStage()
+    stage.crew()
+    round_ = begin(stage, range(6))
+    duties = stage.drawn(1, work_duties(round_, range(6)))
+    stage.open(1, [stage.result(1, duty) for duty in duties[:3]])
+    answer_all(stage, round_, but=(1,), seats=range(6))
+    stage.close()
+    assert stage.miss(1, 0, duties[5]) == FINE
+
+
+def test_nobody_is_fined_on_a_base_that_is_not_final() -> None:
+    stage = DutyStage()
+    stage.crew()
+    round_ = begin(stage, final=False)
+    for ticket in CREW:
+        stage.open(ticket, [])
+    stage.close()
+    duty = work_duties(round_, SEATS)[0]
+    # Attack: commit on a base that one hides, so that nobody can replay and everybody is fined (A4).
+    assert refused(stage.miss, 1, 0, duty) == "BaseNotFinal"
+    stage.set_round(round_, stage.rounds.until[round_], True)
+    assert stage.miss(1, 0, duty) == FINE
+
+
+def test_a_missed_duty_is_drawn_again_at_rate_three_in_the_next_epoch(stage: DutyStage) -> None:
+    (duty,) = work_duties(1, range(1))
+    answer_all(stage, 1, but=(1,))
+    stage.open(1, [])
+    begin(stage, range(0))
+    again = missed(duty, 0, 1)
+    target = stage.duties._target_of(1, TicketId(2), again, stage.now)
+    assert target.threshold == draws.threshold(3_000_000, 4)
+    drawn = [ticket for ticket in CREW if stage.drawn(ticket, [again])]
+    assert drawn
+    for ticket in CREW:
+        if ticket in drawn:
+            assert stage.drawn(ticket, [missed(duty, 0, 2)]) == []
+            stage.open(ticket, [stage.result(ticket, again)])
+        else:
+            stage.open(ticket, [])
+    assert refused(stage.miss, 1, 0, again) in ("EpochOpen", "NotADuty")
+    begin(stage, range(0))
+    # A redraw belongs to one epoch.
+    assert all(stage.drawn(ticket, [again]) == [] for ticket in CREW)
+    stage.compare()
+
+
+def test_a_redraw_that_is_not_answered_is_a_miss(stage: DutyStage) -> None:
+    (duty,) = work_duties(1, range(1))
+    answer_all(stage, 1, but=(1,))
+    stage.open(1, [])
+    begin(stage, range(0))
+    again = missed(duty, 0, 1)
+    drawn = [ticket for ticket in CREW if stage.drawn(ticket, [again])]
+    for ticket in CREW:
+        stage.open(ticket, [])
+    stage.close()
+    assert stage.miss(drawn[0], 1, again) == FINE
+    assert refused(stage.miss, drawn[0], 1, missed(duty, 0, 2)) == "DutyAnswered"
+
+
+def test_work_is_audited_once_the_second_epoch_after_its_own_has_closed(stage: DutyStage) -> None:
+    contract, seen = stage.contracts["duties"], []
+    for _ in range(4):
+        for ticket in CREW:
+            stage.open(ticket, [])
+        seen.append(contract.call("isAudited", 1, 0))
+        assert stage.duties.is_audited(1, 0) == seen[-1]
+        begin(stage, range(0))
+    assert seen == [False, False, False, True]
+    assert not contract.call("isAudited", 1, 1)
+    assert not stage.duties.is_audited(1, 1)
+
+
+# --- not opening
+
+
+def test_who_does_not_open_is_fined_and_shows_the_secret_by_the_next_opening(stage: DutyStage) -> None:
+    (duty,) = work_duties(1, range(1))
+    answer_all(stage, 1, but=(1,))
+    assert refused(stage.absent, 1, 0) == "EpochOpen"
+    round_ = begin(stage)
+    assert stage.absent(1, 0) == FINE + FINE * 4 // 2
+    assert refused(stage.absent, 1, 0) == "AlreadyFined"
+    assert refused(stage.absent, 2, 0) == "CallAnswered"
+    assert refused(stage.miss, 1, 0, duty) == "SecretNotShown"
+    # Attack: be drawn on a lie, and do not open (E3). The next secret shows what was missed.
+    stage.open(1, [])
+    answer_all(stage, round_, but=(1,))
+    begin(stage, range(0))
+    assert stage.miss(1, 0, duty, via=1) == FINE
+    assert refused(stage.miss, 1, 0, duty, via=0) == "SecretNotShown"
+    again = missed(duty, 0, 1, via=1)
+    assert any(stage.drawn(ticket, [again]) for ticket in CREW)
+    stage.compare()
+
+
+def test_a_secret_is_shown_late_without_a_call(stage: DutyStage) -> None:
+    (duty,) = work_duties(1, range(1))
+    secret = stage.secret(1)
+    answer_all(stage, 1, but=(1,))
+    assert refused(stage.show, 1, 0, secret) == "EpochOpen"
+    stage.close()
+    stage.show(1, 0, secret)
+    assert refused(stage.show, 1, 0, secret) == "CallShown"
+    assert stage.miss(1, 0, duty) == FINE
+    assert stage.absent(1, 0) == FINE + FINE * 4 // 2
+    stage.seed()
+    stage.open(1, [])
+    assert refused(stage.forfeit, 1, 0, 0) == "EpochOpen"
+    stage.compare()
+
+
+def test_two_epochs_in_a_row_without_a_secret_cost_the_stake(stage: DutyStage) -> None:
+    answer_all(stage, 1, but=(1,))
+    begin(stage, range(0))
+    assert refused(stage.forfeit, 1, 0, 1) == "EpochOpen"
+    for ticket in CREW[1:]:
+        stage.open(ticket, [])
+    stage.close()
+    assert refused(stage.forfeit, 2, 0, 1) == "SecretKnown"
+    burned = stage.vault.burned
+    stage.forfeit(1, 0, 1)
+    assert stage.vault.burned == burned + TICKETS.bond
+    assert refused(stage.forfeit, 1, 0, 1) == "AlreadyFined"
+    stage.compare()
+
+
+def test_a_skipped_secret_is_never_read_from_another_chain(stage: DutyStage) -> None:
+    stage.open(1, [])
+    answer_all(stage, 1, but=(1,))
+    begin(stage, range(0))
+    for ticket in CREW:
+        stage.open(ticket, [])
+    stage.close()
+    # Call 1 was shown itself; the second secret skipped none, so it shows no other call.
+    assert refused(stage.duties.secret_of, TicketId(1), 0, 1) == "SecretNotShown"
+    with pytest.raises(Reverted, match="SecretNotShown"):
+        stage.contracts["duties"].call("secretOf", 1, 0, 1)
+    assert stage.contracts["duties"].call("secretOf", 1, 1, 1) == stage.chains[1][2]
+
+
+def test_what_was_not_opened_is_drawn_again_by_its_share(stage: DutyStage) -> None:
+    answer_all(stage, 1, but=(1,))
+    begin(stage, range(0))
+    (duty,) = work_duties(1, range(1), DutyKind.WORK_AGAIN)
+    target = stage.duties._target_of(1, TicketId(2), duty, stage.now)
+    assert target.threshold == draws.threshold(TERMS.audit_ppm // 4, 4)
+    drawn = [ticket for ticket in CREW if stage.drawn(ticket, work_duties(1, SEATS, DutyKind.WORK_AGAIN))]
+    for ticket in CREW:
+        duties = stage.drawn(ticket, work_duties(1, SEATS, DutyKind.WORK_AGAIN))
+        stage.open(ticket, [stage.result(ticket, d) for d in duties])
+    assert drawn
+    stage.compare()
