@@ -1,230 +1,27 @@
-"""The second round's contracts in an in-process EVM and their model, played at once: every call must end alike."""
+"""People of the second round, who act on its contracts and its model at once: every call must end alike."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import astuple, dataclass, field, replace
+from collections.abc import Iterable
 from typing import Any
 
-from eth_abi import encode
-from eth_hash.auto import keccak
-from pyrevm import BlockEnv
-
 from assay.protocol.digests import ZERO, state_digest
-from assay.protocol.errors import RejectedError
-from assay.protocol.model.errors import refuse
-from assay.protocol.model.vault import Vault
 from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.commitments import Commitments
-from assay.protocol.rounds.round_ledger import RoundLedger
-from assay.protocol.rounds.round_terms import GenerationStatus, RoundTerms, SeatWork, UpdateEntry
-from assay.protocol.rounds.tenures import Tenures
-from assay.protocol.rounds.ticket_types import TicketTerms
-from assay.protocol.rounds.tickets import Tickets
+from assay.protocol.rounds.round_terms import SeatWork, UpdateEntry
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
-from tests.harness.contracts.harness import Evm, EvmContract, Reverted, _revert_data, _type, artifact
-from tests.harness.rounds.stage import StagedCalls
-
-ETHER = 10**18
-START = 1_800_000_000
-PERIOD = 30
-BOND = Wei(ETHER)
-TICKET_TERMS = TicketTerms(bond=Wei(ETHER // 100), seasoning=7200, shifts=3)
+from tests.harness.rounds.round_chain import BOND, RoundCalls, RoundChain
+from tests.harness.rounds.round_samples import ETHER, address, bits, fields, mark, work_of
 
 
-def mark(label: object) -> Digest:
-    """A 32-byte value that a label names."""
-    return Digest(keccak(repr(label).encode()))
-
-
-TERMS = RoundTerms(
-    seats=8, group_size=64, positions=15, min_units=30, max_units=60, steps_per_unit=5, learning_rate=0x3A83126F,
-    shards=1024, shard_length=1000, rounds=1000, expiry=START + 10**9, commit=3600, inclusion=600, grace=30, hold=120,
-    merge=300, beacon_delay=24, challenge=50_000, rescue=1800, run=mark("run"), step_program=mark("step"),
-    update_program=mark("update"), outer_program=mark("outer"), data=mark("data"), zero_optimizer=mark("zeros"),
-    zero_update=mark("no update"), parameters=mark("parameters 0"), momentum=mark("momentum 0"),
-    seat_lock=Wei(30 * ETHER), seat_fee=Wei(2 * ETHER),
-)  # fmt: skip
-
-
-def work_of(label: object, units: int = 60) -> SeatWork:
-    """Work that a label names."""
-    ends = (mark((label, "parameters")), mark((label, "optimizer")), mark((label, "scalars")))
-    return SeatWork(units, mark((label, "marks")), ends, mark((label, "update")))
-
-
-def fields(work: SeatWork) -> tuple[Any, ...]:
-    """The work as the contract takes it."""
-    return (work.units, work.marks, list(work.ends), work.update)
-
-
-def address(index: int) -> Address:
-    """Somebody."""
-    return Address((0xA000 + index).to_bytes(20, "big"))
-
-
-def bits(places: Iterable[int]) -> int:
-    """A bit per place."""
-    return sum(1 << place for place in places)
-
-
-@dataclass
-class Neighbours:
-    """Beacon and gate as the bench has them, and who holds which position."""
-
-    known: dict[int, Digest] = field(default_factory=dict)
-    tickets: Tickets | None = None
-    now: int = START
-    is_open: bool = True
-
-    def round_after(self, time: int) -> int:
-        return time // PERIOD + 1
-
-    def time_of(self, beacon_round: int) -> int:
-        return beacon_round * PERIOD
-
-    def randomness_of(self, beacon_round: int) -> Digest:
-        if beacon_round not in self.known:
-            raise refuse("BeaconNotSubmitted", beacon_round=beacon_round)
-        return self.known[beacon_round]
-
-    def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int) -> Address:
-        assert self.tickets is not None
-        return self.tickets.owner_of(self.tickets.position_of(seed, node, j, time, self.now))
-
-    def may_open(self, round_: Round, seated: int) -> bool:
-        return self.is_open
-
-
-@dataclass(frozen=True, slots=True)
-class FinalGenerations:
-    """Stands in for generations of more than one level: each is final."""
-
-    def parameters_of(self, generation: int) -> Digest:
-        return Digest(keccak(encode(["string", "uint64"], ["parameters", generation])))
-
-    def status_of(self, generation: int) -> GenerationStatus:
-        return GenerationStatus.FINAL
-
-
-class WideLedger(RoundLedger):
-    """Tenures, commitments and tickets of a run with more seats than one level has."""
-
-    def __init__(self, terms: RoundTerms, vault: Vault, neighbours: Neighbours) -> None:
-        self.terms, self.vault = terms, vault
-        self.beacon = self.tickets = self.rights = neighbours
-        neighbours.tickets = Tickets(vault, StagedCalls(), TICKET_TERMS)
-        self.tenures, self.commitments = Tenures(self), Commitments(self)
-        self.generations = FinalGenerations()  # type: ignore[assignment]
-
-
-class RoundChain:
-    """The contracts on a chain of their own; snapshots make it as new for every test."""
-
-    def __init__(self, terms: RoundTerms) -> None:
-        self.terms = terms
-        self.evm = Evm(timestamp=START)
-        self.token = self.evm.deploy("TestToken")
-        last = "Generations" if terms.by_seats else "Tickets"
-        names = ["Tenures", "Commitments", last, "RoundsBench", "Vault", "PuppetGame"]
-        at = dict(zip(names, self._next(), strict=False))
-        bench = at["RoundsBench"]
-        at.setdefault("Generations", bench)
-        at.setdefault("Tickets", bench)
-        self.modules = (
-            bench, at["Vault"], at["Tenures"], at["Commitments"], at["Generations"], at["Tickets"], bench, bench,
-            at["PuppetGame"], bench, bench,
-        )  # fmt: skip
-        self.contracts: dict[str, EvmContract] = {}
-        for name in names:
-            if name == "RoundsBench":
-                made = self.evm.deploy(name, self.token.address, BOND, self.modules)
-            elif name in ("Vault", "PuppetGame"):
-                made = self.evm.deploy(name, bench)
-            elif name == "Tickets":
-                made = self.evm.deploy(name, at["Vault"], bench, bench, *astuple(TICKET_TERMS))
-            else:
-                made = self.evm.deploy(name, astuple(terms), self.modules)
-            assert made.address.lower() == at[name]
-            self.contracts[name] = made
-
-    def try_deploy(self, name: str, terms: RoundTerms) -> None:
-        """Deploy one more contract beside the others. Raises Reverted."""
-        built = artifact(name)
-        types = [_type(i) for i in built.entry("constructor", "")["inputs"]]
-        code = built.bytecode + encode(types, [astuple(terms), self.modules])
-        try:
-            self.evm.evm.deploy(self.evm.caller, code, 0, 30_000_000)
-        except RuntimeError as error:
-            raise Reverted(_revert_data(str(error)), built.abi, str(error)) from None
-
-    def _next(self) -> Iterable[str]:
-        """Addresses of the next contracts that this chain's deployer makes."""
-        caller = bytes.fromhex(self.evm.caller[2:])
-        nonce = self.evm.evm.basic(self.evm.caller).nonce
-        for n in range(nonce, nonce + 8):
-            number = bytes([n]) if 0 < n < 128 else b"\x80"
-            body = b"\x94" + caller + number
-            yield "0x" + keccak(bytes([0xC0 + len(body)]) + body)[12:].hex()
-
-
-class RoundWorld:
-    """People on model and contracts at once. `now` is chain time; `do` compares how a call ended on both."""
+class RoundWorld(RoundCalls):
+    """People on model and contracts at once."""
 
     def __init__(self, chain: RoundChain) -> None:
-        self.chain, self.terms = chain, chain.terms
-        self.now = START
-        self.neighbours = Neighbours()
-        self.vault = Vault(exit_delay=1)
-        n = self.neighbours
-        one_level = chain.terms.by_seats
-        self.model = (
-            RoundLedger(chain.terms, self.vault, n, n, n) if one_level else WideLedger(chain.terms, self.vault, n)
-        )
+        super().__init__(chain)
         self.people: list[Address] = []
         self.tenures: dict[Address, int] = {}
-        self.gas: dict[str, int] = {}
-        self.ended: Counter[tuple[str, str]] = Counter()
-        """How often a function ended in an error, or in none."""
         self.games: list[tuple[Address, tuple[Any, ...]]] = []
-        self.tick(0)
-
-    def tick(self, seconds: int) -> None:
-        """Time goes on."""
-        self.at(self.now + seconds)
-
-    def at(self, now: int) -> None:
-        """It is this second of chain time."""
-        self.now = self.neighbours.now = now
-        env = BlockEnv(number=1 + (now - START) // 12, timestamp=now, gas_limit=30_000_000, prevrandao=bytes(32))
-        self.chain.evm.evm.set_block_env(env)
-
-    def call(self, contract: str, function: str, *args: Any, who: Address | None = None) -> Any:
-        """A call of a contract alone."""
-        return self.chain.contracts[contract].call(function, *args, caller=None if who is None else "0x" + who.hex())
-
-    def refusal(self, contract: str, function: str, *args: Any, who: Address | None = None) -> str:
-        """The error of a call of a contract alone; "" if it went through."""
-        try:
-            self.call(contract, function, *args, who=who)
-        except Reverted as error:
-            return error.name or _selector_name(error.data, self.chain)
-        self.gas[function] = self.chain.contracts[contract].gas
-        return ""
-
-    def do(self, model: Callable[[], Any], contract: str, function: str, *args: Any, who: Address | None = None) -> str:
-        """Play a call on both; "" if it went through, else the error's name."""
-        try:
-            model()
-            wanted = ""
-        except RejectedError as error:
-            wanted = error.code
-        got = self.refusal(contract, function, *args, who=who)
-        assert got == wanted, f"{function}{args} at {self.now}: contract says {got!r}, model {wanted!r}"
-        self.ended[function, got] += 1
-        return got
 
     # --- people
 
@@ -474,26 +271,3 @@ class RoundWorld:
                 seen = self.model.commitments.presence_of(Round(r), Seat(seat), self.now)
                 assert self.call("Commitments", "presenceOf", r, seat) == seen
         assert self.call("Generations", "newest") == self.model.generations.newest()
-
-
-def _selector_name(data: bytes, chain: RoundChain) -> str:
-    """The name of an error of a contract further down."""
-    for contract in chain.contracts.values():
-        if name := Reverted(data, contract.artifact.abi).name:
-            return name
-    return f"0x{data.hex()}"
-
-
-def work_ref(kind: ClaimKind, round_: Round, seat: Seat) -> tuple[Any, ...]:
-    """A claim of a commitment, as games take it."""
-    return (int(kind), round_, seat, 0, bytes(20), ZERO)
-
-
-def node_ref(round_: Round, seat: Seat, root: Digest, backer: Address | None = None) -> tuple[Any, ...]:
-    """An opening, as games take it."""
-    return (int(ClaimKind.OUTER), round_, seat, 0, backer or bytes(20), root)
-
-
-def terms_of(**changes: Any) -> RoundTerms:
-    """The usual terms, changed."""
-    return replace(TERMS, **changes)

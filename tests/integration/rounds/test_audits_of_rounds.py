@@ -15,8 +15,8 @@ from assay.protocol.rounds.ticket_types import TicketId, chain_of
 from assay.protocol.types import Address
 from assay_ledger.deployment.places import create_address
 from tests.harness.contracts.harness import Evm, EvmContract, Reverted
-from tests.harness.rounds.round_world import TERMS as ROUND_TERMS
-from tests.harness.rounds.round_world import fields, mark, work_of
+from tests.harness.rounds.round_samples import TERMS as ROUND_TERMS
+from tests.harness.rounds.round_samples import fields, mark, work_of
 from tests.harness.rounds.stage import ETHER, START, person, text
 
 NOBODY = text(bytes(20))

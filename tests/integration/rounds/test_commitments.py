@@ -11,7 +11,9 @@ from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round, Seat
 from tests.harness.contracts.harness import Reverted
-from tests.harness.rounds.round_world import TERMS, RoundChain, RoundWorld, fields, mark, terms_of, work_of
+from tests.harness.rounds.round_chain import RoundChain
+from tests.harness.rounds.round_samples import TERMS, fields, mark, terms_of, work_of
+from tests.harness.rounds.round_world import RoundWorld
 
 C, F, G, A = TERMS.commit, TERMS.inclusion, TERMS.grace, TERMS.hold
 

@@ -9,7 +9,9 @@ import pytest
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_terms import GenerationStatus, WorkStatus
 from assay.protocol.types import Address, Digest, Round, Seat
-from tests.harness.rounds.round_world import TERMS, RoundChain, RoundWorld, mark, node_ref
+from tests.harness.rounds.round_chain import RoundChain
+from tests.harness.rounds.round_samples import TERMS, mark, node_ref
+from tests.harness.rounds.round_world import RoundWorld
 
 OPEN, MERGED, FINAL, CUT = GenerationStatus
 

@@ -8,7 +8,9 @@ import pytest
 
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.types import Address, Round
-from tests.harness.rounds.round_world import TERMS, TICKET_TERMS, RoundChain, RoundWorld, bits, mark, terms_of
+from tests.harness.rounds.round_chain import RoundChain
+from tests.harness.rounds.round_samples import TERMS, TICKET_TERMS, bits, mark, terms_of
+from tests.harness.rounds.round_world import RoundWorld
 
 SEATS, SIZE = 70, 40
 BASE = mark("base")

@@ -12,7 +12,9 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat
-from tests.harness.rounds.round_world import RoundChain, RoundWorld, fields, node_ref, terms_of, work_of, work_ref
+from tests.harness.rounds.round_chain import RoundChain
+from tests.harness.rounds.round_samples import fields, node_ref, terms_of, work_of, work_ref
+from tests.harness.rounds.round_world import RoundWorld
 
 TERMS = terms_of(seats=5, challenge=9_000, rescue=2_000)
 SEEDS = 16

@@ -8,18 +8,9 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round, Seat
 from tests.harness.contracts import snapshots
-from tests.harness.rounds.round_world import (
-    ETHER,
-    TERMS,
-    TICKET_TERMS,
-    RoundChain,
-    RoundWorld,
-    bits,
-    fields,
-    mark,
-    terms_of,
-    work_of,
-)
+from tests.harness.rounds.round_chain import RoundChain
+from tests.harness.rounds.round_samples import ETHER, TERMS, TICKET_TERMS, bits, fields, mark, terms_of, work_of
+from tests.harness.rounds.round_world import RoundWorld
 
 TICKETS = 10_000
 COLUMNS = (8, 64, 1024)

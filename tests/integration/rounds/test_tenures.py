@@ -9,7 +9,9 @@ import pytest
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Round
-from tests.harness.rounds.round_world import ETHER, TERMS, RoundChain, RoundWorld, work_of, work_ref
+from tests.harness.rounds.round_chain import RoundChain
+from tests.harness.rounds.round_samples import ETHER, TERMS, work_of, work_ref
+from tests.harness.rounds.round_world import RoundWorld
 
 S, FEE = TERMS.seat_lock, TERMS.seat_fee
 

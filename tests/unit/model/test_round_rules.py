@@ -11,7 +11,7 @@ from assay.protocol.digests import ZERO
 from assay.protocol.rounds.round_clock import close_mask, commit_until
 from assay.protocol.rounds.round_terms import RoundState
 from assay.protocol.rounds.segments import Segments
-from tests.harness.rounds.round_world import TERMS
+from tests.harness.rounds.round_samples import TERMS
 
 C, F, G = TERMS.commit, TERMS.inclusion, TERMS.grace
 
