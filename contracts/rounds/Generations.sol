@@ -1,77 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {ClaimKind, ClaimRef, ClaimView, IClaims} from "../interfaces/IClaims.sol";
-import {GroupState, ICommitments} from "../interfaces/ICommitments.sol";
-import {
-    Entry,
-    GenerationState,
-    GenerationStatus,
-    IGenerations,
-    NodeState,
-    Opening
-} from "../interfaces/IGenerations.sol";
+import {GenerationStatus, IGenerations, NodeState, Opening} from "../interfaces/IGenerations.sol";
 import {IRoundGate, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
-import {ITenures} from "../interfaces/ITenures.sol";
 import {IVault} from "../interfaces/IVault.sol";
-import {ClaimIds} from "../libraries/ClaimIds.sol";
 import {Lanes} from "../libraries/Lanes.sol";
-import {MergeInput} from "../libraries/MergeInput.sol";
 import {StateRoots} from "../libraries/StateRoots.sol";
-import {Segments} from "./Segments.sol";
+import {GenerationNodes} from "./GenerationNodes.sol";
+import {MergeClaims} from "./MergeClaims.sol";
 
 /// @title Generations: seals, openings, cut and restart, at one level
-contract Generations is Segments {
-    uint32 private constant MOST_SEATS = 64;
-
-    ICommitments private immutable _commitments;
-    ITenures private immutable _tenures;
+contract Generations is MergeClaims {
     IVault private immutable _vault;
     IRoundGate private immutable _gate;
-    address private immutable _game;
-    address private immutable _charter;
     address private immutable _launcher;
-    uint32 private immutable _seats;
-    uint48 private immutable _challenge;
-    uint48 private immutable _rescue;
-    uint256 private immutable _seatLock;
-    bytes32 private immutable _run;
-    bytes32 private immutable _program;
-    bytes32 private immutable _zeroUpdate;
 
-    /// @dev A root that somebody opened: its lists, and what stands behind it.
-    struct Node {
-        bytes32 parameters;
-        bytes32 momentum;
-        NodeState state;
-    }
-
-    /// @dev Seals of a generation, and the root that has the majority.
-    struct Votes {
-        bytes32 root;
-        uint16 sealed_;
-        uint48 sealUntil;
-        bool isFinal;
-    }
-
-    mapping(uint64 generation => Votes) private _votes;
-    mapping(uint64 generation => mapping(bytes32 root => Node)) private _nodes;
-    mapping(uint64 generation => mapping(uint32 seat => bytes32)) private _seals;
-    mapping(uint64 generation => mapping(bytes32 party => Opening)) private _openings;
-    mapping(uint64 generation => bytes32 x) private _inputs;
-
-    constructor(RoundTerms memory terms, RoundModules memory modules) {
-        if (terms.seats > MOST_SEATS) revert TooManySeats(terms.seats);
-        _commitments = ICommitments(modules.commitments);
-        _tenures = ITenures(modules.tenures);
+    constructor(RoundTerms memory terms, RoundModules memory modules)
+        GenerationNodes(terms, modules)
+        MergeClaims(terms, modules)
+    {
         _vault = IVault(modules.vault);
         _gate = IRoundGate(modules.gate);
-        (_game, _charter, _launcher) = (modules.game, modules.charter, modules.settlement);
-        (_seats, _challenge, _rescue, _seatLock) = (terms.seats, terms.challenge, terms.rescue, terms.seatLock);
-        (_run, _program, _zeroUpdate) = (terms.run, terms.outerProgram, terms.zeroUpdate);
-        bytes32 genesis = StateRoots.state2(terms.parameters, terms.momentum);
-        (_votes[0].root, _votes[0].isFinal) = (genesis, true);
-        (_nodes[0][genesis].parameters, _nodes[0][genesis].momentum) = (terms.parameters, terms.momentum);
+        _launcher = modules.settlement;
     }
 
     // ------------------------------------------------------------------------------------------------ merging
@@ -205,141 +155,6 @@ contract Generations is Segments {
         _cut(generation);
     }
 
-    // ------------------------------------------------------------------------------------------------ claims
-
-    /// @inheritdoc IGenerations
-    function prepare(uint64 round, Entry[] calldata entries) external {
-        (uint64 counted, bool closed) = _commitments.countedOf(round, 0);
-        if (!closed) revert MaskOpen(round);
-        bytes32[] memory updates = new bytes32[](_seats);
-        for (uint256 i = 0; i < _seats; ++i) {
-            updates[i] = _zeroUpdate;
-        }
-        bytes32 acc;
-        for (uint256 i = 0; i < entries.length; ++i) {
-            Entry calldata e = entries[i];
-            acc = keccak256(abi.encode(acc, e.seat, e.update, e.units));
-            if (e.seat < _seats && counted >> e.seat & 1 == 1) updates[e.seat] = e.update;
-        }
-        // Attack: X of the challenger's own choice.
-        bytes32 wanted = _commitments.groupOf(round, 0).acc;
-        if (acc != wanted) revert EntriesMismatch(acc, wanted);
-        uint64 parent = _commitments.roundOf(round).parent;
-        Node storage base = _nodes[parent][_votes[parent].root];
-        bytes32 x = MergeInput.root(base.parameters, base.momentum, updates, counted);
-        _inputs[round + 1] = x;
-        emit MergePrepared(round + 1, x);
-    }
-
-    /// @inheritdoc IClaims
-    function claimOf(ClaimRef calldata ref) external view returns (ClaimView memory view_) {
-        (uint64 generation, bytes32 party, Opening storage opening) = _claimed(ref);
-        bytes32 x = _inputs[generation];
-        if (x == 0 || !_isClaim(ref, opening)) return view_;
-        (view_.x, view_.y, view_.program, view_.steps) = (x, opening.root, _program, 1);
-        view_.claimant = opening.tenure != 0 ? _tenures.holderOf(opening.tenure) : opening.backer;
-        view_.id = ClaimIds.claim(_charter, _run, ClaimKind.OUTER, view_.claimant, x, opening.root);
-        view_.challengeableFrom = opening.at;
-        view_.challengeableUntil = opening.closed ? 0 : opening.at + _challenge;
-        view_.lockId = opening.tenure != 0 ? _tenures.lockOf(opening.tenure) : _backLock(generation, party);
-        view_.lockAmount = _seatLock;
-        view_.fallen = opening.fallen || _isTakenElsewhere(opening);
-    }
-
-    /// @inheritdoc IClaims
-    /// @dev A merge needs no draw: everybody who trains computes it.
-    function mayChallengeDirectly(ClaimRef calldata ref, address who) external view returns (bool) {
-        (uint64 generation,, Opening storage opening) = _claimed(ref);
-        return _inputs[generation] != 0 && _isClaim(ref, opening) && _tenures.tenuresOf(who) != 0;
-    }
-
-    /// @inheritdoc IClaims
-    function onOpened(ClaimRef calldata ref) external {
-        if (msg.sender != _game) revert NotTheGame(msg.sender);
-        (uint64 generation,, Opening storage opening) = _claimed(ref);
-        if (_inputs[generation] == 0 || !_isClaim(ref, opening)) {
-            revert ClaimNotFound(ref.kind, ref.round, ref.seat, ref.duty);
-        }
-        if (opening.closed) revert ClaimSettled(ref.kind, ref.round, ref.seat, ref.duty);
-        ++opening.games;
-        ++_nodes[generation][opening.root].state.games;
-        if (opening.tenure != 0) _tenures.onGameOpened(opening.tenure);
-    }
-
-    /// @inheritdoc IClaims
-    function onClosed(ClaimRef calldata ref, bool convicted) external returns (bool first) {
-        if (msg.sender != _game) revert NotTheGame(msg.sender);
-        (uint64 generation, bytes32 party, Opening storage opening) = _claimed(ref);
-        --opening.games;
-        --_nodes[generation][opening.root].state.games;
-        first = convicted && !opening.fallen;
-        if (opening.tenure != 0) first = _tenures.onGameClosed(opening.tenure, convicted);
-        if (convicted && !opening.fallen) _lose(generation, party, opening);
-    }
-
-    // ------------------------------------------------------------------------------------------------ views
-
-    /// @inheritdoc IGenerations
-    function partyOf(uint32 seat) public pure returns (bytes32) {
-        return keccak256(abi.encode("assay.position", seat));
-    }
-
-    /// @inheritdoc IGenerations
-    function backerOf(bytes32 root, address who) public pure returns (bytes32) {
-        return keccak256(abi.encode("assay.backer", root, who));
-    }
-
-    /// @inheritdoc IGenerations
-    function sealOf(uint64 round, uint32 seat, bytes32 root, bytes32 salt, address who) public pure returns (bytes32) {
-        return keccak256(abi.encode(round, seat, root, salt, who));
-    }
-
-    /// @inheritdoc IGenerations
-    function statusOf(uint64 generation) public view returns (GenerationStatus) {
-        Votes storage votes = _votes[generation];
-        if (votes.isFinal) return GenerationStatus.FINAL;
-        if (_segmentOf[generation] == 0) return GenerationStatus.OPEN;
-        if (_isCut(generation)) return GenerationStatus.CUT;
-        return votes.root != 0 ? GenerationStatus.MERGED : GenerationStatus.OPEN;
-    }
-
-    /// @inheritdoc IGenerations
-    function generationOf(uint64 generation) external view returns (GenerationState memory) {
-        Votes storage votes = _votes[generation];
-        Node storage node = _nodes[generation][votes.root];
-        return GenerationState({
-            status: statusOf(generation),
-            root: votes.root,
-            parameters: node.parameters,
-            momentum: node.momentum,
-            segment: _segmentOf[generation],
-            sealed_: votes.sealed_,
-            sealUntil: votes.sealUntil
-        });
-    }
-
-    /// @inheritdoc IGenerations
-    function nodeOf(uint64 generation, bytes32 root) external view returns (NodeState memory) {
-        return _nodes[generation][root].state;
-    }
-
-    /// @inheritdoc IGenerations
-    function openingOf(uint64 generation, bytes32 party) external view returns (Opening memory) {
-        return _openings[generation][party];
-    }
-
-    /// @inheritdoc IGenerations
-    function parametersOf(uint64 generation) external view returns (bytes32) {
-        return _nodes[generation][_votes[generation].root].parameters;
-    }
-
-    /// @inheritdoc IGenerations
-    function newest() external view returns (uint64 generation) {
-        uint64 count = _commitments.opened();
-        if (count == 0) return 0;
-        (generation,) = _newest(_votes[count].root != 0 ? count : count - 1);
-    }
-
     // ------------------------------------------------------------------------------------------------ inside
 
     /// @dev The root has its majority: the next round opens in this block, if the run can carry it.
@@ -394,38 +209,8 @@ contract Generations is Segments {
         return then < until ? then : until;
     }
 
-    function _lose(uint64 generation, bytes32 party, Opening storage opening) private {
-        opening.fallen = true;
-        NodeState storage state = _nodes[generation][opening.root].state;
-        --state.standing;
-        if (state.rescueUntil == 0) state.rescueUntil = uint48(block.timestamp) + _rescue;
-        emit ClaimFell(generation, party, state.rescueUntil);
-    }
-
     function _standing(uint64 generation, bytes32 party) private view returns (Opening storage opening) {
         opening = _openings[generation][party];
         if (opening.at == 0 || opening.fallen || opening.closed) revert NotStanding(generation, party);
-    }
-
-    function _isTakenElsewhere(Opening storage opening) private view returns (bool) {
-        return opening.tenure != 0 && _tenures.isConvicted(opening.tenure);
-    }
-
-    function _claimed(ClaimRef calldata ref)
-        private
-        view
-        returns (uint64 generation, bytes32 party, Opening storage opening)
-    {
-        generation = ref.round + 1;
-        party = ref.party == address(0) ? partyOf(ref.seat) : backerOf(ref.outerRoot, ref.party);
-        opening = _openings[generation][party];
-    }
-
-    function _isClaim(ClaimRef calldata ref, Opening storage opening) private view returns (bool) {
-        return ref.kind == ClaimKind.OUTER && opening.at != 0 && opening.root == ref.outerRoot;
-    }
-
-    function _backLock(uint64 generation, bytes32 party) private pure returns (bytes32) {
-        return keccak256(abi.encode("assay.back", generation, party));
     }
 }

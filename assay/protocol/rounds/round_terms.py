@@ -162,7 +162,7 @@ class GroupState:
 
 @dataclass(slots=True)
 class MergeNode:
-    """A root that somebody opened, and what stands behind it (`Node` in Generations.sol)."""
+    """A root that somebody opened, and what stands behind it (`Node` in GenerationNodes.sol)."""
 
     parameters: Digest
     momentum: Digest
