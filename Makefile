@@ -16,11 +16,14 @@ TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile --max-worker-restart 0 --durations 15 --durations-min 5
 
 # What `make quick` tests: the rules, the house and what runs them, without a chain, a compiler or a captured training.
+# It has 2 minutes of two cores: a file above 5 CPU seconds belongs into NOT_QUICK, or is made faster.
 QUICK     := tests/house tests/unit/protocol tests/unit/model tests/unit/ledger tests/unit/engine tests/unit/training
-NOT_QUICK := $(addprefix tests/unit/engine/test_,calibrate.py capture.py causality.py gradients.py layers.py models.py outliers.py \
-  parallel.py reproducibility.py sanitized.py watch.py) $(addprefix tests/unit/training/test_,hidden_state.py programs.py) \
-  $(addprefix tests/unit/ledger/test_,bindings.py code.py deploy.py) $(addprefix tests/unit/model/test_,model_differential.py model_machine.py) \
-  tests/house/test_packaging.py
+NOT_QUICK := $(addprefix tests/unit/engine/test_,calibrate.py capture.py causality.py gradients.py hostile_views.py layers.py layouts.py \
+  models.py outliers.py parallel.py reproducibility.py sanitized.py selection.py watch.py) \
+  $(addprefix tests/unit/training/test_,hidden_state.py packages.py programs.py recipe.py) \
+  $(addprefix tests/unit/ledger/test_,bindings.py code.py deploy.py hostile_stores.py outbox.py) \
+  $(addprefix tests/unit/model/test_,model_differential.py model_machine.py) \
+  $(addprefix tests/house/test_,mutant_outcomes.py packaging.py)
 
 .PHONY: help setup demo test test-long quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither wheel-check clean
 
