@@ -4,7 +4,8 @@ tools/bindings.py [--check]
 
 One module per contract: a method per function, named after it in Python's way, whose docstring is the notice of the
 function's NatSpec; a frozen dataclass per event, declared as in Solidity. Structs that contracts give are in `structs`,
-as `<name>Fields` unless the protocol has a class for them. Numbers are the protocol's newtypes, by the tables below.
+as `<name>Fields` unless the protocol has a class for them. Numbers are the protocol's newtypes, by the tables of
+tools/binding_tables.py.
 """
 
 import argparse
@@ -22,60 +23,14 @@ from typing import Any
 from eth_utils.crypto import keccak
 
 from assay.protocol.run.charter import TERMS_TYPE
+from tools.binding_tables import CONTRACTS, ENUMS, NAMED, ROUNDS, STRUCTS, TYPES, WEI
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / ".build" / "forge" / "out"
 FOLDER = ROOT / "ledger" / "assay_ledger" / "bindings"
 PACKAGE = "assay_ledger.bindings"
 
-CONTRACTS = {
-    "Charter": "charter",
-    "Vault": "vault",
-    "Rounds": "rounds",
-    "Outers": "outers",
-    "Audit": "audit",
-    "Settlement": "settlement",
-    "Game": "game",
-    "ModelShares": "shares",
-    "Vesting": "vesting",
-    "Revenue": "revenue",
-    "TestToken": "token",
-    "Deployer": "deployer",
-    "Arbiter": "arbiter",
-    "DrandSeed": "beacon",
-}
-"""The contracts by the module of their binding."""
-
-ENUMS = {
-    "ClaimKind": "assay.protocol.run.claims",
-    "Status": "assay.protocol.types",
-    "Outcome": "assay.protocol.game.state",
-    "Role": "assay.protocol.types",
-    "Side": "assay.protocol.game.table",
-    "Stage": "assay.protocol.game.table",
-}
-"""Enums by the module of the Python enum that has their numbers."""
-
-STRUCTS = {
-    "ClaimRef": ("assay.protocol.run.claims", "ClaimRef"),
-    "Modules": ("assay.protocol.run.charter", "Modules"),
-    "Opening": ("assay.protocol.game.openings", "Opening"),
-    "Terms": ("assay.protocol.run.charter", "Charter"),
-    "Times": ("assay.protocol.run.schedule", "Times"),
-}
-"""Structs that the protocol has a class for, with fields in the same order."""
-
-ROUNDS = {"round", "generation", "retiresWith", "countsFrom", "convictedAt"}
-NAMED = {"seat": "Seat", "beaconRound": "BeaconRound"}
-WEI = {
-    *("amount", "stake", "value", "wages", "pay", "shares", "bounty", "burned", "reserved", "unearned", "locked"),
-    *("leaving", "free", "parked", "advanced", "held", "backing", "lockAmount"),
-    *("allowance", "balanceOf", "claimable", "escrow", "getPastTotalSupply", "getPastVotes", "getVotes", "moveRefund"),
-    *("pendingOf", "receiptStake", "reservedOf", "reservedTotal", "stakeAt", "totalAt", "totalSupply"),
-}
-"""Arguments, results and functions with one result that are amounts of a token."""
-
-TYPES = {"Address", "BeaconRound", "Digest", "Round", "Seat", "Wei"}
+READS = {"view", "pure"}
 
 
 @dataclass
@@ -210,7 +165,7 @@ def function(module: BindingModule, contract: dict[str, Any], entry: dict[str, A
     write, called = Writer(module), signature(entry)
     names = [snake(item["name"] or f"argument_{k}") for k, item in enumerate(entry["inputs"])]
     taken = [f"{n}: {write.hint(item, is_argument=True)}" for n, item in zip(names, entry["inputs"], strict=True)]
-    reads = entry["stateMutability"] in ("view", "pure")
+    reads = entry["stateMutability"] in READS
     outputs = entry["outputs"]
     one = entry["name"] if len(outputs) == 1 and not outputs[0]["name"] else ""
     hints = [write.hint(item, one) for item in outputs]
@@ -297,9 +252,9 @@ def binding(contract: dict[str, Any]) -> str:
     module.lines += [f"class {class_name(contract['name'])}(Contract):"]
     module.lines += docstring(f"`{contract['path']}` at an address.")
     module.lines += [""]
-    if events:
-        listed = ", ".join(entry["name"] for entry in events)
-        module.lines += [f"    EVENTS = ({listed}{',' if len(events) == 1 else ''})", ""]
+    module.lines += ["    EVENTS = (", *(f"{e['name']}," for e in events), "    )", ""]
+    calls = [f"{quoted(module, signature(e))}," for e in functions if e["stateMutability"] not in READS]
+    module.lines += ["    CALLS = (", *calls, "    )", ""]
     for entry in functions:
         module.lines += function(module, contract, entry)
     return module.text(f"Calls, queries and events of {contract['path']}. Written by tools/bindings.py: do not edit.")

@@ -1,58 +1,50 @@
-"""Calldata of the calls that a dispute consists of, read without compiled contracts.
-
-A test compares the signatures here with the contracts' own.
-"""
+"""Calldata of the calls that a dispute consists of, read by the signatures of the contracts' bindings."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError
 
 from assay.bundle.errors import BundleMalformed
-from assay.protocol.digests import keccak
-from assay.protocol.game import moves
 from assay.protocol.game.moves import AnyMove
 from assay.protocol.game.openings import Opening
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
+from assay_ledger.bindings.audit import AuditContract
+from assay_ledger.bindings.game import GameContract
+from assay_ledger.bindings.outers import OutersContract
+from assay_ledger.bindings.rounds import RoundsContract
+from assay_ledger.contract import Contract, selector, types_of
 
 MAX_OPENINGS: Final = 16
 """Of one move: a map reads at most 8 operands."""
 
 OPENINGS: Final = "(uint8,uint64[],bytes,bytes32[],bytes32[])[]"
-REF: Final = "(uint8,uint64,uint32,uint32,address,bytes32)"
 
-_DIGESTS: Final = "bytes32[]"
+MOVES: Final[Mapping[str, type[AnyMove]]] = {move.kind.function: move for move in get_args(AnyMove)}
+"""Each move by its function."""
 
-MOVES: Final[dict[type[AnyMove], tuple[str, ...]]] = {
-    moves.PostDigests: (_DIGESTS,),
-    moves.BisectDigests: ("uint256", _DIGESTS),
-    moves.OpenNode: ("bytes", _DIGESTS, _DIGESTS, _DIGESTS),
-    moves.ProveRoot: ("bytes", _DIGESTS, "bytes"),
-    moves.SelectSubtree: ("uint256", _DIGESTS),
-    moves.OpenSubtree: (_DIGESTS,),
-    moves.OpenLeaf: ("bytes",),
-    moves.SelectElement: ("uint256", "bytes", "bytes", OPENINGS),
-    moves.PostParts: ("bytes", "int256[]"),
-    moves.SelectPart: ("uint256", "int256[]"),
-    moves.ProveTerm: ("bytes", OPENINGS),
-    moves.OpenState: (_DIGESTS,),
-    moves.SelectList: ("uint256", _DIGESTS),
+CALLS: Final[Mapping[type[Contract], frozenset[str]]] = {
+    GameContract: frozenset({*MOVES, "timeout", "defer", "challenge", "revealChallenge"}),
+    RoundsContract: frozenset({"commit"}),
+    OutersContract: frozenset({"postOuter"}),
+    AuditContract: frozenset({"revealLeaves"}),
 }
-"""Types of each move's arguments after the game's number."""
+"""The functions that have a place in a dispute, by the contract that has them."""
 
-OTHERS: Final[dict[str, tuple[str, ...]]] = {
-    "timeout": ("uint256",),
-    "defer": ("uint256",),
-    "challenge": (REF,),
-    "revealChallenge": (REF, "bytes32", "bytes32"),
-    "commit": ("uint64", "uint32", _DIGESTS, "bytes32[3]", "bytes32", "bytes32"),
-    "postOuter": ("uint64", "bytes32", "bytes32", "bytes32", "bytes32"),
-    "revealLeaves": ("uint64", "(uint32,uint32,bytes32,bytes32)[]", "bytes"),
+SIGNATURES: Final[Mapping[str, str]] = {
+    name: signature
+    for contract, names in CALLS.items()
+    for signature in contract.CALLS
+    if (name := signature.partition("(")[0]) in names
 }
+"""The signature of each of them by its name."""
+
+_NAMES: Final = {selector(signature): name for name, signature in SIGNATURES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,29 +55,12 @@ class DecodedCall:
     arguments: tuple[Any, ...]
 
 
-def signature(name: str, types: tuple[str, ...]) -> str:
-    """The canonical signature of a function."""
-    return f"{name}({','.join(types)})"
-
-
-def _selector(name: str, types: tuple[str, ...]) -> bytes:
-    return keccak(signature(name, types).encode())[:4]
-
-
-_FUNCTIONS: Final = {_selector(name, types): (name, types) for name, types in OTHERS.items()} | {
-    _selector(move.kind.function, ("uint256", *types)): (move.kind.function, ("uint256", *types))
-    for move, types in MOVES.items()
-}
-_MOVE_OF: Final = {move.kind.function: move for move in MOVES}
-
-
 def decode_call(data: bytes) -> DecodedCall:
     """The call in some calldata. Raises BundleMalformed for a function that has no place in a dispute."""
-    found = _FUNCTIONS.get(data[:4])
-    if found is None:
+    name = _NAMES.get(data[:4])
+    if name is None:
         raise BundleMalformed(f"The function 0x{data[:4].hex()} has no place in a dispute.")
-    name, types = found
-    body = data[4:]
+    types, body = types_of(SIGNATURES[name]), data[4:]
     # Many openings may point at the same bytes: without a bound a small file takes gigabytes.
     for k, kind in enumerate(types):
         if kind == OPENINGS and _length_at(body, k) > MAX_OPENINGS:
@@ -105,11 +80,11 @@ def _length_at(body: bytes, k: int) -> int:
 
 def move_of(call: DecodedCall) -> tuple[int, AnyMove] | None:
     """The game's number and the move that a call makes; None for other functions."""
-    kind = _MOVE_OF.get(call.name)
+    kind = MOVES.get(call.name)
     if kind is None:
         return None
-    game_id, *arguments = call.arguments
-    return game_id, kind(*(_value(a, t) for a, t in zip(arguments, MOVES[kind], strict=True)))
+    game_id, *arguments = (_value(a, t) for a, t in zip(call.arguments, types_of(SIGNATURES[call.name]), strict=True))
+    return game_id, kind(*arguments)
 
 
 def _value(argument: Any, kind: str) -> Any:
@@ -118,7 +93,7 @@ def _value(argument: Any, kind: str) -> Any:
             Opening(dtype, tuple(dims), bytes(leaf), _digests(path), _digests(prefix))
             for dtype, dims, leaf, path, prefix in argument
         )
-    if kind == _DIGESTS:
+    if kind == "bytes32[]":
         return _digests(argument)
     return tuple(argument) if kind == "int256[]" else argument
 

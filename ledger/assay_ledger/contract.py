@@ -60,6 +60,8 @@ class Contract:
     """A contract of ours at an address."""
 
     EVENTS: ClassVar[tuple[type[Event], ...]] = ()
+    CALLS: ClassVar[tuple[str, ...]] = ()
+    """The signatures of the functions that change the chain."""
 
     def __init__(self, address: Address) -> None:
         self.address = address

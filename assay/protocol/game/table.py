@@ -62,35 +62,35 @@ class Move(IntEnum):
 
     @property
     def function(self) -> str:
-        """The name of the contract's function: POST_DIGESTS is postDigests."""
-        head, *tail = self.name.lower().split("_")
-        return head + "".join(word.capitalize() for word in tail)
+        """The name of the contract's function."""
+        return _MOVES[self][0]
 
     @property
     def side(self) -> Side:
         """Who makes this move."""
-        return _SIDES[self]
+        return _MOVES[self][1]
 
 
 _D, _C = Side.DEFENDER, Side.CHALLENGER
 
-_SIDES: Final = MappingProxyType(
+_MOVES: Final = MappingProxyType(
     {
-        Move.POST_DIGESTS: _D,
-        Move.BISECT_DIGESTS: _C,
-        Move.OPEN_NODE: _D,
-        Move.PROVE_ROOT: _C,
-        Move.SELECT_SUBTREE: _C,
-        Move.OPEN_SUBTREE: _D,
-        Move.OPEN_LEAF: _D,
-        Move.SELECT_ELEMENT: _C,
-        Move.POST_PARTS: _D,
-        Move.SELECT_PART: _C,
-        Move.PROVE_TERM: _C,
-        Move.OPEN_STATE: _D,
-        Move.SELECT_LIST: _C,
+        Move.POST_DIGESTS: ("postDigests", _D),
+        Move.BISECT_DIGESTS: ("bisectDigests", _C),
+        Move.OPEN_NODE: ("openNode", _D),
+        Move.PROVE_ROOT: ("proveRoot", _C),
+        Move.SELECT_SUBTREE: ("selectSubtree", _C),
+        Move.OPEN_SUBTREE: ("openSubtree", _D),
+        Move.OPEN_LEAF: ("openLeaf", _D),
+        Move.SELECT_ELEMENT: ("selectElement", _C),
+        Move.POST_PARTS: ("postParts", _D),
+        Move.SELECT_PART: ("selectPart", _C),
+        Move.PROVE_TERM: ("proveTerm", _C),
+        Move.OPEN_STATE: ("openState", _D),
+        Move.SELECT_LIST: ("selectList", _C),
     }
 )
+"""Each move's function in `Game.sol`, and the side that makes it."""
 
 
 @dataclass(frozen=True, slots=True)

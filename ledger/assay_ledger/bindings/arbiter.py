@@ -13,6 +13,10 @@ from assay_ledger.contract import Contract, Query, address
 class ArbiterContract(Contract):
     """`contracts/Arbiter.sol` at an address."""
 
+    EVENTS = ()
+
+    CALLS = ()
+
     def compute_term(
         self,
         node: bytes,

@@ -158,6 +158,21 @@ class AuditContract(Contract):
         WhistleSeedDrawn,
     )
 
+    CALLS = (
+        "attest(uint64,bytes32,bytes32)",
+        "close(uint64,address)",
+        "drawSeed(uint64)",
+        "drawWhistleSeed(uint64)",
+        "onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)",
+        "onOpened((uint8,uint64,uint32,uint32,address,bytes32))",
+        "reclaim()",
+        "register(uint8,bytes,bytes,uint128)",
+        "retire()",
+        "revealDraw(uint64,bytes)",
+        "revealLeaves(uint64,(uint32,uint32,bytes32,bytes32)[],bytes)",
+        "whistle(uint64,bytes32,bytes32)",
+    )
+
     def attendance_of(self, round: Round, who: Address) -> Query[AttendanceFields]:
         """`attendanceOf`."""
         return self._query(

@@ -27,6 +27,8 @@ class DrandSeedContract(Contract):
 
     EVENTS = (BeaconSubmitted,)
 
+    CALLS = ("submit(uint64,bytes)",)
+
     def genesis(self) -> Query[int]:
         """Time of round 1, in seconds."""
         return self._query("genesis()", "(uint64)", lambda v: v[0])

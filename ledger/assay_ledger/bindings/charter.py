@@ -12,6 +12,10 @@ from assay_ledger.contract import Contract, Query, address
 class CharterContract(Contract):
     """`contracts/Charter.sol` at an address."""
 
+    EVENTS = ()
+
+    CALLS = ()
+
     def book_of(self, kind: ClaimKind) -> Query[Address]:
         """The book in which claims of a kind stand."""
         return self._query("bookOf(uint8)", "(address)", lambda v: address(v[0]), kind)

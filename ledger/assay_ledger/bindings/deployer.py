@@ -28,6 +28,11 @@ class DeployerContract(Contract):
 
     EVENTS = (Created,)
 
+    CALLS = (
+        "create(bytes)",
+        f"createCharter(bytes,{TERMS_TYPE})",
+    )
+
     def count(self) -> Query[int]:
         """The charter (0), and the modules in the order of `Modules`."""
         return self._query("COUNT()", "(uint256)", lambda v: v[0])

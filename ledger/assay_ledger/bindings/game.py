@@ -203,6 +203,28 @@ class GameContract(Contract):
         Verdict,
     )
 
+    CALLS = (
+        "bisectDigests(uint256,uint256,bytes32[])",
+        "challenge((uint8,uint64,uint32,uint32,address,bytes32))",
+        "commitChallenge(bytes32)",
+        "defer(uint256)",
+        "expireChallenge(bytes32)",
+        "openLeaf(uint256,bytes)",
+        "openNode(uint256,bytes,bytes32[],bytes32[],bytes32[])",
+        "openState(uint256,bytes32[])",
+        "openSubtree(uint256,bytes32[])",
+        "postDigests(uint256,bytes32[])",
+        "postParts(uint256,bytes,int256[])",
+        "proveRoot(uint256,bytes,bytes32[],bytes)",
+        "proveTerm(uint256,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])",
+        "revealChallenge((uint8,uint64,uint32,uint32,address,bytes32),bytes32,bytes32)",
+        "selectElement(uint256,uint256,bytes,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])",
+        "selectList(uint256,uint256,bytes32[])",
+        "selectPart(uint256,uint256,int256[])",
+        "selectSubtree(uint256,uint256,bytes32[])",
+        "timeout(uint256)",
+    )
+
     def arbiter(self) -> Query[Address]:
         """`arbiter`."""
         return self._query("arbiter()", "(address)", lambda v: address(v[0]))

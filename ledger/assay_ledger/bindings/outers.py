@@ -91,7 +91,21 @@ class RootFell(Event):
 class OutersContract(Contract):
     """`contracts/Outers.sol` at an address."""
 
-    EVENTS = (InclusionFixed, OuterClosedAs, OuterPosted, RescueBegan, RootFell)
+    EVENTS = (
+        InclusionFixed,
+        OuterClosedAs,
+        OuterPosted,
+        RescueBegan,
+        RootFell,
+    )
+
+    CALLS = (
+        "finalizeOuter(uint64,bytes32,address)",
+        "onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)",
+        "onOpened((uint8,uint64,uint32,uint32,address,bytes32))",
+        "postOuter(uint64,bytes32,bytes32,bytes32,bytes32)",
+        "voidOuter(uint64,bytes32,address)",
+    )
 
     def charter(self) -> Query[Address]:
         """`charter`."""

@@ -55,7 +55,17 @@ class StreamsAnew(Event):
 class RevenueContract(Contract):
     """`contracts/Revenue.sol` at an address."""
 
-    EVENTS = (Claimed, Deposited, StreamsAnew)
+    EVENTS = (
+        Claimed,
+        Deposited,
+        StreamsAnew,
+    )
+
+    CALLS = (
+        "claim(address)",
+        "deposit(address,uint256)",
+        "onTransfer(address,address)",
+    )
 
     def max_total(self) -> Query[int]:
         """Wei of one token that are ever taken in: 2^120."""

@@ -145,7 +145,28 @@ class RoundOpened(Event):
 class RoundsContract(Contract):
     """`contracts/Rounds.sol` at an address."""
 
-    EVENTS = (Closed, Committed, Completed, Excluded, Joined, Left, Receipted, RoundOpened)
+    EVENTS = (
+        Closed,
+        Committed,
+        Completed,
+        Excluded,
+        Joined,
+        Left,
+        Receipted,
+        RoundOpened,
+    )
+
+    CALLS = (
+        "close(uint64,uint32)",
+        "commit(uint64,uint32,bytes32[],bytes32[3],bytes32,bytes32)",
+        "join()",
+        "leaveSeat()",
+        "onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)",
+        "onMismatch(uint64,uint32,uint32,address)",
+        "onOpened((uint8,uint64,uint32,uint32,address,bytes32))",
+        "openRound()",
+        "receipt(uint64,uint32,bytes32)",
+    )
 
     def seats(self) -> Query[int]:
         """`SEATS`."""

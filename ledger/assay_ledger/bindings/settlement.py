@@ -100,7 +100,23 @@ class WorkSettled(Event):
 class SettlementContract(Contract):
     """`contracts/Settlement.sol` at an address."""
 
-    EVENTS = (DutiesSettled, Funded, Refunded, Reserved, RoundSettled, WorkSettled)
+    EVENTS = (
+        DutiesSettled,
+        Funded,
+        Refunded,
+        Reserved,
+        RoundSettled,
+        WorkSettled,
+    )
+
+    CALLS = (
+        "fund(uint256)",
+        "onRoundOpened(uint64,uint256)",
+        "refund()",
+        "settleDuties(uint64,address)",
+        "settleRound(uint64)",
+        "settleWork(uint64,uint32)",
+    )
 
     def charter(self) -> Query[Address]:
         """`charter`."""

@@ -82,7 +82,23 @@ class Transfer(Event):
 class ModelSharesContract(Contract):
     """`contracts/ModelShares.sol` at an address."""
 
-    EVENTS = (Approval, DelegateChanged, DelegateVotesChanged, EIP712DomainChanged, Transfer)
+    EVENTS = (
+        Approval,
+        DelegateChanged,
+        DelegateVotesChanged,
+        EIP712DomainChanged,
+        Transfer,
+    )
+
+    CALLS = (
+        "approve(address,uint256)",
+        "delegate(address)",
+        "delegateBySig(address,uint256,uint256,uint8,bytes32,bytes32)",
+        "mint(address,uint256)",
+        "permit(address,address,uint256,uint256,uint8,bytes32,bytes32)",
+        "transfer(address,uint256)",
+        "transferFrom(address,address,uint256)",
+    )
 
     def clock_mode(self) -> Query[str]:
         """`CLOCK_MODE`."""

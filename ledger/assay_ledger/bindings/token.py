@@ -40,7 +40,17 @@ class Transfer(Event):
 class TokenContract(Contract):
     """`contracts/TestToken.sol` at an address."""
 
-    EVENTS = (Approval, Transfer)
+    EVENTS = (
+        Approval,
+        Transfer,
+    )
+
+    CALLS = (
+        "approve(address,uint256)",
+        "mint(address,uint256)",
+        "transfer(address,uint256)",
+        "transferFrom(address,address,uint256)",
+    )
 
     def max_mint(self) -> Query[int]:
         """`MAX_MINT`."""

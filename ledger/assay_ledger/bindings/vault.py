@@ -119,7 +119,27 @@ class Withdrawn(Event):
 class VaultContract(Contract):
     """`contracts/Vault.sol` at an address."""
 
-    EVENTS = (Burned, Deposited, ExitRequested, Flushed, Locked, Released, Seized, Withdrawn)
+    EVENTS = (
+        Burned,
+        Deposited,
+        ExitRequested,
+        Flushed,
+        Locked,
+        Released,
+        Seized,
+        Withdrawn,
+    )
+
+    CALLS = (
+        "burn(bytes32,uint256)",
+        "deposit(uint256)",
+        "flush()",
+        "lock(bytes32,address,uint256)",
+        "release(bytes32)",
+        "requestExit(uint256)",
+        "seize(bytes32,address,uint256)",
+        "withdraw()",
+    )
 
     def max_total(self) -> Query[int]:
         """Wei that a vault ever holds at a time: below the 128 bits in which draws count stakes."""

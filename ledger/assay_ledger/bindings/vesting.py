@@ -56,7 +56,16 @@ class Vested(Event):
 class VestingContract(Contract):
     """`contracts/Vesting.sol` at an address."""
 
-    EVENTS = (Cancelled, Credited, Vested)
+    EVENTS = (
+        Cancelled,
+        Credited,
+        Vested,
+    )
+
+    CALLS = (
+        "credit(bytes32,address,uint128,uint64,bool)",
+        "release(bytes32)",
+    )
 
     def charter(self) -> Query[Address]:
         """`charter`."""

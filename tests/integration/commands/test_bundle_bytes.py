@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from eth_abi import encode
 from eth_account import Account
-from eth_hash.auto import keccak
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.bundle.calls import MOVES, OPENINGS, OTHERS, decode_call, move_of, signature
+from assay.bundle.calls import CALLS, MOVES, OPENINGS, SIGNATURES, decode_call, move_of
 from assay.bundle.errors import BundleMalformed
 from assay.bundle.signed import FeeMarketCall, read_signed
 from assay.protocol.errors import AssayError
+from assay.protocol.game.table import Move
+from assay_ledger.contract import selector, types_of
 from tests.harness.contracts import harness
 
 TO = "0x" + "51" * 20
@@ -95,32 +96,30 @@ def test_arbitrary_bytes_are_no_transaction_and_nothing_worse(raw: bytes) -> Non
 
 
 def test_the_signatures_are_the_contracts_own() -> None:
-    ours = {move.kind.function: signature(move.kind.function, ("uint256", *types)) for move, types in MOVES.items()}
-    ours |= {name: signature(name, types) for name, types in OTHERS.items()}
+    assert {move.function for move in Move} == MOVES.keys()
+    assert SIGNATURES.keys() == {name for names in CALLS.values() for name in names}
     homes = {"commit": "IRounds", "postOuter": "IOuters", "revealLeaves": "IAudit"}
-    for name, text in ours.items():
+    for name, signature in SIGNATURES.items():
         entry = harness.artifact(homes.get(name, "IGame")).entry("function", name)
-        assert text == signature(name, tuple(harness._type(i) for i in entry["inputs"]))
+        assert signature == f"{name}({','.join(harness._type(i) for i in entry['inputs'])})"
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.sampled_from([*MOVES, *OTHERS]), st.binary(max_size=600))
-def test_arbitrary_calldata_is_a_call_or_malformed(kind: Any, body: bytes) -> None:
-    text = kind if isinstance(kind, str) else kind.kind.function
-    types = OTHERS[kind] if isinstance(kind, str) else ("uint256", *MOVES[kind])
-    selector = keccak(signature(text, types).encode())[:4]
+@given(st.sampled_from(sorted(SIGNATURES)), st.binary(max_size=600))
+def test_arbitrary_calldata_is_a_call_or_malformed(name: str, body: bytes) -> None:
     try:
-        call = decode_call(selector + body)
+        call = decode_call(selector(SIGNATURES[name]) + body)
     except BundleMalformed:
         return
-    assert call.name == text
+    assert call.name == name
     move_of(call)
 
 
 def test_many_openings_of_the_same_bytes_are_refused_before_they_are_read() -> None:
-    types = ("uint256", "bytes", OPENINGS)
-    selector = keccak(signature("proveTerm", types).encode())[:4]
-    honest = selector + encode(types, (1, b"node", [(0, [2], b"leaf", [bytes(32)], [bytes(32)] * 20)] * 2))
+    types = ["uint256", "bytes", OPENINGS]
+    assert types_of(SIGNATURES["proveTerm"]) == types
+    called = selector(SIGNATURES["proveTerm"])
+    honest = called + encode(types, (1, b"node", [(0, [2], b"leaf", [bytes(32)], [bytes(32)] * 20)] * 2))
     found = move_of(decode_call(honest))
     assert found is not None
     assert len(found[1].reads) == 2  # type: ignore[union-attr]
@@ -128,17 +127,15 @@ def test_many_openings_of_the_same_bytes_are_refused_before_they_are_read() -> N
     count = 3000
     opening = encode(["(uint8,uint64[],bytes,bytes32[],bytes32[])"], [(0, [], b"x" * 30_000, [], [])])[32:]
     head = [1, 96, 128, 0, count, *[32 * count] * count]
-    bomb = selector + b"".join(word.to_bytes(32, "big") for word in head) + opening
+    bomb = called + b"".join(word.to_bytes(32, "big") for word in head) + opening
     with pytest.raises(BundleMalformed, match="openings"):
         decode_call(bomb)
 
 
 def test_padding_that_solidity_ignores_is_ignored() -> None:
-    types = ("uint256", "bytes")
-    selector = keccak(signature("openLeaf", types).encode())[:4]
-    body = bytearray(encode(types, (1, b"leaf")))
+    body = bytearray(encode(types_of(SIGNATURES["openLeaf"]), (1, b"leaf")))
     body[-1] = 0xFF
-    found = move_of(decode_call(selector + bytes(body)))
+    found = move_of(decode_call(selector(SIGNATURES["openLeaf"]) + bytes(body)))
     assert found is not None
     assert found[1].leaf == b"leaf"  # type: ignore[union-attr]
 

@@ -21,7 +21,7 @@ from assay.protocol.types import Address, Digest, Round, Seat
 from assay_ledger.bindings import structs
 from assay_ledger.bindings.game import DigestsPosted, LeafPosted
 from assay_ledger.bindings.rounds import Committed, RoundsContract
-from assay_ledger.contract import Call, Contract, Event, Logged, abi_value
+from assay_ledger.contract import Call, Contract, Event, Logged, abi_value, selector
 from tests.harness.contracts import harness
 from tools import bindings
 
@@ -83,11 +83,13 @@ def entries(name: str, kind: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", bindings.CONTRACTS)
 def test_a_binding_has_every_function_and_every_event_and_nothing_else(name: str) -> None:
     binding = class_of(name)
-    methods = {name for name in vars(binding) if not name.startswith("_") and name != "EVENTS"}
+    methods = {name for name in vars(binding) if not name.startswith("_")} - {"CALLS", "EVENTS"}
     assert methods == {bindings.snake(entry["name"]) for entry in entries(name, "function")}
     assert {e.__name__: e.topic() for e in binding.EVENTS} == {
         entry["name"]: event_abi_to_log_topic(entry) for entry in entries(name, "event")
     }
+    changing = [entry for entry in entries(name, "function") if entry["stateMutability"] not in ("view", "pure")]
+    assert sorted(map(selector, binding.CALLS)) == sorted(map(function_abi_to_4byte_selector, changing))
 
 
 @pytest.mark.parametrize("name", bindings.CONTRACTS)
