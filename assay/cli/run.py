@@ -302,7 +302,7 @@ def describe(run: Run) -> dict[str, Any]:
         "rounds": c.rounds,
         "intervals": t.intervals,
         "steps_per_interval": t.steps_per_interval,
-        "programs": {n: "0x" + getattr(c, n).root.hex() for n in ("step", "update", "outer")},
+        "programs": {name: "0x" + program.root.hex() for name, program in c.programs.items()},
         "genesis_parameters": "0x" + t.parameters.hex(),
         "data": "0x" + t.data.hex(),
         "price_per_round": e.price,

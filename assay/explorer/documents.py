@@ -53,7 +53,7 @@ def run_document(reader: RunReader) -> Document:
             "unknown": [found.name for found in reader.code.unknown],
             "token": reader.code.token_words,
         },
-        "programs": {name: hexed(getattr(c, name).root) for name in ("step", "update", "outer")},
+        "programs": {name: hexed(program.root) for name, program in c.programs.items()},
         "genesis": hexed(reader.facts.genesis),
         "data": hexed(t.data),
         "rounds": {"planned": c.rounds, "opened": len(state.rounds)},

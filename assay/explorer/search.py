@@ -66,10 +66,10 @@ def _directory(reader: RunReader) -> dict[str, list[Hit]]:
         add(contract.address, "/run", f"the run's {name} contract")
     add(reader.run.address, "/run", "the run's charter")
     add(reader.run.run_id, "/run", "the run's identity")
-    for name in ("step", "update", "outer"):
-        add(getattr(charter, name).root, "/run", f"the {name} program")
-    for name in ("data", "parameters", "momentum", "zero_optimizer", "zero_update"):
-        add(getattr(training, name), "/run", f"{name.replace('_', ' ')} at genesis")
+    for name, program in charter.programs.items():
+        add(program.root, "/run", f"the {name} program")
+    for name, root in training.roots.items():
+        add(root, "/run", f"{name} at genesis")
     add(reader.facts.genesis, "/run", "the outer root at genesis")
     for claim in claims(reader):
         add(claim["id"], f"/claims/{claim['id']}", f"the claim of {claim['what']}")

@@ -75,8 +75,8 @@ def check_chain(p: ChainProfile, w: Windows, c: ClockTerms, e: Economics) -> Non
     for (what, length), least in zip(clocks.items(), (MIN_WINDOW, MIN_TURN, MIN_TURN), strict=True):
         if length < least:
             raise refusal("WindowTooShort", f"The {what} must be at least {least} s.", what=what)
-    for what, least in _least(p, c).items():
-        if getattr(w, what.replace(" ", "_")) < least:
+    for what, length, least in _windows(p, c, w):
+        if length < least:
             raise refusal("WindowTooShort", f"The {what} window must be at least {least} s here.", what=what)
     if e.challenge_bond < (minimum := min_challenge_bond(p, c.arity)):
         raise refusal("ChallengeBondTooSmall", f"The challenge bond must be at least {minimum} wei.", minimum=minimum)
@@ -84,23 +84,23 @@ def check_chain(p: ChainProfile, w: Windows, c: ClockTerms, e: Economics) -> Non
         raise refusal("BountyTooSmall", f"Half a bounty of {kept(e)} wei does not pay for a game.", minimum=minimum)
 
 
-def _least(p: ChainProfile, c: ClockTerms) -> dict[str, int]:
-    """The shortest windows that this chain admits, in seconds, in the contract's order."""
+def _windows(p: ChainProfile, c: ClockTerms, w: Windows) -> tuple[tuple[str, int, int], ...]:
+    """Each window's name, length and shortest length that this chain admits, in seconds, in the contract's order."""
     once = p.inclusion_delay + MIN_WINDOW
-    return {
-        "commit": once,
-        "receipt": once,
+    return (
+        ("commit", w.commit, once),
+        ("receipt", w.receipt, once),
         # A seed must not be known while what it draws over can still be undone.
-        "seed delay": p.reorg_depth + 1,
-        "attest": once + c.replay,
-        "draw": max(once, p.reorg_depth + 1),
-        "whistle": once + c.replay,
-        "reveal": once,
+        ("seed delay", w.seed_delay, p.reorg_depth + 1),
+        ("attest", w.attest, once + c.replay),
+        ("draw", w.draw, max(once, p.reorg_depth + 1)),
+        ("whistle", w.whistle, once + c.replay),
+        ("reveal", w.reveal, once),
         # A committed challenge takes two transactions, the second later than what can be undone.
-        "challenge": once + p.inclusion_delay + p.reorg_depth + c.replay,
+        ("challenge", w.challenge, once + p.inclusion_delay + p.reorg_depth + c.replay),
         # A rescuer may have to compute the outer step first.
-        "rescue": once + c.replay,
-    }
+        ("rescue", w.rescue, once + c.replay),
+    )
 
 
 def refusal(code: str, message: str, **details: object) -> RejectedError:

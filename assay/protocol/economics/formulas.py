@@ -148,12 +148,12 @@ def check_charter(charter: Charter, now: int) -> None:
     """
     _check_training(charter.training, charter.rounds)
     check_economics(charter.economics, charter.training, charter.windows, charter.chain.inclusion_delay)
-    for program in (charter.step, charter.update, charter.outer):
+    for program in charter.programs.values():
         _check_most("header", len(program.header), MAX_HEADER)
         if not program.is_consistent:
             raise refusal("ProgramMismatch", "Header and tree do not hash to the program's root.", root=program.root)
-    for what in ("sponsor", "token", "seed"):
-        _check_nonzero(what, int.from_bytes(getattr(charter, what), "big"))
+    for what, address in {"sponsor": charter.sponsor, "token": charter.token, "seed": charter.seed}.items():
+        _check_nonzero(what, int.from_bytes(address, "big"))
     if charter.clocks.arity < 2:
         raise refusal("ValueZero", "The arity must be at least 2.", what="arity")
     _check_most("arity", charter.clocks.arity, MAX_ARITY)
@@ -200,8 +200,7 @@ def check_economics(e: Economics, t: Training, w: Windows, inclusion_delay: int 
         raise refusal("ClaimLockTooSmall", f"S must be at least {minimum} wei.", minimum=minimum)
     if e.verifier_bond < (minimum := min_bond(e)):
         raise refusal("BondTooSmall", f"B must be at least {minimum} wei.", minimum=minimum)
-    for what in _CHECKED_WINDOWS:
-        length = getattr(w, what.replace(" ", "_"))
+    for what, length in _windows(w).items():
         if length < MIN_WINDOW:
             raise refusal("WindowTooShort", f"The {what} window must be at least {MIN_WINDOW} s.", what=what)
         if length > MAX_WINDOW:
@@ -215,10 +214,20 @@ def check_economics(e: Economics, t: Training, w: Windows, inclusion_delay: int 
         raise refusal("ExitDelayTooLong", f"An exit delay above {most} s only keeps deposits.", maximum=most)
 
 
-_CHECKED_WINDOWS: Final = (
-    *("commit", "receipt", "seed delay", "attest", "draw", "whistle", "reveal"),
-    *("challenge", "rescue", "longest dispute"),
-)
+def _windows(w: Windows) -> dict[str, int]:
+    """The windows that have a shortest and a longest length, in seconds, in the contract's order."""
+    return {
+        "commit": w.commit,
+        "receipt": w.receipt,
+        "seed delay": w.seed_delay,
+        "attest": w.attest,
+        "draw": w.draw,
+        "whistle": w.whistle,
+        "reveal": w.reveal,
+        "challenge": w.challenge,
+        "rescue": w.rescue,
+        "longest dispute": w.longest_dispute,
+    }
 
 
 def _check_training(t: Training, rounds: int) -> None:
@@ -236,8 +245,8 @@ def _check_training(t: Training, rounds: int) -> None:
     _check_most("rounds", rounds, (1 << 24) - 1)
     _check_most("steps", t.steps_per_round, (1 << 32) - 1)
     _check_most("data", t.shards * t.shard_length, (1 << 31) - 1)
-    for what in ("parameters", "momentum", "zero_optimizer", "zero_update", "data"):
-        _check_nonzero(what.replace("_", " "), int.from_bytes(getattr(t, what), "big"))
+    for what, root in t.roots.items():
+        _check_nonzero(what, int.from_bytes(root, "big"))
 
 
 def _check_nonzero(what: str, value: int) -> None:

@@ -75,6 +75,17 @@ class Training:
         """Duties of one commitment: the intervals and the update."""
         return self.intervals + 1
 
+    @property
+    def roots(self) -> dict[str, Digest]:
+        """The roots that the run starts from, by their names for people, in the contract's order."""
+        return {
+            "parameters": self.parameters,
+            "momentum": self.momentum,
+            "zero optimizer": self.zero_optimizer,
+            "zero update": self.zero_update,
+            "data": self.data,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Windows:
@@ -211,6 +222,11 @@ class Charter:
     def run(self) -> Digest:
         """The identity of the run."""
         return keccak(self.encoded)
+
+    @property
+    def programs(self) -> dict[str, ProgramRef]:
+        """The three programs by their names."""
+        return {"step": self.step, "update": self.update, "outer": self.outer}
 
     def round_scalars(self, round_: Round, seat: Seat) -> RoundScalars:
         """What the scalars of a seat's s_0 follow from."""

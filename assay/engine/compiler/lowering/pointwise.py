@@ -77,12 +77,29 @@ def _unary(op: str, *, floating: bool = True) -> Any:
     return rule
 
 
-for _name in ("sqrt", "rsqrt", "exp", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "reciprocal", "silu"):
-    lowers(getattr(aten, _name).default)(_unary(_name))
-for _name in ("neg", "abs"):
-    lowers(getattr(aten, _name).default)(_unary(_name, floating=False))
-for _name in ("floor", "ceil", "trunc", "round", "sign", "relu"):
-    lowers(getattr(aten, _name).default)(_unary(_name))
+for _target, _name in (
+    (aten.sqrt.default, "sqrt"),
+    (aten.rsqrt.default, "rsqrt"),
+    (aten.exp.default, "exp"),
+    (aten.log.default, "log"),
+    (aten.log1p.default, "log1p"),
+    (aten.tanh.default, "tanh"),
+    (aten.sigmoid.default, "sigmoid"),
+    (aten.erf.default, "erf"),
+    (aten.sin.default, "sin"),
+    (aten.cos.default, "cos"),
+    (aten.reciprocal.default, "reciprocal"),
+    (aten.silu.default, "silu"),
+    (aten.floor.default, "floor"),
+    (aten.ceil.default, "ceil"),
+    (aten.trunc.default, "trunc"),
+    (aten.round.default, "round"),
+    (aten.sign.default, "sign"),
+    (aten.relu.default, "relu"),
+):
+    lowers(_target)(_unary(_name))
+lowers(aten.neg.default)(_unary("neg", floating=False))
+lowers(aten.abs.default)(_unary("abs", floating=False))
 
 
 @lowers(aten.gelu.default)
@@ -148,8 +165,15 @@ def _comparison(op: str) -> Any:
     return rule
 
 
-for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-    lowers(getattr(aten, _name).Tensor, getattr(aten, _name).Scalar)(_comparison(_name))
+for _targets, _name in (
+    ((aten.eq.Tensor, aten.eq.Scalar), "eq"),
+    ((aten.ne.Tensor, aten.ne.Scalar), "ne"),
+    ((aten.lt.Tensor, aten.lt.Scalar), "lt"),
+    ((aten.le.Tensor, aten.le.Scalar), "le"),
+    ((aten.gt.Tensor, aten.gt.Scalar), "gt"),
+    ((aten.ge.Tensor, aten.ge.Scalar), "ge"),
+):
+    lowers(*_targets)(_comparison(_name))
 
 
 def _logical(op: str, bitwise: str) -> Any:
