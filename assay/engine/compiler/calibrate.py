@@ -3,6 +3,9 @@
 An operand above its limit is captured again. Where few columns of the contraction hold what is large, and a weight
 names them, these columns become a product of their own: the others then have exponents of their own. Elsewhere the
 operand gets more bits, as many as its error asks for.
+
+Shapes: B batch, M rows of an operand (m of them sampled), K terms, which are the axes of the contraction multiplied
+out; S the size of one of these axes.
 """
 
 from __future__ import annotations
@@ -107,57 +110,57 @@ def _bits_of(loss: PrecisionLoss) -> int:
 def _columns(product: Product, a: ProductOperand, b: ProductOperand) -> Treatment | None:
     """The fewest columns without which both operands are within their limits, where there are such."""
     a, b = _sampled(a), _sampled(b)
-    weights = a.energy, b.energy
+    weights_BK = a.energy, b.energy
     best: Treatment | None = None
     for axis in product.cuttable:
         size = product.axes[axis]
-        order = _by_size(product, axis, weights)
+        order_S = _by_size(product, axis, weights_BK)
         count = 1
         while count <= min(_MOST_COLUMNS, size // _FEWER) and (best is None or count < len(best.columns)):
-            columns = order[:count]
-            kept = torch.ones(size, dtype=torch.bool)
-            kept[columns] = False
-            if _is_enough(_spread(product, axis, kept), a, b, weights, whole=product.sensitive):
+            columns = order_S[:count]
+            kept_S = torch.ones(size, dtype=torch.bool)
+            kept_S[columns] = False
+            if _is_enough(_spread(product, axis, kept_S), a, b, weights_BK, whole=product.sensitive):
                 best = Treatment(axis=axis, columns=tuple(sorted(columns.tolist())))
                 break
             count *= 2
     return best
 
 
-def _by_size(product: Product, axis: int, weights: tuple[Tensor, Tensor]) -> Tensor:
-    """The columns of one axis, the largest over an ordinary one of either operand first."""
-    worst = torch.zeros(product.axes[axis], dtype=torch.float64)
-    for w in weights:
+def _by_size(product: Product, axis: int, weights_BK: tuple[Tensor, Tensor]) -> Tensor:
+    """The columns of one axis, i64 [S], the largest over an ordinary one of either operand first."""
+    worst_S = torch.zeros(product.axes[axis], dtype=torch.float64)
+    for w_BK in weights_BK:
         others = [d for d in range(len(product.axes)) if d != axis]
-        of_axis = w.sum(0).reshape(product.axes).sum(others) if others else w.sum(0)
-        usual = of_axis[of_axis > 0].median() if bool((of_axis > 0).any()) else torch.tensor(1.0)
-        worst = torch.maximum(worst, of_axis / usual)
-    return worst.argsort(descending=True, stable=True)
+        own_S = w_BK.sum(0).reshape(product.axes).sum(others) if others else w_BK.sum(0)
+        usual = own_S[own_S > 0].median() if bool((own_S > 0).any()) else torch.tensor(1.0)
+        worst_S = torch.maximum(worst_S, own_S / usual)
+    return worst_S.argsort(descending=True, stable=True)
 
 
-def _spread(product: Product, axis: int, kept: Tensor) -> Tensor:
-    """A mask of one axis as one of all terms."""
+def _spread(product: Product, axis: int, kept_S: Tensor) -> Tensor:
+    """A mask of one axis as one of all terms, bool [K]."""
     shape = [product.axes[axis] if d == axis else 1 for d in range(len(product.axes))]
-    return kept.reshape(shape).expand(product.axes).reshape(-1)
+    return kept_S.reshape(shape).expand(product.axes).reshape(-1)
 
 
 def _is_enough(
-    kept: Tensor, a: ProductOperand, b: ProductOperand, weights: tuple[Tensor, Tensor], *, whole: bool
+    kept_K: Tensor, a: ProductOperand, b: ProductOperand, weights_BK: tuple[Tensor, Tensor], *, whole: bool
 ) -> bool:
     """Whether both operands are within their limits with the kept terms and the others in two products."""
-    pairs = (a, weights[1]), (b, weights[0])
-    found = [_row_losses(side.x * kept, side.bits, other, whole=whole) for side, other in pairs]
+    pairs = (a, weights_BK[1]), (b, weights_BK[0])
+    found = [_row_losses(side.x * kept_K, side.bits, other, whole=whole) for side, other in pairs]
     reported = min(others for _, others in found)
     for (side, other), (lost, _) in zip(pairs, found, strict=True):
-        apart, _ = _row_losses(side.x * ~kept, outliers.BITS, other, whole=True)
+        apart, _ = _row_losses(side.x * ~kept_K, outliers.BITS, other, whole=True)
         if lost + apart > limit_of(side.bits) ** 2 * reported:
             return False
     return True
 
 
-def _row_losses(x: Tensor, bits: int, weights: Tensor, *, whole: bool) -> tuple[float, float]:
+def _row_losses(x_BmK: Tensor, bits: int, weights_BK: Tensor, *, whole: bool) -> tuple[float, float]:
     """Mean squares of the error and of what the others say, per row under an exponent of its own."""
-    lost, reported, _, _ = row_losses(x, exponent_of_magnitude(x).amax(2), bits, weights, whole=whole)
+    lost, reported, _, _ = row_losses(x_BmK, exponent_of_magnitude(x_BmK).amax(2), bits, weights_BK, whole=whole)
     return float(lost.mean()), float(reported.mean())
 
 
@@ -165,7 +168,7 @@ def _sampled(side: ProductOperand) -> ProductOperand:
     """A side of few rows, evenly chosen; rows that are not finite are left out."""
     batches, rows, _ = side.x.shape
     step = max(batches * rows // _ROWS, 1)
-    chosen = torch.arange(0, rows, min(step, max(rows, 1)))
-    x, e = side.x[:, chosen], side.e[:, chosen]
-    finite = e < E_NONFINITE
-    return replace(side, x=torch.where(finite[..., None], x, 0.0), e=torch.where(finite, e, E_ZERO))
+    chosen_m = torch.arange(0, rows, min(step, max(rows, 1)))
+    x_BmK, e_Bm = side.x[:, chosen_m], side.e[:, chosen_m]
+    finite_Bm = e_Bm < E_NONFINITE
+    return replace(side, x=torch.where(finite_Bm[..., None], x_BmK, 0.0), e=torch.where(finite_Bm, e_Bm, E_ZERO))

@@ -27,14 +27,14 @@ aten = torch.ops.aten
 
 
 def _split(ctx: Context, x: Tensorlike, dim: int, groups: int) -> Strided:
-    """The tensor with one dimension split into (groups, rest), groups in front."""
+    """[groups, ..., size / groups, ...] from a tensor with `size` along a dimension."""
     shape = (*x.shape[:dim], groups, x.shape[dim] // groups, *x.shape[dim + 1 :])
     split = ctx.strided(ctx.values.reshape(x, shape))
     return split.permute((dim, *range(dim), *range(dim + 1, len(shape))))
 
 
 def _matrix(x: Strided, rows: int) -> Strided:
-    """[group, rows, columns] from a group, `rows` dimensions and the rest."""
+    """[group, rows, columns] from [group, *dims], of which so many are the rows' and the rest the columns'."""
     axes = [tuple(a for g in part for a in g) for part in (x.groups[1 : 1 + rows], x.groups[1 + rows :])]
     return replace(x, groups=(x.groups[0], *axes))
 

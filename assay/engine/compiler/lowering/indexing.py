@@ -36,7 +36,7 @@ def _one_axis(ctx: Context, x: Strided, dim: int) -> Strided:
 
 
 def take_rows(ctx: Context, table: Tensorlike, index: Tensorlike, dim: int = 0) -> Strided:
-    """table with one dimension replaced by the shape of an index into it."""
+    """table with one dimension replaced by the shape of an index into it: [*before, *index.shape, *after]."""
     source, at = _one_axis(ctx, ctx.strided(table), dim), ctx.strided(ctx.cast(index, _index_type(index)))
     before = tuple(a for g in source.groups[:dim] for a in g)
     after = tuple(a for g in source.groups[dim + 1 :] for a in g)
@@ -107,6 +107,7 @@ def _joined_index(ctx: Context, shape: Sequence[int], indices: Sequence[Any]) ->
 
 
 def _with_joined(x: Tensorlike, first: int, count: int) -> tuple[int, ...]:
+    """The shape of x with `count` dimensions from `first` on as one."""
     return (*x.shape[:first], prod(x.shape[first : first + count]), *x.shape[first + count :])
 
 
@@ -162,7 +163,10 @@ def _scatter(
     groups: Sequence[Axes],
     at_rest: Axes | None = None,
 ) -> Strided:
-    """The scatter_sum node: out [size, rest], red the axes of `terms`."""
+    """The scatter_sum node: out [size, *rest], red the axes of `terms`.
+
+    terms, at: the summands and their rows, over red; at_rest: how rows change along rest, if they do.
+    """
     check_terms(prod(a.size for a in terms.axes))
     if at_rest is not None and any(a.stride and a.size > 1 for a in at_rest):
         exponents = _slice_exponents(ctx, terms, rest, at_rest, size)
@@ -174,7 +178,7 @@ def _scatter(
 def _scatter_node(
     ctx: Context, terms: Strided, rest: Axes, at: Strided, exponents: ValueRead, groups: Sequence[Axes], at_rest: Axes
 ) -> Strided:
-    """The node itself; exponents are read over out, whose first axis is that of the rows."""
+    """The node itself, f32 [size, *rest]; exponents are read over out, whose first axis is that of the rows."""
     first, red = full_axis(exponents.axes[0].size, 0), terms.axes
     read = ValueRead(terms.value, (first, *rest, *red), terms.offset, terms.fill)
     read_index = ValueRead(at.value, (first, *at_rest, *at.axes), at.offset, at.fill)
@@ -184,7 +188,10 @@ def _scatter_node(
 
 
 def _slice_exponents(ctx: Context, terms: Strided, rest: Axes, at_rest: Axes, size: int) -> ValueRead:
-    """One exponent per slice of rest along which the index changes: each is a scatter of its own."""
+    """One exponent per slice of rest along which the index changes: each is a scatter of its own.
+
+    Read over [size, *rest], constant along all axes but those of the slices.
+    """
     own = [d for d, a in enumerate(at_rest) if a.stride and a.size > 1]
     out, red = tuple(rest[d] for d in own), (*(a for d, a in enumerate(rest) if d not in own), *terms.axes)
     dims = tuple(a.size for a in out)
@@ -235,6 +242,7 @@ def _row_exponents(ctx: Context, terms: Strided, rest: Axes, at: Strided, size: 
     """
     red = terms.axes
     read = ValueRead(terms.value, (*red, *rest), terms.offset, terms.fill)
+    # largest: [*red]; powers: [*red, window]; sums, found: [size, window]; bound: [size].
     largest = ctx.values.add("rowexp", DType.I32, tuple(a.size for a in red), tuple(a.size for a in rest), (read,))
     starts = ctx.values.const(DType.I32, (len(_STARTS),), to_bytes(torch.tensor(_STARTS, dtype=torch.int32)))
     powers = ctx.strided(
@@ -282,6 +290,7 @@ def _index_put(
 ) -> Tensorlike:
     if not accumulate:
         raise Unsupported("writing at indices that may repeat (only adding is order-free)")
+    # index: i32 of the shape that the tensors of `indices` broadcast to, in place of the dimensions that they index.
     first, count, index = _joined_index(ctx, base.shape, indices)
     flat = ctx.values.reshape(base, _with_joined(base, first, count))
     shape = (*base.shape[:first], *index.shape, *base.shape[first + count :])
@@ -290,6 +299,7 @@ def _index_put(
 
 
 def _add_along(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x: Tensorlike, lead: int) -> Tensorlike:
+    """base [*before, size, *after] plus x [*before, *index.shape, *after] added at an index of rank `lead`."""
     source = ctx.strided(x)
     rank = len(source.groups)
     order = (*range(dim, dim + lead), *range(dim), *range(dim + lead, rank))
@@ -349,7 +359,10 @@ def _ranks_of(ctx: Context, index: Tensorlike, dim: int) -> Strided | None:
 
 
 def _written(ctx: Context, base: Tensorlike, dim: int, ranks: Strided, count: int, source: Tensorlike) -> Tensorlike:
-    """base with the k-th element of `source` along a dimension where the rank is k < count: read, not added."""
+    """base with the k-th element of `source` along a dimension where the rank is k < count: read, not added.
+
+    base, ranks: one shape; source: the same but for `count` along the dimension.
+    """
     found = gathered(ctx, source, dim, ranks)
     if count == ranks.shape[dim]:
         return found
@@ -359,6 +372,7 @@ def _written(ctx: Context, base: Tensorlike, dim: int, ranks: Strided, count: in
 
 @lowers(ops.RANK)
 def _rank(ctx: Context, x: Tensorlike) -> Tensorlike:
+    """Ranks i32 of x [*rows, candidates] within its rows: a node whose red are the row's candidates again."""
     source = _one_axis(ctx, ctx.strided(x), len(x.shape) - 1)
     rows = tuple(a for g in source.groups[:-1] for a in g)
     candidates = source.groups[-1]

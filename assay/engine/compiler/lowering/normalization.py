@@ -28,7 +28,7 @@ def _sensitive(x: Tensorlike) -> Tensorlike:
 
 
 def _shifted(ctx: Context, x: Tensorlike, dim: int) -> Tensorlike:
-    """x minus its largest element along a dimension."""
+    """x minus its largest element along a dimension, in x's shape."""
     source = ctx.strided(x)
     return ctx.apply("sub", source, reduce(ctx, "max", source, (dim,), keepdim=True))
 
@@ -76,6 +76,7 @@ def _layer_norm(
     bias: Tensorlike | None,
     epsilon: float,
 ) -> tuple[Tensorlike, Tensorlike, Tensorlike]:
+    """x [*lead, *shape] normalized over its last dimensions; mean and rate are [*lead, 1, ...]."""
     rank = len(x.shape)
     dims = tuple(range(rank - len(shape), rank))
     count = float(prod(shape))

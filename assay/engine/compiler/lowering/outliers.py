@@ -40,7 +40,10 @@ def _is_steady(value: Value, depth: int = _DEEP) -> bool:
 
 
 def divided(ctx: Context, a: Strided, b: Strided, wanted: Treatment) -> tuple[Strided, Strided, Strided, Strided]:
-    """Both operands with the columns at zero, and the columns of both."""
+    """Both operands with the columns at zero, and the columns of both.
+
+    a: [..., M, K], b: [..., K, N]; the columns have the axis of K that `wanted` names cut to those that it lists.
+    """
     inner = len(a.groups[-1])
     wide_a = Strided(a.value, (*a.groups[:-1], *_apart(a.groups[-1])), a.offset, a.fill)
     wide_b = Strided(b.value, (*b.groups[:-2], *_apart(b.groups[-2]), b.groups[-1]), b.offset, b.fill)
@@ -61,7 +64,7 @@ def divided(ctx: Context, a: Strided, b: Strided, wanted: Treatment) -> tuple[St
 
 
 def _without(ctx: Context, x: Strided, mask: Strided, dim: int) -> Strided:
-    """x with zeros where the mask of one dimension says so."""
+    """x with zeros where the mask, bool of one dimension's size, says so."""
     at = ctx.values.reshape(mask, [x.shape[dim] if d == dim else 1 for d in range(len(x.groups))])
     return ctx.strided(ctx.apply("select", at, number(DType.F32, 0.0), x, dtype=DType.F32))
 

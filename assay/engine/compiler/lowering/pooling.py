@@ -44,7 +44,7 @@ def _const(ctx: Context, t: Tensor) -> Tensorlike:
 
 
 def _outer_sum(vectors: Sequence[Tensor]) -> Tensor:
-    """All sums of one element of each vector, one dimension per vector."""
+    """All sums of one element of each vector, i32 with one dimension per vector."""
     n = len(vectors)
     parts = [v.reshape(*(1,) * d, -1, *(1,) * (n - d - 1)) for d, v in enumerate(vectors)]
     return sum(parts[1:], parts[0]).to(torch.int32)
@@ -58,7 +58,10 @@ def _plane_strides(sizes: Sequence[int]) -> list[int]:
 def _max_pool(
     ctx: Context, x: Tensorlike, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, _: bool = False
 ) -> tuple[Tensorlike, Tensorlike]:
-    """Maxima and, per window, the position in the plane of the first element that is the maximum."""
+    """Maxima and, per window, the position in the plane of the first element that is the maximum.
+
+    x: [*lead, *sizes]; both results: [*lead, *outs], the second i32.
+    """
     k = _rank(kernel)
     lead = len(x.shape) - k
     windows = windows_of(x.shape[lead:], ctx.shape[lead:], kernel, stride, padding, dilation)
@@ -78,7 +81,10 @@ def _is_top(ctx: Context, x: Tensorlike, top: Tensorlike) -> Tensorlike:
 
 
 def _top(ctx: Context, seen: Strided, away: Tensor, outer: int) -> tuple[Tensorlike, Tensorlike]:
-    """Maxima over all dimensions from `outer` on, and the smallest `away` where one stands."""
+    """Maxima over all dimensions from `outer` on, and the smallest `away` where one stands.
+
+    seen: [*lead, *outs, *kernel], outer counting lead and outs; away: i32 [*kernel]; both results: [*lead, *outs].
+    """
     inner = tuple(range(outer, len(seen.groups)))
     top = reduce(ctx, "max", seen, inner, keepdim=True)
     far = Fill(DType.I32, (), 0x80000001)
@@ -122,7 +128,10 @@ def _max_pool_backward(
     _: bool,
     indices: Tensorlike,
 ) -> Tensorlike:
-    """Per position the exact sum of the gradients of windows whose maximum it is."""
+    """Per position the exact sum of the gradients of windows whose maximum it is.
+
+    g, indices: [*lead, *outs]; the result: [*lead, *sizes]. Between: [*lead, *(quotient, part), *readers].
+    """
     k = _rank(kernel)
     lead = len(x.shape) - k
     windows = windows_of(x.shape[lead:], g.shape[lead:], kernel, stride, padding, dilation)
@@ -198,7 +207,7 @@ def _avg_pool_backward(
 
 
 def spread_evenly(ctx: Context, g: Tensorlike, windows: Sequence[SpatialWindow]) -> Tensorlike:
-    """Per position the exact sum of g over the windows that read it."""
+    """Per position the exact sum of g [*lead, *outs] over the windows that read it: [*lead, *sizes]."""
     k = len(windows)
     lead = len(g.shape) - k
     readers = [Readers.of(w) for w in windows]

@@ -41,7 +41,7 @@ def contract(ctx: Context, a: Tensorlike, b: Tensorlike, *, bits_b: int | None =
 
 
 def product(ctx: Context, a: Tensorlike, b: Tensorlike) -> Strided:
-    """As `contract`, never folded: for sums over space and channels."""
+    """As `contract`, [..., M, K] by [..., K, N], never folded: for sums over space and channels."""
     left, right = ctx.strided(a), ctx.strided(b)
     if left.shape[-1] == 0:
         return _zeros(ctx, left, right)
@@ -50,7 +50,7 @@ def product(ctx: Context, a: Tensorlike, b: Tensorlike) -> Strided:
 
 
 def _zeros(ctx: Context, a: Strided, b: Strided) -> Strided:
-    """The product over nothing. No node says it: a row without elements has no exponent (WF-18)."""
+    """The product [..., M, N] over nothing. No node says it: a row without elements has no exponent (WF-18)."""
     return ctx.strided(Fill(DType.F32, (*a.shape[:-1], b.shape[-1]), 0))
 
 
@@ -64,7 +64,10 @@ def _contract_folded(ctx: Context, p: Strided, v: Strided) -> Strided:
 
 
 def _dot(ctx: Context, a: Strided, b: Strided, bits_a: int, bits_b: int, *, plain: bool) -> Strided:
-    """The product of aligned operands as calibration wants it; with `plain`, b is normalized and its exponent 0."""
+    """The product [..., M, N] of aligned operands as calibration wants it.
+
+    plain: b is normalized and its exponent 0.
+    """
     number = len(ctx.products)
     wanted = ctx.treatments.get(number, Treatment())
     sizes = tuple(x.size for x in a.groups[-1])
@@ -101,7 +104,10 @@ def _within_room(a: Strided, tier: tuple[int, int], wanted: tuple[int, int]) -> 
 
 
 def _node(ctx: Context, a: Strided, b: Strided, bits_a: int, bits_b: int, *, plain: bool) -> Strided:
-    """The dot node of aligned operands."""
+    """The dot node of aligned operands: out [*batch, *rows, *columns], red the axes of K.
+
+    Exponents of a are per batch and row, those of b per batch and column.
+    """
     batch = tuple(axis for group in a.groups[:-2] for axis in group)
     batch_b = tuple(axis for group in b.groups[:-2] for axis in group)
     rows, columns = a.groups[-2], b.groups[-1]
@@ -129,6 +135,7 @@ def _node(ctx: Context, a: Strided, b: Strided, bits_a: int, bits_b: int, *, pla
 
 
 def _row_exponents(ctx: Context, x: Strided, out: Axes, red: Axes) -> Value:
+    """The rowexp node of x: i32 [*out], over red."""
     dims, inner = tuple(a.size for a in out), tuple(a.size for a in red)
     return ctx.values.add("rowexp", DType.I32, dims, inner, (ValueRead(x.value, (*out, *red), x.offset, x.fill),))
 

@@ -25,7 +25,10 @@ _LEAST_BITS = 4
 
 
 def reduce(ctx: Context, kind: str, x: Strided, dims: Sequence[int], *, keepdim: bool) -> Strided:
-    """A rowexp, max or sum over some dimensions of x. Raises Unsupported where they hold no element (WF-18)."""
+    """A rowexp, max or sum over some dimensions of x, which are gone then, or 1 with `keepdim`.
+
+    Raises Unsupported where they hold no element (WF-18).
+    """
     if any(x.shape[d] == 0 for d in dims):
         raise Unsupported("a maximum over no elements")
     spaces = [g for d, g in enumerate(x.groups) if d not in dims]

@@ -22,7 +22,7 @@ _NONE = 0x80000001
 
 
 def _iota(ctx: Context, size: int, dim: int, rank: int, *, negative: bool = False) -> Tensorlike:
-    """0, 1, ... (or 0, -1, ...) along one dimension."""
+    """0, 1, ... (or 0, -1, ...) along one dimension, i32 with 1 along the others."""
     numbers = torch.arange(size, dtype=torch.int32)
     column = ctx.values.const(DType.I32, (size,), to_bytes(-numbers if negative else numbers))
     return ctx.values.reshape(column, tuple(size if d == dim else 1 for d in range(rank)))
@@ -35,7 +35,7 @@ def _f32(x: Tensorlike) -> Tensorlike:
 
 
 def ranks(ctx: Context, x: Tensorlike, dim: int) -> Tensorlike:
-    """Per element how many along a dimension are ahead of it: larger, or equal and earlier."""
+    """Per element how many along a dimension are ahead of it, i32 of x's shape: larger, or equal and earlier."""
     if isinstance(x, Fill):
         x = ctx.strided(x)
     last = len(x.shape) - 1
@@ -56,7 +56,10 @@ def _ascending(ctx: Context, x: Tensorlike, dim: int) -> Tensorlike:
 
 
 def best(ctx: Context, x: Tensorlike, count: int, dim: int, *, largest: bool) -> tuple[Tensorlike, Tensorlike]:
-    """The `count` first along a dimension in descending (ascending) order, and their positions as i32."""
+    """The `count` first along a dimension in descending (ascending) order, and their positions as i32.
+
+    Both have x's shape but for `count` along the dimension.
+    """
     found = ctx.strided(ranks(ctx, _f32(x), dim) if largest else _ascending(ctx, _f32(x), dim))
     index = ctx.strided(placed(ctx, found, count, dim))
     ctx.placed[index.value.number] = dim, found
@@ -89,7 +92,10 @@ def _argsort(ctx: Context, x: Tensorlike, dim: int = -1, descending: bool = Fals
 
 
 def extreme(ctx: Context, x: Tensorlike, dim: int, *, keepdim: bool, largest: bool) -> tuple[Tensorlike, Tensorlike]:
-    """The maximum (minimum) along a dimension and the first position where it stands (or a NaN)."""
+    """The maximum (minimum) along a dimension and the first position where it stands (or a NaN).
+
+    Both have x's shape without the dimension, or with 1 there.
+    """
     given = ctx.strided(x if x.dtype is DType.F32 else ctx.cast(x, DType.I32))
     source = given if largest else ctx.strided(ctx.apply("neg", given))
     top = reduce(ctx, "max", source, (dim,), keepdim=True)

@@ -57,7 +57,7 @@ def windows_of(
 def patches(
     ctx: Context, x: Tensorlike, windows: Sequence[SpatialWindow], fill: int = 0, order: Sequence[int] | None = None
 ) -> Strided:
-    """Leading dimensions, then one per window position, then one per kernel position; spatial dims of x come last.
+    """What each window reads of x [*lead, *sizes]: [*lead, *outs, *kernel].
 
     order: the dimensions of x from the outermost in memory, should it be copied (as it lies, when none is given).
     """
@@ -127,7 +127,7 @@ class Readers:
 def reading_windows(
     ctx: Context, g: Tensorlike, readers: Sequence[Readers], fill: int = 0, order: Sequence[int] | None = None
 ) -> Strided:
-    """Leading dimensions, then one per quotient, then one per reader j, of g with trailing window positions.
+    """The windows that read each position, of g [*lead, *outs]: [*lead, *quotients, *counts], counts over readers j.
 
     order: as in `patches`.
     """
@@ -147,7 +147,7 @@ def reading_windows(
 
 
 def with_parts(x: Strided, readers: Sequence[Readers], lead: int) -> Strided:
-    """After `reading_windows`: a dimension per part behind each quotient, along which nothing changes."""
+    """After `reading_windows`: [*lead, *(quotient, part), *counts]; nothing changes along a part."""
     n = len(readers)
     groups: list[tuple[Axis, ...]] = list(x.groups[:lead])
     for d, r in enumerate(readers, lead):
@@ -156,7 +156,7 @@ def with_parts(x: Strided, readers: Sequence[Readers], lead: int) -> Strided:
 
 
 def joined_positions(ctx: Context, x: Tensorlike, readers: Sequence[Readers], lead: int) -> Tensorlike:
-    """Leading dimensions and positions, from leading dimensions and pairs (quotient, part)."""
+    """[*lead, *sizes] from [*lead, *(quotient, part)]."""
     shape = (*x.shape[:lead], *(r.quotients * r.parts for r in readers))
     x = ctx.values.reshape(x, shape)
     for d, r in enumerate(readers, lead):

@@ -6,6 +6,9 @@ values through the tables and write f32 results in the node's own order.
 
 Exact by the inequalities of `limits`, which decides what is multiplied here, and how; the plan carries what follows for
 the C files. Each kind of product is run on its extremes, and at its last K, before it is used.
+
+Shapes, each of several dims multiplied out: B batch, M rows, N columns, K terms; flipped products have M and N
+exchanged. `values` are the program's, each in its node's own dims.
 """
 
 from __future__ import annotations
@@ -136,7 +139,7 @@ _memory = local()
 
 
 def _sums_memory(count: int) -> Tensor:
-    """Room for sums that a thread forgets after each check: fresh pages would cost more than the check."""
+    """Room, f64 [count] or more, for sums that a thread forgets after each check: fresh pages would cost more."""
     if getattr(_memory, "sums", None) is None or _memory.sums.numel() < count:
         _memory.sums = torch.empty(count, dtype=torch.float64)
     return cast(Tensor, _memory.sums)
@@ -203,10 +206,10 @@ class NativeDot:
         return out
 
     def sums(self, values: list[Tensor]) -> Tensor:
-        """The exact sums of the same products, f64 [batch, rows, columns]; anything where a row is not finite."""
-        raw = torch.empty(self._sizes, dtype=torch.float64)
-        self._call(values, 0, raw.data_ptr())
-        return raw.transpose(1, 2) if self._flipped else raw
+        """The exact sums of the same products, f64 [B, M, N] unflipped; anything where a row is not finite."""
+        raw_BMN = torch.empty(self._sizes, dtype=torch.float64)
+        self._call(values, 0, raw_BMN.data_ptr())
+        return raw_BMN.transpose(1, 2) if self._flipped else raw_BMN
 
     def checked(self, values: list[Tensor], key: tuple[int, int], out: Tensor | None = None) -> Tensor | None:
         """The node's value from sums that pass Freivalds' check, piece by piece; None when they do not.
@@ -224,7 +227,7 @@ class NativeDot:
         operands = [t.data_ptr() for t in held]
         words = (ctypes.c_uint32 * 2)(*key)
         for piece in self._pieces:
-            raw = _sums_memory(piece.batches * piece.m * piece.n)
+            raw = _sums_memory(piece.batches * piece.m * piece.n)  # f64 of at least so many, row-major
             self._call(values, 0, raw.data_ptr(), piece)
             found = check(ctypes.addressof(piece), *operands, raw.data_ptr(), ctypes.addressof(words), out.data_ptr())
             if found == 2:
@@ -276,6 +279,10 @@ class NativeDot:
     def _side(
         self, program: Program, x: Operand, e: Operand, p: int, digits: Digits, groups: tuple[Dims, ...], node: Dot
     ) -> DotSide:
+        """One operand: offsets i64 [B], [M] (or [N]) and [K] of its elements, [B] and [M] of its exponents, and flags.
+
+        The flags, u8 per panel of rows and per block of terms, are for the kernels to write.
+        """
         batch, own = groups
         dims, over = node.spec.dims, node.spec.dims + node.red
         terms = tuple(range(len(dims), len(over)))

@@ -1,4 +1,7 @@
-"""Executors of gather and random."""
+"""Executors of gather and random.
+
+Shapes: O the dims of out, several; V the elements of a table's value, flattened.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +27,21 @@ def gather(program: Program, node: Gather) -> Kernel:
     missing = bits(fill_tensor(node.spec.dtype, _NAN if node.spec.dtype is DType.F32 else 0))
     fill = bits(fill_tensor(node.spec.dtype, table.view.fill))
     stride, lo, hi = table.view.strides[0], table.view.lo[0], table.view.hi[0]
-    base, inside = _places(table.view.strides[1:], table.view.lo[1:], table.view.hi[1:], dims)
-    base = base + table.view.offset
+    base_O, inside_O = _places(table.view.strides[1:], table.view.lo[1:], table.view.hi[1:], dims)
+    base_O = base_O + table.view.offset
     bounded = not is_inside(table.view, (size, *dims))
 
     def run(values: list[Tensor]) -> Tensor:
-        at = read_index(values[node.index.node]).to(torch.int64)
-        known = (at >= 0) & (at < size)
-        read = known & inside & (at >= lo) & (at < hi) if bounded else known
-        flat = bits(values[table.node]).flatten()
-        if not flat.numel():
-            return torch.where(known, fill, missing).view(values[table.node].dtype)
-        result = flat[torch.where(read, at * stride + base, 0)]
+        at_O = read_index(values[node.index.node]).to(torch.int64)
+        known_O = (at_O >= 0) & (at_O < size)
+        read_O = known_O & inside_O & (at_O >= lo) & (at_O < hi) if bounded else known_O
+        flat_V = bits(values[table.node]).flatten()
+        if not flat_V.numel():
+            return torch.where(known_O, fill, missing).view(values[table.node].dtype)
+        result_O = flat_V[torch.where(read_O, at_O * stride + base_O, 0)]
         if bounded:
-            result = torch.where(read, result, fill)
-        return torch.where(known, result, missing).view(values[table.node].dtype)
+            result_O = torch.where(read_O, result_O, fill)
+        return torch.where(known_O, result_O, missing).view(values[table.node].dtype)
 
     return run
 
@@ -46,7 +49,7 @@ def gather(program: Program, node: Gather) -> Kernel:
 def _places(
     strides: tuple[int, ...], lo: tuple[int, ...], hi: tuple[int, ...], dims: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    """The address and the insideness that the dims of out contribute, broadcastable over out."""
+    """The address i64 and the insideness bool that the dims of out contribute, broadcastable over O."""
     rank = len(dims)
     address = torch.zeros((1,) * rank, dtype=torch.int64)
     inside = torch.ones((1,) * rank, dtype=torch.bool)
@@ -60,6 +63,6 @@ def _places(
 
 
 def random(node: Random) -> Kernel:
-    """Philox words under key and step, both i32[2]."""
+    """Philox words i32 [O] under key and step, both i32 [2]."""
     dims, count = node.spec.dims, node.spec.numel
     return lambda values: philox.words(values[node.key], values[node.step], node.stream, count).reshape(dims)

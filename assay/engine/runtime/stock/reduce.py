@@ -1,4 +1,8 @@
-"""Executors of rowexp, max, sum, scatter_sum and rank: exact, so the order in which a library adds does not matter."""
+"""Executors of rowexp, max, sum, scatter_sum and rank: exact, so the order in which a library adds does not matter.
+
+Shapes: O the dims of out and R those of red, each of which may be several; for sums by index also N rows of out, I the
+rest of its elements and T terms; for ranks L, the last dim. An exponent broadcasts over O.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,8 @@ def rowexp(program: Program, node: RowExp) -> Kernel:
         return lambda values: exponents.exponent_of_magnitude(read(values[j]))
 
     def run(values: list[Tensor]) -> Tensor:
-        return exponents.exponent_of_bits(read(values[j]).view(torch.int32).bitwise_and(0x7FFFFFFF).amax(axes))
+        bits_OR = read(values[j]).view(torch.int32).bitwise_and(0x7FFFFFFF)
+        return exponents.exponent_of_bits(bits_OR.amax(axes))
 
     return run
 
@@ -43,8 +48,8 @@ def maximum(program: Program, node: Max) -> Kernel:
     if node.spec.dtype is not DType.F32:
 
         def integer(values: list[Tensor]) -> Tensor:
-            x = read(values[j]).to(torch.int32)
-            return x.amax(axes) if axes else x.clone()
+            x_OR = read(values[j]).to(torch.int32)
+            return x_OR.amax(axes) if axes else x_OR.clone()
 
         return integer
     if not axes:
@@ -64,25 +69,25 @@ def total(program: Program, node: Sum, *, trusted: bool = True) -> Kernel:
     wide = sums_fit_f64(_SUM_P - 1, prod(node.red))
     keep = (*dims, *(1,) * len(node.red))
 
-    def add(q: Tensor) -> Tensor:
-        q = q if wide else q.to(torch.int64)
-        return q.sum(axes) if axes else q
+    def add(q_OR: Tensor) -> Tensor:
+        q_OR = q_OR if wide else q_OR.to(torch.int64)
+        return q_OR.sum(axes) if axes else q_OR
 
     if trusted and wide and is_row_exponent(program, x, e, dims, node.red):
 
         def fast(values: list[Tensor]) -> Tensor:
             scales = exponents.row_scales(read_e(values[k]), _SUM_P)
-            q = exponents.quantize_row(read(values[j]), scales, _SUM_P, len(axes)).to(torch.float64)
-            return (add(q).add_(0.0)).mul_(scales.up).to(torch.float32)
+            q_OR = exponents.quantize_row(read(values[j]), scales, _SUM_P, len(axes)).to(torch.float64)
+            return (add(q_OR).add_(0.0)).mul_(scales.up).to(torch.float32)
 
         return fast
 
     def general(values: list[Tensor]) -> Tensor:
         exponent = read_e(values[k]).to(torch.int32)
-        q = exponents.quantize(read(values[j]), exponent.reshape(_ones(exponent, keep)), _SUM_P)
-        s = add(q.expand((*dims, *node.red)))
-        n = (exponent.to(torch.int64) - (_SUM_P - 1)).expand(dims)
-        return exponents.finish_nan(exponents.finish(s, n), exponent)
+        q_OR = exponents.quantize(read(values[j]), exponent.reshape(_ones(exponent, keep)), _SUM_P)
+        s_O = add(q_OR.expand((*dims, *node.red)))
+        n_O = (exponent.to(torch.int64) - (_SUM_P - 1)).expand(dims)
+        return exponents.finish_nan(exponents.finish(s_O, n_O), exponent)
 
     return general
 
@@ -106,16 +111,16 @@ def scatter_sum(program: Program, node: ScatterSum) -> Kernel:
     number = torch.float64 if sums_fit_f64(_SUM_P - 1, terms) else torch.int64
 
     def run(values: list[Tensor]) -> Tensor:
-        exponent = read_e(values[e.node]).to(torch.int32).reshape(rows, rest)
-        at = read_i(values[index.node]).to(torch.int64).reshape(rest, terms).t()
-        at = torch.where((at >= 0) & (at < rows), at, rows)  # what is out of range goes to a row that is dropped
-        q = exponents.quantize(
-            read_x(values[x.node]).reshape(rest, terms).t(), exponent.gather(0, at.clamp_max(rows - 1)), _SUM_P
-        )
-        s = torch.zeros(rows + 1, rest, dtype=number)
-        s.scatter_add_(0, at, q.to(number))
-        result = exponents.finish(s[:rows], exponent.to(torch.int64) - (_SUM_P - 1))
-        return exponents.finish_nan(result, exponent).reshape(dims)
+        exponent_NI = read_e(values[e.node]).to(torch.int32).reshape(rows, rest)
+        at_TI = read_i(values[index.node]).to(torch.int64).reshape(rest, terms).t()
+        # What is out of range goes to a row that is dropped.
+        at_TI = torch.where((at_TI >= 0) & (at_TI < rows), at_TI, rows)
+        x_TI = read_x(values[x.node]).reshape(rest, terms).t()
+        q_TI = exponents.quantize(x_TI, exponent_NI.gather(0, at_TI.clamp_max(rows - 1)), _SUM_P)
+        s_NI = torch.zeros(rows + 1, rest, dtype=number)
+        s_NI.scatter_add_(0, at_TI, q_TI.to(number))
+        result_NI = exponents.finish(s_NI[:rows], exponent_NI.to(torch.int64) - (_SUM_P - 1))
+        return exponents.finish_nan(result_NI, exponent_NI).reshape(dims)
 
     return run
 
@@ -127,15 +132,15 @@ def _scatter_by_comparison(program: Program, node: ScatterSum) -> Kernel:
     read_x = reader(x.view, over, program.specs[x.node])
     read_i = reader(index.view, over, program.specs[index.node])
     read_e = reader(e.view, dims, program.specs[e.node])
-    own = torch.arange(dims[0]).reshape(-1, *(1,) * (len(over) - 1))
+    own = torch.arange(dims[0]).reshape(-1, *(1,) * (len(over) - 1))  # the first coordinate, over O and R
     axes = tuple(range(len(dims), len(over)))
 
     def run(values: list[Tensor]) -> Tensor:
-        exponent = read_e(values[e.node]).to(torch.int32)
-        q = exponents.quantize(read_x(values[x.node]), exponent.reshape((*dims, *(1,) * len(node.red))), _SUM_P)
-        q = torch.where(read_i(values[index.node]).to(torch.int64) == own, q, 0.0).to(torch.int64)
-        s = q.sum(axes) if axes else q
-        return exponents.finish_nan(exponents.finish(s, exponent.to(torch.int64) - (_SUM_P - 1)), exponent)
+        exponent_O = read_e(values[e.node]).to(torch.int32)
+        q_OR = exponents.quantize(read_x(values[x.node]), exponent_O.reshape((*dims, *(1,) * len(node.red))), _SUM_P)
+        q_OR = torch.where(read_i(values[index.node]).to(torch.int64) == own, q_OR, 0.0).to(torch.int64)
+        s_O = q_OR.sum(axes) if axes else q_OR
+        return exponents.finish_nan(exponents.finish(s_O, exponent_O.to(torch.int64) - (_SUM_P - 1)), exponent_O)
 
     return run
 
@@ -148,13 +153,13 @@ def rank(program: Program, node: Rank) -> Kernel:
         return _rank_by_sorting(program, node)
     read = reader(node.x.view, dims + node.red, program.specs[node.x.node])
     j = node.x.node
-    earlier = torch.arange(count) < torch.arange(dims[-1])[:, None]
+    earlier_LR = torch.arange(count) < torch.arange(dims[-1])[:, None]
 
     def run(values: list[Tensor]) -> Tensor:
-        order = sortable(read(values[j]))
-        own = order.diagonal(dim1=-2, dim2=-1)[..., None]
-        ahead = (order > own) | ((order == own) & earlier)
-        return ahead.sum(-1).to(torch.int32)
+        order_OR = sortable(read(values[j]))
+        own_O1 = order_OR.diagonal(dim1=-2, dim2=-1)[..., None]
+        ahead_OR = (order_OR > own_O1) | ((order_OR == own_O1) & earlier_LR)
+        return ahead_OR.sum(-1).to(torch.int32)
 
     return run
 
@@ -169,17 +174,17 @@ def _rank_by_sorting(program: Program, node: Rank) -> Kernel:
     """Every element of a row looks at the same row: n log n comparisons, not n^2."""
     dims, last, j = node.spec.dims, len(node.spec.dims) - 1, node.x.node
     read = reader(sub_view(node.x.view, (*range(last), last + 1)), dims, program.specs[j])
-    numbers = torch.arange(dims[last], dtype=torch.int32)
+    numbers_L = torch.arange(dims[last], dtype=torch.int32)
 
     def run(values: list[Tensor]) -> Tensor:
-        places = sortable(read(values[j])).argsort(dim=-1, descending=True, stable=True)
-        return torch.empty(dims, dtype=torch.int32).scatter_(-1, places, numbers.expand(dims))
+        places_O = sortable(read(values[j])).argsort(dim=-1, descending=True, stable=True)
+        return torch.empty(dims, dtype=torch.int32).scatter_(-1, places_O, numbers_L.expand(dims))
 
     return run
 
 
 def sortable(x: Tensor) -> Tensor:
-    """Integers i32 that order f32 values: -inf .. -0 = +0 .. +inf < NaN."""
+    """Integers i32 that order f32 values of any shape: -inf .. -0 = +0 .. +inf < NaN."""
     raw = torch.where(x.isnan(), float("nan"), x).view(torch.int32)
     return torch.where(raw < 0, -(raw & 0x7FFFFFFF), raw)
 
