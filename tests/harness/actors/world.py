@@ -29,7 +29,6 @@ from assay.training.rounds import TorchCompute
 from assay_ledger.agents.agent import Agent
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.bindings.vault import Locked
-from assay_ledger.chain import artifacts
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Anvil
 from assay_ledger.deployment.deploy import deploy_run, deploy_seed, deploy_token
@@ -47,7 +46,7 @@ from assay_verifier.agent import VerifierAgent
 from assay_verifier.cheats import LazyVerifier
 from assay_whistleblower.agent import WhistleblowerAgent
 from tests.harness.actors.programs import outer_program, update_program
-from tests.harness.contracts.world import write_artifact
+from tests.harness.contracts.world import fresh_artifacts
 from tests.harness.programs import Example, mlp_step
 
 ETHER = 10**18
@@ -118,20 +117,13 @@ def work_of(prepared: Prepared) -> TrainedWork:
 
 
 @contextmanager
-def fresh_artifacts(folder: Path) -> Iterator[None]:
-    """The contracts as the sources stand now, where `load_artifact` finds them; ASSAY_ARTIFACTS goes before."""
+def actors_artifacts(folder: Path) -> Iterator[None]:
+    """The contracts of a run as the sources stand now, unless ASSAY_ARTIFACTS names others."""
     if "ASSAY_ARTIFACTS" in os.environ:
         yield
         return
-    for name in CONTRACTS:
-        write_artifact(folder, name)
-    os.environ["ASSAY_ARTIFACTS"] = str(folder)
-    artifacts.load_artifact.cache_clear()
-    try:
+    with fresh_artifacts(folder, CONTRACTS):
         yield
-    finally:
-        del os.environ["ASSAY_ARTIFACTS"]
-        artifacts.load_artifact.cache_clear()
 
 
 class SharedChain:

@@ -27,7 +27,7 @@ from assay_ledger.index.archive import Computation
 from assay_ledger.index.records import GameRecord, RunState
 from assay_ledger.index.run import Run
 from assay_solver.cheats import Cheat, Lie, Scene, output_source
-from tests.harness.actors.world import ActorWorld, SharedChain, fresh_artifacts, new_world, small_work, with_economics
+from tests.harness.actors.world import ActorWorld, SharedChain, actors_artifacts, new_world, small_work, with_economics
 
 REVENUE = 1000 * 10**18
 DAY = 86_400
@@ -72,7 +72,7 @@ class Played:
 @contextmanager
 def play(folder: Path) -> Iterator[Played]:
     """Plays the run on a node of its own, which lives as long as the block."""
-    with fresh_artifacts(folder / "artifacts"):
+    with actors_artifacts(folder / "artifacts"):
         stage = SharedChain()
         try:
             # Every duty is drawn by every verifier: what is found does not hang on chance.

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.actors.world import SharedChain, fresh_artifacts
+from tests.harness.actors.world import SharedChain, actors_artifacts
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedChain]:
-    with fresh_artifacts(tmp_path_factory.mktemp("artifacts")):
+    with actors_artifacts(tmp_path_factory.mktemp("artifacts")):
         stage = SharedChain()
         yield stage
         stage.close()
