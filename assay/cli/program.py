@@ -152,6 +152,55 @@ def check(
         )
 
 
+@app.command(
+    "witness",
+    epilog="Example: assay program witness own.program --check their.program --json"
+    '  ->  {"root", "witnessed_root", "products", "words", "nodes", "file", "checked"}',
+)
+def witness(
+    file: FileArgument,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the witnessed program there.")
+    ] = None,
+    other: Annotated[
+        Path | None, typer.Option("--check", metavar="FILE", help="Fail unless this is the witnessed program.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Derive the program that an audit of a step runs: the same step, which also samples its own products.
+
+    Exit code 6: the step has no witnessed program, or the file to check holds another one.
+    """
+    from assay.programs.check import check_well_formed
+    from assay.programs.files import read_program, writing
+    from assay.protocol.program.programfile import encode_program
+    from assay.protocol.program.witness import check_witness, witnessed_program
+    from assay.protocol.program.witness_rows import LANES, witness_rows
+
+    program = read_program(file)
+    check_well_formed(program)
+    found = witnessed_program(program)
+    if other is not None:
+        check_witness(program, read_program(other))
+    if out is not None:
+        with writing(out):
+            out.write_bytes(encode_program(found))
+    rows = witness_rows(program)
+    document = {
+        "root": "0x" + program.root.hex(),
+        "witnessed_root": "0x" + found.root.hex(),
+        "products": len({row.node for row in rows}),
+        "words": LANES * len(rows),
+        "nodes": len(found.nodes),
+        "file": None if out is None else str(out),
+        "checked": None if other is None else str(other),
+    }
+    if as_json:
+        print_json(document)
+    else:
+        print_fields({n: v for n, v in document.items() if v is not None})
+
+
 def _state_of(factory: str) -> Any:
     from assay.programs.factory import load_recipe
     from assay.training.recipes.recipe import RecipeStep

@@ -14,6 +14,9 @@ from assay.cli.program import app
 from assay.programs.files import read_program, report_path, state_path
 from assay.protocol.errors import AssayError
 from assay.protocol.program.programfile import encode_program
+from assay.protocol.program.witness import WrongWitness
+from assay.protocol.program.witness_rows import NoWitness
+from tests.harness.programs import counting, mlp_step
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -235,3 +238,23 @@ def test_the_command_line_says_it_and_exits_with_the_code(folder: Path) -> None:
     assert done.stderr.startswith("CannotLower: Cannot lower 4 operations: ")
     assert "Traceback" not in done.stderr
     assert json.loads(done.stdout)["error"]["details"]["offenders"]
+
+
+def test_the_witnessed_program_is_written_and_another_one_is_refused(tmp_path: Path) -> None:
+    plain, own, theirs = (tmp_path / f"{name}.program" for name in ("plain", "own", "theirs"))
+    plain.write_bytes(encode_program(mlp_step().program))
+    done = CliRunner().invoke(app, ["witness", str(plain), "--out", str(own), "--json"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert (document["products"], document["words"]) == (5, 80)
+    assert "0x" + read_program(own).root.hex() == document["witnessed_root"]
+    checked = CliRunner().invoke(app, ["witness", str(plain), "--check", str(own)])
+    assert checked.exit_code == 0, checked.output
+
+    theirs.write_bytes(encode_program(mlp_step(precision=13).program))
+    refused = CliRunner().invoke(app, ["witness", str(plain), "--check", str(theirs)])
+    assert isinstance(refused.exception, WrongWitness)
+    assert refused.exception.exit_code == 6
+    theirs.write_bytes(encode_program(counting().program))
+    refused = CliRunner().invoke(app, ["witness", str(theirs)])
+    assert isinstance(refused.exception, NoWitness)
