@@ -58,9 +58,10 @@ class Contender:
 class StepRow:
     """One model, one tier, one executor, over eager f32.
 
-    time_ratio: median of rounds. over_plain: the same over the plain step of its tier and executor, for a witnessed one
-    beside it. memory_ratio: growth of a process to the peak of a step, see `growth`. hash_share: one state root per
-    INTERVAL steps, as a share of their time. Times in milliseconds, see `clock_for`.
+    time_ratio: median of rounds. over_plain: the same over the plain step beside it, for a witnessed one, in a run of
+    these two: after eager each would find other caches. memory_ratio: growth of a process to the peak of a step, see
+    `growth`. hash_share: one state root per INTERVAL steps, as a share of their time. Times in milliseconds, see
+    `clock_for`.
     """
 
     model: str
@@ -208,7 +209,7 @@ def measure(
                 side.executor,
                 side.is_witnessed,
                 time_ratio=round(median(r[k] / r[0] for r in rounds), 3),
-                over_plain=None if beside is None else round(median(r[k] / r[beside] for r in rounds), 4),
+                over_plain=None if beside is None else _over(call, built[beside], seconds / 2, clock),
                 memory_ratio=round(grown / floor, 3) if grown and floor else None,
                 hash_share=None if root_ms is None else round(root_ms / (INTERVAL * step_ms), 4),
                 step_ms=round(step_ms, 2),
@@ -219,6 +220,10 @@ def measure(
             )
         )
     return rows
+
+
+def _over(side: Callable[[], object], plain: Callable[[], object], seconds: float, clock: Callable[[], float]) -> float:
+    return round(median(b / a for a, b in alternate([plain, side], seconds, clock=clock)), 4)
 
 
 def growth(model: str, side: Contender, threads: int) -> int | None:
