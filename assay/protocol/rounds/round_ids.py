@@ -63,6 +63,11 @@ def work_digest(round_: Round, seat: Seat, tenure: int, work: SeatWork) -> Diges
     return _id(["uint64", "uint32", "uint32", WORK_TYPE], round_, seat, tenure, fields)
 
 
+def marks_digest(marks: Sequence[Digest]) -> Digest:
+    """The digest of the state roots after each unit of a commitment, the last of which is the end's."""
+    return keccak(b"".join(marks))
+
+
 def accumulate(acc: Digest, seat: Seat, update: Digest, units: int) -> Digest:
     """A group's accumulator after one more commitment with weight."""
     return _id(["bytes32", "uint32", "bytes32", "uint32"], acc, seat, update, units)
