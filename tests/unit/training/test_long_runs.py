@@ -89,12 +89,12 @@ def test_a_run_that_crashed_in_any_unit_goes_on_behind_its_last_mark(tmp_path: P
 
 def test_a_state_that_was_damaged_or_has_no_root_is_not_taken_up(tmp_path: Path) -> None:
     marks = finished(ProgressFolder(tmp_path)).marks
-    last = tmp_path / str(UNIT * UNITS)
-    last.write_bytes(last.read_bytes()[:-1] + b"\xff")
-    (tmp_path / str(UNIT * (UNITS - 1))).write_bytes(b"")
-    # A state that is whole, whose root the crash took.
+    altered = tmp_path / str(UNIT * (UNITS - 1))
+    altered.write_bytes(altered.read_bytes()[:-1] + b"\xff")
+    (tmp_path / str(UNIT * (UNITS - 2))).write_bytes(b"")
+    # The last state is whole; the crash took its root.
     roots = (tmp_path / ROOTS).read_bytes()
-    (tmp_path / ROOTS).write_bytes(roots[: 40 * (UNITS - 3) + 17])
+    (tmp_path / ROOTS).write_bytes(roots[: 40 * (UNITS - 1) + 17])
     run = run_of(ProgressFolder(tmp_path), TorchCompute())
     assert run.units == UNITS - 3
     for k in range(UNITS - 3, UNITS):
