@@ -43,6 +43,7 @@ struct RoundState {
     uint48 maskAt; // last second in which a commitment gets weight
     uint32 seated; // seats held at T0
     uint32 committed;
+    uint16 groups; // groups of which somebody committed with weight
     uint64 parent; // generation that it starts from
     bytes32 base; // state root of that generation
 }
@@ -256,11 +257,18 @@ interface ICommitments is IClaims {
     /// @notice Last second to commit: T0 + C + F.
     function commitUntil(uint64 round) external view returns (uint48);
 
+    /// @notice Last second in which a group's partial sum can be opened.
+    function partialUntil(uint64 round) external view returns (uint48);
+
     /// @notice Last second in which the round's generation can have its majority: T_m.
     function mergeUntil(uint64 round) external view returns (uint48);
 
     /// @notice Chain time after which the mask of the round cannot change; it moves forward only, while commitments come.
     function maskClosedAt(uint64 round) external view returns (uint48);
+
+    /// @notice Randomness of the beacon after the mask's close, which draws the positions of the round's nodes. Reverts with
+    /// BeaconNotSubmitted.
+    function seedOf(uint64 round) external view returns (bytes32);
 
     function groupOf(uint64 round, uint32 group) external view returns (GroupState memory);
 

@@ -5,8 +5,9 @@ pragma solidity ^0.8.30;
 /// amounts in wei of the settlement token.
 struct RoundTerms {
     uint32 seats; // N, at most 1,024
-    uint32 groupSize; // seats of a group, at most 64; unused at 64 seats or fewer, which are one group
+    uint32 groupSize; // seats of a group, at most 64, in at most 64 groups; at 64 seats or fewer there is one group
     uint32 positions; // k of a group's committee, at most 63; unused at 64 seats or fewer
+    uint32 topPositions; // of a generation's committee, at most 63; unused at 64 seats or fewer
     uint32 minUnits; // fewer are no commitment
     uint32 maxUnits;
     uint32 stepsPerUnit;
@@ -19,17 +20,20 @@ struct RoundTerms {
     uint48 inclusion; // F: how long a transaction can be kept out of the chain
     uint48 grace; // g
     uint48 hold; // a: time to say which updates one holds
-    uint48 merge; // T_m = T0 + C + F + a + merge, in seats without a beacon's delay
+    uint48 groupMerge; // time to compute, seal and open the partial sums of groups; zero at 64 seats or fewer
+    uint48 merge; // T_m = T0 + C + F + beacon's delay + a + groupMerge + merge
     uint48 beaconDelay; // from the mask's close to the beacon that draws
     uint48 challenge; // of an opening
     uint48 rescue; // after the first opener's loss
     bytes32 run;
     bytes32 stepProgram;
     bytes32 updateProgram;
+    bytes32 partialProgram; // updates of a group to their sum; zero at 64 seats or fewer
     bytes32 outerProgram;
     bytes32 data; // tensor root
     bytes32 zeroOptimizer; // list root that every round starts from
     bytes32 zeroUpdate; // list root of an update slot that counts nothing
+    bytes32 zeroPartial; // list root of a partial sum of nothing; zero at 64 seats or fewer
     bytes32 parameters; // list root of generation 0
     bytes32 momentum; // list root of generation 0
     uint256 seatLock; // S

@@ -98,6 +98,7 @@ contract Commitments is RoundClock {
         bool late = !weighs || block.timestamp > r.maskAt;
         g.committed |= bit;
         if (!late) {
+            if (g.maskable == 0) ++r.groups;
             g.maskable |= bit;
             g.acc = keccak256(abi.encode(g.acc, seat, work.update, work.units));
         }
@@ -287,7 +288,7 @@ contract Commitments is RoundClock {
     /// @dev Goes through the positions that the caller names, which are its own: at most 64.
     function _checkPositions(uint64 round, uint32 group, uint64 positions, uint64 maskable) private view {
         if (positions == 0) revert NotMyPosition(64, msg.sender);
-        bytes32 seed = bySeats ? bytes32(0) : _seedOf(round);
+        bytes32 seed = bySeats ? bytes32(0) : seedOf(round);
         bytes32 node = keccak256(abi.encode("assay.group", round, group));
         for (uint32 j = 0; positions >> j != 0; ++j) {
             if (positions >> j & 1 == 0) continue;

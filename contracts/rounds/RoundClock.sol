@@ -12,6 +12,7 @@ abstract contract RoundClock is ICommitments {
     uint32 private constant ONE_LEVEL = 64;
     uint32 private constant MOST_SEATS = 1024;
     uint32 private constant MOST_POSITIONS = 63;
+    uint32 private constant MOST_GROUPS = 64;
     uint256 private constant NEARLY_ALL_FROM = 20; // seats from which 95 % are nearly all; below, all but one
 
     /// @notice The seats that committed are the positions; else tickets are drawn.
@@ -23,6 +24,7 @@ abstract contract RoundClock is ICommitments {
     uint48 internal immutable _hold;
     uint48 private immutable _commit;
     uint48 private immutable _inclusion;
+    uint48 private immutable _groupMerge;
     uint48 private immutable _merge;
     uint48 private immutable _beaconDelay;
     uint48 private immutable _expiry;
@@ -41,6 +43,9 @@ abstract contract RoundClock is ICommitments {
         _checkAtLeast("seats", terms.seats, 1);
         _checkAtLeast("group size", groupSize, 1);
         _checkAtLeast("positions", terms.positions, bySeats ? 0 : 1);
+        _checkAtMost("top positions", terms.topPositions, MOST_POSITIONS);
+        _checkAtLeast("top positions", terms.topPositions, bySeats ? 0 : 1);
+        _checkAtMost("groups", (terms.seats + groupSize - 1) / groupSize, MOST_GROUPS);
         _checkAtLeast("least units", terms.minUnits, 1);
         _checkAtMost("least units", terms.minUnits, terms.maxUnits);
         _checkAtLeast("steps per unit", terms.stepsPerUnit, 1);
@@ -51,7 +56,7 @@ abstract contract RoundClock is ICommitments {
         _checkAtMost("grace", terms.grace, terms.hold);
         _beacon = IBeacon(modules.beacon);
         (_commit, _inclusion, grace, _hold) = (terms.commit, terms.inclusion, terms.grace, terms.hold);
-        (_merge, _beaconDelay) = (terms.merge, terms.beaconDelay);
+        (_groupMerge, _merge, _beaconDelay) = (terms.groupMerge, terms.merge, terms.beaconDelay);
         (_mostRounds, _expiry) = (terms.rounds, terms.expiry);
     }
 
@@ -73,7 +78,12 @@ abstract contract RoundClock is ICommitments {
 
     /// @inheritdoc ICommitments
     function mergeUntil(uint64 round) external view returns (uint48) {
-        return commitUntil(round) + _beaconDelay + _hold + _merge;
+        return partialUntil(round) + _merge;
+    }
+
+    /// @inheritdoc ICommitments
+    function partialUntil(uint64 round) public view returns (uint48) {
+        return commitUntil(round) + _beaconDelay + _hold + _groupMerge;
     }
 
     /// @inheritdoc ICommitments
@@ -90,7 +100,7 @@ abstract contract RoundClock is ICommitments {
     function _begin(uint64 parent, bytes32 base, uint32 seated) internal returns (uint64 round) {
         round = opened++;
         uint48 t0 = uint48(block.timestamp);
-        _rounds[round] = RoundState(t0, t0 + _commit + _inclusion, seated, 0, parent, base);
+        _rounds[round] = RoundState(t0, t0 + _commit + _inclusion, seated, 0, 0, parent, base);
         emit RoundBegan(round, parent, t0, seated);
     }
 
@@ -130,7 +140,8 @@ abstract contract RoundClock is ICommitments {
         return uint48(_beacon.timeOf(_beaconRoundOf(round))) - 1;
     }
 
-    function _seedOf(uint64 round) internal view returns (bytes32) {
+    /// @inheritdoc ICommitments
+    function seedOf(uint64 round) public view returns (bytes32) {
         return _beacon.randomnessOf(_beaconRoundOf(round));
     }
 

@@ -8,7 +8,7 @@ from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.model.errors import not_after, not_before, refuse
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_books import RoundBooks
-from assay.protocol.rounds.round_clock import close_mask, commit_until, merge_until
+from assay.protocol.rounds.round_clock import close_mask, commit_until, merge_until, partial_until
 from assay.protocol.rounds.round_terms import (
     NO_ONE_HERE,
     GenerationStatus,
@@ -65,6 +65,7 @@ class Commitments:
         self.works[round_, seat] = made
         entry.committed.add(place)
         if not late:
+            state.groups += not entry.maskable
             entry.maskable[place] = made
             entry.acc = ids.accumulate(entry.acc, seat, work.update, work.units)
         close_mask(self.terms, state, now)
@@ -159,6 +160,14 @@ class Commitments:
         """The seats of a group in a round; empty before the first commitment."""
         return self.groups.get((round_, group), GroupState())
 
+    def partial_until(self, round_: Round) -> int:
+        """Last second to open a group's partial sum. Raises RoundNotOpen."""
+        return partial_until(self.terms, self.round_of(round_))
+
+    def seed_of(self, round_: Round) -> Digest:
+        """What draws the positions of a round's nodes. Raises RoundNotOpen, BeaconNotSubmitted."""
+        return self.books.beacon.randomness_of(self._beacon_round_of(self.round_of(round_).mask_at))
+
     def merge_until(self, round_: Round) -> int:
         """T_m. Raises RoundNotOpen."""
         return merge_until(self.terms, self.round_of(round_))
@@ -223,7 +232,7 @@ class Commitments:
             raise refuse("NotMyPosition", position=64, caller=who)
         state = self.rounds[round_]
         by_seats = self.terms.by_seats
-        seed = ZERO if by_seats else self.books.beacon.randomness_of(self._beacon_round_of(state.mask_at))
+        seed = ZERO if by_seats else self.seed_of(round_)
         node = ids.group_node(round_, group)
         for j in sorted(positions):
             holder = NO_ONE_HERE

@@ -72,6 +72,15 @@ class CommitmentBook(Protocol):
     def round_of(self, round_: Round) -> RoundState:
         """Raises RoundNotOpen."""
 
+    def partial_until(self, round_: Round) -> int:
+        """Last second to open a group's partial sum. Raises RoundNotOpen."""
+
+    def seed_of(self, round_: Round) -> Digest:
+        """What draws the positions of a round's nodes. Raises BeaconNotSubmitted."""
+
+    def hold_until(self, round_: Round, group: int) -> int:
+        """Last second to say what one holds. Raises RoundNotOpen."""
+
     def merge_until(self, round_: Round) -> int:
         """T_m. Raises RoundNotOpen."""
 

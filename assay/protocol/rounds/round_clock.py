@@ -15,9 +15,14 @@ def commit_until(terms: RoundTerms, state: RoundState) -> int:
     return state.t0 + terms.commit + terms.inclusion
 
 
+def partial_until(terms: RoundTerms, state: RoundState) -> int:
+    """Last second in which a group's partial sum can be opened."""
+    return commit_until(terms, state) + terms.beacon_delay + terms.hold + terms.group_merge
+
+
 def merge_until(terms: RoundTerms, state: RoundState) -> int:
     """Last second in which the round's generation can have its majority: T_m."""
-    return commit_until(terms, state) + terms.beacon_delay + terms.hold + terms.merge
+    return partial_until(terms, state) + terms.merge
 
 
 def close_mask(terms: RoundTerms, state: RoundState, now: int) -> None:

@@ -25,6 +25,7 @@ class RoundTerms:
     seats: int
     group_size: int
     positions: int
+    top_positions: int
     min_units: int
     max_units: int
     steps_per_unit: int
@@ -37,6 +38,7 @@ class RoundTerms:
     inclusion: int
     grace: int
     hold: int
+    group_merge: int
     merge: int
     beacon_delay: int
     challenge: int
@@ -44,10 +46,12 @@ class RoundTerms:
     run: Digest
     step_program: Digest
     update_program: Digest
+    partial_program: Digest
     outer_program: Digest
     data: Digest
     zero_optimizer: Digest
     zero_update: Digest
+    zero_partial: Digest
     parameters: Digest
     momentum: Digest
     seat_lock: Wei
@@ -130,6 +134,8 @@ class RoundState:
     parent: int
     base: Digest
     committed: int = 0
+    groups: int = 0
+    """Groups of which somebody committed with weight."""
 
     @property
     def is_under_half(self) -> bool:

@@ -25,11 +25,12 @@ def mark(label: object) -> Digest:
 
 
 TERMS = RoundTerms(
-    seats=8, group_size=64, positions=15, min_units=30, max_units=60, steps_per_unit=5, learning_rate=0x3A83126F,
-    shards=1024, shard_length=1000, rounds=1000, expiry=START + 10**9, commit=3600, inclusion=600, grace=30, hold=120,
-    merge=300, beacon_delay=24, challenge=50_000, rescue=1800, run=mark("run"), step_program=mark("step"),
-    update_program=mark("update"), outer_program=mark("outer"), data=mark("data"), zero_optimizer=mark("zeros"),
-    zero_update=mark("no update"), parameters=mark("parameters 0"), momentum=mark("momentum 0"),
+    seats=8, group_size=64, positions=15, top_positions=63, min_units=30, max_units=60, steps_per_unit=5,
+    learning_rate=0x3A83126F, shards=1024, shard_length=1000, rounds=1000, expiry=START + 10**9, commit=3600,
+    inclusion=600, grace=30, hold=120, group_merge=0, merge=300, beacon_delay=24, challenge=50_000, rescue=1800,
+    run=mark("run"), step_program=mark("step"), update_program=mark("update"), partial_program=mark("partial"),
+    outer_program=mark("outer"), data=mark("data"), zero_optimizer=mark("zeros"), zero_update=mark("no update"),
+    zero_partial=mark("no sum"), parameters=mark("parameters 0"), momentum=mark("momentum 0"),
     seat_lock=Wei(30 * ETHER), seat_fee=Wei(2 * ETHER),
 )  # fmt: skip
 

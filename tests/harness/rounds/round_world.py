@@ -263,7 +263,15 @@ class RoundWorld(RoundCalls):
             assert self.call("Tenures", "tenureOf", number) == wanted
         for r, state in enumerate(self.model.commitments.rounds):
             got = self.call("Commitments", "roundOf", r)
-            assert got == (state.t0, state.mask_at, state.seated, state.committed, state.parent, state.base)
+            assert got == (
+                state.t0,
+                state.mask_at,
+                state.seated,
+                state.committed,
+                state.groups,
+                state.parent,
+                state.base,
+            )
             counted, closed = self.model.commitments.counted_of(Round(r), 0, self.now)
             assert self.call("Commitments", "countedOf", r, 0) == (bits(counted), closed)
             assert self.call("Generations", "statusOf", r + 1) == self.model.generations.status_of(r + 1)
