@@ -96,4 +96,3 @@ def last_moment(deadline: int, inclusion: int) -> int:
 def is_time_to_open(missing: int, now: int, deadline: int, inclusion: int, hopeless: bool) -> bool:
     """Whether a call is opened now: everything is done, nothing more will be, or its last moment has come."""
     return now <= deadline and (not missing or hopeless or now >= last_moment(deadline, inclusion))
-

@@ -231,9 +231,7 @@ class DutyBook:
         for via, ticket in self._records.answers_shown_in(number - 1):
             for home in self.calls_shown_by(via, ticket):
                 for one in self.missed(home, ticket, via):
-                    duty = replace(
-                        one.duty, kind=DutyKind.MISSED, missed=Missed(one.duty.kind, home, ticket, via)
-                    )
+                    duty = replace(one.duty, kind=DutyKind.MISSED, missed=Missed(one.duty.kind, home, ticket, via))
                     name = draws.missed_id(home, ticket, one.duty.kind, one.target)
                     made = makers.get(one.duty.attestation) if one.duty.attestation != ZERO else None
                     by = made.ticket if made else TicketId(0)

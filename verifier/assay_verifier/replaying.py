@@ -2,14 +2,13 @@
 
 Nothing is asked of whoever is audited. The solver's marks of progress only tell where a lie begins: the unit of the
 first mark that differs is computed again by other kernels before anybody is accused, so that a fault of this machine
-does not become somebody's fraud. State is kept on disk now and then, and a process that died goes on from there.
+does not become somebody's fraud. What is kept on disk resumes the pass after a crash, and answers games about it.
 Source: docs/adr/0032-witnessed-step.md; docs/protocol/witness.md, WT-11, WT-12.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,14 +16,16 @@ from typing import Final
 
 from assay.engine.runtime.native.sha256 import tensor_root
 from assay.protocol.digests import keccak, state_digest
-from assay.protocol.program.nodes import reads
 from assay.protocol.program.program import Program
+from assay.protocol.program.trace import Trace
 from assay.protocol.program.witness import ACCUMULATOR, witnessed_program
-from assay.protocol.trees.state import ListBytes, TrainingList, list_root, list_roots
-from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.trees.state import ListBytes, TrainingList, list_root
 from assay.protocol.types import Digest
+from assay.training.long_runs import LongRun, OnStep, Progress, StateFormat, kept_state
+from assay.training.long_trace import LongTrace
 from assay_ledger.agents.participant import RecheckMismatch
 from assay_ledger.index.archive import Compute
+from assay_ledger.store.progress import ProgressFolder
 
 KEY_BYTES: Final = 8
 """Of a witness key that the program reads; what is behind them is zero."""
@@ -32,8 +33,11 @@ KEY_BYTES: Final = 8
 MOST_KEYS: Final = 16
 """Keys of one pass; each adds a tenth to the program's nodes and a hundredth to its work."""
 
-Ends = tuple[Digest, Digest, Digest]
-"""List roots of a training state: parameters, optimizer, scalars."""
+ROOM: Final = 1 << 34
+"""Bytes on disk for the states of one pass."""
+
+PLAIN: Final = tuple(range(len(TrainingList)))
+"""The lists of a training state among those of a witnessed one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +60,28 @@ class WorkToReplay:
 
 
 class CommitmentReplay:
-    """One pass over a commitment. `folder` keeps its state; None keeps nothing."""
+    """One pass over a commitment, resumed from what `folder` keeps of it."""
 
     def __init__(
-        self, compute: Compute, work: WorkToReplay, keys: Sequence[Digest], folder: Path | None = None
+        self, compute: Compute, work: WorkToReplay, keys: Sequence[Digest], folder: Path, room: int = ROOM
     ) -> None:
         self.work = work
         self.keys = tuple(keys)
-        self.done = 0
-        """Units."""
-        self.differs_at: int | None = None
-        """The unit, from 1, whose end this auditor finds to be another than the solver's mark says."""
-        self._compute = compute
+        self._compute, self._room = compute, room
+        self._start: ListBytes = (*work.lists, *witness_lists_of(self.keys))
         self._program = witnessed_by(work.plain, len(self.keys))
-        self._specs = _list_specs(work.plain)
-        self._passed = _passed_roots(work.plain, self._specs, work.lists)
-        self._lists: ListBytes = (*work.lists, *witness_lists_of(self.keys))
+        self._format = StateFormat(self._program, self._start)
+        roots = b"".join(self._format.list_roots(self._start))
+        self._folder = folder / keccak(self._program.root + work.steps.to_bytes(8, "big") + roots).hex()
+        self._progress = ProgressFolder(self._folder)
+        self._roots = ProgressFolder(self._folder / "plain")
         self._before: ListBytes | None = None
-        start = b"".join(list_roots(self._slot_roots(work.lists)))
-        place = keccak(work.plain.root + start + work.units.to_bytes(8, "big") + b"".join(self.keys))
-        self._file = None if folder is None else folder / f"{place.hex()}.replay"
-        self._load()
+        self._run = self._resumed()
+
+    @property
+    def done(self) -> int:
+        """Units computed."""
+        return self._run.units
 
     @property
     def is_done(self) -> bool:
@@ -84,39 +89,45 @@ class CommitmentReplay:
         return self.done == self.work.units
 
     @property
-    def ends(self) -> Ends:
-        """List roots of the state reached."""
-        parameters, optimizer, scalars = list_roots(self._slot_roots(self.lists))
+    def ends(self) -> tuple[Digest, Digest, Digest]:
+        """List roots of the training state reached: parameters, optimizer, scalars."""
+        parameters, optimizer, scalars = self._run.ends[: len(TrainingList)]
         return parameters, optimizer, scalars
 
     @property
     def lists(self) -> ListBytes:
         """The training state reached."""
-        return self._lists[: len(TrainingList)]
+        return self._run.lists[: len(TrainingList)]
 
     @property
     def accumulators(self) -> tuple[Digest, ...]:
         """The eight words of each key's accumulator, in the order of the keys."""
-        return tuple(Digest(part[0]) for part in self._lists[len(TrainingList) + 1 :: 2])
+        return tuple(Digest(part[0]) for part in self._run.lists[len(TrainingList) + 1 :: 2])
 
-    def advance(self) -> None:
-        """Compute one unit, and once more by other kernels where it ends otherwise than the solver's mark for the
-        first time.
+    @property
+    def differs_at(self) -> int | None:
+        """The first unit, from 1, whose end is another than the solver's mark says."""
+        if not self._has_marks:
+            return None
+        roots, unit = self._roots.roots, self.work.steps_per_unit
+        return next((k for k in range(1, self.done + 1) if roots[k * unit] != self.work.marks[k - 1]), None)
+
+    def advance(self, on_step: OnStep | None = None) -> None:
+        """Compute one unit, and once more by other kernels where it is the first to differ from the solver's marks.
 
         Raises:
             RecheckMismatch: this machine's two calculations differ. The unit is not done.
         """
-        before = self._lists
-        self._lists = self._compute.run(self._program, before, self.work.steps_per_unit)
-        if self.differs_at is None and self._has_marks and state_digest(self.ends) != self.work.marks[self.done]:
+        before, differed = self._run.lists, self.differs_at is not None
+        self._run.advance(on_step)
+        self._note()
+        self._before = before
+        if not differed and self.differs_at is not None:
             try:
                 self._check_unit(before)
             except RecheckMismatch:
-                self._lists = before
+                self._take_back()
                 raise
-            self.differs_at = self.done + 1
-        self._before = before
-        self.done += 1
 
     def confirm(self) -> None:
         """Compute again by other kernels what an accusation over the end would rest on, unless that is done.
@@ -130,8 +141,7 @@ class CommitmentReplay:
             # All marks agree, and the end differs all the same.
             self._check_unit(self._before)
         else:
-            again = self._compute.recheck(self.work.plain, self.work.lists, self.work.steps)
-            self._check(list_roots(self._slot_roots(again)))
+            self._check(self._compute.recheck(self.work.plain, self.work.lists, self.work.steps))
 
     def confirm_accumulators(self) -> None:
         """Compute everything again by other kernels: an accumulator shows no place at which it went wrong.
@@ -139,27 +149,26 @@ class CommitmentReplay:
         Raises:
             RecheckMismatch: this machine's two calculations differ.
         """
-        lists = (*self.work.lists, *witness_lists_of(self.keys))
-        again = self._compute.recheck(self._program, lists, self.work.steps)
-        self._check(list_roots(self._slot_roots(again[: len(TrainingList)])))
+        again = self._compute.recheck(self._program, self._start, self.work.steps)
+        self._check(again)
         if tuple(Digest(part[0]) for part in again[len(TrainingList) + 1 :: 2]) != self.accumulators:
             raise RecheckMismatch("Two replays end in different accumulators.")
 
-    def save(self) -> None:
-        """Keep the state reached on disk, in place of what was kept before."""
-        if self._file is None or not self.done:
-            return
-        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        body = b"".join(self._moving(self._lists))
-        head = json.dumps({"done": self.done, "differs_at": self.differs_at, "digest": keccak(body).hex()}).encode()
-        staged = self._file.with_suffix(".new")
-        staged.write_bytes(head + b"\n" + body)
-        staged.replace(self._file)
+    def trace(self, key: Digest | None) -> Trace:
+        """The run for games from the states that were kept: of the plain program, or of the witnessed one and a key."""
+        lists, place = PLAIN, "plain"
+        if key is not None:
+            at = len(PLAIN) + 2 * self.keys.index(key)
+            lists, place = (*PLAIN, at, at + 1), key[:KEY_BYTES].hex()
+        program = witnessed_by(self.work.plain, 0 if key is None else 1)
+        start = tuple(self._start[k] for k in lists)
+        format_ = StateFormat(program, start)
+        progress = PartOfProgress(self._progress, self._format, ProgressFolder(self._folder / place), format_, lists)
+        return LongTrace(self._compute, program, start, self.work.steps, progress)
 
     def forget(self) -> None:
         """Delete what was kept."""
-        if self._file is not None:
-            self._file.unlink(missing_ok=True)
+        self._progress.remove()
 
     # --- inside
 
@@ -167,64 +176,81 @@ class CommitmentReplay:
     def _has_marks(self) -> bool:
         return len(self.work.marks) == self.work.units
 
-    def _check_unit(self, before: ListBytes) -> None:
-        again = self._compute.recheck(self.work.plain, before[: len(TrainingList)], self.work.steps_per_unit)
-        self._check(list_roots(self._slot_roots(again)))
-
-    def _check(self, again: Sequence[Digest]) -> None:
-        if tuple(again) != self.ends:
-            raise RecheckMismatch(
-                f"Two replays of a commitment of {self.work.units} units end in different states.",
-                first=state_digest(self.ends),
-                second=state_digest(again),
-            )
-
-    def _slot_roots(self, lists: ListBytes) -> tuple[tuple[Digest, ...], ...]:
-        """Tensor roots of a training state; what no step changes is hashed once."""
-        return tuple(
-            tuple(
-                root if root is not None else tensor_root(spec, data)
-                for spec, root, data in zip(specs, passed, part, strict=True)
-            )
-            for specs, passed, part in zip(self._specs, self._passed, lists, strict=True)
+    def _resumed(self) -> LongRun:
+        run = LongRun(
+            self._compute, self._program, self._start, self.work.steps_per_unit, self._progress, room=self._room
         )
+        known = self._roots.roots
+        if any(k * self.work.steps_per_unit not in known for k in range(1, run.units)):
+            # Roots that the disk lost: nothing says any more where the solver's marks differ.
+            self._progress.remove()
+            return self._resumed()
+        self._run = run
+        if run.units:
+            self._note()
+        return run
 
-    def _moving(self, lists: ListBytes) -> list[bytes]:
-        """The slots that a step changes, in order, then those of the witness."""
-        found = []
-        for passed, part in zip(self._passed, lists[: len(TrainingList)], strict=True):
-            found += [data for root, data in zip(passed, part, strict=True) if root is None]
-        return [*found, *(data for part in lists[len(TrainingList) :] for data in part)]
+    def _note(self) -> None:
+        """Note the root of the training state reached: that of the witnessed one is no mark."""
+        step, root = self.done * self.work.steps_per_unit, state_digest(self.ends)
+        if self._roots.roots.get(step) != root:
+            self._roots.note({step: root})
 
-    def _load(self) -> None:
-        """Go on from what a process that died has left; what is not whole is as if it were not there."""
-        if self._file is None or not self._file.is_file():
-            return
-        head, _, body = self._file.read_bytes().partition(b"\n")
-        size = sum(map(len, self._moving(self._lists)))
-        try:
-            kept = json.loads(head)
-            done, differs_at, digest = kept["done"], kept["differs_at"], kept["digest"]
-        except (ValueError, KeyError, TypeError):
-            return
-        if len(body) != size or keccak(body).hex() != digest or not 0 < done <= self.work.units:
-            return
-        self.done, self.differs_at = done, differs_at
-        self._lists = self._refilled(body)
+    def _take_back(self) -> None:
+        """Forget the last unit."""
+        self._progress.drop(self.done * self.work.steps_per_unit)
+        self._run, self._before = self._resumed(), None
 
-    def _refilled(self, body: bytes) -> ListBytes:
-        """A state from the slots that a step changes, and those that none does."""
-        at, parts = 0, []
-        for number, part in enumerate(self._lists):
-            slots = []
-            for index, data in enumerate(part):
-                if number < len(TrainingList) and self._passed[number][index] is not None:
-                    slots.append(data)
-                    continue
-                slots.append(body[at : at + len(data)])
-                at += len(data)
-            parts.append(tuple(slots))
-        return tuple(parts)
+    def _check_unit(self, before: ListBytes) -> None:
+        self._check(self._compute.recheck(self.work.plain, before[: len(TrainingList)], self.work.steps_per_unit))
+
+    def _check(self, again: ListBytes) -> None:
+        if again[: len(TrainingList)] != self.lists:
+            raise RecheckMismatch(f"Two replays of a commitment of {self.work.units} units end in different states.")
+
+
+class PartOfProgress:
+    """What was kept of a run of many lists, as the progress of a run of some of them (`Progress`).
+
+    `own` keeps the roots of the part. Nothing is put: the whole is.
+    """
+
+    def __init__(
+        self, whole: Progress, whole_format: StateFormat, own: Progress, own_format: StateFormat, lists: Sequence[int]
+    ) -> None:
+        self._whole, self._whole_format = whole, whole_format
+        self._own, self._own_format, self._lists = own, own_format, tuple(lists)
+
+    @property
+    def roots(self) -> Mapping[int, Digest]:
+        """See Progress."""
+        return self._own.roots
+
+    def note(self, roots: Mapping[int, Digest]) -> None:
+        """See Progress."""
+        self._own.note(roots)
+
+    def kept(self) -> Sequence[int]:
+        """See Progress."""
+        return self._whole.kept()
+
+    def put(self, step: int, data: bytes) -> None:
+        """See Progress."""
+
+    def get(self, step: int) -> bytes | None:
+        """See Progress; checked against the root of the whole, so that the part's is right."""
+        state = kept_state(self._whole, self._whole_format, step)
+        if state is None:
+            return None
+        part = tuple(state[k] for k in self._lists)
+        root = state_digest(self._own_format.list_roots(part))
+        if self.roots.get(step) != root:
+            self.note({step: root})
+        return self._own_format.encode(part)
+
+    def drop(self, step: int) -> None:
+        """See Progress."""
+        self._whole.drop(step)
 
 
 @cache
@@ -240,22 +266,5 @@ def witness_lists_of(keys: Sequence[Digest]) -> ListBytes:
 
 def root_of_parameters(plain: Program, tensors: Sequence[bytes]) -> Digest:
     """The list root of parameters, or of an update, which is laid out as they are."""
-    specs = _list_specs(plain)[TrainingList.PARAMETERS]
+    specs = [plain.specs[k] for k in plain.input_nodes[TrainingList.PARAMETERS]]
     return list_root([tensor_root(spec, data) for spec, data in zip(specs, tensors, strict=True)])
-
-
-def _list_specs(program: Program) -> tuple[tuple[TensorSpec, ...], ...]:
-    return tuple(tuple(program.specs[k] for k in nodes) for nodes in program.input_nodes)
-
-
-def _passed_roots(
-    plain: Program, specs: Sequence[Sequence[TensorSpec]], lists: ListBytes
-) -> tuple[tuple[Digest | None, ...], ...]:
-    """The root of each slot that a step passes through as it is, such as the data; None where a step computes it."""
-    found = []
-    for ins, outs, part_specs, part in zip(plain.input_nodes, plain.output_nodes, specs, lists, strict=True):
-        slots = zip(ins, outs, part_specs, part, strict=True)
-        found.append(
-            tuple(tensor_root(spec, data) if reads(plain.nodes[end]) == (k,) else None for k, end, spec, data in slots)
-        )
-    return tuple(found)

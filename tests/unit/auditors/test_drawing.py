@@ -22,7 +22,7 @@ PLAIN = (DutyKind.WORK, DutyKind.REAUDIT, DutyKind.WORK_AGAIN, DutyKind.REAUDIT_
 
 
 def nameable(stage: DutyStage) -> list[DrawnDuty]:
-    """Every duty that a call could name of what there is: any kind, any commitment or attestation, missed by anybody."""
+    """Every duty that a call could name: any kind, any commitment or attestation, missed by anybody."""
     rounds = range(max(1, stage.round - 6), stage.round + 1)
     newest = stage.duties.number
     names = [name for name, a in stage.duties.attestations.items() if a.epoch + 6 > newest]
@@ -70,12 +70,10 @@ def play(seed: int, shifts: int) -> Counter[str]:
     """Epochs of tickets that answer, drop, stay silent and show later; every draw checked. What occurred, counted."""
     chance, seen = random.Random(seed), Counter[str]()
     terms = replace(TERMS, audit_ppm=1_500_000, reaudit_ppm=1_000_000, capacity=3)
-    stage = DutyStage(
-        False, terms, TicketTerms(TICKETS.bond, TICKETS.seasoning, shifts), stake=3000 * ETHER
-    )
+    stage = DutyStage(False, terms, TicketTerms(TICKETS.bond, TICKETS.seasoning, shifts), stake=3000 * ETHER)
     crew = [stage.register(who % 4) for who in range(6)]
     stage.pass_time(TICKETS.seasoning)
-    for _ in range(8):
+    for _ in range(7):
         round_ = stage.open_round(stage.duties.epochs[-1].start - 1)
         for seat in SEATS[: chance.randrange(1, 5)]:
             work = true_work(round_, seat)
@@ -111,7 +109,7 @@ def play(seed: int, shifts: int) -> Counter[str]:
     return seen
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("shifts", [1, 2])
 def test_an_auditor_finds_what_the_model_lets_it_answer_and_nothing_else(seed: int, shifts: int) -> None:
     seen = play(seed, shifts)

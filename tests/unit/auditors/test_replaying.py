@@ -10,12 +10,13 @@ import pytest
 from assay.engine.runtime.values import state_io
 from assay.protocol.digests import keccak
 from assay.protocol.program.program import Program
-from assay.protocol.program.trace import ReferenceTrace
+from assay.protocol.program.trace import ReferenceTrace, Trace
 from assay.protocol.program.witness import witnessed_program
 from assay.protocol.trees.state import ListBytes, list_roots
 from assay.protocol.types import Digest
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents.participant import RecheckMismatch
+from assay_ledger.store.progress import ROOTS
 from assay_verifier.replaying import CommitmentReplay, WorkToReplay, witness_lists_of, witnessed_by
 from tests.harness.programs import mlp_step
 
@@ -43,7 +44,7 @@ def work(shown: tuple[Digest, ...] = ()) -> WorkToReplay:
     return WorkToReplay(example.program, example.state, UNITS, STEPS, shown)
 
 
-def replay(keys: list[Digest], shown: tuple[Digest, ...] = (), folder: Path | None = None) -> CommitmentReplay:
+def replay(folder: Path, keys: list[Digest], shown: tuple[Digest, ...] = ()) -> CommitmentReplay:
     made = CommitmentReplay(COMPUTE, work(shown), keys, folder)
     while not made.is_done:
         made.advance()
@@ -73,9 +74,21 @@ class FaultyCompute(TorchCompute):
         return ((first, *end[0][1:]), *end[1:])
 
 
-def test_one_pass_gives_each_keys_accumulator_as_it_is_alone() -> None:
+class CountingCompute(TorchCompute):
+    """Notes the lengths of the traces that it makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.traced: list[int] = []
+
+    def trace(self, program: Program, lists: ListBytes, steps: int = 1, *args: object, **more: object) -> Trace:
+        self.traced.append(steps)
+        return super().trace(program, lists, steps)
+
+
+def test_one_pass_gives_each_keys_accumulator_as_it_is_alone(tmp_path: Path) -> None:
     keys = [key("own"), key("audited"), key("its")]
-    found = replay(keys)
+    found = replay(tmp_path, keys)
     assert found.ends == true_trace().list_roots(UNITS * STEPS)
     assert found.accumulators == tuple(accumulator_alone(k) for k in keys)
     assert len(set(found.accumulators)) == 3
@@ -90,108 +103,116 @@ def test_keys_of_one_pass_are_lists_of_their_own_behind_the_state() -> None:
     assert len(roots) == 4 and roots[1] == roots[3] and roots[0] != roots[2]
 
 
-def test_true_marks_name_no_unit() -> None:
-    assert replay([key("own")], marks()).differs_at is None
+def test_true_marks_name_no_unit(tmp_path: Path) -> None:
+    assert replay(tmp_path, [key("own")], marks()).differs_at is None
 
 
 @pytest.mark.parametrize("first", [1, 2, 3])
-def test_the_first_mark_that_differs_is_where_the_lie_begins(first: int) -> None:
+def test_the_first_mark_that_differs_is_where_the_lie_begins(first: int, tmp_path: Path) -> None:
     shown = (*marks()[: first - 1], *(Digest(bytes([k]) * 32) for k in range(first, UNITS + 1)))
-    assert replay([key("own")], shown).differs_at == first
+    assert replay(tmp_path, [key("own")], shown).differs_at == first
 
 
-def test_marks_of_another_number_than_units_are_no_hint() -> None:
+def test_marks_of_another_number_than_units_are_no_hint(tmp_path: Path) -> None:
     lies = tuple(Digest(bytes([k]) * 32) for k in range(UNITS + 1))
-    assert replay([key("own")], lies).differs_at is None
+    assert replay(tmp_path, [key("own")], lies).differs_at is None
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
-def test_a_fault_of_this_machine_is_no_accusation_of_a_true_mark(at: int) -> None:
-    made = CommitmentReplay(FaultyCompute(at), work(marks()), [key("own")])
+def test_a_fault_of_this_machine_is_no_accusation_of_a_true_mark(at: int, tmp_path: Path) -> None:
+    made = CommitmentReplay(FaultyCompute(at), work(marks()), [key("own")], tmp_path)
     with pytest.raises(RecheckMismatch):
         for _ in range(UNITS):
             made.advance()
-    assert made.done == at - 1
+    assert made.done == at - 1 and made.differs_at is None
     while not made.is_done:
         made.advance()
     assert made.ends == true_trace().list_roots(UNITS * STEPS), "what was found wrong is computed again"
 
 
-def test_without_marks_everything_is_computed_again_before_an_accusation() -> None:
-    made = CommitmentReplay(FaultyCompute(2), work(), [key("own")])
+def test_without_marks_everything_is_computed_again_before_an_accusation(tmp_path: Path) -> None:
+    made = CommitmentReplay(FaultyCompute(2), work(), [key("own")], tmp_path / "faulty")
     for _ in range(UNITS):
         made.advance()
     with pytest.raises(RecheckMismatch):
         made.confirm()
-    replay([key("own")]).confirm()
+    replay(tmp_path, [key("own")]).confirm()
 
 
-def test_an_end_that_differs_behind_true_marks_is_confirmed_by_the_last_unit() -> None:
-    made = CommitmentReplay(TorchCompute(), work(marks()), [key("own")])
-    for _ in range(UNITS):
-        made.advance()
+def test_an_end_that_differs_behind_true_marks_is_confirmed_by_the_last_unit(tmp_path: Path) -> None:
+    made = replay(tmp_path, [key("own")], marks())
     made.confirm()
-    made._lists = ((bytes(len(made._lists[0][0])), *made._lists[0][1:]), *made._lists[1:])
+    made._run.lists = ((bytes(len(made._run.lists[0][0])), *made._run.lists[0][1:]), *made._run.lists[1:])
     with pytest.raises(RecheckMismatch):
         made.confirm()
 
 
-def test_an_accumulator_is_confirmed_over_every_step() -> None:
-    found = replay([key("own"), key("audited")])
+def test_an_accumulator_is_confirmed_over_every_step(tmp_path: Path) -> None:
+    found = replay(tmp_path, [key("own"), key("audited")])
     found.confirm_accumulators()
-    wrong = bytes([found._lists[6][0][0] ^ 1]) + found._lists[6][0][1:]
-    found._lists = (*found._lists[:6], (wrong,))
+    lists = found._run.lists
+    found._run.lists = (*lists[:6], (bytes([lists[6][0][0] ^ 1]) + lists[6][0][1:],))
     with pytest.raises(RecheckMismatch):
         found.confirm_accumulators()
 
 
 def test_a_process_that_died_goes_on_after_the_last_unit_it_kept(tmp_path: Path) -> None:
     keys = [key("own"), key("audited")]
-    first = CommitmentReplay(COMPUTE, work(marks()), keys, tmp_path)
+    first = CommitmentReplay(COMPUTE, work(marks()), keys, tmp_path / "first")
     first.advance()
-    first.save()
-    first.advance()
-    again = CommitmentReplay(COMPUTE, work(marks()), keys, tmp_path)
+    again = CommitmentReplay(COMPUTE, work(marks()), keys, tmp_path / "first")
     assert again.done == 1
     while not again.is_done:
         again.advance()
-    whole = replay(keys)
+    whole = replay(tmp_path / "whole", keys)
     assert (again.ends, again.accumulators) == (whole.ends, whole.accumulators)
-    again.save()
-    assert CommitmentReplay(COMPUTE, work(marks()), keys, tmp_path).accumulators == whole.accumulators
     again.forget()
-    assert not list(tmp_path.iterdir())
+    assert CommitmentReplay(COMPUTE, work(marks()), keys, tmp_path / "first").done == 0
 
 
 def test_where_a_lie_began_survives_a_crash(tmp_path: Path) -> None:
     shown = (Digest(b"lie".ljust(32, b"\0")), *marks()[1:])
     first = CommitmentReplay(COMPUTE, work(shown), [key("own")], tmp_path)
     first.advance()
-    first.save()
     assert CommitmentReplay(COMPUTE, work(shown), [key("own")], tmp_path).differs_at == 1
 
 
-@pytest.mark.parametrize("damage", ["cut", "bit", "head", "empty"])
-def test_a_kept_state_that_is_damaged_is_as_if_it_were_not_there(tmp_path: Path, damage: str) -> None:
-    first = CommitmentReplay(COMPUTE, work(), [key("own")], tmp_path)
-    first.advance()
-    first.save()
-    (file,) = tmp_path.iterdir()
-    data = file.read_bytes()
-    body = data.index(b"\n") + 1
-    file.write_bytes(
-        {
-            "cut": data[:-1],
-            "bit": data[:body] + bytes([data[body] ^ 1]) + data[body + 1 :],
-            "head": b"{}" + data[body - 1 :],
-            "empty": b"",
-        }[damage]
-    )
-    assert CommitmentReplay(COMPUTE, work(), [key("own")], tmp_path).done == 0
+def test_roots_that_the_disk_lost_begin_the_pass_anew(tmp_path: Path) -> None:
+    first = CommitmentReplay(COMPUTE, work(marks()), [key("own")], tmp_path)
+    for _ in range(2):
+        first.advance()
+    (folder,) = tmp_path.iterdir()
+    (folder / "plain" / ROOTS).unlink()
+    assert CommitmentReplay(COMPUTE, work(marks()), [key("own")], tmp_path).done == 0
 
 
-def test_a_state_kept_under_other_keys_is_another_replays(tmp_path: Path) -> None:
-    first = CommitmentReplay(COMPUTE, work(), [key("own")], tmp_path)
-    first.advance()
-    first.save()
+def test_what_was_kept_under_other_keys_is_another_replays(tmp_path: Path) -> None:
+    CommitmentReplay(COMPUTE, work(), [key("own")], tmp_path).advance()
     assert CommitmentReplay(COMPUTE, work(), [key("other")], tmp_path).done == 0
+
+
+@pytest.mark.parametrize("of", ["plain", "own", "audited"])
+def test_a_game_about_a_replay_is_answered_from_what_it_kept(of: str, tmp_path: Path) -> None:
+    found = replay(tmp_path, [key("own"), key("audited")])
+    ours = found.trace(None if of == "plain" else key(of))
+    example = mlp_step()
+    program = witnessed_by(example.program, 0 if of == "plain" else 1)
+    theirs = ReferenceTrace(
+        program, (*example.state, *(witness_lists_of([key(of)]) if of != "plain" else ())), UNITS * STEPS
+    )
+    assert (ours.program.root, ours.steps) == (program.root, theirs.steps)
+    for t in (0, 1, 3, UNITS * STEPS):
+        assert ours.state_root(t) == theirs.state_root(t)
+    step, node = UNITS * STEPS, len(program.nodes) - 1
+    assert ours.prefix_root(step, node) == theirs.prefix_root(step, node)
+    assert ours.list_roots(step) == theirs.list_roots(step)
+    assert ours.node_bytes(step, node) == theirs.node_bytes(step, node)
+
+
+def test_a_trace_begins_at_the_unit_before_the_one_asked_about(tmp_path: Path) -> None:
+    compute = CountingCompute()
+    made = CommitmentReplay(compute, work(), [key("own"), key("audited")], tmp_path)
+    while not made.is_done:
+        made.advance()
+    made.trace(key("audited")).node_root(UNITS * STEPS, 0)
+    assert compute.traced == [STEPS]

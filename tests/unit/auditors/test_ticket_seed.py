@@ -1,0 +1,26 @@
+"""Seeds of tickets follow from accounts, and from nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from eth_account import Account
+
+from assay_ledger.keys.eip2335 import Kdf
+from assay_ledger.keys.keystore import create_key, export_key, load_keys
+from assay_ledger.keys.ticket_seed import ticket_seed
+
+FAST = Kdf("pbkdf2", 1000)
+
+
+def test_a_restored_account_has_the_seed_that_it_had(tmp_path: Path) -> None:
+    made = create_key(tmp_path / "keys", "vera", "password", with_bls=False, kdf=FAST)
+    export_key(made.path, tmp_path / "backup")
+    before, after = (load_keys(path, "password").account for path in (made.path, tmp_path / "backup"))
+    assert ticket_seed(before) == ticket_seed(after)
+    assert len(ticket_seed(before)) == 32
+
+
+def test_two_accounts_have_two_seeds_and_neither_is_the_key() -> None:
+    first, second = Account.create(), Account.create()
+    assert len({ticket_seed(first), ticket_seed(second), bytes(first.key), bytes(second.key)}) == 4
