@@ -15,8 +15,16 @@ CONTRACTS = {
     "Deployer": "deployer",
     "Arbiter": "arbiter",
     "DrandSeed": "beacon",
+    "Tickets": "tickets",
+    "Tenures": "tenures",
+    "Commitments": "commitments",
+    "Generations": "generations",
+    "Duties": "duties",
 }
 """The contracts by the module of their binding."""
+
+ROUND_CONTRACTS = {"Tickets", "Tenures", "Commitments", "Generations", "Duties"}
+"""Those of the second round."""
 
 ENUMS = {
     "ClaimKind": "assay.protocol.run.claims",
@@ -25,6 +33,11 @@ ENUMS = {
     "Role": "assay.protocol.types",
     "Side": "assay.protocol.game.table",
     "Stage": "assay.protocol.game.table",
+    "AccusationStatus": "assay.protocol.rounds.duty_types",
+    "DutyKind": "assay.protocol.rounds.duty_types",
+    "GenerationStatus": "assay.protocol.rounds.round_terms",
+    "Presence": "assay.protocol.rounds.round_terms",
+    "WorkStatus": "assay.protocol.rounds.round_terms",
 }
 """Enums by the module of the Python enum that has their numbers."""
 
@@ -34,18 +47,32 @@ STRUCTS = {
     "Opening": ("assay.protocol.game.openings", "Opening"),
     "Terms": ("assay.protocol.run.charter", "Charter"),
     "Times": ("assay.protocol.run.schedule", "Times"),
+    "Accusation": ("assay.protocol.rounds.duty_types", "Accusation"),
+    "Answer": ("assay.protocol.rounds.duty_types", "CallAnswer"),
+    "Attestation": ("assay.protocol.rounds.duty_types", "Attestation"),
+    "Duty": ("assay.protocol.rounds.duty_types", "DrawnDuty"),
+    "Entry": ("assay.protocol.rounds.round_terms", "UpdateEntry"),
+    "Finding": ("assay.protocol.rounds.duty_types", "ReplayFinding"),
+    "Missed": ("assay.protocol.rounds.duty_types", "Missed"),
+    "Result": ("assay.protocol.rounds.duty_types", "DutyResult"),
+    "Tenure": ("assay.protocol.rounds.round_terms", "Tenure"),
+    "Work": ("assay.protocol.rounds.round_terms", "SeatWork"),
 }
 """Structs that the protocol has a class for, with fields in the same order."""
 
-ROUNDS = {"round", "generation", "retiresWith", "countsFrom", "convictedAt"}
-NAMED = {"seat": "Seat", "beaconRound": "BeaconRound"}
+ROUNDS = {"round", "generation", "retiresWith", "countsFrom"}
+NAMED = {"seat": "Seat", "beaconRound": "BeaconRound", "ticket": "TicketId"}
 WEI = {
     *("amount", "stake", "value", "wages", "pay", "shares", "bounty", "burned", "reserved", "unearned", "locked"),
     *("leaving", "free", "parked", "advanced", "held", "backing", "lockAmount"),
     *("allowance", "balanceOf", "claimable", "escrow", "getPastTotalSupply", "getPastVotes", "getVotes", "moveRefund"),
+    *("bond", "seatFee", "seatLock", "wage", "fine"),
     *("pendingOf", "receiptStake", "reservedOf", "reservedTotal", "stakeAt", "totalAt", "totalSupply"),
 }
 """Arguments, results and functions with one result that are amounts of a token."""
 
-TYPES = {"Address", "BeaconRound", "Digest", "Round", "Seat", "Wei"}
-"""The types that numbers, addresses and digests are given as, all in `assay.protocol.types`."""
+TYPES = {
+    **dict.fromkeys(("Address", "BeaconRound", "Digest", "Round", "Seat", "Wei"), "assay.protocol.types"),
+    "TicketId": "assay.protocol.rounds.ticket_types",
+}
+"""The types that numbers, addresses and digests are given as, by the module that has them."""

@@ -15,15 +15,16 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from eth_utils.crypto import keccak
 
 from assay.protocol.run.charter import TERMS_TYPE
-from tools.binding_tables import CONTRACTS, ENUMS, NAMED, ROUNDS, STRUCTS, TYPES, WEI
+from tools.binding_tables import CONTRACTS, ENUMS, NAMED, ROUND_CONTRACTS, ROUNDS, STRUCTS, TYPES, WEI
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / ".build" / "forge" / "out"
@@ -64,6 +65,33 @@ def struct_of(item: dict[str, Any]) -> str | None:
     return re.sub(r"\[\d*\]", "", item["internalType"]).split()[-1].split(".")[-1]
 
 
+def home_of(struct: str) -> str:
+    """The module that a struct stands in: one that the contracts of the second round alone have in a module apart."""
+    return "structs" if struct in _first() else "round_structs"
+
+
+@cache
+def _first() -> frozenset[str]:
+    return frozenset(_structs(name for name in CONTRACTS if name not in ROUND_CONTRACTS))
+
+
+def _structs(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """The structs in the functions and events of some contracts, with their fields."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name in names:
+        for entry in compiled(name)["abi"]:
+            if entry["type"] in ("function", "event"):
+                for item in (*entry["inputs"], *entry.get("outputs", ())):
+                    _collect(item, found)
+    return found
+
+
+def length_of(kind: str) -> int:
+    """How many elements the type of a list has, where that is fixed and few; else 0."""
+    count = kind[kind.rindex("[") + 1 : -1]
+    return int(count) if count and int(count) <= 4 else 0
+
+
 def enum_of(item: dict[str, Any]) -> str | None:
     """The enum that a type is."""
     kind, _, name = item.get("internalType", "").partition(" ")
@@ -85,15 +113,18 @@ def signature(entry: dict[str, Any]) -> str:
 class Writer:
     """Writes types, in one module."""
 
-    def __init__(self, module: BindingModule, is_structs: bool = False) -> None:
+    def __init__(self, module: BindingModule, home: str = "") -> None:
+        """`home`: the module of structs that is written, if it is one."""
         self.module = module
-        self._is_structs = is_structs
+        self._home = home
 
     def hint(self, item: dict[str, Any], name: str = "", is_argument: bool = False) -> str:
         """The type of a value; lists are any sequence where they are taken, tuples where they are given."""
         kind = item["type"]
         if kind.endswith("]"):
             inner = self.hint({**item, "type": kind[: kind.rindex("[")]}, name)
+            if not is_argument and (count := length_of(kind)):
+                return f"tuple[{', '.join([inner] * count)}]"
             if is_argument:
                 return f"{self.module.use('collections.abc', 'Sequence')}[{inner}]"
             return f"tuple[{inner}, ...]"
@@ -104,13 +135,16 @@ class Writer:
         plain = {"address": "Address", "bytes32": "Digest", "bool": "bool", "string": "str"}.get(kind)
         if plain is None:
             plain = "bytes" if kind.startswith("bytes") else self._number(name or item["name"])
-        return self.module.use("assay.protocol.types", plain) if plain in TYPES else plain
+        return self.module.use(TYPES[plain], plain) if plain in TYPES else plain
 
     def value(self, item: dict[str, Any], source: str, name: str = "") -> str:
         """An expression that makes a typed value of what an ABI decoder gives."""
         kind = item["type"]
         if kind.endswith("]"):
-            inner = self.value({**item, "type": kind[: kind.rindex("[")]}, "x", name)
+            part = {**item, "type": kind[: kind.rindex("[")]}
+            if count := length_of(kind):
+                return f"({', '.join(self.value(part, f'{source}[{k}]', name) for k in range(count))})"
+            inner = self.value(part, "x", name)
             return f"tuple({source})" if inner == "x" else f"tuple({inner} for x in {source})"
         if (struct := struct_of(item)) is not None:
             return self._made(struct, source)
@@ -128,17 +162,18 @@ class Writer:
     def _struct(self, struct: str) -> str:
         if struct in STRUCTS:
             return self.module.use(*STRUCTS[struct])
-        return self._from_structs(f"{struct}Fields")
+        return self._from_structs(struct, f"{struct}Fields")
 
     def _made(self, struct: str, source: str) -> str:
         if struct == "Terms":
             return f"{self._struct(struct)}.from_tuple({source})"
         if struct in STRUCTS:
-            return f"{self._from_structs(snake(struct))}({source})"
+            return f"{self._from_structs(struct, f'as_{snake(struct)}')}({source})"
         return f"{self._struct(struct)}.of({source})"
 
-    def _from_structs(self, name: str) -> str:
-        return name if self._is_structs else self.module.use(f"{PACKAGE}.structs", name)
+    def _from_structs(self, struct: str, name: str) -> str:
+        home = home_of(struct)
+        return name if self._home == home else self.module.use(f"{PACKAGE}.{home}", name)
 
 
 def docstring(text: str, indent: int = 4) -> Iterator[str]:
@@ -260,18 +295,17 @@ def binding(contract: dict[str, Any]) -> str:
     return module.text(f"Calls, queries and events of {contract['path']}. Written by tools/bindings.py: do not edit.")
 
 
-def structs(items: Iterable[dict[str, Any]]) -> str:
-    """The module of the structs that contracts return."""
+def structs(home: str, found: Mapping[str, list[dict[str, Any]]]) -> str:
+    """A module of the structs that contracts return."""
     module = BindingModule()
-    write = Writer(module, is_structs=True)
+    write = Writer(module, home)
     module.use("assay_ledger.contract", "Decoded")
-    found: dict[str, list[dict[str, Any]]] = {}
-    for item in items:
-        _collect(item, found)
     for name, parts in sorted(found.items()):
         values = ", ".join(write.value(item, f"v[{k}]") for k, item in enumerate(parts))
         if name in STRUCTS:
-            module.lines += [f"def {snake(name)}(v: Decoded) -> {write.hint({'type': 'tuple', 'internalType': name})}:"]
+            module.lines += [
+                f"def as_{snake(name)}(v: Decoded) -> {write.hint({'type': 'tuple', 'internalType': name})}:"
+            ]
             module.lines += docstring(f"A `{name}` as a contract gives it.")
             module.lines += [f"    return {module.use(*STRUCTS[name])}({values})", "", ""]
             continue
@@ -294,6 +328,7 @@ def _collect(item: dict[str, Any], found: dict[str, list[dict[str, Any]]]) -> No
         _collect(part, found)
 
 
+@cache
 def compiled(name: str) -> dict[str, Any]:
     """A contract as forge compiled it. Exits where it did not, or where a source has changed since."""
     path = OUT / f"{name}.sol" / f"{name}.json"
@@ -311,10 +346,10 @@ def compiled(name: str) -> dict[str, Any]:
 
 def written() -> dict[str, str]:
     """Every file of the folder by its name, as it should be."""
-    contracts = {name: compiled(name) for name in CONTRACTS}
-    entries = [entry for c in contracts.values() for entry in c["abi"] if entry["type"] in ("function", "event")]
-    files = {f"{CONTRACTS[name]}.py": binding(c) for name, c in contracts.items()}
-    files["structs.py"] = structs(item for e in entries for item in (*e["inputs"], *e.get("outputs", ())))
+    files = {f"{CONTRACTS[name]}.py": binding(compiled(name)) for name in CONTRACTS}
+    found = _structs(CONTRACTS)
+    for home in ("structs", "round_structs"):
+        files[f"{home}.py"] = structs(home, {name: parts for name, parts in found.items() if home_of(name) == home})
     files["__init__.py"] = '"""The contracts as typed Python, a module each. Written by tools/bindings.py."""'
     return {name: formatted(text) for name, text in files.items()}
 

@@ -155,7 +155,7 @@ contract Tickets is ITickets {
         t.shown = call;
         if (epoch > t.lastEpoch) t.lastEpoch = epoch;
         skipped = uint32(links - 1);
-        emit SecretShown(ticket, epoch, skipped);
+        emit SecretShown(ticket, epoch, skipped, secret);
     }
 
     /// @inheritdoc ITickets

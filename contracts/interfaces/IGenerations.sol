@@ -31,7 +31,7 @@ struct NodeState {
 }
 
 /// @notice An opening: a claim of its own, with the lock of whoever opened.
-struct Opening {
+struct OpenedRoot {
     bytes32 root;
     uint32 tenure; // whose lock stands behind it; zero: a backer with a lock of its own
     address backer;
@@ -207,6 +207,11 @@ interface IGenerations is IClaims {
     /// @param rescueUntil last second to back the root
     event ClaimFell(uint64 indexed generation, bytes32 party, uint48 rescueUntil);
 
+    /// @notice What stands behind an opening is free: its generation is final or cut.
+    /// @param generation its number
+    /// @param party name of the opening
+    event OpeningClosed(uint64 indexed generation, bytes32 party);
+
     /// @notice A generation is final.
     /// @param generation its number
     event Finalized(uint64 indexed generation);
@@ -269,7 +274,7 @@ interface IGenerations is IClaims {
     function statusOf(uint64 generation) external view returns (GenerationStatus);
     function generationOf(uint64 generation) external view returns (GenerationState memory);
     function nodeOf(uint64 generation, bytes32 root) external view returns (NodeState memory);
-    function openingOf(uint64 generation, bytes32 party) external view returns (Opening memory);
+    function openingOf(uint64 generation, bytes32 party) external view returns (OpenedRoot memory);
 
     /// @notice List root of a generation's parameters.
     function parametersOf(uint64 generation) external view returns (bytes32);

@@ -183,7 +183,8 @@ interface ITickets {
     /// @param ticket its id
     /// @param epoch whose call it answers
     /// @param skipped calls before it that were not answered
-    event SecretShown(uint32 indexed ticket, uint24 indexed epoch, uint32 skipped);
+    /// @param secret the link of the chain that belongs to this call
+    event SecretShown(uint32 indexed ticket, uint24 indexed epoch, uint32 skipped, bytes32 secret);
 
     /// @notice A fine was taken: half of it to who proved it, the rest burned.
     /// @param ticket its id

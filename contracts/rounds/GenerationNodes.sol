@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {ICommitments} from "../interfaces/ICommitments.sol";
-import {GenerationState, GenerationStatus, IGenerations, NodeState, Opening} from "../interfaces/IGenerations.sol";
+import {GenerationState, GenerationStatus, IGenerations, NodeState, OpenedRoot} from "../interfaces/IGenerations.sol";
 import {RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {StateRoots} from "../libraries/StateRoots.sol";
@@ -37,7 +37,7 @@ abstract contract GenerationNodes is Segments {
     mapping(uint64 generation => Votes) internal _votes;
     mapping(uint64 generation => mapping(bytes32 root => Node)) internal _nodes;
     mapping(uint64 generation => mapping(uint32 seat => bytes32)) internal _seals;
-    mapping(uint64 generation => mapping(bytes32 party => Opening)) internal _openings;
+    mapping(uint64 generation => mapping(bytes32 party => OpenedRoot)) internal _openings;
 
     constructor(RoundTerms memory terms, RoundModules memory modules) {
         if (terms.seats > MOST_SEATS) revert TooManySeats(terms.seats);
@@ -96,7 +96,7 @@ abstract contract GenerationNodes is Segments {
     }
 
     /// @inheritdoc IGenerations
-    function openingOf(uint64 generation, bytes32 party) external view returns (Opening memory) {
+    function openingOf(uint64 generation, bytes32 party) external view returns (OpenedRoot memory) {
         return _openings[generation][party];
     }
 
@@ -114,7 +114,7 @@ abstract contract GenerationNodes is Segments {
 
     // ------------------------------------------------------------------------------------------------ inside
 
-    function _lose(uint64 generation, bytes32 party, Opening storage opening) internal {
+    function _lose(uint64 generation, bytes32 party, OpenedRoot storage opening) internal {
         opening.fallen = true;
         NodeState storage state = _nodes[generation][opening.root].state;
         --state.standing;
@@ -122,7 +122,7 @@ abstract contract GenerationNodes is Segments {
         emit ClaimFell(generation, party, state.rescueUntil);
     }
 
-    function _isTakenElsewhere(Opening storage opening) internal view returns (bool) {
+    function _isTakenElsewhere(OpenedRoot storage opening) internal view returns (bool) {
         return opening.tenure != 0 && _tenures.isConvicted(opening.tenure);
     }
 

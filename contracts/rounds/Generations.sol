@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {GenerationStatus, IGenerations, NodeState, Opening} from "../interfaces/IGenerations.sol";
+import {GenerationStatus, IGenerations, NodeState, OpenedRoot} from "../interfaces/IGenerations.sol";
 import {IRoundGate, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IVault} from "../interfaces/IVault.sol";
 import {Lanes} from "../libraries/Lanes.sol";
@@ -67,7 +67,7 @@ contract Generations is MergeClaims {
         bytes32 digest = sealOf(round, seat, root, salt, msg.sender);
         if (digest != _seals[generation][seat]) revert SealMismatch(digest, _seals[generation][seat]);
         (uint32 tenure, uint256 all) = _position(round, seat);
-        Opening storage opening = _openings[generation][partyOf(seat)];
+        OpenedRoot storage opening = _openings[generation][partyOf(seat)];
         if (opening.at != 0) revert AlreadySealed(seat);
         (opening.root, opening.tenure, opening.at) = (root, tenure, uint48(block.timestamp));
         Node storage node = _nodes[generation][root];
@@ -93,7 +93,7 @@ contract Generations is MergeClaims {
 
     /// @inheritdoc IGenerations
     function drop(uint64 generation, bytes32 party) external {
-        Opening storage opening = _standing(generation, party);
+        OpenedRoot storage opening = _standing(generation, party);
         // Attack: backers of a false root who lose their lock in a puppet's game elsewhere; no game could convict them here.
         if (!_isTakenElsewhere(opening)) revert NotConvicted(generation, party);
         _lose(generation, party, opening);
@@ -109,7 +109,7 @@ contract Generations is MergeClaims {
         }
         // Attack: losing again and again, or relieving each other, to keep a root in doubt.
         if (block.timestamp > state.rescueUntil) revert TooLate(block.timestamp, state.rescueUntil);
-        Opening storage opening = _openings[generation][party];
+        OpenedRoot storage opening = _openings[generation][party];
         (opening.root, opening.backer, opening.at) = (root, msg.sender, uint48(block.timestamp));
         ++state.standing;
         _vault.lock(_backLock(generation, party), msg.sender, _seatLock);
@@ -122,7 +122,7 @@ contract Generations is MergeClaims {
         if (statusOf(_commitments.roundOf(generation - 1).parent) != GenerationStatus.FINAL) {
             revert NotFinalizable(generation);
         }
-        Opening storage opening = _standing(generation, party);
+        OpenedRoot storage opening = _standing(generation, party);
         bytes32 root = _votes[generation].root;
         if (opening.root != root || _isTakenElsewhere(opening)) revert NotStanding(generation, party);
         uint48 until = opening.at + _challenge;
@@ -135,7 +135,7 @@ contract Generations is MergeClaims {
 
     /// @inheritdoc IGenerations
     function close(uint64 generation, bytes32 party) external {
-        Opening storage opening = _openings[generation][party];
+        OpenedRoot storage opening = _openings[generation][party];
         if (opening.at == 0 || opening.closed) revert NotStanding(generation, party);
         if (opening.games != 0) revert GamesOpen(opening.games);
         GenerationStatus status = statusOf(generation);
@@ -144,6 +144,7 @@ contract Generations is MergeClaims {
         opening.closed = true;
         if (opening.tenure != 0) _tenures.acquit(opening.tenure);
         else if (!opening.fallen) _vault.release(_backLock(generation, party));
+        emit OpeningClosed(generation, party);
     }
 
     /// @inheritdoc IGenerations
@@ -209,7 +210,7 @@ contract Generations is MergeClaims {
         return then < until ? then : until;
     }
 
-    function _standing(uint64 generation, bytes32 party) private view returns (Opening storage opening) {
+    function _standing(uint64 generation, bytes32 party) private view returns (OpenedRoot storage opening) {
         opening = _openings[generation][party];
         if (opening.at == 0 || opening.fallen || opening.closed) revert NotStanding(generation, party);
     }

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {ClaimKind, ClaimRef, ClaimView, IClaims} from "../interfaces/IClaims.sol";
-import {Entry, IGenerations, Opening} from "../interfaces/IGenerations.sol";
+import {Entry, IGenerations, OpenedRoot} from "../interfaces/IGenerations.sol";
 import {RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {ClaimIds} from "../libraries/ClaimIds.sol";
 import {MergeInput} from "../libraries/MergeInput.sol";
@@ -49,7 +49,7 @@ abstract contract MergeClaims is GenerationNodes {
 
     /// @inheritdoc IClaims
     function claimOf(ClaimRef calldata ref) external view returns (ClaimView memory view_) {
-        (uint64 generation, bytes32 party, Opening storage opening) = _claimed(ref);
+        (uint64 generation, bytes32 party, OpenedRoot storage opening) = _claimed(ref);
         bytes32 x = _inputs[generation];
         if (x == 0 || !_isClaim(ref, opening)) return view_;
         (view_.x, view_.y, view_.program, view_.steps) = (x, opening.root, _program, 1);
@@ -65,14 +65,14 @@ abstract contract MergeClaims is GenerationNodes {
     /// @inheritdoc IClaims
     /// @dev A merge needs no draw: everybody who trains computes it.
     function mayChallengeDirectly(ClaimRef calldata ref, address who) external view returns (bool) {
-        (uint64 generation,, Opening storage opening) = _claimed(ref);
+        (uint64 generation,, OpenedRoot storage opening) = _claimed(ref);
         return _inputs[generation] != 0 && _isClaim(ref, opening) && _tenures.tenuresOf(who) != 0;
     }
 
     /// @inheritdoc IClaims
     function onOpened(ClaimRef calldata ref) external {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
-        (uint64 generation,, Opening storage opening) = _claimed(ref);
+        (uint64 generation,, OpenedRoot storage opening) = _claimed(ref);
         if (_inputs[generation] == 0 || !_isClaim(ref, opening)) {
             revert ClaimNotFound(ref.kind, ref.round, ref.seat, ref.duty);
         }
@@ -85,7 +85,7 @@ abstract contract MergeClaims is GenerationNodes {
     /// @inheritdoc IClaims
     function onClosed(ClaimRef calldata ref, bool convicted) external returns (bool first) {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
-        (uint64 generation, bytes32 party, Opening storage opening) = _claimed(ref);
+        (uint64 generation, bytes32 party, OpenedRoot storage opening) = _claimed(ref);
         --opening.games;
         --_nodes[generation][opening.root].state.games;
         first = convicted && !opening.fallen;
@@ -98,14 +98,14 @@ abstract contract MergeClaims is GenerationNodes {
     function _claimed(ClaimRef calldata ref)
         private
         view
-        returns (uint64 generation, bytes32 party, Opening storage opening)
+        returns (uint64 generation, bytes32 party, OpenedRoot storage opening)
     {
         generation = ref.round + 1;
         party = ref.party == address(0) ? partyOf(ref.seat) : backerOf(ref.outerRoot, ref.party);
         opening = _openings[generation][party];
     }
 
-    function _isClaim(ClaimRef calldata ref, Opening storage opening) private view returns (bool) {
+    function _isClaim(ClaimRef calldata ref, OpenedRoot storage opening) private view returns (bool) {
         return ref.kind == ClaimKind.OUTER && opening.at != 0 && opening.root == ref.outerRoot;
     }
 }

@@ -41,9 +41,9 @@ class DrandSeedContract(Contract):
         """Seconds from one round to the next."""
         return self._query("period()", "(uint64)", lambda v: v[0])
 
-    def public_key(self) -> Query[tuple[int, ...]]:
+    def public_key(self) -> Query[tuple[int, int, int, int]]:
         """The network's public key, in the order of EIP-197: x.c1, x.c0, y.c1, y.c0."""
-        return self._query("publicKey()", "(uint256[4])", lambda v: tuple(v[0]))
+        return self._query("publicKey()", "(uint256[4])", lambda v: (v[0][0], v[0][1], v[0][2], v[0][3]))
 
     def randomness_of(self, beacon_round: BeaconRound) -> Query[Digest]:
         """The randomness of a round that was submitted."""

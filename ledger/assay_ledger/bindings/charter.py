@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.protocol.run.charter import TERMS_TYPE, Charter, Modules
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest
-from assay_ledger.bindings.structs import modules
+from assay_ledger.bindings.structs import as_modules
 from assay_ledger.contract import Contract, Query, address
 
 
@@ -25,7 +25,7 @@ class CharterContract(Contract):
         return self._query(
             "modules()",
             "((address,address,address,address,address,address,address,address,address))",
-            lambda v: modules(v[0]),
+            lambda v: as_modules(v[0]),
         )
 
     def program_of(self, root: Digest) -> Query[tuple[bytes, Digest]]:

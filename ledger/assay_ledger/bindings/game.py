@@ -11,7 +11,7 @@ from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side, Stage
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest, Wei
-from assay_ledger.bindings.structs import GameStateFields, claim_ref
+from assay_ledger.bindings.structs import GameStateFields, as_claim_ref
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
@@ -99,7 +99,7 @@ class GameOpened(Event):
 
     @classmethod
     def _of(cls, v: Decoded) -> GameOpened:
-        return cls(v[0], Digest(v[1]), address(v[2]), address(v[3]), claim_ref(v[4]))
+        return cls(v[0], Digest(v[1]), address(v[2]), address(v[3]), as_claim_ref(v[4]))
 
 
 @dataclass(frozen=True, slots=True)

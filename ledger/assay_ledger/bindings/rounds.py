@@ -9,7 +9,7 @@ from typing import ClassVar
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.run.schedule import Times
 from assay.protocol.types import Address, Digest, Round, Seat, Status, Wei
-from assay_ledger.bindings.structs import ClaimViewFields, CommitmentFields, times
+from assay_ledger.bindings.structs import ClaimViewFields, CommitmentFields, as_times
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
@@ -41,7 +41,7 @@ class Committed(Event):
     digest: Digest
     base: Digest
     roots: tuple[Digest, ...]
-    end_lists: tuple[Digest, ...]
+    end_lists: tuple[Digest, Digest, Digest]
     update: Digest
 
     @classmethod
@@ -53,7 +53,7 @@ class Committed(Event):
             Digest(v[3]),
             Digest(v[4]),
             tuple(Digest(x) for x in v[5]),
-            tuple(Digest(x) for x in v[6]),
+            (Digest(v[6][0]), Digest(v[6][1]), Digest(v[6][2])),
             Digest(v[7]),
         )
 
@@ -328,6 +328,6 @@ class RoundsContract(Contract):
         return self._query(
             "timesOf(uint64)",
             "((uint64,uint64,uint64,uint64,uint64,uint64,uint64,uint64,uint64,uint64))",
-            lambda v: times(v[0]),
+            lambda v: as_times(v[0]),
             round,
         )

@@ -36,14 +36,14 @@ class AttesterFields:
 
     role: Role
     stake: Wei
-    convicted_at: Round
+    convicted_at: int
     retires_with: Round
     open_games: int
 
     @staticmethod
     def of(v: Decoded) -> AttesterFields:
         """Of its fields in order."""
-        return AttesterFields(Role(v[0]), Wei(v[1]), Round(v[2]), Round(v[3]), v[4])
+        return AttesterFields(Role(v[0]), Wei(v[1]), v[2], Round(v[3]), v[4])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Checkpoint208Fields:
         return Checkpoint208Fields(v[0], Wei(v[1]))
 
 
-def claim_ref(v: Decoded) -> ClaimRef:
+def as_claim_ref(v: Decoded) -> ClaimRef:
     """A `ClaimRef` as a contract gives it."""
     return ClaimRef(ClaimKind(v[0]), Round(v[1]), Seat(v[2]), v[3], address(v[4]), Digest(v[5]))
 
@@ -218,7 +218,7 @@ class GameStateFields:
             Digest(v[35]),
             Digest(v[36]),
             Digest(v[37]),
-            claim_ref(v[38]),
+            as_claim_ref(v[38]),
         )
 
 
@@ -253,7 +253,7 @@ class LeafFields:
         return LeafFields(Seat(v[0]), v[1], Digest(v[2]), Digest(v[3]))
 
 
-def modules(v: Decoded) -> Modules:
+def as_modules(v: Decoded) -> Modules:
     """A `Modules` as a contract gives it."""
     return Modules(
         address(v[0]),
@@ -301,7 +301,7 @@ class NodePlaceFields:
         return NodePlaceFields(Digest(v[0]), v[1], v[2], Digest(v[3]), Digest(v[4]), v[5])
 
 
-def opening(v: Decoded) -> Opening:
+def as_opening(v: Decoded) -> Opening:
     """A `Opening` as a contract gives it."""
     return Opening(v[0], tuple(v[1]), v[2], tuple(Digest(x) for x in v[3]), tuple(Digest(x) for x in v[4]))
 
@@ -355,6 +355,6 @@ class StartedFields:
         return StartedFields(v[0], v[1], v[2], Wei(v[3]), v[4], tuple(v[5]))
 
 
-def times(v: Decoded) -> Times:
+def as_times(v: Decoded) -> Times:
     """A `Times` as a contract gives it."""
     return Times(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9])

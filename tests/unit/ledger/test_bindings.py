@@ -18,7 +18,7 @@ from web3.types import LogReceipt
 
 from assay.protocol.run.charter import Charter
 from assay.protocol.types import Address, Digest, Round, Seat
-from assay_ledger.bindings import structs
+from assay_ledger.bindings import round_structs, structs
 from assay_ledger.bindings.game import DigestsPosted, LeafPosted
 from assay_ledger.bindings.rounds import Committed, RoundsContract
 from assay_ledger.contract import Call, Contract, Event, Logged, abi_value, selector
@@ -27,7 +27,8 @@ from tools import bindings
 
 ROUNDS = 3
 AT = Address(b"\x5a" * 20)
-CLASSES = {"ClaimRef": structs.claim_ref, "Opening": structs.opening, "Terms": Charter.from_tuple}
+MADE = {**vars(structs), **vars(round_structs)}
+CLASSES = {name: MADE.get(f"as_{bindings.snake(name)}", Charter.from_tuple) for name in bindings.STRUCTS}
 """Structs that the protocol has a class for, of the fields that an ABI decoder gives."""
 
 
@@ -70,7 +71,7 @@ def typed(item: Mapping[str, Any], value: Any) -> Any:
     """The same as a caller of a binding has it."""
     name = bindings.struct_of(dict(item))
     if name is not None:
-        made = CLASSES[name] if name in CLASSES else getattr(structs, f"{name}Fields").of
+        made = CLASSES[name] if name in CLASSES else MADE[f"{name}Fields"].of
         return [made(v) for v in value] if item["type"].endswith("]") else made(value)
     return bytes.fromhex(value[2:]) if item["type"] == "address" else value
 

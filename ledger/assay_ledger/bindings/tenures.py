@@ -1,0 +1,194 @@
+"""Calls, queries and events of contracts/rounds/Tenures.sol. Written by tools/bindings.py: do not edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from assay.protocol.rounds.round_terms import Tenure
+from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay_ledger.bindings.round_structs import as_tenure
+from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted(Event):
+    """A seat was taken from a holder that stayed away: half of the fee burned."""
+
+    ABI: ClassVar = "Evicted(uint32 indexed tenure, address indexed by)"
+    tenure: int
+    by: Address
+
+    @classmethod
+    def _of(cls, v: Decoded) -> Evicted:
+        return cls(v[0], address(v[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class TenureBegan(Event):
+    """An account took a seat, from the next T0 on."""
+
+    ABI: ClassVar = "TenureBegan(uint32 indexed tenure, address indexed holder, uint32 seat, uint64 from)"
+    tenure: int
+    holder: Address
+    seat: Seat
+    from_: int
+
+    @classmethod
+    def _of(cls, v: Decoded) -> TenureBegan:
+        return cls(v[0], address(v[1]), Seat(v[2]), v[3])
+
+
+@dataclass(frozen=True, slots=True)
+class TenureEnded(Event):
+    """A tenure ends."""
+
+    ABI: ClassVar = "TenureEnded(uint32 indexed tenure, uint64 until, bool convicted)"
+    tenure: int
+    until: int
+    convicted: bool
+
+    @classmethod
+    def _of(cls, v: Decoded) -> TenureEnded:
+        return cls(v[0], v[1], v[2])
+
+
+@dataclass(frozen=True, slots=True)
+class TenureReleased(Event):
+    """What was left of a tenure's lock is free."""
+
+    ABI: ClassVar = "TenureReleased(uint32 indexed tenure, bool feeLost)"
+    tenure: int
+    fee_lost: bool
+
+    @classmethod
+    def _of(cls, v: Decoded) -> TenureReleased:
+        return cls(v[0], v[1])
+
+
+class TenuresContract(Contract):
+    """`contracts/rounds/Tenures.sol` at an address."""
+
+    EVENTS = (
+        Evicted,
+        TenureBegan,
+        TenureEnded,
+        TenureReleased,
+    )
+
+    CALLS = (
+        "accuse(uint32)",
+        "acquit(uint32)",
+        "charge(uint32,uint64,address)",
+        "evict(uint32,uint64)",
+        "join()",
+        "leave(uint32)",
+        "oblige(uint32)",
+        "onGameClosed(uint32,bool)",
+        "onGameOpened(uint32)",
+        "release(uint32)",
+        "resume(uint32)",
+        "suspend(uint32)",
+        "unaccuse(uint32)",
+    )
+
+    def max_suspension(self) -> Query[int]:
+        """Most rounds in a row for which accusations keep a seat's commitments without weight."""
+        return self._query("MAX_SUSPENSION()", "(uint256)", lambda v: v[0])
+
+    def accuse(self, tenure: int) -> Call:
+        """Duties only: an accusation is recorded."""
+        return self._call("accuse(uint32)", tenure)
+
+    def acquit(self, tenure: int) -> Call:
+        """Commitments and Generations only: one thing fewer hangs on the tenure."""
+        return self._call("acquit(uint32)", tenure)
+
+    def charge(self, tenure: int, round: Round, who: Address) -> Call:
+        """Commitments only: the holder commits to a round."""
+        return self._call("charge(uint32,uint64,address)", tenure, round, who)
+
+    def evict(self, tenure: int, round: Round) -> Call:
+        """Ends the tenure of a holder that stayed away."""
+        return self._call("evict(uint32,uint64)", tenure, round)
+
+    def holder_of(self, tenure: int) -> Query[Address]:
+        """`holderOf`."""
+        return self._query("holderOf(uint32)", "(address)", lambda v: address(v[0]), tenure)
+
+    def is_convicted(self, tenure: int) -> Query[bool]:
+        """`isConvicted`."""
+        return self._query("isConvicted(uint32)", "(bool)", lambda v: v[0], tenure)
+
+    def join(self) -> Call:
+        """Takes a free seat from the next T0 on; locks S and the fee."""
+        return self._call("join()")
+
+    def leave(self, tenure: int) -> Call:
+        """Ends the caller's tenure with the round under way; to stay away in that round costs the fee."""
+        return self._call("leave(uint32)", tenure)
+
+    def lock_of(self, tenure: int) -> Query[Digest]:
+        """The name of a tenure's lock S in the vault."""
+        return self._query("lockOf(uint32)", "(bytes32)", lambda v: Digest(v[0]), tenure)
+
+    def oblige(self, tenure: int) -> Call:
+        """Generations only: one more opening hangs on the tenure."""
+        return self._call("oblige(uint32)", tenure)
+
+    def on_game_closed(self, tenure: int, convicted: bool) -> Call:
+        """Commitments and Generations only: a game ended."""
+        return self._call("onGameClosed(uint32,bool)", tenure, convicted)
+
+    def on_game_opened(self, tenure: int) -> Call:
+        """Commitments and Generations only: a game was opened on a claim of the tenure."""
+        return self._call("onGameOpened(uint32)", tenure)
+
+    def release(self, tenure: int) -> Call:
+        """Gives back the lock of a tenure that is over, once nothing hangs on it."""
+        return self._call("release(uint32)", tenure)
+
+    def resume(self, tenure: int) -> Call:
+        """Duties only: such a game ended."""
+        return self._call("resume(uint32)", tenure)
+
+    def seat_fee(self) -> Query[Wei]:
+        """`seatFee`."""
+        return self._query("seatFee()", "(uint256)", lambda v: Wei(v[0]))
+
+    def seat_lock(self) -> Query[Wei]:
+        """S, in wei."""
+        return self._query("seatLock()", "(uint256)", lambda v: Wei(v[0]))
+
+    def seated_at(self, round: Round) -> Query[int]:
+        """Seats held in a round; of the next round, as things stand."""
+        return self._query("seatedAt(uint64)", "(uint256)", lambda v: v[0], round)
+
+    def seats(self) -> Query[int]:
+        """`seats`."""
+        return self._query("seats()", "(uint256)", lambda v: v[0])
+
+    def suspend(self, tenure: int) -> Call:
+        """Duties only: the game of an accusation is open; the seat's next commitments have no weight."""
+        return self._call("suspend(uint32)", tenure)
+
+    def tenure_of(self, tenure: int) -> Query[Tenure]:
+        """`tenureOf`."""
+        return self._query(
+            "tenureOf(uint32)",
+            "((address,uint16,uint32,uint32,uint16,uint16,uint16,uint16,uint32,uint48,uint32,bool,bool))",
+            lambda v: as_tenure(v[0]),
+            tenure,
+        )
+
+    def tenures(self) -> Query[int]:
+        """How many tenures there were; the latest has this number."""
+        return self._query("tenures()", "(uint32)", lambda v: v[0])
+
+    def tenures_of(self, holder: Address) -> Query[int]:
+        """Tenures that an account has and that last."""
+        return self._query("tenuresOf(address)", "(uint256)", lambda v: v[0], holder)
+
+    def unaccuse(self, tenure: int) -> Call:
+        """Duties only: an accusation was judged, or lapsed."""
+        return self._call("unaccuse(uint32)", tenure)
