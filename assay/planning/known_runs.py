@@ -7,6 +7,15 @@ from typing import Final
 YEAR: Final = 365.25 * 86_400
 """Seconds."""
 
+DEEPSEEK_V3_BATCH: Final = 15_360 * 4096
+"""Tokens of a batch of DeepSeek-V3 (arXiv 2412.19437, section 4.2), after the first 469 B of its tokens."""
+
+INTELLECT_1_STEPS: Final = 38 * 60.0
+"""Seconds of 100 inner steps of INTELLECT-1 (arXiv 2412.01152, table 2)."""
+
+INTELLECT_1_EXCHANGES: Final = {"USA": (103.0, 0.957), "USA and Europe": (382.0, 0.856), "world": (469.0, 0.830)}
+"""Median seconds of its exchanges, and the share of time spent computing, as its table 2 prints both."""
+
 DIRECTIONS: Final = 2
 """A gradient goes out and the mean of all comes back, one after the other over one link."""
 

@@ -20,7 +20,6 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from assay.protocol.errors import InvariantError
 from assay.protocol.run.draws import (
     DRAW_TAG,
     KEY_LENGTH,
@@ -31,6 +30,7 @@ from assay.protocol.run.draws import (
     possession_message,
 )
 from assay.protocol.types import Address, Digest, Round
+from assay_ledger.keys.points import PointEncoding
 
 if TYPE_CHECKING:
     from py_arkworks_bls12381 import G1Point, G2Point
@@ -39,6 +39,8 @@ FIELD_MODULUS: Final = int(
     "1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab", 16
 )
 CURVE_ORDER: Final = int("73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001", 16)
+
+POINTS: Final = PointEncoding(FIELD_MODULUS, CURVE_ORDER, width=64)
 
 
 class Curve(Protocol):
@@ -80,7 +82,7 @@ class BlsKey:
     @staticmethod
     def from_secret(secret: int) -> BlsKey:
         """The key of a secret scalar; InvariantError if it is not in [1, CURVE_ORDER)."""
-        return BlsKey(secret, default_curve().public_key(_checked(secret)))
+        return BlsKey(secret, default_curve().public_key(POINTS.check_secret(secret)))
 
     @staticmethod
     def generate() -> BlsKey:
@@ -141,12 +143,12 @@ class ArkworksCurve:
     def sign(self, secret: int, message: bytes, tag: bytes) -> bytes:
         from py_arkworks_bls12381 import Scalar
 
-        return _pad((self._hash(message, tag) * Scalar(_checked(secret))).to_xy_bytes_be())
+        return _pad((self._hash(message, tag) * Scalar(POINTS.check_secret(secret))).to_xy_bytes_be())
 
     def verify(self, public_key: bytes, signature: bytes, message: bytes, tag: bytes) -> bool:
         from py_arkworks_bls12381 import GT, G1Point, G2Point
 
-        if not (_is_canonical(public_key, KEY_LENGTH) and _is_canonical(signature, SIGNATURE_LENGTH)):
+        if not (POINTS.is_canonical(public_key, KEY_LENGTH) and POINTS.is_canonical(signature, SIGNATURE_LENGTH)):
             return False
         try:  # refuses points off the curve or outside the subgroup
             key = G1Point.from_xy_bytes_be(_strip(public_key))
@@ -159,7 +161,7 @@ class ArkworksCurve:
     def _key(secret: int) -> G1Point:
         from py_arkworks_bls12381 import G1Point, Scalar
 
-        return G1Point() * Scalar(_checked(secret))
+        return G1Point() * Scalar(POINTS.check_secret(secret))
 
     @staticmethod
     def _hash(message: bytes, tag: bytes) -> G2Point:
@@ -176,30 +178,30 @@ class PyEccCurve:
 
     def public_key(self, secret: int) -> bytes:
         curve = _py_ecc()
-        x, y = curve.normalize(curve.multiply(curve.G1, _checked(secret)))
-        return _encode(int(x), int(y))
+        x, y = curve.normalize(curve.multiply(curve.G1, POINTS.check_secret(secret)))
+        return POINTS.encode(int(x), int(y))
 
     def compressed_public_key(self, secret: int) -> bytes:
         from py_ecc.bls.g2_primitives import G1_to_pubkey
 
         curve = _py_ecc()
-        return bytes(G1_to_pubkey(curve.multiply(curve.G1, _checked(secret))))
+        return bytes(G1_to_pubkey(curve.multiply(curve.G1, POINTS.check_secret(secret))))
 
     def hash_to_g2(self, message: bytes, tag: bytes) -> bytes:
         return self._encode_g2(self._hash(message, tag))
 
     def sign(self, secret: int, message: bytes, tag: bytes) -> bytes:
-        return self._encode_g2(_py_ecc().multiply(self._hash(message, tag), _checked(secret)))
+        return self._encode_g2(_py_ecc().multiply(self._hash(message, tag), POINTS.check_secret(secret)))
 
     def verify(self, public_key: bytes, signature: bytes, message: bytes, tag: bytes) -> bool:
         from py_ecc.bls.g2_primitives import subgroup_check
 
-        if not (_is_canonical(public_key, KEY_LENGTH) and _is_canonical(signature, SIGNATURE_LENGTH)):
+        if not (POINTS.is_canonical(public_key, KEY_LENGTH) and POINTS.is_canonical(signature, SIGNATURE_LENGTH)):
             return False
         curve = _py_ecc()
-        x, y = _coordinates(public_key)
+        x, y = POINTS.coordinates(public_key)
         key = (curve.FQ(x), curve.FQ(y), curve.FQ.one())
-        x0, x1, y0, y1 = _coordinates(signature)
+        x0, x1, y0, y1 = POINTS.coordinates(signature)
         point = (curve.FQ2((x0, x1)), curve.FQ2((y0, y1)), curve.FQ2.one())
         if not (curve.is_on_curve(key, curve.b) and curve.is_on_curve(point, curve.b2)):
             return False
@@ -218,7 +220,7 @@ class PyEccCurve:
     @staticmethod
     def _encode_g2(point: Any) -> bytes:
         x, y = _py_ecc().normalize(point)
-        return _encode(*(int(c) for c in (*x.coeffs, *y.coeffs)))
+        return POINTS.encode(*(int(c) for c in (*x.coeffs, *y.coeffs)))
 
 
 ARKWORKS: Final[Curve] = ArkworksCurve()
@@ -228,26 +230,6 @@ PY_ECC: Final[Curve] = PyEccCurve()
 def _py_ecc() -> Any:
     """The curve module; imported late (0.4 s), untyped because it re-exports implicitly."""
     return import_module("py_ecc.optimized_bls12_381")
-
-
-def _checked(secret: int) -> int:
-    if not 0 < secret < CURVE_ORDER:
-        # The value itself is not repeated: this text may end in a log.
-        raise InvariantError("A BLS secret must lie in [1, curve order).")
-    return secret
-
-
-def _is_canonical(data: bytes, length: int) -> bool:
-    """Right length, not infinity, every coordinate below the modulus: one encoding per point."""
-    return len(data) == length and any(data) and all(c < FIELD_MODULUS for c in _coordinates(data))
-
-
-def _coordinates(data: bytes) -> tuple[int, ...]:
-    return tuple(int.from_bytes(data[i : i + 64], "big") for i in range(0, len(data), 64))
-
-
-def _encode(*coordinates: int) -> bytes:
-    return b"".join(c.to_bytes(64, "big") for c in coordinates)
 
 
 def _pad(raw: bytes) -> bytes:

@@ -16,9 +16,12 @@ from eth_hash.auto import keccak
 
 from assay.protocol.errors import InvariantError
 from assay.protocol.run.beacon import KEY_LENGTH, SIGNATURE_LENGTH, TAG
+from assay_ledger.keys.points import PointEncoding
 
 FIELD_MODULUS: Final = int("30644e72e131a029b85045b68181585d97816a916871ca8d3c208c16d87cfd47", 16)
 CURVE_ORDER: Final = int("30644e72e131a029b85045b68181585d2833e84879b9709143e1f593f0000001", 16)
+
+POINTS: Final = PointEncoding(FIELD_MODULUS, CURVE_ORDER, width=32)
 
 ZERO_PAD: Final = bytes(136)
 """One block of Keccak-256."""
@@ -43,24 +46,24 @@ _C4: Final = -16 * pow(3, -1, FIELD_MODULUS) % FIELD_MODULUS
 def sign(secret: int, message: bytes, tag: bytes = TAG) -> bytes:
     """The 64-byte signature of a message. Raises InvariantError if the secret is not in [1, CURVE_ORDER)."""
     curve = _py_ecc()
-    signed = curve.multiply(_on_g1(hash_to_g1(message, tag)), _checked(secret))
-    return _encode(*_affine(signed))
+    signed = curve.multiply(_on_g1(hash_to_g1(message, tag)), POINTS.check_secret(secret))
+    return POINTS.encode(*_affine(signed))
 
 
 def public_key(secret: int) -> bytes:
     """The 128-byte key of a secret. Raises InvariantError if it is not in [1, CURVE_ORDER)."""
     curve = _py_ecc()
-    x, y = curve.normalize(curve.multiply(curve.G2, _checked(secret)))
+    x, y = curve.normalize(curve.multiply(curve.G2, POINTS.check_secret(secret)))
     (x0, x1), (y0, y1) = x.coeffs, y.coeffs
-    return _encode(int(x1), int(x0), int(y1), int(y0))
+    return POINTS.encode(int(x1), int(x0), int(y1), int(y0))
 
 
 def verify(key: bytes, signature: bytes, message: bytes, tag: bytes = TAG) -> bool:
     """Does the contract accept this signature? False for every malformed input, never an error."""
-    if not (is_key(key) and _is_canonical(signature, SIGNATURE_LENGTH)):
+    if not (is_key(key) and POINTS.is_canonical(signature, SIGNATURE_LENGTH)):
         return False
     curve = _py_ecc()
-    x, y = _coordinates(signature)
+    x, y = POINTS.coordinates(signature)
     point, hashed = _on_g1((x, y)), _on_g1(hash_to_g1(message, tag))
     # Every point of this curve is in G1.
     if not curve.is_on_curve(point, curve.b):
@@ -72,7 +75,7 @@ def verify(key: bytes, signature: bytes, message: bytes, tag: bytes = TAG) -> bo
 
 def is_key(key: bytes) -> bool:
     """Is this a point of G2 other than infinity, in its one encoding? Of the twist's points few are in G2."""
-    if not _is_canonical(key, KEY_LENGTH):
+    if not POINTS.is_canonical(key, KEY_LENGTH):
         return False
     curve, point = _py_ecc(), _on_g2(key)
     return bool(curve.is_on_curve(point, curve.b2) and curve.is_inf(curve.multiply(point, CURVE_ORDER)))
@@ -142,7 +145,7 @@ def _on_g1(point: G1Affine) -> Any:
 
 def _on_g2(key: bytes) -> Any:
     """A key as py_ecc computes with it."""
-    x1, x0, y1, y0 = _coordinates(key)
+    x1, x0, y1, y0 = POINTS.coordinates(key)
     field = _py_ecc().FQ2
     return field((x0, x1)), field((y0, y1)), field.one()
 
@@ -151,23 +154,3 @@ def _affine(point: Any) -> G1Affine:
     """A point of py_ecc's as coordinates; infinity, whose z is 0, as (0, 0)."""
     x, y = _py_ecc().normalize(point)
     return int(x), int(y)
-
-
-def _checked(secret: int) -> int:
-    if not 0 < secret < CURVE_ORDER:
-        # The value itself is not repeated: this text may end in a log.
-        raise InvariantError("A BLS secret must lie in [1, curve order).")
-    return secret
-
-
-def _is_canonical(data: bytes, length: int) -> bool:
-    """Right length, not infinity, every coordinate below the modulus: one encoding per point."""
-    return len(data) == length and any(data) and all(c < FIELD_MODULUS for c in _coordinates(data))
-
-
-def _coordinates(data: bytes) -> tuple[int, ...]:
-    return tuple(int.from_bytes(data[i : i + 32], "big") for i in range(0, len(data), 32))
-
-
-def _encode(*coordinates: int) -> bytes:
-    return b"".join(c.to_bytes(32, "big") for c in coordinates)

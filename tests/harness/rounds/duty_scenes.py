@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
-from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind
 from tests.harness.rounds.duties import CREW, DutyStage, work_duties
 from tests.harness.rounds.stage import ETHER
 
 SEATS = range(3)
 FINE = 3 * ETHER
-
-
-def refused(call: object, *args: object, **more: object) -> str:
-    """The name under which model and contract refuse a call."""
-    with pytest.raises(RejectedError) as rejected:
-        call(*args, **more)  # type: ignore[operator]
-    return rejected.value.code
 
 
 def crewed_stage() -> DutyStage:

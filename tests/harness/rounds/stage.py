@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
 from pyrevm import BlockEnv
 
 from assay.protocol.errors import RejectedError
@@ -27,6 +28,13 @@ def person(number: int) -> Address:
 def text(address: bytes) -> str:
     """An address as pyrevm wants it."""
     return "0x" + address.hex()
+
+
+def refused(call: Callable[..., Any], *args: Any, **more: Any) -> str:
+    """The name under which model and contract refuse a call."""
+    with pytest.raises(RejectedError) as rejected:
+        call(*args, **more)
+    return rejected.value.code
 
 
 class StagedCalls:

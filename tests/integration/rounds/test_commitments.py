@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from assay.protocol.digests import state_digest
@@ -16,20 +14,6 @@ from tests.harness.rounds.round_samples import TERMS, fields, mark, terms_of, wo
 from tests.harness.rounds.round_world import RoundWorld
 
 C, F, G, A = TERMS.commit, TERMS.inclusion, TERMS.grace, TERMS.hold
-
-
-@pytest.fixture(scope="module")
-def chain() -> RoundChain:
-    return RoundChain(TERMS)
-
-
-@pytest.fixture
-def world(chain: RoundChain) -> Iterator[RoundWorld]:
-    kept = chain.evm.evm.snapshot()
-    made = RoundWorld(chain)
-    yield made
-    made.check()
-    chain.evm.evm.revert(kept)
 
 
 def mask_at(w: RoundWorld) -> int:

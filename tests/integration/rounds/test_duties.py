@@ -12,8 +12,8 @@ from assay.protocol.rounds.duty_types import DrawnDuty, DutyResult, DutyTerms
 from assay.protocol.rounds.ticket_types import TicketId, TicketTerms
 from assay.protocol.types import Seat, Wei
 from tests.harness.rounds.duties import TERMS, TICKETS, DutyStage, work_duties
-from tests.harness.rounds.duty_scenes import FINE, SEATS, answer_all, begin, crewed_stage, refused
-from tests.harness.rounds.stage import ETHER
+from tests.harness.rounds.duty_scenes import FINE, SEATS, answer_all, begin, crewed_stage
+from tests.harness.rounds.stage import ETHER, refused
 
 
 @pytest.fixture

@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_terms import GenerationStatus, WorkStatus
 from assay.protocol.types import Address, Digest, Round, Seat
-from tests.harness.rounds.round_chain import RoundChain
 from tests.harness.rounds.round_samples import TERMS, mark, node_ref
 from tests.harness.rounds.round_world import RoundWorld
 
 OPEN, MERGED, FINAL, CUT = GenerationStatus
-
-
-@pytest.fixture(scope="module")
-def chain() -> RoundChain:
-    return RoundChain(TERMS)
-
-
-@pytest.fixture
-def world(chain: RoundChain) -> Iterator[RoundWorld]:
-    kept = chain.evm.evm.snapshot()
-    made = RoundWorld(chain)
-    yield made
-    made.check()
-    chain.evm.evm.revert(kept)
 
 
 def ready(w: RoundWorld, people: list[Address]) -> None:

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Round
-from tests.harness.rounds.round_chain import RoundChain
 from tests.harness.rounds.round_samples import ETHER, TERMS, work_of, work_ref
 from tests.harness.rounds.round_world import RoundWorld
 
 S, FEE = TERMS.seat_lock, TERMS.seat_fee
-
-
-@pytest.fixture(scope="module")
-def chain() -> RoundChain:
-    return RoundChain(TERMS)
-
-
-@pytest.fixture
-def world(chain: RoundChain) -> Iterator[RoundWorld]:
-    kept = chain.evm.evm.snapshot()
-    made = RoundWorld(chain)
-    yield made
-    made.check()
-    chain.evm.evm.revert(kept)
 
 
 def absent_round(w: RoundWorld, present: list[Address]) -> None:

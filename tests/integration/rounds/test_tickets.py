@@ -9,22 +9,14 @@ import pytest
 from eth_hash.auto import keccak
 
 from assay.protocol.digests import ZERO
-from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.ticket_types import MAX_BOND, TicketId, TicketTerms
 from assay.protocol.types import Digest, Wei
 from tests.harness.contracts import snapshots
 from tests.harness.contracts.harness import Evm, Reverted
-from tests.harness.rounds.stage import ETHER, text
+from tests.harness.rounds.stage import ETHER, refused, text
 from tests.harness.rounds.tickets import TERMS, TicketStage, chain
 
 SEED, NODE = Digest(keccak(b"seed")), Digest(keccak(b"node"))
-
-
-def refused(call: object, *args: object) -> str:
-    """The name under which model and contract refuse a call."""
-    with pytest.raises(RejectedError) as rejected:
-        call(*args)  # type: ignore[operator]
-    return rejected.value.code
 
 
 @pytest.fixture

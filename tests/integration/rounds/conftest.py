@@ -1,0 +1,25 @@
+"""The second round's contracts beside their model, as new for every test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.harness.rounds.round_chain import RoundChain
+from tests.harness.rounds.round_samples import TERMS
+from tests.harness.rounds.round_world import RoundWorld
+
+
+@pytest.fixture(scope="module")
+def chain() -> RoundChain:
+    return RoundChain(TERMS)
+
+
+@pytest.fixture
+def world(chain: RoundChain) -> Iterator[RoundWorld]:
+    kept = chain.evm.evm.snapshot()
+    made = RoundWorld(chain)
+    yield made
+    made.check()
+    chain.evm.evm.revert(kept)
