@@ -239,6 +239,11 @@ contract Tickets is ITickets {
     }
 
     /// @inheritdoc ITickets
+    function isConvicted(uint32 ticket) external view returns (bool) {
+        return _tickets[ticket].convictedAt != 0;
+    }
+
+    /// @inheritdoc ITickets
     function ticketOf(uint32 ticket) external view returns (Ticket memory) {
         return _tickets[ticket];
     }

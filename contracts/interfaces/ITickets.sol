@@ -278,6 +278,9 @@ interface ITickets {
     /// @notice The owner; reverts for a ticket that is not there.
     function ownerOf(uint32 ticket) external view returns (address);
 
+    /// @notice Is its lock gone? Its positions are nobody's from then on.
+    function isConvicted(uint32 ticket) external view returns (bool);
+
     /// @notice Everything about a ticket; empty if it is not there.
     function ticketOf(uint32 ticket) external view returns (Ticket memory);
 

@@ -293,10 +293,13 @@ contract Commitments is RoundClock {
         for (uint32 j = 0; positions >> j != 0; ++j) {
             if (positions >> j & 1 == 0) continue;
             address holder;
+            // Attack: a liar whose lock is gone still says whose work counts.
             if (bySeats) {
-                if (maskable >> j & 1 == 1) holder = _tenures.holderOf(_works[round][j].tenure);
+                uint32 tenure = _works[round][j].tenure;
+                if (maskable >> j & 1 == 1 && !_tenures.isConvicted(tenure)) holder = _tenures.holderOf(tenure);
             } else if (j < _positions) {
-                holder = _tickets.ownerOf(_tickets.positionOf(seed, node, j, _rounds[round].t0));
+                uint32 ticket = _tickets.positionOf(seed, node, j, _rounds[round].t0);
+                if (!_tickets.isConvicted(ticket)) holder = _tickets.ownerOf(ticket);
             }
             // Attack: a word for a position that somebody else holds.
             if (holder != msg.sender) revert NotMyPosition(j, msg.sender);

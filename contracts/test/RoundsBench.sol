@@ -8,6 +8,7 @@ import {ICommitments} from "../interfaces/ICommitments.sol";
 import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
 import {RoundModules} from "../interfaces/IRoundTerms.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
+import {ITickets} from "../interfaces/ITickets.sol";
 
 /// @title RoundsBench: every neighbour of the contracts of rounds, as the test writes it: charter, settlement, duties, gate and
 /// beacon
@@ -76,6 +77,10 @@ contract RoundsBench {
 
     function resume(uint32 tenure) external {
         ITenures(_peers.tenures).resume(tenure);
+    }
+
+    function convict(uint32 ticket) external {
+        ITickets(_peers.tickets).convict(ticket);
     }
 
     function hasAccused(uint64, uint32, address) external pure returns (bool) {

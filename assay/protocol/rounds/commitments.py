@@ -237,7 +237,9 @@ class Commitments:
         for j in sorted(positions):
             holder = NO_ONE_HERE
             if by_seats and j in entry.maskable:
-                holder = self.books.tenures.existing(entry.maskable[j].tenure).holder
+                tenure = self.books.tenures.existing(entry.maskable[j].tenure)
+                # Attack: a liar whose lock is gone still says whose work counts.
+                holder = NO_ONE_HERE if tenure.convicted_at else tenure.holder
             elif not by_seats and j < self.terms.positions:
                 holder = self.books.tickets.holder_of_position(seed, node, j, state.t0)
             if holder != who:

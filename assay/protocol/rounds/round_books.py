@@ -26,7 +26,7 @@ class TicketBook(Protocol):
     """What is asked of tickets (ITickets.sol)."""
 
     def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int) -> Address:
-        """Who owns the ticket at position j of a node."""
+        """Who owns the ticket at position j of a node; nobody once it was convicted."""
 
 
 class Rights(Protocol):

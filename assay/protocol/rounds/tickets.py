@@ -12,6 +12,7 @@ from eth_abi.abi import encode
 from assay.protocol.digests import keccak
 from assay.protocol.model.errors import refuse
 from assay.protocol.model.vault import Vault
+from assay.protocol.rounds.round_terms import NO_ONE_HERE
 from assay.protocol.rounds.ticket_types import (
     MAX_LINKS,
     Calls,
@@ -215,6 +216,14 @@ class Tickets:
             raise refuse("NoTickets", time=time)
         slot = int.from_bytes(keccak(encode(["bytes32", "bytes32", "uint256"], [seed, node, j])), "big") % count
         return TicketId(self._slots[slot].at(time))
+
+    def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int, now: int) -> Address:
+        """Who owns the ticket at position j of a node; nobody once it was convicted.
+
+        Raises TimeNotSettled, NoTickets, TicketNotFound.
+        """
+        held = self._known(self.position_of(seed, node, j, time, now))
+        return NO_ONE_HERE if held.convicted_at else held.owner
 
     def on_call_at(self, shift: int, time: int, now: int) -> int:
         """Tickets of a shift that count at a time. Raises TimeNotSettled."""

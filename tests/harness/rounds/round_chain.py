@@ -50,7 +50,7 @@ class Neighbours:
 
     def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int) -> Address:
         assert self.tickets is not None
-        return self.tickets.owner_of(self.tickets.position_of(seed, node, j, time, self.now))
+        return self.tickets.holder_of_position(seed, node, j, time, self.now)
 
     def may_open(self, round_: Round, seated: int) -> bool:
         return self.is_open

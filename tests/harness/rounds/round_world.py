@@ -189,6 +189,13 @@ class RoundWorld(RoundCalls):
 
     # --- what hangs
 
+    def prepare(self, kind: ClaimKind, round_: Round, seat: Seat, work: SeatWork) -> str:
+        """Build X and Y of a commitment's claim."""
+        return self.do(
+            lambda: self.model.commitments.prepare(kind, round_, seat, work),
+            "Commitments", "prepare", int(kind), round_, seat, fields(work),
+        )  # fmt: skip
+
     def settle(self, round_: Round, seat: Seat) -> str:
         """Settlement ends a commitment."""
         return self.do(lambda: self.model.commitments.settle(round_, seat), "RoundsBench", "settle", round_, seat)
@@ -253,6 +260,8 @@ class RoundWorld(RoundCalls):
     def check(self) -> None:
         """Money, statuses, masks and counters are the same on both."""
         assert self.vault.is_conserved()
+        lasting = [(t.seat, r) for t in self.model.tenures.tenures.values() for r in range(t.from_, min(t.until, 1000))]
+        assert len(lasting) == len(set(lasting))  # no round has two holders of one seat
         assert tuple(self.call("Vault", "totals")) == self.vault.totals()
         for number, tenure in self.model.tenures.tenures.items():
             wanted = (

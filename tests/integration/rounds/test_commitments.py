@@ -10,7 +10,7 @@ from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round, Seat
 from tests.harness.contracts.harness import Reverted
 from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import TERMS, fields, mark, terms_of, work_of
+from tests.harness.rounds.round_samples import TERMS, fields, mark, terms_of, work_of, work_ref
 from tests.harness.rounds.round_world import RoundWorld
 
 C, F, G, A = TERMS.commit, TERMS.inclusion, TERMS.grace, TERMS.hold
@@ -112,6 +112,39 @@ def test_one_of_two_seats_does_not_close_the_mask_on_the_other(world: RoundWorld
     assert mask_at(w) == w.now
 
 
+@pytest.mark.parametrize(("seats", "closing", "ends"), [(1, 1, 0), (2, 2, 0), (3, 2, G), (3, 3, 0)])
+def test_the_mask_of_the_fewest_seats_closes_as_of_many(world: RoundWorld, seats: int, closing: int, ends: int) -> None:
+    w = world
+    people = w.begin(seats)
+    t0 = w.now
+    w.tick(100)
+    for number, who in enumerate(people[:closing]):
+        assert mask_at(w) == (t0 + C + F if number < min(closing, 2) or seats < 3 else w.now + G)
+        assert w.commit(who) == ""
+    assert mask_at(w) == w.now + ends
+
+
+def test_a_convicted_holder_says_no_more_whose_work_counts(world: RoundWorld) -> None:
+    w = world
+    people = w.begin()
+    liar, challenger = people[2], w.add_person()
+    w.commit_all(people)
+    w.tick(1)
+    assert w.prepare(ClaimKind.UPDATE, Round(0), w.seat(liar), work_of((liar, 0))) == ""
+    game = w.open_game(challenger, work_ref(ClaimKind.UPDATE, Round(0), w.seat(liar)))
+    assert w.hold(people[0]) == ""
+    w.end_game(game, True)
+    assert w.hold(liar) == "NotMyPosition"
+    assert w.hold(liar, held=[]) == "NotMyPosition"
+    for who in people[3:]:
+        assert w.hold(who) == ""
+    assert w.model.commitments.hold_until(Round(0), 0) == w.now + G  # the silent delay nobody longer than that
+    w.tick(G)
+    assert w.hold(people[1]) == ""
+    w.tick(1)
+    assert w.call("Commitments", "countedOf", 0, 0) == (0xFF, True)
+
+
 def test_a_word_names_what_is_committed_now_and_one_s_own_position_once(world: RoundWorld) -> None:
     """B8: after a reorganization another commitment stands under the bit."""
     w = world
@@ -183,17 +216,9 @@ def test_x_of_a_claim_is_built_from_the_work_that_was_committed(world: RoundWorl
     assert w.commit(people[0]) == ""
     other = work_of("other")
     for kind in (ClaimKind.INTERVAL, ClaimKind.UPDATE):
-        refused = w.do(
-            lambda kind=kind: w.model.commitments.prepare(kind, Round(0), Seat(0), other),  # type: ignore[misc]
-            "Commitments", "prepare", int(kind), 0, 0, fields(other),
-        )  # fmt: skip
-        assert refused == "WorkMismatch"
+        assert w.prepare(kind, Round(0), Seat(0), other) == "WorkMismatch"
         assert w.call("Commitments", "claimOf", (int(kind), 0, 0, 0, bytes(20), bytes(32)))[7] == 0
-        said = w.do(
-            lambda kind=kind: w.model.commitments.prepare(kind, Round(0), Seat(0), work),  # type: ignore[misc]
-            "Commitments", "prepare", int(kind), 0, 0, fields(work),
-        )  # fmt: skip
-        assert said == ""
+        assert w.prepare(kind, Round(0), Seat(0), work) == ""
         view = w.call("Commitments", "claimOf", (int(kind), 0, 0, 0, bytes(20), bytes(32)))
         assert view[2:4] == w.model.commitments.claims[kind, Round(0), Seat(0)][:2]
         assert view[5] == (300 if kind is ClaimKind.INTERVAL else 1)
@@ -201,11 +226,18 @@ def test_x_of_a_claim_is_built_from_the_work_that_was_committed(world: RoundWorl
     assert start[0] == TERMS.parameters
     assert w.call("Commitments", "startOf", 0, 0)[3] == start[1]
     assert w.model.commitments.claims[ClaimKind.UPDATE, Round(0), Seat(0)][0] == state_digest((start[0], work.ends[0]))
-    refused = w.do(
-        lambda: w.model.commitments.prepare(ClaimKind.OUTER, Round(0), Seat(0), work),
-        "Commitments", "prepare", int(ClaimKind.OUTER), 0, 0, fields(work),
-    )  # fmt: skip
-    assert refused == "ClaimNotFound"
+
+
+@pytest.mark.parametrize("kind", [ClaimKind.NONE, ClaimKind.OUTER, ClaimKind.ATTESTATION])
+def test_no_claim_of_another_kind_is_prepared_from_work(world: RoundWorld, kind: ClaimKind) -> None:
+    w = world
+    people = w.begin()
+    assert w.commit(people[0]) == ""
+    assert w.prepare(kind, Round(0), Seat(0), work_of("other")) == "WorkMismatch"
+    assert w.prepare(kind, Round(0), Seat(0), work_of((people[0], 0))) == "ClaimNotFound"
+    assert w.call("Commitments", "claimOf", (int(kind), 0, 0, 0, bytes(20), bytes(32)))[7] == 0
+    beyond = max(ClaimKind) + 1
+    assert w.refusal("Commitments", "prepare", beyond, 0, 0, fields(work_of((people[0], 0)))) == "0x"
 
 
 @pytest.mark.parametrize(

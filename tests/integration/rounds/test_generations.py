@@ -183,6 +183,15 @@ def test_a_base_on_which_fewer_than_half_commit_is_cut(world: RoundWorld) -> Non
     assert w.call("Commitments", "workOf", 1, 0)[-1] is True
 
 
+def test_one_seat_alone_trains_round_after_round(world: RoundWorld) -> None:
+    w = world
+    (alone,) = w.begin(1)
+    for number in range(3):
+        assert w.play_round([alone]) == number
+    assert statuses(w) == [FINAL, MERGED, MERGED, MERGED, OPEN]
+    assert w.model.commitments.counted_of(Round(0), 0, w.now) == (frozenset({0}), True)
+
+
 def test_half_of_the_seats_are_enough(world: RoundWorld) -> None:
     w = world
     people = w.begin()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Round
 from tests.harness.rounds.round_chain import RoundChain
 from tests.harness.rounds.round_samples import TERMS, TICKET_TERMS, bits, mark, terms_of
@@ -77,6 +78,23 @@ def test_positions_speak_once_for_their_owner_when_their_beacon_is_known(world: 
     w.tick(1)
     assert w.call("Commitments", "countedOf", 0, 0)[1]
     assert w.call("Commitments", "countedOf", 0, 1) == (0, False)
+
+
+def test_positions_of_a_convicted_ticket_are_silent(world: RoundWorld) -> None:
+    """It sits in committees until its seasoning is over, with nothing left to lose."""
+    w = world
+    a, b = w.add_person(), w.add_person()
+    w.at(committed(w, [(a, 1), (b, 6)]))
+    w.submit_beacon()
+    ours, theirs = positions_of(w, a, 0), positions_of(w, b, 0)
+    assert ours
+    tickets = w.neighbours.tickets
+    assert tickets is not None
+    assert w.do(lambda: tickets.convict(TicketId(1), w.now), "RoundsBench", "convict", 1) == ""
+    everything = frozenset(range(SIZE))
+    assert w.hold(a, everything, ours) == "NotMyPosition"
+    assert w.hold(b, everything, [*theirs, ours[0]]) == "NotMyPosition"
+    assert w.hold(b, everything, theirs) == ""
 
 
 def test_a_group_of_which_nobody_speaks_counts_nothing_and_puts_nobody_off(world: RoundWorld) -> None:

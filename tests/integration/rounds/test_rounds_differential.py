@@ -13,7 +13,7 @@ from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat
 from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import fields, node_ref, terms_of, work_of, work_ref
+from tests.harness.rounds.round_samples import node_ref, terms_of, work_of, work_ref
 from tests.harness.rounds.round_world import RoundWorld
 
 TERMS = terms_of(seats=5, challenge=9_000, rescue=2_000)
@@ -180,9 +180,7 @@ class RoundPlayer:
         made = model.works.get((r, seat))
         who = self.w.model.tenures.tenures[made.tenure].holder if made else self.people[0]
         kind, work = self.random.choice([ClaimKind.INTERVAL, ClaimKind.UPDATE]), work_of((who, r))
-        return self.w.do(
-            lambda: model.prepare(kind, r, seat, work), "Commitments", "prepare", int(kind), r, seat, fields(work)
-        )
+        return self.w.prepare(kind, r, seat, work)
 
     def play(self) -> str:
         """Open a game on something that was prepared and still has its lock."""

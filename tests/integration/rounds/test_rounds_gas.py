@@ -9,7 +9,7 @@ from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round, Seat
 from tests.harness.contracts import snapshots
 from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import ETHER, TERMS, TICKET_TERMS, bits, fields, mark, terms_of, work_of
+from tests.harness.rounds.round_samples import ETHER, TERMS, TICKET_TERMS, bits, mark, terms_of, work_of
 from tests.harness.rounds.round_world import RoundWorld
 
 TICKETS = 10_000
@@ -54,11 +54,7 @@ def one_level(seats: int) -> dict[str, int]:
     assert w.do(lambda: w.model.generations.prepare(r, entries, w.now), "Generations", "prepare", r, words) == ""
     meter.note("prepare a merge", w.gas["prepare"])
     work, kind = work_of((people[0], r)), ClaimKind.INTERVAL
-    said = w.do(
-        lambda: w.model.commitments.prepare(kind, r, Seat(0), work),
-        "Commitments", "prepare", int(kind), r, 0, fields(work),
-    )  # fmt: skip
-    assert said == ""
+    assert w.prepare(kind, r, Seat(0), work) == ""
     meter.note("prepare work", w.gas["prepare"])
     w.at(w.model.commitments.merge_until(w.round) + 1)
     assert w.restart() == ""

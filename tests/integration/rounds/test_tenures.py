@@ -192,6 +192,64 @@ def test_a_tenure_that_never_counted_costs_nothing(world: RoundWorld) -> None:
     assert w.vault.free_of(brief) == 1000 * ETHER
 
 
+def test_seats_left_before_their_first_round_have_one_holder_a_round(world: RoundWorld) -> None:
+    """Joining and leaving within a round moves one seat from hand to hand, and counts one seat at its end."""
+    w = world
+    people = w.begin(6)
+    brief, last = w.add_person(), w.add_person()
+    left: list[int] = []
+    for _ in range(3):
+        assert w.join(brief) == ""
+        left.append(w.tenures[brief])
+        assert w.seat(brief) == 6
+        assert leave(w, brief) == ""
+    assert w.join(last) == w.join(brief) == ""
+    assert (w.seat(last), w.seat(brief)) == (6, 7)
+    assert leave(w, people[2]) == ""
+    assert w.join(people[2]) == ""  # its own seat, from the next round on, behind a second lock
+    assert [w.call("Tenures", "seatedAt", r) for r in (0, 1, 2)] == [6, 8, 8]
+    assert w.call("Tenures", "tenuresOf", "0x" + brief.hex()) == 1
+    now = dict(w.tenures)
+    w.check()
+    for number in left:  # empty: of no round at all
+        w.tenures[brief] = number
+        assert w.commit(brief) == "NotInTenure"
+    w.tenures |= now | {people[2]: 3}
+    w.commit_all(people)
+    w.hold_all(people)
+    w.merge(people, "root")
+    assert w.model.commitments.rounds[1].seated == 8
+    for number in left:
+        w.tenures[brief] = number
+        assert w.commit(brief) == "NotInTenure"
+        assert w.release(brief) == ""
+    assert w.commit(people[2]) == "NotInTenure"
+    w.tenures |= now
+    for who in w.people:
+        assert w.commit(who) == ""
+
+
+def test_seats_joined_and_left_before_the_run_begins_count_nothing(world: RoundWorld) -> None:
+    w = world
+    brief = w.add_person()
+    for _ in range(2):
+        assert w.join(brief) == leave(w, brief) == ""
+    assert w.do(lambda: w.model.generations.begin(w.now), "RoundsBench", "begin") == "Paused"
+    people = w.begin(1)
+    assert (w.seat(people[0]), w.call("Tenures", "seatedAt", 0)) == (0, 1)
+
+
+def test_one_seat_that_stays_away_is_put_off_after_three_rounds(world: RoundWorld) -> None:
+    """Its first absence is waived as an outage, since it is most of the seats."""
+    w = world
+    (alone,) = w.begin(1)
+    by = w.add_person()
+    for number in range(3):
+        past_commits(w, w.round)
+        assert evict(w, alone, by, number) == ("" if number == 2 else "NotEvictable")
+        assert w.restart() == ("Paused" if number == 2 else "")
+
+
 def test_one_conviction_takes_lock_seat_and_all_unsettled_work(world: RoundWorld) -> None:
     w = world
     people = w.begin(8)
@@ -201,11 +259,7 @@ def test_one_conviction_takes_lock_seat_and_all_unsettled_work(world: RoundWorld
     seat, tenure = w.seat(liar), w.tenures[liar]
     work = work_of((liar, 0))
     kind = ClaimKind.INTERVAL
-    said = w.do(
-        lambda: w.model.commitments.prepare(kind, Round(0), seat, work), "Commitments", "prepare",
-        int(kind), 0, seat, (work.units, work.marks, list(work.ends), work.update),
-    )  # fmt: skip
-    assert said == ""
+    assert w.prepare(kind, Round(0), seat, work) == ""
     game = w.open_game(challenger, work_ref(kind, Round(0), seat))
     assert w.settle(Round(1), seat) == "ParentOpen"
     assert w.settle(Round(0), seat) == "StillDisputed"
