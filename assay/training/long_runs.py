@@ -7,7 +7,7 @@ Source: docs/adr/0033-second-round.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,12 +15,9 @@ from assay.engine.runtime.native.sha256 import tensor_root
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.program import Program
-from assay.protocol.program.trace import Tamper, Trace
+from assay.protocol.program.trace import OnStep, Tamper, Trace
 from assay.protocol.trees.state import ListBytes, list_root
 from assay.protocol.types import Digest
-
-OnStep = Callable[[int], None]
-"""Told the number of steps done after each."""
 
 
 class Progress(Protocol):

@@ -9,6 +9,7 @@ from typing import Any
 
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import InvariantError
+from assay.protocol.program.trace import OnStep
 from assay.protocol.trees.state import ListBytes, TrainingList
 from assay.protocol.types import Digest
 from assay.training.rounds import TorchCompute
@@ -16,7 +17,7 @@ from assay_ledger.agents.actions import Action, Commit, Join, LeaveSeat, Train
 from assay_ledger.agents.agent import RunStore
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.participant import Participant
-from assay_ledger.index.archive import Computation, Compute, OnStep
+from assay_ledger.index.archive import Computation, Compute
 from assay_ledger.index.run import Run
 from assay_ledger.index.view import RunView, Trained
 from assay_ledger.keys.keystore import ActorKeys

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.protocol.program.trace import Tamper, Trace
+from assay.protocol.program.trace import OnStep, Tamper, Trace
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.trees.state import ListBytes
 from assay.protocol.types import Round, Seat
 from assay_ledger.agents.actions import Action, Challenge, Commit, Defer, Play, Train
 from assay_ledger.agents.agent import RunStore
-from assay_ledger.index.archive import Computation, OnStep
+from assay_ledger.index.archive import Computation
 from assay_ledger.index.records import RoundRecord
 from assay_ledger.index.run import Run
 from assay_ledger.index.view import Duty, RunView

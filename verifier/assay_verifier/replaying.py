@@ -17,11 +17,11 @@ from typing import Final
 from assay.engine.runtime.native.sha256 import tensor_root
 from assay.protocol.digests import keccak, state_digest
 from assay.protocol.program.program import Program
-from assay.protocol.program.trace import Trace
+from assay.protocol.program.trace import OnStep, Trace
 from assay.protocol.program.witness import ACCUMULATOR, witnessed_program
 from assay.protocol.trees.state import ListBytes, TrainingList, list_root
 from assay.protocol.types import Digest
-from assay.training.long_runs import LongRun, OnStep, Progress, StateFormat, kept_state
+from assay.training.long_runs import LongRun, Progress, StateFormat, kept_state
 from assay.training.long_trace import LongTrace
 from assay_ledger.agents.participant import RecheckMismatch
 from assay_ledger.index.archive import Compute

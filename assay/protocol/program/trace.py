@@ -21,6 +21,9 @@ from assay.protocol.types import Digest
 Tamper = Callable[[int, int, bytes], bytes]
 """(step, node, bytes) to the bytes that the node's value is claimed to have; the same bytes mean no lie there."""
 
+OnStep = Callable[[int], None]
+"""Told the number of steps done after each."""
+
 SlotTamper = Callable[[int, int, int, bytes], bytes]
 """(step, list, index, bytes) to the bytes that the slot of the state after the step is claimed to have."""
 

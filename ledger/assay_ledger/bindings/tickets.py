@@ -181,6 +181,10 @@ class TicketsContract(Contract):
         """Duties only: convicts and burns the whole lock."""
         return self._call("forfeit(uint32)", ticket)
 
+    def is_convicted(self, ticket: TicketId) -> Query[bool]:
+        """Is its lock gone?"""
+        return self._query("isConvicted(uint32)", "(bool)", lambda v: v[0], ticket)
+
     def is_serving(self, ticket: TicketId, time: int) -> Query[bool]:
         """Does the ticket count at a time?"""
         return self._query("isServing(uint32,uint48)", "(bool)", lambda v: v[0], ticket, time)

@@ -7,7 +7,7 @@ Source: docs/adr/0007-actors.md; docs/protocol.md, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ from assay.protocol.arithmetic.words import from_ints, to_bytes
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import InvariantError, MismatchError, UnavailableError, UserError
 from assay.protocol.program.program import Program
-from assay.protocol.program.trace import SlotTamper, Tamper, Trace
+from assay.protocol.program.trace import OnStep, SlotTamper, Tamper, Trace
 from assay.protocol.program.wellformed import violations
 from assay.protocol.run.charter import ProgramRef
 from assay.protocol.run.layouts import check_layouts
@@ -31,9 +31,6 @@ from assay_ledger.store.blobs import StoreDenied, StoreUnreachable
 from assay_ledger.store.canonical import check_canonical
 from assay_ledger.store.manifest import Manifest
 from assay_ledger.store.objects import Objects, Tensors, root_of_list
-
-OnStep = Callable[[int], None]
-"""Told the number of steps done after each."""
 
 
 class Compute(Protocol):

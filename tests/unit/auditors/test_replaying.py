@@ -10,7 +10,7 @@ import pytest
 from assay.engine.runtime.values import state_io
 from assay.protocol.digests import keccak
 from assay.protocol.program.program import Program
-from assay.protocol.program.trace import ReferenceTrace, Trace
+from assay.protocol.program.trace import ReferenceTrace
 from assay.protocol.program.witness import witnessed_program
 from assay.protocol.trees.state import ListBytes, list_roots
 from assay.protocol.types import Digest
@@ -19,6 +19,7 @@ from assay_ledger.agents.participant import RecheckMismatch
 from assay_ledger.store.progress import ROOTS
 from assay_verifier.replaying import CommitmentReplay, WorkToReplay, witness_lists_of, witnessed_by
 from tests.harness.programs import mlp_step
+from tests.harness.training.counting import CountingCompute
 
 UNITS, STEPS = 3, 2
 COMPUTE = TorchCompute()
@@ -72,18 +73,6 @@ class FaultyCompute(TorchCompute):
             return end
         first = bytes([end[0][0][0] ^ 1]) + end[0][0][1:]
         return ((first, *end[0][1:]), *end[1:])
-
-
-class CountingCompute(TorchCompute):
-    """Notes the lengths of the traces that it makes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.traced: list[int] = []
-
-    def trace(self, program: Program, lists: ListBytes, steps: int = 1, *args: object, **more: object) -> Trace:
-        self.traced.append(steps)
-        return super().trace(program, lists, steps)
 
 
 def test_one_pass_gives_each_keys_accumulator_as_it_is_alone(tmp_path: Path) -> None:

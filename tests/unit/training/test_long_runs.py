@@ -7,46 +7,19 @@ from pathlib import Path
 import pytest
 
 from assay.protocol.errors import InvariantError
-from assay.protocol.program.program import Program
 from assay.protocol.program.trace import Tamper, Trace
-from assay.protocol.trees.state import ListBytes
-from assay.training.long_runs import LongRun, MemoryProgress, OnStep, Progress, StateFormat
+from assay.training.long_runs import LongRun, MemoryProgress, Progress, StateFormat
 from assay.training.long_trace import PARTS, LongTrace
 from assay.training.rounds import TorchCompute
 from assay_ledger.store.progress import ROOTS, ProgressFolder
 from tests.harness.actors.programs import update_program
 from tests.harness.programs import mlp_step
+from tests.harness.training.counting import CountingCompute
 
 UNIT, UNITS = 3, 7
 ROOM = 1 << 20
 EXAMPLE = mlp_step()
 STATE_BYTES = sum(len(data) for part in EXAMPLE.state for data in part)
-
-
-class CountingCompute(TorchCompute):
-    """Counts the steps that it runs, and those of traces by their length."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.steps = 0
-        self.traced: list[int] = []
-
-    def run(
-        self,
-        program: Program,
-        lists: ListBytes,
-        steps: int = 1,
-        tamper: Tamper | None = None,
-        on_step: OnStep | None = None,
-    ) -> ListBytes:
-        self.steps += steps
-        return super().run(program, lists, steps, tamper, on_step)
-
-    def trace(
-        self, program: Program, lists: ListBytes, steps: int = 1, tamper: Tamper | None = None, tamper_slot: None = None
-    ) -> Trace:
-        self.traced.append(steps)
-        return super().trace(program, lists, steps, tamper, tamper_slot)
 
 
 def flip(step: int, node: int, data: bytes) -> bytes:
