@@ -57,6 +57,7 @@ ROOMS = (
     "assay_ledger.store",
     "assay_ledger.keys",
     "assay_ledger.index",
+    "assay_ledger.rounds",
     "assay_ledger.deployment",
     "assay_ledger.agents",
     # the roles; a whistleblower audits with the verifier's rules

@@ -15,6 +15,7 @@ from assay.protocol.types import Address, Digest, Round, Seat
 from tests.harness.rounds.round_chain import RoundChain
 from tests.harness.rounds.round_samples import node_ref, terms_of, work_of, work_ref
 from tests.harness.rounds.round_world import RoundWorld
+from tests.harness.rounds.told_world import ToldWorld
 
 TERMS = terms_of(seats=5, challenge=9_000, rescue=2_000)
 SEEDS = 16
@@ -239,12 +240,12 @@ class RoundPlayer:
         return ""
 
 
-def test_contracts_and_model_end_every_call_alike(chain: RoundChain) -> None:
+def test_contracts_model_and_index_end_every_call_alike(chain: RoundChain) -> None:
     ended: Counter[tuple[str, str]] = Counter()
     statuses: Counter[GenerationStatus] = Counter()
     for seed in range(SEEDS):
         kept = chain.evm.evm.snapshot()
-        player = RoundPlayer(RoundWorld(chain), seed)
+        player = RoundPlayer(ToldWorld(chain), seed)
         for step in range(STEPS):
             player.step()
             if step % 20 == 0:

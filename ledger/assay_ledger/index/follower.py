@@ -1,0 +1,119 @@
+"""Follows the events of some contracts, block by block, and starts again where a reorganization replaces blocks read.
+
+One query per new head over all contracts. Events of a run's own contracts are true by consensus; nothing else is read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+
+from eth_utils.address import to_checksum_address
+from hexbytes import HexBytes
+from web3.types import BlockData, LogReceipt
+
+from assay.protocol.errors import AssayError, InvariantError, UnavailableError
+from assay_ledger.chain.client import Chain, Head
+from assay_ledger.chain.rpc import NONSENSE
+from assay_ledger.contract import Contract, Event, Logged
+from assay_ledger.index.games import BLOCKS_PER_QUERY
+
+Listener = Callable[[str, Logged[Event]], None]
+
+
+class Follower(ABC):
+    """Keeps something that follows from events up to date with the chain."""
+
+    def __init__(
+        self, chain: Chain, contracts: Mapping[str, Contract], first_block: int, listeners: Sequence[Listener] = ()
+    ) -> None:
+        """`listeners` are told every event once, with the name of its contract."""
+        self.chain = chain
+        self._first_block = first_block
+        self._listeners = tuple(listeners)
+        self._addresses = [to_checksum_address(contract.address) for contract in contracts.values()]
+        self._kinds = {
+            (bytes(contract.address), bytes(kind.topic())): (name, kind)
+            for name, contract in contracts.items()
+            for kind in contract.EVENTS
+        }
+        self._next = first_block
+        self._last: tuple[int, bytes] | None = None
+        """Number and hash of the last block read."""
+        self._is_applying = False
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Forgets everything: the first event comes next."""
+
+    @abstractmethod
+    def apply(self, found: Logged[Event], log: LogReceipt) -> None:
+        """One event, in the order of the chain."""
+
+    @abstractmethod
+    def reached(self, head: Head) -> None:
+        """Everything up to this head was applied."""
+
+    def follow(self) -> None:
+        """Applies what is new: one request while there is no new block, two after each.
+
+        Raises UnavailableError. What a node did not answer, or answered without sense, in the middle of some blocks
+        leaves nothing half read: it begins again from the first block.
+        """
+        try:
+            self._follow()
+        except (*NONSENSE, InvariantError) as error:
+            self._restart()
+            raise UnavailableError(
+                f"The node's blocks or events make no sense together ({type(error).__name__}: {error}).",
+                code="RpcError",
+                remedy="Try again, or name another node; nothing is lost.",
+            ) from error
+        except AssayError:
+            if self._is_applying:
+                self._restart()
+            raise
+
+    def _restart(self) -> None:
+        self._next, self._last, self._is_applying = self._first_block, None, False
+        self.begin()
+
+    def _follow(self) -> None:
+        block = self.chain.read(lambda: self.chain.w3.eth.get_block("latest"))
+        number, hash_ = int(block["number"]), bytes(block["hash"])
+        if self._last is not None and hash_ == self._last[1]:
+            return
+        if self._last is not None and not self._continues(block, *self._last):
+            self._restart()
+        while self._next <= number:
+            high = min(number, self._next + BLOCKS_PER_QUERY - 1)
+            logs = self._logs(self._next, high)
+            self._is_applying = True
+            for log in logs:
+                self._apply(log)
+            self._next, self._is_applying = high + 1, False
+        self.reached(Head.of(block))
+        self._last = number, hash_
+
+    def _continues(self, block: BlockData, last: int, hash_: bytes) -> bool:
+        """Whether the last block read is still part of the chain that ends in `block`."""
+        number = int(block["number"])
+        if number == last + 1:
+            return bytes(block["parentHash"]) == hash_
+        found = self.chain.read(lambda: self.chain.w3.eth.get_block(min(last, number)))
+        return bytes(found["hash"]) == hash_
+
+    def _logs(self, low: int, high: int) -> list[LogReceipt]:
+        w3 = self.chain.w3
+        return self.chain.read(lambda: w3.eth.get_logs({"address": self._addresses, "fromBlock": low, "toBlock": high}))
+
+    def _apply(self, log: LogReceipt) -> None:
+        topic = bytes(log["topics"][0]) if log["topics"] else b""
+        known = self._kinds.get((bytes(HexBytes(log["address"])), topic))
+        if known is None:
+            return
+        contract, kind = known
+        found = Logged.of(kind, log)
+        self.apply(found, log)
+        for listener in self._listeners:
+            listener(contract, found)

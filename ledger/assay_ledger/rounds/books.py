@@ -1,0 +1,120 @@
+"""The books of a run as its events tell them: those of the executable model, so that the view asks the specification.
+
+A role asks `tenures`, `commitments`, `generations`, `registry` (of tickets) and `duties` what the contracts would
+answer, with the chain time as an argument.
+"""
+
+from __future__ import annotations
+
+from assay.protocol.errors import InvariantError
+from assay.protocol.model.vault import Vault
+from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.round_books import BeaconBook, Rights, TicketBook
+from assay.protocol.rounds.round_clock import commit_until
+from assay.protocol.rounds.round_terms import GenerationStatus, SeatWork
+from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.trees.state import list_root
+from assay.protocol.types import Address, Digest, Round, Seat
+from assay_ledger.rounds.facts import KnownBeacon, RoundFacts, UncountedVault
+from assay_ledger.rounds.told_audits import ToldDuties, ToldTickets
+from assay_ledger.rounds.told_rounds import ToldCommitments, ToldGenerations, ToldTenures
+
+
+class ToldBooks:
+    """All books of one run."""
+
+    def __init__(self, facts: RoundFacts) -> None:
+        self.facts = facts
+        self.terms = facts.rounds
+        self.vault: Vault = UncountedVault()
+        self.randomness = KnownBeacon(facts.beacon)
+        """Of the beacon's rounds that were submitted."""
+        self.beacon: BeaconBook = self.randomness
+        self.rights: Rights = _ChainDecides()
+        self.now = 0
+        """Chain time of the newest block, in seconds."""
+        self.tenures = ToldTenures(self)
+        self.commitments = ToldCommitments(self)
+        self.generations = ToldGenerations(self)
+        self.registry = ToldTickets(self.vault, _EpochCalls(self), facts.tickets)
+        self.tickets: TicketBook = _Committees(self)
+        self.duties = ToldDuties(self.registry, self.randomness, _AuditedBooks(self), facts.duties)
+
+    def on_games(self, ref: ClaimRef, change: int) -> None:
+        """A game was opened (1) or ended (-1) on a claim."""
+        tenure = 0
+        if ref.kind in (ClaimKind.INTERVAL, ClaimKind.UPDATE):
+            tenure = self.commitments.on_games(ref, change)
+        elif ref.kind is ClaimKind.OUTER:
+            tenure = self.generations.on_games(ref, change)
+        if tenure:
+            self.tenures.on_games(tenure, change)
+
+
+class _ChainDecides:
+    """Whether a round may open is the gate's to say; these books learn of it when it has."""
+
+    def may_open(self, round_: Round, seated: int) -> bool:
+        raise InvariantError("Books that follow the chain open no rounds.", code="NotDecidedHere")
+
+
+class _EpochCalls:
+    """The calls of the epochs of some books."""
+
+    def __init__(self, books: ToldBooks) -> None:
+        self._books = books
+
+    def calls_at(self, shift: int, time: int) -> int:
+        return self._books.duties.calls_at(shift, time)
+
+    def newest(self) -> tuple[int, int]:
+        return self._books.duties.newest()
+
+
+class _Committees:
+    """Who sits at which position of a committee."""
+
+    def __init__(self, books: ToldBooks) -> None:
+        self._books = books
+
+    def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int) -> Address:
+        registry = self._books.registry
+        return registry.owner_of(registry.position_of(seed, node, j, time, self._books.now))
+
+
+class _AuditedBooks:
+    """What audits ask of the other books."""
+
+    def __init__(self, books: ToldBooks) -> None:
+        self._books = books
+
+    def commit_until(self, round_: int) -> int:
+        return commit_until(self._books.terms, self._books.commitments.round_of(Round(round_)))
+
+    def work_of(self, round_: int, seat: Seat) -> tuple[Digest, int]:
+        made = self._books.commitments.works.get((Round(round_), seat))
+        return (made.digest, made.tenure) if made else (Digest(bytes(32)), 0)
+
+    def digest_of(self, round_: int, seat: Seat, tenure: int, work: SeatWork) -> Digest:
+        return ids.work_digest(Round(round_), seat, tenure, work)
+
+    def start_of(self, round_: int, seat: Seat) -> tuple[Digest, Digest, Digest]:
+        parameters, _ = self._books.commitments.start_of(Round(round_), seat)
+        scalars = self._books.facts.round_scalars(Round(round_), seat)
+        return parameters, self._books.terms.zero_optimizer, list_root(scalars.roots())
+
+    def is_base_final(self, round_: int) -> bool:
+        parent = self._books.commitments.round_of(Round(round_)).parent
+        return self._books.generations.status_of(parent) is GenerationStatus.FINAL
+
+    def accuse(self, tenure: int) -> None:
+        self._books.tenures.existing(tenure).accusations += 1
+
+    def unaccuse(self, tenure: int) -> None:
+        self._books.tenures.existing(tenure).accusations -= 1
+
+    def suspend(self, tenure: int) -> None:
+        self._books.tenures.suspend(tenure)
+
+    def resume(self, tenure: int) -> None:
+        self._books.tenures.existing(tenure).suspensions -= 1

@@ -1,0 +1,136 @@
+"""Which event changes what: one step of the fold from a run's events to its state. Pure."""
+
+from __future__ import annotations
+
+from assay.protocol.types import Digest, Round, Seat
+from assay_ledger.bindings import beacon, commitments, duties, generations, tenures, tickets
+from assay_ledger.contract import Event
+from assay_ledger.index.game_fold import fold_game
+from assay_ledger.rounds.round_records import (
+    AccusationRecord,
+    AttestationRecord,
+    OpeningRecord,
+    RoundRunState,
+    WorkRecord,
+)
+
+
+def fold(state: RoundRunState, event: Event, now: int, transaction: bytes) -> None:
+    """Applies an event of a block at chain time `now`, in seconds; `transaction` is the hash of what brought it.
+
+    Raises InvariantError (EventOutOfOrder), LookupError for events that make no sense together.
+    """
+    state.books.now = max(state.books.now, now)
+    _fold_rounds(state, event, now, transaction)
+    _fold_audits(state, event, now, transaction)
+    _fold_games(state, event, transaction)
+
+
+def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: bytes) -> None:
+    books = state.books
+    match event:
+        case tenures.TenureBegan():
+            books.tenures.on_began(event)
+        case tenures.TenureEnded():
+            books.tenures.on_ended(event, now)
+        case tenures.Evicted():
+            books.tenures.on_evicted(event)
+        case tenures.TenureReleased():
+            books.tenures.on_released(event)
+        case commitments.RoundBegan():
+            books.commitments.on_round(event, books.generations.on_round(event.round, event.parent))
+            state.waits = False
+        case commitments.WorkCommitted():
+            digest = books.commitments.on_committed(event)
+            state.works[event.round, event.seat] = WorkRecord(
+                event.round, event.seat, event.tenure, digest, event.work, event.late, now, transaction
+            )
+        case commitments.MaskClosing():
+            books.commitments.on_mask(event)
+        case commitments.Held():
+            books.commitments.on_held(event, now)
+        case commitments.ClaimPrepared():
+            books.commitments.on_prepared(event)
+        case commitments.WorkSettled():
+            books.commitments.on_settled(event)
+            state.works[event.round, event.seat].status = event.status
+        case generations.RootSealed():
+            books.generations.on_sealed(event, now)
+        case generations.RootOpened():
+            party = books.generations.on_opened_root(event, now)
+            _opened(state, event.generation, party, event.root, event.seat, transaction)
+        case generations.Merged():
+            books.generations.on_merged(event)
+        case generations.RoundWaits():
+            state.waits = True
+        case generations.RootBacked():
+            party = books.generations.on_backed(event, now)
+            _opened(state, event.generation, party, event.root, None, transaction)
+        case generations.ClaimFell():
+            books.generations.on_fell(event)
+        case generations.OpeningClosed():
+            books.generations.on_closed_opening(event)
+        case generations.Finalized():
+            books.generations.on_final(event)
+        case generations.Cut():
+            books.generations.on_cut(event)
+        case generations.MergePrepared():
+            books.generations.on_prepared(event)
+        case beacon.BeaconSubmitted():
+            books.randomness.known[event.beacon_round] = event.randomness
+
+
+def _fold_audits(state: RoundRunState, event: Event, now: int, transaction: bytes) -> None:
+    books = state.books
+    match event:
+        case tickets.TicketRegistered():
+            books.registry.on_registered(event)
+        case tickets.TicketRetired():
+            books.registry.on_retired(event)
+        case tickets.TicketReclaimed():
+            books.registry.on_reclaimed(event)
+        case tickets.AnchorReplaced():
+            books.registry.on_replaced(event)
+        case tickets.SecretShown():
+            books.duties.on_secret(event)
+        case tickets.TicketFined():
+            books.registry.on_fined(event, now)
+        case tickets.TicketToppedUp():
+            books.registry.on_topped_up(event)
+        case tickets.TicketConvictedNow():
+            books.registry.on_convicted(event, now)
+        case duties.EpochBegan():
+            books.duties.on_epoch(event)
+        case duties.EpochRepeated():
+            books.duties.on_repeated(event)
+        case duties.EpochClosed():
+            books.duties.on_epoch_closed(event, now)
+        case duties.Attested():
+            work = state.works[event.round, event.seat].work
+            differs = (event.finding.ends, event.finding.update) != (work.ends, work.update)
+            kind = books.duties.on_attested(event, differs)
+            state.attestations[event.attestation] = AttestationRecord(
+                *(event.attestation, event.epoch, event.ticket, kind, event.target, event.round, event.seat),
+                *(event.finding, transaction),
+            )
+        case duties.Accused():
+            books.duties.on_accused(event)
+            state.accusations[event.id] = AccusationRecord(event.id, event.attestation, event.against, event.is_work)
+        case duties.AccusationMoved():
+            books.duties.on_accusation(event)
+        case duties.DutyFined():
+            books.duties.on_duty_fined(event)
+
+
+def _fold_games(state: RoundRunState, event: Event, transaction: bytes) -> None:
+    moved = fold_game(state.games, event, transaction)
+    if moved is not None:
+        state.books.on_games(moved.ref, -1 if moved.is_over else 1)
+
+
+def _opened(
+    state: RoundRunState, generation: Round, party: Digest, root: Digest, seat: Seat | None, transaction: bytes
+) -> None:
+    made = state.books.generations.openings[generation, party]
+    backer = made.backer if seat is None else None
+    state.openings[generation, party] = OpeningRecord(generation, party, root, seat, backer, made.at, transaction)

@@ -1,0 +1,62 @@
+"""The index of a run of the second round: its events folded into books and records, block by block."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+from hexbytes import HexBytes
+from web3.types import LogReceipt
+
+from assay_ledger.chain.client import Head
+from assay_ledger.contract import Event, Logged
+from assay_ledger.index.follower import Follower, Listener
+from assay_ledger.rounds.fold import fold
+from assay_ledger.rounds.round_records import RoundRunState
+from assay_ledger.rounds.run import RoundRun
+
+TIMES_KEPT: Final = 64
+"""Blocks whose times are remembered: events of a block come together."""
+
+
+class RoundIndex(Follower):
+    """Keeps the state of one run up to date with the chain."""
+
+    def __init__(self, run: RoundRun, listeners: Sequence[Listener] = ()) -> None:
+        """`listeners` are told every event once, with the name of its contract."""
+        super().__init__(run.chain, run.contracts(), run.first_block, listeners)
+        self.run = run
+        self._times: OrderedDict[bytes, int] = OrderedDict()
+        self.begin()
+
+    def sync(self) -> RoundRunState:
+        """The state at the newest head. Raises UnavailableError."""
+        self.follow()
+        return self.state
+
+    def begin(self) -> None:
+        """See Follower."""
+        self.state = RoundRunState.of(self.run.facts)
+
+    def apply(self, found: Logged[Event], log: LogReceipt) -> None:
+        """See Follower."""
+        fold(self.state, found.event, self._time_of(log), found.transaction)
+
+    def reached(self, head: Head) -> None:
+        """See Follower."""
+        self.state.head = head
+        self.state.books.now = head.timestamp
+
+    def _time_of(self, log: LogReceipt) -> int:
+        """The chain time of a log's block, in seconds: as newer nodes say with the log, else the block is asked."""
+        said = cast(dict[str, Any], log).get("blockTimestamp")
+        if said is not None:
+            return int(said, 16) if isinstance(said, str) else int(said)
+        block = bytes(log["blockHash"])
+        if block not in self._times:
+            found = self.chain.read(lambda: self.chain.w3.eth.get_block(HexBytes(block)))
+            self._times[block] = int(found["timestamp"])
+            while len(self._times) > TIMES_KEPT:
+                self._times.popitem(last=False)
+        return self._times[block]

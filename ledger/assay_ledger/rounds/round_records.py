@@ -1,0 +1,95 @@
+"""What the events of the second round say beyond its books: who sent what in which transaction, and games.
+
+The books (`assay_ledger.rounds.books`) are those of the executable model. Records are plain mutable values, so that an
+event costs one assignment; readers must not change them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from assay.protocol.rounds.duty_types import DutyKind, ReplayFinding
+from assay.protocol.rounds.round_terms import SeatWork, WorkStatus
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import Address, Digest, Round, Seat
+from assay_ledger.chain.client import Head
+from assay_ledger.index.records import GameRecord
+from assay_ledger.rounds.books import ToldBooks
+from assay_ledger.rounds.facts import RoundFacts
+
+
+@dataclass(slots=True)
+class WorkRecord:
+    """A commitment; `digest` names it, and the transaction's tail names where the update lies. Time in seconds."""
+
+    round: Round
+    seat: Seat
+    tenure: int
+    digest: Digest
+    work: SeatWork
+    late: bool
+    at: int
+    tx_hash: bytes
+    status: WorkStatus = WorkStatus.OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningRecord:
+    """Somebody stands behind a root of a generation: `seat` opened it, or `backer` put a lock behind it later."""
+
+    generation: int
+    party: Digest
+    root: Digest
+    seat: Seat | None
+    backer: Address | None
+    at: int
+    tx_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AttestationRecord:
+    """A result in full; `target` is what was audited: a commitment's digest, an attestation, the name of a miss."""
+
+    id: Digest
+    epoch: int
+    ticket: TicketId
+    kind: DutyKind
+    target: Digest
+    round: Round
+    seat: Seat
+    finding: ReplayFinding
+    tx_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AccusationRecord:
+    """Who accuses whom: `by` is the accuser's attestation, `against` a commitment's digest or an attestation."""
+
+    id: Digest
+    by: Digest
+    against: Digest
+    is_work: bool
+
+
+@dataclass(slots=True)
+class RoundRunState:
+    """Everything that the events of a run say up to a head."""
+
+    head: Head
+    books: ToldBooks
+    works: dict[tuple[Round, Seat], WorkRecord] = field(default_factory=dict)
+    openings: dict[tuple[int, Digest], OpeningRecord] = field(default_factory=dict)
+    attestations: dict[Digest, AttestationRecord] = field(default_factory=dict)
+    accusations: dict[Digest, AccusationRecord] = field(default_factory=dict)
+    games: dict[int, GameRecord] = field(default_factory=dict)
+    waits: bool = False
+    """The newest generation has its majority, and the run could not open a round then."""
+
+    @staticmethod
+    def of(facts: RoundFacts) -> RoundRunState:
+        """Before the first event."""
+        return RoundRunState(Head(0, 0), ToldBooks(facts))
+
+    def open_games_of(self, who: Address) -> list[GameRecord]:
+        """Games without a verdict to which an address is a party."""
+        return [g for g in self.games.values() if not g.is_over and who in (g.defender, g.challenger)]

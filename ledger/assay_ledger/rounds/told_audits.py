@@ -1,0 +1,163 @@
+"""Tickets and duties as their events tell them: the model's books, moved by what the chain decided.
+
+Each method is one event. `now` is the chain time of its block, in seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from assay.protocol.errors import InvariantError
+from assay.protocol.rounds import duty_draws as draws
+from assay.protocol.rounds.duties import Duties
+from assay.protocol.rounds.duty_types import (
+    AGAIN_PPM,
+    Accusation,
+    AccusationStatus,
+    Attestation,
+    CallAnswer,
+    DutyKind,
+    Epoch,
+)
+from assay.protocol.rounds.epochs import unopened
+from assay.protocol.rounds.tickets import Tickets
+from assay.protocol.rounds.timeline import Timeline
+from assay.protocol.types import Digest
+from assay_ledger.bindings import duties, tickets
+
+
+class ToldTickets(Tickets):
+    """The books of tickets, by their events."""
+
+    def on_registered(self, e: tickets.TicketRegistered) -> None:
+        """A ticket is registered."""
+        if self.register(e.owner, e.anchor, e.from_ - self.terms.seasoning) != e.ticket:
+            raise InvariantError(f"Ticket {e.ticket} was registered out of order.", code="EventOutOfOrder")
+
+    def on_retired(self, e: tickets.TicketRetired) -> None:
+        """A ticket retires."""
+        self._retire(e.ticket, self._known(e.ticket), e.until - self.terms.seasoning)
+
+    def on_reclaimed(self, e: tickets.TicketReclaimed) -> None:
+        """Its stake went back."""
+        del self.tickets[e.ticket]
+
+    def on_replaced(self, e: tickets.AnchorReplaced) -> None:
+        """Another chain of secrets follows."""
+        held = self._known(e.ticket)
+        held.next_anchor, held.next_from = e.anchor, e.from_
+
+    def on_fined(self, e: tickets.TicketFined, now: int) -> None:
+        """Its lock is short."""
+        held = self._known(e.ticket)
+        held.short_since = held.short_since or now
+
+    def on_topped_up(self, e: tickets.TicketToppedUp) -> None:
+        """Its lock is whole."""
+        self._known(e.ticket).short_since = 0
+
+    def on_convicted(self, e: tickets.TicketConvictedNow, now: int) -> None:
+        """It takes no part any more."""
+        self._known(e.ticket).convicted_at = now
+
+
+class ToldDuties(Duties):
+    """The books of epochs, answers, attestations and accusations, by their events."""
+
+    def on_epoch(self, e: duties.EpochBegan) -> None:
+        """An epoch has its seed and calls a shift."""
+        epoch = self.epochs[e.epoch]
+        epoch.seed, epoch.deadline, epoch.shift, epoch.on_call = e.seed, e.deadline, e.shift, e.on_call
+        if e.on_call:
+            calls = self._calls.setdefault(e.shift, Timeline())
+            epoch.call = calls.latest() + 1
+            calls.push(epoch.start, epoch.call)
+
+    def on_repeated(self, e: duties.EpochRepeated) -> None:
+        """Too few opened: it waits once more."""
+        epoch = self.epochs[e.epoch]
+        epoch.repeats += 1
+        epoch.deadline = e.deadline
+
+    def on_epoch_closed(self, e: duties.EpochClosed, now: int) -> None:
+        """An epoch closed, and the next began."""
+        epoch = self.epochs[e.epoch]
+        epoch.closed, epoch.fines = True, e.fines
+        self.epochs.append(Epoch(now))
+
+    def on_secret(self, e: tickets.SecretShown) -> None:
+        """A ticket showed the secret of a call: with its results while the epoch is open, bare afterwards."""
+        epoch = self.epochs[e.epoch]
+        self.tickets.advance(e.ticket, e.epoch, epoch.call, epoch.start, e.secret)
+        in_time = not epoch.closed
+        epoch.opened += in_time
+        self.answers[e.epoch, e.ticket] = CallAnswer(e.secret, 0, 0, e.skipped, self.number, in_time)
+
+    def on_attested(self, e: duties.Attested, differs: bool) -> DutyKind:
+        """A ticket found something, `differs` from the commitment; the kind of its duty."""
+        kind = self._kind_of(e)
+        keys = len(e.finding.keys)
+        digest = draws.finding_digest(e.round, e.seat, e.finding)
+        self.attestations[e.attestation] = Attestation(digest, e.epoch, e.ticket, e.round, e.seat, keys, differs)
+        self.findings[e.attestation] = e.finding
+        if differs:
+            self.accusers.add((e.round, e.seat, self.tickets.owner_of(e.ticket)))
+        answer, seed = self.answers[e.epoch, e.ticket], self.epochs[e.epoch].seed
+        assert seed is not None
+        drawn = draws.draw(answer.secret, seed, e.target, e.ticket, kind)
+        rank = draws.rank_of(drawn, self._threshold_of(e.epoch, kind))
+        self.answers[e.epoch, e.ticket] = replace(answer, top_rank=rank, answered=answer.answered + 1)
+        return kind
+
+    def on_accused(self, e: duties.Accused) -> None:
+        """An accusation is recorded, and freezes the accused."""
+        by = self.attestations[e.attestation]
+        if e.is_work:
+            accused = self.rounds.work_of(by.round, by.seat)[1]
+        else:
+            accused = self.attestations[e.against].ticket
+        self._accuse(e.attestation, e.against, by.epoch, by.ticket, e.is_work, accused)
+
+    def on_accusation(self, e: duties.AccusationMoved) -> None:
+        """An accusation is tried, judged, or over without a game."""
+        made = self.accusations[e.id]
+        if e.status is AccusationStatus.TRIED:
+            self.on_tried(e.id)
+        elif made.status is AccusationStatus.TRIED:
+            self.on_judged(e.id, e.status is AccusationStatus.UPHELD)
+        else:
+            self._end(made, e.status)
+
+    def on_duty_fined(self, e: duties.DutyFined) -> None:
+        """A miss or an absence was proven."""
+        self._fined.add(e.id)
+
+    def is_fined(self, name: Digest) -> bool:
+        """Whether a miss or an absence of this name was proven."""
+        return name in self._fined
+
+    # --- inside
+
+    def _end(self, made: Accusation, status: AccusationStatus) -> None:
+        made.status = status
+        self._free(made)
+
+    def _kind_of(self, e: duties.Attested) -> DutyKind:
+        kinds = [kind for kind in DutyKind if kind is not DutyKind.NONE]
+        names = {draws.attestation_id(e.epoch, e.ticket, kind, e.target): kind for kind in kinds}
+        if e.attestation not in names:
+            raise InvariantError("An attestation has another name than its duty gives it.", code="EventOutOfOrder")
+        return names[e.attestation]
+
+    def _threshold_of(self, number: int, kind: DutyKind) -> int:
+        """Below what a draw is a duty of this kind in an epoch."""
+        on_call = self.epochs[number].on_call
+        rates = {
+            DutyKind.WORK: self.terms.audit_ppm,
+            DutyKind.REAUDIT: self.terms.reaudit_ppm,
+            DutyKind.MISSED: AGAIN_PPM,
+        }
+        if kind in rates:
+            return draws.threshold(rates[kind], on_call)
+        plain = self.terms.audit_ppm if kind is DutyKind.WORK_AGAIN else self.terms.reaudit_ppm
+        return draws.threshold(unopened(self.epochs[number - 1], plain), on_call)

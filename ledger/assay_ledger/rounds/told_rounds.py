@@ -1,0 +1,212 @@
+"""Tenures, commitments and generations as their events tell them: the model's books, moved by what the chain decided.
+
+Each method is one event. `now` is the chain time of its block, in seconds. Nothing is checked again: an event of a
+run's own contracts is true by consensus.
+"""
+
+from __future__ import annotations
+
+from assay.protocol.digests import ZERO
+from assay.protocol.errors import InvariantError
+from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.commitments import Commitments
+from assay.protocol.rounds.generations import Generations
+from assay.protocol.rounds.round_terms import (
+    NEVER,
+    NO_ONE_HERE,
+    GroupState,
+    MergeNode,
+    OpenedRoot,
+    RoundState,
+    Tenure,
+    Votes,
+    WorkState,
+)
+from assay.protocol.rounds.tenures import Tenures
+from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.types import Digest, Round, Seat
+from assay_ledger.bindings import commitments, generations, tenures
+
+
+class ToldTenures(Tenures):
+    """The books of tenures, by their events."""
+
+    def on_began(self, e: tenures.TenureBegan) -> None:
+        """Somebody took a seat."""
+        self.tenures[e.tenure] = Tenure(e.holder, e.seat, Round(e.from_))
+        if e.seat in self.free:
+            self.free.remove(e.seat)
+        else:
+            self.fresh = e.seat + 1
+
+    def on_ended(self, e: tenures.TenureEnded, now: int) -> None:
+        """A tenure ends, or one that had ended is convicted."""
+        tenure = self.existing(e.tenure)
+        if tenure.until == NEVER:
+            tenure.until = e.until
+            self.free.append(tenure.seat)
+        if e.convicted:
+            tenure.convicted_at = now
+
+    def on_evicted(self, e: tenures.Evicted) -> None:
+        """Its fee is lost."""
+        self.existing(e.tenure).fee_gone = True
+
+    def on_released(self, e: tenures.TenureReleased) -> None:
+        """Its lock is free."""
+        self.existing(e.tenure).released = True
+
+    def on_games(self, number: int, change: int) -> None:
+        """A game was opened (1) or ended (-1)."""
+        self.existing(number).games += change
+
+
+class ToldCommitments(Commitments):
+    """The books of commitments, by their events."""
+
+    def on_round(self, e: commitments.RoundBegan, base: Digest) -> None:
+        """A round opened."""
+        if e.round != len(self.rounds):
+            raise InvariantError(f"Round {e.round} opened out of order.", code="EventOutOfOrder")
+        closes = e.t0 + self.terms.commit + self.terms.inclusion
+        self.rounds.append(RoundState(e.t0, closes, e.seated, e.parent, base))
+
+    def on_committed(self, e: commitments.WorkCommitted) -> Digest:
+        """A tenure committed; the commitment's digest."""
+        self.books.tenures.charge(self.books.tenures.existing(e.tenure), e.round)
+        self.rounds[e.round].committed += 1
+        group, place = self.terms.place(e.seat)
+        entry = self.groups.setdefault((e.round, group), GroupState())
+        digest = ids.work_digest(e.round, e.seat, e.tenure, e.work)
+        made = WorkState(e.tenure, digest, e.work.units, e.late)
+        self.works[e.round, e.seat] = made
+        entry.committed.add(place)
+        entry.acc = e.acc
+        if not e.late:
+            self.rounds[e.round].groups += not entry.maskable
+            entry.maskable[place] = made
+        return digest
+
+    def on_mask(self, e: commitments.MaskClosing) -> None:
+        """The mask closes earlier."""
+        self.rounds[e.round].mask_at = e.mask_at
+
+    def on_held(self, e: commitments.Held, now: int) -> None:
+        """Positions said what they hold."""
+        entry = self.group_of(e.round, e.group)
+        until = self.hold_until(e.round, e.group)
+        held = frozenset(_bits(e.held))
+        entry.words |= dict.fromkeys(_bits(e.positions), held)
+        voices = len(entry.maskable) if self.terms.by_seats else self.terms.positions
+        if len(entry.words) == voices:
+            entry.close_at = now
+        elif not entry.close_at and 2 * len(entry.words) > voices:
+            entry.close_at = min(until, now + self.terms.grace)
+
+    def on_prepared(self, e: commitments.ClaimPrepared) -> None:
+        """A claim can be challenged now."""
+        units = self.works[e.round, e.seat].units
+        steps = units * self.terms.steps_per_unit if e.kind is ClaimKind.INTERVAL else 1
+        self.claims[e.kind, e.round, e.seat] = e.x, e.y, steps
+
+    def on_settled(self, e: commitments.WorkSettled) -> None:
+        """A commitment ended."""
+        work = self.works[e.round, e.seat]
+        work.settled = True
+        self.books.tenures.existing(work.tenure).unsettled -= 1
+
+    def on_games(self, ref: ClaimRef, change: int) -> int:
+        """A game on a commitment was opened (1) or ended (-1); its tenure."""
+        work = self.works[ref.round, ref.seat]
+        work.games += change
+        return work.tenure
+
+
+class ToldGenerations(Generations):
+    """The books of generations, by their events."""
+
+    def on_round(self, round_: Round, parent: int) -> Digest:
+        """A round opens on a generation; that one's root."""
+        is_empty = False
+        if self.segments.stack:
+            merged = self.votes.get(round_, Votes()).root is not None
+            _, is_empty = self.segments.newest(round_ if merged else round_ - 1)
+        self.segments.go_on(round_, parent, is_empty)
+        return self.votes[parent].root or ZERO
+
+    def on_sealed(self, e: generations.RootSealed, now: int) -> None:
+        """A position sealed."""
+        round_ = Round(e.generation - 1)
+        until, votes = self._seal_until(round_), self.votes.setdefault(e.generation, Votes())
+        votes.seals[e.seat] = e.seal
+        voices = len(self.books.commitments.group_of(round_, 0).maskable)
+        if len(votes.seals) == voices:
+            votes.seal_until = now
+        elif not votes.seal_until and 2 * len(votes.seals) > voices:
+            votes.seal_until = min(until, now + self.terms.grace)
+
+    def on_opened_root(self, e: generations.RootOpened, now: int) -> Digest:
+        """A position opened its root: a claim of its tenure; the opening's name."""
+        party = ids.seat_party(e.seat)
+        tenure = self.books.commitments.group_of(Round(e.generation - 1), 0).maskable[e.seat].tenure
+        self.openings[e.generation, party] = OpenedRoot(e.root, tenure, NO_ONE_HERE, now)
+        node = self.nodes.setdefault((e.generation, e.root), MergeNode(e.parameters, e.momentum))
+        node.standing += 1
+        node.votes += 1
+        self.books.tenures.existing(tenure).unsettled += 1
+        return party
+
+    def on_merged(self, e: generations.Merged) -> None:
+        """A root has its majority."""
+        self.votes[e.generation].root = e.root
+
+    def on_backed(self, e: generations.RootBacked, now: int) -> Digest:
+        """Somebody put a lock behind a root; the opening's name."""
+        party = ids.backer_party(e.root, e.backer)
+        self.openings[e.generation, party] = OpenedRoot(e.root, 0, e.backer, now)
+        self.nodes[e.generation, e.root].standing += 1
+        return party
+
+    def on_fell(self, e: generations.ClaimFell) -> None:
+        """A claim behind a root fell."""
+        opening = self.openings[e.generation, e.party]
+        opening.fallen = True
+        node = self.nodes[e.generation, opening.root]
+        node.standing -= 1
+        node.rescue_until = e.rescue_until
+
+    def on_closed_opening(self, e: generations.OpeningClosed) -> None:
+        """What stands behind an opening is free."""
+        opening = self.openings[e.generation, e.party]
+        opening.closed = True
+        if opening.tenure:
+            self.books.tenures.existing(opening.tenure).unsettled -= 1
+
+    def on_final(self, e: generations.Finalized) -> None:
+        """A generation is final."""
+        self.votes[e.generation].is_final = True
+
+    def on_cut(self, e: generations.Cut) -> None:
+        """A generation, and what builds on it, is cut."""
+        self.segments.cut(e.generation)
+
+    def on_prepared(self, e: generations.MergePrepared) -> None:
+        """Roots of a generation can be challenged now."""
+        self.inputs[e.generation] = e.x
+
+    def on_games(self, ref: ClaimRef, change: int) -> int:
+        """A game on an opening was opened (1) or ended (-1); its tenure, 0 for a backer's."""
+        generation, party = ref.round + 1, party_of(ref)
+        opening = self.openings[generation, party]
+        opening.games += change
+        self.nodes[generation, opening.root].games += change
+        return opening.tenure
+
+
+def party_of(ref: ClaimRef) -> Digest:
+    """The name of the opening that a reference to a merge means."""
+    return ids.backer_party(ref.outer_root, ref.party) if any(ref.party) else ids.seat_party(Seat(ref.seat))
+
+
+def _bits(word: int) -> list[int]:
+    return [k for k in range(word.bit_length()) if word >> k & 1]
