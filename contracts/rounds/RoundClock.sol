@@ -6,8 +6,8 @@ import {ICommitments, RoundState} from "../interfaces/ICommitments.sol";
 import {RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 
 /// @title RoundClock: when rounds begin, when their masks close, and who may speak then
-/// @notice The mask closes when all seats committed, `grace` after nearly all of them did, at T0 + C + grace or as soon after
-/// as two thirds have, and at T0 + C + F at the latest. Every deadline is the last second in which a call goes through.
+/// @notice The mask closes when all seats committed, `grace` after nearly all of them did or after two thirds have and C is
+/// over, and at T0 + C + F at the latest. Every deadline is the last second in which a call goes through.
 abstract contract RoundClock is ICommitments {
     uint32 private constant ONE_LEVEL = 64;
     uint32 private constant MOST_SEATS = 1024;
@@ -104,7 +104,7 @@ abstract contract RoundClock is ICommitments {
         emit RoundBegan(round, parent, t0, seated);
     }
 
-    /// @dev One more seat has committed: moves the mask's close forward, never past this block.
+    /// @dev One more seat has committed: moves the mask's close forward, never before this block.
     function _onCommitted(uint64 round, RoundState storage r) internal {
         uint256 committed = ++r.committed;
         if (block.timestamp > r.maskAt) return;
@@ -118,8 +118,9 @@ abstract contract RoundClock is ICommitments {
         else if (committed == nearlyAll) maskAt = _sooner(maskAt, grace);
         if (committed == twoThirds) {
             // Attack: few who commit in the last second of F, round for round, and let everybody wait.
-            uint48 full = r.t0 + _commit + grace;
-            if (full < block.timestamp) full = uint48(block.timestamp);
+            uint48 full = r.t0 + _commit;
+            // Where all are late, seconds must not decide whose work has weight.
+            full = (full < block.timestamp ? uint48(block.timestamp) : full) + grace;
             if (full < maskAt) maskAt = full;
         }
         if (maskAt == r.maskAt) return;

@@ -26,10 +26,9 @@ def merge_until(terms: RoundTerms, state: RoundState) -> int:
 
 
 def close_mask(terms: RoundTerms, state: RoundState, now: int) -> None:
-    """One more seat has committed: move the mask's close forward, never past `now`.
+    """One more seat has committed: move the mask's close forward, never before `now`.
 
-    It closes at once when all seats committed, g after nearly all did, and at T0 + C + g, or as soon after as two
-    thirds have committed.
+    It closes at once when all seats committed, g after nearly all did, and g after two thirds have and C is over.
     """
     state.committed += 1
     if now > state.mask_at:
@@ -41,4 +40,4 @@ def close_mask(terms: RoundTerms, state: RoundState, now: int) -> None:
     elif state.committed == max(nearly_all, two_thirds):
         state.mask_at = min(state.mask_at, now + terms.grace)
     if state.committed == two_thirds:
-        state.mask_at = min(state.mask_at, max(now, state.t0 + terms.commit + terms.grace))
+        state.mask_at = min(state.mask_at, max(now, state.t0 + terms.commit) + terms.grace)

@@ -89,16 +89,28 @@ def test_two_thirds_close_the_mask_at_the_training_times_end(world: RoundWorld) 
     assert mask_at(w) == t0 + C + G
 
 
-def test_two_thirds_that_come_late_close_the_mask_at_once(world: RoundWorld) -> None:
+def test_two_thirds_that_come_late_close_the_mask_a_grace_later(world: RoundWorld) -> None:
     w = world
     people = w.begin()
     w.tick(C + G + 100)
     for who in people[:6]:
         assert w.commit(who) == ""
-    assert mask_at(w) == w.now
-    w.tick(1)
+    assert mask_at(w) == w.now + G
+    w.tick(G)
     assert w.commit(people[6]) == ""
-    assert is_late(w, 6)
+    assert not is_late(w, 6)
+    w.tick(1)
+    assert w.commit(people[7]) == ""
+    assert is_late(w, 7)
+
+
+def test_two_thirds_close_the_mask_no_later_than_the_round(world: RoundWorld) -> None:
+    w = world
+    people = w.begin()
+    w.tick(C + F - G + 1)
+    for who in people[:6]:
+        assert w.commit(who) == ""
+    assert mask_at(w) == w.now + G - 1
 
 
 def test_one_of_two_seats_does_not_close_the_mask_on_the_other(world: RoundWorld) -> None:

@@ -1,0 +1,89 @@
+"""What `assay bench goodput` prints: goodput as a rule and with every delay spent in full, and bytes by role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from assay.bench.goodput import Goodput, GoodputResult, GoodputTerms, Stage
+from assay.bench.goodput_model import ModelStage
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import DType
+from assay_ledger.store.listfile import file_size
+
+START: Final = 1_800_000_000
+COMMITS: Final = (3600, 7200)
+"""C of the issue's bars, in seconds."""
+
+BARS: Final = {3600: 0.90, 7200: 0.95}
+
+StageOf = Callable[[GoodputTerms, int], Stage]
+"""Makes the contracts of a run, or their model, at a chain time."""
+
+LAYER: Final = ((512, 128), (128, 512), (384, 128), (128, 128), (512,), (128,))
+"""Parameters of one block of a GPT 4 x 128, by whose files bytes are counted."""
+
+
+def measure(terms: GoodputTerms, stage_of: StageOf = ModelStage) -> GoodputResult:
+    """One measurement on a stage of its own."""
+    return Goodput(stage_of(terms, START), terms, START).run()
+
+
+def report(
+    terms: GoodputTerms, commits: Sequence[int] = COMMITS, stage_of: StageOf = ModelStage, stage: str = "model"
+) -> dict[str, Any]:
+    """The document that the command prints; `goodput` is that of the first C, as a rule."""
+    rows = []
+    for commit in commits:
+        for delay in (0, terms.inclusion_delay - terms.inclusion):
+            found = measure(replace(terms, commit=commit, delay=delay), stage_of)
+            rows.append(
+                {
+                    "commit_s": commit,
+                    "inclusion_s": terms.inclusion + delay,
+                    "goodput": round(found.goodput, 4),
+                    "bar": None if delay else BARS.get(commit),
+                    "training_seconds": round(found.training_seconds),
+                    "chain_seconds": found.chain_seconds,
+                    "rounds": found.rounds,
+                    "refused": dict(found.refused),
+                }
+            )
+    return {
+        "goodput": rows[0]["goodput"],
+        "training_seconds": rows[0]["training_seconds"],
+        "solvers": terms.seats,
+        "stage": stage,
+        "rows": rows,
+        "bytes_per_parameter": bytes_per_parameter(terms.seats),
+    }
+
+
+def bytes_per_parameter(seats: int) -> dict[str, dict[str, float]]:
+    """By role and wire, a round (a duty, a join), from the files that the store keeps of a GPT's layer.
+
+    At one level every solver fetches all updates and makes the base itself; an auditor holds the base or makes it so;
+    who joins fetches the last base and its momentum.
+    """
+    parameters = [TensorSpec(DType.F32, dims) for dims in LAYER]
+    count = sum(spec.numel for spec in parameters)
+    base = file_size(parameters) / count
+    found = {}
+    for wire, specs in (("f32", parameters), ("int8", _int8(parameters))):
+        update = file_size(specs) / count
+        found[wire] = {
+            "solver up": round(update, 3),
+            "solver down": round((seats - 1) * update, 3),
+            "auditor up": 0.0,
+            "auditor down": round(base, 3),
+            "joiner down": round(2 * base, 3),
+        }
+    return found
+
+
+def _int8(parameters: Sequence[TensorSpec]) -> list[TensorSpec]:
+    """The lists of an update in one byte a parameter: i8, and a scale a row of 64 elements or more."""
+    values = [TensorSpec(DType.I8, spec.dims) for spec in parameters]
+    rows = [spec.dims[0] if len(spec.dims) > 1 and spec.numel // spec.dims[0] >= 64 else 1 for spec in parameters]
+    return [*values, *(TensorSpec(DType.F32, (n,)) for n in rows)]
