@@ -2,7 +2,7 @@
 
 Nothing is trained: a unit is a span of time at the plan's rate, a root a hash of what it stands for. When a unit ends
 or a call is mined, each solver decides by `assay_solver.round_pace` and `assay_solver.round_merging`, and what it sends
-is mined so many seconds later, in the order of time. The chain behind it is a `Stage`.
+is mined so many seconds later, in the order of time. The chain behind it is a `RoundStage`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RoundShot:
         )
 
 
-class Stage(Protocol):
+class RoundStage(Protocol):
     """The contracts of a run, or their model, with a holder in each seat. `now` is chain time; calls are mined then."""
 
     def begin(self, now: int) -> None:
@@ -166,7 +166,7 @@ class _Solver:
 class Goodput:
     """One measurement: solvers in all seats of a stage."""
 
-    def __init__(self, stage: Stage, terms: GoodputTerms, start: int) -> None:
+    def __init__(self, stage: RoundStage, terms: GoodputTerms, start: int) -> None:
         self._stage, self._terms, self._start = stage, terms, start
         pace = OwnPace(terms.unit, terms.publish, terms.inclusion)
         self._solvers = [_Solver(Seat(k), pace) for k in range(terms.seats)]

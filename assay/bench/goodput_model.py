@@ -56,7 +56,7 @@ def round_terms(terms: GoodputTerms) -> RoundTerms:
 
 
 class ModelStage:
-    """See Stage."""
+    """See RoundStage."""
 
     def __init__(self, terms: GoodputTerms, start: int) -> None:
         self._terms = round_terms(terms)
@@ -68,15 +68,15 @@ class ModelStage:
             self._books.tenures.join(who, start)
 
     def begin(self, now: int) -> None:
-        """See Stage."""
+        """See RoundStage."""
         self._books.generations.begin(now)
 
     def newest(self) -> Round:
-        """See Stage."""
+        """See RoundStage."""
         return Round(len(self._books.commitments.rounds) - 1)
 
     def shot(self, round_: Round, now: int) -> RoundShot:
-        """See Stage."""
+        """See RoundStage."""
         commitments, generations = self._books.commitments, self._books.generations
         state, group = commitments.round_of(round_), commitments.group_of(round_, 0)
         votes = generations.votes.get(round_ + 1, Votes())
@@ -101,31 +101,31 @@ class ModelStage:
         )
 
     def commit(self, seat: Seat, round_: Round, base: Digest, units: int, update: Digest, now: int) -> None:
-        """See Stage."""
+        """See RoundStage."""
         work = SeatWork(units, ZERO, (ZERO, ZERO, ZERO), update)
         self._books.commitments.commit(self._people[seat], round_, seat + 1, base, work, now)
 
     def hold(self, seat: Seat, round_: Round, held: frozenset[Seat], now: int) -> None:
-        """See Stage."""
+        """See RoundStage."""
         acc = self._books.commitments.group_of(round_, 0).acc
         self._books.commitments.hold(self._people[seat], round_, 0, [seat], acc, frozenset(held), now)
 
     def seal(self, seat: Seat, round_: Round, root: Digest, now: int) -> None:
-        """See Stage."""
+        """See RoundStage."""
         who = self._people[seat]
         seal = ids.seal_digest(round_, seat, state_digest((root, root)), SALT, who)
         self._books.generations.seal(who, round_, seat, seal, now)
 
     def open(self, seat: Seat, round_: Round, root: Digest, now: int) -> None:
-        """See Stage."""
+        """See RoundStage."""
         self._books.generations.open(self._people[seat], round_, seat, root, root, SALT, now)
 
     def restart(self, now: int) -> None:
-        """See Stage."""
+        """See RoundStage."""
         self._books.generations.restart(now)
 
     def finalize(self, rounds: int) -> Sequence[Round]:
-        """See Stage."""
+        """See RoundStage."""
         generations, final = self._books.generations, []
         for round_ in map(Round, range(rounds)):
             openers = [s for s in map(Seat, range(self._terms.seats)) if self._has_opened(round_, s)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from assay.bench.goodput import Goodput, GoodputResult, GoodputTerms, Stage
+from assay.bench.goodput import Goodput, GoodputResult, GoodputTerms, RoundStage
 from assay.bench.goodput_model import ModelStage
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
@@ -18,7 +18,7 @@ COMMITS: Final = (3600, 7200)
 
 BARS: Final = {3600: 0.90, 7200: 0.95}
 
-StageOf = Callable[[GoodputTerms, int], Stage]
+StageOf = Callable[[GoodputTerms, int], RoundStage]
 """Makes the contracts of a run, or their model, at a chain time."""
 
 LAYER: Final = ((512, 128), (128, 512), (384, 128), (128, 128), (512,), (128,))
