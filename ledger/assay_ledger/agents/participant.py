@@ -58,7 +58,6 @@ class Participant(Agent):
 
     def refresh(self, view: RunView) -> None:
         """See Agent: committed challenges as the chain has them."""
-        super().refresh(view)
         for ref, committed in sorted(self.memory.committed.items(), key=lambda item: item[0].encode()):
             commitment = challenge_commitment(ref, committed.own_root, committed.salt, self.me)
             _, block, when = self.chain.ask(self.target.game.committed_challenge(commitment))
@@ -92,7 +91,7 @@ class Participant(Agent):
             return None
         return self.chain.ask(self.target.vault.free(self.me))
 
-    def handlers(self) -> Handlers[RunView]:
+    def handlers(self) -> Handlers:
         """See Agent. Moves (`Play`) are not here: `carry_out` makes several at once."""
         table = super().handlers()
         table.add(Defer, self.do_defer).add(EndOverdue, self.do_end_overdue).add(Challenge, self.do_challenge)

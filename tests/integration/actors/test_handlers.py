@@ -11,7 +11,6 @@ from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.actions import Action, Commit, DrawSeed, Join, Play, Receipt, Register, Train
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.participant import Participant
-from assay_ledger.index.view import RunView
 from assay_solver.agent import SolverAgent
 from assay_solver.cheating import CheatingSolver
 from assay_verifier.agent import VerifierAgent
@@ -21,7 +20,7 @@ from assay_whistleblower.agent import WhistleblowerAgent
 ROLES = (SolverAgent, VerifierAgent, WhistleblowerAgent)
 
 
-def table_of(kind: type[Participant]) -> Handlers[RunView]:
+def table_of(kind: type[Participant]) -> Handlers:
     """A role's table; it needs no run."""
     return kind.handlers(kind.__new__(kind))
 
