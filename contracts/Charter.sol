@@ -53,6 +53,13 @@ contract Charter is ICharter {
     }
 
     /// @inheritdoc ICharter
+    function lockers() external view returns (address[] memory all) {
+        all = new address[](5);
+        (all[0], all[1], all[2]) = (_modules.rounds, _modules.outers, _modules.audit);
+        (all[3], all[4]) = (_modules.settlement, _modules.game);
+    }
+
+    /// @inheritdoc ICharter
     function programOf(bytes32 root) external view returns (bytes memory header, bytes32 tree) {
         Program storage program;
         if (root == _terms.step.root) program = _terms.step;

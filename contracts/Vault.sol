@@ -4,7 +4,7 @@ pragma solidity ^0.8.30;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {ReentrancyGuard} from "@openzeppelin/contracts/utils/ReentrancyGuard.sol";
-import {ICharter, Modules, Terms} from "./interfaces/ICharter.sol";
+import {ICharter, Terms} from "./interfaces/ICharter.sol";
 import {IVault} from "./interfaces/IVault.sol";
 
 /// @title Vault: every token of a run
@@ -30,11 +30,15 @@ contract Vault is IVault, ReentrancyGuard {
     ICharter public immutable charter;
     IERC20 public immutable token;
     uint64 public immutable exitDelay;
-    address private immutable _rounds;
-    address private immutable _outers;
-    address private immutable _audit;
-    address private immutable _settlement;
-    address private immutable _game;
+    // The contracts that move locks; unused ones are zero, in whose name nobody calls.
+    address private immutable _locker0;
+    address private immutable _locker1;
+    address private immutable _locker2;
+    address private immutable _locker3;
+    address private immutable _locker4;
+    address private immutable _locker5;
+    address private immutable _locker6;
+    address private immutable _locker7;
 
     mapping(address owner => uint256) public free;
     mapping(address owner => Exit) private _exits;
@@ -46,23 +50,20 @@ contract Vault is IVault, ReentrancyGuard {
 
     modifier onlyModule() {
         if (
-            msg.sender != _rounds && msg.sender != _game && msg.sender != _audit && msg.sender != _settlement
-                && msg.sender != _outers
+            msg.sender != _locker0 && msg.sender != _locker1 && msg.sender != _locker2 && msg.sender != _locker3
+                && msg.sender != _locker4 && msg.sender != _locker5 && msg.sender != _locker6 && msg.sender != _locker7
         ) revert NotAModule(msg.sender);
         _;
     }
 
     constructor(ICharter charter_) {
         Terms memory terms = charter_.terms();
-        Modules memory modules = charter_.modules();
         charter = charter_;
         token = IERC20(terms.token);
         exitDelay = terms.windows.exit;
-        _rounds = modules.rounds;
-        _outers = modules.outers;
-        _audit = modules.audit;
-        _settlement = modules.settlement;
-        _game = modules.game;
+        address[8] memory lockers = _padded(charter_.lockers());
+        (_locker0, _locker1, _locker2, _locker3) = (lockers[0], lockers[1], lockers[2], lockers[3]);
+        (_locker4, _locker5, _locker6, _locker7) = (lockers[4], lockers[5], lockers[6], lockers[7]);
     }
 
     /// @inheritdoc IVault
@@ -163,6 +164,13 @@ contract Vault is IVault, ReentrancyGuard {
     /// @inheritdoc IVault
     function totals() external view returns (uint256 free_, uint256 locked, uint256 leaving, uint256 burned) {
         return (_totalFree, _totalLocked, _totalExiting, _burned);
+    }
+
+    /// @dev The list with zeros after it; more than eight do not fit, and the constructor reverts.
+    function _padded(address[] memory lockers) private pure returns (address[8] memory all) {
+        for (uint256 i = 0; i < lockers.length; ++i) {
+            all[i] = lockers[i];
+        }
     }
 
     /// @dev Takes from a lock; a lock that reaches zero is closed, so that no id keeps an owner without money.

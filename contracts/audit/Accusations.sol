@@ -3,6 +3,8 @@ pragma solidity ^0.8.30;
 
 import {IClaims} from "../interfaces/IClaims.sol";
 import {Accusation, AccusationStatus, IDuties} from "../interfaces/IDuties.sol";
+import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {Epochs} from "./Epochs.sol";
 
@@ -17,8 +19,10 @@ abstract contract Accusations is Epochs {
     /// @inheritdoc IDuties
     mapping(uint32 tenure => uint24) public firstAccused;
 
-    constructor(ITenures tenures, address game, uint256 fine) {
-        (_tenures, _game, _fine) = (tenures, game, fine);
+    constructor(IRunCharter charter) {
+        RoundModules memory modules = charter.roundModules();
+        (_tenures, _game) = (ITenures(modules.tenures), modules.game);
+        _fine = 3 * uint256(charter.dutyTerms().wage);
     }
 
     /// @inheritdoc IDuties

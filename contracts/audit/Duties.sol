@@ -2,7 +2,6 @@
 pragma solidity ^0.8.30;
 
 import {ICommitments, WorkState} from "../interfaces/ICommitments.sol";
-import {IBeacon} from "../interfaces/IBeacon.sol";
 import {
     Answer,
     Attestation,
@@ -17,22 +16,12 @@ import {
 } from "../interfaces/IDuties.sol";
 import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
 import {IAccusers} from "../interfaces/IRoundTerms.sol";
-import {ITenures} from "../interfaces/ITenures.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITickets, Ticket} from "../interfaces/ITickets.sol";
 import {DutyDraws} from "../libraries/DutyDraws.sol";
 import {Accusations} from "./Accusations.sol";
 import {DutyTargets} from "./DutyTargets.sol";
 import {Epochs} from "./Epochs.sol";
-
-/// @notice The contracts that Duties knows.
-struct DutyModules {
-    ITickets tickets;
-    IBeacon beacon;
-    ICommitments commitments;
-    ITenures tenures;
-    IGenerations generations;
-    address game;
-}
 
 /// @title Duties: what tickets are drawn for, what they found, what they missed
 contract Duties is DutyTargets {
@@ -47,14 +36,11 @@ contract Duties is DutyTargets {
     /// @inheritdoc IAccusers
     mapping(uint64 round => mapping(uint32 seat => mapping(address who => bool))) public hasAccused;
 
-    constructor(DutyModules memory modules, DutyTerms memory terms)
-        Epochs(modules.tickets, modules.beacon, terms)
-        Accusations(modules.tenures, modules.game, 3 * uint256(terms.wage))
-        DutyTargets(modules.commitments, terms)
-    {
+    constructor(IRunCharter charter) Epochs(charter) Accusations(charter) DutyTargets(charter) {
+        DutyTerms memory terms = charter.dutyTerms();
         bool empty = terms.auditPpm == 0 || terms.reauditPpm == 0 || terms.wage == 0;
         if (empty || terms.capacity == 0 || terms.capacity > MAX_CAPACITY) revert BadDutyTerms();
-        _generations = modules.generations;
+        _generations = IGenerations(charter.roundModules().generations);
     }
 
     // ------------------------------------------------------------------------------------------------ tickets

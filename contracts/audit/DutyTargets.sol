@@ -3,6 +3,7 @@ pragma solidity ^0.8.30;
 
 import {ICommitments} from "../interfaces/ICommitments.sol";
 import {Answer, Attestation, Duty, DutyKind, DutyTerms, Epoch, IDuties, Missed} from "../interfaces/IDuties.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {DutyDraws} from "../libraries/DutyDraws.sol";
 import {Accusations} from "./Accusations.sol";
 
@@ -27,8 +28,9 @@ abstract contract DutyTargets is Accusations {
         uint32 seat;
     }
 
-    constructor(ICommitments commitments, DutyTerms memory terms) {
-        _commitments = commitments;
+    constructor(IRunCharter charter) {
+        DutyTerms memory terms = charter.dutyTerms();
+        _commitments = ICommitments(charter.roundModules().commitments);
         (_capacity, _auditPpm, _reauditPpm) = (terms.capacity, terms.auditPpm, terms.reauditPpm);
     }
 

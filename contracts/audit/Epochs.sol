@@ -5,6 +5,8 @@ import {Checkpoints} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol
 import {IBeacon} from "../interfaces/IBeacon.sol";
 import {ICalls} from "../interfaces/ICalls.sol";
 import {DutyTerms, Epoch, IDuties} from "../interfaces/IDuties.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
+import {RoundModules} from "../interfaces/IRoundTerms.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
 
 /// @title Epochs: turns of the audits, their seeds, and the shift that each calls
@@ -24,10 +26,12 @@ abstract contract Epochs is IDuties {
     mapping(uint24 epoch => Epoch) internal _epochs;
     mapping(uint32 shift => Checkpoints.Trace208) private _calls;
 
-    constructor(ITickets tickets, IBeacon beacon, DutyTerms memory terms) {
+    constructor(IRunCharter charter) {
+        (DutyTerms memory terms, RoundModules memory modules) = (charter.dutyTerms(), charter.roundModules());
         // Attack: chains chosen for a seed that is known.
-        if (terms.length == 0 || 2 * uint256(terms.length) > tickets.seasoning()) revert BadDutyTerms();
-        (_tickets, _beacon, _length, _delay) = (tickets, beacon, terms.length, terms.delay);
+        if (terms.length == 0 || 2 * uint256(terms.length) > charter.ticketTerms().seasoning) revert BadDutyTerms();
+        (_tickets, _beacon) = (ITickets(modules.tickets), IBeacon(modules.beacon));
+        (_length, _delay) = (terms.length, terms.delay);
         _epochs[0].start = terms.start;
     }
 

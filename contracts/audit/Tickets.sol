@@ -3,6 +3,8 @@ pragma solidity ^0.8.30;
 
 import {Checkpoints} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol";
 import {ICalls} from "../interfaces/ICalls.sol";
+import {RoundModules, TicketTerms} from "../interfaces/IRoundTerms.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITickets, Ticket} from "../interfaces/ITickets.sol";
 import {IVault} from "../interfaces/IVault.sol";
 
@@ -41,10 +43,11 @@ contract Tickets is ITickets {
         _;
     }
 
-    constructor(IVault vault, address duties, address generations, uint128 bond_, uint48 seasoning_, uint32 shifts_) {
-        if (bond_ == 0 || bond_ > MAX_BOND || shifts_ == 0) revert BadTicketTerms();
-        (_vault, _duties, _generations) = (vault, duties, generations);
-        (bond, seasoning, shifts) = (bond_, seasoning_, shifts_);
+    constructor(IRunCharter charter) {
+        (TicketTerms memory terms, RoundModules memory modules) = (charter.ticketTerms(), charter.roundModules());
+        if (terms.bond == 0 || terms.bond > MAX_BOND || terms.shifts == 0) revert BadTicketTerms();
+        (_vault, _duties, _generations) = (IVault(modules.vault), modules.duties, modules.generations);
+        (bond, seasoning, shifts) = (terms.bond, terms.seasoning, terms.shifts);
     }
 
     // ------------------------------------------------------------------------------------------------ owners

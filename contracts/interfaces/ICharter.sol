@@ -249,6 +249,9 @@ interface ICharter {
 
     function modules() external view returns (Modules memory);
 
+    /// @notice The contracts that move locks of the vault; at most eight.
+    function lockers() external view returns (address[] memory);
+
     /// @notice Header and descriptor tree of one of the run's three programs.
     function programOf(bytes32 root) external view returns (bytes memory header, bytes32 tree);
 

@@ -29,7 +29,8 @@ struct RoundTerms {
     bytes32 stepProgram;
     bytes32 updateProgram;
     bytes32 partialProgram; // updates of a group to their sum; zero at 64 seats or fewer
-    bytes32 outerProgram;
+    bytes32 outerProgram; // the merge
+    bytes32 witnessProgram; // the witnessed step
     bytes32 data; // tensor root
     bytes32 zeroOptimizer; // list root that every round starts from
     bytes32 zeroUpdate; // list root of an update slot that counts nothing
@@ -40,26 +41,41 @@ struct RoundTerms {
     uint256 seatFee;
 }
 
-/// @notice The contracts that those of rounds know.
+/// @notice What the contract of tickets is built with.
+struct TicketTerms {
+    uint128 bond; // B, in wei
+    uint48 seasoning; // seconds from a change until it counts
+    uint32 shifts;
+}
+
+/// @notice The contracts of a run: the charter, its modules in the order of their creation, and the beacon.
 struct RoundModules {
     address charter; // in claim ids
     address vault;
+    address tickets;
     address tenures;
     address commitments;
     address generations;
-    address tickets;
     address duties;
-    address settlement;
+    address attestations;
+    address escrow; // IRoundGate
+    address payments;
+    address bounties;
     address game;
+    address challenges;
+    address shares;
+    address grants;
+    address revenue;
     address beacon;
-    address gate; // IRoundGate
 }
 
-/// @title IRoundGate: whether the run can carry one more round
-/// @notice Enough tickets on call for its duties, escrow for its pay. A generation that finds it shut still has its
-/// majority: the next round waits, and anybody opens it once the gate is open again.
+/// @title IRoundGate: whether the run can carry one more round, and what is set aside for it
 interface IRoundGate {
-    function mayOpen(uint64 round, uint256 seated) external view returns (bool);
+    /// @notice Generations only: sets aside what a round can cost; false if the run cannot pay or audit it. A generation that
+    /// finds the gate shut still has its majority: the next round waits, and anybody opens it once the gate is open again.
+    /// @param round that would open, from 0
+    /// @param seated seats held in it
+    function reserve(uint64 round, uint256 seated) external returns (bool);
 }
 
 /// @title IAccusers: who said otherwise by an attestation of its own

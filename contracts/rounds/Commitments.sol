@@ -13,6 +13,7 @@ import {
 } from "../interfaces/ICommitments.sol";
 import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
 import {IAccusers, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
 import {ClaimIds} from "../libraries/ClaimIds.sol";
@@ -58,12 +59,13 @@ contract Commitments is RoundClock {
     mapping(uint64 round => mapping(uint32 seat => WorkState)) private _works;
     mapping(ClaimKind kind => mapping(uint64 round => mapping(uint32 seat => PreparedClaim))) private _claims;
 
-    constructor(RoundTerms memory terms, RoundModules memory modules) RoundClock(terms, modules) {
+    constructor(IRunCharter charter) RoundClock(charter) {
+        (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
         _tenures = ITenures(modules.tenures);
         _generations = IGenerations(modules.generations);
         _tickets = ITickets(modules.tickets);
         _duties = IAccusers(modules.duties);
-        (_settlement, _game, _charter) = (modules.settlement, modules.game, modules.charter);
+        (_settlement, _game, _charter) = (modules.payments, modules.game, modules.charter);
         _seatLock = terms.seatLock;
         (_positions, _minUnits, _maxUnits) = (terms.positions, terms.minUnits, terms.maxUnits);
         (_stepsPerUnit, _learningRate) = (terms.stepsPerUnit, terms.learningRate);

@@ -4,6 +4,7 @@ pragma solidity ^0.8.30;
 import {ICommitments} from "../interfaces/ICommitments.sol";
 import {GenerationState, GenerationStatus, IGenerations, NodeState, OpenedRoot} from "../interfaces/IGenerations.sol";
 import {RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {StateRoots} from "../libraries/StateRoots.sol";
 import {Segments} from "./Segments.sol";
@@ -39,7 +40,8 @@ abstract contract GenerationNodes is Segments {
     mapping(uint64 generation => mapping(uint32 seat => bytes32)) internal _seals;
     mapping(uint64 generation => mapping(bytes32 party => OpenedRoot)) internal _openings;
 
-    constructor(RoundTerms memory terms, RoundModules memory modules) {
+    constructor(IRunCharter charter) {
+        (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
         if (terms.seats > MOST_SEATS) revert TooManySeats(terms.seats);
         _commitments = ICommitments(modules.commitments);
         _tenures = ITenures(modules.tenures);

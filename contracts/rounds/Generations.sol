@@ -2,7 +2,8 @@
 pragma solidity ^0.8.30;
 
 import {GenerationStatus, IGenerations, NodeState, OpenedRoot} from "../interfaces/IGenerations.sol";
-import {IRoundGate, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IRoundGate, RoundModules} from "../interfaces/IRoundTerms.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {IVault} from "../interfaces/IVault.sol";
 import {Lanes} from "../libraries/Lanes.sol";
 import {StateRoots} from "../libraries/StateRoots.sol";
@@ -15,13 +16,10 @@ contract Generations is MergeClaims {
     IRoundGate private immutable _gate;
     address private immutable _launcher;
 
-    constructor(RoundTerms memory terms, RoundModules memory modules)
-        GenerationNodes(terms, modules)
-        MergeClaims(terms, modules)
-    {
+    constructor(IRunCharter charter) GenerationNodes(charter) MergeClaims(charter) {
+        RoundModules memory modules = charter.roundModules();
         _vault = IVault(modules.vault);
-        _gate = IRoundGate(modules.gate);
-        _launcher = modules.settlement;
+        (_gate, _launcher) = (IRoundGate(modules.escrow), modules.escrow);
     }
 
     // ------------------------------------------------------------------------------------------------ merging
@@ -171,7 +169,7 @@ contract Generations is MergeClaims {
     function _openNext(uint64 parent, bool isEmpty) private returns (bool) {
         uint64 round = _commitments.opened();
         uint256 seated = _tenures.seatedAt(round);
-        if (_commitments.isOver() || seated == 0 || !_gate.mayOpen(round, seated)) return false;
+        if (_commitments.isOver() || seated == 0 || !_gate.reserve(round, seated)) return false;
         _continue(round, parent, isEmpty);
         _commitments.openRound(parent, _votes[parent].root);
         return true;

@@ -4,6 +4,7 @@ pragma solidity ^0.8.30;
 import {ClaimKind, ClaimRef, ClaimView, IClaims} from "../interfaces/IClaims.sol";
 import {Entry, IGenerations, OpenedRoot} from "../interfaces/IGenerations.sol";
 import {RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ClaimIds} from "../libraries/ClaimIds.sol";
 import {MergeInput} from "../libraries/MergeInput.sol";
 import {GenerationNodes} from "./GenerationNodes.sol";
@@ -18,7 +19,8 @@ abstract contract MergeClaims is GenerationNodes {
 
     mapping(uint64 generation => bytes32 x) private _inputs;
 
-    constructor(RoundTerms memory terms, RoundModules memory modules) {
+    constructor(IRunCharter charter) {
+        (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
         (_game, _charter) = (modules.game, modules.charter);
         (_run, _program, _zeroUpdate) = (terms.run, terms.outerProgram, terms.zeroUpdate);
     }

@@ -3,7 +3,8 @@ pragma solidity ^0.8.30;
 
 import {IBeacon} from "../interfaces/IBeacon.sol";
 import {ICommitments, RoundState} from "../interfaces/ICommitments.sol";
-import {RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 
 /// @title RoundClock: when rounds begin, when their masks close, and who may speak then
 /// @notice The mask closes when all seats committed, `grace` after nearly all of them did or after two thirds have and C is
@@ -34,7 +35,8 @@ abstract contract RoundClock is ICommitments {
     uint64 public opened;
     mapping(uint64 round => RoundState) internal _rounds;
 
-    constructor(RoundTerms memory terms, RoundModules memory modules) {
+    constructor(IRunCharter charter) {
+        RoundTerms memory terms = charter.roundTerms();
         _checkAtMost("seats", terms.seats, MOST_SEATS);
         bySeats = terms.seats <= ONE_LEVEL;
         groupSize = bySeats ? ONE_LEVEL : terms.groupSize;
@@ -54,7 +56,7 @@ abstract contract RoundClock is ICommitments {
         _checkAtMost("rounds", terms.rounds, type(uint24).max);
         _checkAtMost("grace", terms.grace, terms.inclusion);
         _checkAtMost("grace", terms.grace, terms.hold);
-        _beacon = IBeacon(modules.beacon);
+        _beacon = IBeacon(charter.roundModules().beacon);
         (_commit, _inclusion, grace, _hold) = (terms.commit, terms.inclusion, terms.grace, terms.hold);
         (_groupMerge, _merge, _beaconDelay) = (terms.groupMerge, terms.merge, terms.beaconDelay);
         (_mostRounds, _expiry) = (terms.rounds, terms.expiry);

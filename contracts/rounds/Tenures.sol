@@ -4,6 +4,7 @@ pragma solidity ^0.8.30;
 import {Checkpoints} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol";
 import {ICommitments, Presence} from "../interfaces/ICommitments.sol";
 import {RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures, Tenure} from "../interfaces/ITenures.sol";
 import {IVault} from "../interfaces/IVault.sol";
 
@@ -45,7 +46,8 @@ contract Tenures is ITenures {
         _;
     }
 
-    constructor(RoundTerms memory terms, RoundModules memory modules) {
+    constructor(IRunCharter charter) {
+        (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
         (seats, seatLock, seatFee) = (terms.seats, terms.seatLock, terms.seatFee);
         _vault = IVault(modules.vault);
         _commitments = ICommitments(modules.commitments);

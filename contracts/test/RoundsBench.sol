@@ -2,52 +2,28 @@
 pragma solidity ^0.8.30;
 
 import {IBeacon} from "../interfaces/IBeacon.sol";
-import {Modules, Terms} from "../interfaces/ICharter.sol";
-import {ClaimKind, IClaims} from "../interfaces/IClaims.sol";
 import {ICommitments} from "../interfaces/ICommitments.sol";
 import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
 import {RoundModules} from "../interfaces/IRoundTerms.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
 
-/// @title RoundsBench: every neighbour of the contracts of rounds, as the test writes it: charter, settlement, duties, gate and
-/// beacon
+/// @title RoundsBench: neighbours of the contracts of rounds, as the test writes them: gate, payments, duties and beacon
 contract RoundsBench {
     uint256 private constant PERIOD = 30; // seconds of a beacon round
 
-    bytes32 public constant run = "rounds";
     bool public isOpen = true;
     mapping(uint64 beaconRound => bytes32) private _randomness;
 
-    address private _token;
-    uint128 private _bond;
     RoundModules private _peers;
 
-    constructor(address token, uint128 bond, RoundModules memory peers) {
-        (_token, _bond, _peers) = (token, bond, peers);
-    }
-
-    // --- charter
-
-    function terms() external view returns (Terms memory t) {
-        t.token = _token;
-        t.windows.exit = 1;
-        t.economics.challengeBond = _bond;
-        t.economics.bountyPpm = 500_000;
-    }
-
-    function modules() external view returns (Modules memory m) {
-        (m.vault, m.rounds, m.outers, m.game) = (_peers.vault, _peers.tenures, _peers.generations, _peers.game);
-        m.audit = _peers.tickets;
-    }
-
-    function bookOf(ClaimKind kind) external view returns (IClaims) {
-        return IClaims(kind == ClaimKind.OUTER ? _peers.generations : _peers.commitments);
+    constructor(RoundModules memory peers) {
+        _peers = peers;
     }
 
     // --- gate, settlement, duties
 
-    function mayOpen(uint64, uint256) external view returns (bool) {
+    function reserve(uint64, uint256) external view returns (bool) {
         return isOpen;
     }
 

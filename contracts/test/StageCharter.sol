@@ -2,24 +2,73 @@
 pragma solidity ^0.8.30;
 
 import {Modules, Terms} from "../interfaces/ICharter.sol";
+import {ClaimKind, IClaims} from "../interfaces/IClaims.sol";
+import {DutyTerms} from "../interfaces/IDuties.sol";
+import {RoundModules, RoundTerms, TicketTerms} from "../interfaces/IRoundTerms.sol";
 
-/// @title StageCharter: what a vault asks of a charter, for contracts that no charter names yet
+/// @notice What a stage says of money.
+struct StageMoney {
+    address token;
+    uint64 exit;
+    uint128 challengeBond;
+    uint32 bountyPpm;
+}
+
+/// @title StageCharter: a charter whose views a test writes, unchecked, for contracts of the second round and their vault
 contract StageCharter {
-    address private immutable _token;
-    uint64 private immutable _exit;
-    address[5] private _peers;
+    StageMoney private _money;
+    address[] private _lockers;
+    RoundTerms private _rounds;
+    TicketTerms private _tickets;
+    DutyTerms private _duties;
+    RoundModules private _modules;
 
-    constructor(address token, uint64 exit, address[5] memory peers) {
-        (_token, _exit, _peers) = (token, exit, peers);
+    constructor(
+        StageMoney memory money,
+        address[] memory lockers_,
+        RoundTerms memory rounds,
+        TicketTerms memory tickets,
+        DutyTerms memory duties,
+        RoundModules memory modules_
+    ) {
+        (_money, _lockers, _rounds, _tickets, _duties, _modules) = (money, lockers_, rounds, tickets, duties, modules_);
     }
 
-    function terms() external view returns (Terms memory result) {
-        result.token = _token;
-        result.windows.exit = _exit;
+    function run() external view returns (bytes32) {
+        return _rounds.run;
     }
 
-    function modules() external view returns (Modules memory result) {
-        (result.rounds, result.outers, result.audit) = (_peers[0], _peers[1], _peers[2]);
-        (result.settlement, result.game) = (_peers[3], _peers[4]);
+    function roundTerms() external view returns (RoundTerms memory) {
+        return _rounds;
+    }
+
+    function ticketTerms() external view returns (TicketTerms memory) {
+        return _tickets;
+    }
+
+    function dutyTerms() external view returns (DutyTerms memory) {
+        return _duties;
+    }
+
+    function roundModules() external view returns (RoundModules memory) {
+        return _modules;
+    }
+
+    function lockers() external view returns (address[] memory) {
+        return _lockers;
+    }
+
+    function terms() external view returns (Terms memory t) {
+        (t.token, t.windows.exit) = (_money.token, _money.exit);
+        (t.economics.challengeBond, t.economics.bountyPpm) = (_money.challengeBond, _money.bountyPpm);
+    }
+
+    function modules() external view returns (Modules memory m) {
+        (m.vault, m.game) = (_modules.vault, _modules.game);
+    }
+
+    function bookOf(ClaimKind kind) external view returns (IClaims) {
+        if (kind == ClaimKind.OUTER) return IClaims(_modules.generations);
+        return IClaims(kind == ClaimKind.ATTESTATION ? _modules.attestations : _modules.commitments);
     }
 }

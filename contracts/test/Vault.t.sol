@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Modules, Terms} from "../interfaces/ICharter.sol";
+import {Terms} from "../interfaces/ICharter.sol";
 import {ICharter} from "../interfaces/ICharter.sol";
 import {TestToken} from "../TestToken.sol";
 import {Vault} from "../Vault.sol";
@@ -21,8 +21,9 @@ contract CharterStub {
         t.windows.exit = 1000;
     }
 
-    function modules() external view returns (Modules memory m) {
-        m.game = _module;
+    function lockers() external view returns (address[] memory all) {
+        all = new address[](1);
+        all[0] = _module;
     }
 }
 

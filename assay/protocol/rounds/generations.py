@@ -247,7 +247,7 @@ class Generations:
     def _may_open(self, now: int) -> bool:
         seated = self.books.tenures.seated_at(Round(self._next))
         over = self.books.commitments.is_over(now)
-        return not over and seated != 0 and self.books.rights.may_open(Round(self._next), seated)
+        return not over and seated != 0 and self.books.rights.may_open(seated, now)
 
     def _open_next(self, parent: int, is_empty: bool, now: int) -> bool:
         if not self._may_open(now):
@@ -255,6 +255,7 @@ class Generations:
         root = self.votes[parent].root
         if root is None:
             raise InvariantError("A round cannot start from a generation without a root.", code="NoRoot")
+        self.books.rights.reserve(Round(self._next), self.books.tenures.seated_at(Round(self._next)), now)
         self.segments.go_on(self._next, parent, is_empty)
         self.books.commitments.open_round(parent, root, now)
         return True

@@ -30,10 +30,13 @@ class TicketBook(Protocol):
 
 
 class Rights(Protocol):
-    """Whether the run can carry one more round (IRoundGate)."""
+    """Whether the run can carry one more round, and what is set aside for it (IRoundGate)."""
 
-    def may_open(self, round_: Round, seated: int) -> bool:
+    def may_open(self, seated: int, now: int) -> bool:
         """Enough escrow, and enough tickets on call."""
+
+    def reserve(self, round_: Round, seated: int, now: int) -> None:
+        """Sets aside what the round can cost, which may open."""
 
 
 class TenureBook(Protocol):

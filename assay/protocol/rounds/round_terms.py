@@ -48,6 +48,7 @@ class RoundTerms:
     update_program: Digest
     partial_program: Digest
     outer_program: Digest
+    witness_program: Digest
     data: Digest
     zero_optimizer: Digest
     zero_update: Digest

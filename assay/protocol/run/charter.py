@@ -244,7 +244,7 @@ class Charter:
 
     def as_tuple(self) -> tuple[Any, ...]:
         """The nested tuple that an ABI encoder takes for `Terms`."""
-        return tuple(_plain(getattr(self, f.name)) for f in fields(self))
+        return tuple(plain(getattr(self, f.name)) for f in fields(self))
 
     @staticmethod
     def from_tuple(values: Sequence[Any]) -> Charter:
@@ -253,9 +253,9 @@ class Charter:
         training, windows, economics, clocks, chain, step, update, outer = parts
         return Charter(
             name=Digest(bytes(name)),
-            sponsor=_address(sponsor),
-            token=_address(token),
-            seed=_address(seed),
+            sponsor=address_of(sponsor),
+            token=address_of(token),
+            seed=address_of(seed),
             rounds=rounds,
             expiry=expiry,
             training=Training(*training),
@@ -266,7 +266,7 @@ class Charter:
             step=ProgramRef(*step),
             update=ProgramRef(*update),
             outer=ProgramRef(*outer),
-            revenue_tokens=tuple(_address(t) for t in tokens),
+            revenue_tokens=tuple(address_of(t) for t in tokens),
         )
 
 
@@ -275,16 +275,17 @@ def modules_tuple(modules: Modules) -> tuple[bytes, ...]:
     return tuple(bytes(getattr(modules, f.name)) for f in fields(modules))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A dataclass as a tuple of its fields in order, addresses as bytes."""
     if isinstance(value, tuple):
-        return tuple(_plain(v) for v in value)
+        return tuple(plain(v) for v in value)
     if hasattr(value, "__dataclass_fields__"):
-        return tuple(_plain(getattr(value, f.name)) for f in fields(value))
+        return tuple(plain(getattr(value, f.name)) for f in fields(value))
     return value
 
 
-def _address(value: bytes | str) -> Address:
+def address_of(value: bytes | str) -> Address:
+    """An address as an ABI decoder gives it."""
     return Address(bytes.fromhex(value.removeprefix("0x")) if isinstance(value, str) else bytes(value))
 
 

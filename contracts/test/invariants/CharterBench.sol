@@ -23,6 +23,12 @@ contract CharterBench {
         return _modules;
     }
 
+    function lockers() external view returns (address[] memory all) {
+        all = new address[](5);
+        (all[0], all[1], all[2]) = (_modules.rounds, _modules.outers, _modules.audit);
+        (all[3], all[4]) = (_modules.settlement, _modules.game);
+    }
+
     /// @notice One book for claims of every kind: whoever the test calls the rounds.
     function bookOf(ClaimKind) external view returns (IClaims) {
         return IClaims(_modules.rounds);

@@ -36,6 +36,9 @@ TICKETS = TicketTerms(bond=Wei(100 * ETHER), seasoning=2 * 3600, shifts=1)
 TERMS = DutyTerms(
     start=START + 7200, length=3600, delay=60, capacity=4, audit_ppm=4_000_000, reaudit_ppm=4_000_000, wage=Wei(ETHER)
 )
+STAGED = ("beacon", "commitments", "tenures", "generations", "game")
+"""Modules that AuditStage.sol plays."""
+
 CREW = (TicketId(1), TicketId(2), TicketId(3), TicketId(4))
 
 
@@ -130,23 +133,10 @@ class DutyStage(ModelAndContracts):
         self.round = 0
         if contracts:
             self.deploy(
-                {
-                    "rounds": ("AuditStage", lambda _: []),
-                    "tickets": (
-                        "Tickets",
-                        lambda at: [
-                            *(at["vault"], at["duties"], at["rounds"]),
-                            *(tickets.bond, tickets.seasoning, tickets.shifts),
-                        ],
-                    ),
-                    "duties": (
-                        "Duties",
-                        lambda at: [
-                            (at["tickets"], *(at["rounds"] for _ in range(5))),
-                            tuple(getattr(terms, name) for name in DutyTerms.__slots__),
-                        ],
-                    ),
-                }
+                {"rounds": "AuditStage", "tickets": "Tickets", "duties": "Duties"},
+                {"tickets": "tickets", "duties": "duties", **dict.fromkeys(STAGED, "rounds")},
+                tickets=tickets,
+                duties=terms,
             )
 
     # --- the world

@@ -19,13 +19,13 @@ from assay.protocol.rounds.round_ledger import RoundLedger
 from assay.protocol.rounds.round_terms import GenerationStatus, RoundTerms
 from assay.protocol.rounds.tenures import Tenures
 from assay.protocol.rounds.tickets import Tickets
-from assay.protocol.types import Address, Digest, Round, Wei
+from assay.protocol.types import Address, Digest, Round
 from tests.harness.contracts.harness import Evm, EvmContract, Reverted, _revert_data, _type, artifact
-from tests.harness.rounds.round_samples import ETHER, START, TICKET_TERMS
+from tests.harness.rounds.round_samples import START, TICKET_TERMS
 from tests.harness.rounds.stage import StagedCalls
+from tests.harness.rounds.staged import charter_arguments, deploy_charter, modules_at
 
 PERIOD = 30
-BOND = Wei(ETHER)
 
 
 @dataclass
@@ -52,8 +52,11 @@ class Neighbours:
         assert self.tickets is not None
         return self.tickets.holder_of_position(seed, node, j, time, self.now)
 
-    def may_open(self, round_: Round, seated: int) -> bool:
+    def may_open(self, seated: int, now: int) -> bool:
         return self.is_open
+
+    def reserve(self, round_: Round, seated: int, now: int) -> None:
+        """Nothing is counted here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,25 +89,19 @@ class RoundChain:
         self.evm = Evm(timestamp=START)
         self.token = self.evm.deploy("TestToken")
         last = "Generations" if terms.by_seats else "Tickets"
-        names = ["Tenures", "Commitments", last, "RoundsBench", "Vault", "PuppetGame"]
+        names = ["StageCharter", "RoundsBench", "Tenures", "Commitments", last, "Vault", "PuppetGame"]
         at = dict(zip(names, self._next(), strict=False))
-        bench = at["RoundsBench"]
-        at.setdefault("Generations", bench)
-        at.setdefault("Tickets", bench)
-        self.modules = (
-            bench, at["Vault"], at["Tenures"], at["Commitments"], at["Generations"], at["Tickets"], bench, bench,
-            at["PuppetGame"], bench, bench,
-        )  # fmt: skip
+        named = {name.lower(): place for name, place in at.items()}
+        self.modules = modules_at(at["RoundsBench"], charter=at["StageCharter"], game=at["PuppetGame"], **named)
+        lockers = [at[name] for name in names if name in ("Tenures", "Generations", "Tickets", "PuppetGame")]
         self.contracts: dict[str, EvmContract] = {}
         for name in names:
-            if name == "RoundsBench":
-                made = self.evm.deploy(name, self.token.address, BOND, self.modules)
-            elif name in ("Vault", "PuppetGame"):
-                made = self.evm.deploy(name, bench)
-            elif name == "Tickets":
-                made = self.evm.deploy(name, at["Vault"], bench, bench, *astuple(TICKET_TERMS))
+            if name == "StageCharter":
+                made = self.evm.deploy(name, *charter_arguments(self.token.address, self.modules, lockers, terms))
+            elif name == "RoundsBench":
+                made = self.evm.deploy(name, astuple(self.modules))
             else:
-                made = self.evm.deploy(name, astuple(terms), self.modules)
+                made = self.evm.deploy(name, at["StageCharter"])
             assert made.address.lower() == at[name]
             self.contracts[name] = made
 
@@ -112,7 +109,8 @@ class RoundChain:
         """Deploy one more contract beside the others. Raises Reverted."""
         built = artifact(name)
         types = [_type(i) for i in built.entry("constructor", "")["inputs"]]
-        code = built.bytecode + encode(types, [astuple(terms), self.modules])
+        charter = deploy_charter(self.evm, self.modules, rounds=terms)
+        code = built.bytecode + encode(types, [charter.address])
         try:
             self.evm.evm.deploy(self.evm.caller, code, 0, 30_000_000)
         except RuntimeError as error:

@@ -9,6 +9,7 @@ from typing import Any
 from eth_hash.auto import keccak
 
 from assay.protocol.digests import ZERO
+from assay.protocol.rounds.duty_types import DutyTerms
 from assay.protocol.rounds.round_terms import RoundTerms, SeatWork
 from assay.protocol.rounds.ticket_types import TicketTerms
 from assay.protocol.run.claims import ClaimKind
@@ -17,6 +18,9 @@ from assay.protocol.types import Address, Digest, Round, Seat, Wei
 ETHER = 10**18
 START = 1_800_000_000
 TICKET_TERMS = TicketTerms(bond=Wei(ETHER // 100), seasoning=7200, shifts=3)
+AUDIT_TERMS = DutyTerms(
+    start=START + 7201, length=3600, delay=60, capacity=4, audit_ppm=4_000_000, reaudit_ppm=4_000_000, wage=Wei(ETHER)
+)
 
 
 def mark(label: object) -> Digest:
@@ -29,9 +33,9 @@ TERMS = RoundTerms(
     learning_rate=0x3A83126F, shards=1024, shard_length=1000, rounds=1000, expiry=START + 10**9, commit=3600,
     inclusion=600, grace=30, hold=120, group_merge=0, merge=300, beacon_delay=24, challenge=50_000, rescue=1800,
     run=mark("run"), step_program=mark("step"), update_program=mark("update"), partial_program=mark("partial"),
-    outer_program=mark("outer"), data=mark("data"), zero_optimizer=mark("zeros"), zero_update=mark("no update"),
-    zero_partial=mark("no sum"), parameters=mark("parameters 0"), momentum=mark("momentum 0"),
-    seat_lock=Wei(30 * ETHER), seat_fee=Wei(2 * ETHER),
+    outer_program=mark("outer"), witness_program=mark("witness"), data=mark("data"), zero_optimizer=mark("zeros"),
+    zero_update=mark("no update"), zero_partial=mark("no sum"), parameters=mark("parameters 0"),
+    momentum=mark("momentum 0"), seat_lock=Wei(30 * ETHER), seat_fee=Wei(2 * ETHER),
 )  # fmt: skip
 
 

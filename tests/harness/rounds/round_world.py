@@ -10,8 +10,9 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_terms import SeatWork, UpdateEntry
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
-from tests.harness.rounds.round_chain import BOND, RoundCalls, RoundChain
+from tests.harness.rounds.round_chain import RoundCalls, RoundChain
 from tests.harness.rounds.round_samples import ETHER, address, bits, fields, mark, work_of
+from tests.harness.rounds.staged import BOND
 
 
 class RoundWorld(RoundCalls):

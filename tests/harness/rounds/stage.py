@@ -13,10 +13,10 @@ from assay.protocol.model.vault import Vault
 from assay.protocol.rounds.timeline import Timeline
 from assay.protocol.types import Address
 from assay_ledger.deployment.places import create_address
-from tests.harness.contracts.harness import Evm, EvmContract, Reverted
+from tests.harness.contracts.harness import Evm, EvmContract, Reverted, artifact
+from tests.harness.rounds.round_samples import ETHER, START
+from tests.harness.rounds.staged import charter_arguments, modules_at
 
-ETHER = 10**18
-START = 1_800_000_000
 EXIT = 86_400
 
 
@@ -73,22 +73,25 @@ class ModelAndContracts:
         for who in self.people:
             self.vault.deposit(who, stake)
 
-    def deploy(self, peers: Mapping[str, tuple[str, Callable[[Mapping[str, str]], list[Any]]]]) -> None:
-        """Deploy a token, the contracts named, and a vault in whose books they are modules.
+    def deploy(self, peers: Mapping[str, str], modules: Mapping[str, str], **terms: Any) -> None:
+        """Deploy a token, a staged charter, a vault that the others may lock in, and these.
 
-        `peers`: name to contract and its constructor's arguments, given the addresses of all; at most five.
+        `peers`: name to contract; those that are built with a charter get this one. `modules`: module of the run to the
+        name of the one that plays it.
         """
         assert self.evm is not None
         token = self.evm.deploy("TestToken")
         caller = Address(bytes.fromhex(self.evm.caller.removeprefix("0x")))
         nonce = self.evm.evm.basic(self.evm.caller).nonce
         places = {name: text(create_address(caller, nonce + k)) for k, name in enumerate(["charter", "vault", *peers])}
-        modules = [places[name] for name in peers]
-        modules += [text(bytes(20))] * (5 - len(modules))
-        self.contracts["charter"] = self.evm.deploy("StageCharter", token.address, EXIT, modules)
-        self.contracts["vault"] = self.evm.deploy("Vault", places["charter"])
-        for name, (contract, arguments) in peers.items():
-            self.contracts[name] = self.evm.deploy(contract, *arguments(places))
+        played = {module: places[name] for module, name in modules.items()}
+        at = modules_at(charter=places["charter"], vault=places["vault"], **played)
+        lockers = [places[name] for name in peers]
+        arguments = charter_arguments(token.address, at, lockers, exit_delay=EXIT, **terms)
+        self.contracts["charter"] = self.evm.deploy("StageCharter", *arguments)
+        for name, contract in {"vault": "Vault", **peers}.items():
+            built = [places["charter"]] if any(e["type"] == "constructor" for e in artifact(contract).abi) else []
+            self.contracts[name] = self.evm.deploy(contract, *built)
         assert {name: found.address.lower() for name, found in self.contracts.items()} == places
         for who in self.people:
             token.call("mint", text(who), self.stake, caller=text(who))

@@ -37,13 +37,9 @@ class TicketStage(ModelAndContracts):
         if not contracts:
             return
         self.deploy(
-            {
-                "calls": ("CallsStage", lambda _: []),
-                "tickets": (
-                    "Tickets",
-                    lambda at: [at["vault"], at["calls"], at["calls"], terms.bond, terms.seasoning, terms.shifts],
-                ),
-            }
+            {"calls": "CallsStage", "tickets": "Tickets"},
+            {"tickets": "tickets", "duties": "calls", "generations": "calls"},
+            tickets=terms,
         )
 
     def owner(self, model: Any, function: str, *args: Any, who: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from typing import Any
 
 import pytest
@@ -11,17 +11,14 @@ from pyrevm import BlockEnv
 from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import DutyKind
-from assay.protocol.rounds.ticket_types import TicketId, chain_of
-from assay.protocol.types import Address
+from assay.protocol.rounds.ticket_types import TicketId, TicketTerms, chain_of
+from assay.protocol.types import Address, Wei
 from assay_ledger.deployment.places import create_address
 from tests.harness.contracts.harness import Evm, EvmContract, Reverted
+from tests.harness.rounds.round_samples import ETHER, START, fields, mark, work_of
 from tests.harness.rounds.round_samples import TERMS as ROUND_TERMS
-from tests.harness.rounds.round_samples import fields, mark, work_of
-from tests.harness.rounds.stage import ETHER, START, person, text
-
-NOBODY = text(bytes(20))
-EPOCH_START = START + 7201
-"""The second after the tickets count and the first round opens."""
+from tests.harness.rounds.stage import person, text
+from tests.harness.rounds.staged import charter_arguments, modules_at
 
 NAMES = ("RoundsBench", "StageCharter", "Vault", "Tickets", "Duties", "Tenures", "Commitments", "Generations")
 PEOPLE = [text(person(k)) for k in range(3)]
@@ -36,23 +33,13 @@ class WholeRound:
         deployer = Address(bytes.fromhex(self.evm.caller.removeprefix("0x")))
         nonce = self.evm.evm.basic(self.evm.caller).nonce
         at = {name: text(create_address(deployer, nonce + k)) for k, name in enumerate(NAMES)}
-        bench, terms = at["RoundsBench"], replace(ROUND_TERMS, seats=8)
-        modules = (
-            *(bench, at["Vault"], at["Tenures"], at["Commitments"], at["Generations"]),
-            *(at["Tickets"], at["Duties"], bench, bench, bench, bench),
-        )
-        peers = (at["Tickets"], bench, at["Commitments"], at["Tenures"], at["Generations"], bench)
-        audits = (EPOCH_START, 3600, 60, 4, 4_000_000, 4_000_000, ETHER)
-        lockers = [at["Tenures"], at["Generations"], at["Tickets"], NOBODY, NOBODY]
-        arguments: dict[str, tuple[Any, ...]] = {
-            "RoundsBench": (token.address, ETHER, modules),
-            "StageCharter": (token.address, 60, lockers),
-            "Vault": (at["StageCharter"],),
-            "Tickets": (at["Vault"], at["Duties"], at["Generations"], 100 * ETHER, 7200, 1),
-            "Duties": (peers, audits),
-            "Tenures": (astuple(terms), modules),
-            "Commitments": (astuple(terms), modules),
-            "Generations": (astuple(terms), modules),
+        named = {name.lower(): place for name, place in at.items()}
+        modules = modules_at(at["RoundsBench"], charter=at["StageCharter"], **named)
+        lockers = [at[name] for name in ("Tenures", "Generations", "Tickets")]
+        tickets = TicketTerms(Wei(100 * ETHER), 7200, 1)
+        arguments = {name: [at["StageCharter"]] for name in NAMES} | {
+            "RoundsBench": [astuple(modules)],
+            "StageCharter": charter_arguments(token.address, modules, lockers, tickets=tickets, exit_delay=60),
         }
         self.on: dict[str, EvmContract] = {name: self.evm.deploy(name, *arguments[name]) for name in NAMES}
         assert {name: made.address.lower() for name, made in self.on.items()} == at

@@ -14,6 +14,7 @@ from assay.protocol.types import Seat, Wei
 from tests.harness.rounds.duties import TERMS, TICKETS, DutyStage, work_duties
 from tests.harness.rounds.duty_scenes import FINE, SEATS, answer_all, begin, crewed_stage
 from tests.harness.rounds.stage import ETHER, refused
+from tests.harness.rounds.staged import deploy_charter, modules_at
 
 
 @pytest.fixture
@@ -258,8 +259,7 @@ def test_terms_of_audits_are_held_to_their_bounds(change: dict[str, int], good: 
         return
     assert refused(DutyStage, contracts=False, terms=terms) == "BadDutyTerms"
     stage = DutyStage()
-    peers = tuple(stage.contracts["rounds"].address for _ in range(5))
-    row = tuple(getattr(terms, name) for name in DutyTerms.__slots__)
     assert stage.evm is not None
+    charter = deploy_charter(stage.evm, modules_at(), duties=terms, tickets=stage.tickets.terms)
     with pytest.raises(RuntimeError):
-        stage.evm.deploy("Duties", (stage.contracts["tickets"].address, *peers), row)
+        stage.evm.deploy("Duties", charter.address)

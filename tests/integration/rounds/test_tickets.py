@@ -14,6 +14,7 @@ from assay.protocol.types import Digest, Wei
 from tests.harness.contracts import snapshots
 from tests.harness.contracts.harness import Evm, Reverted
 from tests.harness.rounds.stage import ETHER, refused, text
+from tests.harness.rounds.staged import deploy_charter, modules_at
 from tests.harness.rounds.tickets import TERMS, TicketStage, chain
 
 SEED, NODE = Digest(keccak(b"seed")), Digest(keccak(b"node"))
@@ -294,14 +295,15 @@ def test_strangers_move_no_chain_fine_or_conviction(function: str, args: tuple[o
     [(0, 1, False), (1, 0, False), (1, 1, True), (MAX_BOND, 1, True), (MAX_BOND + 1, 1, False)],
 )
 def test_terms_are_held_to_their_bounds(bond: int, shifts: int, good: bool) -> None:
-    nobody = text(bytes(20))
+    evm = Evm()
+    charter = deploy_charter(evm, modules_at(), tickets=(bond, 1, shifts))
     if good:
         TicketTerms(Wei(bond), 1, shifts)
-        Evm().deploy("Tickets", nobody, nobody, nobody, bond, 1, shifts)
+        evm.deploy("Tickets", charter.address)
         return
     assert refused(TicketTerms, Wei(bond), 1, shifts) == "BadTicketTerms"
     with pytest.raises(RuntimeError):
-        Evm().deploy("Tickets", nobody, nobody, nobody, bond, 1, shifts)
+        evm.deploy("Tickets", charter.address)
 
 
 # --- gas

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {ICharter, Program} from "../interfaces/ICharter.sol";
+import {RunTerms, RunTraining} from "../interfaces/IRunCharter.sol";
+import {Digests} from "./Digests.sol";
+
+/// @title RunBounds: what the terms of a run must be, apart from money and time (equal to assay/protocol/run/run_bounds.py)
+library RunBounds {
+    uint256 internal constant ONE_LEVEL = 64;
+    uint256 internal constant MOST_SEATS = 1024;
+    uint256 internal constant MOST_POSITIONS = 63;
+    uint256 internal constant MAX_REVENUE_TOKENS = 4;
+    uint256 internal constant MAX_ARITY = 64;
+    uint256 internal constant MAX_HEADER = 2048; // bytes: two lists of 255 sizes and what stands around them
+
+    /// @notice Reverts by name where the terms are out of their ranges or contradict each other.
+    function check(RunTerms memory terms) internal view {
+        if (terms.sponsor == address(0)) revert ICharter.ValueZero("sponsor");
+        if (terms.token == address(0)) revert ICharter.ValueZero("token");
+        if (terms.beacon == address(0)) revert ICharter.ValueZero("beacon");
+        checkTraining(terms.training, terms.rounds);
+        _checkProgram(terms.step);
+        _checkProgram(terms.update);
+        _checkProgram(terms.merge);
+        _checkProgram(terms.witness);
+        // One level has no partial sums, two levels cannot do without.
+        if (terms.training.seats > ONE_LEVEL) _checkProgram(terms.partialSum);
+        else if (terms.partialSum.root != 0) revert ICharter.ProgramMismatch(terms.partialSum.root, 0);
+        if (terms.clocks.arity < 2) revert ICharter.ValueZero("arity");
+        checkAtMost("arity", terms.clocks.arity, MAX_ARITY);
+        if (terms.expiry <= block.timestamp) {
+            revert ICharter.WindowTooShort("expiry", terms.expiry, block.timestamp + 1);
+        }
+        checkAtMost("expiry", terms.expiry, type(uint40).max);
+        if (terms.revenueTokens.length > MAX_REVENUE_TOKENS) {
+            revert ICharter.TooManyRevenueTokens(terms.revenueTokens.length, MAX_REVENUE_TOKENS);
+        }
+    }
+
+    /// @dev The scalars are i32 and the step is a pair of them; nothing in the schedule may wrap.
+    function checkTraining(RunTraining memory t, uint64 rounds) internal pure {
+        checkNotZero("seats", t.seats);
+        checkAtMost("seats", t.seats, MOST_SEATS);
+        if (t.seats > ONE_LEVEL) {
+            checkNotZero("group size", t.groupSize);
+            checkAtMost("group size", t.groupSize, ONE_LEVEL);
+            checkNotZero("positions", t.positions);
+            checkNotZero("top positions", t.topPositions);
+        }
+        checkAtMost("positions", t.positions, MOST_POSITIONS);
+        checkAtMost("top positions", t.topPositions, MOST_POSITIONS);
+        checkNotZero("least units", t.minUnits);
+        checkAtMost("least units", t.minUnits, t.maxUnits);
+        checkNotZero("steps per unit", t.stepsPerUnit);
+        checkNotZero("shard length", t.shardLength);
+        checkNotZero("rounds", rounds);
+        checkAtMost("rounds", rounds, type(uint24).max);
+        checkAtMost("steps", uint256(t.maxUnits) * t.stepsPerUnit, type(uint32).max);
+        if (t.shards < t.seats) revert ICharter.ShardsFewerThanSeats(t.shards, t.seats);
+        checkAtMost("data", uint256(t.shards) * t.shardLength, uint32(type(int32).max));
+        // A NaN has many patterns, of which tensors know one: no step would end in this start.
+        if (t.learningRate & 0x7f800000 == 0x7f800000) revert ICharter.NotFinite("learning rate", t.learningRate);
+        if (t.parameters == 0) revert ICharter.ValueZero("parameters");
+        if (t.momentum == 0) revert ICharter.ValueZero("momentum");
+        if (t.zeroOptimizer == 0) revert ICharter.ValueZero("zero optimizer");
+        if (t.zeroUpdate == 0) revert ICharter.ValueZero("zero update");
+        if (t.data == 0) revert ICharter.ValueZero("data");
+    }
+
+    function _checkProgram(Program memory program) private pure {
+        checkAtMost("header", program.header.length, MAX_HEADER);
+        bytes32 computed = Digests.program(program.header, program.tree);
+        if (computed != program.root) revert ICharter.ProgramMismatch(program.root, computed);
+    }
+
+    function checkAtMost(bytes32 what, uint256 value, uint256 maximum) internal pure {
+        if (value > maximum) revert ICharter.ScheduleTooLong(what, value, maximum);
+    }
+
+    function checkNotZero(bytes32 what, uint256 value) internal pure {
+        if (value == 0) revert ICharter.ValueZero(what);
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {ICharter, Modules, Program, Terms} from "../interfaces/ICharter.sol";
+import {ClaimKind, IClaims} from "../interfaces/IClaims.sol";
+import {DutyTerms} from "../interfaces/IDuties.sol";
+import {RoundModules, RoundTerms, TicketTerms} from "../interfaces/IRoundTerms.sol";
+import {IRunCharter, RunEconomics, RunTerms, RunTiming, RunTraining} from "../interfaces/IRunCharter.sol";
+import {RunBounds} from "../libraries/RunBounds.sol";
+
+/// @title RunCharter: the terms of one run of the second round, checked once and fixed
+contract RunCharter is IRunCharter {
+    bytes32 public immutable run;
+
+    RunTerms private _terms;
+    RoundModules private _modules;
+
+    constructor(RunTerms memory terms_, RoundModules memory modules_) {
+        RunBounds.check(terms_);
+        run = keccak256(abi.encode(terms_));
+        _terms = terms_;
+        _modules = modules_;
+        (_modules.charter, _modules.beacon) = (address(this), terms_.beacon);
+    }
+
+    /// @inheritdoc IRunCharter
+    function runTerms() external view returns (RunTerms memory) {
+        return _terms;
+    }
+
+    /// @inheritdoc IRunCharter
+    function roundModules() external view returns (RoundModules memory) {
+        return _modules;
+    }
+
+    /// @inheritdoc IRunCharter
+    function ticketTerms() external view returns (TicketTerms memory) {
+        return TicketTerms(_terms.economics.ticketBond, _terms.timing.seasoning, _terms.economics.shifts);
+    }
+
+    /// @inheritdoc IRunCharter
+    function dutyTerms() external view returns (DutyTerms memory) {
+        RunEconomics storage e = _terms.economics;
+        RunTiming storage t = _terms.timing;
+        return DutyTerms({
+            start: t.auditsFrom,
+            length: t.epoch,
+            delay: t.seedDelay,
+            capacity: uint8(e.capacity),
+            auditPpm: e.auditPpm,
+            reauditPpm: e.reauditPpm,
+            wage: e.wage
+        });
+    }
+
+    /// @inheritdoc IRunCharter
+    function roundTerms() external view returns (RoundTerms memory r) {
+        RunTraining storage work = _terms.training;
+        RunTiming storage t = _terms.timing;
+        (r.seats, r.groupSize) = (work.seats, work.groupSize);
+        (r.positions, r.topPositions) = (work.positions, work.topPositions);
+        (r.minUnits, r.maxUnits, r.stepsPerUnit) = (work.minUnits, work.maxUnits, work.stepsPerUnit);
+        (r.learningRate, r.shards, r.shardLength) = (work.learningRate, work.shards, work.shardLength);
+        (r.rounds, r.expiry) = (uint32(_terms.rounds), uint48(_terms.expiry));
+        (r.commit, r.inclusion, r.grace) = (t.commit, _terms.chain.inclusionDelay, t.grace);
+        (r.hold, r.groupMerge, r.merge, r.beaconDelay) = (t.hold, t.groupMerge, t.merge, t.beaconDelay);
+        (r.challenge, r.rescue) = (t.challenge, t.rescue);
+        (r.run, r.stepProgram, r.updateProgram) = (run, _terms.step.root, _terms.update.root);
+        (r.outerProgram, r.witnessProgram) = (_terms.merge.root, _terms.witness.root);
+        (r.partialProgram, r.data) = (_terms.partialSum.root, work.data);
+        (r.zeroOptimizer, r.zeroUpdate, r.zeroPartial) = (work.zeroOptimizer, work.zeroUpdate, work.zeroPartial);
+        (r.parameters, r.momentum) = (work.parameters, work.momentum);
+        (r.seatLock, r.seatFee) = (_terms.economics.seatLock, _terms.economics.seatFee);
+    }
+
+    // ------------------------------------------------------------------------------------------------ shared contracts
+
+    /// @inheritdoc ICharter
+    /// @dev What vault, game, shares and revenue read, which serve both designs.
+    function terms() external view returns (Terms memory t) {
+        (t.name, t.sponsor, t.token, t.seed) = (_terms.name, _terms.sponsor, _terms.token, _terms.beacon);
+        (t.rounds, t.expiry) = (_terms.rounds, _terms.expiry);
+        RunTraining storage work = _terms.training;
+        (t.training.intervals, t.training.stepsPerInterval) = (1, work.maxUnits * work.stepsPerUnit);
+        t.windows.longestDispute = _terms.timing.longestDispute;
+        t.windows.exit = _terms.timing.exit;
+        t.economics.challengeBond = _terms.economics.challengeBond;
+        t.economics.challengeDeposit = _terms.economics.challengeDeposit;
+        t.economics.bountyPpm = _terms.economics.thirdBountyPpm;
+        t.clocks = _terms.clocks;
+        (t.chain.reorgDepth, t.chain.inclusionDelay) = (_terms.chain.reorgDepth, _terms.chain.inclusionDelay);
+        (t.chain.feeCap, t.chain.gasPrice) = (_terms.chain.feeCap, _terms.chain.gasPrice);
+        (t.step, t.update, t.outer) = (_terms.step, _terms.update, _terms.merge);
+        t.revenueTokens = _terms.revenueTokens;
+    }
+
+    /// @inheritdoc ICharter
+    function modules() external view returns (Modules memory m) {
+        (m.vault, m.rounds, m.outers) = (_modules.vault, _modules.commitments, _modules.generations);
+        (m.audit, m.settlement, m.game) = (_modules.attestations, _modules.payments, _modules.game);
+        (m.shares, m.vesting, m.revenue) = (_modules.shares, _modules.grants, _modules.revenue);
+    }
+
+    /// @inheritdoc ICharter
+    function lockers() external view returns (address[] memory all) {
+        all = new address[](7);
+        (all[0], all[1], all[2]) = (_modules.tickets, _modules.tenures, _modules.generations);
+        (all[3], all[4]) = (_modules.escrow, _modules.bounties);
+        (all[5], all[6]) = (_modules.game, _modules.challenges);
+    }
+
+    /// @inheritdoc ICharter
+    function programOf(bytes32 root) external view returns (bytes memory header, bytes32 tree) {
+        Program storage program;
+        if (root == _terms.step.root) program = _terms.step;
+        else if (root == _terms.update.root) program = _terms.update;
+        else if (root == _terms.merge.root) program = _terms.merge;
+        else if (root == _terms.witness.root) program = _terms.witness;
+        else if (root == _terms.partialSum.root && root != 0) program = _terms.partialSum;
+        else revert ProgramNotFound(root);
+        return (program.header, program.tree);
+    }
+
+    /// @inheritdoc ICharter
+    function bookOf(ClaimKind kind) external view returns (IClaims) {
+        if (kind == ClaimKind.INTERVAL || kind == ClaimKind.UPDATE) return IClaims(_modules.commitments);
+        if (kind == ClaimKind.OUTER) return IClaims(_modules.generations);
+        if (kind == ClaimKind.ATTESTATION) return IClaims(_modules.attestations);
+        revert BookNotFound(kind);
+    }
+}

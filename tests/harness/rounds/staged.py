@@ -1,0 +1,44 @@
+"""A staged charter: terms of the second round as tests write them, unchecked, for contracts and their vault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import astuple, fields
+from typing import Any
+
+from assay.protocol.rounds.duty_types import DutyTerms
+from assay.protocol.rounds.round_terms import RoundTerms
+from assay.protocol.rounds.ticket_types import TicketTerms
+from assay.protocol.run.run_charter import RoundModules
+from assay.protocol.types import Address, Wei
+from tests.harness.contracts.harness import Evm, EvmContract
+from tests.harness.rounds.round_samples import AUDIT_TERMS, ETHER, TERMS, TICKET_TERMS
+
+NOBODY = "0x" + bytes(20).hex()
+BOND = Wei(ETHER)
+
+
+def modules_at(other: str = NOBODY, **places: str) -> RoundModules:
+    """Where the contracts of a run are; all that are not named are at one place."""
+    named = {f.name: places.get(f.name, other) for f in fields(RoundModules)}
+    return RoundModules(**{name: Address(bytes.fromhex(place[2:])) for name, place in named.items()})
+
+
+def charter_arguments(
+    token: str,
+    modules: RoundModules,
+    lockers: Iterable[str] = (),
+    rounds: RoundTerms = TERMS,
+    tickets: TicketTerms | tuple[int, ...] = TICKET_TERMS,
+    duties: DutyTerms = AUDIT_TERMS,
+    exit_delay: int = 1,
+) -> list[Any]:
+    """What StageCharter.sol is built with."""
+    money = (token, exit_delay, BOND, 500_000)
+    rows = (rounds, tickets, duties, modules)
+    return [money, list(lockers), *(row if isinstance(row, tuple) else astuple(row) for row in rows)]
+
+
+def deploy_charter(evm: Evm, modules: RoundModules, **terms: Any) -> EvmContract:
+    """A staged charter on a chain."""
+    return evm.deploy("StageCharter", *charter_arguments(NOBODY, modules, **terms))
