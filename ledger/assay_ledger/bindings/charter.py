@@ -20,6 +20,10 @@ class CharterContract(Contract):
         """The book in which claims of a kind stand."""
         return self._query("bookOf(uint8)", "(address)", lambda v: address(v[0]), kind)
 
+    def lockers(self) -> Query[tuple[Address, ...]]:
+        """The contracts that move locks of the vault; at most eight."""
+        return self._query("lockers()", "(address[])", lambda v: tuple(address(x) for x in v[0]))
+
     def modules(self) -> Query[Modules]:
         """`modules`."""
         return self._query(
