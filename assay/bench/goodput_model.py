@@ -21,9 +21,12 @@ SALT = keccak(b"salt")
 class _OpenGate:
     """A run with escrow and tickets enough; its seats draw no tickets."""
 
-    def may_open(self, round_: Round, seated: int) -> bool:
+    def may_open(self, seated: int, now: int) -> bool:
         """See Rights."""
         return True
+
+    def reserve(self, round_: Round, seated: int, now: int) -> None:
+        """See Rights."""
 
     def round_after(self, time: int) -> int:
         """See BeaconBook."""
@@ -49,8 +52,8 @@ def round_terms(terms: GoodputTerms) -> RoundTerms:
         max_units=terms.max_units, steps_per_unit=1, learning_rate=0, shards=1 << 16, shard_length=1,
         rounds=terms.rounds, expiry=1 << 40, commit=terms.commit, inclusion=terms.inclusion_delay, grace=terms.grace,
         hold=terms.hold, merge=terms.merge, group_merge=0, beacon_delay=0, challenge=86_400, rescue=3600, run=ZERO,
-        step_program=ZERO, update_program=ZERO, outer_program=ZERO, partial_program=ZERO, zero_partial=ZERO, data=ZERO,
-        zero_optimizer=ZERO, zero_update=ZERO, parameters=keccak(b"parameters"), momentum=keccak(b"momentum"),
+        step_program=ZERO, update_program=ZERO, outer_program=ZERO, witness_program=ZERO, partial_program=ZERO,
+        zero_partial=ZERO, data=ZERO, zero_optimizer=ZERO, zero_update=ZERO, parameters=keccak(b"parameters"), momentum=keccak(b"momentum"),
         seat_lock=Wei(1), seat_fee=Wei(0),
     )  # fmt: skip
 

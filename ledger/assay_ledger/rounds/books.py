@@ -54,8 +54,11 @@ class ToldBooks:
 class _ChainDecides:
     """Whether a round may open is the gate's to say; these books learn of it when it has."""
 
-    def may_open(self, round_: Round, seated: int) -> bool:
+    def may_open(self, seated: int, now: int) -> bool:
         raise InvariantError("Books that follow the chain open no rounds.", code="NotDecidedHere")
+
+    def reserve(self, round_: Round, seated: int, now: int) -> None:
+        raise InvariantError("Books that follow the chain set nothing aside.", code="NotDecidedHere")
 
 
 class _EpochCalls:
