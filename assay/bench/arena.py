@@ -186,8 +186,8 @@ def _measure(run: Run, verifier: Participant, solver: Participant, compute: Torc
     hashes = list(dict.fromkeys([record.opened_tx, *(m.tx_hash for m in record.moves)]))
     sent = tuple(_sent(run, h) for h in hashes)
     game, node = run.games.game(record.game_id), record.verdict.node
-    kept: Any = solver._player(solver._view())._trace(game)
-    held, view = kept.bytes_kept, verifier._view()
+    kept: Any = solver._player(solver.see())._trace(game)
+    held, view = kept.bytes_kept, verifier.see()
     job = verifier.archive.job(view, verifier.duty_of(record.ref, view))
     step = game.state.step
     replay_s, retrace_s, peak = _retrace(compute.trace(job.program, job.lists, job.steps), step, node)

@@ -14,8 +14,8 @@ from assay.protocol.trees.state import ListBytes, TrainingList
 from assay.protocol.types import Digest
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents.actions import Action, Commit, Join, LeaveSeat, Train
-from assay_ledger.agents.agent import RunStore
 from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.loop import RunStore
 from assay_ledger.agents.participant import Participant
 from assay_ledger.index.archive import Computation, Compute
 from assay_ledger.index.run import Run
@@ -59,7 +59,7 @@ class SolverAgent(Participant):
         """See Agent."""
         return strategy.times(view)
 
-    def handlers(self) -> Handlers:
+    def handlers(self) -> Handlers[RunView]:
         """See Agent."""
         table = super().handlers()
         table.add(Join, self.do_join).add(LeaveSeat, self.do_leave_seat)

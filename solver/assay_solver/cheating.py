@@ -14,7 +14,7 @@ from assay.protocol.run.claims import ClaimKind
 from assay.protocol.trees.state import ListBytes
 from assay.protocol.types import Round, Seat
 from assay_ledger.agents.actions import Action, Challenge, Commit, Defer, Play, Train
-from assay_ledger.agents.agent import RunStore
+from assay_ledger.agents.loop import RunStore
 from assay_ledger.index.archive import Computation
 from assay_ledger.index.records import RoundRecord
 from assay_ledger.index.run import Run

@@ -10,8 +10,8 @@ from assay.protocol.run.draws import Purpose
 from assay.protocol.types import Role
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents.actions import Action, Receipt
-from assay_ledger.agents.agent import RunStore
 from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.loop import RunStore
 from assay_ledger.index.archive import Compute
 from assay_ledger.index.run import Run
 from assay_ledger.index.view import RunView
@@ -51,7 +51,7 @@ class VerifierAgent(AttesterAgent):
         """See Agent."""
         return strategy.times(view)
 
-    def handlers(self) -> Handlers:
+    def handlers(self) -> Handlers[RunView]:
         """See Agent."""
         return super().handlers().add(Receipt, self.do_receipt)
 

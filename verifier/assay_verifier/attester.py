@@ -15,8 +15,8 @@ from assay.protocol.run.claims import AttestationLeaf, attestation_root
 from assay.protocol.run.draws import Purpose
 from assay.protocol.types import Digest, Role, Round, Wei
 from assay_ledger.agents.actions import Attest, Register, Replay, Retire, RevealDraw, RevealLeaves
-from assay_ledger.agents.agent import RunStore
 from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.loop import RunStore
 from assay_ledger.agents.participant import Participant, RecheckMismatch
 from assay_ledger.bindings.structs import LeafFields
 from assay_ledger.index.archive import Compute
@@ -88,7 +88,7 @@ class AttesterAgent(Participant):
         """Which of the drawn duties are this role's."""
         return drawn
 
-    def handlers(self) -> Handlers:
+    def handlers(self) -> Handlers[RunView]:
         """See Agent."""
         table = super().handlers()
         table.add(Register, self.do_register).add(Retire, self.do_retire)

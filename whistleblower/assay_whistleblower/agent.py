@@ -10,7 +10,7 @@ from assay.protocol.run.draws import Purpose
 from assay.protocol.types import Role
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents.actions import Action
-from assay_ledger.agents.agent import RunStore
+from assay_ledger.agents.loop import RunStore
 from assay_ledger.index.archive import Compute
 from assay_ledger.index.records import RoundRecord
 from assay_ledger.index.run import Run

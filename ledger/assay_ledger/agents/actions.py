@@ -296,7 +296,7 @@ def highest_base_fee(action: Action, base_fee: int, cap: int) -> int | None:
     return None
 
 
-def describe(action: Action) -> str:
+def describe(action: object) -> str:
     """A few words for heartbeats and logs: Train of round 2 is "train round 2 seat 0"."""
     name = type(action).__name__
     words = "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()

@@ -1,34 +1,16 @@
-"""The loop of every actor: read the head, see the run, ask the strategy, carry out one action, start again.
-
-Nothing else moves: no timers, no callbacks, no state that cannot be rebuilt from chain, store and journal.
-Source: docs/adr/0007-actors.md.
-"""
+"""An actor of a run: the loop over its index, its memory and its journal."""
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol
 
-from web3.exceptions import Web3Exception
-from web3.types import TxReceipt
-
-from assay.protocol.errors import AssayError, InvariantError, UnavailableError
 from assay_ledger.agents import urgency
-from assay_ledger.agents.actions import Action, describe, highest_base_fee
-from assay_ledger.agents.handlers import Handlers
-from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
+from assay_ledger.agents.actions import Action, highest_base_fee
 from assay_ledger.agents.journal import Journal
+from assay_ledger.agents.loop import ActorLoop, RunStore
 from assay_ledger.agents.memory import Recorder
-from assay_ledger.chain.client import Head
-from assay_ledger.contract import Call
-from assay_ledger.deadline import waiting_at_most
 from assay_ledger.index.archive import Archive, Compute
 from assay_ledger.index.indexer import Index
 from assay_ledger.index.publications import Publications
@@ -36,45 +18,10 @@ from assay_ledger.index.records import RunState
 from assay_ledger.index.run import Run
 from assay_ledger.index.view import Facts, Memory, RunView
 from assay_ledger.keys.keystore import ActorKeys
-from assay_ledger.store.blobs import ArtifactStore, SlotStore
-from assay_ledger.store.local_cache import LocalCache
-from assay_ledger.store.objects import Objects
-
-PATIENCE: Final = 6
-"""How often something unavailable is asked for again before the actor counts as idle."""
-
-_LOG = logging.getLogger("assay.agent")
 
 
-class RunStore(ArtifactStore, SlotStore, Protocol):
-    """A run's store: objects and heartbeats."""
-
-
-@dataclass(slots=True)
-class _Parked:
-    """An action that did not work: when to try it again. `time` is chain time, `clock` this machine's, in seconds."""
-
-    times: int
-    head: int | None = None
-    time: int | None = None
-    clock: float | None = None
-
-    def is_due(self, head: Head, clock: float) -> bool:
-        """Is it time to try again?"""
-        if self.time is not None:
-            return head.timestamp >= self.time
-        due_by_head = self.head is not None and head.number >= self.head
-        return due_by_head or (self.clock is not None and clock >= self.clock)
-
-
-class Agent(ABC):
-    """One actor of one run, with its key, its store and its data folder.
-
-    `compute` runs programs; `on_progress(doing, done, total)` is told of long work; `clock` gives seconds that never
-    run back. Raises JournalInUse.
-    """
-
-    role: str
+class Agent(ActorLoop[RunView, Action]):
+    """One actor of one run; see ActorLoop. Raises JournalInUse."""
 
     def __init__(
         self,
@@ -87,51 +34,42 @@ class Agent(ABC):
         clock: Callable[[], float] = time.monotonic,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
+        self.recorder = Recorder(Journal(data_dir))  # first: one process at a time works in this folder
+        super().__init__(
+            *(run.chain, run.address, run.charter.chain.fee_cap, keys, store, data_dir, compute),
+            clock=clock,
+            on_progress=on_progress,
+        )
         self.target = run
-        self.chain = run.chain
-        self.account = keys.account
-        self.keys = keys
-        self.me = keys.address
-        self.compute = compute
         self.facts = Facts(run.chain.chain_id, run.address, run.run_id, run.charter)
-        self._local_cache = LocalCache(data_dir / "cache")
-        objects = Objects(store, self._local_cache)
-        self.archive = Archive(self.facts, objects, Publications(run.chain, objects))
-        self.recorder = Recorder(Journal(data_dir))
-        self.heartbeat_writer = HeartbeatWriter(store, keys.account, run.address, self.role, clock)
-        self.deadline: int | None = None
-        """The next chain time that this actor waits for, as of its last idle step."""
-        self.leaving = False
-        """Take on nothing new; finish what was begun."""
+        self.archive = Archive(self.facts, self.objects, Publications(run.chain, self.objects))
         self._index = Index(run)
-        self._clock = clock
-        self._on_progress = on_progress
-        self._parked: dict[Action, _Parked] = {}
-        self._idle_at: Head | None = None
-        self._doing = ""
-        self._limit: int | None = None
-        run.chain.outbox(keys.account, data_dir / "outbox.jsonl")
-        self._resting = Activity.IDLE
-        self._handlers = self.handlers()
 
-    # --- what a role adds
+    # --- what this kind of run adds
 
-    @abstractmethod
-    def candidates(self, view: RunView) -> Iterator[Action]:
-        """What could be done now, most urgent first."""
+    def see(self) -> RunView:
+        """See ActorLoop."""
+        state = self._index.sync()
+        return RunView(self.facts, self.me, state.head.timestamp, state.head.number, state, self.memory)
 
-    @abstractmethod
-    def times(self, view: RunView) -> Iterator[int]:
-        """Chain times at which something may become due."""
+    def keep_copies(self, view: RunView) -> None:
+        """See ActorLoop. From the round before the first unsettled one on they are kept."""
+        rounds = view.state.rounds
+        latest = max(len(rounds) - 1, 0)
+        unsettled = next((record.number for record in rounds if not record.settled), latest)
+        self.local_cache.turn(latest, max(unsettled - 1, 0))
 
-    def refresh(self, view: RunView) -> None:  # noqa: B027 - most roles add to it, none must
-        """Recompute what the view needs and no event says, before the strategy is asked."""
+    def patience(self, action: Action, view: RunView) -> float:
+        """See ActorLoop."""
+        return urgency.patience(action, view)
 
-    def is_finished(self, view: RunView) -> bool:
-        """Will there never be anything to do again?"""
-        return False
+    def is_in_game(self, action: Action) -> bool:
+        """See ActorLoop."""
+        return urgency.is_in_game(action)
 
-    # --- the loop
+    def highest_base_fee(self, action: Action, base_fee: int) -> int | None:
+        """See ActorLoop."""
+        return highest_base_fee(action, base_fee, self.facts.charter.chain.fee_cap)
 
     @property
     def memory(self) -> Memory:
@@ -143,162 +81,6 @@ class Agent(ABC):
         """The records as of the last step."""
         return self._index.state
 
-    def step(self) -> bool:
-        """Does one thing; False when there is nothing to do at this head.
-
-        Raises UnavailableError when the chain does not answer, InvariantError for a defect of ours.
-        """
-        view = self._view()
-        head = view.state.head
-        if head == self._idle_at and not self._is_anything_due(head):
-            self.heartbeat_writer.report(head.number, self._resting, self.deadline, self._doing)
-            return False
-        self._turn_local_cache(view.state)
-        self.refresh(view)
-        candidates = list(self.candidates(view))
-        self._parked = {action: parked for action, parked in self._parked.items() if action in candidates}
-        now = self._clock()
-        due = [a for a in candidates if a not in self._parked or self._parked[a].is_due(head, now)]
-        if due:
-            self._doing = describe(due[0])
-            self.heartbeat_writer.report(view.block, Activity.BUSY, None, self._doing)
-            self._idle_at = None
-            self._try(self.together(due, view), view)
-            return True
-        self._rest(view)
-        return False
-
-    def run(self, stop: threading.Event) -> None:
-        """Steps until told to stop or nothing is left to do; heartbeats go on while a step takes long."""
-        with self.heartbeat_writer.beating():
-            try:
-                while not stop.is_set():
-                    try:
-                        acted = self.step()
-                    except UnavailableError as error:
-                        _LOG.warning("%s", error.explain())
-                        acted = False
-                    if self._resting is Activity.DONE:
-                        return
-                    if not acted:
-                        stop.wait(self.chain.pace.period)
-            finally:
-                self.heartbeat_writer.report(self._index.state.head.number, Activity.DONE, None, "stopped")
-                self.close()
-
     def close(self) -> None:
-        """Lets go of the data folder."""
+        """See ActorLoop."""
         self.recorder.journal.close()
-
-    def together(self, due: Sequence[Action], view: RunView) -> Sequence[Action]:
-        """Those of the actions that are due, most urgent first, that are carried out at once."""
-        return due[:1]
-
-    def carry_out(self, actions: Sequence[Action], view: RunView) -> Iterator[tuple[Action, AssayError | None]]:
-        """Carries actions out; each with the error that it was refused by, None where it was done."""
-        for action in actions:
-            try:
-                self.perform(action, view)
-            except InvariantError:
-                raise
-            except AssayError as error:
-                yield action, error
-            else:
-                yield action, None
-
-    def perform(self, action: Action, view: RunView) -> None:
-        """Carries an action out. Raises InvariantError (NoSuchAction) for one that is not this role's."""
-        self._handlers.carry_out(action, view)
-
-    def handlers(self) -> Handlers:
-        """The methods by which this role carries actions out; each class adds its own."""
-        return Handlers(self.role)
-
-    # --- for actions
-
-    def send(self, call: Call, *, gas: int | None = None, tail: bytes = b"") -> TxReceipt:
-        """Signs, sends and waits for a contract call, `tail` behind its arguments, at the fee that it is worth."""
-        return self.chain.send(self.account, call, gas=gas, tail=tail, limit=self._limit)
-
-    def send_all(self, calls: Sequence[Call]) -> list[TxReceipt | AssayError]:
-        """The same for several calls, none of which depends on another."""
-        return self.chain.send_all(self.account, calls, limit=self._limit)
-
-    def progress(self, doing: str, done: int, total: int) -> None:
-        """Says how far a long piece of work is."""
-        self.heartbeat_writer.report(self._index.state.head.number, Activity.BUSY, None, f"{doing} {done}/{total}")
-        if self._on_progress is not None:
-            self._on_progress(doing, done, total)
-
-    # --- inside
-
-    def _view(self) -> RunView:
-        state = self._index.sync()
-        return RunView(self.facts, self.me, state.head.timestamp, state.head.number, state, self.memory)
-
-    def _turn_local_cache(self, state: RunState) -> None:
-        """Copies are kept from the round before the first unsettled one on: what can be disputed, and its start."""
-        latest = max(len(state.rounds) - 1, 0)
-        unsettled = next((record.number for record in state.rounds if not record.settled), latest)
-        self._local_cache.turn(latest, max(unsettled - 1, 0))
-
-    def _try(self, actions: Sequence[Action], view: RunView) -> None:
-        head = view.state.head
-        self._limit = highest_base_fee(actions[0], head.base_fee, self.facts.charter.chain.fee_cap)
-        try:
-            with ExitStack() as limits:
-                limits.enter_context(waiting_at_most(urgency.patience(actions[0], view)))
-                if urgency.is_in_game(actions[0]):
-                    limits.enter_context(self.archive.objects.own_copies_first())
-                for action, error in self.carry_out(actions, view):
-                    if error is None:
-                        self._parked.pop(action, None)
-                    else:
-                        self._park(action, head, error)
-        except InvariantError:
-            raise
-        except AssayError as error:
-            self._park(actions[0], head, error)
-        except Web3Exception as error:
-            lost = UnavailableError(f"The node did not answer as expected: {error}", code="RpcError")
-            self._park(actions[0], head, lost)
-
-    def _park(self, action: Action, head: Head, error: AssayError) -> None:
-        """An action that is refused is not an error: somebody was faster, or its time has not come."""
-        times = self._parked[action].times + 1 if action in self._parked else 1
-        _LOG.info("%s: %s: %s", self.role, describe(action), error.message)
-        wait = min(2**times, 64)
-        parked = _Parked(times, head=head.number + wait // 2)
-        # Several contracts have a TooEarly of two times; the later one is when it is no longer so.
-        named = [v for v in error.details.values() if isinstance(v, int)] if error.code == "TooEarly" else []
-        not_before = max(named, default=0)
-        if isinstance(error, UnavailableError):
-            parked.clock = self._clock() + wait / 8
-            parked.head = head.number + 1
-        elif not_before > head.timestamp:
-            parked.time, parked.head = not_before, None
-        self._parked[action] = parked
-
-    def _is_anything_due(self, head: Head) -> bool:
-        now = self._clock()
-        return any(p.is_due(head, now) for p in self._parked.values() if p.clock is not None)
-
-    def _rest(self, view: RunView) -> None:
-        """Nothing to do at this head: say so, and until when."""
-        head = view.state.head
-        times = [t for t in self.times(view) if t > head.timestamp]
-        times += [p.time for p in self._parked.values() if p.time is not None and p.time > head.timestamp]
-        self.deadline = min(times, default=None)
-        self._idle_at = head
-        asks_again = [p for p in self._parked.values() if p.clock is not None]
-        if not asks_again:
-            # What is still in flight now was sent for something that is over.
-            self.chain.outbox(self.account).cancel(self.facts.charter.chain.fee_cap)
-        waits = any(p.times < PATIENCE for p in asks_again)
-        if waits:
-            self._resting, self._doing = Activity.BUSY, "waiting for the store"
-        elif self.is_finished(view):
-            self._resting, self._doing = Activity.DONE, "finished"
-        else:
-            self._resting, self._doing = Activity.IDLE, "waiting"
-        self.heartbeat_writer.report(head.number, self._resting, self.deadline, self._doing)

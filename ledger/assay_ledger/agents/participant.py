@@ -91,7 +91,7 @@ class Participant(Agent):
             return None
         return self.chain.ask(self.target.vault.free(self.me))
 
-    def handlers(self) -> Handlers:
+    def handlers(self) -> Handlers[RunView]:
         """See Agent. Moves (`Play`) are not here: `carry_out` makes several at once."""
         table = super().handlers()
         table.add(Defer, self.do_defer).add(EndOverdue, self.do_end_overdue).add(Challenge, self.do_challenge)

@@ -17,6 +17,7 @@ from assay.protocol.run.charter import Charter
 from assay.protocol.run.claims import AttestationLeaf, ClaimKind, ClaimRef, claim_id
 from assay.protocol.run.draws import is_drawn
 from assay.protocol.types import Address, Digest, Role, Round, Seat, Status, Wei
+from assay_ledger.chain.client import Head
 from assay_ledger.index.records import AttesterRecord, CommitmentRecord, OuterRecord, RoundRecord, RunState
 
 
@@ -289,6 +290,11 @@ class RunView:
                 return None
             root = step.root
         return root
+
+    @property
+    def head(self) -> Head:
+        """The newest block."""
+        return self.state.head
 
     # --- games
 

@@ -27,6 +27,7 @@ from assay.protocol.rounds.round_terms import (
 )
 from assay.protocol.rounds.ticket_types import Ticket, TicketId
 from assay.protocol.types import Address, Digest, Round, Seat
+from assay_ledger.chain.client import Head
 from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds.books import ToldBooks
 from assay_ledger.rounds.facts import RoundFacts
@@ -53,6 +54,11 @@ class RoundView:
     facts: RoundFacts
     me: Address
     state: RoundRunState
+
+    @property
+    def head(self) -> Head:
+        """The newest block."""
+        return self.state.head
 
     @property
     def now(self) -> int:

@@ -11,6 +11,7 @@ from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.actions import Action, Commit, DrawSeed, Join, Play, Receipt, Register, Train
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.participant import Participant
+from assay_ledger.index.view import RunView
 from assay_solver.agent import SolverAgent
 from assay_solver.cheating import CheatingSolver
 from assay_verifier.agent import VerifierAgent
@@ -20,7 +21,7 @@ from assay_whistleblower.agent import WhistleblowerAgent
 ROLES = (SolverAgent, VerifierAgent, WhistleblowerAgent)
 
 
-def table_of(kind: type[Participant]) -> Handlers:
+def table_of(kind: type[Participant]) -> Handlers[RunView]:
     """A role's table; it needs no run."""
     return kind.handlers(kind.__new__(kind))
 
@@ -55,7 +56,7 @@ def test_what_is_not_a_roles_is_not_carried_out() -> None:
 
 def test_a_role_may_carry_an_action_out_in_its_own_way() -> None:
     done: list[tuple[str, Action]] = []
-    table = Handlers("solver").add(Join, lambda action, _: done.append(("first", action)))
+    table = Handlers[RunView]("solver").add(Join, lambda action, _: done.append(("first", action)))
     table.add(Join, lambda action, _: done.append(("second", action)))
     view: Any = None
     table.carry_out(Join(), view)

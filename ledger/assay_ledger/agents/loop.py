@@ -1,0 +1,310 @@
+"""The loop of every actor: read the head, see the run, ask the strategy, carry out one action, start again.
+
+Nothing else moves: no timers, no callbacks, no state that cannot be rebuilt from chain, store and journal.
+Source: docs/adr/0007-actors.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Generic, Protocol, TypeVar
+
+from web3.exceptions import Web3Exception
+from web3.types import TxReceipt
+
+from assay.protocol.errors import AssayError, InvariantError, UnavailableError
+from assay.protocol.types import Address
+from assay_ledger.agents.actions import describe
+from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
+from assay_ledger.chain.client import Chain, Head
+from assay_ledger.contract import Call
+from assay_ledger.deadline import waiting_at_most
+from assay_ledger.index.archive import Compute
+from assay_ledger.keys.keystore import ActorKeys
+from assay_ledger.store.blobs import ArtifactStore, SlotStore
+from assay_ledger.store.local_cache import LocalCache
+from assay_ledger.store.objects import Objects
+
+PATIENCE: Final = 6
+"""How often something unavailable is asked for again before the actor counts as idle."""
+
+_LOG = logging.getLogger("assay.agent")
+
+A = TypeVar("A")
+"""What a strategy can choose to do."""
+
+
+class RunStore(ArtifactStore, SlotStore, Protocol):
+    """A run's store: objects and heartbeats."""
+
+
+@dataclass(slots=True)
+class _Parked:
+    """An action that did not work: when to try it again. `time` is chain time, `clock` this machine's, in seconds."""
+
+    times: int
+    head: int | None = None
+    time: int | None = None
+    clock: float | None = None
+
+    def is_due(self, head: Head, clock: float) -> bool:
+        """Is it time to try again?"""
+        if self.time is not None:
+            return head.timestamp >= self.time
+        due_by_head = self.head is not None and head.number >= self.head
+        return due_by_head or (self.clock is not None and clock >= self.clock)
+
+
+class Seen(Protocol):
+    """What the loop needs of a view: the newest block that it knows."""
+
+    @property
+    def head(self) -> Head: ...
+
+
+V = TypeVar("V", bound=Seen)
+
+
+class ActorLoop(ABC, Generic[V, A]):
+    """One actor of one run, with its key, its store and its data folder.
+
+    `address` names the run, `fee_cap` is the base fee up to which a charter asks no patience. `compute` runs programs;
+    `on_progress(doing, done, total)` is told of long work; `clock` gives seconds that never run back.
+    """
+
+    role: str
+
+    def __init__(
+        self,
+        chain: Chain,
+        address: Address,
+        fee_cap: int,
+        keys: ActorKeys,
+        store: RunStore,
+        data_dir: Path,
+        compute: Compute,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        on_progress: Callable[[str, int, int], None] | None = None,
+    ) -> None:
+        self.chain = chain
+        self.account = keys.account
+        self.keys = keys
+        self.me = keys.address
+        self.compute = compute
+        self.local_cache = LocalCache(data_dir / "cache")
+        self.objects = Objects(store, self.local_cache)
+        self.heartbeat_writer = HeartbeatWriter(store, keys.account, address, self.role, clock)
+        self.deadline: int | None = None
+        """The next chain time that this actor waits for, as of its last idle step."""
+        self.leaving = False
+        """Take on nothing new; finish what was begun."""
+        self._fee_cap = fee_cap
+        self._clock = clock
+        self._on_progress = on_progress
+        self._parked: dict[A, _Parked] = {}
+        self._seen = Head(0, 0)
+        self._idle_at: Head | None = None
+        self._doing = ""
+        self._limit: int | None = None
+        chain.outbox(keys.account, data_dir / "outbox.jsonl")
+        self._resting = Activity.IDLE
+        self._handlers = self.handlers()
+
+    # --- what a kind of run adds
+
+    @abstractmethod
+    def see(self) -> V:
+        """The run at the newest head. Raises UnavailableError."""
+
+    @abstractmethod
+    def keep_copies(self, view: V) -> None:
+        """Lets go of copies of what nobody can dispute any more."""
+
+    @abstractmethod
+    def patience(self, action: A, view: V) -> float:
+        """Seconds that an action may wait for stores in all."""
+
+    @abstractmethod
+    def is_in_game(self, action: A) -> bool:
+        """Does the action open, answer or end a game?"""
+
+    @abstractmethod
+    def highest_base_fee(self, action: A, base_fee: int) -> int | None:
+        """The highest base fee at which an action is worth sending, in wei per gas; None for any."""
+
+    # --- what a role adds
+
+    @abstractmethod
+    def candidates(self, view: V) -> Iterator[A]:
+        """What could be done now, most urgent first."""
+
+    @abstractmethod
+    def times(self, view: V) -> Iterator[int]:
+        """Chain times at which something may become due."""
+
+    def refresh(self, view: V) -> None:
+        """Recompute what the view needs and no event says, before the strategy is asked."""
+
+    def is_finished(self, view: V) -> bool:
+        """Will there never be anything to do again?"""
+        return False
+
+    # --- the loop
+
+    def step(self) -> bool:
+        """Does one thing; False when there is nothing to do at this head.
+
+        Raises UnavailableError when the chain does not answer, InvariantError for a defect of ours.
+        """
+        view = self.see()
+        self._seen = head = view.head
+        if head == self._idle_at and not self._is_anything_due(head):
+            self.heartbeat_writer.report(head.number, self._resting, self.deadline, self._doing)
+            return False
+        self.keep_copies(view)
+        self.refresh(view)
+        candidates = list(self.candidates(view))
+        self._parked = {action: parked for action, parked in self._parked.items() if action in candidates}
+        now = self._clock()
+        due = [a for a in candidates if a not in self._parked or self._parked[a].is_due(head, now)]
+        if due:
+            self._doing = describe(due[0])
+            self.heartbeat_writer.report(head.number, Activity.BUSY, None, self._doing)
+            self._idle_at = None
+            self._try(self.together(due, view), view)
+            return True
+        self._rest(view)
+        return False
+
+    def run(self, stop: threading.Event) -> None:
+        """Steps until told to stop or nothing is left to do; heartbeats go on while a step takes long."""
+        with self.heartbeat_writer.beating():
+            try:
+                while not stop.is_set():
+                    try:
+                        acted = self.step()
+                    except UnavailableError as error:
+                        _LOG.warning("%s", error.explain())
+                        acted = False
+                    if self._resting is Activity.DONE:
+                        return
+                    if not acted:
+                        stop.wait(self.chain.pace.period)
+            finally:
+                self.heartbeat_writer.report(self._seen.number, Activity.DONE, None, "stopped")
+                self.close()
+
+    def close(self) -> None:
+        """Lets go of the data folder."""
+
+    def together(self, due: Sequence[A], view: V) -> Sequence[A]:
+        """Those of the actions that are due, most urgent first, that are carried out at once."""
+        return due[:1]
+
+    def carry_out(self, actions: Sequence[A], view: V) -> Iterator[tuple[A, AssayError | None]]:
+        """Carries actions out; each with the error that it was refused by, None where it was done."""
+        for action in actions:
+            try:
+                self.perform(action, view)
+            except InvariantError:
+                raise
+            except AssayError as error:
+                yield action, error
+            else:
+                yield action, None
+
+    def perform(self, action: A, view: V) -> None:
+        """Carries an action out. Raises InvariantError (NoSuchAction) for one that is not this role's."""
+        self._handlers.carry_out(action, view)
+
+    def handlers(self) -> Handlers[V]:
+        """The methods by which this role carries actions out; each class adds its own."""
+        return Handlers(self.role)
+
+    # --- for actions
+
+    def send(self, call: Call, *, gas: int | None = None, tail: bytes = b"") -> TxReceipt:
+        """Signs, sends and waits for a contract call, `tail` behind its arguments, at the fee that it is worth."""
+        return self.chain.send(self.account, call, gas=gas, tail=tail, limit=self._limit)
+
+    def send_all(self, calls: Sequence[Call]) -> list[TxReceipt | AssayError]:
+        """The same for several calls, none of which depends on another."""
+        return self.chain.send_all(self.account, calls, limit=self._limit)
+
+    def progress(self, doing: str, done: int, total: int) -> None:
+        """Says how far a long piece of work is."""
+        self.heartbeat_writer.report(self._seen.number, Activity.BUSY, None, f"{doing} {done}/{total}")
+        if self._on_progress is not None:
+            self._on_progress(doing, done, total)
+
+    # --- inside
+
+    def _try(self, actions: Sequence[A], view: V) -> None:
+        head = view.head
+        self._limit = self.highest_base_fee(actions[0], head.base_fee)
+        try:
+            with ExitStack() as limits:
+                limits.enter_context(waiting_at_most(self.patience(actions[0], view)))
+                if self.is_in_game(actions[0]):
+                    limits.enter_context(self.objects.own_copies_first())
+                for action, error in self.carry_out(actions, view):
+                    if error is None:
+                        self._parked.pop(action, None)
+                    else:
+                        self._park(action, head, error)
+        except InvariantError:
+            raise
+        except AssayError as error:
+            self._park(actions[0], head, error)
+        except Web3Exception as error:
+            lost = UnavailableError(f"The node did not answer as expected: {error}", code="RpcError")
+            self._park(actions[0], head, lost)
+
+    def _park(self, action: A, head: Head, error: AssayError) -> None:
+        """An action that is refused is not an error: somebody was faster, or its time has not come."""
+        times = self._parked[action].times + 1 if action in self._parked else 1
+        _LOG.info("%s: %s: %s", self.role, describe(action), error.message)
+        wait = min(2**times, 64)
+        parked = _Parked(times, head=head.number + wait // 2)
+        # Several contracts have a TooEarly of two times; the later one is when it is no longer so.
+        named = [v for v in error.details.values() if isinstance(v, int)] if error.code == "TooEarly" else []
+        not_before = max(named, default=0)
+        if isinstance(error, UnavailableError):
+            parked.clock = self._clock() + wait / 8
+            parked.head = head.number + 1
+        elif not_before > head.timestamp:
+            parked.time, parked.head = not_before, None
+        self._parked[action] = parked
+
+    def _is_anything_due(self, head: Head) -> bool:
+        now = self._clock()
+        return any(p.is_due(head, now) for p in self._parked.values() if p.clock is not None)
+
+    def _rest(self, view: V) -> None:
+        """Nothing to do at this head: say so, and until when."""
+        head = view.head
+        times = [t for t in self.times(view) if t > head.timestamp]
+        times += [p.time for p in self._parked.values() if p.time is not None and p.time > head.timestamp]
+        self.deadline = min(times, default=None)
+        self._idle_at = head
+        asks_again = [p for p in self._parked.values() if p.clock is not None]
+        if not asks_again:
+            # What is still in flight now was sent for something that is over.
+            self.chain.outbox(self.account).cancel(self._fee_cap)
+        waits = any(p.times < PATIENCE for p in asks_again)
+        if waits:
+            self._resting, self._doing = Activity.BUSY, "waiting for the store"
+        elif self.is_finished(view):
+            self._resting, self._doing = Activity.DONE, "finished"
+        else:
+            self._resting, self._doing = Activity.IDLE, "waiting"
+        self.heartbeat_writer.report(head.number, self._resting, self.deadline, self._doing)
