@@ -8,8 +8,9 @@ from pathlib import Path
 
 from assay_ledger.agents import urgency
 from assay_ledger.agents.actions import Action, highest_base_fee
+from assay_ledger.agents.game_actor import GameActor
 from assay_ledger.agents.journal import Journal
-from assay_ledger.agents.loop import ActorLoop, RunStore
+from assay_ledger.agents.loop import RunStore
 from assay_ledger.agents.memory import Recorder
 from assay_ledger.index.archive import Archive, Compute
 from assay_ledger.index.indexer import Index
@@ -20,7 +21,7 @@ from assay_ledger.index.view import Facts, Memory, RunView
 from assay_ledger.keys.keystore import ActorKeys
 
 
-class Agent(ActorLoop[RunView, Action]):
+class Agent(GameActor[RunView, Action]):
     """One actor of one run; see ActorLoop. Raises JournalInUse."""
 
     def __init__(
@@ -70,6 +71,16 @@ class Agent(ActorLoop[RunView, Action]):
     def highest_base_fee(self, action: Action, base_fee: int) -> int | None:
         """See ActorLoop."""
         return highest_base_fee(action, base_fee, self.facts.charter.chain.fee_cap)
+
+    @property
+    def disputes(self) -> Run:
+        """See GameActor."""
+        return self.target
+
+    @property
+    def arity(self) -> int:
+        """See GameActor."""
+        return self.facts.charter.clocks.arity
 
     @property
     def memory(self) -> Memory:

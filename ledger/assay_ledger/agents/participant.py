@@ -6,27 +6,21 @@ What is decided is in `assay_ledger.agents.keeper`; here are the transactions an
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 
-from assay.protocol.errors import AssayError, MismatchError
+from assay.protocol.errors import MismatchError
 from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Digest, Round, Status, Wei
 from assay_ledger.agents import keeper
 from assay_ledger.agents.actions import (
-    Action,
     Challenge,
     CommitChallenge,
     ComputeOuter,
-    Defer,
     DrawSeed,
     DrawWhistleSeed,
-    EndOverdue,
     FinalizeOuter,
     OpenRound,
-    Play,
     PostOuter,
     ReleaseDuties,
     ReleaseWork,
@@ -37,11 +31,8 @@ from assay_ledger.agents.actions import (
     VoidOuter,
 )
 from assay_ledger.agents.agent import Agent
-from assay_ledger.agents.game_player import GamePlayer
 from assay_ledger.agents.handlers import Handlers
-from assay_ledger.agents.traces import Traces
 from assay_ledger.chain.client import address_of
-from assay_ledger.contract import Call
 from assay_ledger.index.archive import Computation
 from assay_ledger.index.games import Game
 from assay_ledger.index.view import Duty, OuterStep, RunView
@@ -92,9 +83,9 @@ class Participant(Agent):
         return self.chain.ask(self.target.vault.free(self.me))
 
     def handlers(self) -> Handlers[RunView]:
-        """See Agent. Moves (`Play`) are not here: `carry_out` makes several at once."""
+        """See Agent."""
         table = super().handlers()
-        table.add(Defer, self.do_defer).add(EndOverdue, self.do_end_overdue).add(Challenge, self.do_challenge)
+        table.add(Challenge, self.do_challenge)
         table.add(CommitChallenge, self.do_commit_challenge).add(RevealChallenge, self.do_reveal_challenge)
         table.add(DrawSeed, self.do_draw_seed).add(DrawWhistleSeed, self.do_draw_whistle_seed)
         table.add(OpenRound, self.do_open_round)
@@ -105,43 +96,6 @@ class Participant(Agent):
         return table.add(ReleaseWork, self.do_release_work).add(ReleaseDuties, self.do_release_duties)
 
     # --- games
-
-    def together(self, due: Sequence[Action], view: RunView) -> Sequence[Action]:
-        """See Agent: moves that wait for no execution but the first one's go out at once, as many as there are."""
-        if not isinstance(due[0], Play):
-            return due[:1]
-        first = view.state.games[due[0].game_id].claim_id
-        return [a for a in due if isinstance(a, Play) and (self._is_at_hand(a, view, first))]
-
-    def _is_at_hand(self, action: Play, view: RunView, executed: Digest) -> bool:
-        game = view.state.games[action.game_id]
-        return game.claim_id == executed or self._player(view).is_ready(game.claim_id, game.turn)
-
-    def carry_out(self, actions: Sequence[Action], view: RunView) -> Iterator[tuple[Action, AssayError | None]]:
-        """See Agent: moves in several games are sent at once and mined as fast as blocks take them."""
-        if not isinstance(actions[0], Play):
-            yield from super().carry_out(actions, view)
-            return
-        moves = {a.game_id: a for a in actions if isinstance(a, Play)}
-        games = [self.target.games.game(number) for number in moves]
-        calls: dict[Action, Call] = {}
-        for game, call in self._player(view).calls_of(games):
-            if call is None or isinstance(call, AssayError):
-                yield moves[game.game_id], call
-            else:
-                calls[moves[game.game_id]] = call
-        for action, result in zip(calls, self.send_all(list(calls.values())), strict=True):
-            yield action, result if isinstance(result, AssayError) else None
-
-    def do_defer(self, action: Defer, view: RunView) -> None:
-        """Defers a turn of this actor's; refused by the contract when the fee has fallen meanwhile."""
-        self.send(self.target.game.defer(action.game_id))
-
-    def do_end_overdue(self, action: EndOverdue, view: RunView) -> None:
-        """Ends a game that the other side lets run out."""
-        call = self._player(view).overdue_call(self.target.games.game(action.game_id), view.now)
-        if call is not None:
-            self.send(call)
 
     def do_challenge(self, action: Challenge, view: RunView) -> None:
         """Opens a game as a party to the claim, after a second calculation."""
@@ -203,17 +157,8 @@ class Participant(Agent):
         record = view.state.rounds[ref.round]
         return view.duty(record, record.commitments[ref.seat], ref.duty)
 
-    @cached_property
-    def _traces(self) -> Traces:
-        """The runs behind disputed claims, kept for the next move."""
-        return Traces()
-
-    def _player(self, view: RunView) -> GamePlayer:
-        arity = self.facts.charter.clocks.arity
-        return GamePlayer(self.target.games, self.account, arity, lambda game: self._trace_of(game, view), self._traces)
-
-    def _trace_of(self, game: Game, view: RunView) -> Trace:
-        """The run behind a disputed claim, executed again; as claimed where the claim is one's own."""
+    def trace_of(self, game: Game, view: RunView) -> Trace:
+        """See GameActor. The run behind a disputed claim, executed again; as claimed where the claim is one's own."""
         ref = game.ref
         defends = game.state.defender == address_of(self.account)
         if ref.kind is ClaimKind.OUTER:

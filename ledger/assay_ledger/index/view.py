@@ -18,7 +18,7 @@ from assay.protocol.run.claims import AttestationLeaf, ClaimKind, ClaimRef, clai
 from assay.protocol.run.draws import is_drawn
 from assay.protocol.types import Address, Digest, Role, Round, Seat, Status, Wei
 from assay_ledger.chain.client import Head
-from assay_ledger.index.records import AttesterRecord, CommitmentRecord, OuterRecord, RoundRecord, RunState
+from assay_ledger.index.records import AttesterRecord, CommitmentRecord, GameRecord, OuterRecord, RoundRecord, RunState
 
 
 @dataclass(frozen=True)
@@ -295,6 +295,11 @@ class RunView:
     def head(self) -> Head:
         """The newest block."""
         return self.state.head
+
+    @property
+    def games(self) -> Mapping[int, GameRecord]:
+        """All games by number."""
+        return self.state.games
 
     # --- games
 

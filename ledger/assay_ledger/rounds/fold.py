@@ -39,12 +39,10 @@ def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: byte
             books.tenures.on_released(event)
         case commitments.RoundBegan():
             books.commitments.on_round(event, books.generations.on_round(event.round, event.parent))
-            state.waits = False
         case commitments.WorkCommitted():
             digest = books.commitments.on_committed(event)
-            state.works[event.round, event.seat] = WorkRecord(
-                event.round, event.seat, event.tenure, digest, event.work, event.late, now, transaction
-            )
+            work = WorkRecord(event.round, event.seat, event.tenure, digest, event.work, event.late, now, transaction)
+            state.works[event.round, event.seat] = state.unsettled[event.round, event.seat] = work
         case commitments.MaskClosing():
             books.commitments.on_mask(event)
         case commitments.Held():
@@ -53,7 +51,7 @@ def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: byte
             books.commitments.on_prepared(event)
         case commitments.WorkSettled():
             books.commitments.on_settled(event)
-            state.works[event.round, event.seat].status = event.status
+            state.unsettled.pop((event.round, event.seat)).status = event.status
         case generations.RootSealed():
             books.generations.on_sealed(event, now)
         case generations.RootOpened():
@@ -61,8 +59,9 @@ def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: byte
             _opened(state, event.generation, party, event.root, event.seat, transaction)
         case generations.Merged():
             books.generations.on_merged(event)
+            state.merged[event.generation] = now
         case generations.RoundWaits():
-            state.waits = True
+            state.halted_at = now
         case generations.RootBacked():
             party = books.generations.on_backed(event, now)
             _opened(state, event.generation, party, event.root, None, transaction)
@@ -70,10 +69,14 @@ def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: byte
             books.generations.on_fell(event)
         case generations.OpeningClosed():
             books.generations.on_closed_opening(event)
+            del state.unclosed[event.generation, event.party]
         case generations.Finalized():
             books.generations.on_final(event)
+            del state.merged[event.generation]
+            state.final_at[event.generation] = now
         case generations.Cut():
             books.generations.on_cut(event)
+            state.halted_at = now
         case generations.MergePrepared():
             books.generations.on_prepared(event)
         case beacon.BeaconSubmitted():
@@ -133,4 +136,5 @@ def _opened(
 ) -> None:
     made = state.books.generations.openings[generation, party]
     backer = made.backer if seat is None else None
-    state.openings[generation, party] = OpeningRecord(generation, party, root, seat, backer, made.at, transaction)
+    record = OpeningRecord(generation, party, root, seat, backer, made.at, transaction)
+    state.openings[generation, party] = state.unclosed[generation, party] = record

@@ -82,8 +82,16 @@ class RoundRunState:
     attestations: dict[Digest, AttestationRecord] = field(default_factory=dict)
     accusations: dict[Digest, AccusationRecord] = field(default_factory=dict)
     games: dict[int, GameRecord] = field(default_factory=dict)
-    waits: bool = False
-    """The newest generation has its majority, and the run could not open a round then."""
+    unsettled: dict[tuple[Round, Seat], WorkRecord] = field(default_factory=dict)
+    """Commitments that are not settled, in the order of the chain."""
+    unclosed: dict[tuple[int, Digest], OpeningRecord] = field(default_factory=dict)
+    """Openings that still hold a lock."""
+    merged: dict[int, int] = field(default_factory=dict)
+    """Generations that have a majority and are not final, with the chain time since when; cut ones too."""
+    final_at: dict[int, int] = field(default_factory=lambda: {0: 0})
+    """Since when generations are final."""
+    halted_at: int = 0
+    """Chain time at which a majority found the run unable to open a round, or a generation was cut, last."""
 
     @staticmethod
     def of(facts: RoundFacts) -> RoundRunState:

@@ -6,7 +6,7 @@ later. What a contract would answer at `now` is asked of the books, which are th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.protocol.digests import ZERO, state_digest
@@ -59,6 +59,11 @@ class RoundView:
     def head(self) -> Head:
         """The newest block."""
         return self.state.head
+
+    @property
+    def games(self) -> Mapping[int, GameRecord]:
+        """All games by number."""
+        return self.state.games
 
     @property
     def now(self) -> int:

@@ -1,0 +1,128 @@
+"""What anybody does for a run of the second round, and the class that all actions of its actors share. Pure values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import BeaconRound, Digest, Round, Seat
+from assay_ledger.agents.actions import Challenge, CommitChallenge, Defer, EndOverdue, Play, RevealChallenge
+
+
+@dataclass(frozen=True, slots=True)
+class RoundAction:
+    """Something that an actor chooses to do. One without a clock costs nobody anything by its delay: it waits for a fee
+    below the run's cap."""
+
+    has_clock: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitBeacon(RoundAction):
+    """Prove a round of the beacon that is due."""
+
+    beacon_round: BeaconRound
+
+
+@dataclass(frozen=True, slots=True)
+class SeedEpoch(RoundAction):
+    """Give the newest epoch its seed."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class CloseEpoch(RoundAction):
+    """Close the newest epoch, or repeat it; `repeats` so far."""
+
+    epoch: int
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restart(RoundAction):
+    """Give up what the round under way cannot finish, and open the next."""
+
+    round: Round
+
+
+@dataclass(frozen=True, slots=True)
+class CutGeneration(RoundAction):
+    """Cut a generation that nobody answers for any more."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropOpening(RoundAction):
+    """Drop a claim whose tenure was convicted elsewhere."""
+
+    generation: int
+    party: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class FinalizeGeneration(RoundAction):
+    """Make a generation final by an opening whose window is over."""
+
+    has_clock: ClassVar[bool] = False
+    generation: int
+    party: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class CloseOpening(RoundAction):
+    """Free what stands behind an opening."""
+
+    has_clock: ClassVar[bool] = False
+    generation: int
+    party: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class Evict(RoundAction):
+    """Take the seat of a holder that stayed away; `round` is the newest that is over."""
+
+    has_clock: ClassVar[bool] = False
+    tenure: int
+    round: Round
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseTenure(RoundAction):
+    """Get the lock of a tenure back that is over."""
+
+    has_clock: ClassVar[bool] = False
+    tenure: int
+
+
+@dataclass(frozen=True, slots=True)
+class SettleSeat(RoundAction):
+    """Settle a seat's commitment."""
+
+    has_clock: ClassVar[bool] = False
+    round: Round
+    seat: Seat
+
+
+@dataclass(frozen=True, slots=True)
+class LapseAccusation(RoundAction):
+    """End an accusation of which no game was opened."""
+
+    has_clock: ClassVar[bool] = False
+    accusation: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTicket(RoundAction):
+    """Retire a ticket whose lock was short for too long."""
+
+    has_clock: ClassVar[bool] = False
+    ticket: TicketId
+
+
+GameAction = Play | Defer | EndOverdue | Challenge | CommitChallenge | RevealChallenge
+
+RoundChoice = RoundAction | GameAction
+"""What an actor of the second round can choose; each role adds actions of its own."""

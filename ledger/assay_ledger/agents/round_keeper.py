@@ -1,0 +1,210 @@
+"""What anybody may do for a run of the second round, and when this actor does it. Pure.
+
+Many see the same task at the same time. Participants stand in an order that turns with every round, epoch or
+generation: the first goes at once, the second STAGGER_S later, the next two 2 STAGGER_S, the next four 3 STAGGER_S, and
+so on, so that a task that was done is sent once, and one whose first doers are dead is late by a minute, not by hours.
+Losing a race is not an error. Whose money waits on a task does it at once; others only GRACE_S later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from assay.protocol.rounds.duty_types import AccusationStatus
+from assay.protocol.rounds.round_terms import NEVER, GenerationStatus, Presence
+from assay.protocol.types import Address, BeaconRound, Round
+from assay_ledger.agents.round_actions import (
+    CloseEpoch,
+    CloseOpening,
+    CutGeneration,
+    DropOpening,
+    Evict,
+    FinalizeGeneration,
+    LapseAccusation,
+    ReleaseTenure,
+    RemoveTicket,
+    Restart,
+    RoundAction,
+    SeedEpoch,
+    SubmitBeacon,
+)
+from assay_ledger.rounds.round_records import OpeningRecord
+from assay_ledger.rounds.round_view import RoundView
+
+STAGGER_S: Final = 30
+GRACE_S: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An action, and the first chain time of a head, in seconds, at which this actor takes it."""
+
+    at: int
+    action: RoundAction
+
+
+def due(view: RoundView) -> Iterator[RoundAction]:
+    """Tasks that are this actor's now, those that others wait for first."""
+    return (task.action for task in tasks(view) if task.at <= view.now)
+
+
+def times(view: RoundView) -> Iterator[int]:
+    """Chain times at which a task may become this actor's."""
+    yield from (task.at for task in tasks(view) if task.at > view.now)
+    if view.round is not None and view.now <= view.commit_until(view.round):
+        yield view.commit_until(view.round) + 1
+
+
+def tasks(view: RoundView) -> Iterator[Task]:
+    """Everything that may be done for the run, now or as soon as time has passed."""
+    yield from _beacon(view)
+    yield from _epoch(view)
+    yield from _restart(view)
+    yield from _standing(view)
+    yield from _seats(view)
+    yield from _audits(view)
+
+
+def participants(view: RoundView) -> tuple[Address, ...]:
+    """Who has a seat or a ticket, in the order of their addresses."""
+    holders = {t.holder for t in view.books.tenures.tenures.values() if t.until == NEVER}
+    return tuple(sorted(holders | {t.owner for t in view.books.registry.tickets.values()}))
+
+
+def wait(view: RoundView, number: int) -> int:
+    """How long this actor leaves a task to those before it, in seconds; `number` turns the order."""
+    order = _order(participants(view))
+    if view.me not in order:
+        return STAGGER_S * (len(order).bit_length() + 1)
+    return STAGGER_S * ((order[view.me] - number) % len(order)).bit_length()
+
+
+@lru_cache(maxsize=4)
+def _order(who: tuple[Address, ...]) -> dict[Address, int]:
+    return {address: place for place, address in enumerate(who)}
+
+
+def goes_on(view: RoundView) -> bool:
+    """Whether epochs are still needed: rounds may open, or what was done waits for its audits or its stake."""
+    tickets = view.books.registry.tickets.values()
+    return not view.is_over or bool(view.state.unsettled) or any(t.until for t in tickets)
+
+
+def _beacon(view: RoundView) -> Iterator[Task]:
+    """Rounds of the beacon that a draw waits for."""
+    books, epoch = view.books, view.epochs[-1]
+    if epoch.seed is None and goes_on(view):
+        yield from _submit(view, books.beacon.round_after(epoch.start + view.terms.delay))
+    if not view.rules.by_seats and view.round is not None:
+        state = view.round_of(view.round)
+        if view.is_mask_closed(view.round) and view.votes(view.round + 1).root is None:
+            yield from _submit(view, books.beacon.round_after(state.mask_at + view.rules.beacon_delay))
+
+
+def _submit(view: RoundView, beacon_round: int) -> Iterator[Task]:
+    if beacon_round not in view.books.randomness.known:
+        at = view.books.beacon.time_of(beacon_round) + wait(view, beacon_round)
+        yield Task(at, SubmitBeacon(BeaconRound(beacon_round)))
+
+
+def _epoch(view: RoundView) -> Iterator[Task]:
+    number, epoch = len(view.epochs) - 1, view.epochs[-1]
+    if not goes_on(view):
+        return
+    if epoch.seed is not None:
+        yield Task(epoch.deadline + 1 + wait(view, number), CloseEpoch(number, epoch.repeats))
+        return
+    wanted = view.books.beacon.round_after(epoch.start + view.terms.delay)
+    if wanted in view.books.randomness.known:
+        yield Task(view.books.beacon.time_of(wanted) + wait(view, number), SeedEpoch(number))
+
+
+def _restart(view: RoundView) -> Iterator[Task]:
+    """A round that cannot be finished, or one that could not be opened."""
+    round_ = view.round
+    if round_ is None or view.is_over or not view.books.tenures.seated_at(Round(round_ + 1)):
+        return
+    state = view.round_of(round_)
+    if view.votes(round_ + 1).root is not None or view.books.generations.segments.is_cut(round_ + 1):
+        at = view.state.halted_at
+    elif state.is_under_half:
+        at = view.commit_until(round_)
+    else:
+        at = view.merge_until(round_)
+    yield Task(at + 1 + wait(view, round_), Restart(round_))
+
+
+def _standing(view: RoundView) -> Iterator[Task]:
+    """Generations that can be final, or must fall, and what stands behind them."""
+    for generation in view.state.merged:
+        if view.status(generation) is not GenerationStatus.MERGED:
+            continue
+        node = view.books.generations.nodes[generation, view.votes(generation).root or bytes(32)]  # type: ignore[index]
+        if not node.standing:
+            yield Task(node.rescue_until + 1 + wait(view, generation), CutGeneration(generation))
+            continue
+        parent = view.round_of(Round(generation - 1)).parent
+        standing = [o for o in view.openings(generation) if o.root == view.votes(generation).root and _stands(view, o)]
+        if standing and not node.games and parent in view.state.final_at:
+            first = standing[0]
+            at = max(first.at + view.rules.challenge, view.state.final_at[parent]) + 1
+            yield Task(at + wait(view, generation), FinalizeGeneration(generation, first.party))
+    for record in view.state.unclosed.values():
+        yield from _opening(view, record.generation, record)
+
+
+def _stands(view: RoundView, record: OpeningRecord) -> bool:
+    """Whether nobody was convicted for an opening, here or elsewhere."""
+    opening = view.books.generations.openings[record.generation, record.party]
+    taken = opening.tenure and view.books.tenures.is_convicted(opening.tenure)
+    return not (opening.fallen or opening.closed or taken)
+
+
+def _opening(view: RoundView, generation: int, record: OpeningRecord) -> Iterator[Task]:
+    """Drop or close an opening."""
+    opening, status = view.books.generations.openings[generation, record.party], view.status(generation)
+    is_over = status in (GenerationStatus.FINAL, GenerationStatus.CUT)
+    if not is_over and not opening.fallen and opening.tenure:
+        convicted_at = view.books.tenures.existing(opening.tenure).convicted_at
+        if convicted_at:
+            yield Task(convicted_at + wait(view, generation), DropOpening(generation, record.party))
+    if is_over and not opening.games:
+        owner = view.books.tenures.existing(opening.tenure).holder if opening.tenure else opening.backer
+        late = 0 if owner == view.me else GRACE_S + wait(view, generation)
+        over = max(opening.at + view.rules.challenge, view.state.final_at.get(generation, 0))
+        yield Task(over + 1 + late, CloseOpening(generation, record.party))
+
+
+def _seats(view: RoundView) -> Iterator[Task]:
+    """Holders that stayed away, and locks of one's own that are free."""
+    if view.round is not None:
+        for number, tenure in sorted(view.books.tenures.tenures.items()):
+            if tenure.until != NEVER:
+                continue
+            for round_ in (view.round, Round(view.round - 1)):
+                if round_ >= 0 and view.books.tenures._is_evictable(tenure, round_, view.now):
+                    yield Task(view.commit_until(round_) + 1 + wait(view, number), Evict(number, round_))
+                    break
+    for number, tenure in view.tenures_of(view.me):
+        if tenure.until == NEVER or tenure.released or tenure.unsettled or tenure.games or tenure.accusations:
+            continue
+        last, at = Round(tenure.until - 1), view.now
+        hangs = tenure.from_ < tenure.until and not tenure.convicted_at
+        if hangs and view.presence(last, tenure.seat) is Presence.UNKNOWN:
+            at = max(view.commit_until(last), view.hold_until(last, view.rules.place(tenure.seat)[0])) + 1
+        yield Task(at, ReleaseTenure(number))
+
+
+def _audits(view: RoundView) -> Iterator[Task]:
+    """Accusations without a game, and tickets that fines have left short."""
+    for name, made in view.books.duties.accusations.items():
+        if made.status is AccusationStatus.RECORDED and made.epoch + 2 < len(view.epochs):
+            at = view.epochs[made.epoch + 2].start
+            yield Task(at + wait(view, made.epoch), LapseAccusation(name))
+    for ticket, held in sorted(view.books.registry.tickets.items()):
+        if held.short_since and not held.until:
+            at = held.short_since + view.facts.tickets.seasoning + 1
+            yield Task(at + wait(view, ticket), RemoveTicket(ticket))
