@@ -18,11 +18,6 @@ OUTER_RATE = 0.7
 OUTER_MOMENTUM = 0.9
 
 
-def compute_update(start: Sequence[Tensor], end: Sequence[Tensor]) -> tuple[list[Tensor]]:
-    """The pseudo-gradient of one seat: start - end, tensor by tensor."""
-    return ([s - e for s, e in zip(start, end, strict=True)],)
-
-
 def outer_step(
     parameters: Sequence[Tensor], momentum: Sequence[Tensor], *slots_and_mask: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Tensor]]:

@@ -1,9 +1,10 @@
-"""The three programs of a run, captured from the very code that stock PyTorch would run."""
+"""The programs of a run, captured from the very code that stock PyTorch would run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial as with_terms
 
 import torch
 from torch import Tensor
@@ -13,29 +14,35 @@ from assay.engine.compiler.capture import capture
 from assay.engine.compiler.lowering.registry import FIXED14, Precision
 from assay.protocol.program.program import Program
 from assay.training.data import Corpus
-from assay.training.outer import SLOTS, compute_update, outer_step, zero_momentum
+from assay.training.merge import MergeRule, merge, merge_partials, partial
+from assay.training.outer import SLOTS, outer_step, zero_momentum
 from assay.training.presets import Preset
 from assay.training.state import Scalars, TensorLists
 from assay.training.step import TrainingStep, initial_state, preset_step
+from assay.training.updates import Wire, compute_update, compute_update_int8, zero_update
 
 
-def training_program(preset: Preset, corpus: Corpus, precision: Precision = FIXED14) -> Program:
+def training_program(
+    preset: Preset, corpus: Corpus, precision: Precision = FIXED14, *, restarts: bool = False
+) -> Program:
     """(parameters, optimizer, scalars) to the same one step later, for this data's vocabulary and length.
 
-    Raises what `capture` raises.
+    restarts: moments are zero when a round begins, so that the rate rises in each. Raises what `capture` raises.
     """
-    step = preset_step(preset, len(corpus.vocabulary))
+    step = preset_step(preset, len(corpus.vocabulary), restarts=restarts)
 
     def make() -> Program:
         return capture(step, example_state(step, preset, corpus.train), precision).program
 
-    return cached_program(_description(preset, corpus, precision), make)
+    return cached_program(_description(preset, corpus, precision) | {"restarts": restarts}, make)
 
 
-def update_program(parameters: Sequence[Tensor]) -> Program:
-    """(parameters at the start, parameters at the end) to (update), for parameters of these shapes."""
+def update_program(parameters: Sequence[Tensor], wire: Wire = Wire.F32) -> Program:
+    """(parameters at the start, parameters at the end) to (update on the wire), for parameters of these shapes."""
     zeros = zero_momentum(parameters)
-    return cached_program(_shapes("update", parameters), lambda: capture(compute_update, [zeros, zeros]).program)
+    compute = {Wire.F32: compute_update, Wire.INT8: compute_update_int8}[wire]
+    description = _shapes("update", parameters, wire=wire.value)
+    return cached_program(description, lambda: capture(compute, [zeros, zeros]).program)
 
 
 def outer_program(parameters: Sequence[Tensor]) -> Program:
@@ -43,6 +50,31 @@ def outer_program(parameters: Sequence[Tensor]) -> Program:
     zeros = zero_momentum(parameters)
     lists = [zeros, zeros, *[zeros] * SLOTS, [torch.zeros(SLOTS)]]
     return cached_program(_shapes("outer", parameters), lambda: capture(outer_step, lists).program)
+
+
+def merge_program(
+    parameters: Sequence[Tensor], seats: int, rule: MergeRule, wire: Wire = Wire.F32
+) -> Program:
+    """(parameters, outer momentum, update of each seat, mask) to (parameters, outer momentum), for up to 64 seats."""
+    zeros, absent = zero_momentum(parameters), zero_update(parameters, wire)
+    lists = [zeros, zeros, *[absent] * seats, [torch.zeros(seats)]]
+    description = _shapes("merge", parameters, seats=seats, rule=asdict(rule), wire=wire.value)
+    return cached_program(description, lambda: capture(with_terms(merge, rule=rule, wire=wire), lists).program)
+
+
+def partial_program(parameters: Sequence[Tensor], seats: int, rule: MergeRule, wire: Wire = Wire.F32) -> Program:
+    """(update of each seat of a group) to (their sum)."""
+    lists = [zero_update(parameters, wire)] * seats
+    description = _shapes("partial", parameters, seats=seats, rule=asdict(rule), wire=wire.value)
+    return cached_program(description, lambda: capture(with_terms(partial, rule=rule, wire=wire), lists).program)
+
+
+def generation_program(parameters: Sequence[Tensor], groups: int, rule: MergeRule) -> Program:
+    """(parameters, outer momentum, sum of each group, weights) to (parameters, outer momentum)."""
+    zeros = zero_momentum(parameters)
+    lists = [zeros, zeros, *[zeros] * groups, [torch.zeros(groups)]]
+    description = _shapes("generation", parameters, groups=groups, rule=asdict(rule))
+    return cached_program(description, lambda: capture(with_terms(merge_partials, rule=rule), lists).program)
 
 
 def example_state(step: TrainingStep, preset: Preset, data: Tensor) -> TensorLists:
@@ -55,8 +87,8 @@ def zero_parameters(step: TrainingStep) -> list[Tensor]:
     return [torch.zeros_like(p, requires_grad=False) for p in step.module.parameters()]
 
 
-def _shapes(kind: str, parameters: Sequence[Tensor]) -> dict[str, object]:
-    return {"kind": kind, "parameters": [[str(p.dtype), list(p.shape)] for p in parameters]}
+def _shapes(kind: str, parameters: Sequence[Tensor], **terms: object) -> dict[str, object]:
+    return {"kind": kind, "parameters": [[str(p.dtype), list(p.shape)] for p in parameters]} | terms
 
 
 def _description(preset: Preset, corpus: Corpus, precision: Precision) -> dict[str, object]:

@@ -1,13 +1,14 @@
 """Learning-rate schedules inside the program: functions of the step that multiply the state's learning rate.
 
 A schedule is any function from the step (f32 [], counted from 0, exact up to 2^24) to a factor (f32 []) in PyTorch
-operations; those here are the usual ones.
+operations; those here are the usual ones. `RoundWarmup` starts anew in every round, beside any schedule.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -33,6 +34,23 @@ def warmup_linear(warmup: int, total: int, floor: float = 0.0) -> Schedule:
         return torch.where(step < warmup, _rise(step, warmup), line)
 
     return factor
+
+
+@dataclass(frozen=True, slots=True)
+class RoundWarmup:
+    """Linear from 1 / steps to 1 over the first `steps` steps of each round, for moments that are zero at its start.
+
+    round_length: what the state's step grows by from one round's first step to the next one's, whatever a seat trains.
+    """
+
+    steps: int
+    round_length: int
+
+    def factor(self, step: Tensor, round: Tensor) -> Tensor:
+        """f32 [] for a state's `step` i32 [2] and `round` i32 []; steps before a round's first have the rate 0."""
+        # Modulo 2^32, as the words are: exact however long the run is.
+        position = step[0] - round * self.round_length
+        return _rise(position.to(torch.float32), self.steps).clamp(0.0, 1.0)
 
 
 def _rise(step: Tensor, warmup: int) -> Tensor:

@@ -20,6 +20,7 @@ from assay.engine import ops
 from assay.training.model import build_model, next_token_loss
 from assay.training.optimizer import AdamW
 from assay.training.presets import Preset
+from assay.training.schedules import RoundWarmup
 from assay.training.state import Scalars, TensorLists
 
 BATCH_STREAM = 0
@@ -43,7 +44,8 @@ def draw_batch(scalars: Scalars, batch: int, context: int) -> Tensor:
 class TrainingStep:
     """What one step does: (parameters, optimizer, scalars) to the same lists one step later.
 
-    module: its parameters give names and shapes only. loss: (logits [B, T, V], targets [B, T]) to f32 [].
+    module: its parameters give names and shapes only. loss: (logits [B, T, V], targets [B, T]) to f32 []. warmup: of
+    the learning rate in every round.
     """
 
     module: nn.Module
@@ -51,6 +53,7 @@ class TrainingStep:
     context: int
     loss: TargetLoss = next_token_loss
     optimizer: AdamW = field(default_factory=AdamW)
+    warmup: RoundWarmup | None = None
 
     @property
     def names(self) -> list[str]:
@@ -75,14 +78,21 @@ class TrainingStep:
         """The state one step later."""
         now = Scalars.from_list(scalars)
         gradients = self.gradients(parameters, draw_batch(now, self.batch, self.context))
-        updated, moments = self.optimizer.update(parameters, gradients, optimizer, now.learning_rate)
+        rate = now.learning_rate
+        if self.warmup is not None:
+            rate = rate * self.warmup.factor(now.step, now.round)
+        updated, moments = self.optimizer.update(parameters, gradients, optimizer, rate)
         return updated, moments, now.advanced().to_list()
 
 
-def preset_step(preset: Preset, vocabulary: int) -> TrainingStep:
-    """The training step of a preset for this many symbols."""
+def preset_step(preset: Preset, vocabulary: int, *, restarts: bool = False) -> TrainingStep:
+    """The training step of a preset for this many symbols; restarts: moments are zero when a round begins."""
     return TrainingStep(
-        build_model(preset, vocabulary), preset.batch, preset.context, optimizer=AdamW(weight_decay=preset.weight_decay)
+        build_model(preset, vocabulary),
+        preset.batch,
+        preset.context,
+        optimizer=AdamW(weight_decay=preset.weight_decay),
+        warmup=RoundWarmup(preset.warmup, preset.inner_steps) if restarts else None,
     )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from assay.engine.runtime.values.dtypes import PROTOCOL
 from assay.protocol.errors import UserError
 from assay.training.optimizer import Optimizer
-from assay.training.schedules import Schedule
+from assay.training.schedules import RoundWarmup, Schedule
 
 Loss = Callable[..., Tensor]
 
@@ -28,7 +28,7 @@ class Recipe:
     data: tensors whose first dimension counts examples (the shard); a step draws `batch_size` with replacement.
     window: data is one stream [L], examples are windows of so many elements.
     micro_batches: pieces of the batch whose gradients are computed apart, summed exactly and averaged.
-    clip_norm: limit of the gradients' joint norm. schedule: see `training.schedules`.
+    clip_norm: limit of the gradients' joint norm. schedule, round_warmup: see `training.schedules`.
 
     Raises:
         UserError: BadRecipe, UnsupportedOptimizer.
@@ -44,6 +44,7 @@ class Recipe:
     clip_norm: float | None = None
     schedule: Schedule | None = None
     learning_rate: float | None = None
+    round_warmup: RoundWarmup | None = None
 
     def __post_init__(self) -> None:
         _check(self)
@@ -84,6 +85,12 @@ def _check(recipe: Recipe) -> None:
     if recipe.window is not None and not 0 < recipe.window < data[0].shape[0]:
         raise _bad(
             f"A window of {recipe.window} does not fit a stream of {data[0].shape[0]}.", "Choose a shorter window."
+        )
+    rise = recipe.round_warmup
+    if rise is not None and not 1 <= rise.steps <= rise.round_length:
+        raise _bad(
+            f"A warm-up of {rise.steps} steps does not fit a round of {rise.round_length}.",
+            "Give from one step to as many as a round has, or leave round_warmup out.",
         )
     if not any(p.requires_grad for p in recipe.module.parameters()):
         raise _bad("The module has no parameter that needs a gradient.", "Leave requires_grad on where it shall learn.")

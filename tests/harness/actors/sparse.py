@@ -15,9 +15,10 @@ from assay.engine import ops
 from assay.engine.compiler.capture import capture
 from assay.engine.runtime.values.state_io import to_lists_of_bytes
 from assay.training.initialize import initialize
-from assay.training.outer import SLOTS, compute_update, outer_step, zero_momentum
+from assay.training.outer import SLOTS, outer_step, zero_momentum
 from assay.training.state import Scalars, TensorLists
 from assay.training.step import TrainingStep, draw_batch
+from assay.training.updates import compute_update
 from tests.harness.actors.world import TrainedWork
 
 VOCABULARY, WIDTH, RATE = 16, 12, 0.05

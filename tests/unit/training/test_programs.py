@@ -14,11 +14,12 @@ from assay.protocol.trees.state import SCALAR_SPECS, Scalar
 from assay.training.data import Corpus, corpus_from_text, pydoc_text
 from assay.training.evaluate import validation_loss
 from assay.training.initialize import initialize
-from assay.training.outer import SLOTS, compute_update, outer_step, zero_momentum
+from assay.training.outer import SLOTS, outer_step, zero_momentum
 from assay.training.presets import DEMO, TINY, Preset
 from assay.training.programs import outer_program, training_program, update_program, zero_parameters
 from assay.training.state import SCALAR_NAMES, Scalars
 from assay.training.step import initial_state, preset_step
+from assay.training.updates import compute_update
 from tests.harness.engine.helpers import differing_nodes, same_lists
 
 torch.set_num_threads(1)

@@ -8,10 +8,11 @@ from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.evaluate import generate, validation_loss
 from assay.training.initialize import initialize, uniform
 from assay.training.optimizer import AdamW
-from assay.training.outer import SLOTS, compute_update, outer_step, zero_momentum
+from assay.training.outer import SLOTS, outer_step, zero_momentum
 from assay.training.presets import DEMO, TINY, preset
 from assay.training.state import Scalars
 from assay.training.step import draw_batch, initial_state, preset_step
+from assay.training.updates import compute_update
 
 
 @pytest.fixture(scope="module")

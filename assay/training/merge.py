@@ -1,0 +1,123 @@
+"""The merge: what the counted updates of a round make of the model (DiLoCo, Douillard et al., 2023), whoever sent them.
+
+Nothing in a merge trusts an update: what is not finite is zero, and each of its tensors is scaled down to a largest
+norm, so that one seat moves the mean by no more than its share. Up to 64 seats are merged at once (`merge`); more in
+two levels (`partial`, then `merge_partials`), each a program and a claim of its own.
+
+Shapes: N seats, G groups; momentum and updates have their parameter's, all else is f32 [].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod, sqrt
+
+import torch
+from torch import Tensor
+
+from assay.training.updates import INFINITE, Wire, finite, received
+
+OuterState = tuple[list[Tensor], list[Tensor]]
+"""Parameters and outer momentum."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRule:
+    """The constants of a merge: a charter's terms, in its programs.
+
+    limit: the largest root mean square of a tensor of an update; more is scaled down to it. rate, momentum: of the
+    Nesterov step on the mean.
+    """
+
+    limit: float
+    rate: float = 0.7
+    momentum: float = 0.9
+
+    def bound(self, shape: Sequence[int]) -> float:
+        """The largest norm of one update of a parameter of this shape."""
+        return self.limit * sqrt(prod(shape))
+
+
+def usual_limit(inner_steps: int, learning_rate: float) -> float:
+    """What a round of Adam's steps keeps within: a step moves an element by about the rate, in one direction at most."""
+    return inner_steps * learning_rate
+
+
+def merge(
+    parameters: Sequence[Tensor],
+    momentum: Sequence[Tensor],
+    *updates_and_mask: Sequence[Tensor],
+    rule: MergeRule,
+    wire: Wire = Wire.F32,
+) -> OuterState:
+    """New parameters and outer momentum from N update lists on the wire and a list holding the mask f32 [N].
+
+    The mean over the seats of the mask (1.0 or 0); a seat that is not in it has the zero update. None: nothing changes.
+    """
+    *updates, (mask_N,) = updates_and_mask
+    totals = _total([received(update, wire) for update in updates], rule)
+    return _moved(parameters, momentum, totals, mask_N.sum(), rule)
+
+
+def partial(*updates: Sequence[Tensor], rule: MergeRule, wire: Wire = Wire.F32) -> tuple[list[Tensor]]:
+    """The sum of one group's updates, f32; a seat that is not counted has the zero update."""
+    return (_total([received(update, wire) for update in updates], rule),)
+
+
+def merge_partials(
+    parameters: Sequence[Tensor], momentum: Sequence[Tensor], *sums_and_weights: Sequence[Tensor], rule: MergeRule
+) -> OuterState:
+    """New parameters and outer momentum from G sums and a list holding the weights f32 [G].
+
+    A weight is how many updates count in a group; 0, beside a sum of zeros, if its sum does not count. The contract
+    knows the weights. Attack: a false sum over updates that nobody else holds cannot be refuted, so it is limited here
+    to what true ones of so many updates reach, and says nothing of its own weight.
+    """
+    *sums, (weights_G,) = sums_and_weights
+    totals = [limited_sum(same, weights_G * rule.bound(same[0].shape)) for same in zip(*sums, strict=True)]
+    return _moved(parameters, momentum, totals, weights_G.sum(), rule)
+
+
+def limited_sum(parts: Sequence[Tensor], bounds: Tensor | float) -> Tensor:
+    """The sum of N tensors of one shape, each with zero where it is not finite and its norm at most its bound, f32 [N].
+
+    One whose norm is beyond f32, about 1.8e19, counts as zero: nobody honest is near it.
+    """
+    clean = [finite(part) for part in parts]
+    squares_N = torch.stack([(x * x).sum() for x in clean])
+    norms_N = torch.sqrt(squares_N)
+    scales_N = torch.where(norms_N <= bounds, 1.0, bounds / norms_N)
+    # Squares beyond f32 sum to infinity or to NaN, and NaN is below nothing.
+    scales_N = torch.where(squares_N < INFINITE, scales_N, 0.0)
+    return _sum_in_pairs([x * scales_N[k] for k, x in enumerate(clean)])
+
+
+def _total(updates: Sequence[Sequence[Tensor]], rule: MergeRule) -> list[Tensor]:
+    """The sum over seats, tensor by tensor."""
+    return [limited_sum(same, rule.bound(same[0].shape)) for same in zip(*updates, strict=True)]
+
+
+def _moved(
+    parameters: Sequence[Tensor], momentum: Sequence[Tensor], totals: Sequence[Tensor], weight: Tensor, rule: MergeRule
+) -> OuterState:
+    """One Nesterov step on the mean; weight: of the updates in the totals, f32 []."""
+    anyone = weight > 0.0
+    share = 1.0 / torch.maximum(weight, torch.ones(()))
+    new_parameters: list[Tensor] = []
+    new_momentum: list[Tensor] = []
+    for p, m, total in zip(parameters, momentum, totals, strict=True):
+        mean = total * share
+        velocity = m * rule.momentum + mean
+        moved = p - (mean + velocity * rule.momentum) * rule.rate
+        new_parameters.append(torch.where(anyone, moved, p))
+        new_momentum.append(torch.where(anyone, velocity, m))
+    return new_parameters, new_momentum
+
+
+def _sum_in_pairs(tensors: Sequence[Tensor]) -> Tensor:
+    """The sum in the order of seats, neighbours first."""
+    if len(tensors) == 1:
+        return tensors[0]
+    half = (len(tensors) + 1) // 2
+    return _sum_in_pairs(tensors[:half]) + _sum_in_pairs(tensors[half:])

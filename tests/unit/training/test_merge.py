@@ -1,0 +1,264 @@
+"""The merge: what honest updates make is what DiLoCo makes of them, and what a hostile one can do is bounded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from assay.engine.compiler.capture import capture
+from assay.engine.runtime.executor import Executor, KernelVariant
+from assay.engine.runtime.values.state_io import list_roots, state_root
+from assay.protocol.program.wellformed import violations
+from assay.protocol.rounds.round_ids import merge_input
+from assay.training.merge import MergeRule, limited_sum, merge, merge_partials, partial
+from assay.training.outer import OUTER_MOMENTUM, OUTER_RATE, SLOTS, outer_step
+from assay.training.programs import generation_program, merge_program, partial_program, with_terms
+from assay.training.updates import Wire, compute_update_int8, zero_update
+from tests.harness.engine.helpers import differing_nodes, same_lists
+
+torch.set_num_threads(1)
+
+SHAPES = ((3, 70), (5,), (2, 3), ())
+RULE = MergeRule(limit=0.5)
+HOSTILE = (math.nan, math.inf, -math.inf, 3.4e38, -1e30, 1.9e19, 1e-42, -0.0, 7.0)
+
+Lists = list[list[Tensor]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory):
+    patch = pytest.MonkeyPatch()
+    patch.setenv("ASSAY_CACHE", str(tmp_path_factory.mktemp("cache")))
+    yield
+    patch.undo()
+
+
+def random_list(seed: int, scale: float = 1.0) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(shape, generator=generator) * scale for shape in SHAPES]
+
+
+def mask_of(seats: int, included: Sequence[int]) -> list[Tensor]:
+    return [torch.tensor([float(k in included) for k in range(seats)])]
+
+
+def updates_of(seats: int, included: Sequence[int], scale: float = 0.1) -> Lists:
+    """An update of each seat, zeros where it is not included, as the contract fills them in."""
+    zeros = zero_update(random_list(0), Wire.F32)
+    return [random_list(10 + k, scale) if k in included else zeros for k in range(seats)]
+
+
+def hostile_updates(seats: int) -> Lists:
+    """Updates of which one holds what is not finite, one huge numbers, one a norm just above the limit."""
+    updates = updates_of(seats, range(seats))
+    for k, value in enumerate(HOSTILE):
+        updates[k % seats][k % 3].view(-1)[k % 2] = value
+    updates[1] = [t * 1e19 for t in updates[1]]
+    updates[2] = [torch.full(shape, RULE.limit * 1.000001) for shape in SHAPES]
+    return updates
+
+
+def check_executors(both: tuple[Executor, Executor], lists: Lists, eager: Sequence[Sequence[Tensor]]) -> None:
+    """Both executors have the bits of the reference, and numbers near those of eager sums, which round as they go."""
+    for executor in both:
+        for got, near in zip(executor.run(lists), eager, strict=True):
+            for a, b in zip(got, near, strict=True):
+                torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+        assert differing_nodes(executor.program, lists, executor.variant) == []
+
+
+@cache
+def executors(kind: str, count: int, wire: Wire = Wire.F32) -> tuple[Executor, Executor]:
+    """A program on stock torch and on native kernels."""
+    shapes = random_list(0)
+    program = {
+        "merge": lambda: merge_program(shapes, count, RULE, wire),
+        "partial": lambda: partial_program(shapes, count, RULE, wire),
+        "generation": lambda: generation_program(shapes, count, RULE),
+    }[kind]()
+    assert violations(program) == ()
+    return Executor(program, variant=KernelVariant.STOCK), Executor(program, variant=KernelVariant.FUSED)
+
+
+# --- honest
+
+
+@pytest.mark.parametrize("included", [(), (3,), (0, 2, 7), tuple(range(8))])
+def test_honest_updates_are_merged_bit_for_bit_as_plain_diloco_merges_them(included: tuple[int, ...]) -> None:
+    lists = [random_list(1), random_list(2), *updates_of(SLOTS, included), mask_of(SLOTS, included)]
+    assert (RULE.rate, RULE.momentum) == (OUTER_RATE, OUTER_MOMENTUM)
+    expected = outer_step(*lists)
+    assert same_lists(merge(*lists, rule=RULE), expected)
+    for executor in executors("merge", SLOTS):
+        assert same_lists(executor.run(lists), expected)
+
+
+def test_a_merge_of_nobody_changes_nothing_whatever_its_lists_hold() -> None:
+    parameters, momentum = random_list(1), random_list(2)
+    lists = [parameters, momentum, *hostile_updates(3), mask_of(3, ())]
+    assert same_lists(merge(*lists, rule=RULE), [parameters, momentum])
+
+
+@pytest.mark.parametrize("seats", [1, 8, 64])
+def test_x_of_a_merge_is_what_the_contract_prepares(seats: int) -> None:
+    included = tuple(range(0, seats, 3))
+    lists = [random_list(1), random_list(2), *updates_of(seats, included), mask_of(seats, included)]
+    parameters, momentum, *updates, _ = list_roots(lists)
+    mask = sum(1 << k for k in included)
+    assert state_root(lists) == merge_input(parameters, momentum, updates, mask)
+
+
+# --- hostile, on every executor
+
+
+def oracle(parts: Sequence[Tensor], bounds: Sequence[float]) -> np.ndarray:
+    """The sum in binary64, by numpy alone: each part's finite values, scaled to its bound."""
+    total = np.zeros(tuple(parts[0].shape))
+    for part, bound in zip(parts, bounds, strict=True):
+        x = part.numpy().astype(np.float64)
+        x = np.where(np.isfinite(x), x, 0.0)
+        norm = np.sqrt((x * x).sum())
+        if norm * norm <= float(np.finfo(np.float32).max):
+            total += x * min(1.0, bound / norm) if norm else x
+    return total
+
+
+@pytest.mark.parametrize("seats", [1, 3, 8])
+def test_hostile_updates_are_merged_as_an_independent_oracle_says(seats: int) -> None:
+    updates = hostile_updates(max(seats, 3))[:seats]
+    (sums,) = partial(*updates, rule=RULE)
+    for k, got in enumerate(sums):
+        wanted = oracle([u[k] for u in updates], [RULE.bound(SHAPES[k])] * seats)
+        np.testing.assert_allclose(got.numpy(), wanted, rtol=2e-6, atol=1e-6)
+        assert np.isfinite(got.numpy()).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.floats(width=32), min_size=4, max_size=4), min_size=1, max_size=9), st.floats(0.01, 10))
+def test_any_numbers_are_limited_as_an_independent_oracle_says(rows: list[list[float]], bound: float) -> None:
+    parts = [torch.tensor(row, dtype=torch.float32) for row in rows]
+    got = limited_sum(parts, bound).numpy()
+    assert np.linalg.norm(got) <= len(parts) * bound * 1.00001
+    squares = [float((np.nan_to_num(p.numpy().astype(np.float64), nan=0, posinf=0, neginf=0) ** 2).sum()) for p in parts]
+    # Within rounding of the largest square that f32 holds both answers are right.
+    if not any(0.99 < square / float(np.finfo(np.float32).max) < 1.01 for square in squares):
+        np.testing.assert_allclose(got, oracle(parts, [bound] * len(parts)), rtol=1e-5, atol=1e-5 * bound)
+
+
+@pytest.mark.parametrize("included", [(), (1,), (0, 1, 2, 3)])
+def test_a_hostile_merge_has_the_bits_of_the_reference_on_every_executor(included: tuple[int, ...]) -> None:
+    zeros = zero_update(random_list(0), Wire.F32)
+    updates = [u if k in included else zeros for k, u in enumerate(hostile_updates(4))]
+    lists = [random_list(1), random_list(2), *updates, mask_of(4, included)]
+    check_executors(executors("merge", 4), lists, merge(*lists, rule=RULE))
+
+
+def test_one_seat_moves_the_mean_by_no_more_than_its_share() -> None:
+    seats, worst = 8, [torch.full(shape, 1e17) for shape in SHAPES]
+    honest = updates_of(seats, range(seats))
+    moved = []
+    for first in (zero_update(random_list(0), Wire.F32), worst):
+        lists = [random_list(1), zero_update(random_list(0), Wire.F32), first, *honest[1:], mask_of(seats, range(seats))]
+        moved.append(merge(*lists, rule=RULE))
+    for without, with_it, shape in zip(moved[0][1], moved[1][1], SHAPES, strict=True):
+        assert float((with_it - without).norm()) == pytest.approx(RULE.bound(shape) / seats, rel=1e-4)
+
+
+def test_a_norm_at_its_limit_is_left_as_it_is_and_one_above_is_scaled() -> None:
+    at = torch.tensor([3.0, 4.0])
+    assert limited_sum([at], 5.0).tolist() == [3.0, 4.0]
+    above = limited_sum([at * (1 + 2.0**-20)], 5.0)
+    assert float(above.norm()) == pytest.approx(5.0, rel=1e-6)
+    assert above.tolist() != (at * (1 + 2.0**-20)).tolist()
+    assert limited_sum([torch.tensor([1.8e19, 0.0])], 5.0).tolist() == pytest.approx([5.0, 0.0])
+    assert limited_sum([torch.tensor([1.9e19, 0.0])], 5.0).tolist() == [0.0, 0.0]
+
+
+# --- updates of a byte a parameter
+
+
+def test_a_merge_reads_updates_of_a_byte_and_distrusts_their_scales() -> None:
+    starts, zeros = [random_list(20 + k) for k in range(4)], zero_update(random_list(0), Wire.INT8)
+    updates = [compute_update_int8(s, random_list(30 + k))[0] for k, s in enumerate(starts)]
+    updates[1] = zeros
+    count = len(SHAPES)
+    updates[2] = [*[torch.full(s, -128, dtype=torch.int8) for s in SHAPES], *updates[2][count:]]
+    for scale, value in zip(updates[2][count:], (math.nan, math.inf, 3e38, -1.0), strict=True):
+        scale[0] = value
+    lists = [random_list(1), random_list(2), *updates, mask_of(4, (0, 2, 3))]
+    expected = merge(*lists, rule=RULE, wire=Wire.INT8)
+    assert all(bool(t.isfinite().all()) for part in expected for t in part)
+    check_executors(executors("merge", 4, Wire.INT8), lists, expected)
+
+
+# --- two levels
+
+
+def test_two_levels_make_the_sum_that_one_level_makes() -> None:
+    groups, size = 3, 5
+    included = (0, 1, 4, 5, 9, 11)
+    updates = updates_of(groups * size, included)
+    sums = [partial(*updates[g * size : (g + 1) * size], rule=RULE)[0] for g in range(groups)]
+    weights = [torch.tensor([3.0, 2.0, 1.0])]
+    one = merge(random_list(1), random_list(2), *updates, mask_of(groups * size, included), rule=RULE)
+    two = merge_partials(random_list(1), random_list(2), *sums, weights, rule=RULE)
+    for a, b in zip([t for part in one for t in part], [t for part in two for t in part], strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+    for executor in executors("partial", size):
+        assert same_lists(executor.run(updates[:size]), [sums[0]])
+    lists = [random_list(1), random_list(2), *sums, weights]
+    for executor in executors("generation", groups):
+        assert same_lists(executor.run(lists), two)
+        assert differing_nodes(executor.program, lists, executor.variant) == []
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e30, 1e10])
+def test_a_false_partial_moves_the_mean_by_no_more_than_the_share_of_its_group(value: float) -> None:
+    zeros, weights = zero_update(random_list(0), Wire.F32), [torch.tensor([4.0, 1.0, 0.0])]
+    honest = partial(*updates_of(4, range(4)), rule=RULE)[0]
+    false = [torch.full(shape, value) for shape in SHAPES]
+    calm = merge_partials(random_list(1), zeros, honest, zeros, zeros, weights, rule=RULE)
+    hit = merge_partials(random_list(1), zeros, honest, false, false, weights, rule=RULE)
+    for a, b, shape in zip(calm[1], hit[1], SHAPES, strict=True):
+        assert float((a - b).norm()) <= RULE.bound(shape) / 5 * 1.00001
+    check_executors(executors("generation", 3), [random_list(1), zeros, honest, false, false, weights], hit)
+
+
+def test_a_true_sum_of_updates_at_their_limit_is_not_scaled_again() -> None:
+    update = [torch.full(shape, RULE.limit) for shape in SHAPES]
+    sums = partial(*[update] * 4, rule=RULE)[0]
+    assert same_lists([sums], [[t * 4 for t in update]])
+    zeros = zero_update(random_list(0), Wire.F32)
+    _, momentum = merge_partials(zeros, zeros, sums, [torch.tensor([4.0])], rule=RULE)
+    assert same_lists([momentum], [update])
+
+
+def test_no_group_that_counts_changes_nothing() -> None:
+    lists = [random_list(1), random_list(2), random_list(3), random_list(4), [torch.zeros(2)]]
+    assert same_lists(merge_partials(*lists, rule=RULE), lists[:2])
+
+
+# --- programs
+
+
+def test_every_constant_of_the_rule_is_in_the_program() -> None:
+    shapes = random_list(0)
+    rules = [RULE, MergeRule(limit=0.25), MergeRule(limit=0.5, rate=0.6), MergeRule(limit=0.5, momentum=0.8)]
+    roots = {merge_program(shapes, 2, rule).root for rule in rules}
+    roots |= {merge_program(shapes, 3, RULE).root, merge_program(shapes, 2, RULE, Wire.INT8).root}
+    assert len(roots) == 6
+
+
+def test_a_program_from_the_cache_is_the_captured_one() -> None:
+    shapes = random_list(0)
+    lists = [shapes, shapes, shapes, shapes, [torch.zeros(2)]]
+    fresh = capture(with_terms(merge, rule=RULE, wire=Wire.F32), lists).program
+    assert [merge_program(shapes, 2, RULE).root for _ in range(2)] == [fresh.root] * 2

@@ -1,0 +1,116 @@
+"""Updates on the wire: what a byte a parameter keeps, what it costs, and the same bits on every executor."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from assay.engine.runtime.executor import Executor, KernelVariant
+from assay.engine.runtime.values.state_io import input_specs, output_specs, to_lists_of_bytes
+from assay.training.initialize import initialize
+from assay.training.merge import MergeRule
+from assay.training.presets import DEMO
+from assay.training.programs import merge_program, update_program
+from assay.training.step import preset_step
+from assay.training.updates import LARGEST, Wire, compute_update, compute_update_int8, received, zero_update
+from assay_ledger.store.listfile import pack, unpack
+from tests.harness.engine.helpers import differing_nodes, same_lists
+
+torch.set_num_threads(1)
+
+SHAPES = ((4, 64), (4, 63), (70,), (2, 8, 9), ())
+ROWS = [4, 1, 1, 2, 1]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory):
+    patch = pytest.MonkeyPatch()
+    patch.setenv("ASSAY_CACHE", str(tmp_path_factory.mktemp("cache")))
+    yield
+    patch.undo()
+
+
+def random_list(seed: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(shape, generator=generator) for shape in SHAPES]
+
+
+def test_an_i8_update_has_a_scale_for_each_long_row_and_one_for_any_other_tensor() -> None:
+    (sent,) = compute_update_int8(random_list(1), random_list(2))
+    values, scales = sent[: len(SHAPES)], sent[len(SHAPES) :]
+    assert [(v.dtype, v.shape) for v in values] == [(torch.int8, torch.Size(shape)) for shape in SHAPES]
+    assert [(s.dtype, list(s.shape)) for s in scales] == [(torch.float32, [rows]) for rows in ROWS]
+    assert same_lists([zero_update(random_list(1), Wire.INT8)], [[torch.zeros_like(t) for t in sent]])
+
+
+def test_what_is_received_is_within_half_a_step_of_each_rows_largest_magnitude() -> None:
+    start, end = random_list(1), random_list(2)
+    (exact,), (sent,) = compute_update(start, end), compute_update_int8(start, end)
+    for x, got, rows in zip(exact, received(sent, Wire.INT8), ROWS, strict=True):
+        largest = x.reshape(rows, -1).abs().amax(1, keepdim=True)
+        error = (x - got).reshape(rows, -1).abs()
+        assert bool((error <= largest / LARGEST * 0.500001).all())
+        assert bool((error > largest / LARGEST * 0.25).any()) or x.numel() == 1
+        assert float(got.abs().max()) == pytest.approx(float(x.abs().max()), rel=1e-6)
+
+
+def test_half_a_step_is_rounded_to_even_and_the_largest_is_127() -> None:
+    start = [torch.tensor([127.0, -127.0, 0.5, 1.5, 2.5, -0.5, 0.0])]
+    (sent,) = compute_update_int8(start, [torch.zeros(7)])
+    assert sent[0].tolist() == [127, -127, 0, 2, 2, 0, 0]
+    assert sent[1].tolist() == [1.0]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_is_sent_as_zero_and_its_row_is_kept(value: float) -> None:
+    (sent,) = compute_update_int8([torch.tensor([value, 254.0, -2.0])], [torch.zeros(3)])
+    assert [t.tolist() for t in sent] == [[0, 127, -1], [2.0]]
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-45, 1e-44])
+def test_a_row_too_small_for_a_scale_is_sent_as_zeros_or_nearly_right(value: float) -> None:
+    (sent,) = compute_update_int8([torch.full((3,), value)], [torch.zeros(3)])
+    (got,) = received(sent, Wire.INT8)
+    assert float((got - value).abs().max()) <= value
+
+
+def test_an_f32_update_is_received_as_it_is_sent() -> None:
+    update = [torch.tensor([math.nan, -0.0, math.inf, 1.0])]
+    assert same_lists([received(update, Wire.F32)], [update])
+
+
+@pytest.mark.parametrize("wire", list(Wire))
+@pytest.mark.parametrize("hostile", [False, True])
+def test_update_programs_have_the_bits_of_stock_pytorch_on_every_executor(wire: Wire, hostile: bool) -> None:
+    start, end = random_list(1), random_list(2)
+    if hostile:
+        for k, value in enumerate((math.nan, math.inf, 3.4e38, 1e-45)):
+            start[k].view(-1)[k] = value
+            end[k].view(-1)[k] = -value
+    program = update_program(random_list(0), wire)
+    expected = {Wire.F32: compute_update, Wire.INT8: compute_update_int8}[wire](start, end)
+    for variant in KernelVariant:
+        assert same_lists(Executor(program, variant=variant).run([start, end]), expected)
+        assert differing_nodes(program, [start, end], variant) == []
+
+
+@pytest.mark.parametrize(("wire", "bar"), [(Wire.F32, 4.1), (Wire.INT8, 1.1)])
+def test_an_update_on_the_wire_takes_no_more_bytes_a_parameter_than_its_bar(wire: Wire, bar: float) -> None:
+    step = preset_step(DEMO, 100)
+    start, end = initialize(step.module, 1), initialize(step.module, 2)
+    program = update_program(start, wire)
+    sent = Executor(program).run([start, end])
+    (specs,), (tensors,) = output_specs(program), to_lists_of_bytes(sent)
+    data = pack(specs, tensors)
+    assert unpack(specs, data) == tensors
+    assert len(data) / sum(p.numel() for p in start) < bar
+
+
+@pytest.mark.parametrize("wire", list(Wire))
+def test_a_merge_reads_what_an_update_program_writes(wire: Wire) -> None:
+    shapes = random_list(0)
+    (written,) = output_specs(update_program(shapes, wire))
+    assert input_specs(merge_program(shapes, 2, MergeRule(limit=1.0), wire))[2:4] == [written, written]
