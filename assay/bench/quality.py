@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch.func import functional_call
 
 from assay.bench.bytepairs import encode, train_merges
 from assay.bench.nanogpt import CONTEXT, STEPS, NanoGPT, nanogpt_recipe
@@ -34,7 +33,7 @@ from assay.protocol.errors import UsageError
 from assay.protocol.program.nodes import Dot
 from assay.protocol.program.program import Program
 from assay.training.data import corpus_from_text
-from assay.training.model import next_token_loss
+from assay.training.evaluate import split_loss
 from assay.training.recipes.recipe import RecipeStep
 from assay.training.state import TensorLists
 
@@ -122,18 +121,9 @@ def program_of(job: QualityRun, text: Text) -> Program:
     return cached_program(described, make)
 
 
-@torch.no_grad()
 def loss_on(step: RecipeStep, parameters: Sequence[Tensor], tokens: Tensor, stride: int = 1) -> float:
     """Mean cross-entropy in nats over the windows of a split (every `stride`-th one), in eager f32."""
-    count = (tokens.numel() - 1) // CONTEXT
-    rows = torch.arange(0, count, stride)[:, None] * CONTEXT + torch.arange(CONTEXT + 1)
-    windows = tokens.to(torch.int32)[rows]
-    module, named = step.recipe.module, dict(zip(step.names, parameters, strict=True))
-    total = 0.0
-    for chunk in torch.split(windows, 64):
-        logits = functional_call(module, named, (chunk[:, :-1],))
-        total += float(next_token_loss(logits, chunk[:, 1:])) * chunk.shape[0]
-    return total / windows.shape[0]
+    return split_loss(step.recipe.module, parameters, tokens, CONTEXT, stride=stride)
 
 
 def train(job: QualityRun, text: Text, kept: Path, ends: float, say: Callable[[str], None]) -> dict[str, Any] | None:

@@ -1,6 +1,6 @@
 """How good a model is, in stock PyTorch: validation loss and a sample of generated text.
 
-Shapes: N windows of the split, n of them at a time, T tokens of context, V symbols.
+Shapes: N windows of the split, n of them at a time, T tokens of context, W = T + 1 in a window, V symbols.
 """
 
 from __future__ import annotations
@@ -8,30 +8,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call
 
 from assay.training.data import Corpus
 from assay.training.model import CharacterGPT, next_token_loss
 
 
-@torch.no_grad()
 def validation_loss(model: CharacterGPT, parameters: Sequence[Tensor], corpus: Corpus, windows: int = 64) -> float:
     """Mean cross-entropy in nats over the whole validation split, in windows of the model's context."""
+    return split_loss(model, parameters, corpus.validation, model.context, windows=windows)
+
+
+@torch.no_grad()
+def split_loss(
+    model: nn.Module,
+    parameters: Sequence[Tensor],
+    tokens: Tensor,
+    context: int,
+    *,
+    windows: int = 64,
+    stride: int = 1,
+) -> float:
+    """Mean cross-entropy in nats over every `stride`-th window of tokens (u8 or u16 [L]), `windows` at a time."""
     named = {name: p for (name, _), p in zip(model.named_parameters(), parameters, strict=True)}
-    width = model.context
-    tokens = corpus.validation.to(torch.int64)
-    count = (tokens.numel() - 1) // width
+    count = (tokens.numel() - 1) // context
     if count == 0:
         raise ValueError("the validation split is shorter than the context")
-    x_NT = tokens[: count * width].view(count, width)
-    y_NT = tokens[1 : count * width + 1].view(count, width)
+    rows = torch.arange(0, count, stride)[:, None] * context + torch.arange(context + 1)
+    windows_NW = tokens.to(torch.int64)[rows]
     total = 0.0
-    for start in range(0, count, windows):
-        chunk = slice(start, start + windows)
-        logits_nTV = functional_call(model, named, (x_NT[chunk],))
-        total += float(next_token_loss(logits_nTV, y_NT[chunk])) * x_NT[chunk].shape[0]
-    return total / count
+    for chunk_nW in torch.split(windows_NW, windows):
+        logits_nTV = functional_call(model, named, (chunk_nW[:, :-1],))
+        total += float(next_token_loss(logits_nTV, chunk_nW[:, 1:])) * chunk_nW.shape[0]
+    return total / windows_NW.shape[0]
 
 
 @torch.no_grad()

@@ -40,7 +40,7 @@ class MergeRule:
 
 
 def usual_limit(inner_steps: int, learning_rate: float) -> float:
-    """What a round of Adam's steps keeps within: a step moves an element by about the rate, in one direction at most."""
+    """The root mean square that a round of Adam's steps keeps within: one moves an element by about the rate."""
     return inner_steps * learning_rate
 
 

@@ -52,9 +52,7 @@ def outer_program(parameters: Sequence[Tensor]) -> Program:
     return cached_program(_shapes("outer", parameters), lambda: capture(outer_step, lists).program)
 
 
-def merge_program(
-    parameters: Sequence[Tensor], seats: int, rule: MergeRule, wire: Wire = Wire.F32
-) -> Program:
+def merge_program(parameters: Sequence[Tensor], seats: int, rule: MergeRule, wire: Wire = Wire.F32) -> Program:
     """(parameters, outer momentum, update of each seat, mask) to (parameters, outer momentum), for up to 64 seats."""
     zeros, absent = zero_momentum(parameters), zero_update(parameters, wire)
     lists = [zeros, zeros, *[absent] * seats, [torch.zeros(seats)]]
