@@ -93,6 +93,22 @@ def test_two_tiny_steps_equal_the_reference_on_every_node(small_corpus: Corpus):
     assert differing_nodes(program, state) == []
 
 
+def test_restarting_steps_equal_the_reference_and_know_their_place_in_the_round(small_corpus: Corpus):
+    program = training_program(TINY, small_corpus, restarts=True)
+    assert program.root != training_program(TINY, small_corpus).root
+    step = preset_step(TINY, len(small_corpus.vocabulary), restarts=True)
+    found = []
+    # The last step of a round, and the first of the next one, whose low word has wrapped.
+    for round_, number in ((429_496_729, 2**32 - 7 + TINY.inner_steps), (429_496_730, 2**32 + 4), (0, 1)):
+        scalars = Scalars.of(small_corpus.train, learning_rate=1e-3, key=(1, 2), round=round_, step=number)
+        state = initial_state(step, initialize(step.module, 3), scalars)
+        assert differing_nodes(program, state) == []
+        found.append(float((Executor(program).run(state)[0][0] - state[0][0]).abs().max()))
+    assert found[0] == pytest.approx(1e-3, rel=0.01)
+    assert found[1] == pytest.approx(0.25e-3, rel=0.01)
+    assert found[2] == pytest.approx(0.5e-3, rel=0.01)
+
+
 def test_update_and_outer_step_equal_stock_pytorch_bit_for_bit(small_corpus: Corpus):
     step = preset_step(TINY, len(small_corpus.vocabulary))
     start, end = initialize(step.module, 1), initialize(step.module, 2)

@@ -16,7 +16,8 @@ from assay.protocol.errors import UserError
 from assay.protocol.program.nodes import Dot, Random
 from assay.training.recipes.recipe import Recipe, RecipeStep
 from assay.training.recipes.torch_optimizers import translated
-from assay.training.schedules import warmup_cosine, warmup_linear
+from assay.training.schedules import RoundWarmup, warmup_cosine, warmup_linear
+from assay.training.state import SCALAR_NAMES
 from tests.harness.engine.helpers import differing_nodes, relative
 
 
@@ -65,6 +66,8 @@ OPTIONS = {
     "clipped": {"clip_norm": 0.05},
     "cosine": {"schedule": warmup_cosine(2, 6, floor=0.1)},
     "linear": {"schedule": warmup_linear(2, 6)},
+    "rising": {"round_warmup": RoundWarmup(3, 4)},
+    "rising cosine": {"schedule": warmup_cosine(2, 6), "round_warmup": RoundWarmup(3, 4)},
 }
 
 
@@ -341,3 +344,22 @@ def test_what_the_loss_does_not_reach_stays_as_it_is():
     ours, theirs = stepped(step, 3)
     assert_alike(ours, theirs)
     assert torch.equal(ours[step.names.index("unused")], torch.ones(3))
+
+
+def test_a_recipe_warms_up_anew_in_each_round() -> None:
+    step, plain = (RecipeStep(recipe(round_warmup=r)) for r in (RoundWarmup(3, 4), None))
+    moved = []
+    for number, round_ in ((0, 0), (1, 0), (3, 0), (4, 1), (6, 1)):
+        parameters, optimizer, scalars = step.state(step=number)
+        scalars[SCALAR_NAMES.index("round")] = torch.tensor(round_, dtype=torch.int32)
+        ends = [s(parameters, optimizer, scalars)[0] for s in (step, plain)]
+        moved.append(float((ends[0][0] - parameters[0]).norm() / (ends[1][0] - parameters[0]).norm()))
+    assert moved == pytest.approx([1 / 3, 2 / 3, 1, 1 / 3, 1], rel=1e-4)
+
+
+@pytest.mark.parametrize("steps", [0, 5])
+def test_a_warm_up_that_does_not_fit_its_round_is_refused(steps: int) -> None:
+    with pytest.raises(UserError) as caught:
+        recipe(round_warmup=RoundWarmup(steps, 4))
+    assert caught.value.code == "BadRecipe"
+    assert recipe(round_warmup=RoundWarmup(4, 4)).round_warmup == RoundWarmup(4, 4)

@@ -10,7 +10,8 @@ from assay.training.initialize import initialize, uniform
 from assay.training.optimizer import AdamW
 from assay.training.outer import SLOTS, outer_step, zero_momentum
 from assay.training.presets import DEMO, TINY, preset
-from assay.training.state import Scalars
+from assay.training.schedules import RoundWarmup
+from assay.training.state import Scalars, i32
 from assay.training.step import draw_batch, initial_state, preset_step
 from assay.training.updates import compute_update
 
@@ -122,3 +123,40 @@ def test_loss_and_sample_come_from_the_parameters_given(corpus):
     text = generate(model, parameters, corpus, length=30, seed=1)
     assert len(text) == 30
     assert text == generate(model, parameters, corpus, length=30, seed=1)
+
+
+def test_the_rate_rises_anew_in_each_round_and_stays_until_its_end():
+    rise = RoundWarmup(steps=4, round_length=6)
+    for round_ in (0, 1, 7):
+        first = round_ * 6
+        factors = [rise.factor(i32(first + k, 0, shape=(2,)), i32(round_)).item() for k in range(6)]
+        assert factors == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    # A step that belongs to an earlier round has no rate, never a negative one.
+    assert rise.factor(i32(5, 0, shape=(2,)), i32(1)).item() == 0.0
+    assert rise.factor(i32(3, 0, shape=(2,)), i32(1)).item() == 0.0
+
+
+def test_a_warm_up_is_exact_where_steps_outgrow_32_bits():
+    rise = RoundWarmup(steps=10, round_length=50)
+    for round_ in (2**32 // 50, 2**31 - 1):
+        step = round_ * 50 + 4
+        assert rise.factor(i32(step & 0xFFFFFFFF, step >> 32, shape=(2,)), i32(round_)).item() == 0.5
+
+
+def test_a_restarting_step_warms_up_and_another_does_not(corpus):
+    plain, rising = (preset_step(TINY, len(corpus.vocabulary), restarts=r) for r in (False, True))
+    start = initialize(plain.module, 1)
+    for round_, position, factor in (
+        (0, 0, 0.25),
+        (3, 1, 0.5),
+        (3, TINY.warmup - 1, 1.0),
+        (3, TINY.inner_steps - 1, 1.0),
+    ):
+        given = {"round": round_, "step": round_ * TINY.inner_steps + position, "key": (1, 2)}
+        full = Scalars.of(corpus.train, learning_rate=3e-3, **given)
+        part = Scalars.of(corpus.train, learning_rate=3e-3 * factor, **given)
+        got = rising(*initial_state(rising, start, full))
+        wanted = plain(*initial_state(plain, start, part))
+        for a, b in zip((*got[0], *got[1]), (*wanted[0], *wanted[1]), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-9)
+        assert torch.equal(got[2][1], full.learning_rate)
