@@ -1,8 +1,9 @@
 """What moments that start at zero in each round cost: tokens to the loss that plain DiLoCo with kept moments reaches.
 
-Tasks: `demo`, the demo's preset; `nanogpt`, nanoGPT's CPU configuration with a rate that stays where its warm-up ends,
-for a rate that falls to a set step would make tokens to a loss a matter of the schedule. Eight seats train on shards
-of their own, by the exact programs of a run. Every finished training is one JSON line of a file and not run again.
+Tasks: `demo`, the demo's preset, or `tiny`, a smaller one; `nanogpt`, nanoGPT's CPU configuration with a rate that
+stays where its warm-up ends, for a rate that falls to a set step would make tokens to a loss a matter of the schedule.
+Eight seats train on shards of their own, by the exact programs of a run. Every finished training is one JSON line of a
+file and not run again.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from assay.training.initialize import initialize
 from assay.training.merge import MergeRule, usual_limit
 from assay.training.optimizer import Optimizer
 from assay.training.outer import zero_momentum
-from assay.training.presets import DEMO
+from assay.training.presets import PRESETS
 from assay.training.programs import merge_program, training_program, update_program
 from assay.training.recipes.recipe import Recipe, RecipeStep
 from assay.training.schedules import RoundWarmup, warmup_cosine
@@ -45,13 +46,12 @@ RULES: Final = (KEPT, ZERO, COLD, INT8)
 """Plain DiLoCo; zero moments with a warm-up in each round; the same without one; with one and updates of a byte."""
 
 TASKS: Final = ("demo", "nanogpt")
+CHOICES: Final = (*TASKS, "tiny")
 BAR: Final = 1.05
 GOODPUT: Final = 0.90
 ROUND_WARMUP: Final = 10
 SPARE: Final = 1.25
 """A training goes on to so many times its rounds while it has not reached the loss that it is compared by."""
-
-_UNLIMITED: Final = MergeRule(limit=1e6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class Trained:
 
 def trained(job: MomentsRun, corpus: Corpus) -> Trained:
     """The model of a task with the step that its rule asks for."""
-    if job.task == "demo":
-        preset = replace(DEMO, inner_steps=job.inner_steps, warmup=ROUND_WARMUP)
+    if job.task in PRESETS:
+        preset = replace(PRESETS[job.task], inner_steps=job.inner_steps, warmup=ROUND_WARMUP)
         program = training_program(preset, corpus, restarts=job.rule in (ZERO, INT8))
         step = preset_step(preset, len(corpus.vocabulary))
         start = initialize(step.module, job.seed)
@@ -112,12 +112,10 @@ def train(job: MomentsRun, corpus: Corpus, until: float | None, stride: int) -> 
     begun = time.process_time()
     run = trained(job, corpus)
     wire = Wire.INT8 if job.rule == INT8 else Wire.F32
+    # Plain DiLoCo limits no update; neither does this one while `largest_update` is below 1.
     limit = usual_limit(job.inner_steps, run.rate)
-    # Plain DiLoCo limits no update.
-    rule = _UNLIMITED if job.rule == KEPT else MergeRule(limit)
-    update, merging = (
-        Executor(p) for p in (update_program(run.start, wire), merge_program(run.start, SEATS, rule, wire))
-    )
+    update = Executor(update_program(run.start, wire))
+    merging = Executor(merge_program(run.start, SEATS, MergeRule(limit), wire))
     parameters, momentum = run.start, zero_momentum(run.start)
     moments = [run.optimizer.zero_init(parameters)] * SEATS
     curve, largest = [_loss(run, parameters, corpus, stride)], 0.0

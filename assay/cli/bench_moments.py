@@ -23,7 +23,7 @@ def moments(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Finished runs, one JSON line each.")] = Path(
         "moments.jsonl"
     ),
-    task: Annotated[list[str] | None, typer.Option("--task", help="demo or nanogpt; both.")] = None,
+    task: Annotated[list[str] | None, typer.Option("--task", help="demo, nanogpt or tiny; demo and nanogpt.")] = None,
     rule: Annotated[list[str] | None, typer.Option("--rule", help="zero, cold or int8, beside kept; zero.")] = None,
     inner_steps: Annotated[int, typer.Option("--inner-steps", min=10, help="Steps of a seat in a round.")] = 25,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds of plain DiLoCo.")] = 20,
@@ -38,7 +38,7 @@ def moments(
     """
     import torch
 
-    from assay.bench.moments import RULES, TASKS, ZERO, MomentsRun, run_jobs, summary
+    from assay.bench.moments import CHOICES, RULES, TASKS, ZERO, MomentsRun, run_jobs, summary
     from assay.bench.quality import known, read_records
     from assay.training.data import corpus_from_text, pydoc_text, read_text
 
@@ -46,7 +46,7 @@ def moments(
     rules = [RULES[0], *known("rule", rule or [ZERO], RULES[1:])]
     jobs = [
         MomentsRun(t, inner_steps, rounds, r, s)
-        for t in known("task", task, TASKS)
+        for t in known("task", task or TASKS, CHOICES)
         for r in rules
         for s in range(1, seeds + 1)
     ]
