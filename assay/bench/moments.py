@@ -66,8 +66,8 @@ class MomentsRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
-    """What a run trains: its step by an executor, and what a seat starts from."""
+class Workload:
+    """What a training runs: its step by an executor, and what a seat starts from."""
 
     step: Executor
     module: nn.Module
@@ -77,14 +77,14 @@ class Trained:
     context: int
 
 
-def trained(job: MomentsRun, corpus: Corpus) -> Trained:
+def workload(job: MomentsRun, corpus: Corpus) -> Workload:
     """The model of a task with the step that its rule asks for."""
     if job.task in PRESETS:
         preset = replace(PRESETS[job.task], inner_steps=job.inner_steps, warmup=ROUND_WARMUP)
         program = training_program(preset, corpus, restarts=job.rule in (ZERO, INT8))
         step = preset_step(preset, len(corpus.vocabulary))
         start = initialize(step.module, job.seed)
-        return Trained(Executor(program), step.module, start, step.optimizer, preset.learning_rate, preset.context)
+        return Workload(Executor(program), step.module, start, step.optimizer, preset.learning_rate, preset.context)
     warmup = RoundWarmup(ROUND_WARMUP, job.inner_steps) if job.rule in (ZERO, INT8) else None
     description: dict[str, Any] = {
         "kind": "moments",
@@ -98,7 +98,7 @@ def trained(job: MomentsRun, corpus: Corpus) -> Trained:
     # Calibrated on the first batch of seed 1; seeds share the program.
     program = cached_program(description, lambda: calibrated(made(1), made(1).state(key=(1, 0)), FIXED14)[0].program)
     own = made(job.seed)
-    return Trained(Executor(program), own.recipe.module, own.state()[0], own.optimizer, RATE, CONTEXT)
+    return Workload(Executor(program), own.recipe.module, own.state()[0], own.optimizer, RATE, CONTEXT)
 
 
 def _recipe(module: NanoGPT, corpus: Corpus, warmup: RoundWarmup | None) -> Recipe:
@@ -110,7 +110,7 @@ def _recipe(module: NanoGPT, corpus: Corpus, warmup: RoundWarmup | None) -> Reci
 def train(job: MomentsRun, corpus: Corpus, until: float | None, stride: int) -> dict[str, Any]:
     """The record of one training; until: the loss that it has to reach, if any. stride: of windows evaluated."""
     begun = time.process_time()
-    run = trained(job, corpus)
+    run = workload(job, corpus)
     wire = Wire.INT8 if job.rule == INT8 else Wire.F32
     # Plain DiLoCo limits no update; neither does this one while `largest_update` is below 1.
     limit = usual_limit(job.inner_steps, run.rate)
@@ -162,7 +162,7 @@ def _spread(x: Tensor) -> float:
     return float(x.double().square().mean().sqrt())
 
 
-def _loss(run: Trained, parameters: Sequence[Tensor], corpus: Corpus, stride: int) -> float:
+def _loss(run: Workload, parameters: Sequence[Tensor], corpus: Corpus, stride: int) -> float:
     return split_loss(run.module, parameters, corpus.validation, run.context, stride=stride)
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from assay.bench.moments import COLD, INT8, KEPT, RULES, ZERO, MomentsRun, rounds_to, run_jobs, summary, train, trained
+from assay.bench.moments import COLD, INT8, KEPT, RULES, ZERO, MomentsRun, rounds_to, run_jobs, summary, train, workload
 from assay.cli.bench import app
 from assay.protocol.errors import UsageError
 from assay.training.data import Corpus, corpus_from_text
@@ -77,7 +77,7 @@ def test_tokens_are_compared_to_plain_dilocos_last_loss_of_the_same_seed() -> No
 def test_the_rule_decides_what_a_seat_starts_from_and_how_its_rate_rises(corpus: Corpus) -> None:
     ends = {}
     for rule in RULES:
-        run = trained(replace(JOB, rule=rule), corpus)
+        run = workload(replace(JOB, rule=rule), corpus)
         scalars = Scalars.of(corpus.train, learning_rate=run.rate, key=(1, 2)).to_list()
         first = run.step.run([run.start, run.optimizer.zero_init(run.start), scalars])
         ends[rule] = float((first[0][0] - run.start[0]).abs().max())
@@ -116,7 +116,7 @@ def test_finished_trainings_are_not_run_again(corpus: Corpus, tmp_path: Path) ->
 
 
 def test_the_exact_steps_train_as_stock_pytorch_does(corpus: Corpus) -> None:
-    run = trained(JOB, corpus)
+    run = workload(JOB, corpus)
     step = preset_step(replace(TINY, warmup=10), len(corpus.vocabulary), restarts=True)
     state = [run.start, run.optimizer.zero_init(run.start), Scalars.of(corpus.train, learning_rate=run.rate).to_list()]
     exact, eager = run.step.repeat(state, 10), state

@@ -30,8 +30,6 @@ SHAPES = ((3, 70), (5,), (2, 3), ())
 RULE = MergeRule(limit=0.5)
 HOSTILE = (math.nan, math.inf, -math.inf, 3.4e38, -1e30, 1.9e19, 1e-42, -0.0, 7.0)
 
-Lists = list[list[Tensor]]
-
 
 @pytest.fixture(scope="module", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory):
@@ -50,13 +48,13 @@ def mask_of(seats: int, included: Sequence[int]) -> list[Tensor]:
     return [torch.tensor([float(k in included) for k in range(seats)])]
 
 
-def updates_of(seats: int, included: Sequence[int], scale: float = 0.1) -> Lists:
+def updates_of(seats: int, included: Sequence[int], scale: float = 0.1) -> list[list[Tensor]]:
     """An update of each seat, zeros where it is not included, as the contract fills them in."""
     zeros = zero_update(random_list(0), Wire.F32)
     return [random_list(10 + k, scale) if k in included else zeros for k in range(seats)]
 
 
-def hostile_updates(seats: int) -> Lists:
+def hostile_updates(seats: int) -> list[list[Tensor]]:
     """Updates of which one holds what is not finite, one huge numbers, one a norm just above the limit."""
     updates = updates_of(seats, range(seats))
     for k, value in enumerate(HOSTILE):
@@ -66,7 +64,9 @@ def hostile_updates(seats: int) -> Lists:
     return updates
 
 
-def check_executors(both: tuple[Executor, Executor], lists: Lists, eager: Sequence[Sequence[Tensor]]) -> None:
+def check_executors(
+    both: tuple[Executor, Executor], lists: list[list[Tensor]], eager: Sequence[Sequence[Tensor]]
+) -> None:
     """Both executors have the bits of the reference, and numbers near those of eager sums, which round as they go."""
     for executor in both:
         for got, near in zip(executor.run(lists), eager, strict=True):
