@@ -38,7 +38,7 @@ from assay.training.recipes.recipe import Recipe, RecipeStep
 from assay.training.schedules import RoundWarmup, warmup_cosine
 from assay.training.state import Scalars
 from assay.training.step import preset_step
-from assay.training.updates import Wire
+from assay.training.updates import UpdateWire
 
 SEATS: Final = 8
 KEPT, ZERO, COLD, INT8 = "kept", "zero", "cold", "int8"
@@ -111,7 +111,7 @@ def train(job: MomentsRun, corpus: Corpus, until: float | None, stride: int) -> 
     """The record of one training; until: the loss that it has to reach, if any. stride: of windows evaluated."""
     begun = time.process_time()
     run = workload(job, corpus)
-    wire = Wire.INT8 if job.rule == INT8 else Wire.F32
+    wire = UpdateWire.INT8 if job.rule == INT8 else UpdateWire.F32
     # Plain DiLoCo limits no update; neither does this one while `largest_update` is below 1.
     limit = usual_limit(job.inner_steps, run.rate)
     update = Executor(update_program(run.start, wire))

@@ -16,7 +16,7 @@ from math import prod, sqrt
 import torch
 from torch import Tensor
 
-from assay.training.updates import INFINITE, Wire, finite, received
+from assay.training.updates import INFINITE, UpdateWire, finite, received
 
 OuterState = tuple[list[Tensor], list[Tensor]]
 """Parameters and outer momentum."""
@@ -49,7 +49,7 @@ def merge(
     momentum: Sequence[Tensor],
     *updates_and_mask: Sequence[Tensor],
     rule: MergeRule,
-    wire: Wire = Wire.F32,
+    wire: UpdateWire = UpdateWire.F32,
 ) -> OuterState:
     """New parameters and outer momentum from N update lists on the wire and a list holding the mask f32 [N].
 
@@ -60,7 +60,7 @@ def merge(
     return _moved(parameters, momentum, totals, mask_N.sum(), rule)
 
 
-def partial(*updates: Sequence[Tensor], rule: MergeRule, wire: Wire = Wire.F32) -> tuple[list[Tensor]]:
+def partial(*updates: Sequence[Tensor], rule: MergeRule, wire: UpdateWire = UpdateWire.F32) -> tuple[list[Tensor]]:
     """The sum of one group's updates, f32; a seat that is not counted has the zero update."""
     return (_total([received(update, wire) for update in updates], rule),)
 

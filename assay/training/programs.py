@@ -19,7 +19,7 @@ from assay.training.outer import SLOTS, outer_step, zero_momentum
 from assay.training.presets import Preset
 from assay.training.state import Scalars, TensorLists
 from assay.training.step import TrainingStep, initial_state, preset_step
-from assay.training.updates import Wire, compute_update, compute_update_int8, zero_update
+from assay.training.updates import UpdateWire, compute_update, compute_update_int8, zero_update
 
 
 def training_program(
@@ -37,10 +37,10 @@ def training_program(
     return cached_program(_description(preset, corpus, precision) | {"restarts": restarts}, make)
 
 
-def update_program(parameters: Sequence[Tensor], wire: Wire = Wire.F32) -> Program:
+def update_program(parameters: Sequence[Tensor], wire: UpdateWire = UpdateWire.F32) -> Program:
     """(parameters at the start, parameters at the end) to (update on the wire), for parameters of these shapes."""
     zeros = zero_momentum(parameters)
-    compute = {Wire.F32: compute_update, Wire.INT8: compute_update_int8}[wire]
+    compute = {UpdateWire.F32: compute_update, UpdateWire.INT8: compute_update_int8}[wire]
     description = _shapes("update", parameters, wire=wire.value)
     return cached_program(description, lambda: capture(compute, [zeros, zeros]).program)
 
@@ -52,7 +52,9 @@ def outer_program(parameters: Sequence[Tensor]) -> Program:
     return cached_program(_shapes("outer", parameters), lambda: capture(outer_step, lists).program)
 
 
-def merge_program(parameters: Sequence[Tensor], seats: int, rule: MergeRule, wire: Wire = Wire.F32) -> Program:
+def merge_program(
+    parameters: Sequence[Tensor], seats: int, rule: MergeRule, wire: UpdateWire = UpdateWire.F32
+) -> Program:
     """(parameters, outer momentum, update of each seat, mask) to (parameters, outer momentum), for up to 64 seats."""
     zeros, absent = zero_momentum(parameters), zero_update(parameters, wire)
     lists = [zeros, zeros, *[absent] * seats, [torch.zeros(seats)]]
@@ -60,7 +62,9 @@ def merge_program(parameters: Sequence[Tensor], seats: int, rule: MergeRule, wir
     return cached_program(description, lambda: capture(with_terms(merge, rule=rule, wire=wire), lists).program)
 
 
-def partial_program(parameters: Sequence[Tensor], seats: int, rule: MergeRule, wire: Wire = Wire.F32) -> Program:
+def partial_program(
+    parameters: Sequence[Tensor], seats: int, rule: MergeRule, wire: UpdateWire = UpdateWire.F32
+) -> Program:
     """(update of each seat of a group) to (their sum)."""
     lists = [zero_update(parameters, wire)] * seats
     description = _shapes("partial", parameters, seats=seats, rule=asdict(rule), wire=wire.value)

@@ -22,7 +22,7 @@ ROW: Final = 64
 """Elements that a row has at least to get a scale of its own: 4 bytes of scale on 64 are 6 %."""
 
 
-class Wire(Enum):
+class UpdateWire(Enum):
     """How an update travels.
 
     F32: one list laid out as the parameters. INT8: i8 laid out as the parameters, then a f32 scale per row, [R], for
@@ -55,9 +55,9 @@ def compute_update_int8(start: Sequence[Tensor], end: Sequence[Tensor]) -> tuple
     return ([*values, *scales],)
 
 
-def received(update: Sequence[Tensor], wire: Wire) -> list[Tensor]:
+def received(update: Sequence[Tensor], wire: UpdateWire) -> list[Tensor]:
     """The f32 update that a list on the wire stands for, as it is: not finite where its sender made it so."""
-    if wire is Wire.F32:
+    if wire is UpdateWire.F32:
         return list(update)
     count = len(update) // 2
     return [
@@ -66,9 +66,9 @@ def received(update: Sequence[Tensor], wire: Wire) -> list[Tensor]:
     ]
 
 
-def zero_update(parameters: Sequence[Tensor], wire: Wire) -> list[Tensor]:
+def zero_update(parameters: Sequence[Tensor], wire: UpdateWire) -> list[Tensor]:
     """The list of a seat whose update is not counted: zeros, laid out as the wire's."""
-    if wire is Wire.F32:
+    if wire is UpdateWire.F32:
         return [torch.zeros_like(p) for p in parameters]
     values = [torch.zeros(p.shape, dtype=torch.int8) for p in parameters]
     return [*values, *[torch.zeros(rows_of(p.shape)) for p in parameters]]

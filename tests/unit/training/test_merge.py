@@ -21,7 +21,7 @@ from assay.protocol.rounds.round_ids import merge_input
 from assay.training.merge import MergeRule, limited_sum, merge, merge_partials, partial
 from assay.training.outer import OUTER_MOMENTUM, OUTER_RATE, SLOTS, outer_step
 from assay.training.programs import generation_program, merge_program, partial_program, with_terms
-from assay.training.updates import Wire, compute_update_int8, zero_update
+from assay.training.updates import UpdateWire, compute_update_int8, zero_update
 from tests.harness.engine.helpers import differing_nodes, same_lists
 
 torch.set_num_threads(1)
@@ -50,7 +50,7 @@ def mask_of(seats: int, included: Sequence[int]) -> list[Tensor]:
 
 def updates_of(seats: int, included: Sequence[int], scale: float = 0.1) -> list[list[Tensor]]:
     """An update of each seat, zeros where it is not included, as the contract fills them in."""
-    zeros = zero_update(random_list(0), Wire.F32)
+    zeros = zero_update(random_list(0), UpdateWire.F32)
     return [random_list(10 + k, scale) if k in included else zeros for k in range(seats)]
 
 
@@ -76,7 +76,7 @@ def check_executors(
 
 
 @cache
-def executors(kind: str, count: int, wire: Wire = Wire.F32) -> tuple[Executor, Executor]:
+def executors(kind: str, count: int, wire: UpdateWire = UpdateWire.F32) -> tuple[Executor, Executor]:
     """A program on stock torch and on native kernels."""
     shapes = random_list(0)
     program = {
@@ -155,7 +155,7 @@ def test_any_numbers_are_limited_as_an_independent_oracle_says(rows: list[list[f
 
 @pytest.mark.parametrize("included", [(), (1,), (0, 1, 2, 3)])
 def test_a_hostile_merge_has_the_bits_of_the_reference_on_every_executor(included: tuple[int, ...]) -> None:
-    zeros = zero_update(random_list(0), Wire.F32)
+    zeros = zero_update(random_list(0), UpdateWire.F32)
     updates = [u if k in included else zeros for k, u in enumerate(hostile_updates(4))]
     lists = [random_list(1), random_list(2), *updates, mask_of(4, included)]
     check_executors(executors("merge", 4), lists, merge(*lists, rule=RULE))
@@ -165,7 +165,7 @@ def test_one_seat_moves_the_mean_by_no_more_than_its_share() -> None:
     seats, worst = 8, [torch.full(shape, 1e17) for shape in SHAPES]
     honest = updates_of(seats, range(seats))
     moved = []
-    zeros = zero_update(random_list(0), Wire.F32)
+    zeros = zero_update(random_list(0), UpdateWire.F32)
     for first in (zeros, worst):
         moved.append(merge(zeros, zeros, first, *honest[1:], mask_of(seats, range(seats)), rule=RULE))
     for without, with_it, shape in zip(moved[0][1], moved[1][1], SHAPES, strict=True):
@@ -186,7 +186,7 @@ def test_a_norm_at_its_limit_is_left_as_it_is_and_one_above_is_scaled() -> None:
 
 
 def test_a_merge_reads_updates_of_a_byte_and_distrusts_their_scales() -> None:
-    starts, zeros = [random_list(20 + k) for k in range(4)], zero_update(random_list(0), Wire.INT8)
+    starts, zeros = [random_list(20 + k) for k in range(4)], zero_update(random_list(0), UpdateWire.INT8)
     updates = [compute_update_int8(s, random_list(30 + k))[0] for k, s in enumerate(starts)]
     updates[1] = zeros
     count = len(SHAPES)
@@ -194,9 +194,9 @@ def test_a_merge_reads_updates_of_a_byte_and_distrusts_their_scales() -> None:
     for scale, value in zip(updates[2][count:], (math.nan, math.inf, 3e38, -1.0), strict=True):
         scale[0] = value
     lists = [random_list(1), random_list(2), *updates, mask_of(4, (0, 2, 3))]
-    expected = merge(*lists, rule=RULE, wire=Wire.INT8)
+    expected = merge(*lists, rule=RULE, wire=UpdateWire.INT8)
     assert all(bool(t.isfinite().all()) for part in expected for t in part)
-    check_executors(executors("merge", 4, Wire.INT8), lists, expected)
+    check_executors(executors("merge", 4, UpdateWire.INT8), lists, expected)
 
 
 # --- two levels
@@ -222,7 +222,7 @@ def test_two_levels_make_the_sum_that_one_level_makes() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e30, 1e10])
 def test_a_false_partial_moves_the_mean_by_no_more_than_the_share_of_its_group(value: float) -> None:
-    zeros, weights = zero_update(random_list(0), Wire.F32), [torch.tensor([4.0, 1.0, 0.0])]
+    zeros, weights = zero_update(random_list(0), UpdateWire.F32), [torch.tensor([4.0, 1.0, 0.0])]
     honest = partial(*updates_of(4, range(4)), rule=RULE)[0]
     false = [torch.full(shape, value) for shape in SHAPES]
     calm = merge_partials(random_list(1), zeros, honest, zeros, zeros, weights, rule=RULE)
@@ -236,7 +236,7 @@ def test_a_true_sum_of_updates_at_their_limit_is_not_scaled_again() -> None:
     update = [torch.full(shape, RULE.limit) for shape in SHAPES]
     sums = partial(*[update] * 4, rule=RULE)[0]
     assert same_lists([sums], [[t * 4 for t in update]])
-    zeros = zero_update(random_list(0), Wire.F32)
+    zeros = zero_update(random_list(0), UpdateWire.F32)
     _, momentum = merge_partials(zeros, zeros, sums, [torch.tensor([4.0])], rule=RULE)
     assert same_lists([momentum], [update])
 
@@ -253,12 +253,12 @@ def test_every_constant_of_the_rule_is_in_the_program() -> None:
     shapes = random_list(0)
     rules = [RULE, MergeRule(limit=0.25), MergeRule(limit=0.5, rate=0.6), MergeRule(limit=0.5, momentum=0.8)]
     roots = {merge_program(shapes, 2, rule).root for rule in rules}
-    roots |= {merge_program(shapes, 3, RULE).root, merge_program(shapes, 2, RULE, Wire.INT8).root}
+    roots |= {merge_program(shapes, 3, RULE).root, merge_program(shapes, 2, RULE, UpdateWire.INT8).root}
     assert len(roots) == 6
 
 
 def test_a_program_from_the_cache_is_the_captured_one() -> None:
     shapes = random_list(0)
     lists = [shapes, shapes, shapes, shapes, [torch.zeros(2)]]
-    fresh = capture(with_terms(merge, rule=RULE, wire=Wire.F32), lists).program
+    fresh = capture(with_terms(merge, rule=RULE, wire=UpdateWire.F32), lists).program
     assert [merge_program(shapes, 2, RULE).root for _ in range(2)] == [fresh.root] * 2

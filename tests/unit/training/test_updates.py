@@ -15,7 +15,7 @@ from assay.training.merge import MergeRule
 from assay.training.presets import DEMO
 from assay.training.programs import merge_program, update_program
 from assay.training.step import preset_step
-from assay.training.updates import LARGEST, Wire, compute_update, compute_update_int8, received, zero_update
+from assay.training.updates import LARGEST, UpdateWire, compute_update, compute_update_int8, received, zero_update
 from assay_ledger.store.listfile import pack, unpack
 from tests.harness.engine.helpers import differing_nodes, same_lists
 
@@ -43,13 +43,13 @@ def test_an_i8_update_has_a_scale_for_each_long_row_and_one_for_any_other_tensor
     values, scales = sent[: len(SHAPES)], sent[len(SHAPES) :]
     assert [(v.dtype, v.shape) for v in values] == [(torch.int8, torch.Size(shape)) for shape in SHAPES]
     assert [(s.dtype, list(s.shape)) for s in scales] == [(torch.float32, [rows]) for rows in ROWS]
-    assert same_lists([zero_update(random_list(1), Wire.INT8)], [[torch.zeros_like(t) for t in sent]])
+    assert same_lists([zero_update(random_list(1), UpdateWire.INT8)], [[torch.zeros_like(t) for t in sent]])
 
 
 def test_what_is_received_is_within_half_a_step_of_each_rows_largest_magnitude() -> None:
     start, end = random_list(1), random_list(2)
     (exact,), (sent,) = compute_update(start, end), compute_update_int8(start, end)
-    for x, got, rows in zip(exact, received(sent, Wire.INT8), ROWS, strict=True):
+    for x, got, rows in zip(exact, received(sent, UpdateWire.INT8), ROWS, strict=True):
         largest = x.reshape(rows, -1).abs().amax(1, keepdim=True)
         error = (x - got).reshape(rows, -1).abs()
         assert bool((error <= largest / LARGEST * 0.500001).all())
@@ -78,26 +78,26 @@ def test_a_row_too_small_for_a_scale_is_sent_as_zeros(value: float, sent: int) -
 
 def test_an_f32_update_is_received_as_it_is_sent() -> None:
     update = [torch.tensor([math.nan, -0.0, math.inf, 1.0])]
-    assert same_lists([received(update, Wire.F32)], [update])
+    assert same_lists([received(update, UpdateWire.F32)], [update])
 
 
-@pytest.mark.parametrize("wire", list(Wire))
+@pytest.mark.parametrize("wire", list(UpdateWire))
 @pytest.mark.parametrize("hostile", [False, True])
-def test_update_programs_have_the_bits_of_stock_pytorch_on_every_executor(wire: Wire, hostile: bool) -> None:
+def test_update_programs_have_the_bits_of_stock_pytorch_on_every_executor(wire: UpdateWire, hostile: bool) -> None:
     start, end = random_list(1), random_list(2)
     if hostile:
         for k, value in enumerate((math.nan, math.inf, 3.4e38, 1e-45)):
             start[k].view(-1)[k] = value
             end[k].view(-1)[k] = -value
     program = update_program(random_list(0), wire)
-    expected = {Wire.F32: compute_update, Wire.INT8: compute_update_int8}[wire](start, end)
+    expected = {UpdateWire.F32: compute_update, UpdateWire.INT8: compute_update_int8}[wire](start, end)
     for variant in KernelVariant:
         assert same_lists(Executor(program, variant=variant).run([start, end]), expected)
         assert differing_nodes(program, [start, end], variant) == []
 
 
-@pytest.mark.parametrize(("wire", "bar"), [(Wire.F32, 4.1), (Wire.INT8, 1.1)])
-def test_an_update_on_the_wire_takes_no_more_bytes_a_parameter_than_its_bar(wire: Wire, bar: float) -> None:
+@pytest.mark.parametrize(("wire", "bar"), [(UpdateWire.F32, 4.1), (UpdateWire.INT8, 1.1)])
+def test_an_update_on_the_wire_takes_no_more_bytes_a_parameter_than_its_bar(wire: UpdateWire, bar: float) -> None:
     step = preset_step(DEMO, 100)
     start, end = initialize(step.module, 1), initialize(step.module, 2)
     program = update_program(start, wire)
@@ -108,8 +108,8 @@ def test_an_update_on_the_wire_takes_no_more_bytes_a_parameter_than_its_bar(wire
     assert len(data) / sum(p.numel() for p in start) < bar
 
 
-@pytest.mark.parametrize("wire", list(Wire))
-def test_a_merge_reads_what_an_update_program_writes(wire: Wire) -> None:
+@pytest.mark.parametrize("wire", list(UpdateWire))
+def test_a_merge_reads_what_an_update_program_writes(wire: UpdateWire) -> None:
     shapes = random_list(0)
     (written,) = output_specs(update_program(shapes, wire))
     assert input_specs(merge_program(shapes, 2, MergeRule(limit=1.0), wire))[2:4] == [written, written]
