@@ -72,7 +72,7 @@ def garble(agent: Agent) -> None:
         true = COMPUTE.trace(job.program, job.lists, job.steps)
         return GarbledTrace(true, COMPUTE.trace(job.program, job.lists, job.steps, lie))
 
-    agent._trace_of = trace_of  # type: ignore[attr-defined]
+    agent.trace_of = trace_of  # type: ignore[attr-defined]
 
 
 def mallory_posts_first(world: ActorWorld) -> OuterRecord:

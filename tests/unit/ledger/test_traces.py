@@ -121,7 +121,7 @@ def test_what_all_games_on_a_claim_ask_for_is_looked_up_at_once() -> None:
 def test_moves_that_wait_for_no_execution_but_the_first_ones_go_out_together() -> None:
     claims = {1: Digest(b"\1" * 32), 2: Digest(b"\2" * 32), 3: Digest(b"\1" * 32), 4: Digest(b"\3" * 32)}
     records = {k: SimpleNamespace(claim_id=claim, turn=Side.DEFENDER) for k, claim in claims.items()}
-    view: Any = SimpleNamespace(state=SimpleNamespace(games=records))
+    view: Any = SimpleNamespace(games=records)
     ready = {claims[4]}
     participant: Any = SimpleNamespace(_player=lambda _: SimpleNamespace(is_ready=lambda claim, _: claim in ready))
     participant._is_at_hand = partial(Participant._is_at_hand, participant)
