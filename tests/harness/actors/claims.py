@@ -64,7 +64,7 @@ class ClaimsRun:
     def ref(self, name: str, number: int) -> ClaimRef:
         """An interval that a solver claims."""
         agent = self.participant(name)
-        view = agent._view()
+        view = agent.see()
         record = view.state.rounds[0]
         own = next(c for c in record.commitments.values() if c.solver == agent.me)
         return view.duty(record, own, number).ref
@@ -81,7 +81,7 @@ class ClaimsRun:
     def job(self, ref: ClaimRef) -> Computation:
         """Program, X and steps of a claim, from what is published."""
         vera = self.participant("vera")
-        return vera.archive.job(vera._view(), vera.duty_of(ref, vera._view()))
+        return vera.archive.job(vera.see(), vera.duty_of(ref, vera.see()))
 
     def truth(self, ref: ClaimRef, step: int) -> ReferenceTrace:
         """The run behind a claim up to a step, by the reference."""
@@ -92,7 +92,7 @@ class ClaimsRun:
 
     def player(self, who: Participant) -> GamePlayer:
         """The player of an actor."""
-        return who._player(who._view())
+        return who._player(who.see())
 
     def liar(self, keys: ActorKeys, trace: Trace) -> Liar:
         """The agents' player over one false run."""
@@ -106,7 +106,7 @@ class ClaimsRun:
     def accuse(self, ref: ClaimRef) -> int:
         """The verifier challenges, as its agent does on finding a claim false; returns the game's number."""
         vera = self.participant("vera")
-        vera.perform(Challenge(ref), vera._view())
+        vera.perform(Challenge(ref), vera.see())
         return self.world.run.games.count()
 
     def challenge_as_third_party(self, ref: ClaimRef, own_root: Digest) -> int:
@@ -188,7 +188,7 @@ def open_claims(world: ActorWorld, liars: Mapping[str, Sequence[Family]]) -> Cla
         world.solver(name, cheat=LiesInNodes(families), **founders)
     claims = ClaimsRun(world, world.keys("stranger"))
     world.settle(lambda state: bool(state.rounds) and any(a.leaves for a in state.rounds[0].attendance.values()))
-    vera.refresh(vera._view())
+    vera.refresh(vera.see())
     assert not vera.state.games
     assert len(vera.state.rounds[0].commitments) == 1 + len(liars)
     return claims

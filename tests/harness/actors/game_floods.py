@@ -67,7 +67,7 @@ class Flood:
         chain, game = world.stage.chain, world.run.game
         vera = world.players["vera"].agent
         assert isinstance(vera, Participant)
-        view = vera._view()
+        view = vera.see()
         duty = vera.duty_of(ref, view)
         job = vera.archive.job(view, duty)
         self.lies = []
@@ -122,7 +122,7 @@ def flooded(stage: SharedChain, folder: Path, count: int) -> tuple[ActorWorld, S
         stage.rich(keys.account, world.run)
     vera = world.players["vera"].agent
     world.settle(lambda state: bool(state.rounds) and any(a.leaves for a in state.rounds[0].attendance.values()))
-    vera.refresh(vera._view())
+    vera.refresh(vera.see())
     record = vera.state.rounds[0]
-    ref = vera._view().duty(record, record.commitments[0], 0).ref  # type: ignore[index]
+    ref = vera.see().duty(record, record.commitments[0], 0).ref  # type: ignore[index]
     return world, compute, Flood(world, keys, ref, count)

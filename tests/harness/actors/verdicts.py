@@ -25,7 +25,7 @@ def recompute(world: ActorWorld, record: GameRecord, auditor: str) -> tuple[int,
     participant, verdict = world.players[auditor].agent, record.verdict
     assert isinstance(participant, Participant) and verdict.family not in (Family.INPUT, Family.CONST, Family.OUTPUT)
     game: Game = world.run.games.game(record.game_id)
-    view = participant._view()
+    view = participant.see()
     job = participant.archive.job(view, participant.duty_of(record.ref, view))
     before = participant.compute.run(job.program, job.lists, game.state.step - 1) if game.state.step > 1 else job.lists
     values = ReferenceExecutor(job.program).run(before)
@@ -42,7 +42,7 @@ def recompute(world: ActorWorld, record: GameRecord, auditor: str) -> tuple[int,
         return signed(honest), verdict.claimed
     liar = next(p.agent for p in world.players.values() if p.agent.me == record.defender)
     assert isinstance(liar, CheatingSolver)
-    lie = liar.lie(record.ref.round, record.ref.seat, record.ref.duty, job, liar._view())
+    lie = liar.lie(record.ref.round, record.ref.seat, record.ref.duty, job, liar.see())
     false = participant.compute.trace(job.program, job.lists, job.steps, lie)
     claimed = false.node_bytes(game.state.step, verdict.node)
     size = job.program.specs[verdict.node].dtype.size

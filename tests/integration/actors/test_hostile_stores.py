@@ -105,7 +105,7 @@ def test_what_an_action_may_wait_follows_from_the_clock_that_runs(
 ) -> None:
     _, claims, games = in_a_folder
     vera = claims.participant("vera")
-    view = vera._view()
+    view = vera.see()
     record = view.state.rounds[0]
     receipt, play = Receipt(Round(0), Seat(0), record.commitments[Seat(0)].digest), Play(games["vera"], 0)
     assert is_in_game(play) and not is_in_game(receipt)

@@ -43,7 +43,7 @@ def test_nobody_puts_anything_at_stake_for_a_malformed_program(stage: SharedChai
     assert {owner for owner, _ in world.locks().values()} == {world.run.charter.sponsor}
     for agent, action in ((ada, Join()), (vera, Register(Role.VERIFIER, bond))):
         with pytest.raises(UserError) as refused:
-            agent.perform(action, agent._view())
+            agent.perform(action, agent.see())
         assert refused.value.code == "IllFormedProgram"
 
 
@@ -68,5 +68,5 @@ def test_nobody_puts_anything_at_stake_for_a_program_that_no_memory_holds(stage:
     bond = world.run.charter.economics.verifier_bond
     for agent, action in ((ada, Join()), (vera, Register(Role.VERIFIER, bond))):
         with pytest.raises(UserError) as refused:
-            agent.perform(action, agent._view())
+            agent.perform(action, agent.see())
         assert refused.value.code == "ProgramTooLarge"

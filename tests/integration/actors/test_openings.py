@@ -37,7 +37,7 @@ BISECTING = (Stage.STEPS, Stage.NODES)
 def accuse(world: ActorWorld, name: str) -> None:
     """A verifier challenges what it knows to be false."""
     agent = world.players[name].agent
-    agent.perform(Challenge(knows(agent)[0]), agent._view())
+    agent.perform(Challenge(knows(agent)[0]), agent.see())
 
 
 def lists_posted(world: ActorWorld) -> list[bytes]:
@@ -176,7 +176,7 @@ def test_the_agents_send_a_list_in_short_only_where_it_is_their_own(stage: Scene
     for name in ACCUSERS:
         accuse(world, name)
     mallory = world.players["mallory"].agent
-    player = mallory._player(mallory._view())  # type: ignore[attr-defined]
+    player = mallory._player(mallory.see())  # type: ignore[attr-defined]
     assert isinstance(player, GamePlayer)
     one, two = (world.run.games.game(number) for number in (1, 2))
     move = player.next_move(one)

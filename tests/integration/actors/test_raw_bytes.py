@@ -149,7 +149,7 @@ def test_an_honest_solver_can_defend_what_it_claims_from_such_a_genesis(
     assert isinstance(ada, SolverAgent) and not world.verdicts()
     (record,) = state.rounds
     (commitment,) = record.commitments.values()
-    view = ada._view()
+    view = ada.see()
     for j in range(world.run.charter.training.intervals):
         duty = view.duty(record, commitment, j)
         job = ada.archive.job(view, duty)
@@ -175,7 +175,7 @@ def test_nobody_puts_anything_at_stake_for_a_genesis_that_no_store_writes(
     bond = world.run.charter.economics.verifier_bond
     for agent, action in ((ada, Join()), (vera, Register(Role.VERIFIER, bond))):
         with pytest.raises(NotCanonical):
-            agent.perform(action, agent._view())
+            agent.perform(action, agent.see())
 
 
 def test_a_genesis_that_no_store_writes_is_not_posted(tmp_path: Path) -> None:

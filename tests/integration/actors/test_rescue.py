@@ -181,7 +181,7 @@ def test_a_false_root_claimed_from_two_bases_is_challenged_at_the_true_base(stag
     trudy.send(post(0, genesis, trudy.chain.ask(inclusion(0, genesis))[1], *false_lists))
     state = world.settle(lambda state: len(state.rounds) == 2 and state.head.timestamp >= state.rounds[1].times.t7)
     (false_base,) = (root for root, outer in state.rounds[0].outers.items() if outer.parameters == false_lists[0])
-    true_base = mallory._view().verified_base(state.rounds[1].number)
+    true_base = mallory.see().verified_base(state.rounds[1].number)
     false_lists = b"\x03" * 32, b"\x04" * 32
     for liar, base in ((trudy, false_base), (mallory, true_base)):
         liar.send(post(1, base, liar.chain.ask(inclusion(1, base))[1], *false_lists))

@@ -37,7 +37,7 @@ def disputed(stage: SharedChain, folder: Path) -> ActorWorld:
 
 def knows(agent: Agent) -> list[ClaimRef]:
     """The claims that an auditor's own revealed results contradict."""
-    return [ref for _, _, refs in attesting.false_claims(agent._view()) for ref in refs]
+    return [ref for _, _, refs in attesting.false_claims(agent.see()) for ref in refs]
 
 
 def step_until_revealed(world: ActorWorld) -> None:
@@ -61,7 +61,7 @@ def test_both_win_their_own_game_and_both_are_made_whole(stage: SharedChain, tmp
     world = disputed(stage, tmp_path)
     for name in ACCUSERS:
         agent = world.players[name].agent
-        agent.perform(Challenge(knows(agent)[0]), agent._view())
+        agent.perform(Challenge(knows(agent)[0]), agent.see())
     world.settle()
     games = world.verdicts()
     assert {world.name_of(g.challenger) for g in games} == set(ACCUSERS) and len(games) == 2
@@ -83,7 +83,7 @@ def test_a_defender_withdrawing_in_mid_dispute_leaves_its_lock_to_the_verdict(
 ) -> None:
     world = disputed(stage, tmp_path)
     vera, mallory = world.players["vera"].agent, world.players["mallory"].agent
-    vera.perform(Challenge(knows(vera)[0]), vera._view())
+    vera.perform(Challenge(knows(vera)[0]), vera.see())
     vault = world.run.vault
     free = world.stage.chain.ask(vault.free(mallory.me))
     with pytest.raises(RejectedError) as refused:

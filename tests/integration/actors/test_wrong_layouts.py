@@ -66,7 +66,7 @@ def test_nobody_puts_anything_at_stake_for_programs_that_do_not_fit(
     joins = (ada, Join()), (vera, Register(Role.VERIFIER, bond)), (will, Register(Role.WHISTLEBLOWER, bond))
     for agent, action in joins:
         with pytest.raises(AssayError) as refused:
-            agent.perform(action, agent._view())
+            agent.perform(action, agent.see())
         assert refused.value.code == code
     (reason,) = start_faults(world.run, world.store)
     assert reason == refused.value.message.rstrip(".")
