@@ -200,7 +200,7 @@ contract Audit is Registry {
     }
 
     /// @inheritdoc IClaims
-    function onOpened(ClaimRef calldata ref) external {
+    function onOpened(ClaimRef calldata ref, address) external {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
         Attendance storage a = _attendances[ref.round][ref.party];
         if (ref.kind != ClaimKind.ATTESTATION || _endRoots[_key(ref.round, ref.seat, ref.duty, ref.party)] == 0) {

@@ -133,7 +133,7 @@ contract Outers is IOuters {
     }
 
     /// @inheritdoc IClaims
-    function onOpened(ClaimRef calldata ref) external {
+    function onOpened(ClaimRef calldata ref, address) external {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
         OuterClaim storage claim = _claims[ref.round][ref.outerRoot][ref.party];
         if (ref.kind != ClaimKind.OUTER || claim.postedAt == 0) {

@@ -207,7 +207,7 @@ contract Rounds is Seats {
     }
 
     /// @inheritdoc IClaims
-    function onOpened(ClaimRef calldata ref) external {
+    function onOpened(ClaimRef calldata ref, address) external {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
         Commitment storage c = _commitments[ref.round][ref.seat];
         if (!_isClaim(ref, c)) revert ClaimNotFound(ref.kind, ref.round, ref.seat, ref.duty);

@@ -20,10 +20,11 @@ CONTRACTS = {
     "Commitments": "commitments",
     "Generations": "generations",
     "Duties": "duties",
+    "Attestations": "attestations",
 }
 """The contracts by the module of their binding."""
 
-ROUND_CONTRACTS = {"Tickets", "Tenures", "Commitments", "Generations", "Duties"}
+ROUND_CONTRACTS = {"Tickets", "Tenures", "Commitments", "Generations", "Duties", "Attestations"}
 """Those of the second round."""
 
 ENUMS = {

@@ -53,8 +53,8 @@ def round_terms(terms: GoodputTerms) -> RoundTerms:
         rounds=terms.rounds, expiry=1 << 40, commit=terms.commit, inclusion=terms.inclusion_delay, grace=terms.grace,
         hold=terms.hold, merge=terms.merge, group_merge=0, beacon_delay=0, challenge=86_400, rescue=3600, run=ZERO,
         step_program=ZERO, update_program=ZERO, outer_program=ZERO, witness_program=ZERO, partial_program=ZERO,
-        zero_partial=ZERO, data=ZERO, zero_optimizer=ZERO, zero_update=ZERO, parameters=keccak(b"parameters"), momentum=keccak(b"momentum"),
-        seat_lock=Wei(1), seat_fee=Wei(0),
+        zero_partial=ZERO, data=ZERO, zero_optimizer=ZERO, zero_update=ZERO, parameters=keccak(b"parameters"),
+        momentum=keccak(b"momentum"), seat_lock=Wei(1), seat_fee=Wei(0),
     )  # fmt: skip
 
 

@@ -1,60 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {IClaims} from "../interfaces/IClaims.sol";
-import {Accusation, AccusationStatus, IDuties} from "../interfaces/IDuties.sol";
-import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {Accusation, AccusationStatus, Attestation} from "../interfaces/AuditTypes.sol";
+import {IAttestations} from "../interfaces/IAttestations.sol";
+import {ICalls} from "../interfaces/ICalls.sol";
+import {IDuties} from "../interfaces/IDuties.sol";
+import {IAccusers, RoundModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
-import {Epochs} from "./Epochs.sol";
+import {ITickets} from "../interfaces/ITickets.sol";
 
 /// @title Accusations: results that differ from what they audit
 /// @notice An accusation freezes the accused at once and needs no stake of its own; a game decides it, and one without a game lapses.
-abstract contract Accusations is Epochs {
+abstract contract Accusations is IAttestations {
+    ITickets internal immutable _tickets;
     ITenures private immutable _tenures;
-    address private immutable _game;
-    uint256 internal immutable _fine; // 3 w, in wei
+    ICalls internal immutable _duties;
+    address private immutable _book;
+    uint256 private immutable _fine; // 3 w, in wei
 
-    mapping(bytes32 id => Accusation) private _accusations;
-    /// @inheritdoc IDuties
-    mapping(uint32 tenure => uint24) public firstAccused;
+    mapping(bytes32 id => Attestation) internal _attestations;
+    mapping(bytes32 id => Accusation) internal _accusations;
+    /// @inheritdoc IAttestations
+    mapping(uint32 ticket => uint256) public accusationsOf;
 
     constructor(IRunCharter charter) {
         RoundModules memory modules = charter.roundModules();
-        (_tenures, _game) = (ITenures(modules.tenures), modules.game);
+        (_tickets, _tenures) = (ITickets(modules.tickets), ITenures(modules.tenures));
+        (_duties, _book) = (ICalls(modules.duties), modules.commitments);
         _fine = 3 * uint256(charter.dutyTerms().wage);
     }
 
-    /// @inheritdoc IDuties
+    modifier onlyBook() {
+        if (msg.sender != _book) revert NotTheBook(msg.sender);
+        _;
+    }
+
+    /// @inheritdoc IAttestations
     function lapse(bytes32 id) external {
         Accusation storage a = _at(id, AccusationStatus.RECORDED);
-        _mustBeClosed(a.epoch + 1);
-        a.status = AccusationStatus.LAPSED;
-        emit AccusationMoved(id, AccusationStatus.LAPSED);
-        _charge(a.epoch, a.ticket, id, _fine);
-        _free(a);
+        bool convicted = a.isWork ? _tenures.isConvicted(a.accused) : _tickets.ticketOf(a.accused).convictedAt != 0;
+        // Attack: let the accused lose everything in a puppet's game, and take the fine of who accused it rightly.
+        if (convicted) return _end(id, a, AccusationStatus.EXCUSED);
+        (uint24 newest,) = _duties.newest();
+        if (newest <= a.epoch + 1) revert IDuties.EpochOpen(a.epoch + 1);
+        _end(id, a, AccusationStatus.LAPSED);
+        _tickets.fine(a.ticket, _fine, msg.sender);
     }
 
-    /// @inheritdoc IDuties
-    function onTried(bytes32 id) external {
-        _onlyGame();
-        Accusation storage a = _at(id, AccusationStatus.RECORDED);
-        a.status = AccusationStatus.TRIED;
-        if (a.isWork) _tenures.suspend(a.accused);
-        emit AccusationMoved(id, AccusationStatus.TRIED);
+    /// @inheritdoc IAccusers
+    function onTried(bytes32 id, bytes32 against, address challenger) external onlyBook {
+        _try(id, against, challenger);
     }
 
-    /// @inheritdoc IDuties
-    function onJudged(bytes32 id, bool right) external {
-        _onlyGame();
-        Accusation storage a = _at(id, AccusationStatus.TRIED);
-        a.status = right ? AccusationStatus.UPHELD : AccusationStatus.REJECTED;
-        if (a.isWork) _tenures.resume(a.accused);
-        _free(a);
-        emit AccusationMoved(id, a.status);
+    /// @inheritdoc IAccusers
+    function onJudged(bytes32 id, bool right) external onlyBook {
+        _judge(id, right);
     }
 
-    /// @inheritdoc IDuties
+    /// @inheritdoc IAccusers
+    function mayTry(bytes32 id, bytes32 against, address challenger) public view returns (bool) {
+        Accusation storage a = _accusations[id];
+        return a.status == AccusationStatus.RECORDED && _isOwn(a, against, challenger);
+    }
+
+    /// @inheritdoc IAttestations
+    function attestationOf(bytes32 id) external view returns (Attestation memory) {
+        return _attestations[id];
+    }
+
+    /// @inheritdoc IAttestations
     function accusationOf(bytes32 id) external view returns (Accusation memory) {
         return _accusations[id];
     }
@@ -62,35 +77,71 @@ abstract contract Accusations is Epochs {
     /// @dev Records an accusation and freezes the accused: nothing of it settles before the verdict.
     function _accuse(bytes32 by, bytes32 against, uint24 epoch, uint32 ticket, bool isWork, uint32 accused) internal {
         bytes32 id = keccak256(abi.encode("assay.accusation", by, against));
-        _accusations[id] = Accusation(AccusationStatus.RECORDED, isWork, accused, ticket, epoch);
+        _accusations[id] = Accusation({
+            status: AccusationStatus.RECORDED,
+            isWork: isWork,
+            accused: accused,
+            ticket: ticket,
+            epoch: epoch,
+            at: uint48(block.timestamp),
+            by: by,
+            against: against
+        });
         // Attack: accuse and leave, so that nothing ends the accusation.
         _tickets.oblige(ticket);
         if (isWork) {
-            if (firstAccused[accused] == 0) firstAccused[accused] = epoch + 1;
             _tenures.accuse(accused);
         } else {
             _tickets.oblige(accused);
+            ++accusationsOf[accused];
+            ++_attestations[against].disputes;
         }
         emit Accused(id, by, against, isWork);
     }
 
-    /// @dev Takes a fine; who proved it gets its half.
-    function _charge(uint24 epoch, uint32 ticket, bytes32 id, uint256 fine) internal {
-        emit DutyFined(epoch, ticket, id, _tickets.fine(ticket, fine, msg.sender));
+    /// @dev The accusation's game is open: the seat's next commitments have no weight.
+    function _try(bytes32 id, bytes32 against, address challenger) internal {
+        Accusation storage a = _at(id, AccusationStatus.RECORDED);
+        // Attack: a puppet of the accused opens the accuser's game and loses it.
+        if (!_isOwn(a, against, challenger)) revert NotYourAccusation(id, challenger);
+        a.status = AccusationStatus.TRIED;
+        if (a.isWork) _tenures.suspend(a.accused);
+        emit AccusationMoved(id, AccusationStatus.TRIED);
     }
 
-    function _free(Accusation storage a) private {
+    /// @dev The accusation's game is over.
+    function _judge(bytes32 id, bool right) internal {
+        Accusation storage a = _at(id, AccusationStatus.TRIED);
+        if (a.isWork) _tenures.resume(a.accused);
+        _end(id, a, right ? AccusationStatus.UPHELD : AccusationStatus.REJECTED);
+    }
+
+    /// @dev One accusation of an attestation, or one game on it, is over.
+    function _quiet(bytes32 attestation) internal {
+        Attestation storage a = _attestations[attestation];
+        --a.disputes;
+        a.quietAt = uint48(block.timestamp);
+    }
+
+    function _end(bytes32 id, Accusation storage a, AccusationStatus status) private {
+        a.status = status;
         _tickets.acquit(a.ticket);
-        if (a.isWork) _tenures.unaccuse(a.accused);
-        else _tickets.acquit(a.accused);
+        if (a.isWork) {
+            _tenures.unaccuse(a.accused);
+        } else {
+            _tickets.acquit(a.accused);
+            --accusationsOf[a.accused];
+            _quiet(a.against);
+        }
+        emit AccusationMoved(id, status);
+    }
+
+    function _isOwn(Accusation storage a, bytes32 against, address who) private view returns (bool) {
+        return a.against == against && _tickets.ticketOf(a.ticket).owner == who;
     }
 
     function _at(bytes32 id, AccusationStatus wanted) private view returns (Accusation storage a) {
         a = _accusations[id];
         if (a.status != wanted) revert WrongAccusation(id, a.status);
-    }
-
-    function _onlyGame() private view {
-        if (msg.sender != _game) revert IClaims.NotTheGame(msg.sender);
     }
 }

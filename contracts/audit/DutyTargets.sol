@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
+import {Answer, Attestation, Duty, DutyKind, DutyTerms, Epoch, Missed} from "../interfaces/AuditTypes.sol";
+import {IAttestations} from "../interfaces/IAttestations.sol";
 import {ICommitments} from "../interfaces/ICommitments.sol";
-import {Answer, Attestation, Duty, DutyKind, DutyTerms, Epoch, IDuties, Missed} from "../interfaces/IDuties.sol";
+import {IDuties} from "../interfaces/IDuties.sol";
+import {RoundModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {DutyDraws} from "../libraries/DutyDraws.sol";
-import {Accusations} from "./Accusations.sol";
+import {Epochs} from "./Epochs.sol";
 
 /// @title DutyTargets: which duties an epoch has, and which of them a ticket missed
-abstract contract DutyTargets is Accusations {
-    /// @notice At which a missed duty is drawn again.
+abstract contract DutyTargets is Epochs {
+    /// @notice At which a missed claim is drawn again.
     uint256 public constant AGAIN_PPM = 3_000_000;
 
     ICommitments internal immutable _commitments;
+    IAttestations internal immutable _attestations;
     uint8 internal immutable _capacity;
     uint32 private immutable _auditPpm;
     uint32 private immutable _reauditPpm;
 
     mapping(uint24 epoch => mapping(uint32 ticket => Answer)) internal _answers;
-    mapping(bytes32 id => Attestation) internal _attestations;
 
     /// @dev A duty in an epoch: what is audited, its draw's threshold, and the commitment underneath.
     struct Target {
@@ -29,8 +32,8 @@ abstract contract DutyTargets is Accusations {
     }
 
     constructor(IRunCharter charter) {
-        DutyTerms memory terms = charter.dutyTerms();
-        _commitments = ICommitments(charter.roundModules().commitments);
+        (DutyTerms memory terms, RoundModules memory modules) = (charter.dutyTerms(), charter.roundModules());
+        (_commitments, _attestations) = (ICommitments(modules.commitments), IAttestations(modules.attestations));
         (_capacity, _auditPpm, _reauditPpm) = (terms.capacity, terms.auditPpm, terms.reauditPpm);
     }
 
@@ -53,11 +56,13 @@ abstract contract DutyTargets is Accusations {
         Missed calldata m = duty.missed;
         if (m.kind == DutyKind.MISSED) revert NotADuty(duty.kind, epoch);
         target = _plain(m.epoch, m.kind, m.ticket, duty);
-        // Drawn again in the epoch after the one in which it was shown, by that epoch's secrets.
-        bool own = duty.attestation != 0 && _attestations[duty.attestation].ticket == ticket;
-        if (own || _answers[m.via][m.ticket].shownIn + 1 != epoch) revert NotADuty(duty.kind, epoch);
+        // Drawn again in the epoch after the one in which it was shown, by that epoch's secrets: once, whoever else missed it too.
+        bool own = duty.attestation != 0 && _attestations.attestationOf(duty.attestation).ticket == ticket;
+        uint24 home = _isAgain(m.kind) ? m.epoch - 1 : m.epoch;
+        // Attack: show a miss when its claim is settled, and let who answers accuse what no game can be opened on.
+        bool late = epoch > _lastOf(home) || _answers[m.via][m.ticket].shownIn + 1 != epoch;
+        if (own || late) revert NotADuty(duty.kind, epoch);
         _mustBeMissed(m, target);
-        target.id = DutyDraws.missed(m.epoch, m.ticket, m.kind, target.id);
         target.threshold = DutyDraws.threshold(AGAIN_PPM, _epochs[epoch].onCall);
     }
 
@@ -67,7 +72,7 @@ abstract contract DutyTargets is Accusations {
         view
         returns (Target memory target)
     {
-        bool again = kind == DutyKind.WORK_AGAIN || kind == DutyKind.REAUDIT_AGAIN;
+        bool again = _isAgain(kind);
         if (again && epoch == 0) revert NotADuty(kind, epoch);
         uint24 home = again ? epoch - 1 : epoch; // the epoch whose duty it is, or was
         uint256 ppm;
@@ -77,7 +82,7 @@ abstract contract DutyTargets is Accusations {
             target.id = _commitments.workOf(duty.round, duty.seat).digest;
             exists = duty.attestation == 0 && target.id != 0 && _belongs(duty.round, home);
         } else if (kind == DutyKind.REAUDIT || kind == DutyKind.REAUDIT_AGAIN) {
-            Attestation storage a = _attestations[duty.attestation];
+            Attestation memory a = _attestations.attestationOf(duty.attestation);
             (target.id, target.round, target.seat, ppm) = (duty.attestation, a.round, a.seat, _reauditPpm);
             // Attack: a ticket that has left makes the openings fail that would accuse it.
             exists = a.ticket != 0 && a.ticket != ticket && a.epoch + 1 == home
@@ -95,6 +100,10 @@ abstract contract DutyTargets is Accusations {
         return last < _epochs[epoch].start && (epoch == 0 || last >= _epochs[epoch - 1].start);
     }
 
+    function _isAgain(DutyKind kind) private pure returns (bool) {
+        return kind == DutyKind.WORK_AGAIN || kind == DutyKind.REAUDIT_AGAIN;
+    }
+
     /// @dev Was the ticket called and drawn, had room, and did not answer?
     function _mustBeMissed(Missed memory m, Target memory target) internal view {
         Epoch storage e = _epochs[m.epoch];
@@ -103,7 +112,7 @@ abstract contract DutyTargets is Accusations {
         uint256 drawn = DutyDraws.draw(secret, e.seed, target.id, m.ticket, m.kind);
         if (drawn >= target.threshold) revert NotDrawn(target.id, m.ticket);
         bytes32 id = DutyDraws.attestation(m.epoch, m.ticket, m.kind, target.id);
-        if (_attestations[id].ticket != 0) revert DutyAnswered(id);
+        if (_attestations.attestationOf(id).ticket != 0) revert DutyAnswered(id);
         Answer storage answer = _answers[m.epoch][m.ticket];
         uint256 rank = DutyDraws.rank(drawn, target.threshold);
         // Attack: drop the duty that one is paid to drop, as one too many. The lowest draws are the duties.

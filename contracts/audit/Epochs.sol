@@ -4,9 +4,10 @@ pragma solidity ^0.8.30;
 import {Checkpoints} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol";
 import {IBeacon} from "../interfaces/IBeacon.sol";
 import {ICalls} from "../interfaces/ICalls.sol";
-import {DutyTerms, Epoch, IDuties} from "../interfaces/IDuties.sol";
-import {IRunCharter} from "../interfaces/IRunCharter.sol";
+import {DutyTerms, Epoch} from "../interfaces/AuditTypes.sol";
+import {IDuties} from "../interfaces/IDuties.sol";
 import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
 
 /// @title Epochs: turns of the audits, their seeds, and the shift that each calls
@@ -83,9 +84,20 @@ abstract contract Epochs is IDuties {
         return (_newest, _epochs[_newest].start);
     }
 
+    /// @inheritdoc ICalls
+    function overSince(uint24 epoch) public view returns (uint48) {
+        return _epochs[_lastOf(epoch) + 1].start;
+    }
+
     /// @inheritdoc IDuties
     function epochOf(uint24 epoch) external view returns (Epoch memory) {
         return _epochs[epoch];
+    }
+
+    /// @dev The last epoch in which what belongs to an epoch is drawn.
+    function _lastOf(uint24 epoch) internal view returns (uint24) {
+        // Attack: keep an epoch from fining, so that what was missed before it is shown when nothing draws it again.
+        return epoch + (_epochs[epoch + 1].fines ? 2 : 3);
     }
 
     /// @dev Does the epoch call the ticket?

@@ -25,6 +25,7 @@ contract Tickets is ITickets {
     uint32 public immutable shifts;
     IVault private immutable _vault;
     address private immutable _duties;
+    address private immutable _attestations;
     address private immutable _generations;
 
     uint32 private _last; // the newest id
@@ -39,14 +40,15 @@ contract Tickets is ITickets {
     }
 
     modifier onlyPeer() {
-        if (msg.sender != _duties && msg.sender != _generations) revert NotAPeer(msg.sender);
+        if (msg.sender != _attestations && msg.sender != _generations) revert NotAPeer(msg.sender);
         _;
     }
 
     constructor(IRunCharter charter) {
         (TicketTerms memory terms, RoundModules memory modules) = (charter.ticketTerms(), charter.roundModules());
         if (terms.bond == 0 || terms.bond > MAX_BOND || terms.shifts == 0) revert BadTicketTerms();
-        (_vault, _duties, _generations) = (IVault(modules.vault), modules.duties, modules.generations);
+        (_vault, _duties) = (IVault(modules.vault), modules.duties);
+        (_attestations, _generations) = (modules.attestations, modules.generations);
         (bond, seasoning, shifts) = (terms.bond, terms.seasoning, terms.shifts);
     }
 
@@ -80,14 +82,15 @@ contract Tickets is ITickets {
     function reclaim(uint32 ticket) external {
         Ticket storage t = _owned(ticket);
         if (t.convictedAt != 0) revert TicketConvicted(ticket);
-        (uint24 epoch, uint48 start) = ICalls(_duties).newest();
+        (, uint48 start) = ICalls(_duties).newest();
         // All epochs that may call it are closed: each began before the newest one.
         if (t.until == 0 || start < t.until) revert TicketServes(ticket, t.until);
         // Attack: hide a missed duty, and leave before the secret of the call is ever shown.
         uint32 owed = _calls(ticket, t.until) - _shown(ticket, t);
         if (owed != 0) revert SecretsOwed(ticket, owed);
-        // Attestations of an epoch can be disputed until the epoch after the one that re-audits them.
-        if (t.obligations != 0 || epoch <= t.lastEpoch + 2) revert TicketObliged(ticket, t.obligations, t.lastEpoch);
+        // Attack: bribe who re-audits a false attestation to miss it, and be gone before the miss is drawn again.
+        bool open = ICalls(_duties).overSince(t.lastEpoch + 1) == 0;
+        if (t.obligations != 0 || open) revert TicketObliged(ticket, t.obligations, t.lastEpoch);
         bytes32 id = lockOf(ticket);
         (, uint256 left) = _vault.lockOf(id);
         delete _tickets[ticket];
@@ -162,7 +165,8 @@ contract Tickets is ITickets {
     }
 
     /// @inheritdoc ITickets
-    function fine(uint32 ticket, uint256 amount, address to) external onlyDuties returns (uint256 taken) {
+    function fine(uint32 ticket, uint256 amount, address to) external returns (uint256 taken) {
+        if (msg.sender != _duties && msg.sender != _attestations) revert NotAPeer(msg.sender);
         Ticket storage t = _known(ticket);
         bytes32 id = lockOf(ticket);
         (, uint256 left) = _vault.lockOf(id);

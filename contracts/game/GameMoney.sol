@@ -137,7 +137,7 @@ abstract contract GameMoney is GameClocks, ReentrancyGuardTransient {
         if (claim.steps > 1) (game.hi, game.agreed, game.disputed) = (claim.steps, claim.x, claim.y);
         else _beginNodes(game, program, 1, claim.x, claim.y);
         _lock(_bondLock(gameId), msg.sender, _bond);
-        _bookOf(ref.kind).onOpened(ref);
+        _bookOf(ref.kind).onOpened(ref, msg.sender);
         emit GameOpened(gameId, claim.id, msg.sender, claim.claimant, ref);
         _startTurn(gameId, game);
     }

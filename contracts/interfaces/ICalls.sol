@@ -10,4 +10,8 @@ interface ICalls {
 
     /// @notice The newest epoch and when it began; all epochs before it are closed.
     function newest() external view returns (uint24 epoch, uint48 start);
+
+    /// @notice Since when nothing that belongs to an epoch can be drawn any more, as a chain time in seconds; 0: it can.
+    /// @dev What was missed in it is shown in the next, or one later where that closed without fines, and drawn again in the one after.
+    function overSince(uint24 epoch) external view returns (uint48);
 }

@@ -71,8 +71,8 @@ interface IClaims {
     /// @notice May `who` open a game without commit-reveal? Parties whose own revealed leaf says otherwise; for OUTER, seated solvers and verifiers.
     function mayChallengeDirectly(ClaimRef calldata ref, address who) external view returns (bool);
 
-    /// @notice Game only: a game was opened on the claim (delays finality).
-    function onOpened(ClaimRef calldata ref) external;
+    /// @notice Game only: `challenger` opened a game on the claim (delays finality).
+    function onOpened(ClaimRef calldata ref, address challenger) external;
 
     /// @notice Game only: a game ended. `convicted` = the claimant lost. Returns true if this conviction is the first to take the lock.
     function onClosed(ClaimRef calldata ref, bool convicted) external returns (bool first);

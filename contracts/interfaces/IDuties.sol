@@ -1,125 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
+import {Answer, Duty, DutyKind, Epoch, Result} from "./AuditTypes.sol";
 import {ICalls} from "./ICalls.sol";
-import {Work} from "./ICommitments.sol";
-import {IAccusers} from "./IRoundTerms.sol";
-
-/// @notice One turn of the audits.
-struct Epoch {
-    bytes32 seed; // 0 until the beacon is known
-    uint48 start; // who counts then may be called
-    uint48 deadline; // last second to open
-    uint32 shift; // that is called
-    uint32 call; // its number among the shift's calls
-    uint32 onCall; // tickets of the shift
-    uint32 opened; // of them
-    uint8 repeats;
-    bool closed;
-    bool fines; // closed, and half of the tickets on call had opened
-}
-
-/// @notice What a ticket did at a call.
-struct Answer {
-    bytes32 secret;
-    uint128 topRank; // of the highest draw answered
-    uint8 answered; // duties
-    uint32 skipped; // calls just before this one that this secret shows too
-    uint24 shownIn; // the newest epoch when the secret was shown
-    bool inTime;
-}
-
-/// @notice Kinds of duties.
-enum DutyKind {
-    NONE,
-    WORK, // a commitment of the epoch, at rate p
-    REAUDIT, // an attestation of the epoch before, at rate q
-    WORK_AGAIN, // a commitment of the epoch before, at p times the share that did not open
-    REAUDIT_AGAIN, // an attestation of the epoch before that, at q times that share
-    MISSED // a duty that a ticket missed, at rate 3
-}
-
-/// @notice A duty that somebody missed, and where the secret that drew it was shown.
-struct Missed {
-    DutyKind kind;
-    uint24 epoch;
-    uint32 ticket;
-    uint24 via; // the epoch whose secret shows it: its own, or of a later call that skipped it
-}
-
-/// @notice Names a duty. Fields that a kind does not use are zero.
-struct Duty {
-    DutyKind kind;
-    uint64 round; // of the commitment
-    uint32 seat;
-    bytes32 attestation; // that is audited
-    Missed missed; // MISSED alone; the commitment or attestation is the missed duty's
-}
-
-/// @notice What a replay ends in.
-struct Finding {
-    bytes32[3] ends; // list roots of the end
-    bytes32 update; // its list root
-    bytes32[] keys; // witness keys: the ticket's own, then those of the attestations that it audits
-    bytes32[] accumulators; // eight words each, under these keys
-}
-
-/// @notice A duty's result.
-struct Result {
-    Duty duty;
-    Work work; // the commitment, as it was committed
-    bytes32[3] ends; // as found
-    bytes32 update;
-    bytes32[] accumulators; // as found, under the ticket's own key, then under those of the attestation audited
-    Finding audited; // the attestation audited, as it was made; empty for a commitment
-}
-
-/// @notice What the contract keeps of a result.
-struct Attestation {
-    bytes32 finding; // K(round, seat, finding)
-    uint24 epoch;
-    uint32 ticket; // 0: there is none
-    uint64 round;
-    uint32 seat;
-    uint8 keys; // in the finding
-    bool differs; // from the commitment
-}
-
-/// @notice How far an accusation is.
-enum AccusationStatus {
-    NONE,
-    RECORDED,
-    TRIED, // its game is open
-    UPHELD,
-    REJECTED,
-    LAPSED // its game was never opened
-}
-
-/// @notice A result that differs from a commitment or from another attestation.
-struct Accusation {
-    AccusationStatus status;
-    bool isWork; // against a tenure, else against a ticket
-    uint32 accused;
-    uint32 ticket; // of the accuser
-    uint24 epoch;
-}
-
-/// @notice The terms of audits.
-struct DutyTerms {
-    uint48 start; // of epoch 0
-    uint48 length; // A: seconds to open, from the seed on
-    uint48 delay; // from an epoch's beginning to the beacon round that is its seed
-    uint8 capacity; // c: duties that a ticket answers at a call
-    uint32 auditPpm; // p
-    uint32 reauditPpm; // q
-    uint128 wage; // w, in wei
-}
 
 /// @title Duties: epochs of audits, what tickets are drawn for, what they found, what they missed
 /// @notice A ticket on call opens one secret with all its results. Whether a duty was its own follows from that secret, so a duty missed is proven by
-/// anybody without a list. A result that differs from what it audits is an accusation, recorded at no further stake.
+/// anybody without a list. What the results say and whom they accuse is kept by IAttestations.
 /// @dev Chain times are in seconds. Draw: K("assay.draw", secret, seed, target, ticket, kind); witness key: the same under "assay.witness".
-interface IDuties is ICalls, IAccusers {
+interface IDuties is ICalls {
     /// @notice The terms of audits are out of their bounds.
     /// @dev Without capacity, rates, wage or time nobody would audit; a ticket must season through two epochs, or a chain is chosen for a known seed.
     /// @custom:remedy Name a capacity of 1 to 16, rates above zero, and a length of at most half of the tickets' seasoning.
@@ -194,20 +83,6 @@ interface IDuties is ICalls, IAccusers {
     /// @param before rank of the one before it
     error NotAscending(uint256 rank, uint256 before);
 
-    /// @notice The attestation given is not the one that was made.
-    /// @dev The contract keeps a digest; whoever audits shows all of it.
-    /// @custom:remedy Take it from the attestation's event.
-    /// @param got digest of the finding given
-    /// @param wanted digest of the attestation
-    error FindingMismatch(bytes32 got, bytes32 wanted);
-
-    /// @notice Another number of accumulators than of keys.
-    /// @dev Who audits an attestation answers for its accumulators too.
-    /// @custom:remedy Give one for your own key, then one for each key of the attestation audited while these are six at most.
-    /// @param count of accumulators
-    /// @param wanted count
-    error AccumulatorsMissing(uint256 count, uint256 wanted);
-
     /// @notice The duty was answered.
     /// @custom:remedy None: there is nothing to fine.
     /// @param attestation id of the answer
@@ -250,12 +125,6 @@ interface IDuties is ICalls, IAccusers {
     /// @param epoch number of the call's epoch
     error SecretKnown(uint32 ticket, uint24 epoch);
 
-    /// @notice The accusation is not at that point.
-    /// @custom:remedy None.
-    /// @param id of the accusation
-    /// @param status that it has
-    error WrongAccusation(bytes32 id, AccusationStatus status);
-
     /// @notice An epoch began to call.
     /// @param epoch number of the epoch, from 0
     /// @param seed its randomness
@@ -273,36 +142,6 @@ interface IDuties is ICalls, IAccusers {
     /// @param epoch number of the epoch that closed
     /// @param fines whether its absences and misses are fined
     event EpochClosed(uint24 indexed epoch, bool fines);
-
-    /// @notice A ticket found something.
-    /// @param epoch number of the epoch
-    /// @param ticket its id
-    /// @param attestation id of the attestation
-    /// @param target what was audited
-    /// @param round number of the round, from 0
-    /// @param seat number of the seat, from 0
-    /// @param finding what was found
-    event Attested(
-        uint24 indexed epoch,
-        uint32 indexed ticket,
-        bytes32 indexed attestation,
-        bytes32 target,
-        uint64 round,
-        uint32 seat,
-        Finding finding
-    );
-
-    /// @notice A ticket accuses.
-    /// @param id of the accusation
-    /// @param attestation of the accuser
-    /// @param against the commitment's digest, or the attestation accused
-    /// @param isWork whether it is a commitment
-    event Accused(bytes32 indexed id, bytes32 indexed attestation, bytes32 indexed against, bool isWork);
-
-    /// @notice An accusation came to its next point.
-    /// @param id of the accusation
-    /// @param status that it has now
-    event AccusationMoved(bytes32 indexed id, AccusationStatus status);
 
     /// @notice A miss or absence was proven.
     /// @param epoch number of the epoch
@@ -340,39 +179,16 @@ interface IDuties is ICalls, IAccusers {
     /// @param later the later epoch
     function forfeit(uint32 ticket, uint24 epoch, uint24 later) external;
 
-    /// @notice Fines an accuser 3 w whose game was not opened until the epoch after its own closed.
-    function lapse(bytes32 accusation) external;
-
-    // ------------------------------------------------------------------------------------------------ the game
-
-    /// @notice Game only: an accusation's game is open.
-    function onTried(bytes32 accusation) external;
-
-    /// @notice Game only: an accusation's game is over.
-    /// @param right whether the accused was convicted
-    function onJudged(bytes32 accusation, bool right) external;
-
     // ------------------------------------------------------------------------------------------------ views
 
     function epochOf(uint24 epoch) external view returns (Epoch memory);
 
     function answerOf(uint24 epoch, uint32 ticket) external view returns (Answer memory);
 
-    function attestationOf(bytes32 id) external view returns (Attestation memory);
-
-    function accusationOf(bytes32 id) external view returns (Accusation memory);
-
     /// @notice Can nothing about the round's work be drawn any more?
     /// @param epoch the round's own: the first that began after its last commitment
     function isAudited(uint64 round, uint24 epoch) external view returns (bool);
 
-    /// @notice The epoch of the first accusation of a tenure, plus one; 0: there is none.
-    function firstAccused(uint32 tenure) external view returns (uint24);
-
     /// @notice The secret of a call, as the secret of `via` shows it.
     function secretOf(uint32 ticket, uint24 epoch, uint24 via) external view returns (bytes32);
-
-    /// @notice X and Y of an attestation's claim on the witnessed program: lists of the start, then a key and a zero accumulator per key; lists of the
-    /// end, then the keys and accumulators.
-    function statesOf(bytes32 attestation, Finding calldata finding) external view returns (bytes32 x, bytes32 y);
 }

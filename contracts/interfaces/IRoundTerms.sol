@@ -78,8 +78,15 @@ interface IRoundGate {
     function reserve(uint64 round, uint256 seated) external returns (bool);
 }
 
-/// @title IAccusers: who said otherwise by an attestation of its own
+/// @title IAccusers: who accused work by an attestation of its own, and how the game of it goes
 interface IAccusers {
-    /// @notice Did `who` open an attestation of this commitment with another result?
-    function hasAccused(uint64 round, uint32 seat, address who) external view returns (bool);
+    /// @notice Is this a recorded accusation by `challenger` of `against`, a commitment's digest or an attestation?
+    function mayTry(bytes32 accusation, bytes32 against, address challenger) external view returns (bool);
+
+    /// @notice The book of commitments only: the accuser opened its game.
+    function onTried(bytes32 accusation, bytes32 against, address challenger) external;
+
+    /// @notice The book of commitments only: the game is over.
+    /// @param right whether the accused was convicted
+    function onJudged(bytes32 accusation, bool right) external;
 }

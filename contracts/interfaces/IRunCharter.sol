@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {Clocks, ICharter, Program} from "./ICharter.sol";
-import {DutyTerms} from "./IDuties.sol";
+import {DutyTerms} from "./AuditTypes.sol";
 import {RoundModules, RoundTerms, TicketTerms} from "./IRoundTerms.sol";
 
 /// @notice What is trained, by how many, how it is split, and where it starts.

@@ -143,16 +143,16 @@ interface ITenures {
     /// @notice Commitments and Generations only: a game ended. Returns whether it is the first conviction.
     function onGameClosed(uint32 tenure, bool convicted) external returns (bool first);
 
-    /// @notice Duties only: an accusation is recorded. Nothing of the tenure settles before it is judged.
+    /// @notice Attestations only: an accusation is recorded. Nothing of the tenure settles before it is judged.
     function accuse(uint32 tenure) external;
 
-    /// @notice Duties only: an accusation was judged, or lapsed.
+    /// @notice Attestations only: an accusation was judged, or lapsed.
     function unaccuse(uint32 tenure) external;
 
-    /// @notice Duties only: the game of an accusation is open; the seat's next commitments have no weight.
+    /// @notice Attestations only: the game of an accusation is open; the seat's next commitments have no weight.
     function suspend(uint32 tenure) external;
 
-    /// @notice Duties only: such a game ended.
+    /// @notice Attestations only: such a game ended.
     function resume(uint32 tenure) external;
 
     /// @notice How many tenures there were; the latest has this number.

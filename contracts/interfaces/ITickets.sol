@@ -58,7 +58,7 @@ interface ITickets {
 
     /// @notice Claims of the ticket can still be disputed.
     /// @dev A stake that left before its last claim is settled would answer for nothing.
-    /// @custom:remedy Wait until its games and claims are over and its last epoch is closed two epochs ago.
+    /// @custom:remedy Wait until its games and claims are over and all epochs that re-audit its last one are closed.
     /// @param ticket id of the ticket
     /// @param obligations games and claims that are not over
     /// @param lastEpoch the last epoch whose secret it showed
@@ -232,7 +232,7 @@ interface ITickets {
         external
         returns (uint32 skipped);
 
-    /// @notice Duties only: takes a fine, at most what the lock holds; half goes to `to` and the rest burns.
+    /// @notice Duties and attestations only: takes a fine, at most what the lock holds; half goes to `to` and the rest burns.
     function fine(uint32 ticket, uint256 amount, address to) external returns (uint256 taken);
 
     /// @notice Duties only: convicts and burns the whole lock.

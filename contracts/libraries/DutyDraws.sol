@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {DutyKind, Finding} from "../interfaces/IDuties.sol";
+import {DutyKind} from "../interfaces/AuditTypes.sol";
 import {StateRoots} from "./StateRoots.sol";
 import {Digests} from "./Digests.sol";
 
@@ -46,21 +46,17 @@ library DutyDraws {
         return keccak256(abi.encode("assay.attestation", epoch, ticket, kind, target));
     }
 
-    /// @notice What a missed duty is drawn again as.
+    /// @notice The name of a miss, which is fined once.
     function missed(uint24 epoch, uint32 ticket, DutyKind kind, bytes32 target) internal pure returns (bytes32) {
         return keccak256(abi.encode("assay.missed", epoch, ticket, kind, target));
     }
 
-    /// @notice State root of three lists, then a list of a key and one of an accumulator for each key.
-    /// @param filled whether accumulators stand as found, or at zero
-    function stateOf(bytes32[3] memory lists, Finding calldata finding, bool filled) internal pure returns (bytes32) {
-        uint256 count = finding.keys.length;
-        bytes32[] memory all = new bytes32[](3 + 2 * count);
+    /// @notice State root of three lists, then of a list of a witness key and one of an accumulator.
+    function stateOf(bytes32[3] memory lists, bytes32 key_, bytes32 accumulator) internal pure returns (bytes32) {
+        bytes32[] memory all = new bytes32[](5);
         (all[0], all[1], all[2]) = (lists[0], lists[1], lists[2]);
-        for (uint256 k = 0; k < count; ++k) {
-            all[3 + 2 * k] = _list(2, abi.encodePacked(bytes8(finding.keys[k])));
-            all[4 + 2 * k] = _list(8, abi.encodePacked(filled ? finding.accumulators[k] : bytes32(0)));
-        }
+        all[3] = _list(2, abi.encodePacked(bytes8(key_)));
+        all[4] = _list(8, abi.encodePacked(accumulator));
         return Digests.state(all);
     }
 

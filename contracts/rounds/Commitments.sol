@@ -29,7 +29,7 @@ contract Commitments is RoundClock {
     ITenures private immutable _tenures;
     IGenerations private immutable _generations;
     ITickets private immutable _tickets;
-    IAccusers private immutable _duties;
+    IAccusers private immutable _accusers;
     address private immutable _settlement;
     address private immutable _game;
     address private immutable _charter;
@@ -64,7 +64,7 @@ contract Commitments is RoundClock {
         _tenures = ITenures(modules.tenures);
         _generations = IGenerations(modules.generations);
         _tickets = ITickets(modules.tickets);
-        _duties = IAccusers(modules.duties);
+        _accusers = IAccusers(modules.attestations);
         (_settlement, _game, _charter) = (modules.payments, modules.game, modules.charter);
         _seatLock = terms.seatLock;
         (_positions, _minUnits, _maxUnits) = (terms.positions, terms.minUnits, terms.maxUnits);
@@ -186,11 +186,12 @@ contract Commitments is RoundClock {
 
     /// @inheritdoc IClaims
     function mayChallengeDirectly(ClaimRef calldata ref, address who) external view returns (bool) {
-        return _claims[ref.kind][ref.round][ref.seat].steps != 0 && _duties.hasAccused(ref.round, ref.seat, who);
+        bytes32 digest = _works[ref.round][ref.seat].digest;
+        return _claims[ref.kind][ref.round][ref.seat].steps != 0 && _accusers.mayTry(ref.outerRoot, digest, who);
     }
 
     /// @inheritdoc IClaims
-    function onOpened(ClaimRef calldata ref) external {
+    function onOpened(ClaimRef calldata ref, address challenger) external {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
         WorkState storage w = _works[ref.round][ref.seat];
         if (_claims[ref.kind][ref.round][ref.seat].steps == 0) {
@@ -199,6 +200,7 @@ contract Commitments is RoundClock {
         if (w.settled) revert ClaimSettled(ref.kind, ref.round, ref.seat, ref.duty);
         ++w.games;
         _tenures.onGameOpened(w.tenure);
+        if (ref.outerRoot != 0) _accusers.onTried(ref.outerRoot, w.digest, challenger);
     }
 
     /// @inheritdoc IClaims
@@ -206,7 +208,8 @@ contract Commitments is RoundClock {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
         WorkState storage w = _works[ref.round][ref.seat];
         --w.games;
-        return _tenures.onGameClosed(w.tenure, convicted);
+        first = _tenures.onGameClosed(w.tenure, convicted);
+        if (ref.outerRoot != 0) _accusers.onJudged(ref.outerRoot, convicted);
     }
 
     // ------------------------------------------------------------------------------------------------ views

@@ -72,7 +72,7 @@ abstract contract MergeClaims is GenerationNodes {
     }
 
     /// @inheritdoc IClaims
-    function onOpened(ClaimRef calldata ref) external {
+    function onOpened(ClaimRef calldata ref, address) external {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
         (uint64 generation,, OpenedRoot storage opening) = _claimed(ref);
         if (_inputs[generation] == 0 || !_isClaim(ref, opening)) {

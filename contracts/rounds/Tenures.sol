@@ -25,7 +25,7 @@ contract Tenures is ITenures {
     IVault private immutable _vault;
     ICommitments private immutable _commitments;
     address private immutable _generations;
-    address private immutable _duties;
+    address private immutable _attestations;
 
     /// @inheritdoc ITenures
     uint32 public tenures;
@@ -51,7 +51,7 @@ contract Tenures is ITenures {
         (seats, seatLock, seatFee) = (terms.seats, terms.seatLock, terms.seatFee);
         _vault = IVault(modules.vault);
         _commitments = ICommitments(modules.commitments);
-        (_generations, _duties) = (modules.generations, modules.duties);
+        (_generations, _attestations) = (modules.generations, modules.attestations);
     }
 
     // ------------------------------------------------------------------------------------------------ holders
@@ -168,17 +168,17 @@ contract Tenures is ITenures {
     }
 
     /// @inheritdoc ITenures
-    function accuse(uint32 tenure) external only(_duties) {
+    function accuse(uint32 tenure) external only(_attestations) {
         ++_existing(tenure).accusations;
     }
 
     /// @inheritdoc ITenures
-    function unaccuse(uint32 tenure) external only(_duties) {
+    function unaccuse(uint32 tenure) external only(_attestations) {
         --_existing(tenure).accusations;
     }
 
     /// @inheritdoc ITenures
-    function suspend(uint32 tenure) external only(_duties) {
+    function suspend(uint32 tenure) external only(_attestations) {
         Tenure storage t = _existing(tenure);
         // Attack: one accusation after the other; the rounds count from the first that is still open.
         if (t.suspensions++ != 0) return;
@@ -187,7 +187,7 @@ contract Tenures is ITenures {
     }
 
     /// @inheritdoc ITenures
-    function resume(uint32 tenure) external only(_duties) {
+    function resume(uint32 tenure) external only(_attestations) {
         --_existing(tenure).suspensions;
     }
 

@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {ICharter, Modules, Program, Terms} from "../interfaces/ICharter.sol";
 import {ClaimKind, IClaims} from "../interfaces/IClaims.sol";
-import {DutyTerms} from "../interfaces/IDuties.sol";
+import {DutyTerms} from "../interfaces/AuditTypes.sol";
 import {RoundModules, RoundTerms, TicketTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter, RunEconomics, RunTerms, RunTiming, RunTraining} from "../interfaces/IRunCharter.sol";
 import {RunBounds} from "../libraries/RunBounds.sol";

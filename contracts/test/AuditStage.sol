@@ -10,6 +10,7 @@ contract AuditStage {
     struct Frozen {
         uint256 accusations;
         uint256 suspensions;
+        bool convicted;
     }
 
     mapping(uint64 beaconRound => bytes32) private _randomness;
@@ -41,6 +42,14 @@ contract AuditStage {
     function setWork(uint64 round, uint32 seat, uint32 tenure, Work calldata work) external {
         WorkState storage w = _works[round][seat];
         (w.digest, w.tenure, w.units) = (digestOf(round, seat, tenure, work), tenure, work.units);
+    }
+
+    function setSettled(uint64 round, uint32 seat) external {
+        _works[round][seat].settled = true;
+    }
+
+    function setConvicted(uint32 tenure) external {
+        frozen[tenure].convicted = true;
     }
 
     // --- beacon
@@ -82,6 +91,10 @@ contract AuditStage {
     }
 
     // --- tenures
+
+    function isConvicted(uint32 tenure) external view returns (bool) {
+        return frozen[tenure].convicted;
+    }
 
     function accuse(uint32 tenure) external {
         ++frozen[tenure].accusations;

@@ -31,6 +31,10 @@ contract CallsStage is ICalls {
         return uint32(_calls[shift].upperLookupRecent(time));
     }
 
+    function overSince(uint24 epoch) external view returns (uint48) {
+        return _epoch > uint256(epoch) + 2 ? _start : 0;
+    }
+
     function newest() external view returns (uint24 epoch, uint48 start) {
         return (_epoch, _start);
     }

@@ -52,7 +52,7 @@ contract ClaimsBench is IClaims {
         return _direct[_key(ref)][who];
     }
 
-    function onOpened(ClaimRef calldata ref) external onlyGame {
+    function onOpened(ClaimRef calldata ref, address) external onlyGame {
         ++_open[_key(ref)];
     }
 

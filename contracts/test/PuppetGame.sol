@@ -38,7 +38,7 @@ contract PuppetGame {
         if (!inTime || claim.fallen) revert NotChallengeable();
         gameId = _games.length;
         _games.push(Played(ref, msg.sender, claim.claimant, false));
-        charter.bookOf(ref.kind).onOpened(ref);
+        charter.bookOf(ref.kind).onOpened(ref, msg.sender);
         _vault.lock(_id(gameId), msg.sender, _bond);
         emit Opened(gameId);
     }

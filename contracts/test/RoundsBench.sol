@@ -8,7 +8,7 @@ import {RoundModules} from "../interfaces/IRoundTerms.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
 
-/// @title RoundsBench: neighbours of the contracts of rounds, as the test writes them: gate, payments, duties and beacon
+/// @title RoundsBench: neighbours of the contracts of rounds, as the test writes them: gate, payments, attestations and beacon
 contract RoundsBench {
     uint256 private constant PERIOD = 30; // seconds of a beacon round
 
@@ -21,7 +21,7 @@ contract RoundsBench {
         _peers = peers;
     }
 
-    // --- gate, settlement, duties
+    // --- gate, settlement, attestations
 
     function reserve(uint64, uint256) external view returns (bool) {
         return isOpen;
@@ -59,7 +59,9 @@ contract RoundsBench {
         ITickets(_peers.tickets).convict(ticket);
     }
 
-    function hasAccused(uint64, uint32, address) external pure returns (bool) {
+    // --- attestations: nobody has accused
+
+    function mayTry(bytes32, bytes32, address) external pure returns (bool) {
         return false;
     }
 

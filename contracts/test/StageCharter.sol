@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {Modules, Terms} from "../interfaces/ICharter.sol";
 import {ClaimKind, IClaims} from "../interfaces/IClaims.sol";
-import {DutyTerms} from "../interfaces/IDuties.sol";
+import {DutyTerms} from "../interfaces/AuditTypes.sol";
 import {RoundModules, RoundTerms, TicketTerms} from "../interfaces/IRoundTerms.sol";
 
 /// @notice What a stage says of money.

@@ -91,7 +91,7 @@ class BenchClaims(ClaimBook):
     def may_challenge_directly(self, ref: ClaimRef, who: Address) -> bool:
         return (ref, who) in self.direct
 
-    def on_opened(self, ref: ClaimRef) -> None:
+    def on_opened(self, ref: ClaimRef, challenger: Address) -> None:
         self.open[ref] = self.open.get(ref, 0) + 1
 
     def on_closed(self, ref: ClaimRef, convicted: bool) -> bool:

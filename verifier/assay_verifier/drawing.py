@@ -23,7 +23,7 @@ from assay.protocol.rounds.duty_types import (
     Missed,
     ReplayFinding,
 )
-from assay.protocol.rounds.epochs import unopened
+from assay.protocol.rounds.epochs import last_drawn, unopened
 from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId, next_link
 from assay.protocol.types import Digest, Seat
@@ -227,12 +227,17 @@ class DutyBook:
 
     def _again_targets(self, number: int) -> Iterator[_Target]:
         below = draws.threshold(AGAIN_PPM, self._records.epochs[number].on_call)
+        seen: set[Digest] = set()
         makers = {made.id: made for epoch in range(number) for made in self._records.attestations_of(epoch)}
         for via, ticket in self._records.answers_shown_in(number - 1):
             for home in self.calls_shown_by(via, ticket):
                 for one in self.missed(home, ticket, via):
+                    late = number > last_drawn(self._records.epochs, home - one.duty.kind.is_again)
+                    # A claim is drawn again once an epoch, however many missed it: any miss proves it.
+                    if late or one.target in seen:
+                        continue
+                    seen.add(one.target)
                     duty = replace(one.duty, kind=DutyKind.MISSED, missed=Missed(one.duty.kind, home, ticket, via))
-                    name = draws.missed_id(home, ticket, one.duty.kind, one.target)
                     made = makers.get(one.duty.attestation) if one.duty.attestation != ZERO else None
                     by = made.ticket if made else TicketId(0)
-                    yield _Target(duty, name, below, one.round, one.seat, by, one.audited)
+                    yield _Target(duty, one.target, below, one.round, one.seat, by, one.audited)

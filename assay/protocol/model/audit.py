@@ -202,7 +202,7 @@ class Audit(Registry):
         denied = self.ledger.rounds.duty_of(ref.round, ref.seat, ref.duty)[2] != end_root
         return denied and self.ledger.rounds.commitments[ref.round, ref.seat].solver == who
 
-    def on_opened(self, ref: ClaimRef) -> None:
+    def on_opened(self, ref: ClaimRef, challenger: Address) -> None:
         """Raises ClaimNotFound, ClaimSettled."""
         if self._find(ref) is None:
             raise refuse("ClaimNotFound", kind=ref.kind, round=ref.round, seat=ref.seat, duty=ref.duty)

@@ -61,7 +61,7 @@ class ClaimBook(Protocol):
 
     def claim_of(self, ref: ClaimRef) -> ClaimView: ...
     def may_challenge_directly(self, ref: ClaimRef, who: Address) -> bool: ...
-    def on_opened(self, ref: ClaimRef) -> None: ...
+    def on_opened(self, ref: ClaimRef, challenger: Address) -> None: ...
     def on_closed(self, ref: ClaimRef, convicted: bool) -> bool: ...
 
 
@@ -213,7 +213,7 @@ class GameBook:
         state = open_game(game_id, view.claim, who, now, Rules(self.config, program, self.position_cache))
         backing = Wei(self._bounty(view.lock_amount) // 2)
         self.games[game_id] = OpenGame(state, ref, self._account(view.claim.lock_id), backing)
-        self.book_of(ref).on_opened(ref)
+        self.book_of(ref).on_opened(ref, who)
         return game_id
 
     # --- playing

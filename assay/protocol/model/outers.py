@@ -147,7 +147,7 @@ class Outers:
         """Solvers and verifiers other than the poster: everybody recomputes an outer step."""
         return self._find(ref) is not None and who != ref.party and self._is_member(who)
 
-    def on_opened(self, ref: ClaimRef) -> None:
+    def on_opened(self, ref: ClaimRef, challenger: Address) -> None:
         """Raises ClaimNotFound, ClaimSettled."""
         claim = self._find(ref)
         if claim is None:

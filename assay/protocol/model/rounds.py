@@ -258,7 +258,7 @@ class Rounds:
         seen = self.ledger.audit.end_roots.get((ref.round, ref.seat, ref.duty, who))
         return seen is not None and seen != self.duty_of(ref.round, ref.seat, ref.duty)[2]
 
-    def on_opened(self, ref: ClaimRef) -> None:
+    def on_opened(self, ref: ClaimRef, challenger: Address) -> None:
         """Raises ClaimNotFound, ClaimSettled."""
         if not self._is_claim(ref):
             raise refuse("ClaimNotFound", kind=ref.kind, round=ref.round, seat=ref.seat, duty=ref.duty)

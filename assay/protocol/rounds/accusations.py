@@ -5,14 +5,14 @@ An accusation freezes the accused at once and needs no stake of its own. A game 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Protocol
 
 from assay.protocol.model.errors import refuse
 from assay.protocol.rounds.duty_draws import accusation_id
-from assay.protocol.rounds.duty_types import Accusation, AccusationStatus, DutyTerms
-from assay.protocol.rounds.epochs import AuditBeacon, Epochs
+from assay.protocol.rounds.duty_types import Accusation, AccusationStatus, Attestation
 from assay.protocol.rounds.round_terms import SeatWork
-from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.rounds.ticket_types import Calls, TicketId
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.types import Address, Digest, Seat
 
@@ -26,6 +26,12 @@ class AuditedRounds(Protocol):
     def work_of(self, round_: int, seat: Seat) -> tuple[Digest, int]:
         """Digest and tenure of a commitment; zeros where there is none."""
 
+    def steps_of(self, round_: int, seat: Seat) -> int:
+        """Steps of a commitment."""
+
+    def is_settled(self, round_: int, seat: Seat) -> bool:
+        """Whether no game can be opened on a commitment any more."""
+
     def digest_of(self, round_: int, seat: Seat, tenure: int, work: SeatWork) -> Digest:
         """The digest that a commitment to this work has."""
 
@@ -34,6 +40,9 @@ class AuditedRounds(Protocol):
 
     def is_base_final(self, round_: int) -> bool:
         """Whether the generation that the round starts from is final."""
+
+    def is_convicted(self, tenure: int) -> bool:
+        """Whether a tenure's lock is gone."""
 
     def accuse(self, tenure: int) -> None:
         """Nothing of the tenure settles before the verdict."""
@@ -48,66 +57,99 @@ class AuditedRounds(Protocol):
         """It is over."""
 
 
-class Accusations(Epochs):
+class Accusations:
     """The books of all accusations; `now` is chain time in seconds."""
 
-    def __init__(self, tickets: Tickets, beacon: AuditBeacon, rounds: AuditedRounds, terms: DutyTerms) -> None:
-        super().__init__(tickets, beacon, terms)
+    def __init__(self, tickets: Tickets, calls: Calls, rounds: AuditedRounds, fine: int) -> None:
+        self.tickets = tickets
+        self.calls = calls
         self.rounds = rounds
+        self.fine = fine
+        """What an accusation without a game costs: 3 w, in wei."""
+        self.attestations: dict[Digest, Attestation] = {}
         self.accusations: dict[Digest, Accusation] = {}
-        self.first_accused: dict[int, int] = {}
-        """The epoch of the first accusation of a tenure, plus one."""
+        self.against: Counter[int] = Counter()
+        """Accusations against a ticket that are recorded or tried."""
 
-    @property
-    def fine(self) -> int:
-        """What a miss costs, in wei."""
-        return 3 * self.terms.wage
+    def lapse(self, who: Address, accusation: Digest, now: int) -> None:
+        """End an accusation without a game: excused where the accused was convicted elsewhere, else late and fined.
 
-    def lapse(self, who: Address, accusation: Digest, now: int) -> int:
-        """Fine an accuser whose game was not opened; the fine taken. Raises WrongAccusation, EpochOpen."""
+        Raises WrongAccusation, EpochOpen.
+        """
         made = self._at(accusation, AccusationStatus.RECORDED)
-        self._check_closed(made.epoch + 1)
-        made.status = AccusationStatus.LAPSED
-        taken = self.tickets.fine(made.ticket, self.fine, who, now)
-        self._free(made)
-        return taken
+        # Attack: let the accused lose everything in a puppet's game, and take the fine of who accused it rightly.
+        if self._is_convicted(made):
+            self._end(made, AccusationStatus.EXCUSED, now)
+            return
+        newest, _ = self.calls.newest()
+        if newest <= made.epoch + 1:
+            raise refuse("EpochOpen", epoch=made.epoch + 1)
+        self._end(made, AccusationStatus.LAPSED, now)
+        self.tickets.fine(made.ticket, self.fine, who, now)
 
-    # --- the game
+    # --- games
 
-    def on_tried(self, accusation: Digest) -> None:
-        """An accusation's game is open. Raises WrongAccusation."""
+    def may_try(self, accusation: Digest, against: Digest, who: Address) -> bool:
+        """Whether this is a recorded accusation by somebody of a commitment or attestation."""
+        made = self.accusations.get(accusation)
+        return made is not None and made.status is AccusationStatus.RECORDED and self._is_own(made, against, who)
+
+    def on_tried(self, accusation: Digest, against: Digest, who: Address) -> None:
+        """The accuser opened its game. Raises WrongAccusation, NotYourAccusation."""
         made = self._at(accusation, AccusationStatus.RECORDED)
+        # Attack: a puppet of the accused opens the accuser's game and loses it.
+        if not self._is_own(made, against, who):
+            raise refuse("NotYourAccusation", id=accusation, caller=who)
         made.status = AccusationStatus.TRIED
         if made.is_work:
             self.rounds.suspend(made.accused)
 
-    def on_judged(self, accusation: Digest, right: bool) -> None:
-        """An accusation's game is over. Raises WrongAccusation."""
+    def on_judged(self, accusation: Digest, right: bool, now: int) -> None:
+        """Its game is over; `right`: the accused was convicted. Raises WrongAccusation."""
         made = self._at(accusation, AccusationStatus.TRIED)
-        made.status = AccusationStatus.UPHELD if right else AccusationStatus.REJECTED
         if made.is_work:
             self.rounds.resume(made.accused)
-        self._free(made)
+        self._end(made, AccusationStatus.UPHELD if right else AccusationStatus.REJECTED, now)
 
     # --- inside
 
-    def _accuse(self, by: Digest, against: Digest, number: int, ticket: TicketId, is_work: bool, accused: int) -> None:
-        made = Accusation(AccusationStatus.RECORDED, is_work, accused, ticket, number)
+    def _accuse(
+        self, by: Digest, against: Digest, epoch: int, ticket: TicketId, is_work: bool, accused: int, now: int
+    ) -> None:
+        recorded = AccusationStatus.RECORDED
+        made = Accusation(recorded, is_work, accused, ticket, epoch, now, by, against)
         self.accusations[accusation_id(by, against)] = made
         # Attack: accuse and leave, so that nothing ends the accusation.
         self.tickets.oblige(ticket)
         if is_work:
-            self.first_accused.setdefault(accused, number + 1)
             self.rounds.accuse(accused)
         else:
             self.tickets.oblige(TicketId(accused))
+            self.against[accused] += 1
+            self.attestations[against].disputes += 1
 
-    def _free(self, made: Accusation) -> None:
+    def _end(self, made: Accusation, status: AccusationStatus, now: int) -> None:
+        made.status = status
         self.tickets.acquit(made.ticket)
         if made.is_work:
             self.rounds.unaccuse(made.accused)
         else:
             self.tickets.acquit(TicketId(made.accused))
+            self.against[made.accused] -= 1
+            self._quiet(self.attestations[made.against], now)
+
+    def _quiet(self, made: Attestation, now: int) -> None:
+        """One accusation of an attestation, or one game on it, is over."""
+        made.disputes -= 1
+        made.quiet_at = now
+
+    def _is_convicted(self, made: Accusation) -> bool:
+        if made.is_work:
+            return self.rounds.is_convicted(made.accused)
+        return self.tickets.tickets[TicketId(made.accused)].convicted_at != 0
+
+    def _is_own(self, made: Accusation, against: Digest, who: Address) -> bool:
+        return made.against == against and self.tickets.owner_of(made.ticket) == who
 
     def _at(self, accusation: Digest, wanted: AccusationStatus) -> Accusation:
         made = self.accusations.get(accusation)

@@ -1,33 +1,22 @@
-"""What tickets are drawn for, what they found, what they missed (contracts/audit/Duties.sol).
+"""What tickets are drawn for, and what they missed (contracts/audit/Duties.sol).
 
 A ticket on call opens one secret with all its results. Whether a duty was its own follows from that secret, so anybody
-proves a duty missed without a list. A result that differs from what it audits is an accusation: it freezes the accused
-at once, needs no further stake, and lapses unless its game is opened.
+proves a duty missed without a list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.protocol.digests import ZERO
 from assay.protocol.model.errors import refuse
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.accusations import AuditedRounds
-from assay.protocol.rounds.duty_targets import DutyTarget, DutyTargets
-from assay.protocol.rounds.duty_types import (
-    MAX_AUDITED,
-    Attestation,
-    CallAnswer,
-    DrawnDuty,
-    DutyResult,
-    DutyTerms,
-    Missed,
-    ReplayFinding,
-)
+from assay.protocol.rounds.duty_targets import DutyTargets
+from assay.protocol.rounds.duty_types import CallAnswer, DrawnDuty, DrawnResult, DutyResult, DutyTerms, Missed
 from assay.protocol.rounds.epochs import AuditBeacon
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.rounds.tickets import Tickets
-from assay.protocol.types import Address, Digest, Seat
+from assay.protocol.types import Address, Digest
 
 
 class Duties(DutyTargets):
@@ -35,16 +24,12 @@ class Duties(DutyTargets):
 
     def __init__(self, tickets: Tickets, beacon: AuditBeacon, rounds: AuditedRounds, terms: DutyTerms) -> None:
         super().__init__(tickets, beacon, rounds, terms)
-        self.findings: dict[Digest, ReplayFinding] = {}
-        """As the contract's events tell them."""
-        self.accusers: set[tuple[int, Seat, Address]] = set()
-        """Whose own attestation differs from a round's commitment of a seat: they challenge it directly."""
         self._fined: set[Digest | TicketId] = set()
 
     # --- tickets
 
     def open(self, who: Address, ticket: TicketId, secret: Digest, results: Sequence[DutyResult], now: int) -> None:
-        """CallAnswer a call of the newest epoch: its secret, and results in the order of their draws.
+        """Answer a call of the newest epoch: its secret, and results in the order of their draws.
 
         Raises NotTheTicketsOwner, TicketConvicted, EpochNotSeeded, TooLate, NotCalled, TooManyResults, what
         `Tickets.advance` raises, NotADuty, NotDrawn, FindingMismatch, AccumulatorsMissing, WorkMismatch, NotAscending.
@@ -66,16 +51,16 @@ class Duties(DutyTargets):
         self.tickets.check_secret(ticket, epoch.call, epoch.start, secret)
         found, top = [], 0
         for k, result in enumerate(results):
-            rank, attestation, finding, target = self._checked(number, ticket, secret, result, now)
+            rank, drawn = self._checked(number, ticket, secret, result, now)
             # Attack: answer one duty twice, or hide the highest draw answered.
             if k and rank <= top:
                 raise refuse("NotAscending", rank=rank, before=top)
             top = rank
-            found.append((attestation, finding, target, result))
+            found.append(drawn)
         skipped = self.tickets.advance(ticket, number, epoch.call, epoch.start, secret)
         epoch.opened += 1
-        for attestation, finding, target, result in found:
-            self._record(number, ticket, attestation, finding, target, result)
+        for drawn in found:
+            self.attestations.record(drawn, now)
         self.answers[number, ticket] = CallAnswer(secret, top, len(results), skipped, number, True)
 
     def show(self, ticket: TicketId, number: int, secret: Digest, now: int) -> None:
@@ -140,90 +125,26 @@ class Duties(DutyTargets):
 
     def is_audited(self, round_: int, number: int) -> bool:
         """Whether nothing about a round's work can be drawn any more, given the epoch that it belongs to."""
-        return self.number > number + 2 and self._belongs(round_, number)
+        return bool(self.over_since(number)) and self._belongs(round_, number)
 
-    def states_of(self, attestation: Digest, finding: ReplayFinding) -> tuple[Digest, Digest]:
-        """X and Y of an attestation's claim on the witnessed program. Raises FindingMismatch."""
-        made = self.attestations.get(attestation)
-        self._check_finding(made, finding)
-        assert made is not None
-        start = self.rounds.start_of(made.round, made.seat)
-        return draws.witnessed_state(start, finding, False), draws.witnessed_state(finding.ends, finding, True)
-
-    # --- results
+    # --- inside
 
     def _checked(
         self, number: int, ticket: TicketId, secret: Digest, result: DutyResult, now: int
-    ) -> tuple[int, Digest, ReplayFinding, DutyTarget]:
-        """Rank, name, finding and target of a result."""
+    ) -> tuple[int, DrawnResult]:
+        """A result whose draw is right, and its rank."""
         target, kind, seed = self._target_of(number, ticket, result.duty, now), result.duty.kind, self.epochs[-1].seed
         assert seed is not None
         drawn = draws.draw(secret, seed, target.id, ticket, kind)
         if drawn >= target.threshold:
             raise refuse("NotDrawn", target=target.id, ticket=ticket)
-        own = draws.witness_key(secret, seed, target.id, ticket, kind)
-        keys = (own, *self._audited_keys(result))
-        if len(result.accumulators) != len(keys):
-            raise refuse("AccumulatorsMissing", count=len(result.accumulators), wanted=len(keys))
-        wanted, tenure = self.rounds.work_of(target.round, target.seat)
-        digest = self.rounds.digest_of(target.round, target.seat, tenure, result.work)
-        if digest != wanted:
-            raise refuse("WorkMismatch", got=digest, wanted=wanted)
-        rank = draws.rank_of(drawn, target.threshold)
-        finding = ReplayFinding(result.ends, result.update, keys, result.accumulators)
-        return rank, draws.attestation_id(number, ticket, kind, target.id), finding, target
-
-    def _record(
-        self,
-        number: int,
-        ticket: TicketId,
-        name: Digest,
-        finding: ReplayFinding,
-        target: DutyTarget,
-        result: DutyResult,
-    ) -> None:
-        """Keep a result, and record what it accuses."""
-        differs = (result.ends, result.update) != (result.work.ends, result.work.update)
-        kept = draws.finding_digest(target.round, target.seat, finding)
-        keys = len(finding.keys)
-        self.attestations[name] = Attestation(kept, number, ticket, target.round, target.seat, keys, differs)
-        self.findings[name] = finding
-        if differs:
-            self.accusers.add((target.round, target.seat, self.tickets.owner_of(ticket)))
-            digest, tenure = self.rounds.work_of(target.round, target.seat)
-            self._accuse(name, digest, number, ticket, True, tenure)
-        audited = result.duty.attestation
-        if audited != ZERO and _contradicts(result):
-            self._accuse(name, audited, number, ticket, False, self.attestations[audited].ticket)
-
-    def _audited_keys(self, result: DutyResult) -> tuple[Digest, ...]:
-        """The keys of the attestation that a result audits.
-
-        Attack: find a blind attestation, keep silent about its accumulator, and sell the silence. Who audits it answers
-        for it.
-        """
-        if result.duty.attestation == ZERO:
-            return ()
-        self._check_finding(self.attestations.get(result.duty.attestation), result.audited)
-        return result.audited.keys if len(result.audited.keys) <= MAX_AUDITED else ()
-
-    # --- inside
+        key = draws.witness_key(secret, seed, target.id, ticket, kind)
+        self.attestations.check(key, target.round, target.seat, result)
+        name = draws.attestation_id(number, ticket, kind, target.id)
+        made = DrawnResult(name, key, target.round, target.seat, number, ticket, result)
+        return draws.rank_of(drawn, target.threshold), made
 
     def _once(self, name: Digest | TicketId) -> None:
         if name in self._fined:
             raise refuse("AlreadyFined", id=name)
         self._fined.add(name)
-
-    def _check_finding(self, made: Attestation | None, finding: ReplayFinding) -> None:
-        round_, seat, wanted = (made.round, made.seat, made.finding) if made else (0, Seat(0), ZERO)
-        digest = draws.finding_digest(round_, seat, finding)
-        if digest != wanted:
-            raise refuse("FindingMismatch", got=digest, wanted=wanted)
-
-
-def _contradicts(result: DutyResult) -> bool:
-    """Whether a re-audit finds anything else than the attestation that it audits."""
-    audited = result.audited
-    if (result.ends, result.update) != (audited.ends, audited.update):
-        return True
-    return len(audited.keys) <= MAX_AUDITED and result.accumulators[1:] != audited.accumulators

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from eth_abi.abi import encode
 
-from assay.protocol.digests import ZERO, keccak, list_digest, state_digest, tensor_digest
+from assay.protocol.digests import keccak, list_digest, state_digest, tensor_digest
 from assay.protocol.digests import leaf_digest as leaf
 from assay.protocol.rounds.duty_types import DutyKind, ReplayFinding
 from assay.protocol.rounds.ticket_types import TicketId
@@ -50,7 +50,7 @@ def attestation_id(epoch: int, ticket: TicketId, kind: DutyKind, target: Digest)
 
 
 def missed_id(epoch: int, ticket: TicketId, kind: DutyKind, target: Digest) -> Digest:
-    """The name of a miss, and what it is drawn again as."""
+    """The name of a miss, which is fined once."""
     return _hash(["string", "uint24", "uint32", "uint8", "bytes32"], "assay.missed", epoch, ticket, kind, target)
 
 
@@ -70,12 +70,9 @@ def finding_digest(round_: int, seat: Seat, finding: ReplayFinding) -> Digest:
     return _hash(["uint64", "uint32", _FINDING], round_, seat, fields)
 
 
-def witnessed_state(lists: Sequence[Digest], finding: ReplayFinding, filled: bool) -> Digest:
-    """State root of three lists, then of a key and an accumulator per key; accumulators as found, or at zero."""
-    roots = list(lists)
-    for key, accumulator in zip(finding.keys, finding.accumulators, strict=True):
-        roots += [_words(key[:8]), _words(accumulator if filled else ZERO)]
-    return state_digest(roots)
+def witnessed_state(lists: Sequence[Digest], key: Digest, accumulator: Digest) -> Digest:
+    """State root of three lists, then of a list of a witness key and one of an accumulator."""
+    return state_digest((*lists, _words(key[:8]), _words(accumulator)))
 
 
 def _words(data: bytes) -> Digest:

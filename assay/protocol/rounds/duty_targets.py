@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from assay.protocol.digests import ZERO
 from assay.protocol.model.errors import refuse
 from assay.protocol.rounds import duty_draws as draws
-from assay.protocol.rounds.accusations import Accusations, AuditedRounds
+from assay.protocol.rounds.accusations import AuditedRounds
+from assay.protocol.rounds.attestations import Attestations
 from assay.protocol.rounds.duty_types import AGAIN_PPM, Attestation, CallAnswer, DrawnDuty, DutyKind, DutyTerms, Missed
-from assay.protocol.rounds.epochs import AuditBeacon, unopened
+from assay.protocol.rounds.epochs import AuditBeacon, Epochs, last_drawn, unopened
 from assay.protocol.rounds.ticket_types import TicketId, next_link
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.types import Digest, Seat
@@ -25,13 +26,19 @@ class DutyTarget:
     seat: Seat
 
 
-class DutyTargets(Accusations):
-    """Answers and attestations, and what follows from them; `now` is chain time in seconds."""
+class DutyTargets(Epochs):
+    """Answers, and what follows from them; `now` is chain time in seconds."""
 
     def __init__(self, tickets: Tickets, beacon: AuditBeacon, rounds: AuditedRounds, terms: DutyTerms) -> None:
-        super().__init__(tickets, beacon, rounds, terms)
+        super().__init__(tickets, beacon, terms)
+        self.rounds = rounds
         self.answers: dict[tuple[int, TicketId], CallAnswer] = {}
-        self.attestations: dict[Digest, Attestation] = {}
+        self.attestations = Attestations(tickets, self, rounds, self.fine)
+
+    @property
+    def fine(self) -> int:
+        """What a miss costs, in wei."""
+        return 3 * self.terms.wage
 
     def secret_of(self, ticket: TicketId, number: int, via: int) -> Digest:
         """The secret of a call, as the secret of `via` shows it. Raises SecretNotShown."""
@@ -56,18 +63,21 @@ class DutyTargets(Accusations):
         if missed.kind is DutyKind.MISSED:
             raise refuse("NotADuty", kind=duty.kind, epoch=number)
         target = self._plain(missed.epoch, missed.kind, missed.ticket, duty)
-        # Drawn again in the epoch after the one in which it was shown, by that epoch's secrets.
+        # Drawn again in the epoch after the one in which it was shown, by that epoch's secrets: once, whoever else
+        # missed it too.
         shown = self.answers.get((missed.via, missed.ticket))
-        own = duty.attestation != ZERO and self.attestations[duty.attestation].ticket == ticket
-        if own or (shown.shown_in if shown else 0) + 1 != number:
+        own = duty.attestation != ZERO and self.attestations.attestations[duty.attestation].ticket == ticket
+        home = missed.epoch - missed.kind.is_again
+        # Attack: show a miss when its claim is settled, and let who answers accuse what no game can be opened on.
+        late = number > last_drawn(self.epochs, home) or (shown.shown_in if shown else 0) + 1 != number
+        if own or late:
             raise refuse("NotADuty", kind=duty.kind, epoch=number)
         self._check_missed(missed, target, now)
-        name = draws.missed_id(missed.epoch, missed.ticket, missed.kind, target.id)
-        return replace(target, id=name, threshold=draws.threshold(AGAIN_PPM, self._epoch(number).on_call))
+        return replace(target, threshold=draws.threshold(AGAIN_PPM, self._epoch(number).on_call))
 
     def _plain(self, number: int, kind: DutyKind, ticket: TicketId, duty: DrawnDuty) -> DutyTarget:
         """A duty that is no redraw of a miss. Raises NotADuty, RoundNotOpen."""
-        again = kind in (DutyKind.WORK_AGAIN, DutyKind.REAUDIT_AGAIN)
+        again = kind.is_again
         home = number - again
         none = refuse("NotADuty", kind=kind, epoch=number)
         if home < 0:
@@ -78,7 +88,7 @@ class DutyTargets(Accusations):
             if duty.attestation != ZERO or name == ZERO or not self._belongs(duty.round, home):
                 raise none
         elif kind in (DutyKind.REAUDIT, DutyKind.REAUDIT_AGAIN):
-            ppm, name, made = self.terms.reaudit_ppm, duty.attestation, self.attestations.get(duty.attestation)
+            ppm, name, made = self.terms.reaudit_ppm, duty.attestation, self._attestation(duty.attestation)
             # Attack: a ticket that has left makes the openings fail that would accuse it.
             if made is None or made.ticket == ticket or made.epoch + 1 != home:
                 raise none
@@ -90,6 +100,9 @@ class DutyTargets(Accusations):
         if again:
             ppm = unopened(self._epoch(home), ppm)
         return DutyTarget(name, draws.threshold(ppm, self._epoch(number).on_call), round_, seat)
+
+    def _attestation(self, name: Digest) -> Attestation | None:
+        return self.attestations.attestations.get(name)
 
     def _belongs(self, round_: int, number: int) -> bool:
         """Whether this is the first epoch that began after the round took its last commitment.
@@ -108,7 +121,7 @@ class DutyTargets(Accusations):
         if drawn >= target.threshold:
             raise refuse("NotDrawn", target=target.id, ticket=missed.ticket)
         name = draws.attestation_id(missed.epoch, missed.ticket, missed.kind, target.id)
-        if name in self.attestations:
+        if self._attestation(name) is not None:
             raise refuse("DutyAnswered", attestation=name)
         answer = self.answers.get((missed.epoch, missed.ticket))
         rank = draws.rank_of(drawn, target.threshold)

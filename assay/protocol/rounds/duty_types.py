@@ -1,4 +1,4 @@
-"""What audits are made of: equal to the structs and enums of contracts/interfaces/IDuties.sol."""
+"""What audits are made of: equal to the structs and enums of contracts/interfaces/AuditTypes.sol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_AUDITED: Final = 6
 
 MAX_REPEATS: Final = 2
 AGAIN_PPM: Final = 3_000_000
-"""At which a missed duty is drawn again."""
+"""At which a missed claim is drawn again."""
 
 
 class DutyKind(IntEnum):
@@ -33,6 +33,11 @@ class DutyKind(IntEnum):
     REAUDIT_AGAIN = 4
     MISSED = 5
 
+    @property
+    def is_again(self) -> bool:
+        """Whether it is a duty of the epoch before that was not opened there."""
+        return self in (DutyKind.WORK_AGAIN, DutyKind.REAUDIT_AGAIN)
+
 
 class AccusationStatus(IntEnum):
     """How far an accusation is."""
@@ -43,6 +48,8 @@ class AccusationStatus(IntEnum):
     UPHELD = 3
     REJECTED = 4
     LAPSED = 5
+    EXCUSED = 6
+    """Its accused was convicted elsewhere, so that no game could open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +153,22 @@ class DutyResult:
 
 
 @dataclass(frozen=True, slots=True)
+class DrawnResult:
+    """A result whose draw was checked (`Drawn`): the attestation that it becomes, and what it audits."""
+
+    id: Digest
+    key: Digest
+    """The ticket's own witness key."""
+    round: int
+    seat: Seat
+    epoch: int
+    ticket: TicketId
+    result: DutyResult
+
+
+@dataclass(slots=True)
 class Attestation:
-    """What is kept of a result."""
+    """What is kept of a result. Times are chain times in seconds."""
 
     finding: Digest
     epoch: int
@@ -156,6 +177,10 @@ class Attestation:
     seat: Seat
     keys: int
     differs: bool
+    disputes: int = 0
+    """Accusations of it and games on it that are not over."""
+    quiet_at: int = 0
+    """When the last of them ended; 0: there was none."""
 
 
 @dataclass(slots=True)
@@ -167,3 +192,9 @@ class Accusation:
     accused: int
     ticket: TicketId
     epoch: int
+    at: int
+    """When it was recorded, in seconds of chain time."""
+    by: Digest
+    """The accuser's own attestation."""
+    against: Digest
+    """The commitment's digest, or the attestation accused."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from assay.protocol.model.errors import refuse
@@ -84,6 +85,10 @@ class Epochs:
         """The newest epoch and when it began."""
         return self.number, self.epochs[-1].start
 
+    def over_since(self, number: int) -> int:
+        """Since when nothing that belongs to an epoch can be drawn any more, in seconds of chain time; 0: it can."""
+        return self._epoch(last_drawn(self.epochs, number) + 1).start
+
     # --- inside
 
     def _is_called(self, ticket: TicketId, epoch: Epoch, now: int) -> bool:
@@ -106,6 +111,14 @@ class Epochs:
         self._check_closed(number)
         if not self._epoch(number).fines:
             raise refuse("EpochWithoutFines", epoch=number)
+
+
+def last_drawn(epochs: Sequence[Epoch], number: int) -> int:
+    """The last epoch in which what belongs to an epoch is drawn.
+
+    Attack: keep an epoch from fining, so that what was missed before it is shown when nothing draws it again.
+    """
+    return number + (2 if number + 1 < len(epochs) and epochs[number + 1].fines else 3)
 
 
 def unopened(epoch: Epoch, ppm: int) -> int:

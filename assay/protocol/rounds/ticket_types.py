@@ -65,6 +65,9 @@ class Calls(Protocol):
     def newest(self) -> tuple[int, int]:
         """The newest epoch and when it began; all epochs before it are closed."""
 
+    def over_since(self, epoch: int) -> int:
+        """Since when nothing that belongs to an epoch can be drawn any more, in seconds of chain time; 0: it can."""
+
 
 def ticket_lock(ticket: TicketId) -> Digest:
     """The name of a ticket's lock in the vault."""

@@ -70,14 +70,14 @@ class Tickets:
         held = self._owned(who, ticket)
         if held.convicted_at:
             raise refuse("TicketConvicted", ticket=ticket)
-        epoch, start = self.calls.newest()
+        _, start = self.calls.newest()
         if not held.until or start < held.until:
             raise refuse("TicketServes", ticket=ticket, until=held.until)
         # Attack: hide a missed duty, and leave before the secret of the call is ever shown.
         if owed := self._calls_before(ticket, held.until) - self._shown(ticket, held):
             raise refuse("SecretsOwed", ticket=ticket, owed=owed)
-        # Attestations of an epoch can be disputed until the epoch after the one that re-audits them.
-        if held.obligations or epoch <= held.last_epoch + 2:
+        # Attack: bribe who re-audits a false attestation to miss it, and be gone before the miss is drawn again.
+        if held.obligations or not self.calls.over_since(held.last_epoch + 1):
             raise refuse("TicketObliged", ticket=ticket, obligations=held.obligations, last_epoch=held.last_epoch)
         left = self.vault.lock_amount(ticket_lock(ticket))
         del self.tickets[ticket]

@@ -200,7 +200,7 @@ def _seats(view: RoundView) -> Iterator[Task]:
 
 def _audits(view: RoundView) -> Iterator[Task]:
     """Accusations without a game, and tickets that fines have left short."""
-    for name, made in view.books.duties.accusations.items():
+    for name, made in view.books.duties.attestations.accusations.items():
         if made.status is AccusationStatus.RECORDED and made.epoch + 2 < len(view.epochs):
             at = view.epochs[made.epoch + 2].start
             yield Task(at + wait(view, made.epoch), LapseAccusation(name))

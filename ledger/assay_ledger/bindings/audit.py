@@ -164,7 +164,7 @@ class AuditContract(Contract):
         "drawSeed(uint64)",
         "drawWhistleSeed(uint64)",
         "onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)",
-        "onOpened((uint8,uint64,uint32,uint32,address,bytes32))",
+        "onOpened((uint8,uint64,uint32,uint32,address,bytes32),address)",
         "reclaim()",
         "register(uint8,bytes,bytes,uint128)",
         "retire()",
@@ -248,9 +248,9 @@ class AuditContract(Contract):
         """Game only: a game ended."""
         return self._call("onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)", ref, convicted)
 
-    def on_opened(self, ref: ClaimRef) -> Call:
-        """Game only: a game was opened on the claim (delays finality)."""
-        return self._call("onOpened((uint8,uint64,uint32,uint32,address,bytes32))", ref)
+    def on_opened(self, ref: ClaimRef, argument_1: Address) -> Call:
+        """Game only: `challenger` opened a game on the claim (delays finality)."""
+        return self._call("onOpened((uint8,uint64,uint32,uint32,address,bytes32),address)", ref, argument_1)
 
     def reclaim(self) -> Call:
         """Releases what is left of the stake, once the last round it was drawn in is beyond challenge and no game is

@@ -122,7 +122,7 @@ class CommitmentsContract(Contract):
         "commit(uint64,uint32,bytes32,(uint32,bytes32,bytes32[3],bytes32))",
         "hold(uint64,uint32,uint64,bytes32,uint64)",
         "onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)",
-        "onOpened((uint8,uint64,uint32,uint32,address,bytes32))",
+        "onOpened((uint8,uint64,uint32,uint32,address,bytes32),address)",
         "openRound(uint64,bytes32)",
         "prepare(uint8,uint64,uint32,(uint32,bytes32,bytes32[3],bytes32))",
         "settle(uint64,uint32)",
@@ -225,9 +225,9 @@ class CommitmentsContract(Contract):
         """Game only: a game ended."""
         return self._call("onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)", ref, convicted)
 
-    def on_opened(self, ref: ClaimRef) -> Call:
-        """Game only: a game was opened on the claim (delays finality)."""
-        return self._call("onOpened((uint8,uint64,uint32,uint32,address,bytes32))", ref)
+    def on_opened(self, ref: ClaimRef, challenger: Address) -> Call:
+        """Game only: `challenger` opened a game on the claim (delays finality)."""
+        return self._call("onOpened((uint8,uint64,uint32,uint32,address,bytes32),address)", ref, challenger)
 
     def open_round(self, parent: int, base: Digest) -> Call:
         """Generations only: opens the next round."""

@@ -173,7 +173,7 @@ class GenerationsContract(Contract):
         "fall(uint64)",
         "finalize(uint64,bytes32)",
         "onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)",
-        "onOpened((uint8,uint64,uint32,uint32,address,bytes32))",
+        "onOpened((uint8,uint64,uint32,uint32,address,bytes32),address)",
         "open(uint64,uint32,bytes32,bytes32,bytes32)",
         "prepare(uint64,(uint32,uint32,bytes32)[])",
         "restart()",
@@ -256,9 +256,9 @@ class GenerationsContract(Contract):
         """Game only: a game ended."""
         return self._call("onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)", ref, convicted)
 
-    def on_opened(self, ref: ClaimRef) -> Call:
-        """Game only: a game was opened on the claim (delays finality)."""
-        return self._call("onOpened((uint8,uint64,uint32,uint32,address,bytes32))", ref)
+    def on_opened(self, ref: ClaimRef, argument_1: Address) -> Call:
+        """Game only: `challenger` opened a game on the claim (delays finality)."""
+        return self._call("onOpened((uint8,uint64,uint32,uint32,address,bytes32),address)", ref, argument_1)
 
     def open(self, round: Round, seat: Seat, parameters: Digest, momentum: Digest, salt: Digest) -> Call:
         """Opens what was sealed, after sealing is over."""

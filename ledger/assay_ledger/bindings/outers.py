@@ -102,7 +102,7 @@ class OutersContract(Contract):
     CALLS = (
         "finalizeOuter(uint64,bytes32,address)",
         "onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)",
-        "onOpened((uint8,uint64,uint32,uint32,address,bytes32))",
+        "onOpened((uint8,uint64,uint32,uint32,address,bytes32),address)",
         "postOuter(uint64,bytes32,bytes32,bytes32,bytes32)",
         "voidOuter(uint64,bytes32,address)",
     )
@@ -160,9 +160,9 @@ class OutersContract(Contract):
         """Game only: a game ended."""
         return self._call("onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)", ref, convicted)
 
-    def on_opened(self, ref: ClaimRef) -> Call:
-        """Game only: a game was opened on the claim (delays finality)."""
-        return self._call("onOpened((uint8,uint64,uint32,uint32,address,bytes32))", ref)
+    def on_opened(self, ref: ClaimRef, argument_1: Address) -> Call:
+        """Game only: `challenger` opened a game on the claim (delays finality)."""
+        return self._call("onOpened((uint8,uint64,uint32,uint32,address,bytes32),address)", ref, argument_1)
 
     def outer_claim_of(self, round: Round, root: Digest, poster: Address) -> Query[OuterClaimFields]:
         """`outerClaimOf`."""

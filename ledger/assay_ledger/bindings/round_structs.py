@@ -23,7 +23,7 @@ from assay_ledger.contract import Decoded, address
 
 def as_accusation(v: Decoded) -> Accusation:
     """A `Accusation` as a contract gives it."""
-    return Accusation(AccusationStatus(v[0]), v[1], v[2], TicketId(v[3]), v[4])
+    return Accusation(AccusationStatus(v[0]), v[1], v[2], TicketId(v[3]), v[4], v[5], Digest(v[6]), Digest(v[7]))
 
 
 def as_answer(v: Decoded) -> CallAnswer:
@@ -33,7 +33,25 @@ def as_answer(v: Decoded) -> CallAnswer:
 
 def as_attestation(v: Decoded) -> Attestation:
     """A `Attestation` as a contract gives it."""
-    return Attestation(Digest(v[0]), v[1], TicketId(v[2]), Round(v[3]), Seat(v[4]), v[5], v[6])
+    return Attestation(Digest(v[0]), v[1], TicketId(v[2]), Round(v[3]), Seat(v[4]), v[5], v[6], v[7], v[8])
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnFields:
+    """The struct `Drawn`, as contracts give it."""
+
+    id: Digest
+    key: Digest
+    target: Digest
+    round: Round
+    seat: Seat
+    epoch: int
+    ticket: TicketId
+
+    @staticmethod
+    def of(v: Decoded) -> DrawnFields:
+        """Of its fields in order."""
+        return DrawnFields(Digest(v[0]), Digest(v[1]), Digest(v[2]), Round(v[3]), Seat(v[4]), v[5], TicketId(v[6]))
 
 
 def as_duty(v: Decoded) -> DrawnDuty:

@@ -163,7 +163,7 @@ class RoundsContract(Contract):
         "leaveSeat()",
         "onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)",
         "onMismatch(uint64,uint32,uint32,address)",
-        "onOpened((uint8,uint64,uint32,uint32,address,bytes32))",
+        "onOpened((uint8,uint64,uint32,uint32,address,bytes32),address)",
         "openRound()",
         "receipt(uint64,uint32,bytes32)",
     )
@@ -282,9 +282,9 @@ class RoundsContract(Contract):
         """
         return self._call("onMismatch(uint64,uint32,uint32,address)", round, seat, duty, accuser)
 
-    def on_opened(self, ref: ClaimRef) -> Call:
-        """Game only: a game was opened on the claim (delays finality)."""
-        return self._call("onOpened((uint8,uint64,uint32,uint32,address,bytes32))", ref)
+    def on_opened(self, ref: ClaimRef, argument_1: Address) -> Call:
+        """Game only: `challenger` opened a game on the claim (delays finality)."""
+        return self._call("onOpened((uint8,uint64,uint32,uint32,address,bytes32),address)", ref, argument_1)
 
     def open_round(self) -> Call:
         """Opens the next round: not before the last one's T7, with an outer root of it standing."""

@@ -97,7 +97,7 @@ class TenuresContract(Contract):
         return self._query("MAX_SUSPENSION()", "(uint256)", lambda v: v[0])
 
     def accuse(self, tenure: int) -> Call:
-        """Duties only: an accusation is recorded."""
+        """Attestations only: an accusation is recorded."""
         return self._call("accuse(uint32)", tenure)
 
     def acquit(self, tenure: int) -> Call:
@@ -149,7 +149,7 @@ class TenuresContract(Contract):
         return self._call("release(uint32)", tenure)
 
     def resume(self, tenure: int) -> Call:
-        """Duties only: such a game ended."""
+        """Attestations only: such a game ended."""
         return self._call("resume(uint32)", tenure)
 
     def seat_fee(self) -> Query[Wei]:
@@ -169,7 +169,7 @@ class TenuresContract(Contract):
         return self._query("seats()", "(uint256)", lambda v: v[0])
 
     def suspend(self, tenure: int) -> Call:
-        """Duties only: the game of an accusation is open; the seat's next commitments have no weight."""
+        """Attestations only: the game of an accusation is open; the seat's next commitments have no weight."""
         return self._call("suspend(uint32)", tenure)
 
     def tenure_of(self, tenure: int) -> Query[Tenure]:
@@ -190,5 +190,5 @@ class TenuresContract(Contract):
         return self._query("tenuresOf(address)", "(uint256)", lambda v: v[0], holder)
 
     def unaccuse(self, tenure: int) -> Call:
-        """Duties only: an accusation was judged, or lapsed."""
+        """Attestations only: an accusation was judged, or lapsed."""
         return self._call("unaccuse(uint32)", tenure)

@@ -174,7 +174,9 @@ class TicketsContract(Contract):
         return self._query("countAt(uint48)", "(uint256)", lambda v: v[0], time)
 
     def fine(self, ticket: TicketId, amount: Wei, to: Address) -> Call:
-        """Duties only: takes a fine, at most what the lock holds; half goes to `to` and the rest burns."""
+        """Duties and attestations only: takes a fine, at most what the lock holds; half goes to `to` and the rest
+        burns.
+        """
         return self._call("fine(uint32,uint256,address)", ticket, amount, to)
 
     def forfeit(self, ticket: TicketId) -> Call:

@@ -47,6 +47,8 @@ class ToldBooks:
             tenure = self.commitments.on_games(ref, change)
         elif ref.kind is ClaimKind.OUTER:
             tenure = self.generations.on_games(ref, change)
+        elif ref.kind is ClaimKind.ATTESTATION:
+            self.duties.attestations.on_games(ref, change, self.now)
         if tenure:
             self.tenures.on_games(tenure, change)
 
@@ -72,6 +74,9 @@ class _EpochCalls:
 
     def newest(self) -> tuple[int, int]:
         return self._books.duties.newest()
+
+    def over_since(self, epoch: int) -> int:
+        return self._books.duties.over_since(epoch)
 
 
 class _Committees:
@@ -105,6 +110,15 @@ class _AuditedBooks:
         parameters, _ = self._books.commitments.start_of(Round(round_), seat)
         scalars = self._books.facts.round_scalars(Round(round_), seat)
         return parameters, self._books.terms.zero_optimizer, list_root(scalars.roots())
+
+    def steps_of(self, round_: int, seat: Seat) -> int:
+        return self._books.commitments.works[Round(round_), seat].units * self._books.terms.steps_per_unit
+
+    def is_settled(self, round_: int, seat: Seat) -> bool:
+        return self._books.commitments.works[Round(round_), seat].settled
+
+    def is_convicted(self, tenure: int) -> bool:
+        return self._books.tenures.is_convicted(tenure)
 
     def is_base_final(self, round_: int) -> bool:
         parent = self._books.commitments.round_of(Round(round_)).parent

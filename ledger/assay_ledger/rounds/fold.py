@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.bindings import beacon, commitments, duties, generations, tenures, tickets
+from assay_ledger.bindings import attestations, beacon, commitments, duties, generations, tenures, tickets
 from assay_ledger.contract import Event
 from assay_ledger.index.game_fold import fold_game
 from assay_ledger.rounds.round_records import (
@@ -108,7 +108,9 @@ def _fold_audits(state: RoundRunState, event: Event, now: int, transaction: byte
             books.duties.on_repeated(event)
         case duties.EpochClosed():
             books.duties.on_epoch_closed(event, now)
-        case duties.Attested():
+        case duties.DutyFined():
+            books.duties.on_duty_fined(event)
+        case attestations.Attested():
             work = state.works[event.round, event.seat].work
             differs = (event.finding.ends, event.finding.update) != (work.ends, work.update)
             kind = books.duties.on_attested(event, differs)
@@ -116,13 +118,13 @@ def _fold_audits(state: RoundRunState, event: Event, now: int, transaction: byte
                 *(event.attestation, event.epoch, event.ticket, kind, event.target, event.round, event.seat),
                 *(event.finding, transaction),
             )
-        case duties.Accused():
-            books.duties.on_accused(event)
+        case attestations.Accused():
+            books.duties.attestations.on_accused(event, now)
             state.accusations[event.id] = AccusationRecord(event.id, event.attestation, event.against, event.is_work)
-        case duties.AccusationMoved():
-            books.duties.on_accusation(event)
-        case duties.DutyFined():
-            books.duties.on_duty_fined(event)
+        case attestations.AccusationMoved():
+            books.duties.attestations.on_accusation(event, now)
+        case attestations.FindingPrepared():
+            books.duties.attestations.on_prepared(event)
 
 
 def _fold_games(state: RoundRunState, event: Event, transaction: bytes) -> None:

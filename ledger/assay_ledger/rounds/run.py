@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from assay.protocol.types import Address
+from assay_ledger.bindings.attestations import AttestationsContract
 from assay_ledger.bindings.beacon import DrandSeedContract
 from assay_ledger.bindings.commitments import CommitmentsContract
 from assay_ledger.bindings.duties import DutiesContract
@@ -30,6 +31,7 @@ class RoundAddresses:
     commitments: Address
     generations: Address
     duties: Address
+    attestations: Address
     game: Address
     beacon: Address
 
@@ -74,6 +76,11 @@ class RoundRun:
         return DutiesContract(self.modules.duties)
 
     @cached_property
+    def attestations(self) -> AttestationsContract:
+        """Findings and accusations."""
+        return AttestationsContract(self.modules.attestations)
+
+    @cached_property
     def game(self) -> GameContract:
         """Disputes."""
         return GameContract(self.modules.game)
@@ -96,6 +103,7 @@ class RoundRun:
             "commitments": self.commitments,
             "generations": self.generations,
             "duties": self.duties,
+            "attestations": self.attestations,
             "game": self.game,
             "beacon": self.beacon,
         }

@@ -9,21 +9,25 @@ from dataclasses import replace
 
 from assay.protocol.errors import InvariantError
 from assay.protocol.rounds import duty_draws as draws
+from assay.protocol.rounds.accusations import AuditedRounds
+from assay.protocol.rounds.attestations import Attestations, PreparedClaim
 from assay.protocol.rounds.duties import Duties
 from assay.protocol.rounds.duty_types import (
     AGAIN_PPM,
-    Accusation,
     AccusationStatus,
     Attestation,
     CallAnswer,
     DutyKind,
+    DutyTerms,
     Epoch,
 )
-from assay.protocol.rounds.epochs import unopened
+from assay.protocol.rounds.epochs import AuditBeacon, unopened
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.rounds.timeline import Timeline
+from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Digest
 from assay_ledger.bindings import duties, tickets
+from assay_ledger.bindings.attestations import AccusationMoved, Accused, Attested, FindingPrepared
 
 
 class ToldTickets(Tickets):
@@ -61,8 +65,59 @@ class ToldTickets(Tickets):
         self._known(e.ticket).convicted_at = now
 
 
+class ToldAttestations(Attestations):
+    """The books of attestations and accusations, by their events."""
+
+    def on_attested(self, e: Attested, differs: bool) -> None:
+        """A ticket found something, `differs` from the commitment."""
+        digest, keys = draws.finding_digest(e.round, e.seat, e.finding), len(e.finding.keys)
+        self.attestations[e.attestation] = Attestation(digest, e.epoch, e.ticket, e.round, e.seat, keys, differs)
+        self.findings[e.attestation] = e.finding
+
+    def on_prepared(self, e: FindingPrepared) -> None:
+        """A part of a finding can be challenged."""
+        made = self.attestations[e.attestation]
+        steps = self.rounds.steps_of(made.round, made.seat) if e.part < made.keys else 1
+        self.claims[e.attestation, e.part] = PreparedClaim(e.x, e.y, steps)
+
+    def on_accused(self, e: Accused, now: int) -> None:
+        """An accusation is recorded, and freezes the accused."""
+        by = self.attestations[e.attestation]
+        if e.is_work:
+            accused = self.rounds.work_of(by.round, by.seat)[1]
+        else:
+            accused = self.attestations[e.against].ticket
+        self._accuse(e.attestation, e.against, by.epoch, by.ticket, e.is_work, accused, now)
+
+    def on_accusation(self, e: AccusationMoved, now: int) -> None:
+        """An accusation is tried, judged, or over without a game."""
+        made = self.accusations[e.id]
+        if e.status is AccusationStatus.TRIED:
+            self.on_tried(e.id, made.against, self.tickets.owner_of(made.ticket))
+        elif made.status is AccusationStatus.TRIED:
+            self.on_judged(e.id, e.status is AccusationStatus.UPHELD, now)
+        else:
+            self._end(made, e.status, now)
+
+    def on_games(self, ref: ClaimRef, change: int, now: int) -> None:
+        """A game was opened (1) or ended (-1) on a part of an attestation."""
+        made = self.attestations[self.named(ref.outer_root)]
+        if change > 0:
+            made.disputes += 1
+            self.tickets.oblige(made.ticket)
+        else:
+            self._quiet(made, now)
+            self.tickets.acquit(made.ticket)
+
+
 class ToldDuties(Duties):
-    """The books of epochs, answers, attestations and accusations, by their events."""
+    """The books of epochs, answers and fines, by their events."""
+
+    attestations: ToldAttestations
+
+    def __init__(self, tickets: Tickets, beacon: AuditBeacon, rounds: AuditedRounds, terms: DutyTerms) -> None:
+        super().__init__(tickets, beacon, rounds, terms)
+        self.attestations = ToldAttestations(tickets, self, rounds, self.fine)
 
     def on_epoch(self, e: duties.EpochBegan) -> None:
         """An epoch has its seed and calls a shift."""
@@ -93,40 +148,16 @@ class ToldDuties(Duties):
         epoch.opened += in_time
         self.answers[e.epoch, e.ticket] = CallAnswer(e.secret, 0, 0, e.skipped, self.number, in_time)
 
-    def on_attested(self, e: duties.Attested, differs: bool) -> DutyKind:
+    def on_attested(self, e: Attested, differs: bool) -> DutyKind:
         """A ticket found something, `differs` from the commitment; the kind of its duty."""
         kind = self._kind_of(e)
-        keys = len(e.finding.keys)
-        digest = draws.finding_digest(e.round, e.seat, e.finding)
-        self.attestations[e.attestation] = Attestation(digest, e.epoch, e.ticket, e.round, e.seat, keys, differs)
-        self.findings[e.attestation] = e.finding
-        if differs:
-            self.accusers.add((e.round, e.seat, self.tickets.owner_of(e.ticket)))
+        self.attestations.on_attested(e, differs)
         answer, seed = self.answers[e.epoch, e.ticket], self.epochs[e.epoch].seed
         assert seed is not None
         drawn = draws.draw(answer.secret, seed, e.target, e.ticket, kind)
         rank = draws.rank_of(drawn, self._threshold_of(e.epoch, kind))
         self.answers[e.epoch, e.ticket] = replace(answer, top_rank=rank, answered=answer.answered + 1)
         return kind
-
-    def on_accused(self, e: duties.Accused) -> None:
-        """An accusation is recorded, and freezes the accused."""
-        by = self.attestations[e.attestation]
-        if e.is_work:
-            accused = self.rounds.work_of(by.round, by.seat)[1]
-        else:
-            accused = self.attestations[e.against].ticket
-        self._accuse(e.attestation, e.against, by.epoch, by.ticket, e.is_work, accused)
-
-    def on_accusation(self, e: duties.AccusationMoved) -> None:
-        """An accusation is tried, judged, or over without a game."""
-        made = self.accusations[e.id]
-        if e.status is AccusationStatus.TRIED:
-            self.on_tried(e.id)
-        elif made.status is AccusationStatus.TRIED:
-            self.on_judged(e.id, e.status is AccusationStatus.UPHELD)
-        else:
-            self._end(made, e.status)
 
     def on_duty_fined(self, e: duties.DutyFined) -> None:
         """A miss or an absence was proven."""
@@ -138,11 +169,7 @@ class ToldDuties(Duties):
 
     # --- inside
 
-    def _end(self, made: Accusation, status: AccusationStatus) -> None:
-        made.status = status
-        self._free(made)
-
-    def _kind_of(self, e: duties.Attested) -> DutyKind:
+    def _kind_of(self, e: Attested) -> DutyKind:
         kinds = [kind for kind in DutyKind if kind is not DutyKind.NONE]
         names = {draws.attestation_id(e.epoch, e.ticket, kind, e.target): kind for kind in kinds}
         if e.attestation not in names:

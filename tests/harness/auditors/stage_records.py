@@ -36,15 +36,15 @@ class StageRecords:
         ]
 
     def attestations_of(self, epoch: int) -> Sequence[SeenAttestation]:
-        duties = self._stage.duties
+        book = self._stage.attestations
         return [
-            SeenAttestation(name, a.epoch, a.ticket, a.round, a.seat, duties.findings[name])
-            for name, a in duties.attestations.items()
+            SeenAttestation(name, a.epoch, a.ticket, a.round, a.seat, book.findings[name])
+            for name, a in book.attestations.items()
             if a.epoch == epoch
         ]
 
     def is_attested(self, attestation: Digest) -> bool:
-        return attestation in self._stage.duties.attestations
+        return attestation in self._stage.attestations.attestations
 
     def answer_of(self, epoch: int, ticket: TicketId) -> CallAnswer | None:
         return self._stage.duties.answers.get((epoch, ticket))

@@ -294,7 +294,7 @@ class LedgerPlay:
             view = self.ledger.book_of(ref).claim_of(ref)
             if not view.challengeable_from <= self.now <= view.challengeable_until or view.fallen:
                 raise AssayError("", code="NotChallengeable")
-            self.ledger.book_of(ref).on_opened(ref)
+            self.ledger.book_of(ref).on_opened(ref, who)
             bond = self.ledger.charter.economics.challenge_bond
             try:
                 self.ledger.vault.lock(puppet_lock(len(self.games)), who, bond)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
-
-from eth_abi import encode
-from eth_hash.auto import keccak
 
 from assay.protocol.digests import ZERO
 from assay.protocol.errors import RejectedError
-from assay.protocol.model.errors import refuse
 from assay.protocol.rounds import duty_draws as draws
+from assay.protocol.rounds.attestations import PreparedClaim
 from assay.protocol.rounds.duties import Duties
 from assay.protocol.rounds.duty_types import (
     NO_FINDING,
@@ -25,12 +21,14 @@ from assay.protocol.rounds.duty_types import (
     Missed,
     ReplayFinding,
 )
-from assay.protocol.rounds.round_ids import work_digest
 from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId, TicketTerms, chain_of
 from assay.protocol.rounds.tickets import Tickets
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.run.claims import ClaimKind
+from assay.protocol.types import Address, Digest, Seat, Wei
+from tests.harness.rounds.duty_rows import duty_tuple, finding_tuple, result_tuple, work_tuple
 from tests.harness.rounds.stage import ETHER, START, ModelAndContracts, text
+from tests.harness.rounds.staged_rounds import StagedRounds, mark, true_finding, true_work
 
 TICKETS = TicketTerms(bond=Wei(100 * ETHER), seasoning=2 * 3600, shifts=1)
 TERMS = DutyTerms(
@@ -40,76 +38,6 @@ STAGED = ("beacon", "commitments", "tenures", "generations", "game")
 """Modules that AuditStage.sol plays."""
 
 CREW = (TicketId(1), TicketId(2), TicketId(3), TicketId(4))
-
-
-def mark(*parts: object) -> Digest:
-    """A digest that a description names."""
-    return Digest(keccak(repr(parts).encode()))
-
-
-def true_finding(round_: int, seat: int, keys: Sequence[Digest] = ()) -> ReplayFinding:
-    """What an honest replay of a commitment ends in."""
-    ends = (mark("p", round_, seat), mark("o", round_, seat), mark("s", round_, seat))
-    return ReplayFinding(ends, mark("u", round_, seat), tuple(keys), tuple(mark("acc", k, round_, seat) for k in keys))
-
-
-def true_work(round_: int, seat: int) -> SeatWork:
-    """An honest commitment."""
-    found = true_finding(round_, seat)
-    return SeatWork(60, mark("marks", round_, seat), found.ends, found.update)
-
-
-class StagedRounds:
-    """Commitments, tenures and a beacon as the test writes them; AuditStage.sol is its contract."""
-
-    def __init__(self) -> None:
-        self.randomness: dict[int, Digest] = {}
-        self.until: dict[int, int] = {}
-        self.final: dict[int, bool] = {}
-        self.works: dict[tuple[int, int], tuple[int, SeatWork]] = {}
-        self.accusations: Counter[int] = Counter()
-        self.suspensions: Counter[int] = Counter()
-
-    def round_after(self, time: int) -> int:
-        return time // 30 + 1
-
-    def randomness_of(self, beacon_round: int) -> Digest:
-        if beacon_round not in self.randomness:
-            raise refuse("BeaconNotSubmitted", beacon_round=beacon_round)
-        return self.randomness[beacon_round]
-
-    def commit_until(self, round_: int) -> int:
-        if round_ not in self.until:
-            raise refuse("RoundNotOpen", round=round_)
-        return self.until[round_]
-
-    def work_of(self, round_: int, seat: Seat) -> tuple[Digest, int]:
-        if (round_, seat) not in self.works:
-            return ZERO, 0
-        tenure, work = self.works[round_, seat]
-        return self.digest_of(round_, seat, tenure, work), tenure
-
-    def digest_of(self, round_: int, seat: Seat, tenure: int, work: SeatWork) -> Digest:
-        return work_digest(Round(round_), seat, tenure, work)
-
-    def start_of(self, round_: int, seat: Seat) -> tuple[Digest, Digest, Digest]:
-        parameters, scalars = encode(["uint64"], [round_]), encode(["uint64", "uint32"], [round_, seat])
-        return Digest(keccak(parameters)), ZERO, Digest(keccak(scalars))
-
-    def is_base_final(self, round_: int) -> bool:
-        return self.final.get(round_, False)
-
-    def accuse(self, tenure: int) -> None:
-        self.accusations[tenure] += 1
-
-    def unaccuse(self, tenure: int) -> None:
-        self.accusations[tenure] -= 1
-
-    def suspend(self, tenure: int) -> None:
-        self.suspensions[tenure] += 1
-
-    def resume(self, tenure: int) -> None:
-        self.suspensions[tenure] -= 1
 
 
 class DutyStage(ModelAndContracts):
@@ -128,13 +56,14 @@ class DutyStage(ModelAndContracts):
         self.calls = LateCalls()
         self.tickets = Tickets(self.vault, self.calls, tickets)
         self.duties = Duties(self.tickets, self.rounds, self.rounds, terms)
+        self.attestations = self.duties.attestations
         self.calls.duties = self.duties
         self.chains: dict[int, list[Digest]] = {}
         self.round = 0
         if contracts:
             self.deploy(
-                {"rounds": "AuditStage", "tickets": "Tickets", "duties": "Duties"},
-                {"tickets": "tickets", "duties": "duties", **dict.fromkeys(STAGED, "rounds")},
+                {"rounds": "AuditStage", "tickets": "Tickets", "duties": "Duties", "attestations": "Attestations"},
+                {**{name: name for name in ("tickets", "duties", "attestations")}, **dict.fromkeys(STAGED, "rounds")},
                 tickets=tickets,
                 duties=terms,
             )
@@ -181,6 +110,16 @@ class DutyStage(ModelAndContracts):
         self.rounds.works[round_, seat] = (seat + 1, work)
         self.write("setWork", round_, seat, seat + 1, work_tuple(work))
 
+    def settle(self, round_: int, seat: int) -> None:
+        """No game can be opened on a commitment any more."""
+        self.rounds.settled.add((round_, seat))
+        self.write("setSettled", round_, seat)
+
+    def convict(self, tenure: int) -> None:
+        """A tenure is convicted by a game elsewhere."""
+        self.rounds.convicted.add(tenure)
+        self.write("setConvicted", tenure)
+
     # --- epochs
 
     def seed(self, label: object = 0, who: int = 0) -> None:
@@ -203,7 +142,7 @@ class DutyStage(ModelAndContracts):
         """A call of anybody."""
         return self.both(model, "duties", function, *args, caller=self.people[who])
 
-    def game(self, function: str, model: Callable[[], Any], *args: Any, of: str = "duties") -> None:
+    def game(self, function: str, model: Callable[[], Any], *args: Any, of: str = "attestations") -> None:
         """A call of the game, or of another peer, in whose name AuditStage.sol calls."""
         data = self.contracts[of].calldata(function, *args) if self.contracts else b""
         place = self.contracts[of].address if self.contracts else ""
@@ -243,7 +182,7 @@ class DutyStage(ModelAndContracts):
         seed = self.duties.epochs[-1].seed
         assert seed is not None
         target = self.duties._target_of(number, TicketId(ticket), duty, self.now)
-        audited = self.duties.findings.get(duty.attestation, NO_FINDING)
+        audited = self.attestations.findings.get(duty.attestation, NO_FINDING)
         own = draws.witness_key(secret, seed, target.id, TicketId(ticket), duty.kind)
         keys = (own, *(audited.keys if len(audited.keys) <= 6 else ()))
         found = true_finding(target.round, target.seat, keys)
@@ -301,10 +240,50 @@ class DutyStage(ModelAndContracts):
             later,
         )
 
-    def lapse(self, accusation: Digest, who: int = 3) -> int:
-        return int(
-            self.any("lapse", lambda: self.duties.lapse(self.people[who], accusation, self.now), accusation, who=who)
-        )
+    def lapse(self, accusation: Digest, who: int = 3) -> None:
+        caller = self.people[who]
+        model = lambda: self.attestations.lapse(caller, accusation, self.now)  # noqa: E731
+        self.both(model, "attestations", "lapse", accusation, caller=caller)
+
+    def try_(self, accusation: Digest, by: int | None = None) -> None:
+        """The book of commitments tells of the game of an accusation of work, which its accuser opened."""
+        made = self.attestations.accusations[accusation]
+        who = self.owner(made.ticket) if by is None else self.people[by]
+        model = lambda: self.attestations.on_tried(accusation, made.against, who)  # noqa: E731
+        self.game("onTried", model, accusation, made.against, text(who))
+
+    def judge(self, accusation: Digest, right: bool) -> None:
+        """The book of commitments tells of the verdict."""
+        model = lambda: self.attestations.on_judged(accusation, right, self.now)  # noqa: E731
+        self.game("onJudged", model, accusation, right)
+
+    def prepare(self, attestation: Digest, part: int, finding: ReplayFinding | None = None) -> PreparedClaim:
+        """Build X and Y of one part of a finding."""
+        finding = self.attestations.findings[attestation] if finding is None else finding
+        model = lambda: self.attestations.prepare(attestation, finding, part)  # noqa: E731
+        row = finding_tuple(finding)
+        claim = self.both(model, "attestations", "prepare", attestation, row, part, caller=self.people[0])
+        assert isinstance(claim, PreparedClaim)
+        if self.contracts:
+            shown = self.contracts["attestations"].call("claimOf", self.claim_ref(attestation, part))
+            assert (shown[2], shown[3], shown[5]) == (claim.x, claim.y, claim.steps)
+        return claim
+
+    def claim_ref(self, name: Digest, part: int) -> tuple[Any, ...]:
+        """A part of an attestation, named by it or by an accusation of it, as games take it."""
+        made = self.attestations.attestations[self.attestations.named(name)]
+        return int(ClaimKind.ATTESTATION), made.round, made.seat, part, bytes(20), name
+
+    def open_game(self, name: Digest, part: int, who: int) -> None:
+        """The game tells that somebody challenges a part of an attestation, or what an accusation accuses."""
+        challenger = self.people[who]
+        model = lambda: self.attestations.on_opened(name, part, challenger)  # noqa: E731
+        self.game("onOpened", model, self.claim_ref(name, part), text(challenger))
+
+    def end_game(self, name: Digest, part: int, convicted: bool) -> None:
+        """The game tells of the verdict."""
+        model = lambda: self.attestations.on_closed(name, convicted, self.now)  # noqa: E731
+        self.game("onClosed", model, self.claim_ref(name, part), convicted)
 
     def compare(self) -> None:
         """What the contract keeps equals the model."""
@@ -318,22 +297,22 @@ class DutyStage(ModelAndContracts):
         for (number, ticket), a in self.duties.answers.items():
             wanted = (a.secret, a.top_rank, a.answered, a.skipped, a.shown_in, a.in_time)
             assert contract.call("answerOf", number, ticket) == wanted
-        for name, m in self.duties.attestations.items():
-            shown = contract.call("attestationOf", name)
-            assert shown == (m.finding, m.epoch, m.ticket, m.round, m.seat, m.keys, m.differs)
-            finding = self.duties.findings[name]
-            states = contract.call("statesOf", name, finding_tuple(finding))
-            assert states == self.duties.states_of(name, finding)
-        for name, made in self.duties.accusations.items():
-            shown = contract.call("accusationOf", name)
-            assert shown == (made.status, made.is_work, made.accused, made.ticket, made.epoch)
+        book = self.contracts["attestations"]
+        for name, m in self.attestations.attestations.items():
+            assert book.call("attestationOf", name) == astuple(m)
+            assert book.call("windowOf", name) == self.attestations.window_of(name)
+        for name, made in self.attestations.accusations.items():
+            assert book.call("accusationOf", name) == astuple(made)
+        for number in range(len(self.duties.epochs) + 1):
+            assert contract.call("overSince", number) == self.duties.over_since(number)
         for tenure in range(1, 9):
             frozen = self.contracts["rounds"].call("frozen", tenure)
-            assert frozen == (self.rounds.accusations[tenure], self.rounds.suspensions[tenure])
-            assert contract.call("firstAccused", tenure) == self.duties.first_accused.get(tenure, 0)
+            wanted = (self.rounds.accusations[tenure], self.rounds.suspensions[tenure])
+            assert frozen == (*wanted, tenure in self.rounds.convicted)
         for number, held in self.tickets.tickets.items():
             shown = self.contracts["tickets"].call("ticketOf", number)
             assert shown[4:7] == (held.shown, held.last_epoch, held.obligations)
+            assert book.call("accusationsOf", number) == self.attestations.against[number]
         assert self.contracts["vault"].call("totals") == self.vault.totals()
         for who in self.people:
             assert self.contracts["vault"].call("free", text(who)) == self.vault.free_of(who)
@@ -350,28 +329,8 @@ class LateCalls:
     def newest(self) -> tuple[int, int]:
         return self.duties.newest()
 
-
-def work_tuple(work: SeatWork) -> tuple[Any, ...]:
-    return work.units, work.marks, work.ends, work.update
-
-
-def missed_tuple(missed: Missed) -> tuple[Any, ...]:
-    return int(missed.kind), missed.epoch, missed.ticket, missed.via
-
-
-def duty_tuple(duty: DrawnDuty) -> tuple[Any, ...]:
-    return int(duty.kind), duty.round, duty.seat, duty.attestation, missed_tuple(duty.missed)
-
-
-def finding_tuple(finding: ReplayFinding) -> tuple[Any, ...]:
-    return finding.ends, finding.update, finding.keys, finding.accumulators
-
-
-def result_tuple(result: DutyResult) -> tuple[Any, ...]:
-    return (
-        *(duty_tuple(result.duty), work_tuple(result.work), result.ends, result.update, result.accumulators),
-        finding_tuple(result.audited),
-    )
+    def over_since(self, epoch: int) -> int:
+        return self.duties.over_since(epoch)
 
 
 def work_duties(round_: int, seats: Sequence[int], kind: DutyKind = DutyKind.WORK) -> list[DrawnDuty]:

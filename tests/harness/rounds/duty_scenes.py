@@ -39,5 +39,5 @@ def answer_all(stage: DutyStage, round_: int, but: tuple[int, ...] = (), seats: 
 
 def reaudits(stage: DutyStage) -> list[DrawnDuty]:
     """A duty per attestation of the epoch before."""
-    made = [name for name, a in stage.duties.attestations.items() if a.epoch + 1 == stage.duties.number]
+    made = [name for name, a in stage.attestations.attestations.items() if a.epoch + 1 == stage.duties.number]
     return [DrawnDuty(DutyKind.REAUDIT, attestation=name) for name in made]

@@ -58,6 +58,10 @@ class StagedCalls:
         """The newest epoch and when it began."""
         return self.epoch, self.start
 
+    def over_since(self, epoch: int) -> int:
+        """Since when nothing that belongs to an epoch can be drawn any more; every epoch fines."""
+        return self.start if self.epoch > epoch + 2 else 0
+
 
 class ModelAndContracts:
     """A vault, people with free stake in it, and a clock. With `contracts` a call must end alike on both."""

@@ -10,7 +10,7 @@ from web3.types import LogReceipt
 
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
-from assay_ledger.bindings import beacon, commitments, duties, generations, tenures, tickets
+from assay_ledger.bindings import attestations, beacon, commitments, duties, generations, tenures, tickets
 from assay_ledger.chain.client import Head
 from assay_ledger.contract import Event
 from assay_ledger.rounds.facts import BeaconTimes, RoundFacts
@@ -28,6 +28,7 @@ KINDS: Mapping[str, tuple[type[Event], ...]] = {
     "Commitments": commitments.CommitmentsContract.EVENTS,
     "Generations": generations.GenerationsContract.EVENTS,
     "Duties": duties.DutiesContract.EVENTS,
+    "Attestations": attestations.AttestationsContract.EVENTS,
     "Beacon": beacon.DrandSeedContract.EVENTS,
 }
 TRANSACTION = b"\x11" * 32

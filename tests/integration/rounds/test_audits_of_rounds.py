@@ -20,7 +20,10 @@ from tests.harness.rounds.round_samples import TERMS as ROUND_TERMS
 from tests.harness.rounds.stage import person, text
 from tests.harness.rounds.staged import charter_arguments, modules_at
 
-NAMES = ("RoundsBench", "StageCharter", "Vault", "Tickets", "Duties", "Tenures", "Commitments", "Generations")
+NAMES = (
+    *("RoundsBench", "StageCharter", "Vault", "Tickets", "Duties", "Attestations"),
+    *("Tenures", "Commitments", "Generations"),
+)
 PEOPLE = [text(person(k)) for k in range(3)]
 
 
@@ -115,10 +118,11 @@ def test_an_accusation_holds_a_real_tenure_until_it_lapses(whole: WholeRound) ->
         rows = sorted(result(seed, secret, ticket, seat, digests[seat], lies[seat]) for seat in (0, 1))
         whole.do("Duties", "open", ticket, secret, [row for _, row in rows], who=ticket - 1)
     assert [whole.accusations(tenure) for tenure in (1, 2)] == [1, 0]
-    assert whole.do("Duties", "hasAccused", 0, 0, PEOPLE[1])
-    assert not whole.do("Duties", "hasAccused", 0, 0, PEOPLE[0])
     by = draws.attestation_id(1, TicketId(2), DutyKind.WORK, digests[0])
     name = draws.accusation_id(by, digests[0])
+    assert whole.do("Attestations", "mayTry", name, digests[0], PEOPLE[1])
+    assert not whole.do("Attestations", "mayTry", name, digests[0], PEOPLE[0])
+    assert not whole.do("Attestations", "mayTry", name, digests[1], PEOPLE[1])
     whole.at(last + 200 + 3601)
     whole.do("Duties", "closeEpoch")
     whole.seed(last + 4000)
@@ -127,7 +131,7 @@ def test_an_accusation_holds_a_real_tenure_until_it_lapses(whole: WholeRound) ->
     whole.at(last + 8000)
     whole.do("Duties", "closeEpoch")
     lock = whole.do("Tickets", "lockOf", 2)
-    whole.do("Duties", "lapse", name, who=2)
+    whole.do("Attestations", "lapse", name, who=2)
     assert whole.accusations(1) == 0
     assert whole.do("Vault", "lockOf", lock)[1] == 97 * ETHER
 

@@ -11,8 +11,8 @@ from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import DrawnDuty, DutyResult, DutyTerms
 from assay.protocol.rounds.ticket_types import TicketId, TicketTerms
 from assay.protocol.types import Seat, Wei
-from tests.harness.rounds.duties import TERMS, TICKETS, DutyStage, work_duties
-from tests.harness.rounds.duty_scenes import FINE, SEATS, answer_all, begin, crewed_stage
+from tests.harness.rounds.duties import CREW, TERMS, TICKETS, DutyStage, work_duties
+from tests.harness.rounds.duty_scenes import FINE, SEATS, answer_all, begin, crewed_stage, reaudits
 from tests.harness.rounds.stage import ETHER, refused
 from tests.harness.rounds.staged import deploy_charter, modules_at
 
@@ -28,24 +28,38 @@ def stage() -> DutyStage:
 
 def test_honest_answers_are_kept_and_accuse_nobody(stage: DutyStage) -> None:
     answer_all(stage, 1)
-    assert len(stage.duties.attestations) == 12
-    assert not stage.duties.accusations
+    assert len(stage.attestations.attestations) == 12
+    assert not stage.attestations.accusations
     stage.close()
     assert stage.duties.epochs[0].fines
     stage.compare()
 
 
-def test_states_of_an_attestation_are_lists_then_keys_and_accumulators(stage: DutyStage) -> None:
+def test_a_finding_is_a_claim_for_each_key_and_one_of_its_update(stage: DutyStage) -> None:
     duty = work_duties(1, range(1))[0]
     stage.open(1, [stage.result(1, duty)])
-    ((name, finding),) = stage.duties.findings.items()
-    x, y = stage.duties.states_of(name, finding)
+    for ticket in CREW[1:]:
+        stage.open(ticket, [])
+    begin(stage, range(0))
+    (audit,) = reaudits(stage)
+    stage.open(2, [stage.result(2, audit)])
+    first, second = stage.attestations.findings.items()
     start = stage.rounds.start_of(1, Seat(0))
-    key = draws._words(finding.keys[0][:8])
-    assert x == state_digest([*start, key, draws._words(ZERO)])
-    assert y == state_digest([*finding.ends, key, draws._words(finding.accumulators[0])])
+    for (name, finding), count in ((first, 1), (second, 2)):
+        assert len(finding.keys) == count
+        for part, (key, accumulator) in enumerate(zip(finding.keys, finding.accumulators, strict=True)):
+            claim = stage.prepare(name, part)
+            words = draws._words(key[:8])
+            assert claim.x == state_digest([*start, words, draws._words(ZERO)])
+            assert claim.y == state_digest([*finding.ends, words, draws._words(accumulator)])
+            assert claim.steps == 60 * 5
+        claim = stage.prepare(name, count)
+        assert claim.x == state_digest([start[0], finding.ends[0]])
+        assert (claim.y, claim.steps) == (state_digest([finding.update]), 1)
+        assert refused(stage.prepare, name, count + 1) == "ClaimNotFound"
+        # Attack: X or Y of the challenger's own choice.
+        assert refused(stage.prepare, name, 0, replace(finding, update=ZERO)) == "FindingMismatch"
     stage.compare()
-    assert refused(stage.duties.states_of, name, replace(finding, update=ZERO)) == "FindingMismatch"
 
 
 def test_only_the_owner_of_a_called_ticket_opens_and_only_once(stage: DutyStage) -> None:

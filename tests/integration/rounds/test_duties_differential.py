@@ -10,9 +10,10 @@ import pytest
 from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind
 from assay.protocol.rounds.ticket_types import TicketId
-from tests.harness.rounds.duties import TERMS, TICKETS, DutyStage, mark, missed, true_work, work_duties
+from tests.harness.rounds.duties import TERMS, TICKETS, DutyStage, missed, work_duties
 from tests.harness.rounds.duty_scenes import reaudits
 from tests.harness.rounds.stage import ETHER
+from tests.harness.rounds.staged_rounds import mark, true_work
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -67,7 +68,7 @@ def test_audits_on_model_and_contract_end_alike_whatever_tickets_do(seed: int) -
             if number:
                 attempt("miss via", stage.miss, ticket, number - 1, chance.choice(everything), via=number)
                 attempt("forfeit", stage.forfeit, ticket, number - 1, number)
-        for name in list(stage.duties.accusations):
+        for name in list(stage.attestations.accusations):
             if chance.random() < 0.3:
                 attempt("lapse", stage.lapse, name)
         everything = duties

@@ -353,13 +353,13 @@ def test_x_of_a_merge_is_built_from_what_was_committed_in_its_order(world: Round
 def test_only_peers_move_the_books(world: RoundWorld) -> None:
     w = world
     people = w.begin()
-    ref = node_ref(Round(0), Seat(0), mark("root"))
+    ref, me = node_ref(Round(0), Seat(0), mark("root")), "0x" + people[0].hex()
     calls = [
-        ("Tenures", "charge", 1, 0, "0x" + people[0].hex()), ("Tenures", "oblige", 1), ("Tenures", "acquit", 1),
+        ("Tenures", "charge", 1, 0, me), ("Tenures", "oblige", 1), ("Tenures", "acquit", 1),
         ("Tenures", "onGameOpened", 1), ("Tenures", "onGameClosed", 1, True), ("Tenures", "accuse", 1),
         ("Tenures", "unaccuse", 1), ("Tenures", "suspend", 1), ("Tenures", "resume", 1),
-        ("Commitments", "openRound", 0, mark(0)), ("Commitments", "settle", 0, 0), ("Commitments", "onOpened", ref),
-        ("Commitments", "onClosed", ref, True), ("Generations", "begin"), ("Generations", "onOpened", ref),
+        ("Commitments", "openRound", 0, mark(0)), ("Commitments", "settle", 0, 0), ("Commitments", "onOpened", ref, me),
+        ("Commitments", "onClosed", ref, True), ("Generations", "begin"), ("Generations", "onOpened", ref, me),
         ("Generations", "onClosed", ref, True),
     ]  # fmt: skip
     refusals = {"NotAPeer", "NotGenerations", "NotSettlement", "NotTheGame", "NotTheLauncher"}

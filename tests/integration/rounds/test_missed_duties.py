@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from assay.protocol.rounds import duty_draws as draws
-from assay.protocol.rounds.duty_types import DutyKind
+from assay.protocol.rounds.duty_types import DutyKind, DutyResult
 from assay.protocol.rounds.ticket_types import TicketId
 from tests.harness.contracts.harness import Reverted
 from tests.harness.rounds.duties import CREW, TERMS, TICKETS, DutyStage, missed, work_duties
 from tests.harness.rounds.duty_scenes import FINE, SEATS, answer_all, begin, crewed_stage
 from tests.harness.rounds.stage import refused
+from tests.harness.rounds.staged_rounds import mark, true_finding, true_work
 
 
 @pytest.fixture
@@ -93,7 +94,6 @@ def test_a_missed_duty_is_drawn_again_at_rate_three_in_the_next_epoch(stage: Dut
     assert drawn
     for ticket in CREW:
         if ticket in drawn:
-            assert stage.drawn(ticket, [missed(duty, 0, 2)]) == []
             stage.open(ticket, [stage.result(ticket, again)])
         else:
             stage.open(ticket, [])
@@ -102,6 +102,50 @@ def test_a_missed_duty_is_drawn_again_at_rate_three_in_the_next_epoch(stage: Dut
     begin(stage, range(0))
     # A redraw belongs to one epoch.
     assert all(stage.drawn(ticket, [again]) == [] for ticket in CREW)
+    stage.compare()
+
+
+def test_a_claim_that_many_missed_is_drawn_again_once_an_epoch(stage: DutyStage) -> None:
+    (duty,) = work_duties(1, range(1))
+    answer_all(stage, 1, but=(1, 2))
+    stage.open(1, [])
+    stage.open(2, [])
+    begin(stage, range(0))
+    first, second = missed(duty, 0, 1), missed(duty, 0, 2)
+    # Any miss proves the redraw, and its draw is over the claim: else redraws breed where more than a third are missed.
+    drawn = [ticket for ticket in CREW if stage.drawn(ticket, [first])]
+    assert drawn == [ticket for ticket in CREW if stage.drawn(ticket, [second])]
+    by, others = drawn[0], [ticket for ticket in CREW if ticket != drawn[0]]
+    both = [stage.result(by, first), stage.result(by, second)]
+    assert refused(stage.open, by, both) == "NotAscending"
+    stage.open(by, both[:1])
+    for ticket in others:
+        stage.open(ticket, [])
+    stage.close()
+    assert refused(stage.miss, by, 1, second) == "DutyAnswered"
+    if len(drawn) > 1:
+        assert stage.miss(drawn[1], 1, second) == FINE
+        assert refused(stage.miss, drawn[1], 1, first) == "AlreadyFined"
+    stage.compare()
+
+
+def test_a_miss_shown_when_its_claim_is_settled_is_not_drawn_again(stage: DutyStage) -> None:
+    (duty,) = work_duties(1, range(1))
+    secret = stage.secret(1)
+    answer_all(stage, 1, but=(1,))
+    for _ in range(2):
+        begin(stage, range(0))
+        for ticket in CREW[1:]:
+            stage.open(ticket, [])
+    # Shown in epoch 2, the last one in which work of epoch 0 is drawn.
+    stage.show(1, 0, secret)
+    begin(stage, range(0))
+    again = missed(duty, 0, 1)
+    # Attack: let who answers accuse what no game can be opened on, and take its fine.
+    found, work = true_finding(1, 0), true_work(1, 0)
+    result = DutyResult(again, work, found.ends, found.update, (mark("accumulator"),))
+    assert refused(stage.open, 2, [result]) == "NotADuty"
+    assert stage.miss(1, 0, duty) == FINE
     stage.compare()
 
 
@@ -130,6 +174,27 @@ def test_work_is_audited_once_the_second_epoch_after_its_own_has_closed(stage: D
     assert seen == [False, False, False, True]
     assert not contract.call("isAudited", 1, 1)
     assert not stage.duties.is_audited(1, 1)
+
+
+def test_work_waits_one_epoch_more_where_the_next_one_fined_nobody(stage: DutyStage) -> None:
+    answer_all(stage, 1)
+    begin(stage, range(0))
+    number = stage.duties.number
+    # Attack: keep the epoch from fining, in which what was missed should be shown.
+    while stage.duties.number == number:
+        stage.close()
+    assert not stage.duties.epochs[1].fines
+    seen = []
+    for _ in range(3):
+        stage.seed()
+        for ticket in CREW:
+            stage.open(ticket, [])
+        seen.append(stage.duties.is_audited(1, 0))
+        assert stage.contracts["duties"].call("isAudited", 1, 0) == seen[-1]
+        stage.close()
+    assert seen == [False, False, True]
+    assert stage.duties.over_since(0) == stage.duties.epochs[4].start
+    stage.compare()
 
 
 # --- not opening

@@ -12,7 +12,7 @@ from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import DutyKind, Epoch
 from assay.protocol.rounds.epochs import unopened
 from assay.protocol.rounds.ticket_types import TicketId
-from tests.harness.rounds.duties import mark
+from tests.harness.rounds.staged_rounds import mark
 
 WORD = 1 << 256
 
