@@ -1,5 +1,8 @@
 """What `tools/bindings.py` writes bindings of, and the protocol's own types for what the contracts take and give."""
 
+from assay.protocol.run.charter import TERMS_TYPE
+from assay.protocol.run.run_charter import RUN_TERMS_TYPE
+
 CONTRACTS = {
     "Charter": "charter",
     "Vault": "vault",
@@ -21,10 +24,12 @@ CONTRACTS = {
     "Generations": "generations",
     "Duties": "duties",
     "Attestations": "attestations",
+    "RunCharter": "run_charter",
+    "RunDeployer": "run_deployer",
 }
 """The contracts by the module of their binding."""
 
-ROUND_CONTRACTS = {"Tickets", "Tenures", "Commitments", "Generations", "Duties", "Attestations"}
+ROUND_CONTRACTS = {"RunCharter", "RunDeployer", "Tickets", "Tenures", "Commitments", "Generations", "Duties", "Attestations"}
 """Those of the second round."""
 
 ENUMS = {
@@ -46,6 +51,9 @@ STRUCTS = {
     "ClaimRef": ("assay.protocol.run.claims", "ClaimRef"),
     "Modules": ("assay.protocol.run.charter", "Modules"),
     "Opening": ("assay.protocol.game.openings", "Opening"),
+    "RoundModules": ("assay.protocol.run.run_charter", "RoundModules"),
+    "RoundTerms": ("assay.protocol.rounds.round_terms", "RoundTerms"),
+    "RunTerms": ("assay.protocol.run.run_charter", "RunCharter"),
     "Terms": ("assay.protocol.run.charter", "Charter"),
     "Times": ("assay.protocol.run.schedule", "Times"),
     "Accusation": ("assay.protocol.rounds.duty_types", "Accusation"),
@@ -60,6 +68,9 @@ STRUCTS = {
     "Work": ("assay.protocol.rounds.round_terms", "SeatWork"),
 }
 """Structs that the protocol has a class for, with fields in the same order."""
+
+CHARTERS = {"Terms": TERMS_TYPE, "RunTerms": RUN_TERMS_TYPE}
+"""Structs that their class reads itself, `from_tuple`, and their types, which the class's module names."""
 
 ROUNDS = {"round", "generation", "retiresWith", "countsFrom"}
 NAMED = {"seat": "Seat", "beaconRound": "BeaconRound", "ticket": "TicketId"}

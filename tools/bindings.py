@@ -23,8 +23,7 @@ from typing import Any
 
 from eth_utils.crypto import keccak
 
-from assay.protocol.run.charter import TERMS_TYPE
-from tools.binding_tables import CONTRACTS, ENUMS, NAMED, ROUND_CONTRACTS, ROUNDS, STRUCTS, TYPES, WEI
+from tools.binding_tables import CHARTERS, CONTRACTS, ENUMS, NAMED, ROUND_CONTRACTS, ROUNDS, STRUCTS, TYPES, WEI
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / ".build" / "forge" / "out"
@@ -165,7 +164,7 @@ class Writer:
         return self._from_structs(struct, f"{struct}Fields")
 
     def _made(self, struct: str, source: str) -> str:
-        if struct == "Terms":
+        if struct in CHARTERS:
             return f"{self._struct(struct)}.from_tuple({source})"
         if struct in STRUCTS:
             return f"{self._from_structs(struct, f'as_{snake(struct)}')}({source})"
@@ -222,10 +221,12 @@ def function(module: BindingModule, contract: dict[str, Any], entry: dict[str, A
 
 def quoted(module: BindingModule, abi: str) -> str:
     """A signature as a string; the terms of a run by their name."""
-    if TERMS_TYPE not in abi:
-        return repr(abi)
-    module.use("assay.protocol.run.charter", "TERMS_TYPE")
-    return "f" + repr(abi.replace(TERMS_TYPE, "{TERMS_TYPE}"))
+    for struct, kind in CHARTERS.items():
+        if kind in abi:
+            name = "TERMS_TYPE" if struct == "Terms" else "RUN_TERMS_TYPE"
+            module.use(STRUCTS[struct][0], name)
+            return "f" + repr(abi.replace(kind, f"{{{name}}}"))
+    return repr(abi)
 
 
 def event(module: BindingModule, contract: dict[str, Any], entry: dict[str, Any]) -> Iterator[str]:
@@ -321,7 +322,7 @@ def structs(home: str, found: Mapping[str, list[dict[str, Any]]]) -> str:
 
 def _collect(item: dict[str, Any], found: dict[str, list[dict[str, Any]]]) -> None:
     name = struct_of(item)
-    if name is None or name == "Terms":  # which `Charter` reads itself
+    if name is None or name in CHARTERS:
         return
     found[name] = item["components"]
     for part in item["components"]:

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.protocol.game.clock import Timing, nearing, timing
-from assay.protocol.game.table import Side
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Role, Round, Seat, Status, Wei
+from assay_ledger.agents import playing
 from assay_ledger.agents.actions import (
     Action,
     Challenge,
     ComputeOuter,
-    Defer,
     DrawSeed,
     DrawWhistleSeed,
-    EndOverdue,
     FinalizeOuter,
     OpenRound,
-    Play,
     PostOuter,
     ReleaseDuties,
     ReleaseWork,
@@ -42,23 +38,8 @@ GRACE_S = 600
 
 def play(view: RunView) -> Iterator[Action]:
     """Moves that are due, nearest clock first, and games whose other side is overdue."""
-    for game in sorted(view.state.open_games_of(view.me), key=lambda game: (game.deadline, game.game_id)):
-        mine = Side.DEFENDER if game.defender == view.me else Side.CHALLENGER
-        if game.turn is mine:
-            if view.now <= game.deadline:
-                yield from _take_turn(view, game)
-        elif view.now > game.deadline:
-            yield EndOverdue(game.game_id)
-
-
-def _take_turn(view: RunView, game: GameRecord) -> Iterator[Action]:
-    """Move, unless the base fee is above the cap and there is time to wait for a lower one, or to defer."""
-    deferred = game.deferrals[game.turn]
-    match timing(game.whose, game.deadline, deferred, view.now, _is_expensive(view), view.facts.clocks):
-        case Timing.MOVE:
-            yield Play(game.game_id, len(game.moves))
-        case Timing.DEFER:
-            yield Defer(game.game_id, deferred)
+    games = view.state.open_games_of(view.me)
+    return playing.moves(games, view.me, view.now, _is_expensive(view), view.facts.clocks)
 
 
 def _is_expensive(view: RunView) -> bool:
@@ -337,10 +318,7 @@ def times(view: RunView) -> Iterator[int]:
                 yield patience(view, record.number)
         if any(c.solver == view.me for c in record.commitments.values()) or view.me in record.attendance:
             yield t.t7 + view.facts.vesting
-    for game in view.state.open_games_of(view.me):
-        if _is_expensive(view):
-            yield nearing(game.deadline, game.whose, view.facts.clocks)
-        yield game.deadline + 1
+    yield from playing.times(view.state.open_games_of(view.me), _is_expensive(view), view.facts.clocks)
     for committed in view.memory.committed.values():
         yield committed.time + view.charter.chain.reorg_depth
 

@@ -10,9 +10,11 @@ from assay.protocol.model.errors import refuse
 from assay.protocol.model.vault import Vault
 from assay.protocol.rounds.duty_types import DutyTerms
 from assay.protocol.rounds.round_terms import RoundTerms
+from assay.protocol.rounds.run_terms import duty_terms, round_terms, ticket_terms
 from assay.protocol.rounds.ticket_types import TicketTerms
 from assay.protocol.run.beacon import DrandNetwork
 from assay.protocol.run.claims import ClaimKind, claim_id
+from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.trees.state import RoundScalars
 from assay.protocol.types import Address, BeaconRound, Digest, Round, Seat, Wei
 
@@ -53,6 +55,12 @@ class RoundFacts:
     duties: DutyTerms
     tickets: TicketTerms
     beacon: BeaconTimes
+
+    @staticmethod
+    def of(chain_id: int, address: Address, charter: RunCharter, beacon: BeaconTimes) -> RoundFacts:
+        """Those of a charter."""
+        terms = round_terms(charter), duty_terms(charter), ticket_terms(charter)
+        return RoundFacts(chain_id, address, charter.run, *terms, beacon)
 
     @property
     def genesis(self) -> Digest:

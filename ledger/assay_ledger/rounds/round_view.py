@@ -26,6 +26,7 @@ from assay.protocol.rounds.round_terms import (
     Votes,
 )
 from assay.protocol.rounds.ticket_types import Ticket, TicketId
+from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Digest, Round, Seat
 from assay_ledger.chain.client import Head
 from assay_ledger.index.records import GameRecord
@@ -51,6 +52,7 @@ class BaseLists:
 class RoundView:
     """A run as one actor sees it at a head."""
 
+    charter: RunCharter
     facts: RoundFacts
     me: Address
     state: RoundRunState

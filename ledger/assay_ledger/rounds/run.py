@@ -1,54 +1,69 @@
-"""A run of the second round as actors and commands address it: its contracts."""
+"""A run of the second round as actors and commands address it: its charter, read from the chain, and its contracts.
+
+The address of the charter names a run; everything else follows from it. Source: docs/protocol.md; IRunCharter.sol.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
-from assay.protocol.types import Address
+from assay.protocol.errors import RejectedError
+from assay.protocol.run.run_charter import RoundModules, RunCharter
+from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.attestations import AttestationsContract
 from assay_ledger.bindings.beacon import DrandSeedContract
 from assay_ledger.bindings.commitments import CommitmentsContract
 from assay_ledger.bindings.duties import DutiesContract
 from assay_ledger.bindings.game import GameContract
 from assay_ledger.bindings.generations import GenerationsContract
+from assay_ledger.bindings.run_charter import RunCharterContract
 from assay_ledger.bindings.tenures import TenuresContract
 from assay_ledger.bindings.tickets import TicketsContract
+from assay_ledger.bindings.token import TokenContract
 from assay_ledger.bindings.vault import VaultContract
 from assay_ledger.chain.client import Chain
 from assay_ledger.contract import Contract
 from assay_ledger.index.games import Games
-from assay_ledger.rounds.facts import RoundFacts
-
-
-@dataclass(frozen=True, slots=True)
-class RoundAddresses:
-    """Where the contracts of a run are."""
-
-    vault: Address
-    tickets: Address
-    tenures: Address
-    commitments: Address
-    generations: Address
-    duties: Address
-    attestations: Address
-    game: Address
-    beacon: Address
+from assay_ledger.rounds.facts import PREVRANDAO_TIMES, BeaconTimes, RoundFacts
 
 
 class RoundRun:
-    """One run. `first_block`: none of its events lies in an earlier one."""
+    """One run. Raises RejectedError (NotARun) when no charter is at the address or it does not hash to its identity.
 
-    def __init__(self, chain: Chain, facts: RoundFacts, modules: RoundAddresses, first_block: int = 0) -> None:
+    `first_block`: none of its events lies in an earlier one.
+    """
+
+    def __init__(self, chain: Chain, address: Address, first_block: int = 0) -> None:
         self.chain = chain
-        self.facts = facts
-        self.modules = modules
+        self.address = address
         self.first_block = first_block
+        if not chain.code_at(address):
+            raise RejectedError(
+                f"There is no contract at 0x{address.hex()} on chain {chain.chain_id}.",
+                code="NotARun",
+                remedy="Check the run's address and that the RPC URL names the right chain.",
+            )
+        contract = RunCharterContract(address)
+        self.charter: RunCharter = chain.ask(contract.run_terms())
+        self.run_id: Digest = chain.ask(contract.run())
+        if self.charter.run != self.run_id:
+            raise RejectedError(
+                f"The terms at 0x{address.hex()} do not hash to the run they name.",
+                code="NotARun",
+                remedy="This is no charter of Assay, or of another version: do not join it.",
+            )
+        self.modules: RoundModules = chain.ask(contract.round_modules())
+        self.facts = RoundFacts.of(chain.chain_id, address, self.charter, beacon_times(chain, self.charter.beacon))
 
     @cached_property
     def vault(self) -> VaultContract:
         """Every token of the run."""
         return VaultContract(self.modules.vault)
+
+    @cached_property
+    def token(self) -> TokenContract:
+        """The settlement token."""
+        return TokenContract(self.charter.token)
 
     @cached_property
     def tickets(self) -> TicketsContract:
@@ -107,3 +122,19 @@ class RoundRun:
             "game": self.game,
             "beacon": self.beacon,
         }
+
+
+def beacon_times(chain: Chain, address: Address) -> BeaconTimes:
+    """When the rounds of the beacon at an address are due. Raises RejectedError (StrangeBeacon) for an unknown kind."""
+    beacon, now = DrandSeedContract(address), chain.head().timestamp
+    try:
+        times = BeaconTimes(chain.ask(beacon.genesis()), chain.ask(beacon.period()))
+    except RejectedError:
+        times = PREVRANDAO_TIMES
+    if chain.ask(beacon.round_after(now)) != times.round_after(now):
+        raise RejectedError(
+            f"The beacon at 0x{address.hex()} counts its rounds in another way than this release knows.",
+            code="StrangeBeacon",
+            remedy="Take no part in a run whose randomness you cannot follow.",
+        )
+    return times

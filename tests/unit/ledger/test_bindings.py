@@ -17,6 +17,7 @@ from web3.contract.contract import Contract as WebContract
 from web3.types import LogReceipt
 
 from assay.protocol.run.charter import Charter
+from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Digest, Round, Seat
 from assay_ledger.bindings import round_structs, structs
 from assay_ledger.bindings.game import DigestsPosted, LeafPosted
@@ -28,7 +29,11 @@ from tools import bindings
 ROUNDS = 3
 AT = Address(b"\x5a" * 20)
 MADE = {**vars(structs), **vars(round_structs)}
-CLASSES = {name: MADE.get(f"as_{bindings.snake(name)}", Charter.from_tuple) for name in bindings.STRUCTS}
+CLASSES = {
+    **{name: MADE[f"as_{bindings.snake(name)}"] for name in bindings.STRUCTS if name not in bindings.CHARTERS},
+    "Terms": Charter.from_tuple,
+    "RunTerms": RunCharter.from_tuple,
+}
 """Structs that the protocol has a class for, of the fields that an ABI decoder gives."""
 
 

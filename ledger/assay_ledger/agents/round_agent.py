@@ -1,0 +1,208 @@
+"""An actor of the second round: the loop over its index, its games, and what anybody does for the run.
+
+A role adds what it chooses (`candidates`, `times`), its handlers, and the runs behind disputed claims (`trace_of`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from assay.protocol.game.clock import Clocks
+from assay.protocol.types import Round
+from assay_ledger.agents import playing, round_keeper
+from assay_ledger.agents.actions import Challenge, CommitChallenge, Defer, EndOverdue, Play, RevealChallenge
+from assay_ledger.agents.beacon_source import BeaconSource, source_of
+from assay_ledger.agents.game_actor import GameActor
+from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.journal import Journal
+from assay_ledger.agents.loop import RunStore
+from assay_ledger.agents.round_actions import (
+    CloseEpoch,
+    CloseOpening,
+    CutGeneration,
+    DropOpening,
+    Evict,
+    FinalizeGeneration,
+    LapseAccusation,
+    ReleaseTenure,
+    RemoveTicket,
+    Restart,
+    RoundAction,
+    RoundChoice,
+    SeedEpoch,
+    SubmitBeacon,
+)
+from assay_ledger.agents.urgency import BESIDE_GAME_S, IN_GAME_S, MOST_S
+from assay_ledger.index.archive import Compute
+from assay_ledger.index.publications import Publications
+from assay_ledger.keys.keystore import ActorKeys
+from assay_ledger.rounds.round_archive import RoundArchive
+from assay_ledger.rounds.round_index import RoundIndex
+from assay_ledger.rounds.round_records import RoundRunState
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.run import RoundRun
+
+IN_A_GAME: Final = (Play, Defer, EndOverdue, Challenge, CommitChallenge, RevealChallenge)
+"""Actions that open, answer or end a game."""
+
+
+class RoundAgent(GameActor[RoundView, RoundChoice]):
+    """One actor of one run; see ActorLoop. Raises JournalInUse, UnavailableError."""
+
+    def __init__(
+        self,
+        run: RoundRun,
+        keys: ActorKeys,
+        store: RunStore,
+        data_dir: Path,
+        compute: Compute,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        on_progress: Callable[[str, int, int], None] | None = None,
+    ) -> None:
+        self.journal = Journal(data_dir)  # first: one process at a time works in this folder
+        super().__init__(
+            *(run.chain, run.address, run.charter.chain.fee_cap, keys, store, data_dir, compute),
+            clock=clock,
+            on_progress=on_progress,
+        )
+        self.target = run
+        self.archive = RoundArchive(run.charter, run.facts, self.objects, Publications(run.chain, self.objects))
+        self._beacon: BeaconSource | None = source_of(run.chain, run.beacon)
+        self._index = RoundIndex(run)
+        clocks, delay = run.charter.clocks, run.charter.chain.inclusion_delay
+        self._clocks = Clocks(clocks.budget, clocks.replay + delay, clocks.move + delay)
+
+    # --- what this kind of run adds
+
+    def see(self) -> RoundView:
+        """See ActorLoop."""
+        return RoundView(self.target.charter, self.target.facts, self.me, self._index.sync())
+
+    @property
+    def state(self) -> RoundRunState:
+        """The records as of the last step."""
+        return self._index.state
+
+    def keep_copies(self, view: RoundView) -> None:
+        """See ActorLoop. From the round before the first unsettled one on they are kept."""
+        latest = view.round or 0
+        unsettled = next(iter(view.state.unsettled), (latest, 0))[0]
+        self.local_cache.turn(latest, max(unsettled - 1, 0))
+
+    def patience(self, action: RoundChoice, view: RoundView) -> float:
+        """See ActorLoop. Less beside a game whose clock runs; a role knows better what else its actions may wait."""
+        if self.is_in_game(action):
+            return IN_GAME_S
+        return BESIDE_GAME_S if any(playing.is_my_turn(view.me, game) for game in view.open_games()) else MOST_S
+
+    def is_in_game(self, action: RoundChoice) -> bool:
+        """See ActorLoop."""
+        return isinstance(action, IN_A_GAME)
+
+    def highest_base_fee(self, action: RoundChoice, base_fee: int) -> int | None:
+        """See ActorLoop. What has no clock waits below the cap; a move chosen below it is not sent above it."""
+        cap = self.target.charter.chain.fee_cap
+        waits = isinstance(action, EndOverdue) or (isinstance(action, RoundAction) and not action.has_clock)
+        return cap if waits or (isinstance(action, Play) and base_fee <= cap) else None
+
+    @property
+    def disputes(self) -> RoundRun:
+        """See GameActor."""
+        return self.target
+
+    @property
+    def arity(self) -> int:
+        """See GameActor."""
+        return self.target.charter.clocks.arity
+
+    def close(self) -> None:
+        """See ActorLoop."""
+        self.journal.close()
+
+    # --- strategy
+
+    def play(self, view: RoundView) -> Iterator[RoundChoice]:
+        """Moves that are due in this actor's games, and games whose other side is overdue."""
+        return playing.moves(view.open_games(), view.me, view.now, self._is_expensive(view), self._clocks)
+
+    def keep(self, view: RoundView) -> Iterator[RoundChoice]:
+        """What this actor does for the run now."""
+        for action in round_keeper.due(view):
+            if not isinstance(action, SubmitBeacon) or self._beacon is not None:
+                yield action
+
+    def keeping_times(self, view: RoundView) -> Iterator[int]:
+        """Chain times at which a move or a task may become due."""
+        yield from round_keeper.times(view)
+        yield from playing.times(view.open_games(), self._is_expensive(view), self._clocks)
+
+    def _is_expensive(self, view: RoundView) -> bool:
+        """Whether gas costs more than what games refund."""
+        return view.head.base_fee > self.target.charter.chain.fee_cap
+
+    # --- what anybody does
+
+    def handlers(self) -> Handlers[RoundView]:
+        """See ActorLoop."""
+        table = super().handlers()
+        table.add(SubmitBeacon, self.do_submit_beacon)
+        table.add(SeedEpoch, self.do_seed_epoch).add(CloseEpoch, self.do_close_epoch)
+        table.add(Restart, self.do_restart).add(CutGeneration, self.do_cut_generation)
+        table.add(DropOpening, self.do_drop_opening).add(FinalizeGeneration, self.do_finalize_generation)
+        table.add(CloseOpening, self.do_close_opening)
+        table.add(Evict, self.do_evict).add(ReleaseTenure, self.do_release_tenure)
+        return table.add(LapseAccusation, self.do_lapse_accusation).add(RemoveTicket, self.do_remove_ticket)
+
+    def do_submit_beacon(self, action: SubmitBeacon, view: RoundView) -> None:
+        """Proves a round of the beacon."""
+        assert self._beacon is not None
+        proof = self._beacon.proof(action.beacon_round)
+        self.send(self.target.beacon.submit(action.beacon_round, proof))
+
+    def do_seed_epoch(self, action: SeedEpoch, view: RoundView) -> None:
+        """Takes the newest epoch's seed."""
+        self.send(self.target.duties.seed_epoch())
+
+    def do_close_epoch(self, action: CloseEpoch, view: RoundView) -> None:
+        """Closes the newest epoch, or repeats it."""
+        self.send(self.target.duties.close_epoch())
+
+    def do_restart(self, action: Restart, view: RoundView) -> None:
+        """Opens a round from the newest generation that is not cut."""
+        self.send(self.target.generations.restart())
+
+    def do_cut_generation(self, action: CutGeneration, view: RoundView) -> None:
+        """Cuts a generation that nobody answers for."""
+        self.send(self.target.generations.fall(Round(action.generation)))
+
+    def do_drop_opening(self, action: DropOpening, view: RoundView) -> None:
+        """Drops the claim of one that was convicted elsewhere."""
+        self.send(self.target.generations.drop(Round(action.generation), action.party))
+
+    def do_finalize_generation(self, action: FinalizeGeneration, view: RoundView) -> None:
+        """Makes a generation final."""
+        self.send(self.target.generations.finalize(Round(action.generation), action.party))
+
+    def do_close_opening(self, action: CloseOpening, view: RoundView) -> None:
+        """Frees the lock behind an opening."""
+        self.send(self.target.generations.close(Round(action.generation), action.party))
+
+    def do_evict(self, action: Evict, view: RoundView) -> None:
+        """Takes a seat from who stayed away."""
+        self.send(self.target.tenures.evict(action.tenure, action.round))
+
+    def do_release_tenure(self, action: ReleaseTenure, view: RoundView) -> None:
+        """Gets a lock back."""
+        self.send(self.target.tenures.release(action.tenure))
+
+    def do_lapse_accusation(self, action: LapseAccusation, view: RoundView) -> None:
+        """Ends an accusation without a game."""
+        self.send(self.target.attestations.lapse(action.accusation))
+
+    def do_remove_ticket(self, action: RemoveTicket, view: RoundView) -> None:
+        """Retires a ticket that is short."""
+        self.send(self.target.tickets.remove_short(action.ticket))

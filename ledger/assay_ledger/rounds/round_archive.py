@@ -1,0 +1,223 @@
+"""The published work of a run of the second round: programs, bases and updates, fetched by root and checked.
+
+A solver publishes its update and nothing else. Where a commitment starts follows from its round's base, zeros, and the
+scalars that everybody computes, so whoever holds a base replays any commitment. A base that nobody published is merged
+again from the one before it and the updates that counted.
+Source: docs/adr/0033-second-round.md; docs/adr/0034-second-round-wired.md, off chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import cached_property
+
+from assay.protocol.arithmetic import f32
+from assay.protocol.arithmetic.words import from_ints, to_bytes
+from assay.protocol.digests import ZERO, state_digest
+from assay.protocol.errors import InvariantError, UnavailableError
+from assay.protocol.program.program import Program
+from assay.protocol.run.charter import ProgramRef
+from assay.protocol.run.run_charter import RunCharter
+from assay.protocol.trees.state import SCALAR_SPECS, ListBytes, Scalar, TrainingList, list_root
+from assay.protocol.trees.tensors import TensorSpec, tensor_root
+from assay.protocol.types import Digest, DType, Round, Seat
+from assay_ledger.index.archive import Computation, Compute, StateMismatch
+from assay_ledger.index.publications import Publications
+from assay_ledger.rounds.facts import RoundFacts
+from assay_ledger.rounds.round_records import WorkRecord
+from assay_ledger.rounds.round_view import BaseLists, RoundView
+from assay_ledger.store.manifest import Manifest
+from assay_ledger.store.objects import Objects, Tensors, root_of_list
+
+
+class RoundArchive:
+    """The programs of one run and what was published under its roots. Reads raise UnavailableError."""
+
+    def __init__(self, charter: RunCharter, facts: RoundFacts, objects: Objects, publications: Publications) -> None:
+        self.charter = charter
+        self.facts = facts
+        self.objects = objects
+        self._publications = publications
+
+    # --- programs and layouts
+
+    @cached_property
+    def step(self) -> Program:
+        """One training step."""
+        return self._program(self.charter.step)
+
+    @cached_property
+    def update(self) -> Program:
+        """From the parameters before and after to what travels."""
+        return self._program(self.charter.update)
+
+    @cached_property
+    def merge(self) -> Program:
+        """Parameters, momentum, the update of each seat and the mask, to the next parameters and momentum."""
+        return self._program(self.charter.merge)
+
+    @cached_property
+    def witness(self) -> Program:
+        """One witnessed step."""
+        return self._program(self.charter.witness)
+
+    def _program(self, ref: ProgramRef) -> Program:
+        program = self.objects.program(ref.root)
+        if program.header != ref.header:
+            raise InvariantError("A program's root fits and its header does not.", code="ProgramMismatch")
+        return program
+
+    def specs(self, number: TrainingList) -> tuple[TensorSpec, ...]:
+        """Types and dims of a list of the training state."""
+        return tuple(self.step.specs[k] for k in self.step.input_nodes[number])
+
+    @cached_property
+    def update_specs(self) -> tuple[TensorSpec, ...]:
+        """Types and dims of an update list, as it travels."""
+        return tuple(self.update.specs[k] for k in self.update.output_nodes[0])
+
+    @cached_property
+    def data(self) -> bytes:
+        """The data tensor."""
+        return self.objects.tensor(self.facts.rounds.data, self.specs(TrainingList.SCALARS)[Scalar.DATA])
+
+    # --- where a commitment starts
+
+    def scalars(self, round_: Round, seat: Seat, done: int = 0) -> Tensors:
+        """The scalars list of a seat's state after `done` steps of a round."""
+        return (*self._scalar_values(round_, seat, done), self.data)
+
+    def scalars_root(self, round_: Round, seat: Seat, done: int = 0) -> Digest:
+        """The list root of the same."""
+        values = self._scalar_values(round_, seat, done)
+        roots = [tensor_root(SCALAR_SPECS[s], data) for s, data in zip(sorted(SCALAR_SPECS), values, strict=True)]
+        return list_root([*roots, self.facts.rounds.data])
+
+    def _scalar_values(self, round_: Round, seat: Seat, done: int) -> tuple[bytes, ...]:
+        start = self.facts.round_scalars(round_, seat)
+        values = start.values()
+        step = start.first_step + done
+        values[Scalar.STEP] = to_bytes(DType.I32, from_ints(DType.I32, (step, step >> 32)))
+        return tuple(values[s] for s in sorted(values))
+
+    def start(self, round_: Round, seat: Seat, parameters: Tensors) -> ListBytes:
+        """Where a seat's work in a round starts from these parameters: zero moments, its own scalars."""
+        optimizer = self.objects.list(self.facts.rounds.zero_optimizer, self.specs(TrainingList.OPTIMIZER))
+        return parameters, optimizer, self.scalars(round_, seat)
+
+    # --- updates
+
+    def told_of(self, work: WorkRecord) -> AbstractContextManager[None]:
+        """In this block objects are looked for where the solver of a commitment said that they are."""
+        return self.objects.told(self._publications.told([work.tx_hash]))
+
+    def fetch_update(self, work: WorkRecord) -> Tensors:
+        """The update of a commitment, whose root is checked."""
+        with self.told_of(work):
+            return self.objects.list(work.work.update, self.update_specs)
+
+    def publish_update(self, update: Tensors) -> tuple[Digest, bytes]:
+        """Publishes an update list; its root, and the tail of the commitment that names where it lies."""
+        with self.objects.noting() as digests:
+            root = self.objects.put_list(self.update_specs, update)
+        return root, self.objects.put_manifest(Manifest(digests))
+
+    def update_job(self, before: Tensors, after: Tensors) -> Computation:
+        """The update of work between two lists of parameters."""
+        return Computation(self.update, (before, after), 1)
+
+    # --- bases
+
+    def publish_base(self, lists: ListBytes) -> tuple[BaseLists, bytes]:
+        """Publishes a generation; its roots, and a tail that names where it lies.
+
+        A store that fails holds nothing up: a base can be merged again.
+        """
+        specs = self.specs(TrainingList.PARAMETERS)
+        with self.objects.noting() as digests:
+            roots = [self.objects.put_list(specs, tensors, is_vital=False) for tensors in lists]
+        return BaseLists(*roots), self.objects.put_manifest(Manifest(digests))
+
+    def base_roots(self, lists: ListBytes) -> BaseLists:
+        """The roots of a generation's parameters and momentum."""
+        specs = self.specs(TrainingList.PARAMETERS)
+        return BaseLists(*(root_of_list(specs, tensors) for tensors in lists))
+
+    def fetch_base(self, view: RoundView, generation: int) -> ListBytes:
+        """Parameters and momentum of a generation as somebody published them, whose roots are checked."""
+        wanted, specs = view.lists(generation), self.specs(TrainingList.PARAMETERS)
+        if wanted is None:
+            raise UnavailableError(f"Generation {generation} has no root yet.", code="NoBase")
+        openers = [opening.tx_hash for opening in view.openings(generation) if opening.root == wanted.root]
+        with self.objects.told(self._publications.told(openers)):
+            return tuple(self.objects.list(root, specs) for root in (wanted.parameters, wanted.momentum))
+
+    def fetch_parameters(self, view: RoundView, generation: int) -> Tensors:
+        """The parameters of a generation alone: what a commitment starts from."""
+        wanted = view.lists(generation)
+        if wanted is None:
+            raise UnavailableError(f"Generation {generation} has no root yet.", code="NoBase")
+        openers = [opening.tx_hash for opening in view.openings(generation) if opening.root == wanted.root]
+        with self.objects.told(self._publications.told(openers)):
+            return self.objects.list(wanted.parameters, self.specs(TrainingList.PARAMETERS))
+
+    def base(self, view: RoundView, generation: int, compute: Compute) -> ListBytes:
+        """Parameters and momentum of a generation: published, or merged again from the newest that is.
+
+        Raises UnavailableError where an update that counted is gone too, StateMismatch where the merge of what counted
+        is not the root that has the majority.
+        """
+        missing: list[int] = []
+        lists: ListBytes | None = None
+        while lists is None:
+            try:
+                lists = self.fetch_base(view, generation)
+            except UnavailableError:
+                if not generation:
+                    raise
+                missing.append(generation)
+                generation = view.round_of(Round(generation - 1)).parent
+        for wanted in reversed(missing):
+            job = self.merge_job(view, Round(wanted - 1), lists)
+            lists = compute.run(job.program, job.lists, job.steps)
+            if self.base_roots(lists) != view.lists(wanted):
+                raise StateMismatch(f"Generation {wanted} is not the merge of what counted.", generation=wanted)
+            self.publish_base(lists)
+        return lists
+
+    # --- merges
+
+    def merge_job(self, view: RoundView, round_: Round, base: ListBytes) -> Computation:
+        """The merge of a round of one level whose mask is closed, over the lists of its base.
+
+        Raises StateMismatch where X is not what the contract would build.
+        """
+        counted, _ = view.counted(round_)
+        parameters, momentum = base
+        lists: list[Tensors] = [parameters, momentum, *self._updates(view, round_, counted)]
+        mask = self._mask(counted)
+        specs = (self.merge.specs[self.merge.input_nodes[-1][0]],)
+        roots = [*self._roots_of(self.base_roots(base)), *self._update_roots(view, round_, counted)]
+        prepared = view.books.generations.inputs.get(round_ + 1, ZERO)
+        if prepared != ZERO and prepared != state_digest([*roots, root_of_list(specs, (mask,))]):
+            raise StateMismatch(f"The merge of round {round_} is not what its X is made of.", round=round_)
+        return Computation(self.merge, (*lists, (mask,)), 1)
+
+    def _updates(self, view: RoundView, round_: Round, counted: frozenset[Seat]) -> Iterator[Tensors]:
+        zero = self.objects.list(self.facts.rounds.zero_update, self.update_specs)
+        for seat in range(self.facts.rounds.seats):
+            work = view.work(round_, Seat(seat))
+            yield self.fetch_update(work) if work is not None and seat in counted else zero
+
+    def _update_roots(self, view: RoundView, round_: Round, counted: frozenset[Seat]) -> Iterator[Digest]:
+        for seat in range(self.facts.rounds.seats):
+            work = view.work(round_, Seat(seat))
+            yield work.work.update if work is not None and seat in counted else self.facts.rounds.zero_update
+
+    def _mask(self, counted: frozenset[Seat]) -> bytes:
+        return to_bytes(DType.F32, [f32.ONE if seat in counted else 0 for seat in range(self.facts.rounds.seats)])
+
+    @staticmethod
+    def _roots_of(base: BaseLists) -> tuple[Digest, Digest]:
+        return base.parameters, base.momentum
