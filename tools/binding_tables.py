@@ -29,7 +29,16 @@ CONTRACTS = {
 }
 """The contracts by the module of their binding."""
 
-ROUND_CONTRACTS = {"RunCharter", "RunDeployer", "Tickets", "Tenures", "Commitments", "Generations", "Duties", "Attestations"}
+ROUND_CONTRACTS = {
+    "RunCharter",
+    "RunDeployer",
+    "Tickets",
+    "Tenures",
+    "Commitments",
+    "Generations",
+    "Duties",
+    "Attestations",
+}
 """Those of the second round."""
 
 ENUMS = {

@@ -15,6 +15,7 @@ from typing import Final
 
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.round_terms import NEVER, GenerationStatus, Presence
+from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, BeaconRound, Round
 from assay_ledger.agents.round_actions import (
     CloseEpoch,
@@ -201,9 +202,16 @@ def _seats(view: RoundView) -> Iterator[Task]:
 def _audits(view: RoundView) -> Iterator[Task]:
     """Accusations without a game, and tickets that fines have left short."""
     for name, made in view.books.duties.attestations.accusations.items():
-        if made.status is AccusationStatus.RECORDED and made.epoch + 2 < len(view.epochs):
-            at = view.epochs[made.epoch + 2].start
-            yield Task(at + wait(view, made.epoch), LapseAccusation(name))
+        if made.status is not AccusationStatus.RECORDED:
+            continue
+        if made.is_work:
+            convicted_at = view.books.tenures.existing(made.accused).convicted_at
+        else:
+            convicted_at = view.books.registry.tickets[TicketId(made.accused)].convicted_at
+        if convicted_at:  # elsewhere: its accuser is excused, and keeps its fine
+            yield Task(convicted_at + wait(view, made.epoch), LapseAccusation(name))
+        elif made.epoch + 2 < len(view.epochs):
+            yield Task(view.epochs[made.epoch + 2].start + wait(view, made.epoch), LapseAccusation(name))
     for ticket, held in sorted(view.books.registry.tickets.items()):
         if held.short_since and not held.until:
             at = held.short_since + view.facts.tickets.seasoning + 1
