@@ -109,6 +109,19 @@ struct RunTerms {
 /// @title The charter of a run of the second round: its terms, checked by the constructor, and the addresses of its contracts
 /// @notice Its address names the run. Every other contract is built with it alone, and reads its part of the terms here.
 interface IRunCharter is ICharter {
+    /// @notice With so many duties open at once a ticket is cheaper to bribe than to lose, whatever it stakes.
+    /// @dev A bribed re-auditor saves the first liar's stake too, so the prize grows with B as fast as the risk.
+    /// @custom:remedy Lower the capacity, or raise the re-audit rate.
+    /// @param openDuties of a ticket: three epochs' capacity
+    error NoStakeSuffices(uint256 openDuties);
+
+    /// @notice The charter lets rounds open with too few tickets.
+    /// @dev After two bribes of three auditors nobody is left who looks, and of four one.
+    /// @custom:remedy Ask for the minimum at least.
+    /// @param tickets of the terms
+    /// @param minimum least number
+    error TooFewTickets(uint256 tickets, uint256 minimum);
+
     function runTerms() external view returns (RunTerms memory);
 
     /// @notice The terms of tenures, commitments and generations.

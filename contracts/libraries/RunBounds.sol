@@ -2,16 +2,19 @@
 pragma solidity ^0.8.30;
 
 import {ICharter, Program} from "../interfaces/ICharter.sol";
-import {RunTerms, RunTraining} from "../interfaces/IRunCharter.sol";
+import {IRunCharter, RunEconomics, RunLaunch, RunTerms, RunTiming, RunTraining} from "../interfaces/IRunCharter.sol";
 import {Digests} from "./Digests.sol";
+import {RunPrices} from "./RunPrices.sol";
+import {RunTimes} from "./RunTimes.sol";
 
-/// @title RunBounds: what the terms of a run must be, apart from money and time (equal to assay/protocol/run/run_bounds.py)
+/// @title RunBounds: what the terms of a run must be (equal to assay/protocol/economics/run_bounds.py)
 library RunBounds {
     uint256 internal constant ONE_LEVEL = 64;
     uint256 internal constant MOST_SEATS = 1024;
     uint256 internal constant MOST_POSITIONS = 63;
     uint256 internal constant MAX_REVENUE_TOKENS = 4;
     uint256 internal constant MAX_ARITY = 64;
+    uint256 internal constant LEAST_TICKETS = 5;
     uint256 internal constant MAX_HEADER = 2048; // bytes: two lists of 255 sizes and what stands around them
 
     /// @notice Reverts by name where the terms are out of their ranges or contradict each other.
@@ -19,7 +22,7 @@ library RunBounds {
         if (terms.sponsor == address(0)) revert ICharter.ValueZero("sponsor");
         if (terms.token == address(0)) revert ICharter.ValueZero("token");
         if (terms.beacon == address(0)) revert ICharter.ValueZero("beacon");
-        checkTraining(terms.training, terms.rounds);
+        _checkTraining(terms.training, terms.rounds);
         _checkProgram(terms.step);
         _checkProgram(terms.update);
         _checkProgram(terms.merge);
@@ -33,13 +36,23 @@ library RunBounds {
             revert ICharter.WindowTooShort("expiry", terms.expiry, block.timestamp + 1);
         }
         checkAtMost("expiry", terms.expiry, type(uint40).max);
+        _checkLaunch(terms);
+        RunEconomics memory e = terms.economics;
+        uint256 units = terms.training.maxUnits;
+        RunPrices.checkAmount("shares per commitment", e.sharesPerUnit * units, RunPrices.MAX_AMOUNT);
+        RunTiming memory t = terms.timing;
+        // U is counted in rounds of C.
+        checkNotZero("commit", t.commit);
+        uint256 unsettled = RunTimes.unsettledRounds(t, terms.chain.inclusionDelay);
+        RunPrices.check(e, e.unitPrice * units, unsettled);
+        RunTimes.check(terms);
         if (terms.revenueTokens.length > MAX_REVENUE_TOKENS) {
             revert ICharter.TooManyRevenueTokens(terms.revenueTokens.length, MAX_REVENUE_TOKENS);
         }
     }
 
     /// @dev The scalars are i32 and the step is a pair of them; nothing in the schedule may wrap.
-    function checkTraining(RunTraining memory t, uint64 rounds) internal pure {
+    function _checkTraining(RunTraining memory t, uint64 rounds) private pure {
         checkNotZero("seats", t.seats);
         checkAtMost("seats", t.seats, MOST_SEATS);
         if (t.seats > ONE_LEVEL) {
@@ -66,6 +79,15 @@ library RunBounds {
         if (t.zeroOptimizer == 0) revert ICharter.ValueZero("zero optimizer");
         if (t.zeroUpdate == 0) revert ICharter.ValueZero("zero update");
         if (t.data == 0) revert ICharter.ValueZero("data");
+    }
+
+    /// @dev After two bribes of three auditors nobody is left who looks, and of four one.
+    function _checkLaunch(RunTerms memory terms) private pure {
+        RunLaunch memory l = terms.launch;
+        if (l.tickets < LEAST_TICKETS) revert IRunCharter.TooFewTickets(l.tickets, LEAST_TICKETS);
+        checkNotZero("least seats", l.seats);
+        checkAtMost("least seats", l.seats, terms.training.seats);
+        checkAtMost("open from", l.openFrom, terms.expiry);
     }
 
     function _checkProgram(Program memory program) private pure {

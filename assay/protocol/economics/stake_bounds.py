@@ -1,0 +1,66 @@
+"""The least stakes that a contract admits: the bounds of audit_prices.py in fixed point, to the wei as RunPrices.sol.
+
+Chances have 18 digits, rounded up where they are of a lie that is missed; every bound rounds up. So a bound here is
+never below the exact one, and above it by less than a part in 10^9 unless hardly any stake suffices.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from assay.protocol.economics.audit_prices import LOCK_MULTIPLE, AuditTerms
+from assay.protocol.economics.chain_profile import PPM, refusal
+from assay.protocol.types import Wei
+
+SQUARE: Final = PPM * PPM
+ONE: Final = 10**18
+
+OPEN_EPOCHS: Final = 3
+"""Epochs whose attestations can be disputed at once: a ticket has c duties open in each."""
+
+
+def min_lock(t: AuditTerms) -> Wei:
+    """S >= 2 W / (p_h r)."""
+    return Wei(_up(LOCK_MULTIPLE * t.price * SQUARE * SQUARE, _honest(t, t.audit_ppm) * _lost_to_drawn(t)))
+
+
+def min_stake(t: AuditTerms, lock: Wei) -> Wei:
+    """B against invented results, bribed auditors and bribed re-auditors. Raises RejectedError (NoStakeSuffices)."""
+    p, q = _honest(t, t.audit_ppm), _honest(t, t.reaudit_ppm)
+    blind = _up(t.wage * SQUARE * SQUARE, q * _lost_to_drawn(t))
+    lost = min(_lost_to_drawn(t), SQUARE - t.third_bounty_ppm * PPM)
+    m = t.open_duties
+    prize = m * (lock * (PPM - t.drawn_bounty_ppm) + (t.unsettled * t.price + t.wage) * PPM)
+    missed = _up(ONE * SQUARE * SQUARE, (SQUARE + p) * (SQUARE + q))
+    bribed = _up(prize * missed * PPM, (ONE - power(missed, m)) * lost)
+    missed = _up(ONE * SQUARE, SQUARE + q)
+    risk = (ONE - power(missed, 2 * m)) * lost
+    forgone = m * missed * (PPM - t.drawn_bounty_ppm) * PPM
+    if risk <= forgone:
+        raise refusal(
+            "NoStakeSuffices",
+            f"With {m} open duties a ticket, re-auditors are cheaper to bribe than to lose at any stake.",
+        )
+    return Wei(max(blind, bribed, _up(prize * missed * PPM, risk - forgone)))
+
+
+def power(x: int, n: int) -> int:
+    """x^n in fixed point, each product rounded up."""
+    result = ONE
+    for _ in range(n):
+        result = _up(result * x, ONE)
+    return result
+
+
+def _honest(t: AuditTerms, ppm: int) -> int:
+    """p_h or q_h, times 10^12."""
+    return ppm * (PPM - t.cartel_ppm)
+
+
+def _lost_to_drawn(t: AuditTerms) -> int:
+    """r, times 10^12."""
+    return SQUARE - t.drawn_bounty_ppm * t.cartel_ppm
+
+
+def _up(value: int, divisor: int) -> int:
+    return -(-value // divisor)
