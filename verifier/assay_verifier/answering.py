@@ -1,19 +1,24 @@
 """Which duties a ticket answers, which replays come first, and when its call is opened. Pure.
 
 Not opening costs more than missing everything, so a call is always opened in time, with what is done. Of the duties
-that are owed the lowest draws come first; a pass that cannot end in time is left out for one that can.
-Source: docs/adr/0033-second-round.md, trailing path 4 to 6.
+that are owed the lowest draws come first; a pass that cannot end in time is left out for one that can. A result that
+accuses somebody is opened once other kernels have found the same: a duty missed costs 3 w, a false accusation B.
+Source: docs/adr/0033-second-round.md, trailing path 4 to 7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from assay.protocol.rounds.duty_types import DrawnDuty
+from assay.protocol.rounds.duty_types import NO_FINDING, DutyResult, ReplayFinding
+from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Seat
+from assay_ledger.agents.round_actions import RoundAction
+from assay_verifier.comparing import FalseClaim, against_attestation, against_work
+from assay_verifier.drawing import Drawn
 from assay_verifier.replaying import MOST_KEYS
 
 LAST_MOMENT_S: Final = 120
@@ -22,26 +27,35 @@ LAST_MOMENT_S: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class OwnDuty:
-    """A duty that one of this owner's tickets is drawn for in an epoch.
+    """A duty that a ticket has to answer. `place` names the commitment with its base (`finding_book.place_of`)."""
 
-    `keys`: its own witness key, then those of the attestation that it audits; `steps` of the commitment underneath.
-    """
+    ticket: TicketId
+    drawn: Drawn
+    place: Digest
+    work: SeatWork
+    audited: ReplayFinding = NO_FINDING
+
+    @property
+    def keys(self) -> tuple[Digest, ...]:
+        """Its own witness key, then those of the attestation that it audits."""
+        return (self.drawn.key, *self.drawn.audited)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCall:
+    """A call of this owner's that is not answered, and the duties that it owes, by rank. Chain time in seconds."""
 
     ticket: TicketId
     epoch: int
-    rank: int
-    duty: DrawnDuty
-    target: Digest
-    round: int
-    seat: Seat
-    units: int
-    keys: tuple[Digest, ...]
+    deadline: int
+    duties: tuple[OwnDuty, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayPass:
     """One pass over a commitment that serves all duties of this owner on it; `rank` is that of the lowest."""
 
+    place: Digest
     round: int
     seat: Seat
     units: int
@@ -49,43 +63,79 @@ class ReplayPass:
     keys: tuple[Digest, ...]
 
 
-def owed(drawn: Sequence[OwnDuty], capacity: int) -> tuple[OwnDuty, ...]:
+@dataclass(frozen=True, slots=True)
+class ReplayUnit(RoundAction):
+    """Compute the next unit of a pass, `unit` from 1."""
+
+    work: ReplayPass
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmFinding(RoundAction):
+    """Have other kernels find the same before somebody is accused: the end, or the accumulator under a key."""
+
+    place: Digest
+    round: int
+    seat: Seat
+    key: Digest | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall(RoundAction):
+    """Show a call's secret with its results, each a duty's by its rank."""
+
+    ticket: TicketId
+    epoch: int
+    ranks: tuple[int, ...]
+
+
+class Findings(Protocol):
+    """What this auditor's replays ended in: `finding_book.FindingBook`."""
+
+    def is_known(self, place: Digest, key: Digest) -> bool: ...
+    def is_confirmed(self, place: Digest, key: Digest | None) -> bool: ...
+    def finding(self, place: Digest, keys: tuple[Digest, ...]) -> ReplayFinding | None: ...
+
+
+def owed(drawn: Sequence[Drawn], capacity: int) -> tuple[Drawn, ...]:
     """Of the duties of one ticket at one call those that it has to answer, by rank: the c lowest."""
-    return tuple(sorted(drawn, key=lambda own: own.rank)[:capacity])
+    return tuple(sorted(drawn, key=lambda one: one.rank)[:capacity])
 
 
-def passes(duties: Sequence[OwnDuty], is_done: Callable[[OwnDuty, Digest], bool]) -> tuple[ReplayPass, ...]:
+def accused_keys(own: OwnDuty, finding: ReplayFinding) -> tuple[Digest | None, ...]:
+    """What has to be confirmed before a finding is opened, as `Findings.confirm` names it; nothing if it agrees."""
+    wanted: list[Digest | None] = []
+    if against_work(finding, own.work) is not None:
+        wanted.append(None)
+    found = None if own.audited == NO_FINDING else against_attestation(finding, own.audited)
+    if found is not None:
+        wanted.append(found.key if found.what is FalseClaim.ACCUMULATOR else None)
+    return tuple(dict.fromkeys(wanted))
+
+
+def passes(duties: Sequence[OwnDuty], findings: Findings) -> tuple[ReplayPass, ...]:
     """What has to be replayed for some duties of any tickets: one pass per commitment, that of the lowest draw first.
 
-    is_done: whether the accumulator of a duty's commitment is known under a key. At most MOST_KEYS keys go into a pass.
+    At most MOST_KEYS keys go into a pass.
     """
-    found: dict[tuple[int, Seat], list[OwnDuty]] = {}
-    for own in sorted(duties, key=lambda own: (own.rank, own.ticket)):
-        found.setdefault((own.round, own.seat), []).append(own)
+    groups: dict[Digest, list[OwnDuty]] = {}
+    for own in sorted(duties, key=lambda own: (own.drawn.rank, own.ticket)):
+        groups.setdefault(own.place, []).append(own)
     made = []
-    for (round_, seat), group in found.items():
-        keys = list(dict.fromkeys(key for own in group for key in own.keys if not is_done(own, key)))
+    for place, group in groups.items():
+        keys = list(dict.fromkeys(key for own in group for key in own.keys if not findings.is_known(place, key)))
         for first in range(0, len(keys), MOST_KEYS):
             part = tuple(keys[first : first + MOST_KEYS])
             # A duty waits for all of its keys: its rank counts in each part that holds one of them.
-            rank = min(own.rank for own in group if not set(part).isdisjoint(own.keys))
-            made.append(ReplayPass(round_, seat, group[0].units, rank, part))
-    return tuple(sorted(made, key=lambda p: (p.rank, p.round, p.seat)))
+            low = next(own for own in group if not set(part).isdisjoint(own.keys))
+            made.append(ReplayPass(place, low.drawn.round, low.drawn.seat, low.work.units, low.drawn.rank, part))
+    return tuple(sorted(made, key=lambda p: (p.rank, p.place)))
 
 
-def next_pass(
-    wanted: Sequence[ReplayPass], done: Mapping[ReplayPass, int], left_s: float, unit_s: float | None
-) -> ReplayPass | None:
-    """The pass to go on with: the lowest draw of those that end in time; None where none does.
-
-    done: units that were computed of a pass; left_s: seconds until the last moment to open; unit_s: what a unit took
-    here, in seconds, None before the first one.
-    """
-    for candidate in wanted:
-        remaining = candidate.units - done.get(candidate, 0)
-        if left_s > 0 and (unit_s is None or remaining * unit_s <= left_s):
-            return candidate
-    return None
+def is_in_time(left_s: float, units: int, unit_s: float | None) -> bool:
+    """Whether so many units end before the last moment; unit_s: what one took here, None before the first."""
+    return left_s > 0 and (unit_s is None or units * unit_s <= left_s)
 
 
 def last_moment(deadline: int, inclusion: int) -> int:
@@ -93,6 +143,58 @@ def last_moment(deadline: int, inclusion: int) -> int:
     return deadline - inclusion - LAST_MOMENT_S
 
 
-def is_time_to_open(missing: int, now: int, deadline: int, inclusion: int, hopeless: bool) -> bool:
-    """Whether a call is opened now: everything is done, nothing more will be, or its last moment has come."""
-    return now <= deadline and (not missing or hopeless or now >= last_moment(deadline, inclusion))
+def auditing(
+    calls: Sequence[OwnCall],
+    findings: Findings,
+    done: Mapping[tuple[Digest, tuple[Digest, ...]], int],
+    now: int,
+    inclusion: int,
+    unit_s: float | None,
+) -> Iterator[OpenCall | ConfirmFinding | ReplayUnit]:
+    """What is due, most urgent first: openings, what accuses, then units of passes that end in time.
+
+    done: units computed of a pass, by its place and keys; inclusion: the chain's delay, in seconds.
+    """
+    for call in calls:
+        moment = last_moment(call.deadline, inclusion)
+        if now > call.deadline:
+            continue
+        waits = [p for p in passes(call.duties, findings) if is_in_time(moment - now, _left(p, done), unit_s)]
+        unsure = [own for own in call.duties if _missing(own, findings)]
+        if now >= moment or not (waits or unsure):
+            yield OpenCall(call.ticket, call.epoch, tuple(own.drawn.rank for own in ready(call, findings)))
+    opened = [call for call in calls if now < last_moment(call.deadline, inclusion)]
+    for call in opened:
+        for own in call.duties:
+            for key in _missing(own, findings):
+                yield ConfirmFinding(own.place, own.drawn.round, own.drawn.seat, key)
+    # Passes of several calls are planned together: one commitment is replayed once for all of them.
+    moment = min((last_moment(call.deadline, inclusion) for call in opened), default=now)
+    for wanted in passes([own for call in opened for own in call.duties], findings):
+        if is_in_time(moment - now, _left(wanted, done), unit_s):
+            yield ReplayUnit(wanted, done.get((wanted.place, wanted.keys), 0) + 1)
+
+
+def ready(call: OwnCall, findings: Findings) -> Iterator[OwnDuty]:
+    """The duties of a call that are answered and, where they accuse, confirmed."""
+    for own in call.duties:
+        if findings.finding(own.place, own.keys) is not None and not _missing(own, findings):
+            yield own
+
+
+def result_of(own: OwnDuty, findings: Findings) -> DutyResult:
+    """A duty's result as it is opened."""
+    finding = findings.finding(own.place, own.keys)
+    assert finding is not None
+    return DutyResult(own.drawn.duty, own.work, finding.ends, finding.update, finding.accumulators, own.audited)
+
+
+def _missing(own: OwnDuty, findings: Findings) -> tuple[Digest | None, ...]:
+    """What has still to be confirmed of a duty that was replayed."""
+    finding = findings.finding(own.place, own.keys)
+    wanted = () if finding is None else accused_keys(own, finding)
+    return tuple(key for key in wanted if not findings.is_confirmed(own.place, key))
+
+
+def _left(wanted: ReplayPass, done: Mapping[tuple[Digest, tuple[Digest, ...]], int]) -> int:
+    return wanted.units - done.get((wanted.place, wanted.keys), 0)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from assay.protocol.digests import ZERO
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import (
     AGAIN_PPM,
@@ -24,32 +23,34 @@ from assay.protocol.rounds.duty_types import (
     ReplayFinding,
 )
 from assay.protocol.rounds.epochs import last_drawn, unopened
-from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId, next_link
 from assay.protocol.types import Digest, Seat
 
 
-@dataclass(frozen=True, slots=True)
-class SeenWork:
+class SeenWork(Protocol):
     """A commitment as its event tells it."""
 
-    round: int
-    seat: Seat
-    tenure: int
-    digest: Digest
-    work: SeatWork
+    @property
+    def round(self) -> int: ...
+    @property
+    def seat(self) -> Seat: ...
+    @property
+    def digest(self) -> Digest: ...
 
 
-@dataclass(frozen=True, slots=True)
-class SeenAttestation:
+class SeenAttestation(Protocol):
     """A result as its event tells it."""
 
-    id: Digest
-    epoch: int
-    ticket: TicketId
-    round: int
-    seat: Seat
-    finding: ReplayFinding
+    @property
+    def id(self) -> Digest: ...
+    @property
+    def ticket(self) -> TicketId: ...
+    @property
+    def round(self) -> int: ...
+    @property
+    def seat(self) -> Seat: ...
+    @property
+    def finding(self) -> ReplayFinding: ...
 
 
 class AuditRecords(Protocol):
@@ -226,18 +227,19 @@ class DutyBook:
         return self._again[number]
 
     def _again_targets(self, number: int) -> Iterator[_Target]:
+        """Each claim once, however many missed it: the first miss found proves it."""
         below = draws.threshold(AGAIN_PPM, self._records.epochs[number].on_call)
+        makers = {made.id: made.ticket for epoch in range(number) for made in self._records.attestations_of(epoch)}
         seen: set[Digest] = set()
-        makers = {made.id: made for epoch in range(number) for made in self._records.attestations_of(epoch)}
         for via, ticket in self._records.answers_shown_in(number - 1):
             for home in self.calls_shown_by(via, ticket):
                 for one in self.missed(home, ticket, via):
-                    late = number > last_drawn(self._records.epochs, home - one.duty.kind.is_again)
-                    # A claim is drawn again once an epoch, however many missed it: any miss proves it.
-                    if late or one.target in seen:
+                    # A claim may be settled once nothing draws it any more.
+                    is_late = number > last_drawn(self._records.epochs, home - one.duty.kind.is_again)
+                    if is_late or one.target in seen:
                         continue
                     seen.add(one.target)
-                    duty = replace(one.duty, kind=DutyKind.MISSED, missed=Missed(one.duty.kind, home, ticket, via))
-                    made = makers.get(one.duty.attestation) if one.duty.attestation != ZERO else None
-                    by = made.ticket if made else TicketId(0)
+                    missed = Missed(one.duty.kind, home, ticket, via)
+                    duty = replace(one.duty, kind=DutyKind.MISSED, missed=missed)
+                    by = makers.get(one.duty.attestation, TicketId(0))
                     yield _Target(duty, one.target, below, one.round, one.seat, by, one.audited)

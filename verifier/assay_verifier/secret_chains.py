@@ -77,10 +77,10 @@ class ChainInUse:
 class TicketChains:
     """All chains that follow from one owner's seed in one run."""
 
-    def __init__(self, seed: bytes, run: Digest, links: int = LINKS) -> None:
+    def __init__(self, seed: bytes, run: Digest, links: int = LINKS, reserve: int = RESERVE) -> None:
         self._seed = seed
         self._run = run
-        self._links = links
+        self._links, self._reserve = links, reserve
         self._chains: dict[int, SecretChain] = {}
         self._numbers: dict[Digest, int] = {}
         self._searched = 0
@@ -123,4 +123,4 @@ class TicketChains:
 
     def runs_low(self, used: ChainInUse, calls: int) -> bool:
         """Whether a chain should be replaced, after so many calls of its shift."""
-        return used.link_of(calls) > self._links - RESERVE
+        return used.link_of(calls) > self._links - self._reserve

@@ -5,9 +5,11 @@ Each method is one event. `now` is the chain time of its block, in seconds.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from assay.protocol.errors import InvariantError
+from assay.protocol.model.vault import Vault
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.accusations import AuditedRounds
 from assay.protocol.rounds.attestations import Attestations, PreparedClaim
@@ -22,6 +24,7 @@ from assay.protocol.rounds.duty_types import (
     Epoch,
 )
 from assay.protocol.rounds.epochs import AuditBeacon, unopened
+from assay.protocol.rounds.ticket_types import Calls, TicketId, TicketTerms
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.rounds.timeline import Timeline
 from assay.protocol.run.claims import ClaimRef
@@ -33,8 +36,16 @@ from assay_ledger.bindings.attestations import AccusationMoved, Accused, Atteste
 class ToldTickets(Tickets):
     """The books of tickets, by their events."""
 
+    def __init__(self, vault: Vault, calls: Calls, terms: TicketTerms) -> None:
+        super().__init__(vault, calls, terms)
+        self.anchors: dict[TicketId, list[tuple[int, Digest]]] = {}
+        """The anchors that each ticket named, with the chain time from which each counts."""
+        self.missing: Counter[TicketId] = Counter()
+        """What fines have taken of each ticket's lock, in wei."""
+
     def on_registered(self, e: tickets.TicketRegistered) -> None:
         """A ticket is registered."""
+        self.anchors[e.ticket] = [(e.from_, e.anchor)]
         if self.register(e.owner, e.anchor, e.from_ - self.terms.seasoning) != e.ticket:
             raise InvariantError(f"Ticket {e.ticket} was registered out of order.", code="EventOutOfOrder")
 
@@ -50,15 +61,18 @@ class ToldTickets(Tickets):
         """Another chain of secrets follows."""
         held = self._known(e.ticket)
         held.next_anchor, held.next_from = e.anchor, e.from_
+        self.anchors[e.ticket].append((e.from_, e.anchor))
 
     def on_fined(self, e: tickets.TicketFined, now: int) -> None:
         """Its lock is short."""
         held = self._known(e.ticket)
         held.short_since = held.short_since or now
+        self.missing[e.ticket] += e.amount
 
     def on_topped_up(self, e: tickets.TicketToppedUp) -> None:
         """Its lock is whole."""
         self._known(e.ticket).short_since = 0
+        del self.missing[e.ticket]
 
     def on_convicted(self, e: tickets.TicketConvictedNow, now: int) -> None:
         """It takes no part any more."""

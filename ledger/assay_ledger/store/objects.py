@@ -21,6 +21,7 @@ from assay.protocol.digests import state_digest
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program, encode_program
+from assay.protocol.rounds.round_ids import marks_digest
 from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest
@@ -122,6 +123,13 @@ class Objects:
                 raise
         return root
 
+    def keep_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
+        """Keeps a list in the local cache without publishing it; returns the list root."""
+        root = root_of_list(specs, tensors)
+        if self.local_cache is not None:
+            self.local_cache.put(f"lists/{root.hex()}", pack(specs, tensors))
+        return root
+
     def list(self, root: Digest, specs: Sequence[TensorSpec]) -> Tensors:
         """The tensors of the list with this root; all-zero lists are never stored."""
         zeros = tuple(spec.zeros() for spec in specs)
@@ -153,6 +161,20 @@ class Objects:
             return len(data) % 32 == 0 and state_digest(_digests(data)) == root
 
         return _digests(self._fetch(f"states/{root.hex()}", root, 32 * MAX_LISTS, fits))
+
+    def put_marks(self, marks: Sequence[Digest]) -> Digest:
+        """Publishes the marks of progress of a commitment; returns their digest."""
+        digest = marks_digest(marks)
+        self._publish(f"marks/{digest.hex()}", digest, b"".join(marks))
+        return digest
+
+    def marks(self, digest: Digest, units: int) -> tuple[Digest, ...]:
+        """The marks with this digest, one a unit."""
+
+        def fits(data: bytes) -> bool:
+            return len(data) == 32 * units and marks_digest(_digests(data)) == digest
+
+        return _digests(self._fetch(f"marks/{digest.hex()}", digest, 32 * units, fits))
 
     def put_manifest(self, manifest: Manifest) -> Digest:
         """Publishes which digests the objects of some roots have; returns the manifest's own digest.

@@ -2,104 +2,202 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
-from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind
+from assay.protocol.rounds.duty_types import NO_FINDING, DrawnDuty, DutyKind, ReplayFinding
+from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Seat
+from assay_ledger.agents.journal import Journal
 from assay_verifier.answering import (
     LAST_MOMENT_S,
+    ConfirmFinding,
+    OpenCall,
+    OwnCall,
     OwnDuty,
     ReplayPass,
-    is_time_to_open,
+    ReplayUnit,
+    auditing,
+    is_in_time,
     last_moment,
-    next_pass,
     owed,
     passes,
+    result_of,
 )
+from assay_verifier.drawing import Drawn
+from assay_verifier.finding_book import Ended, FindingBook
 from assay_verifier.replaying import MOST_KEYS
 
 DEADLINE, INCLUSION = 10_000, 600
+MOMENT = DEADLINE - INCLUSION - LAST_MOMENT_S
+UNITS = 60
 
 
 def digest(n: int) -> Digest:
     return Digest(n.to_bytes(32, "big"))
 
 
-def duty(rank: int, seat: int = 0, keys: tuple[int, ...] = (), ticket: int = 1, round_: int = 1) -> OwnDuty:
-    named = DrawnDuty(DutyKind.WORK, round_, Seat(seat))
-    made = tuple(digest(k) for k in keys or (1000 + rank,))
-    return OwnDuty(TicketId(ticket), 3, rank, named, digest(seat), round_, Seat(seat), 60, made)
+ENDS = (digest(51), digest(52), digest(53))
+WORK = SeatWork(UNITS, digest(50), ENDS, digest(54))
+LIE = SeatWork(UNITS, digest(50), ENDS, digest(55))
 
 
-def all_of(*duties: OwnDuty) -> tuple[ReplayPass, ...]:
-    return passes(duties, lambda own, key: False)
+def drawn(rank: int, seat: int = 0, key: int = 0, audited: tuple[int, ...] = ()) -> Drawn:
+    kind = DutyKind.REAUDIT if audited else DutyKind.WORK
+    named = DrawnDuty(kind, 1, Seat(seat))
+    return Drawn(rank, named, digest(seat), 1, Seat(seat), digest(key or 1000 + rank), tuple(map(digest, audited)))
 
 
-def a_pass(rank: int, units: int = 60) -> ReplayPass:
-    return ReplayPass(1, Seat(rank), units, rank, (digest(rank),))
+def duty(rank: int, seat: int = 0, key: int = 0, ticket: int = 1, work: SeatWork = WORK) -> OwnDuty:
+    return OwnDuty(TicketId(ticket), drawn(rank, seat, key), digest(200 + seat), work)
+
+
+def reaudit(rank: int, theirs: ReplayFinding, key: int = 0) -> OwnDuty:
+    keys = tuple(int.from_bytes(k, "big") for k in theirs.keys)
+    return OwnDuty(TicketId(1), drawn(rank, 0, key, keys), digest(200), WORK, theirs)
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> FindingBook:
+    return FindingBook(Journal(tmp_path))
+
+
+def found(book: FindingBook, *duties: OwnDuty, accumulator: Callable[[Digest], Digest] = lambda key: key) -> None:
+    """Every duty was replayed truly; an accumulator is its key unless told otherwise."""
+    for own in duties:
+        book.add(own.place, Ended(ENDS, WORK.update), {key: accumulator(key) for key in own.keys})
+
+
+def call(*duties: OwnDuty, ticket: int = 1) -> OwnCall:
+    return OwnCall(TicketId(ticket), 3, DEADLINE, duties)
+
+
+def first(book: FindingBook, *calls: OwnCall, now: int = 0, unit_s: float | None = None, done: int = 0) -> object:
+    """The most urgent action; so many units of every pass are done."""
+    counts = {(p.place, p.keys): done for c in calls for p in passes(c.duties, book)}
+    return next(auditing(calls, book, counts, now, INCLUSION, unit_s), None)
+
+
+# --- what is owed, and what is replayed for it
 
 
 def test_the_lowest_draws_are_owed_as_many_as_a_ticket_answers() -> None:
-    drawn = [duty(rank, seat=rank) for rank in (5, 1, 4, 2, 3)]
-    assert [own.rank for own in owed(drawn, 4)] == [1, 2, 3, 4]
-    assert [own.rank for own in owed(drawn, 5)] == [1, 2, 3, 4, 5]
+    found_ = [drawn(rank, seat=rank) for rank in (5, 1, 4, 2, 3)]
+    assert [one.rank for one in owed(found_, 4)] == [1, 2, 3, 4]
+    assert [one.rank for one in owed(found_, 5)] == [1, 2, 3, 4, 5]
 
 
-def test_duties_on_one_commitment_are_one_pass_under_all_of_their_keys() -> None:
-    (made,) = all_of(duty(7, keys=(1, 2)), duty(3, keys=(3, 2), ticket=2))
-    assert made.rank == 3 and made.keys == (digest(3), digest(2), digest(1))
+def test_duties_on_one_commitment_are_one_pass_under_all_of_their_keys(book: FindingBook) -> None:
+    theirs = ReplayFinding(ENDS, WORK.update, (digest(2),), (digest(2),))
+    (made,) = passes([reaudit(7, theirs, key=1), duty(3, key=3, ticket=2)], book)
+    assert made.rank == 3 and made.keys == (digest(3), digest(1), digest(2))
 
 
-def test_the_same_seat_of_another_round_is_another_pass() -> None:
-    assert len(all_of(duty(1, round_=1), duty(2, round_=2))) == 2
+def test_keys_that_are_known_are_not_run_again(book: FindingBook) -> None:
+    found(book, duty(1))
+    (made,) = passes([duty(1), duty(2, seat=1)], book)
+    assert made.keys == (digest(1002),)
 
 
-def test_keys_that_are_known_are_not_run_again() -> None:
-    duties = [duty(1, keys=(1, 2)), duty(2, seat=1, keys=(3,))]
-    (made,) = passes(duties, lambda own, key: key in (digest(1), digest(3)))
-    assert made.keys == (digest(2),)
+def test_the_pass_of_the_lowest_draw_comes_first(book: FindingBook) -> None:
+    assert [made.rank for made in passes([duty(9, 0), duty(2, 1), duty(5, 0)], book)] == [2, 5]
 
 
-def test_the_pass_of_the_lowest_draw_comes_first() -> None:
-    assert [made.rank for made in all_of(duty(9, 0), duty(2, 1), duty(5, 0))] == [2, 5]
-
-
-@pytest.mark.parametrize(("keys", "passes_"), [(MOST_KEYS, 1), (MOST_KEYS + 1, 2)])
-def test_a_pass_holds_so_many_keys_and_no_more(keys: int, passes_: int) -> None:
-    made = all_of(duty(1, keys=tuple(range(1, keys + 1))))
-    assert len(made) == passes_ and {made[-1].rank} == {1}
+@pytest.mark.parametrize(("keys", "count"), [(MOST_KEYS, 1), (MOST_KEYS + 1, 2)])
+def test_a_pass_holds_so_many_keys_and_no_more(keys: int, count: int, book: FindingBook) -> None:
+    made = passes([duty(rank, ticket=rank) for rank in range(1, keys + 1)], book)
+    assert [p.rank for p in made] == [1, MOST_KEYS + 1][:count]
     assert sum(len(p.keys) for p in made) == keys
 
 
+# --- in time
+
+
 def test_a_pass_that_ends_in_time_to_the_second_is_gone_on_with() -> None:
-    wanted = [a_pass(1)]
-    assert next_pass(wanted, {}, 60 * 2.0, 2.0) == wanted[0]
-    assert next_pass(wanted, {}, 60 * 2.0 - 0.1, 2.0) is None
-    assert next_pass(wanted, {wanted[0]: 59}, 2.0, 2.0) == wanted[0]
-    assert next_pass(wanted, {wanted[0]: 59}, 1.9, 2.0) is None
-
-
-def test_a_pass_that_does_not_end_in_time_is_left_for_one_that_does() -> None:
-    low, high = a_pass(1, 60), a_pass(2, 30)
-    assert next_pass([low, high], {}, 100.0, 2.0) == high
-    assert next_pass([low, high], {low: 20}, 100.0, 2.0) == low
+    assert is_in_time(120.0, 60, 2.0) and not is_in_time(119.9, 60, 2.0)
+    assert is_in_time(2.0, 1, 2.0) and not is_in_time(1.9, 1, 2.0)
 
 
 def test_the_first_unit_shows_how_long_one_takes() -> None:
-    assert next_pass([a_pass(1)], {}, 1.0, None) == a_pass(1)
-    assert next_pass([a_pass(1)], {}, 0.0, None) is None
+    assert is_in_time(1.0, 60, None) and not is_in_time(0.0, 60, None)
 
 
-def test_a_call_is_opened_at_its_last_moment_with_what_is_done() -> None:
-    moment = last_moment(DEADLINE, INCLUSION)
-    assert moment == DEADLINE - INCLUSION - LAST_MOMENT_S
-    assert not is_time_to_open(1, moment - 1, DEADLINE, INCLUSION, hopeless=False)
-    assert is_time_to_open(1, moment, DEADLINE, INCLUSION, hopeless=False)
-    assert is_time_to_open(1, DEADLINE, DEADLINE, INCLUSION, hopeless=False)
-    assert not is_time_to_open(1, DEADLINE + 1, DEADLINE, INCLUSION, hopeless=False)
+def test_the_lowest_pass_that_ends_in_time_is_computed(book: FindingBook) -> None:
+    low, high = duty(1, 0), duty(2, 1, work=SeatWork(30, WORK.marks, ENDS, WORK.update))
+    made = first(book, call(low, high), now=MOMENT - 120, unit_s=2.0)
+    assert isinstance(made, ReplayUnit) and (made.work.rank, made.unit) == (1, 1)
+    made = first(book, call(low, high), now=MOMENT - 119, unit_s=2.0)
+    assert isinstance(made, ReplayUnit) and (made.work.rank, made.unit) == (2, 1)
 
 
-@pytest.mark.parametrize("hopeless", [False, True])
-def test_a_call_is_opened_at_once_when_nothing_more_is_to_come(hopeless: bool) -> None:
-    assert is_time_to_open(int(hopeless), 0, DEADLINE, INCLUSION, hopeless)
+def test_a_pass_goes_on_where_it_stands(book: FindingBook) -> None:
+    made = first(book, call(duty(1)), now=MOMENT - 2, unit_s=2.0, done=UNITS - 1)
+    assert isinstance(made, ReplayUnit) and made.unit == UNITS
+
+
+def test_a_call_is_opened_at_its_last_moment_with_what_is_done(book: FindingBook) -> None:
+    assert last_moment(DEADLINE, INCLUSION) == MOMENT
+    done, missing = duty(1), duty(2, seat=1)
+    found(book, done)
+    assert isinstance(first(book, call(done, missing), now=MOMENT - 1), ReplayUnit)
+    assert first(book, call(done, missing), now=MOMENT) == OpenCall(TicketId(1), 3, (1,))
+    assert first(book, call(done, missing), now=DEADLINE) == OpenCall(TicketId(1), 3, (1,))
+    assert first(book, call(done, missing), now=DEADLINE + 1) is None
+
+
+def test_a_call_is_opened_at_once_when_nothing_more_ends_in_time(book: FindingBook) -> None:
+    assert first(book, call(duty(1)), now=MOMENT - 119, unit_s=2.0) == OpenCall(TicketId(1), 3, ())
+
+
+def test_a_call_without_duties_is_opened_too(book: FindingBook) -> None:
+    assert first(book, call()) == OpenCall(TicketId(1), 3, ())
+
+
+def test_a_call_is_opened_when_everything_is_done(book: FindingBook) -> None:
+    found(book, duty(1), duty(2, seat=1))
+    assert first(book, call(duty(1), duty(2, seat=1))) == OpenCall(TicketId(1), 3, (1, 2))
+
+
+# --- accusations
+
+
+def test_what_accuses_a_commitment_is_confirmed_before_it_is_opened(book: FindingBook) -> None:
+    own = duty(1, work=LIE)
+    found(book, own)
+    assert first(book, call(own)) == ConfirmFinding(own.place, 1, Seat(0), None)
+    book.confirm(own.place, None)
+    assert first(book, call(own)) == OpenCall(TicketId(1), 3, (1,))
+    assert result_of(own, book).update == WORK.update
+
+
+def test_what_could_not_be_confirmed_in_time_is_left_out(book: FindingBook) -> None:
+    false, true = duty(1, work=LIE), duty(2, seat=1)
+    found(book, false, true)
+    assert first(book, call(false, true), now=MOMENT) == OpenCall(TicketId(1), 3, (2,))
+
+
+def test_an_accumulator_that_differs_is_confirmed_under_its_key(book: FindingBook) -> None:
+    theirs = ReplayFinding(ENDS, WORK.update, (digest(8), digest(9)), (digest(8), digest(77)))
+    own = reaudit(1, theirs)
+    found(book, own)
+    assert first(book, call(own)) == ConfirmFinding(own.place, 1, Seat(0), digest(9))
+    book.confirm(own.place, digest(9))
+    assert first(book, call(own)) == OpenCall(TicketId(1), 3, (1,))
+    assert result_of(own, book).accumulators == (digest(1001), digest(8), digest(9))
+
+
+def test_an_attestation_that_agrees_is_opened_without_a_second_look(book: FindingBook) -> None:
+    theirs = ReplayFinding(ENDS, WORK.update, (digest(8),), (digest(8),))
+    own = reaudit(1, theirs)
+    found(book, own)
+    assert first(book, call(own)) == OpenCall(TicketId(1), 3, (1,))
+    assert result_of(own, book).audited == theirs != NO_FINDING
+
+
+def test_a_commitment_of_two_calls_is_replayed_once_for_both(book: FindingBook) -> None:
+    made = first(book, call(duty(5)), call(duty(3, key=4, ticket=2), ticket=2))
+    assert isinstance(made, ReplayUnit)
+    assert made.work == ReplayPass(digest(200), 1, Seat(0), UNITS, 3, (digest(4), digest(1005)))

@@ -1,0 +1,135 @@
+"""Reports on others: each is accepted by the model, all that is owed is reported, and one owner goes first."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from assay.protocol.errors import RejectedError
+from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind
+from assay.protocol.rounds.ticket_types import TicketTerms
+from assay.protocol.types import Address, Digest
+from assay_whistleblower.reporting import (
+    MOST_TURNS,
+    STAGGER_S,
+    Report,
+    ReportAbsence,
+    ReportForfeit,
+    ReportMiss,
+    reports,
+    wait_of,
+)
+from tests.harness.auditors.stage_records import StageRecords
+from tests.harness.rounds.duties import TERMS, TICKETS, DutyStage, work_duties
+from tests.harness.rounds.stage import ETHER, person
+from tests.harness.rounds.staged_rounds import true_work
+
+SEATS = range(3)
+ME = Address(b"me".ljust(20, b"\0"))
+
+
+def due(stage: DutyStage) -> list[Report]:
+    """What an owner reports once every turn has come."""
+    return list(reports(StageRecords(stage), [ME], ME, stage.now + 10**6))
+
+
+def carry_out(stage: DutyStage, report: Report) -> None:
+    duties, who = stage.duties, stage.people[0]
+    match report:
+        case ReportForfeit(ticket, epoch, later):
+            duties.forfeit(ticket, epoch, later, stage.now)
+        case ReportAbsence(ticket, epoch):
+            duties.absent(who, ticket, epoch, stage.now)
+        case ReportMiss(ticket, epoch, via, duty):
+            duties.miss(who, ticket, epoch, via, duty, stage.now)
+
+
+def unreported(stage: DutyStage) -> list[object]:
+    """Whatever the model would still fine of the last epochs, asked one by one."""
+    found: list[object] = []
+    names = [name for name, a in stage.attestations.attestations.items() if a.epoch + 3 >= stage.duties.number]
+    rounds = range(max(1, stage.round - 3), stage.round + 1)
+    plain = [d for kind in DutyKind for round_ in rounds for d in work_duties(round_, SEATS, kind)]
+    plain += [DrawnDuty(kind, attestation=name) for kind in DutyKind for name in names]
+    newest = stage.duties.number
+    for ticket in list(stage.tickets.tickets):
+        for number in range(max(0, newest - 3), newest):
+            for call, args in (
+                (stage.duties.absent, (stage.people[0], ticket, number, stage.now)),
+                *((stage.duties.forfeit, (ticket, number, later, stage.now)) for later in range(number + 1, newest)),
+                *(
+                    (stage.duties.miss, (stage.people[0], ticket, number, via, duty, stage.now))
+                    for via in range(number, newest)
+                    for duty in plain
+                ),
+            ):
+                try:
+                    call(*args)  # type: ignore[operator]
+                except RejectedError:
+                    continue
+                found.append((call.__name__, args))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shifts", [1, 2])
+def test_everything_owed_is_reported_and_every_report_accepted(seed: int, shifts: int) -> None:
+    chance, seen = random.Random(seed), Counter[str]()
+    terms = replace(TERMS, audit_ppm=1_500_000, reaudit_ppm=1_000_000, capacity=2)
+    stage = DutyStage(False, terms, TicketTerms(TICKETS.bond, TICKETS.seasoning, shifts), stake=3000 * ETHER)
+    crew = [stage.register(who % 4) for who in range(6)]
+    stage.pass_time(TICKETS.seasoning)
+    for _ in range(7):
+        round_ = stage.open_round(stage.duties.epochs[-1].start - 1, final=chance.random() < 0.8)
+        for seat in SEATS:
+            stage.commit(round_, seat, true_work(round_, seat))
+        stage.seed(chance.random())
+        number = stage.duties.number
+        everything = work_duties(round_, SEATS)
+        for ticket in crew:
+            if chance.random() < 0.7 and StageRecords(stage).is_called(ticket, number):
+                wanted = stage.drawn(ticket, everything)[: chance.randrange(3)]
+                try:
+                    stage.open(ticket, [stage.result(ticket, duty) for duty in wanted])
+                except RejectedError as refused:
+                    seen[refused.code] += 1
+        while stage.duties.number == number:
+            stage.close()
+        while found := due(stage):
+            for report in found:
+                seen[type(report).__name__] += 1
+                carry_out(stage, report)
+        assert unreported(stage) == []
+    print(dict(seen))
+    assert all(seen[kind.__name__] for kind in (ReportMiss, ReportAbsence, ReportForfeit))
+
+
+def test_one_owner_goes_first_and_each_other_one_after_it() -> None:
+    owners, name = [person(k) for k in range(MOST_TURNS + 4)], Digest(b"report".ljust(32, b"\0"))
+    waits = sorted(wait_of(name, owners, who) for who in owners)
+    assert waits == [*(STAGGER_S * k for k in range(MOST_TURNS)), *[STAGGER_S * MOST_TURNS] * 4]
+    assert wait_of(name, owners, ME) == STAGGER_S * (MOST_TURNS + 1)
+
+
+def test_another_report_is_another_owners_to_make() -> None:
+    owners = [person(k) for k in range(4)]
+    first = {min(owners, key=lambda who: wait_of(Digest(bytes([k]) * 32), owners, who)) for k in range(40)}
+    assert first == set(owners)
+
+
+def test_a_report_is_made_when_its_turn_comes_and_not_a_second_before() -> None:
+    stage = DutyStage(False)
+    stage.crew()
+    stage.seed()
+    for ticket in (1, 2, 3):
+        stage.open(ticket, [])
+    stage.close()
+    owners = [ME, *(person(k) for k in range(3))]
+    (report,) = due(stage)
+    assert isinstance(report, ReportAbsence)
+    turn = stage.duties.epochs[1].start + wait_of(report.id, owners, ME)
+    assert list(reports(StageRecords(stage), owners, ME, turn)) == [report]
+    assert list(reports(StageRecords(stage), owners, ME, turn - 1)) == []

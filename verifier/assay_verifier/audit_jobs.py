@@ -1,0 +1,65 @@
+"""What an auditor computes: a commitment from its start, and its update. Fetched by root, checked.
+
+Nothing is asked of the audited party but its marks, without which a replay works all the same.
+"""
+
+from __future__ import annotations
+
+from assay.protocol.digests import state_digest
+from assay.protocol.errors import UnavailableError
+from assay.protocol.program.witness import check_witness
+from assay.protocol.trees.state import TrainingList
+from assay.protocol.types import Digest, Round, Seat
+from assay_ledger.index.archive import Computation, Compute
+from assay_ledger.rounds.round_archive import RoundArchive
+from assay_ledger.rounds.round_records import WorkRecord
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.store.objects import Tensors, root_of_list
+from assay_verifier.replaying import WorkToReplay
+
+
+class AuditJobs:
+    """Work of one run, over its archive. Reads raise UnavailableError."""
+
+    def __init__(self, archive: RoundArchive, compute: Compute) -> None:
+        self._archive = archive
+        self._compute = compute
+
+    def check(self) -> None:
+        """Whether the run's witnessed program follows from its step, before anything is staked.
+
+        Raises NoWitness, WrongWitness, UnavailableError.
+        """
+        check_witness(self._archive.step, self._archive.witness)
+
+    def work(self, view: RoundView, round_: Round, seat: Seat) -> WorkToReplay:
+        """A commitment from its start; a base that nobody published is merged again."""
+        record, parent = view.state.works[round_, seat], view.round_of(round_).parent
+        try:
+            parameters = self._archive.fetch_parameters(view, parent)
+        except UnavailableError:
+            parameters = self._archive.base(view, parent, self._compute)[TrainingList.PARAMETERS]
+        lists, steps = self._archive.start(round_, seat, parameters), self._archive.facts.rounds.steps_per_unit
+        return WorkToReplay(self._archive.step, lists, record.work.units, steps, self._marks(record))
+
+    def update_job(self, before: Tensors, after: Tensors) -> Computation:
+        """The update of work between two lists of parameters."""
+        return self._archive.update_job(before, after)
+
+    def root_of_update(self, update: Tensors) -> Digest:
+        """The list root of an update as it travels."""
+        return root_of_list(self._archive.update_specs, update)
+
+    def publish_base(self, view: RoundView, round_: Round) -> None:
+        """Publishes parameters and momentum of the generation that a round starts from, for who joins with it alone."""
+        lists = self._archive.base(view, view.round_of(round_).parent, self._compute)
+        self._archive.publish_base(lists)
+
+    def _marks(self, record: WorkRecord) -> tuple[Digest, ...]:
+        """The marks of progress of a commitment; none where they are not to be had, or do not end in its end."""
+        try:
+            with self._archive.told_of(record):
+                found = self._archive.objects.marks(record.work.marks, record.work.units)
+        except UnavailableError:
+            return ()
+        return found if found[-1:] == (state_digest(record.work.ends),) else ()

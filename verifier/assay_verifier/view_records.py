@@ -1,0 +1,129 @@
+"""A run's view, as the rules of drawing, calling, keeping and reporting read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.protocol.rounds.duty_types import CallAnswer, DutyTerms, Epoch, ReplayFinding
+from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.ticket_types import Ticket, TicketId
+from assay.protocol.types import Digest, Round, Seat
+from assay_ledger.rounds.round_records import AttestationRecord, WorkRecord
+from assay_ledger.rounds.round_view import RoundView
+from assay_verifier.ticket_keeping import HeldTicket
+
+
+class ViewRecords:
+    """`CallRecords` and `FinedRecords` of a view, which does not change while this is used."""
+
+    def __init__(self, view: RoundView) -> None:
+        self.view = view
+        self._works: dict[int, list[WorkRecord]] = {}
+        self._attestations: dict[int, list[AttestationRecord]] = {}
+        for made in view.state.attestations.values():
+            self._attestations.setdefault(made.epoch, []).append(made)
+
+    # --- audits
+
+    @property
+    def terms(self) -> DutyTerms:
+        """The terms of audits."""
+        return self.view.terms
+
+    @property
+    def epochs(self) -> Sequence[Epoch]:
+        """All epochs; the last one is the only one that is not closed."""
+        return self.view.epochs
+
+    def works_of(self, epoch: int) -> Sequence[WorkRecord]:
+        """Commitments of the rounds that belong to an epoch."""
+        if epoch not in self._works:
+            self._works[epoch] = self.view.works_of(epoch)
+        return self._works[epoch]
+
+    def attestations_of(self, epoch: int) -> Sequence[AttestationRecord]:
+        """Results that were opened in an epoch."""
+        return self._attestations.get(epoch, [])
+
+    def is_attested(self, attestation: Digest) -> bool:
+        """Whether there is a result of this name."""
+        return self.view.is_attested(attestation)
+
+    def answer_of(self, epoch: int, ticket: TicketId) -> CallAnswer | None:
+        """What a ticket did at a call."""
+        return self.view.answer_of(epoch, ticket)
+
+    def answers_shown_in(self, epoch: int) -> Sequence[tuple[int, TicketId]]:
+        """Epochs and tickets of the secrets that were shown while an epoch was the newest."""
+        return self.view.answers_shown_in(epoch)
+
+    def is_called(self, ticket: TicketId, epoch: int) -> bool:
+        """Whether an epoch calls a ticket."""
+        return self.view.is_called(ticket, epoch)
+
+    def exists(self, ticket: TicketId) -> bool:
+        """Whether a ticket was registered and its stake has not gone back."""
+        return self.view.exists(ticket)
+
+    # --- calls
+
+    def seat_work(self, round_: int, seat: Seat) -> SeatWork:
+        """A commitment that there is."""
+        return self.view.state.works[Round(round_), seat].work
+
+    def digest_of(self, round_: int, seat: Seat) -> Digest:
+        """The digest of a commitment that there is."""
+        return self.view.state.works[Round(round_), seat].digest
+
+    def parameters_of(self, round_: int) -> Digest:
+        """List root of the parameters that a round starts from."""
+        return self.view.base(Round(round_)).parameters
+
+    def finding_of(self, attestation: Digest) -> ReplayFinding:
+        """A result that there is, in full."""
+        return self.view.state.attestations[attestation].finding
+
+    # --- tickets
+
+    def calls_at(self, shift: int, time: int) -> int:
+        """Calls of a shift by epochs that began at a time or before."""
+        return self.view.books.duties.calls_at(shift, time)
+
+    def over_since(self, epoch: int) -> int:
+        """Since when nothing that belongs to an epoch can be drawn any more; 0: it can."""
+        return self.view.books.duties.over_since(epoch)
+
+    def held_ticket(self, number: TicketId, ticket: Ticket) -> HeldTicket:
+        """A ticket as its owner keeps it."""
+        registry = self.view.books.registry
+        return HeldTicket(
+            *(number, registry.shift_of(number), ticket.from_, tuple(registry.anchors[number]), ticket.until),
+            *(ticket.shown, ticket.obligations, ticket.last_epoch, registry.missing[number]),
+            ticket.convicted_at != 0,
+        )
+
+    def held_tickets(self) -> list[HeldTicket]:
+        """This owner's tickets whose stake has not gone back, the oldest first."""
+        return [self.held_ticket(number, ticket) for number, ticket in self.view.tickets_of(self.view.me)]
+
+    # --- reports
+
+    def called(self, epoch: int) -> Sequence[TicketId]:
+        """Tickets that an epoch calls and whose stake is there."""
+        return list(self.view.called_tickets(epoch))
+
+    def is_fined(self, name: Digest) -> bool:
+        """Whether a miss or an absence of this name was reported."""
+        return self.view.books.duties.is_fined(name)
+
+    def is_convicted(self, ticket: TicketId) -> bool:
+        """Whether a ticket's stake is gone."""
+        return self.view.books.registry.tickets[ticket].convicted_at != 0
+
+    def calls_shown(self, ticket: TicketId) -> int:
+        """Calls of its shift up to the last one whose secret a ticket showed."""
+        return self.view.books.registry.tickets[ticket].shown
+
+    def is_base_final(self, round_: int) -> bool:
+        """Whether the generation that a round starts from is final."""
+        return self.view.books.duties.rounds.is_base_final(round_)

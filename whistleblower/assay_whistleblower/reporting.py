@@ -1,0 +1,137 @@
+"""What others left undone, which anybody proves for half of the fine: misses, absences, secrets never shown. Pure.
+
+Of all owners of tickets one goes first, drawn by what is reported, the others wait for it: a report is paid once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, Final, Protocol
+
+from assay.protocol.digests import keccak
+from assay.protocol.rounds import duty_draws as draws
+from assay.protocol.rounds.duty_types import DrawnDuty
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import Address, Digest
+from assay_ledger.agents.round_actions import RoundAction
+from assay_verifier.drawing import AuditRecords, DutyBook
+
+STAGGER_S: Final = 60
+"""Chain time for which each owner waits for the one before it, in seconds."""
+
+MOST_TURNS: Final = 10
+"""Places after which all others go at once."""
+
+MEMORY: Final = 6
+"""Closed epochs that are looked through: what is older was reported or has left no stake to fine."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportMiss(RoundAction):
+    """A duty that a ticket did not answer, shown by the secret of `via`."""
+
+    has_clock: ClassVar[bool] = False
+
+    ticket: TicketId
+    epoch: int
+    via: int
+    duty: DrawnDuty
+    id: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class ReportAbsence(RoundAction):
+    """A ticket that did not open in time."""
+
+    has_clock: ClassVar[bool] = False
+
+    ticket: TicketId
+    epoch: int
+    id: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class ReportForfeit(RoundAction):
+    """A ticket whose secret is not shown, though an epoch with fines that is later than its call's has closed."""
+
+    has_clock: ClassVar[bool] = False
+
+    ticket: TicketId
+    epoch: int
+    later: int
+
+
+Report = ReportMiss | ReportAbsence | ReportForfeit
+
+
+class FinedRecords(AuditRecords, Protocol):
+    """What reports need to know beside the audits themselves."""
+
+    def called(self, epoch: int) -> Sequence[TicketId]:
+        """Tickets that an epoch calls and whose stake is there."""
+        ...
+
+    def is_fined(self, name: Digest) -> bool:
+        """Whether a miss or an absence of this name was reported."""
+        ...
+
+    def is_convicted(self, ticket: TicketId) -> bool:
+        """Whether a ticket's stake is gone."""
+        ...
+
+    def calls_shown(self, ticket: TicketId) -> int:
+        """Calls of its shift up to the last one whose secret a ticket showed."""
+        ...
+
+    def is_base_final(self, round_: int) -> bool:
+        """Whether the generation that a round starts from is final."""
+        ...
+
+
+def reports(records: FinedRecords, owners: Sequence[Address], me: Address, now: int) -> Iterator[Report]:
+    """What this owner reports now, forfeits first; owners: of tickets that count, in order.
+
+    An epoch's turns are counted from the beginning of the epoch in which it can be reported.
+    """
+    newest = len(records.epochs) - 1
+    looked_at = range(max(0, newest - MEMORY), newest)
+    closed = [n for n in looked_at if records.epochs[n].fines]
+
+    def is_due(name: Digest, since: int) -> bool:
+        return now - records.epochs[since + 1].start >= wait_of(name, owners, me)
+
+    for number, later in pairwise(closed):
+        for ticket in records.called(number):
+            unseen = records.calls_shown(ticket) < records.epochs[number].call
+            name = keccak(b"forfeit" + draws.absence_id(number, ticket))
+            if unseen and not records.is_convicted(ticket) and is_due(name, later):
+                yield ReportForfeit(ticket, number, later)
+    for number in closed:
+        for ticket in records.called(number):
+            answer, name = records.answer_of(number, ticket), draws.absence_id(number, ticket)
+            absent = answer is None or not answer.in_time
+            if absent and not records.is_fined(name) and is_due(name, number):
+                yield ReportAbsence(ticket, number, name)
+    book, seen = DutyBook(records), set()
+    for via in looked_at:
+        for ticket in records.called(via):
+            answer = records.answer_of(via, ticket)
+            for number in book.calls_shown_by(via, ticket):
+                if answer is None or number not in closed:
+                    continue
+                for one in (*book.missed(number, ticket, via), *book.missed_again(number, ticket, via)):
+                    name = draws.missed_id(number, ticket, one.duty.kind, one.target)
+                    # A secret that is shown late can be read once the epoch is over in which it was shown.
+                    since = min(max(number, answer.shown_in), newest - 1)
+                    known = name in seen or records.is_fined(name) or not records.is_base_final(one.round)
+                    if not known and is_due(name, since):
+                        seen.add(name)
+                        yield ReportMiss(ticket, number, via, one.duty, name)
+
+
+def wait_of(name: Digest, owners: Sequence[Address], me: Address) -> int:
+    """How long this owner waits until it reports something of this name, in seconds of chain time."""
+    order = sorted(owners, key=lambda who: keccak(name + who))
+    return STAGGER_S * (min(order.index(me), MOST_TURNS) if me in order else MOST_TURNS + 1)

@@ -1,0 +1,169 @@
+"""The auditor whole: what its tickets found it pursues, and what others left undone it reports.
+
+One opening carries the results of both kinds of duties, so one process answers for all tickets of an owner; whoever
+accuses has to pursue, or is fined. The commands differ in one thing: a whistleblower also reports on others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from assay.protocol.errors import InvariantError
+from assay.protocol.program.trace import Trace
+from assay.protocol.rounds.duty_types import AccusationStatus
+from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.types import Digest
+from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.loop import RunStore
+from assay_ledger.agents.round_actions import RoundChoice
+from assay_ledger.agents.round_keeper import participants
+from assay_ledger.index.games import Game
+from assay_ledger.keys.keystore import ActorKeys
+from assay_ledger.rounds.round_records import AccusationRecord, AttestationRecord
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.run import RoundRun
+from assay_verifier.comparing import FalseClaim, against_attestation, against_work, part_of
+from assay_verifier.finding_book import place_of
+from assay_verifier.replaying import CommitmentReplay
+from assay_verifier.round_agent import ReplayingAgent
+from assay_whistleblower.pursuing import OwnAccusation, TryAccusation, pursuit
+from assay_whistleblower.reporting import ReportAbsence, ReportForfeit, ReportMiss, reports
+
+
+class AuditorAgent(ReplayingAgent):
+    """An owner of tickets. With `reports` it also has others fined for what they left undone."""
+
+    role = "verifier"
+
+    def __init__(
+        self, run: RoundRun, keys: ActorKeys, store: RunStore, data_dir: Path, *, reports: bool = False, **options: Any
+    ) -> None:
+        super().__init__(run, keys, store, data_dir, **options)
+        self._reports = reports
+
+    def candidates(self, view: RoundView) -> Iterator[RoundChoice]:
+        """See ActorLoop."""
+        yield from self.play(view)
+        yield from pursuit(self.accusations(view), view.epochs, view.terms.length, view.now)
+        yield from super().candidates(view)
+        if self._reports:
+            yield from reports(self.records, participants(view), self.me, view.now)
+
+    def times(self, view: RoundView) -> Iterator[int]:
+        """See ActorLoop."""
+        yield from super().times(view)
+        if self._reports or any(a.status is AccusationStatus.RECORDED for a in self.accusations(view)):
+            yield view.now + 60
+
+    def handlers(self) -> Handlers[RoundView]:
+        """See ActorLoop."""
+        table = super().handlers()
+        table.add(TryAccusation, self.do_try_accusation)
+        table.add(ReportMiss, self.do_report_miss).add(ReportAbsence, self.do_report_absence)
+        return table.add(ReportForfeit, self.do_report_forfeit)
+
+    # --- pursuit
+
+    def accusations(self, view: RoundView) -> list[OwnAccusation]:
+        """What this owner's tickets accuse."""
+        made = []
+        for name, record in view.state.accusations.items():
+            kept = view.books.duties.attestations.accusations[name]
+            held = view.books.registry.tickets.get(kept.ticket)
+            if held is None or held.owner != self.me:
+                continue
+            made.append(
+                OwnAccusation(
+                    *(name, kept.status, kept.epoch, self._is_convicted(view, kept.is_work, kept.accused)),
+                    is_tried_elsewhere=self._is_tried(view, record),
+                )
+            )
+        return made
+
+    @staticmethod
+    def _is_convicted(view: RoundView, is_work: bool, accused: int) -> bool:
+        if is_work:
+            return view.books.tenures.is_convicted(accused)
+        held = view.books.registry.tickets.get(accused)  # type: ignore[call-overload]
+        return held is None or held.convicted_at != 0
+
+    def _is_tried(self, view: RoundView, record: AccusationRecord) -> bool:
+        """Whether somebody else's game is open on what an accusation accuses."""
+        by = view.state.attestations[record.by]
+        for game in view.games.values():
+            if game.is_over or game.challenger == self.me or (game.ref.round, game.ref.seat) != (by.round, by.seat):
+                continue
+            on_work = game.ref.kind in (ClaimKind.INTERVAL, ClaimKind.UPDATE)
+            if on_work if record.is_work else self._attestation_of(view, game.ref.outer_root).id == record.against:
+                return True
+        return False
+
+    def do_try_accusation(self, action: TryAccusation, view: RoundView) -> None:
+        """Prepares the claim that is false and challenges it."""
+        record = view.state.accusations[action.accusation]
+        ours = view.state.attestations[record.by]
+        if record.is_work:
+            work = view.state.works[ours.round, ours.seat].work
+            found = against_work(ours.finding, work)
+            assert found is not None  # the contract accuses of nothing else
+            kind = ClaimKind.UPDATE if found.what is FalseClaim.UPDATE else ClaimKind.INTERVAL
+            ref = ClaimRef(kind, ours.round, ours.seat, outer_root=action.accusation)
+            if (kind, ours.round, ours.seat) not in view.books.commitments.claims:
+                self.send(self.target.commitments.prepare(kind, ours.round, ours.seat, work))
+        else:
+            theirs = view.state.attestations[record.against]
+            found = against_attestation(ours.finding, theirs.finding)
+            assert found is not None
+            part = part_of(found, theirs.finding)
+            ref = ClaimRef(ClaimKind.ATTESTATION, ours.round, ours.seat, part, outer_root=action.accusation)
+            if (theirs.id, part) not in view.books.duties.attestations.claims:
+                self.send(self.target.attestations.prepare(theirs.id, theirs.finding, part))
+        self.send(self.target.game.challenge(ref))
+
+    # --- games
+
+    def trace_of(self, game: Game, view: RoundView) -> Trace:
+        """The run behind a disputed claim, from what its replay kept; as one claimed it where it is one's own."""
+        ref = game.ref
+        if ref.kind is ClaimKind.OUTER:
+            raise InvariantError("An auditor answers for no merge.", code="NotMyClaim")
+        key = None
+        if ref.kind is ClaimKind.ATTESTATION:
+            made = self._attestation_of(view, ref.outer_root)
+            if ref.duty < len(made.finding.keys):
+                key = made.finding.keys[ref.duty]
+        place = place_of(view.base(ref.round).parameters, view.state.works[ref.round, ref.seat].digest)
+        keys = self.book.pass_of(place, key) or (() if key is None else (key,))
+        replay = self.replay_of(view, place, ref.round, ref.seat, keys)
+        if key is not None or ref.kind is ClaimKind.INTERVAL:
+            return self.run_behind(replay, key, game)
+        while not replay.is_done:
+            replay.advance()
+        job = self.jobs.update_job(replay.work.lists[0], replay.lists[0])
+        return self.compute.trace(job.program, job.lists, 1)
+
+    def run_behind(self, replay: CommitmentReplay, key: Digest | None, game: Game) -> Trace:
+        """The run of a claim about all of a commitment's steps, under a witness key or none."""
+        return replay.trace(key)
+
+    @staticmethod
+    def _attestation_of(view: RoundView, name: Digest) -> AttestationRecord:
+        """The attestation that a claim's reference names: its own id, or an accusation's of it."""
+        accusation = view.state.accusations.get(name)
+        return view.state.attestations[name if accusation is None else accusation.against]
+
+    # --- reports
+
+    def do_report_miss(self, action: ReportMiss, view: RoundView) -> None:
+        """Has a ticket fined for a duty that it did not answer."""
+        self.send(self.target.duties.miss(action.ticket, action.epoch, action.via, action.duty))
+
+    def do_report_absence(self, action: ReportAbsence, view: RoundView) -> None:
+        """Has a ticket fined that did not open."""
+        self.send(self.target.duties.absent(action.ticket, action.epoch))
+
+    def do_report_forfeit(self, action: ReportForfeit, view: RoundView) -> None:
+        """Has the stake of a ticket burnt that never showed its secret."""
+        self.send(self.target.duties.forfeit(action.ticket, action.epoch, action.later))
