@@ -1,0 +1,146 @@
+"""What anybody does for a run, after random play on the contracts: they take what is due, and nothing is forgotten."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.types import Address, Round
+from assay_ledger.agents import round_keeper
+from assay_ledger.agents.round_actions import (
+    CloseOpening,
+    CutGeneration,
+    DropOpening,
+    Evict,
+    FinalizeGeneration,
+    ReleaseTenure,
+    Restart,
+    RoundAction,
+)
+from assay_ledger.chain.client import Head
+from assay_ledger.rounds.round_view import RoundView
+from tests.harness.rounds.charters import RUN
+from tests.harness.rounds.round_chain import RoundChain
+from tests.harness.rounds.round_player import TERMS, RoundPlayer
+from tests.harness.rounds.told_world import ToldWorld
+
+SEEDS = 12
+STEPS = 200
+LONG = 10_000
+"""Seconds after which everybody has let those before it go first."""
+
+
+@pytest.fixture(scope="module")
+def chain() -> RoundChain:
+    return RoundChain(TERMS)
+
+
+def view_of(world: ToldWorld, who: Address) -> RoundView:
+    """The run as somebody sees it now."""
+    world.told.head = Head(1, world.now)
+    return RoundView(RUN, world.told.books.facts, who, world.told)
+
+
+def call_of(action: RoundAction) -> tuple[str, str, tuple[Any, ...]] | None:
+    """Contract, function and arguments of a task of rounds; None for one of audits, which this stage has not."""
+    match action:
+        case Restart():
+            return "Generations", "restart", ()
+        case CutGeneration(generation):
+            return "Generations", "fall", (generation,)
+        case DropOpening(generation, party):
+            return "Generations", "drop", (generation, party)
+        case FinalizeGeneration(generation, party):
+            return "Generations", "finalize", (generation, party)
+        case CloseOpening(generation, party):
+            return "Generations", "close", (generation, party)
+        case Evict(tenure, round_):
+            return "Tenures", "evict", (tenure, round_)
+        case ReleaseTenure(tenure):
+            return "Tenures", "release", (tenure,)
+    return None
+
+
+def everything(world: ToldWorld) -> Iterator[RoundAction]:
+    """Every call that anybody could make for the run."""
+    yield Restart(world.round)
+    for generation in range(1, world.round + 3):
+        yield CutGeneration(generation)
+    for generation, party in list(world.told.openings):
+        yield from (kind(generation, party) for kind in (DropOpening, FinalizeGeneration, CloseOpening))
+    for tenure in world.told.books.tenures.tenures:
+        yield from (Evict(tenure, Round(r)) for r in (world.round - 1, world.round) if r >= 0)
+        yield ReleaseTenure(tenure)
+
+
+def refused(world: ToldWorld, action: RoundAction, who: Address) -> str:
+    """The error of a task on the contracts as they are now, which it does not change."""
+    call = call_of(action)
+    assert call is not None
+    kept = world.chain.evm.evm.snapshot()
+    try:
+        contract, function, arguments = call
+        return super(ToldWorld, world).refusal(contract, function, *arguments, who=who)
+    finally:
+        world.chain.evm.evm.revert(kept)
+
+
+def same(a: RoundAction, b: RoundAction) -> bool:
+    """Whether doing one does the other: any opening behind a root makes its generation final."""
+    if isinstance(a, FinalizeGeneration) and isinstance(b, FinalizeGeneration):
+        return a.generation == b.generation
+    return a == b
+
+
+def is_left_out(world: ToldWorld, action: RoundAction, who: Address) -> bool:
+    """Whether the task is about the lock of somebody else, or a claim that decides nothing any more."""
+    match action:
+        case ReleaseTenure(tenure):
+            return world.told.books.tenures.tenures[tenure].holder != who
+        case DropOpening(generation, _):
+            over = GenerationStatus.FINAL, GenerationStatus.CUT
+            return world.told.books.generations.status_of(generation) in over
+    return False
+
+
+def test_contracts_take_what_is_due_and_nothing_else_is_left(chain: RoundChain) -> None:
+    done: Counter[str] = Counter()
+    for seed in range(SEEDS):
+        kept = chain.evm.evm.snapshot()
+        player = RoundPlayer(ToldWorld(chain), seed)
+        world = player.w
+        assert isinstance(world, ToldWorld)
+        for step in range(STEPS):
+            player.step()
+            if step % 10:
+                continue
+            who = world.people[step // 10 % 5]
+            tasks = [t for t in round_keeper.tasks(view_of(world, who)) if call_of(t.action)]
+            for task in tasks:
+                if task.at <= world.now:
+                    assert refused(world, task.action, who) == "", (task, world.now)
+            for action in everything(world):
+                if is_left_out(world, action, who) or refused(world, action, who):
+                    continue
+                soon = [t for t in tasks if same(t.action, action) and t.at <= world.now + LONG]
+                assert soon, (action, world.now)
+                done[type(action).__name__] += 1
+        chain.evm.evm.revert(kept)
+    kinds = (Restart, CutGeneration, DropOpening, FinalizeGeneration, CloseOpening, Evict, ReleaseTenure)
+    assert {kind.__name__: done[kind.__name__] for kind in kinds if not done[kind.__name__]} == {}
+
+
+def test_an_order_that_turns_lets_few_go_first_and_all_go_in_the_end(chain: RoundChain) -> None:
+    kept = chain.evm.evm.snapshot()
+    world = ToldWorld(chain)
+    people = world.begin(5)
+    waits = [[round_keeper.wait(view_of(world, who), number) for who in sorted(people)] for number in range(5)]
+    assert [sorted(row) for row in waits] == [[0, 30, 60, 60, 90]] * 5
+    assert [row.index(0) for row in waits] == [0, 1, 2, 3, 4]
+    stranger = Address(b"\x01" * 20)
+    assert round_keeper.wait(view_of(world, stranger), 0) == 120
+    chain.evm.evm.revert(kept)
