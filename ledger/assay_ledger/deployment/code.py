@@ -9,7 +9,7 @@ Reasons: docs/adr/0023-code-checked.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -21,8 +21,12 @@ from assay.protocol.run.charter import Modules
 from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.arbiter import ArbiterContract
 from assay_ledger.chain.artifacts import load_artifact
-from assay_ledger.deployment.places import FAMILY_CODES, LEAVES, NOBODY, places_of
+from assay_ledger.deployment.places import FAMILY_CODES, LEAVES, NOBODY, beacons, places_of, round_places_of
 from assay_ledger.index.run import Run
+from assay_ledger.rounds.run import RoundRun
+
+Pair = tuple[str, Address, Address]
+"""A contract's name, where the run has it, and where this release's code puts it."""
 
 TEST_TOKEN: Final = "a test token: everybody mints"
 
@@ -74,30 +78,51 @@ class RunCode:
         return TEST_TOKEN if self.token.is_known else "its issuer's own code, which this release does not know"
 
 
-def code_of(run: Run) -> RunCode:
+def code_of(run: Run | RoundRun) -> RunCode:
     """What is at the addresses of a run. Raises UnavailableError, ConfigError (ContractsNotCompiled)."""
+    if isinstance(run, RoundRun):
+        return _round_code_of(run)
     places = places_of(run.charter.run)
     pairs = [("charter", run.address, places.charter)]
     pairs += [(f.name, getattr(run.modules, f.name), getattr(places.modules, f.name)) for f in fields(Modules)]
+    judges = _judges(run, pairs, places.arbiter, places.leaves)
+    return _code(run, [*pairs, *judges, ("seed", run.charter.seed, places.seed)], run.charter.token)
+
+
+def _round_code_of(run: RoundRun) -> RunCode:
+    places = round_places_of(run.charter.run)
+    pairs = [("charter", run.address, places.charter)]
+    pairs += [(name, getattr(run.modules, name), place) for name, place in places.modules.items()]
+    pairs += _judges(run, pairs, places.arbiter, places.leaves)
+    beacon = run.charter.beacon
+    return _code(
+        run, [*pairs, ("beacon", beacon, beacon if beacon in beacons().values() else NOBODY)], run.charter.token
+    )
+
+
+def _judges(run: Run | RoundRun, pairs: list[Pair], arbiter: Address, leaves: Mapping[str, Address]) -> Iterator[Pair]:
+    """The arbiter that the game asks, and its leaves."""
     if all(found == wanted for _, found, wanted in pairs):
         # The deployer gave this arbiter to the game, and the arbiter's address names its leaves.
-        pairs.append(("arbiter", places.arbiter, places.arbiter))
-        pairs += [(f"{family} leaf", place, place) for family, place in places.leaves.items()]
+        yield "arbiter", arbiter, arbiter
+        yield from ((f"{family} leaf", place, place) for family, place in leaves.items())
     else:
         named = _arbiter_of(run)
-        pairs.append(("arbiter", named, places.arbiter))
-        pairs += [(name, found, places.leaves[family]) for name, family, found in _leaves_of(run, named)]
-    pairs.append(("seed", run.charter.seed, places.seed))
+        yield "arbiter", named, arbiter
+        yield from ((name, found, leaves[family]) for name, family, found in _leaves_of(run, named))
+
+
+def _code(run: Run | RoundRun, pairs: Sequence[Pair], token: Address) -> RunCode:
     contracts = []
     for name, found, wanted in pairs:
         code = _code_hash(run, found)
         contracts.append(CodeAt(name, found, code, found == wanted and any(code)))
-    token = _code_hash(run, run.charter.token)
-    is_test = token == keccak(load_artifact("TestToken").deployed)
-    return RunCode(tuple(contracts), CodeAt("token", run.charter.token, token, is_test))
+    code = _code_hash(run, token)
+    is_test = code == keccak(load_artifact("TestToken").deployed)
+    return RunCode(tuple(contracts), CodeAt("token", token, code, is_test))
 
 
-def check_code(run: Run, allowed: Collection[Digest] = ()) -> RunCode:
+def check_code(run: Run | RoundRun, allowed: Collection[Digest] = ()) -> RunCode:
     """The code of a run, if it is this release's or what the user allowed by its digest. Raises UnknownCode."""
     code = code_of(run)
     if code.status(allowed) == "unknown":
@@ -112,7 +137,7 @@ def check_code(run: Run, allowed: Collection[Digest] = ()) -> RunCode:
     return code
 
 
-def _arbiter_of(run: Run) -> Address:
+def _arbiter_of(run: Run | RoundRun) -> Address:
     """What a game that is not ours says of its arbiter; NOBODY if it says nothing."""
     try:
         return run.chain.ask(run.game.arbiter())
@@ -120,7 +145,7 @@ def _arbiter_of(run: Run) -> Address:
         return NOBODY
 
 
-def _leaves_of(run: Run, arbiter: Address) -> Iterator[tuple[str, str, Address]]:
+def _leaves_of(run: Run | RoundRun, arbiter: Address) -> Iterator[tuple[str, str, Address]]:
     contract = ArbiterContract(arbiter)
     for family, code in zip(LEAVES, FAMILY_CODES, strict=True):
         try:
@@ -129,6 +154,6 @@ def _leaves_of(run: Run, arbiter: Address) -> Iterator[tuple[str, str, Address]]
             yield f"{family} leaf", family, NOBODY
 
 
-def _code_hash(run: Run, address: Address) -> Digest:
+def _code_hash(run: Run | RoundRun, address: Address) -> Digest:
     code = run.chain.code_at(address)
     return Digest(keccak(code) if code else bytes(32))

@@ -8,7 +8,7 @@ before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -16,16 +16,20 @@ from assay.protocol.economics.formulas import check_charter
 from assay.protocol.errors import AssayError, ConfigError
 from assay.protocol.run.beacon import DrandNetwork
 from assay.protocol.run.charter import Charter, Modules
+from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address
 from assay_ledger.bindings.deployer import DeployerContract
+from assay_ledger.bindings.run_deployer import RunDeployerContract
 from assay_ledger.bindings.vault import VaultContract
 from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.chain.client import Chain
+from assay_ledger.contract import Call
 from assay_ledger.deployment.places import (
     FACTORY,
     LEAVES,
     MODULE_CONTRACTS,
     NOBODY,
+    ROUND_CONTRACTS,
     SALT,
     arbiter_code,
     beacon_code,
@@ -33,9 +37,11 @@ from assay_ledger.deployment.places import (
     create_address,
     deployer_code,
     leaf_code,
+    run_deployer_code,
     seed_code,
 )
 from assay_ledger.index.run import Run
+from assay_ledger.rounds.run import RoundRun
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
@@ -100,29 +106,65 @@ def deploy_run(
     check_charter(charter, chain.head().timestamp)
     for name in ("Charter", *contracts.values()):
         load_artifact(name)  # its absence is an error of its own, not of the deployment
-    if arbiter is None:  # a game other than ours asks none
-        arbiter = deploy_arbiter(chain, account) if contracts["game"] == "Game" else NOBODY
     first_block = chain.head().number
-    address = _create2(chain, account, "Deployer", deployer_code(charter.run, arbiter, contracts))
-    deployer = DeployerContract(address)
-    for index, name in enumerate(("Charter", *contracts.values())):
+    code = deployer_code(charter.run, _arbiter(chain, account, contracts, arbiter), contracts)
+    deployer = DeployerContract(_create2(chain, account, "Deployer", code))
+    _create_all(
+        chain, account, deployer, ("Charter", *contracts.values()), lambda c: deployer.create_charter(c, charter)
+    )
+    return verify_wiring(Run(chain, create_address(deployer.address, 1), first_block))
+
+
+def deploy_round_run(
+    chain: Chain,
+    account: LocalAccount,
+    charter: RunCharter,
+    *,
+    contracts: Mapping[str, str] = ROUND_CONTRACTS,
+    arbiter: Address | None = None,
+) -> RoundRun:
+    """The same of a run of the second round; `charter` names token, beacon and sponsor.
+
+    Raises RejectedError under the constructors' own names, DeploymentFailed, WiringWrong, FactoryMissing.
+    """
+    for name in ("RunCharter", *contracts.values()):
+        load_artifact(name)
+    first_block = chain.head().number
+    code = run_deployer_code(charter.run, _arbiter(chain, account, contracts, arbiter), contracts)
+    deployer = RunDeployerContract(_create2(chain, account, "RunDeployer", code))
+    names = ("RunCharter", *contracts.values())
+    _create_all(chain, account, deployer, names, lambda c: deployer.create_charter(c, charter))
+    return verify_round_wiring(RoundRun(chain, create_address(deployer.address, 1), first_block))
+
+
+def _arbiter(chain: Chain, account: LocalAccount, contracts: Mapping[str, str], arbiter: Address | None) -> Address:
+    if arbiter is not None:
+        return arbiter
+    # A game other than ours asks none.
+    return deploy_arbiter(chain, account) if contracts["game"] == "Game" else NOBODY
+
+
+def _create_all(
+    chain: Chain,
+    account: LocalAccount,
+    deployer: DeployerContract | RunDeployerContract,
+    names: Sequence[str],
+    charter: Callable[[bytes], Call],
+) -> None:
+    """Has the deployer create what it has not created yet, one a transaction."""
+    for index, name in enumerate(names):
         if _created(deployer, chain) > index:
             continue
         code = load_artifact(name).bytecode
-        if index == 0:
-            step = deployer.create_charter(code, charter)
-        else:
-            step = deployer.create(code)
         try:
-            chain.send(account, step)
+            chain.send(account, deployer.create(code) if index else charter(code))
         except AssayError as error:
             if _created(deployer, chain) > index:
                 continue  # somebody was faster, and it is the same
             raise DeploymentFailed(f"{name} could not be created: {error.message}", reason=error.code) from error
-    return verify_wiring(Run(chain, create_address(address, 1), first_block))
 
 
-def _created(deployer: DeployerContract, chain: Chain) -> int:
+def _created(deployer: DeployerContract | RunDeployerContract, chain: Chain) -> int:
     return chain.ask(deployer.created())
 
 
@@ -139,6 +181,18 @@ def verify_wiring(run: Run) -> Run:
             raise WiringWrong(f"The {field.name} contract at 0x{address.hex()} does not answer.") from error
         if named != run.address:
             raise WiringWrong(f"The {field.name} contract belongs to another run.", found="0x" + named.hex())
+    return run
+
+
+def verify_round_wiring(run: RoundRun) -> RoundRun:
+    """The run itself, once every contract of it is found to exist. Raises WiringWrong.
+
+    Its modules know the charter alone, so that code and place say all of their wiring: `assay_ledger.deployment.code`.
+    """
+    for name in ROUND_CONTRACTS:
+        address: Address = getattr(run.modules, name)
+        if not run.chain.code_at(address):
+            raise WiringWrong(f"There is no {name} contract at 0x{address.hex()}.")
     return run
 
 

@@ -6,7 +6,7 @@ over code, arguments and wiring. Nothing is asked of the chain here. Reasons: do
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final, TypeVar
 
@@ -37,6 +37,25 @@ MODULE_CONTRACTS: Final = {
     "revenue": "Revenue",
 }
 """Field of `Modules` to contract, in the order of creation after the charter."""
+
+ROUND_CONTRACTS: Final = {
+    "vault": "Vault",
+    "tickets": "Tickets",
+    "tenures": "Tenures",
+    "commitments": "Commitments",
+    "generations": "Generations",
+    "duties": "Duties",
+    "attestations": "Attestations",
+    "escrow": "Escrow",
+    "payments": "Payments",
+    "bounties": "Bounties",
+    "game": "Game",
+    "challenges": "Challenges",
+    "shares": "ModelShares",
+    "grants": "Grants",
+    "revenue": "Revenue",
+}
+"""Field of `RoundModules` to contract of the second round, in the order of creation after the charter."""
 
 LEAVES: Final = {
     "map": "MapLeaf",
@@ -80,6 +99,26 @@ def places_of(run: Digest) -> Places:
     return Places(deployer, create_address(deployer, 1), modules, arbiter, leaves, create2_address(seed_code()))
 
 
+@dataclass(frozen=True, slots=True)
+class RoundPlaces:
+    """Addresses of the contracts of one run of the second round, but for its beacon; `leaves` by family."""
+
+    deployer: Address
+    charter: Address
+    modules: Mapping[str, Address]
+    arbiter: Address
+    leaves: Mapping[str, Address]
+
+
+def round_places_of(run: Digest) -> RoundPlaces:
+    """Where everything of a run of the second round is. Raises ConfigError (ContractsNotCompiled)."""
+    leaves = {family: create2_address(leaf_code(family)) for family in LEAVES}
+    arbiter = create2_address(arbiter_code())
+    deployer = create2_address(run_deployer_code(run, arbiter))
+    modules = {name: create_address(deployer, 2 + k) for k, name in enumerate(ROUND_CONTRACTS)}
+    return RoundPlaces(deployer, create_address(deployer, 1), modules, arbiter, leaves)
+
+
 def leaf_code(family: str) -> bytes:
     """Creation code of a family's leaf."""
     return load_artifact(LEAVES[family]).bytecode
@@ -118,9 +157,18 @@ def by_code(leaves: Mapping[Family, T], nobody: T) -> list[T]:
 
 def deployer_code(run: Digest, arbiter: Address, contracts: Mapping[str, str] = MODULE_CONTRACTS) -> bytes:
     """Creation code of a run's deployer with its arguments."""
-    codes = [keccak(load_artifact(name).bytecode) for name in ("Charter", *contracts.values())]
+    return _deployer("Deployer", ("Charter", *contracts.values()), run, arbiter)
+
+
+def run_deployer_code(run: Digest, arbiter: Address, contracts: Mapping[str, str] = ROUND_CONTRACTS) -> bytes:
+    """The same of a run of the second round."""
+    return _deployer("RunDeployer", ("RunCharter", *contracts.values()), run, arbiter)
+
+
+def _deployer(name: str, contracts: Sequence[str], run: Digest, arbiter: Address) -> bytes:
+    codes = [keccak(load_artifact(contract).bytecode) for contract in contracts]
     arguments = encode(["bytes32", "address", f"bytes32[{len(codes)}]"], [run, arbiter, codes])
-    return load_artifact("Deployer").bytecode + arguments
+    return load_artifact(name).bytecode + arguments
 
 
 def create2_address(code: bytes, creator: Address = FACTORY, salt: bytes = SALT) -> Address:

@@ -1,4 +1,4 @@
-"""Random play of audits on model and contract at once: every call ends alike, and so does the money."""
+"""Random play of audits on model and contracts at once: calls end alike, and so do the money and what events tell."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ import pytest
 from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind
 from assay.protocol.rounds.ticket_types import TicketId
-from tests.harness.rounds.duties import TERMS, TICKETS, DutyStage, missed, work_duties
+from tests.harness.rounds.duties import TERMS, TICKETS, missed, work_duties
 from tests.harness.rounds.duty_scenes import reaudits
 from tests.harness.rounds.stage import ETHER
 from tests.harness.rounds.staged_rounds import mark, true_work
+from tests.harness.rounds.told_duties import ToldDutyStage
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_audits_on_model_and_contract_end_alike_whatever_tickets_do(seed: int) -> None:
+def test_audits_on_model_contract_and_index_end_alike_whatever_tickets_do(seed: int) -> None:
     chance = random.Random(seed)
-    stage = DutyStage(terms=replace(TERMS, audit_ppm=1_500_000, reaudit_ppm=1_000_000, capacity=3), stake=2000 * ETHER)
+    stage = ToldDutyStage(
+        terms=replace(TERMS, audit_ppm=1_500_000, reaudit_ppm=1_000_000, capacity=3), stake=2000 * ETHER
+    )
     for who in (0, 1, 2, 3, 0, 1):
         stage.register(who)
     stage.pass_time(TICKETS.seasoning)
