@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial as with_terms
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from assay.engine.compiler.cache import cached_program
 from assay.engine.compiler.capture import capture
+from assay.engine.compiler.graph import GraphFunction
+from assay.engine.compiler.hidden.guard import Known
 from assay.engine.compiler.lowering.registry import FIXED14, Precision
 from assay.protocol.program.program import Program
 from assay.training.data import Corpus
@@ -42,14 +45,14 @@ def update_program(parameters: Sequence[Tensor], wire: UpdateWire = UpdateWire.F
     zeros = zero_momentum(parameters)
     compute = {UpdateWire.F32: compute_update, UpdateWire.INT8: compute_update_int8}[wire]
     description = _shapes("update", parameters, wire=wire.value)
-    return cached_program(description, lambda: capture(compute, [zeros, zeros]).program)
+    return cached_program(description, lambda: _captured(compute, [zeros, zeros]))
 
 
 def outer_program(parameters: Sequence[Tensor]) -> Program:
     """(parameters, outer momentum, update of slot 0..7, mask) to (parameters, outer momentum), for these shapes."""
     zeros = zero_momentum(parameters)
     lists = [zeros, zeros, *[zeros] * SLOTS, [torch.zeros(SLOTS)]]
-    return cached_program(_shapes("outer", parameters), lambda: capture(outer_step, lists).program)
+    return cached_program(_shapes("outer", parameters), lambda: _captured(outer_step, lists))
 
 
 def merge_program(
@@ -59,7 +62,7 @@ def merge_program(
     zeros, absent = zero_momentum(parameters), zero_update(parameters, wire)
     lists = [zeros, zeros, *[absent] * seats, [torch.zeros(seats)]]
     description = _shapes("merge", parameters, seats=seats, rule=asdict(rule), wire=wire.value)
-    return cached_program(description, lambda: capture(with_terms(merge, rule=rule, wire=wire), lists).program)
+    return cached_program(description, lambda: _captured(merge, lists, rule=rule, wire=wire))
 
 
 def partial_program(
@@ -68,7 +71,7 @@ def partial_program(
     """(update of each seat of a group) to (their sum)."""
     lists = [zero_update(parameters, wire)] * seats
     description = _shapes("partial", parameters, seats=seats, rule=asdict(rule), wire=wire.value)
-    return cached_program(description, lambda: capture(with_terms(partial, rule=rule, wire=wire), lists).program)
+    return cached_program(description, lambda: _captured(partial, lists, rule=rule, wire=wire))
 
 
 def generation_program(parameters: Sequence[Tensor], groups: int, rule: MergeRule) -> Program:
@@ -76,7 +79,7 @@ def generation_program(parameters: Sequence[Tensor], groups: int, rule: MergeRul
     zeros = zero_momentum(parameters)
     lists = [zeros, zeros, *[zeros] * groups, [torch.zeros(groups)]]
     description = _shapes("generation", parameters, groups=groups, rule=asdict(rule))
-    return cached_program(description, lambda: capture(with_terms(merge_partials, rule=rule), lists).program)
+    return cached_program(description, lambda: _captured(merge_partials, lists, rule=rule))
 
 
 def example_state(step: TrainingStep, preset: Preset, data: Tensor) -> TensorLists:
@@ -87,6 +90,15 @@ def example_state(step: TrainingStep, preset: Preset, data: Tensor) -> TensorLis
 def zero_parameters(step: TrainingStep) -> list[Tensor]:
     """Zeros in the shapes of the parameters."""
     return [torch.zeros_like(p, requires_grad=False) for p in step.module.parameters()]
+
+
+def _captured(function: GraphFunction, lists: Sequence[Sequence[Tensor]], **terms: object) -> Program:
+    """The program of a function of this package with these terms. It reads no clock and keeps nothing: to look at every
+    call of it would take three times as long as to trace it.
+    """
+    own: Any = with_terms(function, **terms)
+    own.hidden = Known({"the function": function}, calls_are_checked=True)
+    return capture(own, lists).program
 
 
 def _shapes(kind: str, parameters: Sequence[Tensor], **terms: object) -> dict[str, object]:
