@@ -116,6 +116,23 @@ def test_x_of_a_merge_is_what_the_contract_prepares(seats: int) -> None:
     assert state_root(lists) == merge_input(parameters, momentum, updates, mask)
 
 
+def test_sixty_four_seats_are_merged_in_one_program() -> None:
+    seats = 64
+    honest = [random_list(10 + k, 0.1) for k in range(seats - 2)]
+    updates = [
+        *honest,
+        [torch.full(shape, math.nan) for shape in SHAPES],
+        [torch.full(shape, 1e12) for shape in SHAPES],
+    ]
+    zeros = zero_update(random_list(0), UpdateWire.F32)
+    lists = [random_list(1), zeros, *updates, mask_of(seats, range(seats))]
+    for executor in executors("merge", seats):
+        _, momentum = executor.run(lists)
+        for k, got in enumerate(momentum):
+            wanted = oracle([u[k] for u in updates], [RULE.bound(SHAPES[k])] * seats) / seats
+            np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-5, atol=1e-6)
+
+
 # --- hostile, on every executor
 
 

@@ -10,6 +10,7 @@ from assay.engine.runtime.executor import Executor
 from assay.protocol.program.nodes import Family, Map
 from assay.protocol.program.program import Program
 from assay.protocol.program.wellformed import violations
+from assay.protocol.program.witness import witnessed_program
 from assay.protocol.trees.state import SCALAR_SPECS, Scalar
 from assay.training.data import Corpus, corpus_from_text, pydoc_text
 from assay.training.evaluate import validation_loss
@@ -96,6 +97,7 @@ def test_two_tiny_steps_equal_the_reference_on_every_node(small_corpus: Corpus):
 def test_restarting_steps_equal_the_reference_and_know_their_place_in_the_round(small_corpus: Corpus):
     program = training_program(TINY, small_corpus, restarts=True)
     assert program.root != training_program(TINY, small_corpus).root
+    assert violations(witnessed_program(program)) == ()
     step = preset_step(TINY, len(small_corpus.vocabulary), restarts=True)
     found = []
     # The last step of a round, and the first of the next one, whose low word has wrapped.
