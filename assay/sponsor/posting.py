@@ -7,13 +7,13 @@ anybody can capture the programs again and compare roots.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from assay.protocol.run.layouts import check_layouts
 from assay.protocol.types import Address, Digest
 from assay.sponsor.cards import Card
 from assay.sponsor.charters import make_charter, training_of, windows
-from assay.sponsor.preparing import Prepared, pace_of
+from assay.sponsor.preparing import ModelOrigin, Prepared, pace_of
 from assay_ledger.deployment.deploy import deploy_run, deploy_seed, deploy_token
 from assay_ledger.store.blobs import ArtifactStore
 from assay_ledger.store.canonical import check_canonical
@@ -23,12 +23,28 @@ if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
     from torch import Tensor
 
+    from assay.protocol.program.program import Program
     from assay_ledger.chain.client import Chain
 
 Talk = Callable[[str], None]
 
 
-def publish(store: ArtifactStore, prepared: Prepared) -> None:
+class Start(Protocol):
+    """What a run starts from, of whichever design."""
+
+    @property
+    def origin(self) -> ModelOrigin: ...
+    @property
+    def programs(self) -> Sequence[Program]: ...
+    @property
+    def parameters(self) -> tuple[Tensor, ...]: ...
+    @property
+    def optimizer(self) -> tuple[Tensor, ...]: ...
+    @property
+    def data(self) -> Tensor: ...
+
+
+def publish(store: ArtifactStore, prepared: Start) -> None:
     """Puts programs, data and the first lists into the store. Raises NotCanonical: no actor would join such a run."""
     from assay.engine.runtime.values.state_io import spec_of, to_lists_of_bytes
 
@@ -42,7 +58,7 @@ def publish(store: ArtifactStore, prepared: Prepared) -> None:
         _put_list(objects, tensors)
 
 
-def publish_card(store: ArtifactStore, prepared: Prepared, run: Address, first_block: int) -> None:
+def publish_card(store: ArtifactStore, prepared: Start, run: Address, first_block: int) -> None:
     """Puts the run's card into the store, and the text that it names."""
     origin = prepared.origin
     if origin.preset is None:

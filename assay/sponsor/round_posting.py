@@ -1,0 +1,68 @@
+"""What a sponsor of the second round does: publish programs, data and genesis, and deploy the contracts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.protocol.economics.chain_profiles import CHAINS
+from assay.protocol.run.beacon import DrandNetwork
+from assay.protocol.types import Address, Wei
+from assay.sponsor.posting import Talk, publish, publish_card
+from assay.sponsor.round_charters import USUAL_RATES, AuditRates, Pace, make_run_charter
+from assay.sponsor.round_preparing import PreparedRounds
+from assay_ledger.deployment.deploy import deploy_beacon, deploy_round_run, deploy_seed, deploy_token
+from assay_ledger.rounds.run import RoundRun
+from assay_ledger.store.blobs import ArtifactStore
+
+if TYPE_CHECKING:
+    from eth_account.signers.local import LocalAccount
+
+    from assay_ledger.chain.client import Chain
+
+
+def post_round_run(
+    chain: Chain,
+    sponsor: LocalAccount,
+    store: ArtifactStore,
+    prepared: PreparedRounds,
+    *,
+    name: str,
+    rounds: int,
+    seats: int,
+    pace: Pace,
+    rates: AuditRates = USUAL_RATES,
+    kind: str = "local",
+    network: DrandNetwork | None = None,
+    pays: bool = True,
+    token: Address | None = None,
+    talk: Talk = lambda _: None,
+) -> RoundRun:
+    """Publishes and deploys a run of as many seats as its merge program was prepared for. A test token is made unless
+    one is given.
+
+    kind: of chain, by its name in CHAINS. network: the drand network that it draws from, None for the chain's own
+    randomness. Raises RejectedError where the contracts refuse the terms.
+    """
+    from assay_ledger.chain.client import address_of
+
+    talk("publishing programs, data and genesis")
+    publish(store, prepared)
+    first_block = chain.head().number
+    talk("deploying the contracts")
+    charter = make_run_charter(
+        prepared.genesis,
+        name=name,
+        sponsor=address_of(sponsor),
+        token=deploy_token(chain, sponsor) if token is None else token,
+        beacon=deploy_seed(chain, sponsor) if network is None else deploy_beacon(chain, sponsor, network),
+        chain=CHAINS[kind].chain(Wei(10**9), Wei(0)),
+        now=chain.head().timestamp,
+        rounds=rounds,
+        seats=seats,
+        pace=pace,
+        rates=rates,
+        pays=pays,
+    )
+    run = deploy_round_run(chain, sponsor, charter)
+    publish_card(store, prepared, run.address, first_block)
+    return run
