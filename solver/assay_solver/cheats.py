@@ -118,7 +118,7 @@ class BitFlip(Cheat):
         if number != scene.intervals // 2:
             return None
         node = output_source(job.program, TrainingList.OPTIMIZER)
-        return Lie({(job.steps // 2 + 1, node): lambda data: _flipped(job.program.specs[node], data)})
+        return Lie({(job.steps // 2 + 1, node): lambda data: flipped(job.program.specs[node], data)})
 
 
 class Silent(BitFlip):
@@ -216,7 +216,7 @@ def _outputs_become(program: Program, lists: ListBytes) -> dict[tuple[int, int],
         for k, value in zip(nodes, slots, strict=True):
             node = program.nodes[k]
             if isinstance(node, Output) and is_computed(program, node.node):
-                changes[0, node.node] = _constant(value)
+                changes[0, node.node] = constant(value)
     return changes
 
 
@@ -226,7 +226,7 @@ def _values_of(program: Program, lists: ListBytes, compute: Compute) -> dict[tup
 
     def record(step: int, node: int, data: bytes) -> bytes:
         if is_computed(program, node):
-            changes[1, node] = _constant(data)
+            changes[1, node] = constant(data)
         return data
 
     compute.run(program, lists, 1, record)
@@ -242,7 +242,7 @@ def _base_before(scene: Scene) -> Digest:
     return outer.base
 
 
-def _constant(value: bytes) -> Change:
+def constant(value: bytes) -> Change:
     return lambda _: value
 
 
@@ -250,10 +250,10 @@ def _rolled(spec: TensorSpec, data: bytes) -> bytes:
     """The elements moved one place; one bit flipped where that changes nothing."""
     size = spec.dtype.size
     moved = data[size:] + data[:size]
-    return moved if moved != data else _flipped(spec, data)
+    return moved if moved != data else flipped(spec, data)
 
 
-def _flipped(spec: TensorSpec, data: bytes) -> bytes:
+def flipped(spec: TensorSpec, data: bytes) -> bytes:
     """The first element with one bit flipped, and zero where that would be no number.
 
     In an f32 a middle bit of the mantissa: the lowest is often rounded away by the next step, and a lie that leaves no

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.protocol.types import Digest, Round, Seat
+from assay_ledger.agents.round_actions import RoundAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class MergeKnown:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchUpdate:
+class FetchUpdate(RoundAction):
     """Fetch one update and check its hash."""
 
     round: Round
@@ -59,7 +60,7 @@ class FetchUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class HoldUpdates:
+class HoldUpdates(RoundAction):
     """Say which updates this position holds."""
 
     round: Round
@@ -68,7 +69,7 @@ class HoldUpdates:
 
 
 @dataclass(frozen=True, slots=True)
-class ComputeMerge:
+class ComputeMerge(RoundAction):
     """Compute the round's merge over these seats' updates."""
 
     round: Round
@@ -76,7 +77,7 @@ class ComputeMerge:
 
 
 @dataclass(frozen=True, slots=True)
-class SealRoot:
+class SealRoot(RoundAction):
     """Bind this position to the root that it computed."""
 
     round: Round
@@ -84,7 +85,7 @@ class SealRoot:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenRoot:
+class OpenRoot(RoundAction):
     """Open the root that was sealed."""
 
     round: Round

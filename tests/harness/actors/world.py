@@ -60,6 +60,13 @@ CONTRACTS = [
     "TestToken",
     "PrevrandaoSeed",
     "Arbiter",
+    # of the second design
+    "StageCharter",
+    "RoundsBench",
+    "Tenures",
+    "Commitments",
+    "Generations",
+    "PuppetGame",
 ]
 
 

@@ -1,0 +1,68 @@
+"""What a solver of the second round chooses to do beside what everybody does. Pure values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from assay.protocol.types import Digest, Round, Seat
+from assay_ledger.agents.round_actions import RoundAction
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSeat(RoundAction):
+    """Lock S and the fee for a seat that nobody holds."""
+
+    has_clock: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveTenure(RoundAction):
+    """End one's tenure with the round under way."""
+
+    has_clock: ClassVar[bool] = False
+    tenure: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrainUnit(RoundAction):
+    """Train one more unit of a round, which starts from a base; `unit` counts from 0."""
+
+    round: Round
+    seat: Seat
+    base: Digest
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitWork(RoundAction):
+    """Publish the update of what was trained from a base, and commit to it."""
+
+    round: Round
+    seat: Seat
+    base: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareMerge(RoundAction):
+    """Have the contract build X of a round's merge, so that a false root of it can be challenged."""
+
+    round: Round
+
+
+@dataclass(frozen=True, slots=True)
+class ChallengeRoot(RoundAction):
+    """Open a game on a root that is not what the merge gives: that of a seat, or of a backer."""
+
+    round: Round
+    seat: Seat
+    party: Digest
+    root: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class BackRoot(RoundAction):
+    """Put a lock of one's own behind a true root of which a claim fell."""
+
+    generation: int
+    root: Digest

@@ -1,0 +1,219 @@
+"""The solver of the second round: trains, commits, merges with the others, and defends what it said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.protocol.errors import UnavailableError
+from assay.protocol.program.trace import Trace
+from assay.protocol.rounds.round_ids import seal_digest
+from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.trees.state import ListBytes, TrainingList
+from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.training.long_runs import LongRun
+from assay.training.long_trace import LongTrace
+from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.participant import RecheckMismatch
+from assay_ledger.agents.round_actions import RoundChoice
+from assay_ledger.index.archive import Computation
+from assay_ledger.index.games import Game
+from assay_ledger.rounds.round_view import BaseLists, RoundView
+from assay_solver import round_strategy
+from assay_solver.round_actions import (
+    BackRoot,
+    ChallengeRoot,
+    CommitWork,
+    LeaveTenure,
+    PrepareMerge,
+    TakeSeat,
+    TrainUnit,
+)
+from assay_solver.round_memory import seal_salt
+from assay_solver.round_merging import ComputeMerge, FetchUpdate, HoldUpdates, OpenRoot, SealRoot
+from assay_solver.round_worker import TRIES, RoundWorker
+
+
+class RoundSolver(RoundWorker):
+    """A solver of one run."""
+
+    def own(self, view: RoundView) -> round_strategy.OwnRounds:
+        """What this solver has, for the strategy."""
+        held: dict[Round, set[Seat]] = {}
+        lost: dict[Round, set[Seat]] = {}
+        for (round_, seat, root), misses in self._updates.items():
+            work = view.work(round_, seat)
+            if work is not None and work.work.update == root:
+                (held if misses < 0 else lost if misses >= TRIES else {}).setdefault(round_, set()).add(seat)
+        return round_strategy.OwnRounds(
+            pace=self._pace,
+            lead=min(view.rules.inclusion, view.rules.hold // 2),
+            leaving=self.leaving,
+            units={key: run.units for key, run in self._runs.items()},
+            finished=self.recorder.finished,
+            merges=self.recorder.merges,
+            held={r: frozenset(seats) for r, seats in held.items()},
+            lost={r: frozenset(seats) for r, seats in lost.items()},
+        )
+
+    def candidates(self, view: RoundView) -> Iterator[RoundChoice]:
+        """See ActorLoop."""
+        yield from self.play(view)
+        yield from round_strategy.candidates(view, self.own(view), self.keep(view))
+
+    def times(self, view: RoundView) -> Iterator[int]:
+        """See ActorLoop."""
+        yield from self.keeping_times(view)
+        yield from round_strategy.times(view, self.own(view))
+
+    def is_in_game(self, action: RoundChoice) -> bool:
+        """See ActorLoop."""
+        return isinstance(action, ChallengeRoot) or super().is_in_game(action)
+
+    def is_finished(self, view: RoundView) -> bool:
+        """See ActorLoop: no round will open, or it leaves, and nothing of its seats is open any more."""
+        mine = view.tenures_of(self.me)
+        if self.leaving or (view.is_over and self.deadline is None):
+            return all(t.released or t.convicted_at for _, t in mine) and not view.open_games()
+        return False
+
+    def handlers(self) -> Handlers[RoundView]:
+        """See ActorLoop."""
+        table = super().handlers()
+        table.add(TakeSeat, self.do_take_seat).add(LeaveTenure, self.do_leave_tenure)
+        table.add(TrainUnit, self.do_train_unit).add(CommitWork, self.do_commit_work)
+        table.add(FetchUpdate, self.do_fetch_update).add(HoldUpdates, self.do_hold_updates)
+        table.add(ComputeMerge, self.do_compute_merge)
+        table.add(SealRoot, self.do_seal_root).add(OpenRoot, self.do_open_root)
+        table.add(PrepareMerge, self.do_prepare_merge).add(ChallengeRoot, self.do_challenge_root)
+        return table.add(BackRoot, self.do_back_root)
+
+    # --- merging
+
+    def do_fetch_update(self, action: FetchUpdate, view: RoundView) -> None:
+        """Fetches an update and checks it against its root. Raises UnavailableError."""
+        work = view.work(action.round, action.seat)
+        if work is None:
+            return
+        key = action.round, action.seat, work.work.update
+        try:
+            # What lies here already is not asked for again: its own, and what an earlier life fetched.
+            with self.objects.own_copies_first():
+                self.archive.fetch_update(work)
+        except UnavailableError:
+            self._updates[key] = self._updates.get(key, 0) + 1
+            raise
+        self._updates[key] = -1
+
+    def do_hold_updates(self, action: HoldUpdates, view: RoundView) -> None:
+        """Says which updates it holds, over what is committed now."""
+        acc = view.group(action.round, 0).acc
+        held = Wei(sum(1 << seat for seat in action.held))
+        self.send(self.target.commitments.hold(action.round, 0, 1 << action.seat, acc, held))
+
+    def do_compute_merge(self, action: ComputeMerge, view: RoundView) -> None:
+        """Computes the merge, keeps its lists, and notes its root."""
+        lists = self.run_merge(action.round, self._merge_job(action.round, view))
+        if self._publishes:
+            self.archive.publish_base(lists)
+        for part in lists:
+            self.objects.keep_list(self.archive.specs(TrainingList.PARAMETERS), part)
+        base = view.round_of(action.round).base
+        self.recorder.merge((action.round, base, action.counted), self.archive.base_roots(lists))
+
+    def run_merge(self, round_: Round, job: Computation) -> ListBytes:
+        """A round's merge as this solver claims it."""
+        return self.compute.run(job.program, job.lists, job.steps)
+
+    def _merge_job(self, round_: Round, view: RoundView) -> Computation:
+        base = self._base_lists(round_, view)
+        with self.objects.own_copies_first():
+            return self.archive.merge_job(view, round_, base)
+
+    def _merged(self, round_: Round, view: RoundView) -> tuple[frozenset[Seat], BaseLists]:
+        counted, base = view.counted(round_)[0], view.round_of(round_).base
+        return counted, self.recorder.merges[round_, base, counted]
+
+    def do_seal_root(self, action: SealRoot, view: RoundView) -> None:
+        """Binds itself to its root; the salt follows from its key, so that no crash can lose it."""
+        root = self._merged(action.round, view)[1].root
+        seal = seal_digest(action.round, action.seat, root, self._salt(action.round, root), self.me)
+        self.send(self.target.generations.seal(action.round, action.seat, seal))
+
+    def do_open_root(self, action: OpenRoot, view: RoundView) -> None:
+        """Opens its root: from here on its lock stands behind it. Raises RecheckMismatch."""
+        _, lists = self._merged(action.round, view)
+        others = {opening.root for opening in view.openings(action.round + 1)}
+        if others - {lists.root}:
+            self.confirm(action.round, view)
+        salt = self._salt(action.round, lists.root)
+        call = self.target.generations.open(action.round, action.seat, lists.parameters, lists.momentum, salt)
+        self.send(call)
+
+    def _salt(self, round_: Round, root: Digest) -> Digest:
+        return seal_salt(bytes(self.account.key), round_, root)
+
+    def confirm(self, round_: Round, view: RoundView) -> None:
+        """Computes a merge again by other kernels before anything is said against others. Raises RecheckMismatch."""
+        counted, lists = self._merged(round_, view)
+        key = round_, view.round_of(round_).base, counted
+        if key in self.recorder.confirmed:
+            return
+        job = self._merge_job(round_, view)
+        again = self.archive.base_roots(self.compute.recheck(job.program, job.lists, job.steps))
+        if again != lists:
+            raise RecheckMismatch(
+                f"Two calculations of the merge of round {round_} differ.", first=lists.root, second=again.root
+            )
+        self.recorder.confirmed.add(key)
+
+    # --- what stands
+
+    def do_prepare_merge(self, action: PrepareMerge, view: RoundView) -> None:
+        """Has X of a merge built."""
+        self.send(self.target.generations.prepare(action.round, view.entries(action.round)))
+
+    def do_challenge_root(self, action: ChallengeRoot, view: RoundView) -> None:
+        """Opens a game on a false root, after a second calculation."""
+        self.confirm(action.round, view)
+        self.send(self.target.game.challenge(root_ref(action.round, action.seat, action.root)))
+
+    def do_back_root(self, action: BackRoot, view: RoundView) -> None:
+        """Puts S behind a true root, after a second calculation."""
+        self.confirm(Round(action.generation - 1), view)
+        self.send(self.target.generations.back(Round(action.generation), action.root))
+
+    # --- games
+
+    def trace_of(self, game: Game, view: RoundView) -> Trace:
+        """The run behind a disputed claim: one's own from the states that were kept, else computed anew."""
+        ref = game.ref
+        if ref.kind is ClaimKind.OUTER:
+            job = self._merge_job(ref.round, view)
+            is_mine = game.state.defender == self.me
+            return self.merge_trace(ref.round, job) if is_mine else self.compute.trace(job.program, job.lists, 1)
+        state, work = view.round_of(ref.round), view.work(ref.round, ref.seat)
+        assert work is not None
+        start = self._start(ref.round, ref.seat, view)
+        progress = self._progress(ref.round, ref.seat, state.base)
+        steps, unit = work.work.units * view.rules.steps_per_unit, view.rules.steps_per_unit
+        if ref.kind is ClaimKind.INTERVAL:
+            return LongTrace(self.compute, self.archive.step, start, steps, progress, self.lie(ref.round))
+        run = LongRun(
+            self.compute, self.archive.step, start, unit, progress, room=self._room, tamper=self.lie(ref.round)
+        )
+        while run.units < work.work.units:
+            run.advance()
+        return self.update_trace(ref.round, self.update_job(start, run.lists))
+
+    def merge_trace(self, round_: Round, job: Computation) -> Trace:
+        """The run behind the merge of a round, as it was claimed."""
+        return self.compute.trace(job.program, job.lists, job.steps)
+
+    def update_trace(self, round_: Round, job: Computation) -> Trace:
+        """The run behind the update of a round, as it was claimed."""
+        return self.compute.trace(job.program, job.lists, job.steps)
+
+
+def root_ref(round_: Round, seat: Seat, root: Digest) -> ClaimRef:
+    """The claim that a seat's opening makes."""
+    return ClaimRef(ClaimKind.OUTER, round_, seat, 0, Address(bytes(20)), root)

@@ -1,0 +1,197 @@
+"""What a solver of the second round does next: pure, from what it sees and what it has.
+
+What other seats wait for comes first: openings, words, seals, the commitment. Fetching and tasks
+that anybody may do come before the next unit, since a unit takes long. Source: docs/adr/0033-second-round.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from assay.protocol.rounds.round_ids import seat_party
+from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.run.claims import ClaimKind
+from assay.protocol.types import Digest, Round, Seat
+from assay_ledger.agents import round_keeper
+from assay_ledger.agents.round_actions import RoundChoice
+from assay_ledger.index.records import GameRecord
+from assay_ledger.rounds.round_view import BaseLists, RoundView
+from assay_solver.round_actions import (
+    BackRoot,
+    ChallengeRoot,
+    CommitWork,
+    LeaveTenure,
+    PrepareMerge,
+    TakeSeat,
+    TrainUnit,
+)
+from assay_solver.round_memory import FinishedWork, MergeKey
+from assay_solver.round_merging import FetchUpdate, MergeKnown, MergeSeen, merging
+from assay_solver.round_merging import times as merge_times
+from assay_solver.round_pace import OwnPace, Pacing, RoundWindow, pacing
+
+RECENT = 2
+"""Rounds that are looked at: the one under way, and the one before, whose openings may still be due."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRounds:
+    """What a solver has: units it trained, work it published, updates it fetched, merges it computed."""
+
+    pace: OwnPace
+    lead: int
+    """How long before a window ends its last word goes out, in seconds."""
+    leaving: bool = False
+    units: Mapping[tuple[Round, Digest], int] = field(default_factory=dict)
+    finished: Mapping[tuple[Round, Digest], FinishedWork] = field(default_factory=dict)
+    merges: Mapping[MergeKey, BaseLists] = field(default_factory=dict)
+    held: Mapping[Round, frozenset[Seat]] = field(default_factory=dict)
+    lost: Mapping[Round, frozenset[Seat]] = field(default_factory=dict)
+
+
+def candidates(view: RoundView, own: OwnRounds, tasks: Iterable[RoundChoice]) -> Iterator[RoundChoice]:
+    """Actions, most urgent first; `tasks`: what anybody does for the run, as far as it is this actor's turn."""
+    merges = [a for r in recent(view) for a in merging(seen(view, r), known(view, own, r), view.now, own.lead)]
+    yield from (a for a in merges if not isinstance(a, FetchUpdate))
+    work = next(_work(view, own), None)
+    if isinstance(work, CommitWork):
+        yield work
+    yield from (a for a in merges if isinstance(a, FetchUpdate))
+    yield from _uphold(view, own)
+    yield from _seat(view, own)
+    yield from tasks
+    if isinstance(work, TrainUnit):
+        yield work
+
+
+def times(view: RoundView, own: OwnRounds) -> Iterator[int]:
+    """Chain times at which something may become due."""
+    for r in recent(view):
+        yield from merge_times(seen(view, r), own.lead)
+        yield from (o.at + round_keeper.wait(view, r) for o in view.openings(r + 1))
+
+
+def recent(view: RoundView) -> list[Round]:
+    """Rounds of this actor's seats that may still be merged, the newest last; none where others do it."""
+    newest = view.round
+    if newest is None or not view.rules.by_seats:
+        return []
+    rounds = map(Round, range(max(newest - RECENT + 1, 0), newest + 1))
+    return [r for r in rounds if view.tenure_in(r) is not None]
+
+
+def seen(view: RoundView, round_: Round) -> MergeSeen:
+    """A round as the holder of one of its seats sees it."""
+    tenure = view.tenure_in(round_)
+    assert tenure is not None
+    seat, state, group = tenure[1].seat, view.round_of(round_), view.group(round_, 0)
+    work, votes = group.maskable.get(seat), view.votes(round_ + 1)
+    return MergeSeen(
+        round=round_,
+        seat=seat,
+        is_position=work is not None and work.tenure == tenure[0],
+        maskable=frozenset(map(Seat, group.maskable)),
+        mask_at=state.mask_at,
+        hold_until=view.hold_until(round_),
+        spoke=seat in group.words,
+        counted=view.counted(round_)[0],
+        is_alive=not state.is_under_half and not view.books.generations.segments.is_cut(round_ + 1),
+        seal_until=view.seal_until(round_),
+        has_sealed=seat in votes.seals,
+        has_opened=(round_ + 1, seat_party(seat)) in view.books.generations.openings,
+        merge_until=view.merge_until(round_),
+    )
+
+
+def known(view: RoundView, own: OwnRounds, round_: Round) -> MergeKnown:
+    """What this solver has of a round's merge."""
+    counted = view.counted(round_)[0]
+    lists = own.merges.get((round_, view.round_of(round_).base, counted))
+    held, lost = own.held.get(round_, frozenset()), own.lost.get(round_, frozenset())
+    return MergeKnown(held, lost, None if lists is None else counted, None if lists is None else lists.root)
+
+
+def _seat(view: RoundView, own: OwnRounds) -> Iterator[RoundChoice]:
+    """A seat while there is one; leaving it costs the fee unless this round's commitment is made."""
+    tenure = view.tenure
+    if tenure is None:
+        # Who was convicted has a machine to mend first.
+        failed = any(t.convicted_at for _, t in view.tenures_of(view.me))
+        if view.free_seats and not (own.leaving or view.is_over or failed):
+            yield TakeSeat()
+    elif own.leaving and (view.round is None or view.round < tenure[1].from_ or tenure[1].last == view.round + 1):
+        yield LeaveTenure(tenure[0])
+
+
+def _work(view: RoundView, own: OwnRounds) -> Iterator[RoundChoice]:
+    """One more unit of the round under way, or its commitment: once, and to the base that it was trained from."""
+    round_ = view.round
+    tenure = None if round_ is None else view.tenure_in(round_)
+    if round_ is None or tenure is None or view.work(round_, tenure[1].seat) is not None:
+        return
+    seat, state, rules = tenure[1].seat, view.round_of(round_), view.rules
+    if view.status(state.parent) is GenerationStatus.CUT:
+        return
+    window = RoundWindow(
+        state.t0 + rules.commit, rules.grace, state.mask_at, view.commit_until(round_), rules.min_units, rules.max_units
+    )
+    done = own.finished.get((round_, state.base))
+    if done is not None:
+        if done.seat == seat and view.now < window.commit_until:
+            yield CommitWork(round_, seat, state.base)
+        return
+    units = own.units.get((round_, state.base), 0)
+    match pacing(window, own.pace, units, view.now):
+        case Pacing.TRAIN:
+            yield TrainUnit(round_, seat, state.base, units)
+        case Pacing.COMMIT:
+            yield CommitWork(round_, seat, state.base)
+
+
+def _uphold(view: RoundView, own: OwnRounds) -> Iterator[RoundChoice]:
+    """Challenge roots that are not what this solver computed, and back the one that is where its claims fall."""
+    newest = -1 if view.round is None else view.round
+    for round_ in (r for r in map(Round, range(newest + 1)) if _is_open(view, r)):
+        counted, is_closed = view.counted(round_)
+        mine = own.merges.get((round_, view.round_of(round_).base, counted))
+        if mine is None or not is_closed:
+            continue
+        yield from _challenge(view, round_, mine)
+        yield from _back(view, round_, mine)
+
+
+def _is_open(view: RoundView, round_: Round) -> bool:
+    return view.status(Round(round_ + 1)) in (GenerationStatus.OPEN, GenerationStatus.MERGED)
+
+
+def _challenge(view: RoundView, round_: Round, mine: BaseLists) -> Iterator[RoundChoice]:
+    books = view.books.generations
+    for record in view.openings(round_ + 1):
+        opening = books.openings[round_ + 1, record.party]
+        due = view.now >= record.at + round_keeper.wait(view, round_)
+        if record.root == mine.root or opening.fallen or opening.closed or not due:
+            continue
+        games = [g for g in view.state.games.values() if _is_on(g, round_, record.root, record.seat)]
+        if any(not g.is_over or g.challenger == view.me for g in games):
+            continue
+        if round_ + 1 not in books.inputs:
+            yield PrepareMerge(round_)
+        elif record.seat is not None:
+            yield ChallengeRoot(round_, record.seat, record.party, record.root)
+
+
+def _is_on(game: GameRecord, round_: Round, root: Digest, seat: Seat | None) -> bool:
+    ref = game.ref
+    return ref.kind is ClaimKind.OUTER and (ref.round, ref.outer_root) == (round_, root) and ref.seat == (seat or 0)
+
+
+def _back(view: RoundView, round_: Round, mine: BaseLists) -> Iterator[RoundChoice]:
+    node = view.books.generations.nodes.get((round_ + 1, mine.root))
+    if node is None or view.votes(round_ + 1).root != mine.root or node.standing or not node.rescue_until:
+        return
+    if (
+        view.now >= node.rescue_until - view.rules.rescue + round_keeper.wait(view, round_)
+        and view.now < node.rescue_until
+    ):
+        yield BackRoot(round_ + 1, mine.root)
