@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Talk = Callable[[str], None]
 
 
-class Start(Protocol):
+class PostedStart(Protocol):
     """What a run starts from, of whichever design."""
 
     @property
@@ -44,7 +44,7 @@ class Start(Protocol):
     def data(self) -> Tensor: ...
 
 
-def publish(store: ArtifactStore, prepared: Start) -> None:
+def publish(store: ArtifactStore, prepared: PostedStart) -> None:
     """Puts programs, data and the first lists into the store. Raises NotCanonical: no actor would join such a run."""
     from assay.engine.runtime.values.state_io import spec_of, to_lists_of_bytes
 
@@ -58,7 +58,7 @@ def publish(store: ArtifactStore, prepared: Start) -> None:
         _put_list(objects, tensors)
 
 
-def publish_card(store: ArtifactStore, prepared: Start, run: Address, first_block: int) -> None:
+def publish_card(store: ArtifactStore, prepared: PostedStart, run: Address, first_block: int) -> None:
     """Puts the run's card into the store, and the text that it names."""
     origin = prepared.origin
     if origin.preset is None:
