@@ -12,6 +12,8 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_clock import commit_until, merge_until
 from assay.protocol.rounds.round_ledger import RoundLedger
 from assay.protocol.rounds.round_terms import GenerationStatus, RoundTerms, SeatWork, Votes
+from assay.protocol.rounds.ticket_types import TicketTerms
+from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 
 SALT = keccak(b"salt")
@@ -40,9 +42,17 @@ class _OpenGate:
         """See BeaconBook."""
         return ZERO
 
-    def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int) -> Address:
-        """See TicketBook."""
-        return Address(bytes(20))
+    def calls_at(self, shift: int, time: int) -> int:
+        """See Calls."""
+        return 0
+
+    def over_since(self, epoch: int) -> int:
+        """See Calls."""
+        return 0
+
+    def newest(self) -> tuple[int, int]:
+        """See Calls."""
+        return 0, 0
 
 
 def round_terms(terms: GoodputTerms) -> RoundTerms:
@@ -64,7 +74,8 @@ class ModelStage:
     def __init__(self, terms: GoodputTerms, start: int) -> None:
         self._terms = round_terms(terms)
         gate, vault = _OpenGate(), Vault(1)
-        self._books = RoundLedger(self._terms, vault, gate, gate, gate)
+        tickets = Tickets(vault, gate, TicketTerms(bond=Wei(1), seasoning=0, shifts=1))
+        self._books = RoundLedger(self._terms, vault, gate, tickets, gate)
         self._people = [Address((k + 1).to_bytes(20, "big")) for k in range(terms.seats)]
         for who in self._people:
             vault.deposit(who, 1 << 20)
@@ -99,7 +110,7 @@ class ModelStage:
             spoke=frozenset(map(Seat, group.words)),
             counted=frozenset(map(Seat, commitments.counted_of(round_, 0, now)[0])),
             is_alive=not is_cut and not state.is_under_half,
-            sealed=frozenset(votes.seals),
+            sealed=frozenset(map(Seat, votes.seals)),
             opened=frozenset(opened),
         )
 

@@ -27,11 +27,11 @@ class CallGas:
 
 
 CALLS = {
-    "commit": CallGas(100_933, "rounds.json commit"),
-    "hold": CallGas(55_804, "rounds.json hold"),
-    "seal": CallGas(63_100, "rounds.json seal"),
-    "open": CallGas(129_606, "rounds.json open"),
-    "open with the majority": CallGas(167_385, "rounds.json open with the majority"),
+    "commit": CallGas(100_963, "rounds.json commit"),
+    "hold": CallGas(56_017, "rounds.json hold"),
+    "seal": CallGas(59_613, "rounds.json seal"),
+    "open": CallGas(131_400, "rounds.json open"),
+    "open with the majority": CallGas(169_180, "rounds.json open with the majority"),
     "open a secret": CallGas(42_000),
     "attest": CallGas(28_000),
     "settle": CallGas(110_000),

@@ -152,6 +152,31 @@ interface ICommitments is IClaims {
     /// @param caller who called
     error NotMyPosition(uint256 position, address caller);
 
+    /// @notice The caller does not hold this position.
+    /// @dev Positions are the seats that committed with weight, above 64 seats the tickets drawn, unless their lock is gone.
+    /// @custom:remedy Call from the account that holds the seat or ticket, for its own positions.
+    /// @param position number of the seat, above 64 seats of the ticket
+    /// @param caller who called
+    error NotThePosition(uint32 position, address caller);
+
+    /// @notice Which updates count can still change.
+    /// @dev A root over updates that do not count in the end would be false.
+    /// @custom:remedy Wait until the positions have spoken.
+    /// @param round number of the round, from 0
+    error MaskOpen(uint64 round);
+
+    /// @notice Fewer than half of the seats committed to the round.
+    /// @dev A generation on which so few work is cut: its history would be that of a minority.
+    /// @custom:remedy Wait for the restart.
+    /// @param round number of the round, from 0
+    error TooFewCommitted(uint64 round);
+
+    /// @notice Nobody of the group committed with weight.
+    /// @custom:remedy None: there is nothing to merge.
+    /// @param round number of the round, from 0
+    /// @param group number of the group, from 0
+    error NobodyCommitted(uint64 round, uint32 group);
+
     /// @notice A position spoke already.
     /// @dev One word per position: a second one could follow what others said.
     /// @custom:remedy None: the first word stands.
@@ -251,6 +276,12 @@ interface ICommitments is IClaims {
 
     function roundOf(uint64 round) external view returns (RoundState memory);
 
+    /// @notice Generation that the round starts from.
+    function parentOf(uint64 round) external view returns (uint64);
+
+    /// @notice Groups of which somebody committed with weight.
+    function groupsIn(uint64 round) external view returns (uint256);
+
     /// @notice Seconds that a stage still takes once enough have taken part: g.
     function grace() external view returns (uint48);
 
@@ -277,6 +308,24 @@ interface ICommitments is IClaims {
 
     /// @notice Seats of the group whose update counts, and whether that can still change.
     function countedOf(uint64 round, uint32 group) external view returns (uint64 counted, bool closed);
+
+    /// @notice Seats of the group whose update counts, for good, and the accumulator over all that it committed with weight.
+    /// Reverts with MaskOpen before.
+    function mergedOf(uint64 round, uint32 group) external view returns (uint64 counted, bytes32 acc);
+
+    /// @notice Whether an account may speak at a node, and for whom: reverts unless it holds all positions named, what is to be
+    /// merged there is known for good, and enough was committed.
+    /// @param node generation, or partial sum of a group
+    /// @param position number of the seat, above 64 seats of the ticket
+    /// @param positions that the ticket holds at the node, one bit each; unused at 64 seats or fewer
+    /// @return opener tenure or ticket whose lock answers
+    /// @return voices that it has
+    /// @return all voices of the node
+    /// @return weight updates that count there; of no account for a generation above 64 seats
+    function speakerOf(uint64 node, uint32 position, uint64 positions, address who)
+        external
+        view
+        returns (uint32 opener, uint256 voices, uint256 all, uint256 weight);
 
     function workOf(uint64 round, uint32 seat) external view returns (WorkState memory);
 

@@ -33,7 +33,7 @@ struct NodeState {
 /// @notice An opening: a claim of its own, with the lock of whoever opened.
 struct OpenedRoot {
     bytes32 root;
-    uint32 tenure; // whose lock stands behind it; zero: a backer with a lock of its own
+    uint32 opener; // whose lock stands behind it, a tenure or above 64 seats a ticket; zero: a backer with a lock of its own
     address backer;
     uint48 at;
     uint16 games; // open
@@ -48,15 +48,11 @@ struct Entry {
     bytes32 update;
 }
 
-/// @title IGenerations: what rounds are merged into, at one level
-/// @notice Round r is merged into generation r + 1; generation 0 is the genesis. Positions are the seats that committed
-/// with weight, and the opening of a position is its claim: its tenure's lock stands behind the root.
+/// @title IGenerations: what rounds are merged into
+/// @notice Round r is merged into generation r + 1; generation 0 is the genesis. A node is one merge: a generation, by its
+/// number, or above 64 seats the partial sum of a group, by (group + 1) << 32 | generation. The opening of a position is
+/// its claim, and the lock of whoever holds it stands behind the root.
 interface IGenerations is IClaims {
-    /// @notice A level for each 64 seats is needed, and there is one.
-    /// @custom:remedy Use at most 64 seats.
-    /// @param seats of the terms
-    error TooManySeats(uint256 seats);
-
     /// @notice Only the launch opens the first round.
     /// @dev Whoever opens it commits the escrow of the run.
     /// @custom:remedy None: people do not make this call.
@@ -79,30 +75,11 @@ interface IGenerations is IClaims {
     /// @param deadline last second of chain time at which the call went through
     error TooLate(uint256 now_, uint256 deadline);
 
-    /// @notice Which updates count can still change.
-    /// @dev A root over updates that do not count in the end would be false.
-    /// @custom:remedy Wait until the positions have spoken.
-    /// @param round number of the round, from 0
-    error MaskOpen(uint64 round);
-
-    /// @notice Fewer than half of the seats committed to the round.
-    /// @dev A generation on which so few work is cut: its history would be that of a minority.
-    /// @custom:remedy Wait for the restart.
-    /// @param round number of the round, from 0
-    error TooFewCommitted(uint64 round);
-
-    /// @notice The caller does not hold this position.
-    /// @dev Positions are the seats that committed with weight, unless their tenure was convicted.
-    /// @custom:remedy Call from the account of the tenure, for its own seat.
-    /// @param seat number of the seat, from 0
-    /// @param caller who called
-    error NotThePosition(uint32 seat, address caller);
-
-    /// @notice The position sealed, or opened, already.
+    /// @notice The position sealed, opened, or said that it cannot compute, already.
     /// @dev One root per position: a second one could follow what others opened.
     /// @custom:remedy None: the first one stands.
-    /// @param seat number of the seat, from 0
-    error AlreadySealed(uint32 seat);
+    /// @param position number of the seat, above 64 seats of the ticket
+    error AlreadySealed(uint32 position);
 
     /// @notice What is opened is not what was sealed.
     /// @dev A root that need not be sealed could be copied from whoever opens first.
@@ -116,29 +93,29 @@ interface IGenerations is IClaims {
     /// @param generation its number
     error GenerationCut(uint64 generation);
 
-    /// @notice The generation has no majority, or is final already, or its parent is not final.
-    /// @custom:remedy Look up its status and its parent's.
-    /// @param generation its number
-    error NotFinalizable(uint64 generation);
+    /// @notice The generation has no majority, the node is final already, or what it was merged from is not final.
+    /// @custom:remedy Look up the status of its parent and of its partial sums.
+    /// @param node generation, or partial sum of a group
+    error NotFinalizable(uint64 node);
 
     /// @notice There is no such opening, or its claim fell or is closed.
     /// @custom:remedy Name an opening whose claim stands.
-    /// @param generation its number
+    /// @param node generation, or partial sum of a group
     /// @param party name of the opening
-    error NotStanding(uint64 generation, bytes32 party);
+    error NotStanding(uint64 node, bytes32 party);
 
-    /// @notice The tenure behind the opening is not convicted.
+    /// @notice The opener is not convicted.
     /// @dev A claim stands while its lock is there.
     /// @custom:remedy Challenge the claim, if it is false.
-    /// @param generation its number
+    /// @param node generation, or partial sum of a group
     /// @param party name of the opening
-    error NotConvicted(uint64 generation, bytes32 party);
+    error NotConvicted(uint64 node, bytes32 party);
 
     /// @notice The root cannot be backed: nobody opened it, no claim behind it has fallen, or the caller backs it.
     /// @custom:remedy Back a root of which a claim has fallen, once.
-    /// @param generation its number
+    /// @param node generation, or partial sum of a group
     /// @param root state root
-    error NotBackable(uint64 generation, bytes32 root);
+    error NotBackable(uint64 node, bytes32 root);
 
     /// @notice A game on the root is still open.
     /// @custom:remedy Try again after the verdict.
@@ -148,14 +125,14 @@ interface IGenerations is IClaims {
     /// @notice The root has a claim that stands, or can still be backed.
     /// @dev A root falls when nobody answers for it any more.
     /// @custom:remedy Wait until the time to back it is over.
-    /// @param generation its number
-    error NotFallen(uint64 generation);
+    /// @param node generation, or partial sum of a group
+    error NotFallen(uint64 node);
 
     /// @notice The generation can still become final, or void.
     /// @dev A lock that left before it would answer for nothing.
     /// @custom:remedy Wait until the generation is final or cut, and the claim's window is over.
-    /// @param generation its number
-    error GenerationOpen(uint64 generation);
+    /// @param node generation, or partial sum of a group
+    error GenerationOpen(uint64 node);
 
     /// @notice The round under way can still be merged.
     /// @dev A restart gives up what was worked on.
@@ -174,47 +151,37 @@ interface IGenerations is IClaims {
     /// @param wanted accumulator of the round
     error EntriesMismatch(bytes32 got, bytes32 wanted);
 
-    /// @notice A position sealed its root of a generation.
-    /// @param generation its number
-    /// @param seat number of the seat, from 0
-    /// @param seal digest of seat, root, salt and caller
-    event RootSealed(uint64 indexed generation, uint32 indexed seat, bytes32 seal);
-
-    /// @notice A position opened its root: it claims that the merge gives it.
-    /// @param generation its number
-    /// @param seat number of the seat, from 0
-    /// @param root state root
-    /// @param parameters list root
-    /// @param momentum list root
-    event RootOpened(
-        uint64 indexed generation, uint32 indexed seat, bytes32 root, bytes32 parameters, bytes32 momentum
-    );
-
     /// @notice A root was opened by more than half of the positions: rounds start from it.
     /// @param generation its number
     /// @param root state root
     event Merged(uint64 indexed generation, bytes32 root);
 
     /// @notice An account locked S behind a root of which a claim fell.
-    /// @param generation its number
+    /// @param node generation, or partial sum of a group
     /// @param root state root
     /// @param backer the account
-    event RootBacked(uint64 indexed generation, bytes32 root, address indexed backer);
+    event RootBacked(uint64 indexed node, bytes32 root, address indexed backer);
+
+    /// @notice A position says that it cannot compute the root: it holds not all that goes into it.
+    /// @dev Silence and incapacity differ: nobody waits for who spoke, and no root has its voice.
+    /// @param node generation, or partial sum of a group
+    /// @param position number of the seat, above 64 seats of the ticket
+    event Abstained(uint64 indexed node, uint32 indexed position);
 
     /// @notice A claim behind a root fell.
-    /// @param generation its number
+    /// @param node generation, or partial sum of a group
     /// @param party name of the opening
     /// @param rescueUntil last second to back the root
-    event ClaimFell(uint64 indexed generation, bytes32 party, uint48 rescueUntil);
+    event ClaimFell(uint64 indexed node, bytes32 party, uint48 rescueUntil);
 
     /// @notice What stands behind an opening is free: its generation is final or cut.
-    /// @param generation its number
+    /// @param node generation, or partial sum of a group
     /// @param party name of the opening
-    event OpeningClosed(uint64 indexed generation, bytes32 party);
+    event OpeningClosed(uint64 indexed node, bytes32 party);
 
-    /// @notice A generation is final.
-    /// @param generation its number
-    event Finalized(uint64 indexed generation);
+    /// @notice A node is final.
+    /// @param node generation, or partial sum of a group
+    event Finalized(uint64 indexed node);
 
     /// @notice A generation, and every later one that builds on it, is cut.
     /// @param generation its number
@@ -224,57 +191,49 @@ interface IGenerations is IClaims {
     /// @param generation that has the majority
     event RoundWaits(uint64 indexed generation);
 
-    /// @notice X of the round's merge was built: roots of its generation can be challenged now.
-    /// @param generation its number
+    /// @notice X of a merge was built: roots of its node can be challenged now.
+    /// @param node generation, or partial sum of a group
     /// @param x state root
-    event MergePrepared(uint64 indexed generation, bytes32 x);
+    event MergePrepared(uint64 indexed node, bytes32 x);
 
     /// @notice Launcher only: opens round 0 from the genesis.
     function begin() external;
 
-    /// @notice A position binds itself to a root before anybody opens.
-    /// @param seal K(round, seat, root, salt, caller)
-    function seal(uint64 round, uint32 seat, bytes32 seal) external;
-
-    /// @notice Opens what was sealed, after sealing is over. The opening that gives its root more than half of the
-    /// positions opens the next round.
-    function open(uint64 round, uint32 seat, bytes32 parameters, bytes32 momentum, bytes32 salt) external;
-
-    /// @notice Builds X of the round's merge; anybody who wants to challenge a root calls this first.
-    function prepare(uint64 round, Entry[] calldata entries) external;
-
-    /// @notice Drops a claim whose tenure was convicted elsewhere. Anybody may call.
-    function drop(uint64 generation, bytes32 party) external;
+    /// @notice Drops a claim whose opener was convicted elsewhere. Anybody may call.
+    function drop(uint64 node, bytes32 party) external;
 
     /// @notice Locks S of the caller behind a root of which a claim fell, while it can be rescued.
-    function back(uint64 generation, bytes32 root) external;
+    function back(uint64 node, bytes32 root) external;
 
-    /// @notice Makes a generation final by one opening whose window is over. Anybody may call.
-    function finalize(uint64 generation, bytes32 party) external;
+    /// @notice Makes a node final by one opening whose window is over, a generation after its parent and its sums. Anybody
+    /// may call.
+    function finalize(uint64 node, bytes32 party) external;
 
-    /// @notice Frees what stands behind an opening of a generation that is final or cut. Anybody may call.
-    function close(uint64 generation, bytes32 party) external;
+    /// @notice Frees what stands behind an opening at a node whose generation is final or cut. Anybody may call.
+    function close(uint64 node, bytes32 party) external;
 
-    /// @notice Cuts a generation that nobody answers for any more, and what builds on it. Anybody may call.
-    function fall(uint64 generation) external;
+    /// @notice Cuts the generation of a node that nobody answers for any more, and what builds on it. Anybody may call.
+    function fall(uint64 node) external;
 
     /// @notice Cuts what the round under way cannot finish, and opens a round from the newest generation that is not cut.
     /// Anybody may call.
     function restart() external;
 
-    /// @notice The name of a seat's opening.
-    function partyOf(uint32 seat) external pure returns (bytes32);
+    /// @notice The name of the opening of a seat, above 64 seats of a ticket.
+    function partyOf(uint32 position) external pure returns (bytes32);
 
     /// @notice The name of a backer's opening.
     function backerOf(bytes32 root, address who) external pure returns (bytes32);
 
     /// @notice The digest that binds a position to a root.
-    function sealOf(uint64 round, uint32 seat, bytes32 root, bytes32 salt, address who) external pure returns (bytes32);
+    /// @param at round, above 64 seats the node
+    /// @param position number of the seat, above 64 seats of the ticket
+    function sealOf(uint64 at, uint32 position, bytes32 root, bytes32 salt, address who) external pure returns (bytes32);
 
     function statusOf(uint64 generation) external view returns (GenerationStatus);
     function generationOf(uint64 generation) external view returns (GenerationState memory);
-    function nodeOf(uint64 generation, bytes32 root) external view returns (NodeState memory);
-    function openingOf(uint64 generation, bytes32 party) external view returns (OpenedRoot memory);
+    function nodeOf(uint64 node, bytes32 root) external view returns (NodeState memory);
+    function openingOf(uint64 node, bytes32 party) external view returns (OpenedRoot memory);
 
     /// @notice List root of a generation's parameters.
     function parametersOf(uint64 generation) external view returns (bytes32);

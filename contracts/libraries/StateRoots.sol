@@ -38,6 +38,11 @@ library StateRoots {
         return Digests.state(lists);
     }
 
+    /// @notice Root of a state of any number of lists: the input of a partial sum.
+    function state(bytes32[] memory lists) internal pure returns (bytes32) {
+        return Digests.state(lists);
+    }
+
     /// @notice Root of a state of two lists: an outer state, the input of an update.
     function state2(bytes32 a, bytes32 b) internal pure returns (bytes32) {
         bytes32[] memory lists = new bytes32[](2);

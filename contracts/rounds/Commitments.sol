@@ -14,27 +14,21 @@ import {
 import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
 import {IAccusers, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
-import {ITenures} from "../interfaces/ITenures.sol";
-import {ITickets} from "../interfaces/ITickets.sol";
 import {ClaimIds} from "../libraries/ClaimIds.sol";
-import {Lanes} from "../libraries/Lanes.sol";
 import {Scalars} from "../libraries/Scalars.sol";
 import {StateRoots} from "../libraries/StateRoots.sol";
-import {RoundClock} from "./RoundClock.sol";
+import {Committees} from "./Committees.sol";
 
-/// @title Commitments: what seats did in a round, and who holds which update
+/// @title Commitments: what seats did in a round
 /// @notice A commitment is a digest and one slot. Updates with weight go into an accumulator of their group, over which
-/// positions say what they hold; 64 counters of the group are added to at once.
-contract Commitments is RoundClock {
-    ITenures private immutable _tenures;
+/// positions say what they hold.
+contract Commitments is Committees {
     IGenerations private immutable _generations;
-    ITickets private immutable _tickets;
     IAccusers private immutable _accusers;
     address private immutable _settlement;
     address private immutable _game;
     address private immutable _charter;
     uint256 private immutable _seatLock;
-    uint32 private immutable _positions;
     uint32 private immutable _minUnits;
     uint32 private immutable _maxUnits;
     uint32 private immutable _stepsPerUnit;
@@ -54,20 +48,15 @@ contract Commitments is RoundClock {
         uint32 steps;
     }
 
-    mapping(uint64 round => mapping(uint32 group => GroupState)) private _groups;
-    mapping(uint64 round => mapping(uint32 group => uint256[2])) private _lanes;
-    mapping(uint64 round => mapping(uint32 seat => WorkState)) private _works;
     mapping(ClaimKind kind => mapping(uint64 round => mapping(uint32 seat => PreparedClaim))) private _claims;
 
-    constructor(IRunCharter charter) RoundClock(charter) {
+    constructor(IRunCharter charter) Committees(charter) {
         (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
-        _tenures = ITenures(modules.tenures);
         _generations = IGenerations(modules.generations);
-        _tickets = ITickets(modules.tickets);
         _accusers = IAccusers(modules.attestations);
         (_settlement, _game, _charter) = (modules.payments, modules.game, modules.charter);
         _seatLock = terms.seatLock;
-        (_positions, _minUnits, _maxUnits) = (terms.positions, terms.minUnits, terms.maxUnits);
+        (_minUnits, _maxUnits) = (terms.minUnits, terms.maxUnits);
         (_stepsPerUnit, _learningRate) = (terms.stepsPerUnit, terms.learningRate);
         (_shards, _shardLength) = (terms.shards, terms.shardLength);
         (_run, _stepProgram, _updateProgram) = (terms.run, terms.stepProgram, terms.updateProgram);
@@ -109,27 +98,6 @@ contract Commitments is RoundClock {
         (w.tenure, w.units, w.late) = (tenure, work.units, late);
         _onCommitted(round, r);
         emit WorkCommitted(round, seat, tenure, work, g.acc, late);
-    }
-
-    /// @inheritdoc ICommitments
-    function hold(uint64 round, uint32 group, uint64 positions, bytes32 acc, uint64 held) external {
-        uint48 from = _holdAfter(round);
-        if (block.timestamp <= from) revert TooEarly(block.timestamp, uint256(from) + 1);
-        uint48 until = holdUntil(round, group);
-        if (block.timestamp > until) revert TooLate(block.timestamp, until);
-        GroupState storage g = _groups[round][group];
-        // Attack: a reorganization that puts another commitment under a bit, which nobody fetched.
-        if (acc != g.acc) revert AccumulatorMismatch(acc, g.acc);
-        if (g.maskable == 0 || held & ~g.maskable != 0) revert NotMaskable(held, g.maskable);
-        if (positions & g.spoke != 0) revert AlreadySpoke(positions, g.spoke);
-        _checkPositions(round, group, positions, g.maskable);
-        g.spoke |= positions;
-        _add(_lanes[round][group], held, Lanes.count(positions));
-        uint256 spoke = Lanes.count(g.spoke);
-        uint256 all = bySeats ? Lanes.count(g.maskable) : _positions;
-        if (spoke == all) g.closeAt = uint48(block.timestamp);
-        else if (g.closeAt == 0 && 2 * spoke > all) g.closeAt = _sooner(until, grace);
-        emit Held(round, group, positions, held);
     }
 
     /// @inheritdoc ICommitments
@@ -215,34 +183,6 @@ contract Commitments is RoundClock {
     // ------------------------------------------------------------------------------------------------ views
 
     /// @inheritdoc ICommitments
-    function groupOf(uint64 round, uint32 group) external view returns (GroupState memory) {
-        return _groups[round][group];
-    }
-
-    /// @inheritdoc ICommitments
-    function holdUntil(uint64 round, uint32 group) public view returns (uint48) {
-        uint48 closeAt = _groups[round][group].closeAt;
-        return closeAt != 0 ? closeAt : _holdAfter(round) + _hold;
-    }
-
-    /// @inheritdoc ICommitments
-    function countedOf(uint64 round, uint32 group) public view returns (uint64 counted, bool closed) {
-        closed = block.timestamp > _rounds[round].maskAt && block.timestamp > holdUntil(round, group);
-        uint256 spoke = Lanes.count(_groups[round][group].spoke);
-        if (spoke == 0) return (0, closed);
-        // Attack: one more than half of a committee completes an update that nobody else can fetch, or denies it to those
-        // who hold it. Two thirds of those that spoke: silence counts for neither.
-        uint256 least = (2 * spoke + 2) / 3;
-        uint256[2] storage lanes = _lanes[round][group];
-        counted = uint64(Lanes.atLeast(lanes[0], least) | Lanes.atLeast(lanes[1], least) << 32);
-    }
-
-    /// @inheritdoc ICommitments
-    function workOf(uint64 round, uint32 seat) external view returns (WorkState memory) {
-        return _works[round][seat];
-    }
-
-    /// @inheritdoc ICommitments
     function digestOf(uint64 round, uint32 seat, uint32 tenure, Work calldata work) public pure returns (bytes32) {
         return keccak256(abi.encode(round, seat, tenure, work));
     }
@@ -285,36 +225,6 @@ contract Commitments is RoundClock {
     }
 
     // ------------------------------------------------------------------------------------------------ inside
-
-    function _place(uint32 seat) private view returns (uint32 group, uint64 bit) {
-        return (seat / groupSize, uint64(1) << (seat % groupSize));
-    }
-
-    /// @dev Goes through the positions that the caller names, which are its own: at most 64.
-    function _checkPositions(uint64 round, uint32 group, uint64 positions, uint64 maskable) private view {
-        if (positions == 0) revert NotMyPosition(64, msg.sender);
-        bytes32 seed = bySeats ? bytes32(0) : seedOf(round);
-        bytes32 node = keccak256(abi.encode("assay.group", round, group));
-        for (uint32 j = 0; positions >> j != 0; ++j) {
-            if (positions >> j & 1 == 0) continue;
-            address holder;
-            // Attack: a liar whose lock is gone still says whose work counts.
-            if (bySeats) {
-                uint32 tenure = _works[round][j].tenure;
-                if (maskable >> j & 1 == 1 && !_tenures.isConvicted(tenure)) holder = _tenures.holderOf(tenure);
-            } else if (j < _positions) {
-                uint32 ticket = _tickets.positionOf(seed, node, j, _rounds[round].t0);
-                if (!_tickets.isConvicted(ticket)) holder = _tickets.ownerOf(ticket);
-            }
-            // Attack: a word for a position that somebody else holds.
-            if (holder != msg.sender) revert NotMyPosition(j, msg.sender);
-        }
-    }
-
-    function _add(uint256[2] storage lanes, uint64 held, uint256 voices) private {
-        if (uint32(held) != 0) lanes[0] += Lanes.spread(held) * voices;
-        if (held >> 32 != 0) lanes[1] += Lanes.spread(held >> 32) * voices;
-    }
 
     function _statusOf(uint64 round, uint32 tenure) private view returns (WorkStatus) {
         if (_tenures.isConvicted(tenure)) return WorkStatus.CONVICTED;

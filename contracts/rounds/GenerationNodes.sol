@@ -11,41 +11,44 @@ import {Segments} from "./Segments.sol";
 
 /// @title GenerationNodes: the roots of each generation, who stands behind them, and what the chain shows of them
 abstract contract GenerationNodes is Segments {
-    uint32 private constant MOST_SEATS = 64;
+    uint32 internal constant ONE_LEVEL = 64; // seats up to which there is one level
 
     ICommitments internal immutable _commitments;
     ITenures internal immutable _tenures;
-    uint32 internal immutable _seats;
     uint48 internal immutable _challenge;
+    uint48 internal immutable _grace;
     uint48 private immutable _rescue;
     uint256 internal immutable _seatLock;
 
-    /// @dev A root that somebody opened: its lists, and what stands behind it.
+    /// @dev A root that somebody opened: its lists, and what stands behind it. A partial sum has no momentum.
     struct Node {
         bytes32 parameters;
         bytes32 momentum;
         NodeState state;
     }
 
-    /// @dev Seals of a generation, and the root that has the majority.
+    /// @dev What positions said of a node, and the root that leads: the generation's with its majority, a group's with the
+    /// most voices.
     struct Votes {
         bytes32 root;
-        uint16 sealed_;
+        uint16 sealed_; // voices that sealed, or said that they cannot compute
+        uint16 spoke; // voices of a group that opened, or said that they cannot compute
         uint48 sealUntil;
+        uint48 closeAt; // last second to open a group's sum once more than half of its positions spoke
+        uint8 weight; // updates that count in a group
         bool isFinal;
     }
 
-    mapping(uint64 generation => Votes) internal _votes;
-    mapping(uint64 generation => mapping(bytes32 root => Node)) internal _nodes;
-    mapping(uint64 generation => mapping(uint32 seat => bytes32)) internal _seals;
-    mapping(uint64 generation => mapping(bytes32 party => OpenedRoot)) internal _openings;
+    mapping(uint64 node => Votes) internal _votes;
+    mapping(uint64 node => mapping(bytes32 root => Node)) internal _nodes;
+    mapping(uint64 node => mapping(uint32 position => bytes32)) internal _seals;
+    mapping(uint64 node => mapping(bytes32 party => OpenedRoot)) internal _openings;
 
     constructor(IRunCharter charter) {
         (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
-        if (terms.seats > MOST_SEATS) revert TooManySeats(terms.seats);
         _commitments = ICommitments(modules.commitments);
         _tenures = ITenures(modules.tenures);
-        (_seats, _challenge, _rescue, _seatLock) = (terms.seats, terms.challenge, terms.rescue, terms.seatLock);
+        (_challenge, _rescue, _grace, _seatLock) = (terms.challenge, terms.rescue, terms.grace, terms.seatLock);
         bytes32 genesis = StateRoots.state2(terms.parameters, terms.momentum);
         (_votes[0].root, _votes[0].isFinal) = (genesis, true);
         (_nodes[0][genesis].parameters, _nodes[0][genesis].momentum) = (terms.parameters, terms.momentum);
@@ -54,8 +57,8 @@ abstract contract GenerationNodes is Segments {
     // ------------------------------------------------------------------------------------------------ views
 
     /// @inheritdoc IGenerations
-    function partyOf(uint32 seat) public pure returns (bytes32) {
-        return keccak256(abi.encode("assay.position", seat));
+    function partyOf(uint32 position) public pure returns (bytes32) {
+        return keccak256(abi.encode("assay.position", position));
     }
 
     /// @inheritdoc IGenerations
@@ -64,8 +67,8 @@ abstract contract GenerationNodes is Segments {
     }
 
     /// @inheritdoc IGenerations
-    function sealOf(uint64 round, uint32 seat, bytes32 root, bytes32 salt, address who) public pure returns (bytes32) {
-        return keccak256(abi.encode(round, seat, root, salt, who));
+    function sealOf(uint64 at, uint32 position, bytes32 root, bytes32 salt, address who) public pure returns (bytes32) {
+        return keccak256(abi.encode(at, position, root, salt, who));
     }
 
     /// @inheritdoc IGenerations
@@ -93,13 +96,13 @@ abstract contract GenerationNodes is Segments {
     }
 
     /// @inheritdoc IGenerations
-    function nodeOf(uint64 generation, bytes32 root) external view returns (NodeState memory) {
-        return _nodes[generation][root].state;
+    function nodeOf(uint64 node, bytes32 root) external view returns (NodeState memory) {
+        return _nodes[node][root].state;
     }
 
     /// @inheritdoc IGenerations
-    function openingOf(uint64 generation, bytes32 party) external view returns (OpenedRoot memory) {
-        return _openings[generation][party];
+    function openingOf(uint64 node, bytes32 party) external view returns (OpenedRoot memory) {
+        return _openings[node][party];
     }
 
     /// @inheritdoc IGenerations
@@ -114,21 +117,64 @@ abstract contract GenerationNodes is Segments {
         (generation,) = _newest(_votes[count].root != 0 ? count : count - 1);
     }
 
+    // ------------------------------------------------------------------------------------------------ whose lock
+
+    /// @dev Who holds the lock behind an opening.
+    function _holderOf(uint32 opener) internal view virtual returns (address);
+    /// @dev The lock and what it was made of.
+    function _lockOf(uint32 opener) internal view virtual returns (bytes32 id, uint256 amount);
+    function _isConvicted(uint32 opener) internal view virtual returns (bool);
+    function _oblige(uint32 opener) internal virtual;
+    function _acquit(uint32 opener) internal virtual;
+    function _onGameOpened(uint32 opener) internal virtual;
+    function _onGameClosed(uint32 opener, bool convicted) internal virtual returns (bool first);
+
     // ------------------------------------------------------------------------------------------------ inside
 
-    function _lose(uint64 generation, bytes32 party, OpenedRoot storage opening) internal {
+    /// @dev A seal, or what stands for one, with its voices. Nobody opens before sealing is over, and it ends once more than
+    /// half of the positions have spoken, so that no third that is fast shuts others out.
+    function _putSeal(uint64 node, uint32 position, bytes32 seal_, uint256 voices, uint256 all, uint48 until) internal {
+        if (_seals[node][position] != 0) revert AlreadySealed(position);
+        _seals[node][position] = seal_;
+        Votes storage votes = _votes[node];
+        uint256 count = votes.sealed_ + voices;
+        votes.sealed_ = uint16(count);
+        if (count == all) votes.sealUntil = uint48(block.timestamp);
+        else if (votes.sealUntil == 0 && 2 * count > all) votes.sealUntil = _sooner(until);
+    }
+
+    /// @dev An opening is a claim; its voices go to its root.
+    function _putOpening(uint64 node, uint32 position, uint32 opener, bytes32 root, uint256 voices)
+        internal
+        returns (Node storage n)
+    {
+        OpenedRoot storage opening = _openings[node][partyOf(position)];
+        if (opening.at != 0) revert AlreadySealed(position);
+        (opening.root, opening.opener, opening.at) = (root, opener, uint48(block.timestamp));
+        n = _nodes[node][root];
+        ++n.state.standing;
+        n.state.votes += uint16(voices);
+        _oblige(opener);
+    }
+
+    function _sooner(uint48 until) internal view returns (uint48) {
+        uint48 then = uint48(block.timestamp) + _grace;
+        return then < until ? then : until;
+    }
+
+    function _lose(uint64 node, bytes32 party, OpenedRoot storage opening) internal {
         opening.fallen = true;
-        NodeState storage state = _nodes[generation][opening.root].state;
+        NodeState storage state = _nodes[node][opening.root].state;
         --state.standing;
         if (state.rescueUntil == 0) state.rescueUntil = uint48(block.timestamp) + _rescue;
-        emit ClaimFell(generation, party, state.rescueUntil);
+        emit ClaimFell(node, party, state.rescueUntil);
     }
 
     function _isTakenElsewhere(OpenedRoot storage opening) internal view returns (bool) {
-        return opening.tenure != 0 && _tenures.isConvicted(opening.tenure);
+        return opening.opener != 0 && _isConvicted(opening.opener);
     }
 
-    function _backLock(uint64 generation, bytes32 party) internal pure returns (bytes32) {
-        return keccak256(abi.encode("assay.back", generation, party));
+    function _backLock(uint64 node, bytes32 party) internal pure returns (bytes32) {
+        return keccak256(abi.encode("assay.back", node, party));
     }
 }

@@ -2,11 +2,10 @@
 pragma solidity ^0.8.30;
 
 import {ClaimKind, ClaimRef, ClaimView, IClaims} from "../interfaces/IClaims.sol";
-import {Entry, IGenerations, OpenedRoot} from "../interfaces/IGenerations.sol";
+import {Entry, OpenedRoot} from "../interfaces/IGenerations.sol";
 import {RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ClaimIds} from "../libraries/ClaimIds.sol";
-import {MergeInput} from "../libraries/MergeInput.sol";
 import {GenerationNodes} from "./GenerationNodes.sol";
 
 /// @title MergeClaims: each opened root is a claim about a merge, and the game's verdict on it
@@ -14,97 +13,108 @@ abstract contract MergeClaims is GenerationNodes {
     address private immutable _game;
     address private immutable _charter;
     bytes32 private immutable _run;
-    bytes32 private immutable _program;
+    bytes32 private immutable _mergeProgram;
+    bytes32 private immutable _partialProgram;
     bytes32 private immutable _zeroUpdate;
 
-    mapping(uint64 generation => bytes32 x) private _inputs;
+    mapping(uint64 node => bytes32 x) private _inputs;
 
     constructor(IRunCharter charter) {
         (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
         (_game, _charter) = (modules.game, modules.charter);
-        (_run, _program, _zeroUpdate) = (terms.run, terms.outerProgram, terms.zeroUpdate);
-    }
-
-    /// @inheritdoc IGenerations
-    function prepare(uint64 round, Entry[] calldata entries) external {
-        (uint64 counted, bool closed) = _commitments.countedOf(round, 0);
-        if (!closed) revert MaskOpen(round);
-        bytes32[] memory updates = new bytes32[](_seats);
-        for (uint256 i = 0; i < _seats; ++i) {
-            updates[i] = _zeroUpdate;
-        }
-        bytes32 acc;
-        for (uint256 i = 0; i < entries.length; ++i) {
-            Entry calldata e = entries[i];
-            acc = keccak256(abi.encode(acc, e.seat, e.update, e.units));
-            if (e.seat < _seats && counted >> e.seat & 1 == 1) updates[e.seat] = e.update;
-        }
-        // Attack: X of the challenger's own choice.
-        bytes32 wanted = _commitments.groupOf(round, 0).acc;
-        if (acc != wanted) revert EntriesMismatch(acc, wanted);
-        uint64 parent = _commitments.roundOf(round).parent;
-        Node storage base = _nodes[parent][_votes[parent].root];
-        bytes32 x = MergeInput.root(base.parameters, base.momentum, updates, counted);
-        _inputs[round + 1] = x;
-        emit MergePrepared(round + 1, x);
+        (_run, _mergeProgram, _partialProgram) = (terms.run, terms.outerProgram, terms.partialProgram);
+        _zeroUpdate = terms.zeroUpdate;
     }
 
     /// @inheritdoc IClaims
     function claimOf(ClaimRef calldata ref) external view returns (ClaimView memory view_) {
-        (uint64 generation, bytes32 party, OpenedRoot storage opening) = _claimed(ref);
-        bytes32 x = _inputs[generation];
+        (uint64 node, bytes32 party, OpenedRoot storage opening) = _claimed(ref);
+        bytes32 x = _inputs[node];
         if (x == 0 || !_isClaim(ref, opening)) return view_;
-        (view_.x, view_.y, view_.program, view_.steps) = (x, opening.root, _program, 1);
-        view_.claimant = opening.tenure != 0 ? _tenures.holderOf(opening.tenure) : opening.backer;
-        view_.id = ClaimIds.claim(_charter, _run, ClaimKind.OUTER, view_.claimant, x, opening.root);
+        (view_.x, view_.y, view_.steps) = (x, opening.root, 1);
+        view_.program = ref.duty == 0 ? _mergeProgram : _partialProgram;
         view_.challengeableFrom = opening.at;
         view_.challengeableUntil = opening.closed ? 0 : opening.at + _challenge;
-        view_.lockId = opening.tenure != 0 ? _tenures.lockOf(opening.tenure) : _backLock(generation, party);
-        view_.lockAmount = _seatLock;
+        if (opening.opener != 0) {
+            view_.claimant = _holderOf(opening.opener);
+            (view_.lockId, view_.lockAmount) = _lockOf(opening.opener);
+        } else {
+            (view_.claimant, view_.lockId, view_.lockAmount) = (opening.backer, _backLock(node, party), _seatLock);
+        }
+        view_.id = ClaimIds.claim(_charter, _run, ClaimKind.OUTER, view_.claimant, x, opening.root);
         view_.fallen = opening.fallen || _isTakenElsewhere(opening);
     }
 
     /// @inheritdoc IClaims
     /// @dev A merge needs no draw: everybody who trains computes it.
     function mayChallengeDirectly(ClaimRef calldata ref, address who) external view returns (bool) {
-        (uint64 generation,, OpenedRoot storage opening) = _claimed(ref);
-        return _inputs[generation] != 0 && _isClaim(ref, opening) && _tenures.tenuresOf(who) != 0;
+        (uint64 node,, OpenedRoot storage opening) = _claimed(ref);
+        return _inputs[node] != 0 && _isClaim(ref, opening) && _tenures.tenuresOf(who) != 0;
     }
 
     /// @inheritdoc IClaims
     function onOpened(ClaimRef calldata ref, address) external {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
-        (uint64 generation,, OpenedRoot storage opening) = _claimed(ref);
-        if (_inputs[generation] == 0 || !_isClaim(ref, opening)) {
+        (uint64 node,, OpenedRoot storage opening) = _claimed(ref);
+        if (_inputs[node] == 0 || !_isClaim(ref, opening)) {
             revert ClaimNotFound(ref.kind, ref.round, ref.seat, ref.duty);
         }
         if (opening.closed) revert ClaimSettled(ref.kind, ref.round, ref.seat, ref.duty);
         ++opening.games;
-        ++_nodes[generation][opening.root].state.games;
-        if (opening.tenure != 0) _tenures.onGameOpened(opening.tenure);
+        ++_nodes[node][opening.root].state.games;
+        if (opening.opener != 0) _onGameOpened(opening.opener);
     }
 
     /// @inheritdoc IClaims
     function onClosed(ClaimRef calldata ref, bool convicted) external returns (bool first) {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
-        (uint64 generation, bytes32 party, OpenedRoot storage opening) = _claimed(ref);
+        (uint64 node, bytes32 party, OpenedRoot storage opening) = _claimed(ref);
         --opening.games;
-        --_nodes[generation][opening.root].state.games;
+        --_nodes[node][opening.root].state.games;
         first = convicted && !opening.fallen;
-        if (opening.tenure != 0) first = _tenures.onGameClosed(opening.tenure, convicted);
-        if (convicted && !opening.fallen) _lose(generation, party, opening);
+        if (opening.opener != 0) first = _onGameClosed(opening.opener, convicted);
+        if (convicted && !opening.fallen) _lose(node, party, opening);
     }
 
     // ------------------------------------------------------------------------------------------------ inside
 
+    /// @dev The updates of a group that count, by their place in it; other slots have the zero update.
+    function _countedUpdates(uint64 round, uint32 group, uint32 size, Entry[] calldata entries)
+        internal
+        view
+        returns (uint64 counted, bytes32[] memory updates)
+    {
+        bytes32 wanted;
+        (counted, wanted) = _commitments.mergedOf(round, group);
+        updates = new bytes32[](size);
+        for (uint256 i = 0; i < size; ++i) {
+            updates[i] = _zeroUpdate;
+        }
+        bytes32 acc;
+        for (uint256 i = 0; i < entries.length; ++i) {
+            Entry calldata e = entries[i];
+            acc = keccak256(abi.encode(acc, e.seat, e.update, e.units));
+            uint256 place = e.seat % size;
+            if (counted >> place & 1 == 1) updates[place] = e.update;
+        }
+        // Attack: X of the challenger's own choice.
+        if (acc != wanted) revert EntriesMismatch(acc, wanted);
+    }
+
+    function _putInput(uint64 node, bytes32 x) internal {
+        _inputs[node] = x;
+        emit MergePrepared(node, x);
+    }
+
     function _claimed(ClaimRef calldata ref)
         private
         view
-        returns (uint64 generation, bytes32 party, OpenedRoot storage opening)
+        returns (uint64 node, bytes32 party, OpenedRoot storage opening)
     {
-        generation = ref.round + 1;
+        // Its duty is the group of a partial sum plus one, zero the generation itself.
+        node = uint64(ref.duty) << 32 | (ref.round + 1);
         party = ref.party == address(0) ? partyOf(ref.seat) : backerOf(ref.outerRoot, ref.party);
-        opening = _openings[generation][party];
+        opening = _openings[node][party];
     }
 
     function _isClaim(ClaimRef calldata ref, OpenedRoot storage opening) private view returns (bool) {

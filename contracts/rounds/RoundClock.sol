@@ -10,7 +10,7 @@ import {IRunCharter} from "../interfaces/IRunCharter.sol";
 /// @notice The mask closes when all seats committed, `grace` after nearly all of them did or after two thirds have and C is
 /// over, and at T0 + C + F at the latest. Every deadline is the last second in which a call goes through.
 abstract contract RoundClock is ICommitments {
-    uint32 private constant ONE_LEVEL = 64;
+    uint32 internal constant ONE_LEVEL = 64;
     uint32 private constant MOST_SEATS = 1024;
     uint32 private constant MOST_POSITIONS = 63;
     uint32 private constant MOST_GROUPS = 64;
@@ -68,6 +68,16 @@ abstract contract RoundClock is ICommitments {
     }
 
     /// @inheritdoc ICommitments
+    function parentOf(uint64 round) external view returns (uint64) {
+        return _rounds[round].parent;
+    }
+
+    /// @inheritdoc ICommitments
+    function groupsIn(uint64 round) external view returns (uint256) {
+        return _rounds[round].groups;
+    }
+
+    /// @inheritdoc ICommitments
     function roundOf(uint64 round) external view returns (RoundState memory) {
         return _rounds[round];
     }
@@ -95,7 +105,7 @@ abstract contract RoundClock is ICommitments {
     }
 
     /// @inheritdoc ICommitments
-    function isUnderHalf(uint64 round) external view returns (bool) {
+    function isUnderHalf(uint64 round) public view returns (bool) {
         return 2 * _rounds[round].committed < _rounds[round].seated;
     }
 

@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {IBeacon} from "../interfaces/IBeacon.sol";
 import {ICommitments} from "../interfaces/ICommitments.sol";
-import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
+import {IGenerations} from "../interfaces/IGenerations.sol";
 import {RoundModules} from "../interfaces/IRoundTerms.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
@@ -63,20 +63,6 @@ contract RoundsBench {
 
     function mayTry(bytes32, bytes32, address) external pure returns (bool) {
         return false;
-    }
-
-    // --- generations, where there are too many seats for one level
-
-    function openRound(uint64 parent, bytes32 base) external returns (uint64) {
-        return ICommitments(_peers.commitments).openRound(parent, base);
-    }
-
-    function parametersOf(uint64 generation) external pure returns (bytes32) {
-        return keccak256(abi.encode("parameters", generation));
-    }
-
-    function statusOf(uint64) external pure returns (GenerationStatus) {
-        return GenerationStatus.FINAL;
     }
 
     // --- beacon

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from assay.protocol.model.vault import Vault
+from assay.protocol.rounds.round_ids import Node
 from assay.protocol.rounds.round_terms import GenerationStatus, GroupState, Presence, RoundState, RoundTerms, Tenure
+from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest, Round, Seat
 
 
@@ -25,8 +28,29 @@ class BeaconBook(Protocol):
 class TicketBook(Protocol):
     """What is asked of tickets (ITickets.sol)."""
 
-    def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int) -> Address:
-        """Who owns the ticket at position j of a node; nobody once it was convicted."""
+    def position_of(self, seed: Digest, node: Digest, j: int, time: int, now: int) -> TicketId:
+        """The ticket at position j of a committee. Raises TimeNotSettled, NoTickets."""
+
+    def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int, now: int) -> Address:
+        """Who owns the ticket at position j of a committee; nobody once it was convicted.
+
+        Raises TimeNotSettled, NoTickets, TicketNotFound.
+        """
+
+    def owner_of(self, ticket: TicketId) -> Address:
+        """Raises TicketNotFound."""
+
+    def is_convicted(self, ticket: TicketId) -> bool:
+        """Whether its lock is gone."""
+
+    def convict(self, ticket: TicketId, now: int) -> bool:
+        """Whether it was the first conviction. Raises TicketNotFound."""
+
+    def oblige(self, ticket: TicketId) -> None:
+        """One more claim hangs on it. Raises TicketNotFound."""
+
+    def acquit(self, ticket: TicketId) -> None:
+        """One claim fewer hangs on it. Raises TicketNotFound."""
 
 
 class Rights(Protocol):
@@ -80,6 +104,15 @@ class CommitmentBook(Protocol):
 
     def seed_of(self, round_: Round) -> Digest:
         """What draws the positions of a round's nodes. Raises BeaconNotSubmitted."""
+
+    def speaker_of(
+        self, node: Node, position: Seat | TicketId, positions: Iterable[int], who: Address, now: int
+    ) -> tuple[int, int, int]:
+        """Opener, its voices, and all voices of a node.
+
+        Raises RoundNotOpen, MaskOpen, NobodyCommitted, TooFewCommitted, TicketNotFound, BeaconNotSubmitted,
+        NotThePosition.
+        """
 
     def hold_until(self, round_: Round, group: int) -> int:
         """Last second to say what one holds. Raises RoundNotOpen."""

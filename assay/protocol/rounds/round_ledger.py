@@ -5,13 +5,14 @@ from __future__ import annotations
 from assay.protocol.model.vault import Vault
 from assay.protocol.rounds.commitments import Commitments
 from assay.protocol.rounds.generations import Generations
+from assay.protocol.rounds.grouped_generations import GroupedGenerations
 from assay.protocol.rounds.round_books import BeaconBook, Rights, TicketBook
 from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.rounds.tenures import Tenures
 
 
 class RoundLedger:
-    """Tenures, commitments and generations of one run over a vault, with their neighbours."""
+    """Tenures, commitments and generations of one run of at most 64 seats over a vault, with their neighbours."""
 
     def __init__(
         self, terms: RoundTerms, vault: Vault, beacon: BeaconBook, tickets: TicketBook, rights: Rights
@@ -21,3 +22,16 @@ class RoundLedger:
         self.tenures = Tenures(self)
         self.commitments = Commitments(self)
         self.generations = Generations(self)
+
+
+class GroupedLedger:
+    """The same of a run of more seats, which are merged by groups."""
+
+    def __init__(
+        self, terms: RoundTerms, vault: Vault, beacon: BeaconBook, tickets: TicketBook, rights: Rights
+    ) -> None:
+        self.terms, self.vault = terms, vault
+        self.beacon, self.tickets, self.rights = beacon, tickets, rights
+        self.tenures = Tenures(self)
+        self.commitments = Commitments(self)
+        self.generations = GroupedGenerations(self)

@@ -63,6 +63,11 @@ class RoundTerms:
         """Whether the seats that committed are the positions."""
         return self.seats <= ONE_LEVEL
 
+    @property
+    def groups(self) -> int:
+        """Groups of the run's seats."""
+        return 1 if self.by_seats else -(-self.seats // self.group_size)
+
     def place(self, seat: Seat) -> tuple[int, int]:
         """Group of a seat, and its place in the group."""
         return divmod(seat, ONE_LEVEL if self.by_seats else self.group_size)
@@ -169,7 +174,8 @@ class GroupState:
 
 @dataclass(slots=True)
 class MergeNode:
-    """A root that somebody opened, and what stands behind it (`Node` in GenerationNodes.sol)."""
+    """A root that somebody opened, and what stands behind it (`Node` in GenerationNodes.sol). Of a group's sum,
+    `parameters` is the sum and `momentum` zero."""
 
     parameters: Digest
     momentum: Digest
@@ -182,10 +188,11 @@ class MergeNode:
 
 @dataclass(slots=True)
 class OpenedRoot:
-    """An opening (`Opening` in IGenerations.sol): the claim of a tenure, or of a backer (tenure 0)."""
+    """An opening (`OpenedRoot` in IGenerations.sol): the claim of a tenure, above 64 seats of a ticket, or of a backer
+    (opener 0)."""
 
     root: Digest
-    tenure: int
+    opener: int
     backer: Address
     at: int
     games: int = 0
@@ -195,12 +202,25 @@ class OpenedRoot:
 
 @dataclass(slots=True)
 class Votes:
-    """Seals of a generation, and the root that has the majority."""
+    """What positions said of a node, by seat or ticket, and the root that leads: the generation's with its majority, a
+    group's with the most voices."""
 
     root: Digest | None = None
-    seals: dict[Seat, Digest] = field(default_factory=dict)
+    seals: dict[int, Digest | None] = field(default_factory=dict)
+    """None: it cannot compute the root."""
+    voices: dict[int, int] = field(default_factory=dict)
+    """Positions of whoever sealed."""
     seal_until: int = 0
     is_final: bool = False
+    spoke: int = 0
+    """Voices of a group that opened, or said that they cannot compute."""
+    close_at: int = 0
+    """Last second to open a group's sum once more than half of its voices spoke; 0 before."""
+
+    @property
+    def sealed(self) -> int:
+        """Voices that sealed, or said that they cannot compute."""
+        return sum(self.voices.values())
 
 
 @dataclass(slots=True)

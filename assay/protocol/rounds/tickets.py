@@ -240,6 +240,11 @@ class Tickets:
         """Raises TicketNotFound."""
         return self._known(ticket).owner
 
+    def is_convicted(self, ticket: TicketId) -> bool:
+        """Whether its lock is gone; not that of a ticket that is not there."""
+        held = self.tickets.get(ticket)
+        return held is not None and held.convicted_at != 0
+
     def shift_of(self, ticket: TicketId) -> int:
         """The shift that a ticket is called with."""
         return ticket % self.terms.shifts

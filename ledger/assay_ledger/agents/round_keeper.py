@@ -160,7 +160,7 @@ def _standing(view: RoundView) -> Iterator[Task]:
 def _stands(view: RoundView, record: OpeningRecord) -> bool:
     """Whether nobody was convicted for an opening, here or elsewhere."""
     opening = view.books.generations.openings[record.generation, record.party]
-    taken = opening.tenure and view.books.tenures.is_convicted(opening.tenure)
+    taken = opening.opener and view.books.tenures.is_convicted(opening.opener)
     return not (opening.fallen or opening.closed or taken)
 
 
@@ -168,12 +168,12 @@ def _opening(view: RoundView, generation: int, record: OpeningRecord) -> Iterato
     """Drop or close an opening."""
     opening, status = view.books.generations.openings[generation, record.party], view.status(generation)
     is_over = status in (GenerationStatus.FINAL, GenerationStatus.CUT)
-    if not is_over and not opening.fallen and opening.tenure:
-        convicted_at = view.books.tenures.existing(opening.tenure).convicted_at
+    if not is_over and not opening.fallen and opening.opener:
+        convicted_at = view.books.tenures.existing(opening.opener).convicted_at
         if convicted_at:
             yield Task(convicted_at + wait(view, generation), DropOpening(generation, record.party))
     if is_over and not opening.games:
-        owner = view.books.tenures.existing(opening.tenure).holder if opening.tenure else opening.backer
+        owner = view.books.tenures.existing(opening.opener).holder if opening.opener else opening.backer
         late = 0 if owner == view.me else GRACE_S + wait(view, generation)
         over = max(opening.at + view.rules.challenge, view.state.final_at.get(generation, 0))
         yield Task(over + 1 + late, CloseOpening(generation, record.party))

@@ -187,6 +187,10 @@ class CommitmentsContract(Contract):
         """`groupSize`."""
         return self._query("groupSize()", "(uint32)", lambda v: v[0])
 
+    def groups_in(self, round: Round) -> Query[int]:
+        """Groups of which somebody committed with weight."""
+        return self._query("groupsIn(uint64)", "(uint256)", lambda v: v[0], round)
+
     def hold(self, round: Round, group: int, positions: int, acc: Digest, held: Wei) -> Call:
         """The caller's positions say which of the group's updates they hold, after the mask closed."""
         return self._call("hold(uint64,uint32,uint64,bytes32,uint64)", round, group, positions, acc, held)
@@ -221,6 +225,12 @@ class CommitmentsContract(Contract):
         """Last second in which the round's generation can have its majority: T_m."""
         return self._query("mergeUntil(uint64)", "(uint48)", lambda v: v[0], round)
 
+    def merged_of(self, round: Round, group: int) -> Query[tuple[int, Digest]]:
+        """Seats of the group whose update counts, for good, and the accumulator over all that it committed with
+        weight.
+        """
+        return self._query("mergedOf(uint64,uint32)", "(uint64,bytes32)", lambda v: (v[0], Digest(v[1])), round, group)
+
     def on_closed(self, ref: ClaimRef, convicted: bool) -> Call:
         """Game only: a game ended."""
         return self._call("onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)", ref, convicted)
@@ -236,6 +246,10 @@ class CommitmentsContract(Contract):
     def opened(self) -> Query[int]:
         """How many rounds were opened; the latest is one less."""
         return self._query("opened()", "(uint64)", lambda v: v[0])
+
+    def parent_of(self, round: Round) -> Query[int]:
+        """Generation that the round starts from."""
+        return self._query("parentOf(uint64)", "(uint64)", lambda v: v[0], round)
 
     def partial_until(self, round: Round) -> Query[int]:
         """Last second in which a group's partial sum can be opened."""
@@ -267,6 +281,20 @@ class CommitmentsContract(Contract):
     def settle(self, round: Round, seat: Seat) -> Call:
         """Settlement only: ends a commitment."""
         return self._call("settle(uint64,uint32)", round, seat)
+
+    def speaker_of(self, node: int, position: int, positions: int, who: Address) -> Query[tuple[int, int, int, int]]:
+        """Whether an account may speak at a node, and for whom: reverts unless it holds all positions named, what is
+        to be merged there is known for good, and enough was committed.
+        """
+        return self._query(
+            "speakerOf(uint64,uint32,uint64,address)",
+            "(uint32,uint256,uint256,uint256)",
+            lambda v: (v[0], v[1], v[2], v[3]),
+            node,
+            position,
+            positions,
+            who,
+        )
 
     def start_of(self, round: Round, seat: Seat) -> Query[tuple[Digest, Digest, Digest, Digest]]:
         """List roots and state root that a seat's work starts from."""

@@ -15,17 +15,30 @@ from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
+class Abstained(Event):
+    """A position says that it cannot compute the root: it holds not all that goes into it."""
+
+    ABI: ClassVar = "Abstained(uint64 indexed node, uint32 indexed position)"
+    node: int
+    position: int
+
+    @classmethod
+    def _of(cls, v: Decoded) -> Abstained:
+        return cls(v[0], v[1])
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimFell(Event):
     """A claim behind a root fell."""
 
-    ABI: ClassVar = "ClaimFell(uint64 indexed generation, bytes32 party, uint48 rescueUntil)"
-    generation: Round
+    ABI: ClassVar = "ClaimFell(uint64 indexed node, bytes32 party, uint48 rescueUntil)"
+    node: int
     party: Digest
     rescue_until: int
 
     @classmethod
     def _of(cls, v: Decoded) -> ClaimFell:
-        return cls(Round(v[0]), Digest(v[1]), v[2])
+        return cls(v[0], Digest(v[1]), v[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +55,27 @@ class Cut(Event):
 
 @dataclass(frozen=True, slots=True)
 class Finalized(Event):
-    """A generation is final."""
+    """A node is final."""
 
-    ABI: ClassVar = "Finalized(uint64 indexed generation)"
-    generation: Round
+    ABI: ClassVar = "Finalized(uint64 indexed node)"
+    node: int
 
     @classmethod
     def _of(cls, v: Decoded) -> Finalized:
-        return cls(Round(v[0]))
+        return cls(v[0])
 
 
 @dataclass(frozen=True, slots=True)
 class MergePrepared(Event):
-    """X of the round's merge was built: roots of its generation can be challenged now."""
+    """X of a merge was built: roots of its node can be challenged now."""
 
-    ABI: ClassVar = "MergePrepared(uint64 indexed generation, bytes32 x)"
-    generation: Round
+    ABI: ClassVar = "MergePrepared(uint64 indexed node, bytes32 x)"
+    node: int
     x: Digest
 
     @classmethod
     def _of(cls, v: Decoded) -> MergePrepared:
-        return cls(Round(v[0]), Digest(v[1]))
+        return cls(v[0], Digest(v[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,27 +95,27 @@ class Merged(Event):
 class OpeningClosed(Event):
     """What stands behind an opening is free: its generation is final or cut."""
 
-    ABI: ClassVar = "OpeningClosed(uint64 indexed generation, bytes32 party)"
-    generation: Round
+    ABI: ClassVar = "OpeningClosed(uint64 indexed node, bytes32 party)"
+    node: int
     party: Digest
 
     @classmethod
     def _of(cls, v: Decoded) -> OpeningClosed:
-        return cls(Round(v[0]), Digest(v[1]))
+        return cls(v[0], Digest(v[1]))
 
 
 @dataclass(frozen=True, slots=True)
 class RootBacked(Event):
     """An account locked S behind a root of which a claim fell."""
 
-    ABI: ClassVar = "RootBacked(uint64 indexed generation, bytes32 root, address indexed backer)"
-    generation: Round
+    ABI: ClassVar = "RootBacked(uint64 indexed node, bytes32 root, address indexed backer)"
+    node: int
     root: Digest
     backer: Address
 
     @classmethod
     def _of(cls, v: Decoded) -> RootBacked:
-        return cls(Round(v[0]), Digest(v[1]), address(v[2]))
+        return cls(v[0], Digest(v[1]), address(v[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +166,7 @@ class GenerationsContract(Contract):
     """`contracts/rounds/Generations.sol` at an address."""
 
     EVENTS = (
+        Abstained,
         ClaimFell,
         Cut,
         Finalized,
@@ -166,6 +180,7 @@ class GenerationsContract(Contract):
     )
 
     CALLS = (
+        "abstain(uint64,uint32)",
         "back(uint64,bytes32)",
         "begin()",
         "close(uint64,bytes32)",
@@ -180,9 +195,13 @@ class GenerationsContract(Contract):
         "seal(uint64,uint32,bytes32)",
     )
 
-    def back(self, generation: Round, root: Digest) -> Call:
+    def abstain(self, round: Round, seat: Seat) -> Call:
+        """A position says that it cannot compute the root, while it could seal one."""
+        return self._call("abstain(uint64,uint32)", round, seat)
+
+    def back(self, node: int, root: Digest) -> Call:
         """Locks S of the caller behind a root of which a claim fell, while it can be rescued."""
-        return self._call("back(uint64,bytes32)", generation, root)
+        return self._call("back(uint64,bytes32)", node, root)
 
     def backer_of(self, root: Digest, who: Address) -> Query[Digest]:
         """The name of a backer's opening."""
@@ -203,21 +222,21 @@ class GenerationsContract(Contract):
             ref,
         )
 
-    def close(self, generation: Round, party: Digest) -> Call:
-        """Frees what stands behind an opening of a generation that is final or cut."""
-        return self._call("close(uint64,bytes32)", generation, party)
+    def close(self, node: int, party: Digest) -> Call:
+        """Frees what stands behind an opening at a node whose generation is final or cut."""
+        return self._call("close(uint64,bytes32)", node, party)
 
-    def drop(self, generation: Round, party: Digest) -> Call:
-        """Drops a claim whose tenure was convicted elsewhere."""
-        return self._call("drop(uint64,bytes32)", generation, party)
+    def drop(self, node: int, party: Digest) -> Call:
+        """Drops a claim whose opener was convicted elsewhere."""
+        return self._call("drop(uint64,bytes32)", node, party)
 
-    def fall(self, generation: Round) -> Call:
-        """Cuts a generation that nobody answers for any more, and what builds on it."""
-        return self._call("fall(uint64)", generation)
+    def fall(self, node: int) -> Call:
+        """Cuts the generation of a node that nobody answers for any more, and what builds on it."""
+        return self._call("fall(uint64)", node)
 
-    def finalize(self, generation: Round, party: Digest) -> Call:
-        """Makes a generation final by one opening whose window is over."""
-        return self._call("finalize(uint64,bytes32)", generation, party)
+    def finalize(self, node: int, party: Digest) -> Call:
+        """Makes a node final by one opening whose window is over, a generation after its parent and its sums."""
+        return self._call("finalize(uint64,bytes32)", node, party)
 
     def generation_of(self, generation: Round) -> Query[GenerationStateFields]:
         """`generationOf`."""
@@ -242,14 +261,10 @@ class GenerationsContract(Contract):
         """The newest generation that has a majority and is not cut."""
         return self._query("newest()", "(uint64)", lambda v: Round(v[0]))
 
-    def node_of(self, generation: Round, root: Digest) -> Query[NodeStateFields]:
+    def node_of(self, node: int, root: Digest) -> Query[NodeStateFields]:
         """`nodeOf`."""
         return self._query(
-            "nodeOf(uint64,bytes32)",
-            "((uint16,uint16,uint16,uint48))",
-            lambda v: NodeStateFields.of(v[0]),
-            generation,
-            root,
+            "nodeOf(uint64,bytes32)", "((uint16,uint16,uint16,uint48))", lambda v: NodeStateFields.of(v[0]), node, root
         )
 
     def on_closed(self, ref: ClaimRef, convicted: bool) -> Call:
@@ -264,13 +279,13 @@ class GenerationsContract(Contract):
         """Opens what was sealed, after sealing is over."""
         return self._call("open(uint64,uint32,bytes32,bytes32,bytes32)", round, seat, parameters, momentum, salt)
 
-    def opening_of(self, generation: Round, party: Digest) -> Query[OpenedRootFields]:
+    def opening_of(self, node: int, party: Digest) -> Query[OpenedRootFields]:
         """`openingOf`."""
         return self._query(
             "openingOf(uint64,bytes32)",
             "((bytes32,uint32,address,uint48,uint16,bool,bool))",
             lambda v: OpenedRootFields.of(v[0]),
-            generation,
+            node,
             party,
         )
 
@@ -278,9 +293,9 @@ class GenerationsContract(Contract):
         """List root of a generation's parameters."""
         return self._query("parametersOf(uint64)", "(bytes32)", lambda v: Digest(v[0]), generation)
 
-    def party_of(self, seat: Seat) -> Query[Digest]:
-        """The name of a seat's opening."""
-        return self._query("partyOf(uint32)", "(bytes32)", lambda v: Digest(v[0]), seat)
+    def party_of(self, position: int) -> Query[Digest]:
+        """The name of the opening of a seat, above 64 seats of a ticket."""
+        return self._query("partyOf(uint32)", "(bytes32)", lambda v: Digest(v[0]), position)
 
     def prepare(self, round: Round, entries: Sequence[UpdateEntry]) -> Call:
         """Builds X of the round's merge; anybody who wants to challenge a root calls this first."""
@@ -294,14 +309,14 @@ class GenerationsContract(Contract):
         """A position binds itself to a root before anybody opens."""
         return self._call("seal(uint64,uint32,bytes32)", round, seat, seal)
 
-    def seal_of(self, round: Round, seat: Seat, root: Digest, salt: Digest, who: Address) -> Query[Digest]:
+    def seal_of(self, at: int, position: int, root: Digest, salt: Digest, who: Address) -> Query[Digest]:
         """The digest that binds a position to a root."""
         return self._query(
             "sealOf(uint64,uint32,bytes32,bytes32,address)",
             "(bytes32)",
             lambda v: Digest(v[0]),
-            round,
-            seat,
+            at,
+            position,
             root,
             salt,
             who,

@@ -173,7 +173,7 @@ class OpenedRootFields:
     """The struct `OpenedRoot`, as contracts give it."""
 
     root: Digest
-    tenure: int
+    opener: int
     backer: Address
     at: int
     games: int

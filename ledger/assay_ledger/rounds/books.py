@@ -14,7 +14,7 @@ from assay.protocol.rounds.round_clock import commit_until
 from assay.protocol.rounds.round_terms import GenerationStatus, SeatWork
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.trees.state import list_root
-from assay.protocol.types import Address, Digest, Round, Seat
+from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.rounds.facts import KnownBeacon, RoundFacts, UncountedVault
 from assay_ledger.rounds.told_audits import ToldDuties, ToldTickets
 from assay_ledger.rounds.told_rounds import ToldCommitments, ToldGenerations, ToldTenures
@@ -37,7 +37,7 @@ class ToldBooks:
         self.commitments = ToldCommitments(self)
         self.generations = ToldGenerations(self)
         self.registry = ToldTickets(self.vault, _EpochCalls(self), facts.tickets)
-        self.tickets: TicketBook = _Committees(self)
+        self.tickets: TicketBook = self.registry
         self.duties = ToldDuties(self.registry, self.randomness, _AuditedBooks(self), facts.duties)
 
     def on_games(self, ref: ClaimRef, change: int) -> None:
@@ -77,17 +77,6 @@ class _EpochCalls:
 
     def over_since(self, epoch: int) -> int:
         return self._books.duties.over_since(epoch)
-
-
-class _Committees:
-    """Who sits at which position of a committee."""
-
-    def __init__(self, books: ToldBooks) -> None:
-        self._books = books
-
-    def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int) -> Address:
-        registry = self._books.registry
-        return registry.owner_of(registry.position_of(seed, node, j, time, self._books.now))
 
 
 class _AuditedBooks:

@@ -54,6 +54,8 @@ def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: byte
             state.unsettled.pop((event.round, event.seat)).status = event.status
         case generations.RootSealed():
             books.generations.on_sealed(event, now)
+        case generations.Abstained():
+            books.generations.on_abstained(event, now)
         case generations.RootOpened():
             party = books.generations.on_opened_root(event, now)
             _opened(state, event.generation, party, event.root, event.seat, transaction)
@@ -64,16 +66,16 @@ def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: byte
             state.halted_at = now
         case generations.RootBacked():
             party = books.generations.on_backed(event, now)
-            _opened(state, event.generation, party, event.root, None, transaction)
+            _opened(state, Round(event.node), party, event.root, None, transaction)
         case generations.ClaimFell():
             books.generations.on_fell(event)
         case generations.OpeningClosed():
             books.generations.on_closed_opening(event)
-            del state.unclosed[event.generation, event.party]
+            del state.unclosed[event.node, event.party]
         case generations.Finalized():
             books.generations.on_final(event)
-            del state.merged[event.generation]
-            state.final_at[event.generation] = now
+            del state.merged[event.node]
+            state.final_at[event.node] = now
         case generations.Cut():
             books.generations.on_cut(event)
             state.halted_at = now

@@ -160,8 +160,8 @@ class RoundView:
             after = books.beacon.round_after(state.mask_at + self.rules.beacon_delay)
             try:
                 seed = books.beacon.randomness_of(after)
-                node, count = ids.group_node(round_, group), range(self.rules.positions)
-                holders = [books.tickets.holder_of_position(seed, node, j, state.t0) for j in count]
+                drawn_for, count, t0 = ids.group_committee(round_, group), range(self.rules.positions), state.t0
+                holders = [books.tickets.holder_of_position(seed, drawn_for, j, t0, self.now) for j in count]
             except RejectedError:
                 return ()
             mine = [j for j, holder in enumerate(holders) if holder == self.me]

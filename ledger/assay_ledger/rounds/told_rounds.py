@@ -136,14 +136,16 @@ class ToldGenerations(Generations):
 
     def on_sealed(self, e: generations.RootSealed, now: int) -> None:
         """A position sealed."""
-        round_ = Round(e.generation - 1)
-        until, votes = self._seal_until(round_), self.votes.setdefault(e.generation, Votes())
-        votes.seals[e.seat] = e.seal
+        self._said(e.generation, e.seat, e.seal, now)
+
+    def on_abstained(self, e: generations.Abstained, now: int) -> None:
+        """A position said that it cannot compute the root."""
+        self._said(e.node, e.position, None, now)
+
+    def _said(self, generation: int, seat: int, seal: Digest | None, now: int) -> None:
+        round_ = Round(generation - 1)
         voices = len(self.books.commitments.group_of(round_, 0).maskable)
-        if len(votes.seals) == voices:
-            votes.seal_until = now
-        elif not votes.seal_until and 2 * len(votes.seals) > voices:
-            votes.seal_until = min(until, now + self.terms.grace)
+        self._seal(generation, seat, seal, 1, voices, self._seal_until(round_), now)
 
     def on_opened_root(self, e: generations.RootOpened, now: int) -> Digest:
         """A position opened its root: a claim of its tenure; the opening's name."""
@@ -163,28 +165,28 @@ class ToldGenerations(Generations):
     def on_backed(self, e: generations.RootBacked, now: int) -> Digest:
         """Somebody put a lock behind a root; the opening's name."""
         party = ids.backer_party(e.root, e.backer)
-        self.openings[e.generation, party] = OpenedRoot(e.root, 0, e.backer, now)
-        self.nodes[e.generation, e.root].standing += 1
+        self.openings[e.node, party] = OpenedRoot(e.root, 0, e.backer, now)
+        self.nodes[e.node, e.root].standing += 1
         return party
 
     def on_fell(self, e: generations.ClaimFell) -> None:
         """A claim behind a root fell."""
-        opening = self.openings[e.generation, e.party]
+        opening = self.openings[e.node, e.party]
         opening.fallen = True
-        node = self.nodes[e.generation, opening.root]
+        node = self.nodes[e.node, opening.root]
         node.standing -= 1
         node.rescue_until = e.rescue_until
 
     def on_closed_opening(self, e: generations.OpeningClosed) -> None:
         """What stands behind an opening is free."""
-        opening = self.openings[e.generation, e.party]
+        opening = self.openings[e.node, e.party]
         opening.closed = True
-        if opening.tenure:
-            self.books.tenures.existing(opening.tenure).unsettled -= 1
+        if opening.opener:
+            self.books.tenures.existing(opening.opener).unsettled -= 1
 
     def on_final(self, e: generations.Finalized) -> None:
         """A generation is final."""
-        self.votes[e.generation].is_final = True
+        self.votes[e.node].is_final = True
 
     def on_cut(self, e: generations.Cut) -> None:
         """A generation, and what builds on it, is cut."""
@@ -192,7 +194,7 @@ class ToldGenerations(Generations):
 
     def on_prepared(self, e: generations.MergePrepared) -> None:
         """Roots of a generation can be challenged now."""
-        self.inputs[e.generation] = e.x
+        self.inputs[e.node] = e.x
 
     def on_games(self, ref: ClaimRef, change: int) -> int:
         """A game on an opening was opened (1) or ended (-1); its tenure, 0 for a backer's."""
@@ -200,7 +202,7 @@ class ToldGenerations(Generations):
         opening = self.openings[generation, party]
         opening.games += change
         self.nodes[generation, opening.root].games += change
-        return opening.tenure
+        return opening.opener
 
 
 def party_of(ref: ClaimRef) -> Digest:

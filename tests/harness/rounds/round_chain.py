@@ -14,10 +14,8 @@ from pyrevm import BlockEnv
 from assay.protocol.errors import RejectedError
 from assay.protocol.model.errors import refuse
 from assay.protocol.model.vault import Vault
-from assay.protocol.rounds.commitments import Commitments
-from assay.protocol.rounds.round_ledger import RoundLedger
-from assay.protocol.rounds.round_terms import GenerationStatus, RoundTerms
-from assay.protocol.rounds.tenures import Tenures
+from assay.protocol.rounds.round_ledger import GroupedLedger, RoundLedger
+from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.types import Address, Digest, Round
 from tests.harness.contracts.harness import Evm, EvmContract, Reverted, _revert_data, _type, artifact
@@ -30,11 +28,9 @@ PERIOD = 30
 
 @dataclass
 class Neighbours:
-    """Beacon and gate as the bench has them, and who holds which position."""
+    """Beacon and gate as the bench has them."""
 
     known: dict[int, Digest] = field(default_factory=dict)
-    tickets: Tickets | None = None
-    now: int = START
     is_open: bool = True
 
     def round_after(self, time: int) -> int:
@@ -48,10 +44,6 @@ class Neighbours:
             raise refuse("BeaconNotSubmitted", beacon_round=beacon_round)
         return self.known[beacon_round]
 
-    def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int) -> Address:
-        assert self.tickets is not None
-        return self.tickets.holder_of_position(seed, node, j, time, self.now)
-
     def may_open(self, seated: int, now: int) -> bool:
         return self.is_open
 
@@ -59,26 +51,9 @@ class Neighbours:
         """Nothing is counted here."""
 
 
-@dataclass(frozen=True, slots=True)
-class FinalGenerations:
-    """Stands in for generations of more than one level: each is final."""
-
-    def parameters_of(self, generation: int) -> Digest:
-        return Digest(keccak(encode(["string", "uint64"], ["parameters", generation])))
-
-    def status_of(self, generation: int) -> GenerationStatus:
-        return GenerationStatus.FINAL
-
-
-class WideLedger(RoundLedger):
-    """Tenures, commitments and tickets of a run with more seats than one level has."""
-
-    def __init__(self, terms: RoundTerms, vault: Vault, neighbours: Neighbours) -> None:
-        self.terms, self.vault = terms, vault
-        self.beacon = self.tickets = self.rights = neighbours
-        neighbours.tickets = Tickets(vault, StagedCalls(), TICKET_TERMS)
-        self.tenures, self.commitments = Tenures(self), Commitments(self)
-        self.generations = FinalGenerations()  # type: ignore[assignment]
+def generations_of(terms: RoundTerms) -> str:
+    """The contract of generations of a run with so many seats."""
+    return "Generations" if terms.by_seats else "GroupedGenerations"
 
 
 class RoundChain:
@@ -88,18 +63,28 @@ class RoundChain:
         self.terms = terms
         self.evm = Evm(timestamp=START)
         self.token = self.evm.deploy("TestToken")
-        last = "Generations" if terms.by_seats else "Tickets"
-        names = ["StageCharter", "RoundsBench", "Tenures", "Commitments", last, "Vault", "PuppetGame"]
+        names = [
+            "StageCharter",
+            "RoundsBench",
+            "Tenures",
+            "Commitments",
+            "Generations",
+            "Tickets",
+            "Vault",
+            "PuppetGame",
+        ]
         at = dict(zip(names, self._next(), strict=False))
         named = {name.lower(): place for name, place in at.items()}
         self.modules = modules_at(at["RoundsBench"], charter=at["StageCharter"], game=at["PuppetGame"], **named)
-        lockers = [at[name] for name in names if name in ("Tenures", "Generations", "Tickets", "PuppetGame")]
+        lockers = [at[name] for name in ("Tenures", "Generations", "Tickets", "PuppetGame")]
         self.contracts: dict[str, EvmContract] = {}
         for name in names:
             if name == "StageCharter":
                 made = self.evm.deploy(name, *charter_arguments(self.token.address, self.modules, lockers, terms))
             elif name == "RoundsBench":
                 made = self.evm.deploy(name, astuple(self.modules))
+            elif name == "Generations":
+                made = self.evm.deploy(generations_of(terms), at["StageCharter"])
             else:
                 made = self.evm.deploy(name, at["StageCharter"])
             assert made.address.lower() == at[name]
@@ -135,10 +120,10 @@ class RoundCalls:
         self.neighbours = Neighbours()
         self.vault = Vault(exit_delay=1)
         n = self.neighbours
-        one_level = chain.terms.by_seats
-        self.model = (
-            RoundLedger(chain.terms, self.vault, n, n, n) if one_level else WideLedger(chain.terms, self.vault, n)
-        )
+        self.calls = StagedCalls()
+        self.tickets = Tickets(self.vault, self.calls, TICKET_TERMS)
+        books = RoundLedger if chain.terms.by_seats else GroupedLedger
+        self.model = books(chain.terms, self.vault, n, self.tickets, n)
         self.gas: dict[str, int] = {}
         self.ended: Counter[tuple[str, str]] = Counter()
         """How often a function ended in an error, or in none."""
@@ -150,7 +135,7 @@ class RoundCalls:
 
     def at(self, now: int) -> None:
         """It is this second of chain time."""
-        self.now = self.neighbours.now = now
+        self.now = now
         env = BlockEnv(number=1 + (now - START) // 12, timestamp=now, gas_limit=30_000_000, prevrandao=bytes(32))
         self.chain.evm.evm.set_block_env(env)
 

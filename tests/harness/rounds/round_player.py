@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.round_terms import NEVER, GenerationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat
 from tests.harness.rounds.round_samples import node_ref, terms_of, work_of, work_ref
@@ -35,7 +35,7 @@ class RoundPlayer:
             self.release, self.settle, self.finalize, self.close, self.drop, self.back, self.fall, self.prepare_merge,
             self.prepare_work, self.play, self.play, self.judge, self.accuse, self.ruin, self.ruin,
             self.finalize, self.back, self.fall, self.drop, self.prepare_merge,
-            self.whole_round, self.whole_round, self.whole_round,
+            self.abstain, self.whole_round, self.whole_round, self.whole_round,
         ]  # fmt: skip
         self.random.choice(moves)()
 
@@ -79,6 +79,9 @@ class RoundPlayer:
     def seal(self) -> str:
         return self.w.seal(self.somebody(), self.label())
 
+    def abstain(self) -> str:
+        return self.w.abstain(self.somebody()) if self.random.random() < 0.3 else "not now"
+
     def open(self) -> str:
         return self.w.open(self.somebody(), self.label(), self.some_round())
 
@@ -89,7 +92,7 @@ class RoundPlayer:
         """What a run looks like most of the time."""
         w = self.w
         held = {w.model.tenures.tenures[t].seat: who for who, t in w.tenures.items() if who != self.idler}
-        steps = [w.commit, w.hold, lambda who: w.seal(who, "root"), lambda who: w.open(who, "root")]
+        steps = [w.commit, w.hold, self.seal_or_abstain, lambda who: w.open(who, "root")]
         ends = [
             lambda: w.model.commitments.rounds[w.round].t0 + TERMS.commit,
             lambda: w.model.commitments.rounds[w.round].mask_at + 1,
@@ -101,6 +104,9 @@ class RoundPlayer:
             for who in held.values():
                 step(who)
         return ""
+
+    def seal_or_abstain(self, who: Address) -> str:
+        return self.w.abstain(who) if self.random.random() < 0.05 else self.w.seal(who, "root")
 
     def restart(self) -> str:
         return self.w.restart()
@@ -125,7 +131,12 @@ class RoundPlayer:
         return self.w.do(lambda: tenures.evict(by, tenure, r, self.w.now), "Tenures", "evict", tenure, r, who=by)
 
     def release(self) -> str:
-        tenure = self.tenure()
+        ended = [
+            n
+            for n, t in self.w.model.tenures.tenures.items()
+            if t.until != NEVER and not t.released and not (t.unsettled or t.games or t.accusations)
+        ]
+        tenure = self.random.choice(ended) if ended else self.tenure()
         return self.w.do(lambda: self.w.model.tenures.release(tenure, self.w.now), "Tenures", "release", tenure)
 
     def settle(self) -> str:
@@ -141,7 +152,12 @@ class RoundPlayer:
         return self._on_party("finalize")
 
     def close(self) -> str:
-        return self._on_party("close")
+        made = self.w.model.generations
+        over = [k for k, o in made.openings.items() if not o.closed and made.status_of(k[0]) >= GenerationStatus.FINAL]
+        if not over or self.random.random() < 0.3:
+            return self._on_party("close")
+        generation, party = self.random.choice(over)
+        return self.w.do(lambda: made.close(generation, party, self.w.now), "Generations", "close", generation, party)
 
     def drop(self) -> str:
         return self._on_party("drop")
@@ -183,13 +199,13 @@ class RoundPlayer:
             ):
                 refs.append(work_ref(kind, r, seat))
         for (generation, party), opening in w.model.generations.openings.items():
-            taken = opening.tenure and w.model.tenures.is_convicted(opening.tenure)
+            taken = opening.opener and w.model.tenures.is_convicted(opening.opener)
             if generation not in w.model.generations.inputs or opening.fallen or opening.closed or taken:
                 continue
             if w.now > opening.at + TERMS.challenge:
                 continue
             seat = next((Seat(s) for s in range(5) if ids.seat_party(Seat(s)) == party), Seat(0))
-            refs.append(node_ref(Round(generation - 1), seat, opening.root, None if opening.tenure else opening.backer))
+            refs.append(node_ref(Round(generation - 1), seat, opening.root, None if opening.opener else opening.backer))
         if not refs:
             return "nothing"
         self.open_games.append(w.open_game(self.random.choice(self.people[5:]), self.random.choice(refs)))
@@ -204,7 +220,7 @@ class RoundPlayer:
             opening = w.model.generations.openings.get((generation, ids.seat_party(Seat(seat))))
             if opening is None or opening.fallen or opening.closed or w.now > opening.at + TERMS.challenge:
                 continue
-            if not w.model.tenures.is_convicted(opening.tenure):
+            if not w.model.tenures.is_convicted(opening.opener):
                 ref = node_ref(Round(generation - 1), Seat(seat), opening.root)
                 w.end_game(w.open_game(self.people[7], ref), True)
         return ""

@@ -7,6 +7,7 @@ from typing import Any
 
 from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.round_ids import Node
 from assay.protocol.rounds.round_terms import SeatWork, UpdateEntry
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
@@ -59,21 +60,10 @@ class RoundWorld(RoundCalls):
 
     def register(self, who: Address, count: int) -> None:
         """Tickets of somebody."""
-        tickets = self.neighbours.tickets
-        assert tickets is not None
         for number in range(count):
             anchor = mark((who, number))
-            made = lambda anchor=anchor: tickets.register(who, anchor, self.now)  # noqa: E731
+            made = lambda anchor=anchor: self.tickets.register(who, anchor, self.now)  # noqa: E731
             assert self.do(made, "Tickets", "register", anchor, who=who) == ""
-
-    def open_wide(self, base: Digest) -> Round:
-        """A round of a run with more seats than one level has."""
-        r = len(self.model.commitments.rounds)
-        opened = self.do(
-            lambda: self.model.commitments.open_round(r, base, self.now), "RoundsBench", "openRound", r, base
-        )
-        assert opened == ""
-        return Round(r)
 
     def submit_beacon(self) -> int:
         """The beacon after the mask's close is due, and known; its time."""
@@ -138,6 +128,13 @@ class RoundWorld(RoundCalls):
             lambda: self.model.generations.seal(who, r, seat, seal, self.now),
             "Generations", "seal", r, seat, seal, who=who,
         )  # fmt: skip
+
+    def abstain(self, who: Address, round_: Round | None = None) -> str:
+        """Say that one cannot compute the root."""
+        r, seat = self.round if round_ is None else round_, self.seat(who)
+        return self.do(
+            lambda: self.model.generations.abstain(who, r, seat, self.now), "Generations", "abstain", r, seat, who=who
+        )
 
     def open(self, who: Address, label: object, round_: Round | None = None) -> str:
         """Open a root."""
@@ -223,26 +220,27 @@ class RoundWorld(RoundCalls):
         self.call("PuppetGame", "open", ref, who=challenger)
         self.vault.lock(mark(("game", number)), challenger, BOND)
         self.games.append((challenger, ref))
-        kind, round_, seat, _, party, root = ref
+        kind, round_, seat = ref[:3]
         if kind == ClaimKind.OUTER:
-            name = ids.seat_party(seat) if party == bytes(20) else ids.backer_party(root, party)
-            self.model.generations.on_opened(round_ + 1, name)
+            self.model.generations.on_opened(*opening_of(ref))
         else:
             self.model.commitments.on_opened(round_, seat)
         return number
 
+    def opener_of(self, opener: int) -> tuple[Digest, Address]:
+        """The lock behind an opening, and who holds it."""
+        return ids.tenure_lock(opener), self.model.tenures.tenures[opener].holder
+
     def end_game(self, number: int, convicted: bool) -> None:
         """The verdict of a puppet game; its money on both."""
         challenger, ref = self.games[number]
-        kind, round_, seat, _, party, root = ref
+        kind, round_, seat = ref[:3]
         self.call("PuppetGame", "finish", number, convicted)
         if kind == ClaimKind.OUTER:
-            name = ids.seat_party(seat) if party == bytes(20) else ids.backer_party(root, party)
-            opening = self.model.generations.openings[round_ + 1, name]
-            tenure = opening.tenure
-            lock = ids.tenure_lock(tenure) if tenure else ids.back_lock(round_ + 1, name)
-            first = self.model.generations.on_closed(round_ + 1, name, convicted, self.now)
-            holder = self.model.tenures.tenures[tenure].holder if tenure else party
+            node, name = opening_of(ref)
+            opener = self.model.generations.openings[node, name].opener
+            lock, holder = self.opener_of(opener) if opener else (ids.back_lock(node, name), ref[4])
+            first = self.model.generations.on_closed(node, name, convicted, self.now)
         else:
             tenure = self.model.commitments.works[round_, seat].tenure
             lock, holder = ids.tenure_lock(tenure), self.model.tenures.tenures[tenure].holder
@@ -282,10 +280,18 @@ class RoundWorld(RoundCalls):
                 state.parent,
                 state.base,
             )
-            counted, closed = self.model.commitments.counted_of(Round(r), 0, self.now)
-            assert self.call("Commitments", "countedOf", r, 0) == (bits(counted), closed)
+            for group in range(self.terms.groups):
+                counted, closed = self.model.commitments.counted_of(Round(r), group, self.now)
+                assert self.call("Commitments", "countedOf", r, group) == (bits(counted), closed)
             assert self.call("Generations", "statusOf", r + 1) == self.model.generations.status_of(r + 1)
             for seat in range(self.terms.seats):
                 seen = self.model.commitments.presence_of(Round(r), Seat(seat), self.now)
                 assert self.call("Commitments", "presenceOf", r, seat) == seen
         assert self.call("Generations", "newest") == self.model.generations.newest()
+
+
+def opening_of(ref: tuple[Any, ...]) -> tuple[Node, Digest]:
+    """The node and the party of an opening that games name."""
+    _, round_, position, group, party, root = ref
+    node = ids.node_of(round_ + 1, group - 1) if group else round_ + 1
+    return node, ids.seat_party(position) if party == bytes(20) else ids.backer_party(root, party)

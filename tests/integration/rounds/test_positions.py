@@ -10,11 +10,10 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Round
 from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import TERMS, TICKET_TERMS, bits, mark, terms_of
+from tests.harness.rounds.round_samples import TERMS, TICKET_TERMS, bits, terms_of
 from tests.harness.rounds.round_world import RoundWorld
 
 SEATS, SIZE = 70, 40
-BASE = mark("base")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def committed(w: RoundWorld, owners: list[tuple[Address, int]]) -> int:
     for who, count in owners:
         w.register(who, count)
     w.tick(TICKET_TERMS.seasoning)
-    w.open_wide(BASE)
+    assert w.do(lambda: w.model.generations.begin(w.now), "RoundsBench", "begin") == ""
     w.tick(TERMS.commit)
     for who in w.people[:SEATS]:
         assert w.commit(who) == ""
@@ -48,9 +47,8 @@ def positions_of(w: RoundWorld, who: Address, group: int) -> list[int]:
     """The positions of somebody in a group's committee."""
     state = w.model.commitments.rounds[0]
     seed = w.neighbours.known[w.neighbours.round_after(state.mask_at + TERMS.beacon_delay)]
-    node = ids.group_node(Round(0), group)
-    holder = w.neighbours.holder_of_position
-    return [j for j in range(TERMS.positions) if holder(seed, node, j, state.t0) == who]
+    committee, holder = ids.group_committee(Round(0), group), w.tickets.holder_of_position
+    return [j for j in range(TERMS.positions) if holder(seed, committee, j, state.t0, w.now) == who]
 
 
 def test_positions_speak_once_for_their_owner_when_their_beacon_is_known(world: RoundWorld) -> None:
@@ -88,9 +86,7 @@ def test_positions_of_a_convicted_ticket_are_silent(world: RoundWorld) -> None:
     w.submit_beacon()
     ours, theirs = positions_of(w, a, 0), positions_of(w, b, 0)
     assert ours
-    tickets = w.neighbours.tickets
-    assert tickets is not None
-    assert w.do(lambda: tickets.convict(TicketId(1), w.now), "RoundsBench", "convict", 1) == ""
+    assert w.do(lambda: w.tickets.convict(TicketId(1), w.now), "RoundsBench", "convict", 1) == ""
     everything = frozenset(range(SIZE))
     assert w.hold(a, everything, ours) == "NotMyPosition"
     assert w.hold(b, everything, [*theirs, ours[0]]) == "NotMyPosition"

@@ -35,8 +35,8 @@ def test_contracts_model_and_index_end_every_call_alike(chain: RoundChain) -> No
         ended.update(player.w.ended)
         statuses.update(player.w.model.generations.status_of(g) for g in range(player.w.round + 2))
     calls = (
-        "join", "leave", "evict", "release", "commit", "hold", "prepare", "settle", "seal", "open", "restart", "drop",
-        "back", "finalize", "close", "fall",
+        "join", "leave", "evict", "release", "commit", "hold", "prepare", "settle", "seal", "abstain", "open",
+        "restart", "drop", "back", "finalize", "close", "fall",
     )  # fmt: skip
     assert {call: ended[call, ""] for call in calls if not ended[call, ""]} == {}
     assert len([refusal for _, refusal in ended if refusal]) >= 30

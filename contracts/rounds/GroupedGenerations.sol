@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {ICommitments} from "../interfaces/ICommitments.sol";
+import {Entry} from "../interfaces/IGenerations.sol";
+import {RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
+import {GroupsState, ITicketPositions} from "../interfaces/ITicketPositions.sol";
+import {ITickets} from "../interfaces/ITickets.sol";
+import {Lanes} from "../libraries/Lanes.sol";
+import {MergeInput} from "../libraries/MergeInput.sol";
+import {StateRoots} from "../libraries/StateRoots.sol";
+import {GenerationMoves} from "./GenerationMoves.sol";
+import {GenerationNodes} from "./GenerationNodes.sol";
+
+/// @title GroupedGenerations: what the rounds of more than 64 seats are merged into, by groups and then as a whole
+contract GroupedGenerations is GenerationMoves, ITicketPositions {
+    ITickets private immutable _tickets;
+    uint32 private immutable _positions;
+    uint32 private immutable _topPositions;
+    uint32 private immutable _groupSize;
+    uint32 private immutable _groupCount;
+    bytes32 private immutable _zeroPartial;
+
+    mapping(uint64 generation => GroupsState) private _groups;
+
+    constructor(IRunCharter charter) GenerationNodes(charter) GenerationMoves(charter) {
+        RoundTerms memory terms = charter.roundTerms();
+        if (terms.seats <= ONE_LEVEL) revert TooFewSeats(terms.seats);
+        _tickets = ITickets(charter.roundModules().tickets);
+        (_positions, _topPositions, _groupSize) = (terms.positions, terms.topPositions, terms.groupSize);
+        _groupCount = (terms.seats + terms.groupSize - 1) / terms.groupSize;
+        _zeroPartial = terms.zeroPartial;
+    }
+
+    // ------------------------------------------------------------------------------------------------ merging
+
+    /// @inheritdoc ITicketPositions
+    function seal(uint64 node, uint32 ticket, uint64 positions, bytes32 seal_) external {
+        _say(node, ticket, positions, seal_);
+        emit NodeSealed(node, ticket, positions, seal_);
+    }
+
+    /// @inheritdoc ITicketPositions
+    function abstain(uint64 node, uint32 ticket, uint64 positions) external {
+        uint256 voices = _say(node, ticket, positions, 0);
+        // Attack: a partial over an update that nobody else holds. Who cannot compute it speaks against it.
+        if (_isGroup(node)) _speak(node, voices);
+        emit Abstained(node, ticket);
+    }
+
+    /// @inheritdoc ITicketPositions
+    function open(uint64 node, uint32 ticket, bytes32 first, bytes32 second, bytes32 salt) external {
+        uint48 until = openUntil(node);
+        if (block.timestamp > until) revert TooLate(block.timestamp, until);
+        if (_isCut(uint32(node))) revert GenerationCut(uint32(node));
+        uint48 sealUntil = _sealUntil(node);
+        // Attack: roots that are copied from whoever opens first, and so stand for nobody's work.
+        if (block.timestamp <= sealUntil) revert TooEarly(block.timestamp, uint256(sealUntil) + 1);
+        bool isGroup = _isGroup(node);
+        if (isGroup) second = 0;
+        bytes32 root = isGroup ? StateRoots.state1(first) : StateRoots.state2(first, second);
+        bytes32 kept = _seals[node][ticket];
+        uint256 voices = uint8(uint256(kept));
+        bytes32 digest = _withVoices(sealOf(node, ticket, root, salt, msg.sender), voices);
+        if (voices == 0 || digest != kept) revert SealMismatch(digest, kept);
+        if (_tickets.isConvicted(ticket)) revert ICommitments.NotThePosition(ticket, msg.sender);
+        Node storage n = _putOpening(node, ticket, ticket, root, voices);
+        n.parameters = first;
+        if (!isGroup) n.momentum = second;
+        emit NodeOpened(node, ticket, root, first, second);
+        if (!isGroup) return _merge(node, root, _topPositions);
+        Votes storage votes = _votes[node];
+        if (n.state.votes > _nodes[node][votes.root].state.votes) votes.root = root;
+        _speak(node, voices);
+    }
+
+    /// @inheritdoc ITicketPositions
+    function preparePartial(uint64 round, uint32 group, Entry[] calldata entries) external {
+        (, bytes32[] memory updates) = _countedUpdates(round, group, _groupSize, entries);
+        _putInput(uint64(group + 1) << 32 | (round + 1), StateRoots.state(updates));
+    }
+
+    /// @inheritdoc ITicketPositions
+    function prepareMerge(uint64 round) external {
+        if (block.timestamp <= groupsUntil(round)) revert GroupsOpen(round);
+        uint64 counted = _groups[round + 1].counted;
+        bytes32[] memory sums = new bytes32[](_groupCount);
+        uint256[] memory weights = new uint256[](_groupCount);
+        // At most 64 groups, whatever the seats.
+        for (uint64 group = 0; group < _groupCount; ++group) {
+            sums[group] = _zeroPartial;
+            if (counted >> group & 1 == 0) continue;
+            Votes storage votes = _votes[(group + 1) << 32 | (round + 1)];
+            sums[group] = _nodes[(group + 1) << 32 | (round + 1)][votes.root].parameters;
+            weights[group] = votes.weight;
+        }
+        uint64 parent = _commitments.parentOf(round);
+        Node storage base = _nodes[parent][_votes[parent].root];
+        _putInput(round + 1, MergeInput.weighed(base.parameters, base.momentum, sums, weights));
+    }
+
+    // ------------------------------------------------------------------------------------------------ views
+
+    /// @inheritdoc ITicketPositions
+    function groupsOf(uint64 round) external view returns (GroupsState memory) {
+        return _groups[round + 1];
+    }
+
+    /// @inheritdoc ITicketPositions
+    function groupsUntil(uint64 round) public view returns (uint48) {
+        uint48 until = _commitments.partialUntil(round);
+        GroupsState storage groups = _groups[round + 1];
+        bool allClose = groups.closing != 0 && groups.closing == _commitments.groupsIn(round);
+        return allClose ? groups.latest : until;
+    }
+
+    /// @inheritdoc ITicketPositions
+    function openUntil(uint64 node) public view returns (uint48) {
+        uint48 closeAt = _votes[node].closeAt;
+        return closeAt != 0 ? closeAt : _until(node);
+    }
+
+    // ------------------------------------------------------------------------------------------------ tickets
+
+    function _holderOf(uint32 opener) internal view override returns (address) {
+        return _tickets.ownerOf(opener);
+    }
+
+    function _lockOf(uint32 opener) internal view override returns (bytes32, uint256) {
+        return (_tickets.lockOf(opener), _tickets.bond());
+    }
+
+    function _isConvicted(uint32 opener) internal view override returns (bool) {
+        return _tickets.isConvicted(opener);
+    }
+
+    function _oblige(uint32 opener) internal override {
+        _tickets.oblige(opener);
+    }
+
+    function _acquit(uint32 opener) internal override {
+        _tickets.acquit(opener);
+    }
+
+    /// @dev The opening obliges its ticket until it is closed, which it cannot be while a game is open.
+    function _onGameOpened(uint32) internal override {}
+
+    function _onGameClosed(uint32 opener, bool convicted) internal override returns (bool) {
+        return convicted && _tickets.convict(opener);
+    }
+
+    // ------------------------------------------------------------------------------------------------ levels
+
+    function _isOpen(uint64 node) internal view override returns (bool) {
+        uint64 generation = uint32(node);
+        if (!super._isOpen(generation)) return false;
+        return !_isGroup(node) || (_counts(_groups[generation].counted, node) && !_votes[node].isFinal);
+    }
+
+    function _followsFinal(uint64 node) internal view override returns (bool) {
+        if (_isGroup(node)) return true;
+        // Attack: a generation that is true over a sum that is false.
+        GroupsState storage groups = _groups[node];
+        return groups.finals == Lanes.count(groups.counted) && super._followsFinal(node);
+    }
+
+    function _onFinal(uint64 node) internal override {
+        if (_isGroup(node)) ++_groups[uint32(node)].finals;
+    }
+
+    // ------------------------------------------------------------------------------------------------ inside
+
+    function _say(uint64 node, uint32 ticket, uint64 positions, bytes32 seal_) private returns (uint256 voices) {
+        uint64 round = _roundOf(node);
+        uint48 until = _sealUntil(node);
+        if (block.timestamp > until) revert TooLate(block.timestamp, until);
+        if (_isCut(round + 1)) revert GenerationCut(round + 1);
+        bool isGroup = _isGroup(node);
+        // Attack: a sum that is served to half of the committee; no root over a majority's choice need exist. The groups that
+        // count are known before any root over them is sealed.
+        if (!isGroup && block.timestamp <= groupsUntil(round)) revert GroupsOpen(round);
+        uint256 all;
+        uint256 weight;
+        (, voices, all, weight) = _commitments.speakerOf(node, ticket, positions, msg.sender);
+        _putSeal(node, ticket, _withVoices(seal_, voices), voices, all, until);
+        if (isGroup) _votes[node].weight = uint8(weight);
+    }
+
+    /// @dev Voices of a group have opened, or said that they cannot compute. The group closes g after more than half of its
+    /// positions spoke; all groups at once when in each of them everybody who sealed has spoken.
+    function _speak(uint64 node, uint256 voices) private {
+        Votes storage votes = _votes[node];
+        GroupsState storage groups = _groups[uint32(node)];
+        uint256 spoke = votes.spoke + voices;
+        votes.spoke = uint16(spoke);
+        if (votes.closeAt == 0 && 2 * spoke > _positions) {
+            votes.closeAt = _sooner(_until(node));
+            ++groups.closing;
+            if (votes.closeAt > groups.latest) groups.latest = votes.closeAt;
+        }
+        bool sealingOver = votes.sealed_ == _positions || block.timestamp > _sealUntil(node);
+        if (spoke == votes.sealed_ && sealingOver && ++groups.full == _commitments.groupsIn(_roundOf(node))) {
+            groups.latest = uint48(block.timestamp);
+        }
+        uint64 bit = uint64(1) << ((node >> 32) - 1);
+        // Attack: half of a committee completes a sum over what nobody else can fetch. Two thirds of those that spoke, so a
+        // third that cannot compute it is enough against it, and silence counts for neither.
+        bool counts = votes.root != 0 && 3 * uint256(_nodes[node][votes.root].state.votes) >= 2 * spoke;
+        groups.counted = counts ? groups.counted | bit : groups.counted & ~bit;
+    }
+
+    function _sealUntil(uint64 node) private view returns (uint48) {
+        uint48 sealUntil = _votes[node].sealUntil;
+        return sealUntil != 0 ? sealUntil : _until(node);
+    }
+
+    /// @dev Last second to open at a node, if nothing ends it before.
+    function _until(uint64 node) private view returns (uint48) {
+        uint64 round = _roundOf(node);
+        return _isGroup(node) ? _commitments.partialUntil(round) : _commitments.mergeUntil(round);
+    }
+
+    /// @dev The round of a node; none that is open for generation 0.
+    function _roundOf(uint64 node) private pure returns (uint64) {
+        unchecked {
+            return uint64(uint32(node)) - 1;
+        }
+    }
+
+    function _isGroup(uint64 node) private pure returns (bool) {
+        return node >> 32 != 0;
+    }
+
+    function _counts(uint64 counted, uint64 node) private pure returns (bool) {
+        uint64 group = (node >> 32) - 1;
+        return group < 64 && counted >> group & 1 == 1;
+    }
+
+    /// @dev A seal without its last byte, in which its voices stand.
+    function _withVoices(bytes32 seal_, uint256 voices) private pure returns (bytes32) {
+        return bytes32(uint256(seal_) >> 8 << 8 | voices);
+    }
+}
