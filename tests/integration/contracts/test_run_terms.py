@@ -138,7 +138,8 @@ def test_a_run_fits_on_every_named_chain(name: str) -> None:
     # Rounds of an hour have too much unsettled where a sequencer can keep a transaction out for half a day.
     commit = max(3600, f // 3)
     times = {
-        "commit": commit, "hold": f + 60, "merge": 2 * (f + 60), "grace": min(30, f), "challenge": 2 * f + kind.reorg_depth + 4200,
+        "commit": commit, "hold": f + 60, "merge": 2 * (f + 60), "grace": min(30, f),
+        "challenge": 2 * f + kind.reorg_depth + 4200,
         "rescue": f + 4200, "epoch": 5 * commit + 2 * f, "seed_delay": kind.reorg_depth + 1, "seasoning": 40 * 86_400,
         "vesting": 100 * 86_400, "stall": 100 * 86_400,
     }  # fmt: skip
