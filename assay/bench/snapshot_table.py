@@ -11,6 +11,7 @@ ROWS = {
     "leaves": "family",
     "map-moves": "operands",
     "moves": "move",
+    "rounds": "call",
     "sizes": "contract",
     "tickets": "call",
     "duties": "call",
