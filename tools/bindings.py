@@ -64,14 +64,17 @@ def struct_of(item: dict[str, Any]) -> str | None:
     return re.sub(r"\[\d*\]", "", item["internalType"]).split()[-1].split(".")[-1]
 
 
-def home_of(struct: str) -> str:
-    """The module that a struct stands in: one that the contracts of the second round alone have in a module apart."""
-    return "structs" if struct in _first() else "round_structs"
+def home_of(struct: str, is_round: bool) -> str:
+    """The module that a struct stands in: what the second round's contracts alone have, or have with other fields."""
+    first, second = _groups()
+    shared = struct in first and (struct not in second or second[struct] == first[struct])
+    return "round_structs" if is_round and not shared else "structs"
 
 
 @cache
-def _first() -> frozenset[str]:
-    return frozenset(_structs(name for name in CONTRACTS if name not in ROUND_CONTRACTS))
+def _groups() -> tuple[dict[str, list[dict[str, Any]]], dict[str, list[dict[str, Any]]]]:
+    """The structs of the contracts of the first design, and of the second round's."""
+    return _structs(n for n in CONTRACTS if n not in ROUND_CONTRACTS), _structs(sorted(ROUND_CONTRACTS))
 
 
 def _structs(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
@@ -112,9 +115,10 @@ def signature(entry: dict[str, Any]) -> str:
 class Writer:
     """Writes types, in one module."""
 
-    def __init__(self, module: BindingModule, home: str = "") -> None:
-        """`home`: the module of structs that is written, if it is one."""
+    def __init__(self, module: BindingModule, is_round: bool, home: str = "") -> None:
+        """`is_round`: of the second round; `home`: the module of structs that is written, if it is one."""
         self.module = module
+        self._is_round = is_round
         self._home = home
 
     def hint(self, item: dict[str, Any], name: str = "", is_argument: bool = False) -> str:
@@ -171,7 +175,7 @@ class Writer:
         return f"{self._struct(struct)}.of({source})"
 
     def _from_structs(self, struct: str, name: str) -> str:
-        home = home_of(struct)
+        home = home_of(struct, self._is_round)
         return name if self._home == home else self.module.use(f"{PACKAGE}.{home}", name)
 
 
@@ -196,7 +200,7 @@ def notice(contract: dict[str, Any], kind: str, of: str, otherwise: str) -> str:
 
 def function(module: BindingModule, contract: dict[str, Any], entry: dict[str, Any]) -> Iterator[str]:
     """The method of a function."""
-    write, called = Writer(module), signature(entry)
+    write, called = Writer(module, contract["name"] in ROUND_CONTRACTS), signature(entry)
     names = [snake(item["name"] or f"argument_{k}") for k, item in enumerate(entry["inputs"])]
     taken = [f"{n}: {write.hint(item, is_argument=True)}" for n, item in zip(names, entry["inputs"], strict=True)]
     reads = entry["stateMutability"] in READS
@@ -231,7 +235,7 @@ def quoted(module: BindingModule, abi: str) -> str:
 
 def event(module: BindingModule, contract: dict[str, Any], entry: dict[str, Any]) -> Iterator[str]:
     """The dataclass of an event."""
-    write, inputs = Writer(module), entry["inputs"]
+    write, inputs = Writer(module, contract["name"] in ROUND_CONTRACTS), entry["inputs"]
     for name in ("Event", "Decoded"):
         module.use("assay_ledger.contract", name)
     module.use("dataclasses", "dataclass")
@@ -299,7 +303,7 @@ def binding(contract: dict[str, Any]) -> str:
 def structs(home: str, found: Mapping[str, list[dict[str, Any]]]) -> str:
     """A module of the structs that contracts return."""
     module = BindingModule()
-    write = Writer(module, home)
+    write = Writer(module, home == "round_structs", home)
     module.use("assay_ledger.contract", "Decoded")
     for name, parts in sorted(found.items()):
         values = ", ".join(write.value(item, f"v[{k}]") for k, item in enumerate(parts))
@@ -348,9 +352,9 @@ def compiled(name: str) -> dict[str, Any]:
 def written() -> dict[str, str]:
     """Every file of the folder by its name, as it should be."""
     files = {f"{CONTRACTS[name]}.py": binding(compiled(name)) for name in CONTRACTS}
-    found = _structs(CONTRACTS)
-    for home in ("structs", "round_structs"):
-        files[f"{home}.py"] = structs(home, {name: parts for name, parts in found.items() if home_of(name) == home})
+    for home, found in zip(("structs", "round_structs"), _groups(), strict=True):
+        own = {name: parts for name, parts in found.items() if home_of(name, home == "round_structs") == home}
+        files[f"{home}.py"] = structs(home, own)
     files["__init__.py"] = '"""The contracts as typed Python, a module each. Written by tools/bindings.py."""'
     return {name: formatted(text) for name, text in files.items()}
 

@@ -13,7 +13,7 @@ from assay.protocol.rounds.round_ids import seat_party
 from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.agents import round_keeper
+from assay_ledger.agents import keeping
 from assay_ledger.agents.round_actions import RoundChoice
 from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds.round_view import BaseLists, RoundView
@@ -69,7 +69,7 @@ def times(view: RoundView, own: OwnRounds) -> Iterator[int]:
     """Chain times at which something may become due."""
     for r in recent(view):
         yield from merge_times(seen(view, r), own.lead)
-        yield from (o.at + round_keeper.wait(view, r) for o in view.openings(r + 1))
+        yield from (o.at + keeping.wait(view, r) for o in view.openings(r + 1))
 
 
 def recent(view: RoundView) -> list[Round]:
@@ -169,7 +169,7 @@ def _challenge(view: RoundView, round_: Round, mine: BaseLists) -> Iterator[Roun
     books = view.books.generations
     for record in view.openings(round_ + 1):
         opening = books.openings[round_ + 1, record.party]
-        due = view.now >= record.at + round_keeper.wait(view, round_)
+        due = view.now >= record.at + keeping.wait(view, round_)
         if record.root == mine.root or opening.fallen or opening.closed or not due:
             continue
         games = [g for g in view.state.games.values() if _is_on(g, round_, record.root, record.seat)]
@@ -191,7 +191,7 @@ def _back(view: RoundView, round_: Round, mine: BaseLists) -> Iterator[RoundChoi
     if node is None or view.votes(round_ + 1).root != mine.root or node.standing or not node.rescue_until:
         return
     if (
-        view.now >= node.rescue_until - view.rules.rescue + round_keeper.wait(view, round_)
+        view.now >= node.rescue_until - view.rules.rescue + keeping.wait(view, round_)
         and view.now < node.rescue_until
     ):
         yield BackRoot(round_ + 1, mine.root)

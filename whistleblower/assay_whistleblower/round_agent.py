@@ -16,9 +16,9 @@ from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Digest
 from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.keeping import participants
 from assay_ledger.agents.loop import RunStore
 from assay_ledger.agents.round_actions import RoundChoice
-from assay_ledger.agents.round_keeper import participants
 from assay_ledger.index.games import Game
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.round_records import AccusationRecord, AttestationRecord

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.protocol.rounds.ticket_types import TicketId
-from assay.protocol.types import BeaconRound, Digest, Round, Seat
+from assay.protocol.types import BeaconRound, Digest, Round
 from assay_ledger.agents.actions import Challenge, CommitChallenge, Defer, EndOverdue, Play, RevealChallenge
 
 
@@ -95,15 +95,6 @@ class ReleaseTenure(RoundAction):
 
     has_clock: ClassVar[bool] = False
     tenure: int
-
-
-@dataclass(frozen=True, slots=True)
-class SettleSeat(RoundAction):
-    """Settle a seat's commitment."""
-
-    has_clock: ClassVar[bool] = False
-    round: Round
-    seat: Seat
 
 
 @dataclass(frozen=True, slots=True)
