@@ -190,8 +190,5 @@ def _back(view: RoundView, round_: Round, mine: BaseLists) -> Iterator[RoundChoi
     node = view.books.generations.nodes.get((round_ + 1, mine.root))
     if node is None or view.votes(round_ + 1).root != mine.root or node.standing or not node.rescue_until:
         return
-    if (
-        view.now >= node.rescue_until - view.rules.rescue + keeping.wait(view, round_)
-        and view.now < node.rescue_until
-    ):
+    if view.now >= node.rescue_until - view.rules.rescue + keeping.wait(view, round_) and view.now < node.rescue_until:
         yield BackRoot(round_ + 1, mine.root)
