@@ -50,6 +50,13 @@ def pursuit(
             yield TryAccusation(made.id)
 
 
+def pursuit_times(accusations: Sequence[OwnAccusation], epochs: Sequence[Epoch], length: int) -> Iterator[int]:
+    """Chain times at which a game may become due."""
+    for made in accusations:
+        if made.status is AccusationStatus.RECORDED and made.is_tried_elsewhere:
+            yield patience_until(made.epoch, epochs, length)
+
+
 def patience_until(epoch: int, epochs: Sequence[Epoch], length: int) -> int:
     """Until when somebody else's game is waited for: the middle of the window of the epoch after the accusation's."""
     if len(epochs) > epoch + 2:

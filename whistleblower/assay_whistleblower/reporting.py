@@ -66,6 +66,14 @@ class ReportForfeit(RoundAction):
 Report = ReportMiss | ReportAbsence | ReportForfeit
 
 
+@dataclass(frozen=True, slots=True)
+class ReportDue:
+    """A report, and the first chain time, in seconds, at which this owner makes it."""
+
+    at: int
+    report: Report
+
+
 class FinedRecords(AuditRecords, Protocol):
     """What reports need to know beside the audits themselves."""
 
@@ -90,30 +98,30 @@ class FinedRecords(AuditRecords, Protocol):
         ...
 
 
-def reports(records: FinedRecords, owners: Sequence[Address], me: Address, now: int) -> Iterator[Report]:
-    """What this owner reports now, forfeits first; owners: of tickets that count, in order.
+def reports(records: FinedRecords, owners: Sequence[Address], me: Address) -> Iterator[ReportDue]:
+    """What there is to report and when it is this owner's, forfeits first; owners: of tickets that count, in order.
 
-    An epoch's turns are counted from the beginning of the epoch in which it can be reported.
+    Turns are counted from the beginning of the epoch in which something can be reported.
     """
     newest = len(records.epochs) - 1
     looked_at = range(max(0, newest - MEMORY), newest)
     closed = [n for n in looked_at if records.epochs[n].fines]
 
-    def is_due(name: Digest, since: int) -> bool:
-        return now - records.epochs[since + 1].start >= wait_of(name, owners, me)
+    def due(report: Report, name: Digest, since: int) -> ReportDue:
+        return ReportDue(records.epochs[since + 1].start + wait_of(name, owners, me), report)
 
     for number, later in pairwise(closed):
         for ticket in records.called(number):
             unseen = records.calls_shown(ticket) < records.epochs[number].call
             name = keccak(b"forfeit" + draws.absence_id(number, ticket))
-            if unseen and not records.is_convicted(ticket) and is_due(name, later):
-                yield ReportForfeit(ticket, number, later)
+            if unseen and not records.is_convicted(ticket):
+                yield due(ReportForfeit(ticket, number, later), name, later)
     for number in closed:
         for ticket in records.called(number):
             answer, name = records.answer_of(number, ticket), draws.absence_id(number, ticket)
             absent = answer is None or not answer.in_time
-            if absent and not records.is_fined(name) and is_due(name, number):
-                yield ReportAbsence(ticket, number, name)
+            if absent and not records.is_fined(name):
+                yield due(ReportAbsence(ticket, number, name), name, number)
     book, seen = DutyBook(records), set()
     for via in looked_at:
         for ticket in records.called(via):
@@ -126,9 +134,9 @@ def reports(records: FinedRecords, owners: Sequence[Address], me: Address, now: 
                     # A secret that is shown late can be read once the epoch is over in which it was shown.
                     since = min(max(number, answer.shown_in), newest - 1)
                     known = name in seen or records.is_fined(name) or not records.is_base_final(one.round)
-                    if not known and is_due(name, since):
+                    if not known:
                         seen.add(name)
-                        yield ReportMiss(ticket, number, via, one.duty, name)
+                        yield due(ReportMiss(ticket, number, via, one.duty, name), name, since)
 
 
 def wait_of(name: Digest, owners: Sequence[Address], me: Address) -> int:

@@ -12,7 +12,6 @@ from typing import Any
 
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.trace import Trace
-from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Digest
 from assay_ledger.agents.handlers import Handlers
@@ -28,8 +27,8 @@ from assay_verifier.comparing import FalseClaim, against_attestation, against_wo
 from assay_verifier.finding_book import place_of
 from assay_verifier.replaying import CommitmentReplay
 from assay_verifier.round_agent import ReplayingAgent
-from assay_whistleblower.pursuing import OwnAccusation, TryAccusation, pursuit
-from assay_whistleblower.reporting import ReportAbsence, ReportForfeit, ReportMiss, reports
+from assay_whistleblower.pursuing import NEVER, OwnAccusation, TryAccusation, pursuit, pursuit_times
+from assay_whistleblower.reporting import ReportAbsence, ReportDue, ReportForfeit, ReportMiss, reports
 
 
 class AuditorAgent(ReplayingAgent):
@@ -48,14 +47,19 @@ class AuditorAgent(ReplayingAgent):
         yield from self.play(view)
         yield from pursuit(self.accusations(view), view.epochs, view.terms.length, view.now)
         yield from super().candidates(view)
-        if self._reports:
-            yield from reports(self.records, participants(view), self.me, view.now)
+        yield from (due.report for due in self.reports(view) if due.at <= view.now)
 
     def times(self, view: RoundView) -> Iterator[int]:
         """See ActorLoop."""
         yield from super().times(view)
-        if self._reports or any(a.status is AccusationStatus.RECORDED for a in self.accusations(view)):
-            yield view.now + 60
+        waits = pursuit_times(self.accusations(view), view.epochs, view.terms.length)
+        yield from (at for at in waits if at < NEVER)
+        yield from (due.at for due in self.reports(view))
+
+    def reports(self, view: RoundView) -> Iterator[ReportDue]:
+        """What others left undone, if this owner reports."""
+        if self._reports:
+            yield from reports(self.records, participants(view), self.me)
 
     def handlers(self) -> Handlers[RoundView]:
         """See ActorLoop."""
@@ -96,7 +100,7 @@ class AuditorAgent(ReplayingAgent):
             if game.is_over or game.challenger == self.me or (game.ref.round, game.ref.seat) != (by.round, by.seat):
                 continue
             on_work = game.ref.kind in (ClaimKind.INTERVAL, ClaimKind.UPDATE)
-            if on_work if record.is_work else self._attestation_of(view, game.ref.outer_root).id == record.against:
+            if on_work if record.is_work else self.attestation_of(view, game.ref.outer_root).id == record.against:
                 return True
         return False
 
@@ -131,7 +135,7 @@ class AuditorAgent(ReplayingAgent):
             raise InvariantError("An auditor answers for no merge.", code="NotMyClaim")
         key = None
         if ref.kind is ClaimKind.ATTESTATION:
-            made = self._attestation_of(view, ref.outer_root)
+            made = self.attestation_of(view, ref.outer_root)
             if ref.duty < len(made.finding.keys):
                 key = made.finding.keys[ref.duty]
         place = place_of(view.base(ref.round).parameters, view.state.works[ref.round, ref.seat].digest)
@@ -149,7 +153,7 @@ class AuditorAgent(ReplayingAgent):
         return replay.trace(key)
 
     @staticmethod
-    def _attestation_of(view: RoundView, name: Digest) -> AttestationRecord:
+    def attestation_of(view: RoundView, name: Digest) -> AttestationRecord:
         """The attestation that a claim's reference names: its own id, or an accusation's of it."""
         accusation = view.state.accusations.get(name)
         return view.state.attestations[name if accusation is None else accusation.against]

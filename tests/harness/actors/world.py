@@ -67,6 +67,11 @@ CONTRACTS = [
     "Commitments",
     "Generations",
     "PuppetGame",
+    "RunCharter",
+    "Tickets",
+    "Duties",
+    "Attestations",
+    "DrandSeed",
 ]
 
 

@@ -1,0 +1,30 @@
+"""A dishonest auditor, whole: what it said it also stands by, in games about its own attestations."""
+
+from __future__ import annotations
+
+from assay.protocol.program.trace import Trace
+from assay.protocol.trees.state import TrainingList
+from assay.protocol.types import Digest
+from assay_ledger.chain.client import address_of
+from assay_ledger.index.games import Game
+from assay_verifier.replaying import CommitmentReplay, witness_lists_of, witnessed_by
+from assay_verifier.round_cheats import CheatingReplays
+from assay_whistleblower.round_agent import AuditorAgent
+
+
+class CheatingAuditor(CheatingReplays, AuditorAgent):
+    """An auditor that cheats, and defends what it said as long as it can."""
+
+    def run_behind(self, replay: CommitmentReplay, key: Digest | None, game: Game) -> Trace:
+        """An honest run that jumps to the claimed accumulator at its last step; the honest one as a challenger."""
+        if key is None or game.state.defender != address_of(self.account):
+            return super().run_behind(replay, key, game)
+        made = self.attestation_of(self.see(), game.ref.outer_root).finding
+        claimed = made.accumulators[made.keys.index(key)]
+        steps, place = replay.work.steps, len(TrainingList) + 1
+
+        def jump(t: int, number: int, index: int, data: bytes) -> bytes:
+            return claimed if (t, number) == (steps, place) else data
+
+        lists = (*replay.work.lists, *witness_lists_of((key,)))
+        return self.compute.trace(witnessed_by(replay.work.plain, 1), lists, steps, tamper_slot=jump)
