@@ -27,6 +27,10 @@ class _OpenGate:
         """See Rights."""
         return True
 
+    def is_stopped(self) -> bool:
+        """See Rights."""
+        return False
+
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         """See Rights."""
 

@@ -5,7 +5,7 @@ import {Accusation, AccusationStatus, Attestation} from "../interfaces/AuditType
 import {IAttestations} from "../interfaces/IAttestations.sol";
 import {ICalls} from "../interfaces/ICalls.sol";
 import {IDuties} from "../interfaces/IDuties.sol";
-import {IAccusers, RoundModules} from "../interfaces/IRoundTerms.sol";
+import {IAccusers, IRoundGate, RoundModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
@@ -15,6 +15,7 @@ import {ITickets} from "../interfaces/ITickets.sol";
 abstract contract Accusations is IAttestations {
     ITickets internal immutable _tickets;
     ITenures private immutable _tenures;
+    IRoundGate private immutable _gate;
     ICalls internal immutable _duties;
     address private immutable _book;
     uint256 private immutable _fine; // 3 w, in wei
@@ -28,6 +29,7 @@ abstract contract Accusations is IAttestations {
         RoundModules memory modules = charter.roundModules();
         (_tickets, _tenures) = (ITickets(modules.tickets), ITenures(modules.tenures));
         (_duties, _book) = (ICalls(modules.duties), modules.commitments);
+        _gate = IRoundGate(modules.escrow);
         _fine = 3 * uint256(charter.dutyTerms().wage);
     }
 
@@ -39,9 +41,10 @@ abstract contract Accusations is IAttestations {
     /// @inheritdoc IAttestations
     function lapse(bytes32 id) external {
         Accusation storage a = _at(id, AccusationStatus.RECORDED);
-        bool convicted = a.isWork ? _tenures.isConvicted(a.accused) : _tickets.ticketOf(a.accused).convictedAt != 0;
+        bool excused = a.isWork ? _tenures.isConvicted(a.accused) : _tickets.ticketOf(a.accused).convictedAt != 0;
         // Attack: let the accused lose everything in a puppet's game, and take the fine of who accused it rightly.
-        if (convicted) return _end(id, a, AccusationStatus.EXCUSED);
+        // A run that is wound down closes no more epochs, and holds nobody but by an open game.
+        if (excused || _gate.isStopped()) return _end(id, a, AccusationStatus.EXCUSED);
         (uint24 newest,) = _duties.newest();
         if (newest <= a.epoch + 1) revert IDuties.EpochOpen(a.epoch + 1);
         _end(id, a, AccusationStatus.LAPSED);

@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {Checkpoints} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol";
 import {ICalls} from "../interfaces/ICalls.sol";
-import {RoundModules, TicketTerms} from "../interfaces/IRoundTerms.sol";
+import {IRoundGate, RoundModules, TicketTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITickets, Ticket} from "../interfaces/ITickets.sol";
 import {IVault} from "../interfaces/IVault.sol";
@@ -24,6 +24,7 @@ contract Tickets is ITickets {
     /// @inheritdoc ITickets
     uint32 public immutable shifts;
     IVault private immutable _vault;
+    IRoundGate private immutable _gate;
     address private immutable _duties;
     address private immutable _attestations;
     address private immutable _generations;
@@ -47,7 +48,7 @@ contract Tickets is ITickets {
     constructor(IRunCharter charter) {
         (TicketTerms memory terms, RoundModules memory modules) = (charter.ticketTerms(), charter.roundModules());
         if (terms.bond == 0 || terms.bond > MAX_BOND || terms.shifts == 0) revert BadTicketTerms();
-        (_vault, _duties) = (IVault(modules.vault), modules.duties);
+        (_vault, _gate, _duties) = (IVault(modules.vault), IRoundGate(modules.escrow), modules.duties);
         (_attestations, _generations) = (modules.attestations, modules.generations);
         (bond, seasoning, shifts) = (terms.bond, terms.seasoning, terms.shifts);
     }
@@ -82,6 +83,18 @@ contract Tickets is ITickets {
     function reclaim(uint32 ticket) external {
         Ticket storage t = _owned(ticket);
         if (t.convictedAt != 0) revert TicketConvicted(ticket);
+        // Attack: a beacon that ends, or epochs that nobody closes, keep every stake for ever.
+        if (!_gate.isStopped()) _mustBeDone(ticket, t);
+        else if (t.obligations != 0) revert TicketObliged(ticket, t.obligations, t.lastEpoch);
+        bytes32 id = lockOf(ticket);
+        (, uint256 left) = _vault.lockOf(id);
+        delete _tickets[ticket];
+        if (left != 0) _vault.release(id);
+        emit TicketReclaimed(ticket, left);
+    }
+
+    /// @dev Can nothing that the ticket did be disputed any more?
+    function _mustBeDone(uint32 ticket, Ticket storage t) private view {
         (, uint48 start) = ICalls(_duties).newest();
         // All epochs that may call it are closed: each began before the newest one.
         if (t.until == 0 || start < t.until) revert TicketServes(ticket, t.until);
@@ -91,11 +104,6 @@ contract Tickets is ITickets {
         // Attack: bribe who re-audits a false attestation to miss it, and be gone before the miss is drawn again.
         bool open = ICalls(_duties).overSince(t.lastEpoch + 1) == 0;
         if (t.obligations != 0 || open) revert TicketObliged(ticket, t.obligations, t.lastEpoch);
-        bytes32 id = lockOf(ticket);
-        (, uint256 left) = _vault.lockOf(id);
-        delete _tickets[ticket];
-        if (left != 0) _vault.release(id);
-        emit TicketReclaimed(ticket, left);
     }
 
     /// @inheritdoc ITickets

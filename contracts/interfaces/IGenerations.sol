@@ -238,6 +238,9 @@ interface IGenerations is IClaims {
     /// @notice List root of a generation's parameters.
     function parametersOf(uint64 generation) external view returns (bytes32);
 
+    /// @notice Chain time at which a generation became final for the last time; 0: none did.
+    function finalAt() external view returns (uint48);
+
     /// @notice The newest generation that has a majority and is not cut.
     function newest() external view returns (uint64);
 }

@@ -76,6 +76,9 @@ interface IRoundGate {
     /// @param round that would open, from 0
     /// @param seated seats held in it
     function reserve(uint64 round, uint256 seated) external returns (bool);
+
+    /// @notice The run was cancelled or wound down: what no open game holds is free, and nothing is paid any more.
+    function isStopped() external view returns (bool);
 }
 
 /// @title IAccusers: who accused work by an attestation of its own, and how the game of it goes

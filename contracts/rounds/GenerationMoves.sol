@@ -12,6 +12,8 @@ abstract contract GenerationMoves is MergeClaims {
     IVault private immutable _vault;
     IRoundGate private immutable _gate;
     address private immutable _launcher;
+    /// @inheritdoc IGenerations
+    uint48 public finalAt;
 
     constructor(IRunCharter charter) MergeClaims(charter) {
         RoundModules memory modules = charter.roundModules();
@@ -74,6 +76,7 @@ abstract contract GenerationMoves is MergeClaims {
         uint256 games = _nodes[node][root].state.games;
         if (games != 0) revert GamesOpen(games);
         _votes[node].isFinal = true;
+        if (node == uint32(node)) finalAt = uint48(block.timestamp);
         _onFinal(node);
         emit Finalized(node);
     }
@@ -85,7 +88,8 @@ abstract contract GenerationMoves is MergeClaims {
         if (opening.games != 0) revert GamesOpen(opening.games);
         GenerationStatus status = statusOf(uint32(node));
         bool isOver = status == GenerationStatus.FINAL || status == GenerationStatus.CUT;
-        if (!isOver || block.timestamp <= opening.at + _challenge) revert GenerationOpen(node);
+        isOver = isOver && block.timestamp > opening.at + _challenge;
+        if (!isOver && !_gate.isStopped()) revert GenerationOpen(node);
         opening.closed = true;
         if (opening.opener != 0) _acquit(opening.opener);
         else if (!opening.fallen) _vault.release(_backLock(node, party));

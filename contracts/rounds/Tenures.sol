@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {Checkpoints} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol";
 import {ICommitments, Presence} from "../interfaces/ICommitments.sol";
-import {RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IRoundGate, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures, Tenure} from "../interfaces/ITenures.sol";
 import {IVault} from "../interfaces/IVault.sol";
@@ -23,6 +23,7 @@ contract Tenures is ITenures {
     uint256 public immutable seatLock;
     uint256 public immutable seatFee;
     IVault private immutable _vault;
+    IRoundGate private immutable _gate;
     ICommitments private immutable _commitments;
     address private immutable _generations;
     address private immutable _attestations;
@@ -49,7 +50,7 @@ contract Tenures is ITenures {
     constructor(IRunCharter charter) {
         (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
         (seats, seatLock, seatFee) = (terms.seats, terms.seatLock, terms.seatFee);
-        _vault = IVault(modules.vault);
+        (_vault, _gate) = (IVault(modules.vault), IRoundGate(modules.escrow));
         _commitments = ICommitments(modules.commitments);
         (_generations, _attestations) = (modules.generations, modules.attestations);
     }
@@ -107,11 +108,13 @@ contract Tenures is ITenures {
         Tenure storage t = _existing(tenure);
         if (t.released) revert AlreadyReleased(tenure);
         if (t.until == NEVER) revert TenureLasts(tenure);
-        // Attack: a lock that leaves while a lie is stalled in a game, or recorded and not yet played.
-        if (t.unsettled != 0 || t.games != 0 || t.accusations != 0) {
+        bool stopped = _gate.isStopped();
+        // Attack: a lock that leaves while a lie is stalled in a game, or recorded and not yet played. A run that stands still for
+        // good holds only what a game does.
+        if (t.games != 0 || !stopped && (t.unsettled != 0 || t.accusations != 0)) {
             revert TenureObliged(t.unsettled, t.games, t.accusations);
         }
-        bool feeLost = !t.feeGone && _missedItsLast(tenure, t);
+        bool feeLost = !stopped && !t.feeGone && _missedItsLast(tenure, t);
         t.released = true;
         if (t.convictedAt == 0) _vault.release(lockOf(tenure));
         if (seatFee != 0 && !t.feeGone) {

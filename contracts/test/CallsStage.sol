@@ -17,6 +17,10 @@ contract CallsStage is ICalls {
         _calls[shift].push(start, _calls[shift].latest() + 1);
     }
 
+    function isStopped() external pure returns (bool) {
+        return false;
+    }
+
     function act(address target, bytes calldata call) external returns (bytes memory answer) {
         bool done;
         (done, answer) = target.call(call);

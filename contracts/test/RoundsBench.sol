@@ -27,6 +27,10 @@ contract RoundsBench {
         return isOpen;
     }
 
+    function isStopped() external pure returns (bool) {
+        return false;
+    }
+
     function setOpen(bool open) external {
         isOpen = open;
     }

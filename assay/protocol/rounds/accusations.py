@@ -78,7 +78,8 @@ class Accusations:
         """
         made = self._at(accusation, AccusationStatus.RECORDED)
         # Attack: let the accused lose everything in a puppet's game, and take the fine of who accused it rightly.
-        if self._is_convicted(made):
+        # A run that is wound down closes no more epochs, and holds nobody but by an open game.
+        if self._is_convicted(made) or self.tickets.state.is_stopped():
             self._end(made, AccusationStatus.EXCUSED, now)
             return
         newest, _ = self.calls.newest()

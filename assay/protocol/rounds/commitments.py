@@ -67,17 +67,21 @@ class Commitments(Committees):
         return seat
 
     def settle(self, round_: Round, seat: Seat) -> WorkStatus:
-        """Settlement only. Raises CommitmentNotFound, AlreadySettled, StillDisputed, ParentOpen."""
+        """Payments only. Raises CommitmentNotFound, AlreadySettled, StillDisputed, ParentOpen."""
+        work, status = self.check_settle(round_, seat)
+        work.settled = True
+        self.books.tenures.existing(work.tenure).unsettled -= 1
+        return status
+
+    def check_settle(self, round_: Round, seat: Seat) -> tuple[WorkState, WorkStatus]:
+        """How a commitment ends. Raises CommitmentNotFound, AlreadySettled, StillDisputed, ParentOpen."""
         work = self._existing(round_, seat)
         if work.settled:
             raise refuse("AlreadySettled", round=round_, seat=seat)
         tenure = self.books.tenures.existing(work.tenure)
         if work.games or tenure.accusations:
             raise refuse("StillDisputed", games=work.games, accusations=tenure.accusations)
-        status = self._status_of(round_, work)
-        work.settled = True
-        tenure.unsettled -= 1
-        return status
+        return work, self._status_of(round_, work)
 
     # --- claims
 

@@ -32,6 +32,8 @@ class GenerationNodes(ABC):
         self.nodes = {(0, genesis): MergeNode(terms.parameters, terms.momentum)}
         self.openings: dict[tuple[Node, Digest], OpenedRoot] = {}
         self.inputs: dict[Node, Digest] = {}
+        self.final_at = 0
+        """Chain time at which a generation became final for the last time; 0: none did."""
 
     # --- rounds
 
@@ -88,6 +90,8 @@ class GenerationNodes(ABC):
         if games := self.nodes[node, opening.root].games:
             raise refuse("GamesOpen", games=games)
         votes.is_final = True
+        if not ids.is_group(node):
+            self.final_at = now
 
     def close(self, node: Node, party: Digest, now: int) -> None:
         """Raises NotStanding, GamesOpen, GenerationOpen."""
@@ -97,7 +101,8 @@ class GenerationNodes(ABC):
         if opening.games:
             raise refuse("GamesOpen", games=opening.games)
         over = self.status_of(ids.generation_of(node)) in (GenerationStatus.FINAL, GenerationStatus.CUT)
-        if not over or now <= opening.at + self.terms.challenge:
+        over = over and now > opening.at + self.terms.challenge
+        if not over and not self.books.rights.is_stopped():
             raise refuse("GenerationOpen", node=node)
         opening.closed = True
         if opening.opener:

@@ -59,6 +59,9 @@ class Rights(Protocol):
     def may_open(self, seated: int, now: int) -> bool:
         """Enough escrow, and enough tickets on call."""
 
+    def is_stopped(self) -> bool:
+        """The run was cancelled or wound down: what no open game holds is free."""
+
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         """Sets aside what the round can cost, which may open."""
 

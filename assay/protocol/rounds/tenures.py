@@ -76,9 +76,11 @@ class Tenures:
             raise refuse("AlreadyReleased", tenure=number)
         if tenure.until == NEVER:
             raise refuse("TenureLasts", tenure=number)
-        if tenure.unsettled or tenure.games or tenure.accusations:
+        stopped = self.books.rights.is_stopped()
+        # A run that stands still for good holds only what a game does.
+        if tenure.games or (not stopped and (tenure.unsettled or tenure.accusations)):
             raise refuse("TenureObliged", unsettled=tenure.unsettled, games=tenure.games)
-        fee_lost = not tenure.fee_gone and self._missed_its_last(number, tenure, now)
+        fee_lost = not stopped and not tenure.fee_gone and self._missed_its_last(number, tenure, now)
         tenure.released = True
         if not tenure.convicted_at:
             self.books.vault.release(ids.tenure_lock(number))

@@ -69,6 +69,25 @@ class Calls(Protocol):
         """Since when nothing that belongs to an epoch can be drawn any more, in seconds of chain time; 0: it can."""
 
 
+class GateState(Protocol):
+    """Whether a run goes on (IRoundGate)."""
+
+    def is_stopped(self) -> bool:
+        """It was cancelled or wound down: what no open game holds is free."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlwaysRuns:
+    """Where nobody can stop the run."""
+
+    def is_stopped(self) -> bool:
+        """See GateState."""
+        return False
+
+
+ALWAYS_RUNS: Final = AlwaysRuns()
+
+
 def ticket_lock(ticket: TicketId) -> Digest:
     """The name of a ticket's lock in the vault."""
     return keccak(encode(["string", "uint32"], ["assay.ticket", ticket]))

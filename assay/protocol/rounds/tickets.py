@@ -14,8 +14,10 @@ from assay.protocol.model.errors import refuse
 from assay.protocol.model.vault import Vault
 from assay.protocol.rounds.round_terms import NO_ONE_HERE
 from assay.protocol.rounds.ticket_types import (
+    ALWAYS_RUNS,
     MAX_LINKS,
     Calls,
+    GateState,
     Ticket,
     TicketId,
     TicketTerms,
@@ -29,7 +31,8 @@ from assay.protocol.types import Address, Digest, Wei
 class Tickets:
     """The books of all tickets; `now` is chain time in seconds."""
 
-    def __init__(self, vault: Vault, calls: Calls, terms: TicketTerms) -> None:
+    def __init__(self, vault: Vault, calls: Calls, terms: TicketTerms, state: GateState = ALWAYS_RUNS) -> None:
+        self.state = state
         self.vault = vault
         self.calls = calls
         self.terms = terms
@@ -70,6 +73,20 @@ class Tickets:
         held = self._owned(who, ticket)
         if held.convicted_at:
             raise refuse("TicketConvicted", ticket=ticket)
+        # Attack: a beacon that ends, or epochs that nobody closes, keep every stake for ever.
+        if self.state.is_stopped():
+            if held.obligations:
+                raise refuse("TicketObliged", ticket=ticket, obligations=held.obligations, last_epoch=held.last_epoch)
+        else:
+            self._check_done(ticket, held)
+        left = self.vault.lock_amount(ticket_lock(ticket))
+        del self.tickets[ticket]
+        if left:
+            self.vault.release(ticket_lock(ticket))
+        return left
+
+    def _check_done(self, ticket: TicketId, held: Ticket) -> None:
+        """Can nothing that the ticket did be disputed any more?"""
         _, start = self.calls.newest()
         if not held.until or start < held.until:
             raise refuse("TicketServes", ticket=ticket, until=held.until)
@@ -79,11 +96,6 @@ class Tickets:
         # Attack: bribe who re-audits a false attestation to miss it, and be gone before the miss is drawn again.
         if held.obligations or not self.calls.over_since(held.last_epoch + 1):
             raise refuse("TicketObliged", ticket=ticket, obligations=held.obligations, last_epoch=held.last_epoch)
-        left = self.vault.lock_amount(ticket_lock(ticket))
-        del self.tickets[ticket]
-        if left:
-            self.vault.release(ticket_lock(ticket))
-        return left
 
     def replace_anchor(self, who: Address, ticket: TicketId, anchor: Digest, now: int) -> None:
         """Name the chain that follows. Raises TicketNotFound, NotTheTicketsOwner, AnchorZero, AnchorPending."""

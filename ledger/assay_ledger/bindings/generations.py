@@ -234,6 +234,10 @@ class GenerationsContract(Contract):
         """Cuts the generation of a node that nobody answers for any more, and what builds on it."""
         return self._call("fall(uint64)", node)
 
+    def final_at(self) -> Query[int]:
+        """Chain time at which a generation became final for the last time; 0: none did."""
+        return self._query("finalAt()", "(uint48)", lambda v: v[0])
+
     def finalize(self, node: int, party: Digest) -> Call:
         """Makes a node final by one opening whose window is over, a generation after its parent and its sums."""
         return self._call("finalize(uint64,bytes32)", node, party)

@@ -59,6 +59,10 @@ class _ChainDecides:
     def may_open(self, seated: int, now: int) -> bool:
         raise InvariantError("Books that follow the chain open no rounds.", code="NotDecidedHere")
 
+    def is_stopped(self) -> bool:
+        # Releases are told by events; nobody asks these books for one.
+        return False
+
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         raise InvariantError("Books that follow the chain set nothing aside.", code="NotDecidedHere")
 

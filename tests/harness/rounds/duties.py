@@ -34,7 +34,7 @@ TICKETS = TicketTerms(bond=Wei(100 * ETHER), seasoning=2 * 3600, shifts=1)
 TERMS = DutyTerms(
     start=START + 7200, length=3600, delay=60, capacity=4, audit_ppm=4_000_000, reaudit_ppm=4_000_000, wage=Wei(ETHER)
 )
-STAGED = ("beacon", "commitments", "tenures", "generations", "game")
+STAGED = ("escrow", "beacon", "commitments", "tenures", "generations", "game")
 """Modules that AuditStage.sol plays."""
 
 CREW = (TicketId(1), TicketId(2), TicketId(3), TicketId(4))

@@ -47,6 +47,9 @@ class Neighbours:
     def may_open(self, seated: int, now: int) -> bool:
         return self.is_open
 
+    def is_stopped(self) -> bool:
+        return False
+
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         """Nothing is counted here."""
 

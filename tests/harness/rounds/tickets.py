@@ -38,7 +38,7 @@ class TicketStage(ModelAndContracts):
             return
         self.deploy(
             {"calls": "CallsStage", "tickets": "Tickets"},
-            {"tickets": "tickets", **dict.fromkeys(("duties", "attestations", "generations"), "calls")},
+            {"tickets": "tickets", **dict.fromkeys(("duties", "attestations", "generations", "escrow"), "calls")},
             tickets=terms,
         )
 

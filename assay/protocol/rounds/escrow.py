@@ -1,0 +1,226 @@
+"""What a run pays from, when it opens, and what becomes of the rest (contracts/money/Escrow.sol).
+
+Anybody funds. A round opens only against a reserve of all that it can cost. What is left at the end goes back to who
+funded it, in proportion to what each paid in.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Protocol
+
+from eth_abi.abi import encode
+
+from assay.protocol.digests import keccak
+from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.model.errors import refuse
+from assay.protocol.model.vault import Vault
+from assay.protocol.rounds.ticket_types import Calls
+from assay.protocol.run.run_charter import RunCharter
+from assay.protocol.types import Address, Digest, Round, Wei
+
+ESCROW_LOCK = Digest(b"assay.escrow".ljust(32, b"\0"))
+
+
+class RunPhase(IntEnum):
+    """How far a run is; equal to `RunPhase` in IEscrow.sol."""
+
+    FUNDING = 0
+    RUNNING = 1
+    CANCELLED = 2
+    WOUND_DOWN = 3
+    OVER = 4
+
+
+class CountedTickets(Protocol):
+    """What the escrow asks of tickets."""
+
+    def count_at(self, time: int, now: int) -> int:
+        """Tickets that count at a time."""
+
+
+class LaunchedRounds(Protocol):
+    """What the escrow asks of the books of rounds."""
+
+    def begin(self, now: int) -> None:
+        """Open round 0. Raises Paused."""
+
+    def seated_at(self, round_: Round) -> int:
+        """Seats held in a round."""
+
+    def is_over(self, now: int) -> bool:
+        """No round will open any more."""
+
+    def final_at(self) -> int:
+        """Chain time at which a generation became final for the last time."""
+
+
+class Escrow:
+    """The books of the escrow; `now` is chain time in seconds. Methods raise before they change anything."""
+
+    def __init__(
+        self, charter: RunCharter, place: Address, vault: Vault, tickets: CountedTickets, calls: Calls
+    ) -> None:
+        self.charter, self.place, self.vault = charter, place, vault
+        self.tickets, self.calls = tickets, calls
+        self.rounds: LaunchedRounds | None = None
+        """Set when the books of rounds are there, whose gate this is."""
+        self.phase = RunPhase.FUNDING
+        self.launched_at = 0
+        self.load = (0, 0)
+        """The newest epoch when the last round opened, and seats of rounds opened while it was."""
+        self.live_rounds = 0
+        self.reserved: dict[Round, int] = {}
+        self.funded: dict[Address, int] = {}
+
+    # --- funders and sponsor
+
+    def fund(self, who: Address, amount: int) -> None:
+        """Raises WrongPhase, AmountZero, InsufficientFree."""
+        if self.phase > RunPhase.RUNNING:
+            raise refuse("WrongPhase", phase=self.phase)
+        name = keccak(encode(["string", "address"], ["assay.fund", who]))
+        self.vault.lock(name, who, Wei(amount))
+        self.vault.seize(name, self.place, Wei(amount))
+        self.vault.lock(ESCROW_LOCK, self.place, Wei(amount))
+        self.funded[who] = self.funded.get(who, 0) + amount
+
+    def launch(self, who: Address, now: int) -> None:
+        """Raises WrongPhase, LaunchTooEarly, TooFewToLaunch, StakesBelowEscrow, Paused."""
+        self._check_phase(RunPhase.FUNDING)
+        if who != self.charter.sponsor:
+            self._check_worth(now)
+        assert self.rounds is not None
+        self.phase = RunPhase.RUNNING
+        try:
+            self.rounds.begin(now)
+        except Exception:
+            self.phase = RunPhase.FUNDING
+            raise
+        self.launched_at = now
+
+    def cancel(self, who: Address) -> None:
+        """Raises WrongPhase, NotTheSponsor."""
+        self._check_phase(RunPhase.FUNDING)
+        if who != self.charter.sponsor:
+            raise refuse("NotTheSponsor", caller=who)
+        self.phase = RunPhase.CANCELLED
+
+    def wind_down(self, now: int) -> None:
+        """Raises WrongPhase, RunMoves."""
+        self._check_phase(RunPhase.RUNNING)
+        assert self.rounds is not None
+        moved = min(self.rounds.final_at(), self.calls.newest()[1])
+        not_before = max(moved, self.launched_at) + self.charter.timing.stall + 1
+        if now < not_before:
+            raise refuse("RunMoves", now=now, not_before=not_before)
+        self.phase = RunPhase.WOUND_DOWN
+
+    def finish(self, now: int) -> None:
+        """Raises WrongPhase, RunNotOver."""
+        self._check_phase(RunPhase.RUNNING)
+        assert self.rounds is not None
+        if not self.rounds.is_over(now) or self.live_rounds:
+            raise refuse("RunNotOver", live_rounds=self.live_rounds)
+        self.phase = RunPhase.OVER
+
+    def refund(self, funder: Address) -> int:
+        """What a funder gets back; the last one gets the rest. Raises WrongPhase, NothingToRefund."""
+        if self.phase < RunPhase.CANCELLED:
+            raise refuse("WrongPhase", phase=self.phase)
+        if not (funded := self.funded.get(funder, 0)):
+            raise refuse("NothingToRefund", funder=funder)
+        amount = self.balance * funded // sum(self.funded.values())
+        del self.funded[funder]
+        if amount:
+            self.vault.seize(ESCROW_LOCK, funder, Wei(amount))
+        return amount
+
+    # --- the gate of rounds
+
+    def is_stopped(self) -> bool:
+        """The run was cancelled or wound down: what no open game holds is free."""
+        return self.phase in (RunPhase.CANCELLED, RunPhase.WOUND_DOWN)
+
+    def may_open(self, seated: int, now: int) -> bool:
+        """Whether a round can be audited and paid."""
+        e = self.charter.economics
+        count = self.tickets.count_at(now, now)
+        if self.phase is not RunPhase.RUNNING or count < self.charter.launch.tickets:
+            return False
+        answered = e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm)
+        if answered < 2 * self._load_with(seated) * e.audit_ppm:
+            return False
+        return self.balance >= self.reserved_total + self.cost_of(seated)
+
+    def reserve(self, round_: Round, seated: int, now: int) -> None:
+        """Set aside what a round that may open can cost."""
+        self.load = (self.calls.newest()[0], self._load_with(seated))
+        self.reserved[round_] = self.cost_of(seated)
+        self.live_rounds += 1
+
+    # --- payments
+
+    def check_pay(self, round_: Round, amount: int) -> None:
+        """Raises WrongPhase, EscrowShort."""
+        self._check_phase(RunPhase.RUNNING)
+        needed = self.reserved_total - min(amount, self.reserved.get(round_, 0)) + amount
+        if self.balance < needed:
+            raise refuse("EscrowShort", escrow=self.balance, needed=needed)
+
+    def pay(self, round_: Round, to: Address, amount: int) -> None:
+        """Pay from a round's reserve, beyond it from what is not reserved. Raises WrongPhase, EscrowShort."""
+        self.check_pay(round_, amount)
+        held = self.reserved.get(round_, 0)
+        self.reserved[round_] = held - min(amount, held)
+        self.vault.seize(ESCROW_LOCK, to, Wei(amount))
+
+    def free(self, round_: Round) -> None:
+        """A round is settled. Raises WrongPhase."""
+        self._check_phase(RunPhase.RUNNING)
+        self.reserved[round_] = 0
+        self.live_rounds -= 1
+
+    # --- views
+
+    @property
+    def balance(self) -> int:
+        """What the escrow holds, in wei."""
+        return self.vault.lock_amount(ESCROW_LOCK)
+
+    @property
+    def reserved_total(self) -> int:
+        """What is set aside for all rounds, in wei."""
+        return sum(self.reserved.values())
+
+    def cost_of(self, seated: int) -> int:
+        """What a round of so many seats sets aside: pay, its openings' pay, twice the wages expected. In wei."""
+        e, t = self.charter.economics, self.charter.training
+        openings = seated
+        if not self.charter.by_seats:
+            openings = -(-t.seats // t.group_size) * t.positions + t.top_positions
+        wages = -(-2 * seated * e.audit_ppm * e.wage // (PPM - e.reaudit_ppm))
+        return seated * (self.charter.price if e.pays else 0) + openings * e.merge_pay + wages
+
+    # --- inside
+
+    def _load_with(self, seated: int) -> int:
+        epoch, seats = self.load
+        return (seats if epoch == self.calls.newest()[0] else 0) + seated
+
+    def _check_phase(self, wanted: RunPhase) -> None:
+        if self.phase is not wanted:
+            raise refuse("WrongPhase", phase=self.phase)
+
+    def _check_worth(self, now: int) -> None:
+        assert self.rounds is not None
+        launch, e = self.charter.launch, self.charter.economics
+        if now < launch.open_from:
+            raise refuse("LaunchTooEarly", now=now, not_before=launch.open_from)
+        tickets, seats = self.tickets.count_at(now, now), self.rounds.seated_at(Round(0))
+        if tickets < launch.tickets or seats < launch.seats:
+            raise refuse("TooFewToLaunch", tickets=tickets, seats=seats)
+        # Attack: buy the least numbers with stakes that come back, agree with oneself, and be paid the escrow.
+        staked = tickets * e.ticket_bond + seats * e.seat_lock
+        if staked < self.balance:
+            raise refuse("StakesBelowEscrow", staked=staked, escrow=self.balance)

@@ -1,0 +1,128 @@
+"""All books of a run of the second round, wired: stakes, rounds, audits, money."""
+
+from __future__ import annotations
+
+from assay.protocol.digests import ZERO
+from assay.protocol.model.vault import Vault
+from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.bounties import Bounties
+from assay.protocol.rounds.duties import Duties
+from assay.protocol.rounds.escrow import Escrow
+from assay.protocol.rounds.grants import Grants
+from assay.protocol.rounds.payments import Payments
+from assay.protocol.rounds.round_books import BeaconBook
+from assay.protocol.rounds.round_clock import commit_until
+from assay.protocol.rounds.round_ledger import GroupedLedger, RoundLedger
+from assay.protocol.rounds.round_terms import GenerationStatus, SeatWork
+from assay.protocol.rounds.run_terms import duty_terms, round_terms, ticket_terms
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.rounds.tickets import Tickets
+from assay.protocol.run.run_charter import RoundModules, RunCharter
+from assay.protocol.trees.state import list_root
+from assay.protocol.types import Digest, Round, Seat
+
+
+class RunLedger:
+    """The books of one run; chain time, in seconds, is an argument of every method that depends on it."""
+
+    def __init__(self, charter: RunCharter, modules: RoundModules, beacon: BeaconBook) -> None:
+        self.charter = charter
+        self.vault = Vault(charter.timing.exit)
+        self.tickets = Tickets(self.vault, self, ticket_terms(charter))
+        self.escrow = Escrow(charter, modules.escrow, self.vault, self.tickets, self)
+        self.tickets.state = self.escrow
+        ledger = RoundLedger if charter.by_seats else GroupedLedger
+        self.rounds: RoundLedger | GroupedLedger = ledger(
+            round_terms(charter), self.vault, beacon, self.tickets, self.escrow
+        )
+        self.escrow.rounds = _Launched(self.rounds)
+        self.duties = Duties(self.tickets, beacon, _AuditedRounds(self.rounds, charter), duty_terms(charter))
+        self.grants = Grants(charter.timing.vesting, self._convicted_at)
+        self.payments = Payments(self.escrow, self.rounds, self.duties, self.grants)
+        self.bounties = Bounties(charter.timing, modules.bounties, self.vault, self.duties, self.rounds.tenures)
+
+    # --- what tickets ask of epochs
+
+    def calls_at(self, shift: int, time: int) -> int:
+        """See Calls."""
+        return self.duties.calls_at(shift, time)
+
+    def newest(self) -> tuple[int, int]:
+        """See Calls."""
+        return self.duties.newest()
+
+    def over_since(self, epoch: int) -> int:
+        """See Calls."""
+        return self.duties.over_since(epoch)
+
+    def _convicted_at(self, tenure: int, ticket: int) -> int:
+        if tenure:
+            return self.rounds.tenures.existing(tenure).convicted_at
+        held = self.tickets.tickets.get(TicketId(ticket))
+        return held.convicted_at if held else 0
+
+
+class _Launched:
+    """See LaunchedRounds."""
+
+    def __init__(self, rounds: RoundLedger | GroupedLedger) -> None:
+        self._rounds = rounds
+
+    def begin(self, now: int) -> None:
+        self._rounds.generations.begin(now)
+
+    def seated_at(self, round_: Round) -> int:
+        return self._rounds.tenures.seated_at(round_)
+
+    def is_over(self, now: int) -> bool:
+        return self._rounds.commitments.is_over(now)
+
+    def final_at(self) -> int:
+        return self._rounds.generations.final_at
+
+
+class _AuditedRounds:
+    """See AuditedRounds."""
+
+    def __init__(self, rounds: RoundLedger | GroupedLedger, charter: RunCharter) -> None:
+        self._rounds, self._charter = rounds, charter
+
+    def commit_until(self, round_: int) -> int:
+        return commit_until(self._rounds.terms, self._rounds.commitments.round_of(Round(round_)))
+
+    def work_of(self, round_: int, seat: Seat) -> tuple[Digest, int]:
+        made = self._rounds.commitments.works.get((Round(round_), seat))
+        return (made.digest, made.tenure) if made else (ZERO, 0)
+
+    def digest_of(self, round_: int, seat: Seat, tenure: int, work: SeatWork) -> Digest:
+        return ids.work_digest(Round(round_), seat, tenure, work)
+
+    def start_of(self, round_: int, seat: Seat) -> tuple[Digest, Digest, Digest]:
+        parameters, _ = self._rounds.commitments.start_of(Round(round_), seat)
+        scalars = self._charter.round_scalars(Round(round_), seat)
+        return parameters, self._rounds.terms.zero_optimizer, list_root(scalars.roots())
+
+    def steps_of(self, round_: int, seat: Seat) -> int:
+        return self._rounds.commitments.works[Round(round_), seat].units * self._rounds.terms.steps_per_unit
+
+    def is_settled(self, round_: int, seat: Seat) -> bool:
+        return self._rounds.commitments.works[Round(round_), seat].settled
+
+    def is_convicted(self, tenure: int) -> bool:
+        return self._rounds.tenures.is_convicted(tenure)
+
+    def is_base_final(self, round_: int) -> bool:
+        parent = self._rounds.commitments.round_of(Round(round_)).parent
+        return self._rounds.generations.status_of(parent) is GenerationStatus.FINAL
+
+    def accuse(self, tenure: int) -> None:
+        self._rounds.tenures.existing(tenure).accusations += 1
+
+    def unaccuse(self, tenure: int) -> None:
+        self._rounds.tenures.existing(tenure).accusations -= 1
+
+    def suspend(self, tenure: int) -> None:
+        self._rounds.tenures.suspend(tenure)
+
+    def resume(self, tenure: int) -> None:
+        self._rounds.tenures.existing(tenure).suspensions -= 1

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.30;
+
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {ICommitments} from "../interfaces/ICommitments.sol";
+import {ICalls} from "../interfaces/ICalls.sol";
+import {IEscrow, RunPhase} from "../interfaces/IEscrow.sol";
+import {IGenerations} from "../interfaces/IGenerations.sol";
+import {IRoundGate, RoundModules} from "../interfaces/IRoundTerms.sol";
+import {IRunCharter, RunEconomics, RunTerms, RunTraining} from "../interfaces/IRunCharter.sol";
+import {ITenures} from "../interfaces/ITenures.sol";
+import {ITickets} from "../interfaces/ITickets.sol";
+import {IVault} from "../interfaces/IVault.sol";
+
+/// @title Escrow: what a run pays from, when it opens, and what becomes of the rest
+contract Escrow is IEscrow {
+    uint256 private constant PPM = 1_000_000;
+    uint256 private constant ONE_LEVEL = 64;
+    bytes32 private constant LOCK = "assay.escrow";
+
+    IRunCharter public immutable charter;
+    address public immutable sponsor;
+    IVault private immutable _vault;
+    ITickets private immutable _tickets;
+    ITenures private immutable _tenures;
+    ICommitments private immutable _commitments;
+    IGenerations private immutable _generations;
+    ICalls private immutable _duties;
+    address private immutable _payments;
+    uint256 private immutable _seatPay; // W, and the merge pay of a seat's own opening at one level
+    uint256 private immutable _committeePay; // of a round's drawn openings, above one level
+    uint256 private immutable _wage;
+    uint256 private immutable _auditPpm;
+    uint256 private immutable _firstAuditPpm; // 1 - q
+    uint256 private immutable _capacity;
+    uint256 private immutable _shifts;
+    uint256 private immutable _ticketBond;
+    uint256 private immutable _seatLock;
+    uint256 private immutable _leastTickets;
+    uint256 private immutable _leastSeats;
+    uint48 private immutable _openFrom;
+    uint48 private immutable _stall;
+
+    /// @inheritdoc IEscrow
+    RunPhase public phase;
+    uint48 private _launchedAt;
+    uint24 private _epoch; // the newest when the last round opened
+    uint64 private _load; // seats of rounds opened while it was
+    uint64 public liveRounds;
+    /// @inheritdoc IEscrow
+    uint256 public reservedTotal;
+    uint256 private _funded; // not paid back
+    /// @inheritdoc IEscrow
+    mapping(uint64 round => uint256) public reservedOf;
+    /// @inheritdoc IEscrow
+    mapping(address funder => uint256) public fundedOf;
+
+    modifier during(RunPhase wanted) {
+        if (phase != wanted) revert WrongPhase(phase);
+        _;
+    }
+
+    modifier onlyPayments() {
+        if (msg.sender != _payments) revert NotPayments(msg.sender);
+        _;
+    }
+
+    constructor(IRunCharter charter_) {
+        RunTerms memory terms = charter_.runTerms();
+        RoundModules memory modules = charter_.roundModules();
+        RunEconomics memory e = terms.economics;
+        RunTraining memory t = terms.training;
+        (charter, sponsor) = (charter_, terms.sponsor);
+        (_vault, _tickets, _tenures) = (IVault(modules.vault), ITickets(modules.tickets), ITenures(modules.tenures));
+        (_commitments, _generations) = (ICommitments(modules.commitments), IGenerations(modules.generations));
+        (_duties, _payments) = (ICalls(modules.duties), modules.payments);
+        bool bySeats = t.seats <= ONE_LEVEL;
+        uint256 openings = bySeats ? 0 : Math.ceilDiv(t.seats, t.groupSize) * t.positions + t.topPositions;
+        _committeePay = openings * e.mergePay;
+        _seatPay = (e.pays ? uint256(e.unitPrice) * t.maxUnits : 0) + (bySeats ? e.mergePay : 0);
+        (_wage, _auditPpm, _firstAuditPpm) = (e.wage, e.auditPpm, PPM - e.reauditPpm);
+        (_capacity, _shifts) = (e.capacity, e.shifts);
+        (_ticketBond, _seatLock) = (e.ticketBond, e.seatLock);
+        (_leastTickets, _leastSeats) = (terms.launch.tickets, terms.launch.seats);
+        (_openFrom, _stall) = (terms.launch.openFrom, terms.timing.stall);
+    }
+
+    // ------------------------------------------------------------------------------------------------ funders and sponsor
+
+    /// @inheritdoc IEscrow
+    function fund(uint256 amount) external {
+        if (phase > RunPhase.RUNNING) revert WrongPhase(phase);
+        bytes32 id = keccak256(abi.encode("assay.fund", msg.sender));
+        _vault.lock(id, msg.sender, amount);
+        _vault.seize(id, address(this), amount);
+        _vault.lock(LOCK, address(this), amount);
+        fundedOf[msg.sender] += amount;
+        _funded += amount;
+        emit Funded(msg.sender, amount);
+    }
+
+    /// @inheritdoc IEscrow
+    function launch() external during(RunPhase.FUNDING) {
+        if (msg.sender != sponsor) _mustBeWorthIt();
+        _launchedAt = uint48(block.timestamp);
+        _enter(RunPhase.RUNNING);
+        _generations.begin();
+    }
+
+    /// @inheritdoc IEscrow
+    function cancel() external during(RunPhase.FUNDING) {
+        if (msg.sender != sponsor) revert NotTheSponsor(msg.sender);
+        _enter(RunPhase.CANCELLED);
+    }
+
+    /// @inheritdoc IEscrow
+    function windDown() external during(RunPhase.RUNNING) {
+        (, uint48 closedAt) = _duties.newest();
+        uint256 moved = Math.min(_generations.finalAt(), closedAt);
+        // Attack: a run that has just begun and had no time to move.
+        uint256 notBefore = Math.max(moved, _launchedAt) + _stall + 1;
+        if (block.timestamp < notBefore) revert RunMoves(block.timestamp, notBefore);
+        _enter(RunPhase.WOUND_DOWN);
+    }
+
+    /// @inheritdoc IEscrow
+    function finish() external during(RunPhase.RUNNING) {
+        if (!_commitments.isOver() || liveRounds != 0) revert RunNotOver(liveRounds);
+        _enter(RunPhase.OVER);
+    }
+
+    /// @inheritdoc IEscrow
+    function refund(address funder) external {
+        if (phase < RunPhase.CANCELLED) revert WrongPhase(phase);
+        uint256 funded = fundedOf[funder];
+        if (funded == 0) revert NothingToRefund(funder);
+        // Rounded down each time, over what is left: the last one gets the rest to the wei.
+        uint256 amount = Math.mulDiv(balance(), funded, _funded);
+        _funded -= funded;
+        // Attack: be paid back twice.
+        fundedOf[funder] = 0;
+        if (amount != 0) _vault.seize(LOCK, funder, amount);
+        emit Refunded(funder, amount);
+    }
+
+    // ------------------------------------------------------------------------------------------------ peers
+
+    /// @inheritdoc IRoundGate
+    function reserve(uint64 round, uint256 seated) external returns (bool) {
+        if (msg.sender != address(_generations)) revert NotGenerations(msg.sender);
+        if (phase != RunPhase.RUNNING) return false;
+        uint256 count = _tickets.countAt(uint48(block.timestamp));
+        // Attack: after two bribes of few nobody is left who looks.
+        if (count < _leastTickets) return false;
+        (uint24 epoch,) = _duties.newest();
+        uint256 load = (epoch == _epoch ? _load : 0) + seated;
+        // Attack: more duties than tickets can answer; what is beyond their capacity lowers the rate that S was priced with.
+        if (_capacity * (count / _shifts) * _firstAuditPpm < 2 * load * _auditPpm) return false;
+        uint256 amount = costOf(seated);
+        // Attack: work that nothing is there to pay for.
+        if (balance() < reservedTotal + amount) return false;
+        (_epoch, _load) = (epoch, uint64(load));
+        reservedOf[round] = amount;
+        reservedTotal += amount;
+        ++liveRounds;
+        emit Reserved(round, amount);
+        return true;
+    }
+
+    /// @inheritdoc IEscrow
+    function pay(uint64 round, address to, uint256 amount) external onlyPayments during(RunPhase.RUNNING) {
+        uint256 fromReserve = Math.min(amount, reservedOf[round]);
+        reservedOf[round] -= fromReserve;
+        reservedTotal -= fromReserve;
+        uint256 needed = reservedTotal + amount;
+        // Attack: one round's surplus of draws that is paid from what others have reserved.
+        if (balance() < needed) revert EscrowShort(balance(), needed);
+        _vault.seize(LOCK, to, amount);
+    }
+
+    /// @inheritdoc IEscrow
+    function free(uint64 round) external onlyPayments during(RunPhase.RUNNING) {
+        uint256 unearned = reservedOf[round];
+        reservedOf[round] = 0;
+        reservedTotal -= unearned;
+        --liveRounds;
+        emit Freed(round, unearned);
+    }
+
+    // ------------------------------------------------------------------------------------------------ views
+
+    /// @inheritdoc IRoundGate
+    function isStopped() external view returns (bool) {
+        return phase == RunPhase.CANCELLED || phase == RunPhase.WOUND_DOWN;
+    }
+
+    /// @inheritdoc IEscrow
+    function balance() public view returns (uint256 amount) {
+        (, amount) = _vault.lockOf(LOCK);
+    }
+
+    /// @inheritdoc IEscrow
+    /// @dev Twice the wages that p / (1 - q) findings a commitment lead to; draws beyond it are paid from what is not reserved.
+    function costOf(uint256 seated) public view returns (uint256) {
+        return seated * _seatPay + _committeePay + Math.ceilDiv(2 * seated * _auditPpm * _wage, _firstAuditPpm);
+    }
+
+    // ------------------------------------------------------------------------------------------------ inside
+
+    /// @dev Attack: buy the least numbers with stakes that come back, agree with oneself, and be paid the escrow.
+    function _mustBeWorthIt() private view {
+        if (block.timestamp < _openFrom) revert LaunchTooEarly(block.timestamp, _openFrom);
+        uint256 tickets = _tickets.countAt(uint48(block.timestamp));
+        uint256 seats = _tenures.seatedAt(0);
+        if (tickets < _leastTickets || seats < _leastSeats) {
+            revert TooFewToLaunch(tickets, _leastTickets, seats, _leastSeats);
+        }
+        uint256 staked = tickets * _ticketBond + seats * _seatLock;
+        if (staked < balance()) revert StakesBelowEscrow(staked, balance());
+    }
+
+    function _enter(RunPhase next) private {
+        phase = next;
+        emit PhaseChanged(next, msg.sender);
+    }
+}
