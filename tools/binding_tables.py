@@ -26,6 +26,10 @@ CONTRACTS = {
     "Attestations": "attestations",
     "RunCharter": "run_charter",
     "RunDeployer": "run_deployer",
+    "Escrow": "escrow",
+    "Payments": "payments",
+    "Bounties": "bounties",
+    "Grants": "grants",
 }
 """The contracts by the module of their binding."""
 
@@ -38,6 +42,7 @@ ROUND_CONTRACTS = {
     "Generations",
     "Duties",
     "Attestations",
+    *("Escrow", "Payments", "Bounties", "Grants"),
 }
 """Those of the second round."""
 
@@ -52,6 +57,7 @@ ENUMS = {
     "DutyKind": "assay.protocol.rounds.duty_types",
     "GenerationStatus": "assay.protocol.rounds.round_terms",
     "Presence": "assay.protocol.rounds.round_terms",
+    "RunPhase": "assay.protocol.rounds.escrow",
     "WorkStatus": "assay.protocol.rounds.round_terms",
 }
 """Enums by the module of the Python enum that has their numbers."""

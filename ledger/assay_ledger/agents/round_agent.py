@@ -19,6 +19,7 @@ from assay_ledger.agents.game_actor import GameActor
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.journal import Journal
 from assay_ledger.agents.loop import RunStore
+from assay_ledger.agents.money_handlers import MoneyHandlers
 from assay_ledger.agents.round_actions import (
     CloseEpoch,
     CloseOpening,
@@ -155,7 +156,8 @@ class RoundAgent(GameActor[RoundView, RoundChoice]):
         table.add(DropOpening, self.do_drop_opening).add(FinalizeGeneration, self.do_finalize_generation)
         table.add(CloseOpening, self.do_close_opening)
         table.add(Evict, self.do_evict).add(ReleaseTenure, self.do_release_tenure)
-        return table.add(LapseAccusation, self.do_lapse_accusation).add(RemoveTicket, self.do_remove_ticket)
+        table.add(LapseAccusation, self.do_lapse_accusation).add(RemoveTicket, self.do_remove_ticket)
+        return MoneyHandlers(lambda: self.target, self.send).add_to(table)
 
     def do_submit_beacon(self, action: SubmitBeacon, view: RoundView) -> None:
         """Proves a round of the beacon."""

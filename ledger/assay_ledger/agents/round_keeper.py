@@ -9,6 +9,7 @@ from assay.protocol.rounds.round_terms import NEVER, GenerationStatus, Presence
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import BeaconRound, Round
 from assay_ledger.agents.keeping import GRACE_S, Task, wait
+from assay_ledger.agents.money_keeper import may_open, money_tasks
 from assay_ledger.agents.round_actions import (
     CloseEpoch,
     CloseOpening,
@@ -48,12 +49,17 @@ def tasks(view: RoundView) -> Iterator[Task]:
     yield from _standing(view)
     yield from _seats(view)
     yield from _audits(view)
+    yield from money_tasks(view)
 
 
 def goes_on(view: RoundView) -> bool:
-    """Whether epochs are still needed: rounds may open, or what was done waits for its audits or its stake."""
+    """Whether epochs are still needed: rounds may open, or what was done waits for its audits, its pay or its stake.
+
+    A run whose epochs stop while something is reserved is wound down, and pays nobody.
+    """
     tickets = view.books.registry.tickets.values()
-    return not view.is_over or bool(view.state.unsettled) or any(t.until for t in tickets)
+    waits = view.state.unsettled or view.state.money.reserved or any(t.until for t in tickets)
+    return not view.is_over or bool(waits)
 
 
 def _beacon(view: RoundView) -> Iterator[Task]:
@@ -97,7 +103,10 @@ def _restart(view: RoundView) -> Iterator[Task]:
         at = view.commit_until(round_)
     else:
         at = view.merge_until(round_)
-    yield Task(at + 1 + wait(view, round_), Restart(round_))
+    if may_open(view):
+        # It may have waited for an epoch, whose tickets have room for its duties.
+        begun = view.epochs[-1].start if view.epochs[-1].start <= view.now else 0
+        yield Task(max(at, begun) + 1 + wait(view, round_), Restart(round_))
 
 
 def _standing(view: RoundView) -> Iterator[Task]:

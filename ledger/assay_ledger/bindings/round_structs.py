@@ -133,6 +133,23 @@ class GenerationStateFields:
 
 
 @dataclass(frozen=True, slots=True)
+class GrantFields:
+    """The struct `Grant`, as contracts give it."""
+
+    owner: Address
+    vests_at: int
+    tenure: int
+    ticket: TicketId
+    amount: Wei
+    done: bool
+
+    @staticmethod
+    def of(v: Decoded) -> GrantFields:
+        """Of its fields in order."""
+        return GrantFields(address(v[0]), v[1], v[2], TicketId(v[3]), Wei(v[4]), v[5])
+
+
+@dataclass(frozen=True, slots=True)
 class GroupStateFields:
     """The struct `GroupState`, as contracts give it."""
 
@@ -184,6 +201,21 @@ class OpenedRootFields:
     def of(v: Decoded) -> OpenedRootFields:
         """Of its fields in order."""
         return OpenedRootFields(Digest(v[0]), v[1], address(v[2]), v[3], v[4], v[5], v[6])
+
+
+@dataclass(frozen=True, slots=True)
+class PotFields:
+    """The struct `Pot`, as contracts give it."""
+
+    epoch: int
+    entered: int
+    taken: int
+    closed: bool
+
+    @staticmethod
+    def of(v: Decoded) -> PotFields:
+        """Of its fields in order."""
+        return PotFields(v[0], v[1], v[2], v[3])
 
 
 def as_result(v: Decoded) -> DutyResult:

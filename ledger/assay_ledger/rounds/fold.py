@@ -24,6 +24,7 @@ def fold(state: RoundRunState, event: Event, now: int, transaction: bytes) -> No
     _fold_rounds(state, event, now, transaction)
     _fold_audits(state, event, now, transaction)
     _fold_games(state, event, transaction)
+    state.money.fold(event, now, lambda name: state.attestations[name].round)
 
 
 def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: bytes) -> None:

@@ -16,6 +16,7 @@ from assay_ledger.chain.client import Head
 from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds.books import ToldBooks
 from assay_ledger.rounds.facts import RoundFacts
+from assay_ledger.rounds.money_records import MoneyRecords
 
 
 @dataclass(slots=True)
@@ -82,6 +83,7 @@ class RoundRunState:
     attestations: dict[Digest, AttestationRecord] = field(default_factory=dict)
     accusations: dict[Digest, AccusationRecord] = field(default_factory=dict)
     games: dict[int, GameRecord] = field(default_factory=dict)
+    money: MoneyRecords = field(default_factory=MoneyRecords)
     unsettled: dict[tuple[Round, Seat], WorkRecord] = field(default_factory=dict)
     """Commitments that are not settled, in the order of the chain."""
     unclosed: dict[tuple[int, Digest], OpeningRecord] = field(default_factory=dict)

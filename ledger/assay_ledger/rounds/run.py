@@ -12,10 +12,14 @@ from assay.protocol.run.run_charter import RoundModules, RunCharter
 from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.attestations import AttestationsContract
 from assay_ledger.bindings.beacon import DrandSeedContract
+from assay_ledger.bindings.bounties import BountiesContract
 from assay_ledger.bindings.commitments import CommitmentsContract
 from assay_ledger.bindings.duties import DutiesContract
+from assay_ledger.bindings.escrow import EscrowContract
 from assay_ledger.bindings.game import GameContract
 from assay_ledger.bindings.generations import GenerationsContract
+from assay_ledger.bindings.grants import GrantsContract
+from assay_ledger.bindings.payments import PaymentsContract
 from assay_ledger.bindings.run_charter import RunCharterContract
 from assay_ledger.bindings.tenures import TenuresContract
 from assay_ledger.bindings.tickets import TicketsContract
@@ -96,6 +100,26 @@ class RoundRun:
         return AttestationsContract(self.modules.attestations)
 
     @cached_property
+    def escrow(self) -> EscrowContract:
+        """What the run pays from, and its phase."""
+        return EscrowContract(self.modules.escrow)
+
+    @cached_property
+    def payments(self) -> PaymentsContract:
+        """Pay for work, findings and merges."""
+        return PaymentsContract(self.modules.payments)
+
+    @cached_property
+    def bounties(self) -> BountiesContract:
+        """What convictions give the accusers that were right."""
+        return BountiesContract(self.modules.bounties)
+
+    @cached_property
+    def grants(self) -> GrantsContract:
+        """Shares that vest."""
+        return GrantsContract(self.modules.grants)
+
+    @cached_property
     def game(self) -> GameContract:
         """Disputes."""
         return GameContract(self.modules.game)
@@ -119,6 +143,10 @@ class RoundRun:
             "generations": self.generations,
             "duties": self.duties,
             "attestations": self.attestations,
+            "escrow": self.escrow,
+            "payments": self.payments,
+            "bounties": self.bounties,
+            "grants": self.grants,
             "game": self.game,
             "beacon": self.beacon,
         }

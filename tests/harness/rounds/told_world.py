@@ -34,11 +34,13 @@ KINDS: Mapping[str, tuple[type[Event], ...]] = {
 TRANSACTION = b"\x11" * 32
 
 
-def events_of(evm: Evm, contracts: Mapping[str, EvmContract]) -> Iterable[Event]:
+def events_of(
+    evm: Evm, contracts: Mapping[str, EvmContract], followed: Mapping[str, tuple[type[Event], ...]] = KINDS
+) -> Iterable[Event]:
     """The events of the last call, from the contracts that an index follows."""
     kinds = {
         (contracts[name].address.lower(), bytes(kind.topic())): kind
-        for name, found in KINDS.items()
+        for name, found in followed.items()
         if name in contracts
         for kind in found
     }

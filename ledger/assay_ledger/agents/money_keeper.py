@@ -1,0 +1,219 @@
+"""What anybody may do for a run's money, and when this actor does it: see `round_keeper`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.rounds.duty_types import Accusation, AccusationStatus
+from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.rounds.round_ids import tenure_lock
+from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
+from assay.protocol.run.run_charter import RunCharter
+from assay.protocol.types import Address, Digest, Round
+from assay_ledger.agents.keeping import GRACE_S, Task, wait
+from assay_ledger.agents.money_actions import (
+    CloseBounty,
+    EnterBounty,
+    FinishRun,
+    FreeRound,
+    LaunchRun,
+    SettleFinding,
+    SettleOpening,
+    SettleSeat,
+    TakeBounty,
+    VestShares,
+    WindDown,
+)
+from assay_ledger.rounds.round_records import WorkRecord
+from assay_ledger.rounds.round_view import RoundView
+
+EPOCHS_TO_CLAIM = 5
+"""Payments.sol: what belongs to so many epochs after a round's own is over when its reserve is freed."""
+
+
+def money_tasks(view: RoundView) -> Iterator[Task]:
+    """Everything that may be done for the run's money."""
+    phase = view.state.money.phase
+    if phase is RunPhase.FUNDING:
+        yield from _launch(view)
+    if phase is RunPhase.RUNNING:
+        for work in view.state.unsettled.values():
+            yield from _settle(view, work)
+        yield from _findings(view)
+        yield from _openings(view)
+        yield from _rounds(view)
+        yield from _end(view)
+    for accusation, made in view.books.duties.attestations.accusations.items():
+        yield from _bounty(view, accusation, made)
+    for grant, record in view.state.money.vesting.items():
+        if record.owner == view.me:
+            yield Task(record.vests_at, VestShares(grant))
+
+
+def epoch_of(view: RoundView, round_: Round) -> int | None:
+    """The epoch that a round belongs to: the first that began after its last commitment; None while none has."""
+    last = view.commit_until(round_)
+    return next((number for number, epoch in enumerate(view.epochs) if epoch.start > last), None)
+
+
+def may_open(view: RoundView) -> bool:
+    """Whether the escrow lets a round open (`reserve` in Escrow.sol): enough tickets for its duties, and its pay."""
+    e, money, seated = (
+        view.charter.economics,
+        view.state.money,
+        view.books.tenures.seated_at(Round((view.round or 0) + 1)),
+    )
+    count = view.books.registry.count_at(view.now, view.now)
+    begun = view.epochs[-1].start
+    load = seated + sum(r.seated for r in view.books.commitments.rounds if r.t0 >= begun)
+    if money.phase is not RunPhase.RUNNING or count < view.charter.launch.tickets:
+        return False
+    if e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm) < 2 * load * e.audit_ppm:
+        return False
+    return money.balance >= sum(money.reserved.values()) + cost_of(view.charter, seated)
+
+
+def cost_of(charter: RunCharter, seated: int) -> int:
+    """What a round of so many seats sets aside, in wei (Escrow.sol)."""
+    e, t = charter.economics, charter.training
+    openings = seated
+    if not charter.by_seats:
+        openings = -(-t.seats // t.group_size) * t.positions + t.top_positions
+    wages = -(-2 * seated * e.audit_ppm * e.wage // (PPM - e.reaudit_ppm))
+    return seated * (charter.price if e.pays else 0) + openings * e.merge_pay + wages
+
+
+def _launch(view: RoundView) -> Iterator[Task]:
+    launch, books = view.charter.launch, view.books
+    tickets = books.registry.count_at(view.now, view.now)
+    seats = books.tenures.seated_at(Round(0))
+    staked = tickets * view.charter.economics.ticket_bond + seats * view.charter.economics.seat_lock
+    enough = tickets >= launch.tickets and seats >= launch.seats
+    if enough and staked >= sum(view.state.money.funded.values()):
+        yield Task(launch.open_from + wait(view, 0), LaunchRun())
+
+
+def _settle(view: RoundView, work: WorkRecord) -> Iterator[Task]:
+    """A commitment that nothing disputes, once its base is final or cut and its audits are over."""
+    made = view.books.commitments.works[work.round, work.seat]
+    tenure, parent = view.books.tenures.existing(work.tenure), view.round_of(work.round).parent
+    if made.games or tenure.accusations:
+        return
+    epoch, status = epoch_of(view, work.round), view.status(parent)
+    since = 0 if epoch is None else view.books.duties.over_since(epoch)
+    if tenure.convicted_at:
+        at = tenure.convicted_at
+    elif status is GenerationStatus.CUT:
+        at = view.state.halted_at
+    elif status is GenerationStatus.FINAL and since:
+        at = max(since, view.state.final_at[parent])
+    else:
+        return
+    late = 0 if tenure.holder == view.me else GRACE_S + wait(view, work.round + work.seat)
+    yield Task(at + late, SettleSeat(work.round, work.seat, epoch or 0))
+
+
+def _findings(view: RoundView) -> Iterator[Task]:
+    """Findings of one's own whose windows ended."""
+    books = view.books
+    mine = {ticket for ticket, held in view.tickets_of(view.me) if not held.convicted_at}
+    for name, record in view.state.attestations.items():
+        if record.ticket not in mine or name in view.state.money.findings_paid:
+            continue
+        ended, parent = books.duties.attestations.window_of(name), view.round_of(record.round).parent
+        is_void = view.status(parent) is GenerationStatus.CUT
+        if is_void or books.duties.attestations.against[record.ticket] or not ended:
+            continue
+        if parent in view.state.final_at:
+            yield Task(max(ended, view.state.final_at[parent]), SettleFinding(name))
+
+
+def _openings(view: RoundView) -> Iterator[Task]:
+    """Openings of final roots that hold no lock any more."""
+    for (generation, party), record in view.state.openings.items():
+        opening = view.books.generations.openings[generation, party]
+        root = view.votes(generation).root
+        payable = opening.opener and opening.closed and opening.root == root
+        if not payable or (generation, party) in view.state.money.openings_paid:
+            continue
+        tenure = view.books.tenures.existing(opening.opener)
+        if generation in view.state.final_at and not tenure.accusations:
+            late = 0 if tenure.holder == view.me else GRACE_S + wait(view, generation)
+            at = max(record.at + view.rules.challenge, view.state.final_at[generation]) + 1
+            yield Task(at + late, SettleOpening(generation, party))
+
+
+def _rounds(view: RoundView) -> Iterator[Task]:
+    """What settled rounds did not cost."""
+    duties, money = view.books.duties, view.state.money
+    for round_ in money.reserved:
+        epoch = epoch_of(view, round_)
+        since = 0 if epoch is None else duties.over_since(epoch + EPOCHS_TO_CLAIM)
+        settled = money.work_settled[round_] == view.round_of(round_).committed and _are_openings_over(view, round_)
+        if epoch is not None and since and settled:
+            yield Task(since + wait(view, round_), FreeRound(round_, epoch))
+
+
+def _are_openings_over(view: RoundView, round_: Round) -> bool:
+    """Whether every opening of a round's root was paid that can be."""
+    generation = round_ + 1
+    status, root = view.status(generation), view.votes(generation).root
+    if status is GenerationStatus.OPEN:
+        return view.now > view.merge_until(round_)
+    if status is GenerationStatus.FINAL and root is not None:
+        paid = sum(number == generation for number, _ in view.state.money.openings_paid)
+        return paid == view.books.generations.nodes[generation, root].votes
+    return status is GenerationStatus.CUT
+
+
+def _end(view: RoundView) -> Iterator[Task]:
+    """A run that is over, or that stands still."""
+    money = view.state.money
+    if view.is_over and not money.reserved:
+        # Findings whose windows ended as the last round was settled are paid before the run ends.
+        yield Task(money.freed_at + GRACE_S + wait(view, 0), FinishRun())
+    final_at = max((at for generation, at in view.state.final_at.items() if generation), default=0)
+    moved = max(min(final_at, view.epochs[-1].start), money.launched_at)
+    yield Task(moved + view.charter.timing.stall + 1 + wait(view, 0), WindDown())
+
+
+def _bounty(view: RoundView, accusation: Digest, made: Accusation) -> Iterator[Task]:
+    """One's part in what a conviction left; and, once all could enter, that the parts are fixed."""
+    lock, convicted_at = _accused(view, made)
+    pot, money = view.state.money.pots.get(lock), view.state.money
+    held = view.books.registry.tickets.get(made.ticket)
+    if pot is None or held is None or held.owner != view.me or held.convicted_at:
+        return
+    is_right = made.status in (AccusationStatus.UPHELD, AccusationStatus.EXCUSED) and made.at < convicted_at
+    entered, attestations = accusation in money.entered, view.books.duties.attestations
+    if not entered and not pot.closed and is_right and not (pot.entered and made.epoch > pot.epoch):
+        ended = attestations.window_of(made.by)
+        if ended:
+            yield Task(ended, EnterBounty(accusation))
+    if not entered or made.epoch != pot.epoch or accusation in money.parts_taken:
+        return
+    if pot.closed:
+        yield Task(view.now, TakeBounty(accusation))
+        return
+    later = next((number for number, epoch in enumerate(view.epochs) if epoch.start > convicted_at), None)
+    over = 0 if later is None else view.books.duties.over_since(later + 1)
+    if later is not None and over:
+        timing = view.charter.timing
+        at = over + timing.longest_dispute + timing.epoch + 1
+        yield Task(at + wait(view, made.epoch), CloseBounty(accusation, later))
+
+
+def _accused(view: RoundView, made: Accusation) -> tuple[Digest, int]:
+    """The lock that stood behind the accused, and when it was convicted; 0: it was not."""
+    if made.is_work:
+        return tenure_lock(made.accused), view.books.tenures.existing(made.accused).convicted_at
+    ticket = TicketId(made.accused)
+    held = view.books.registry.tickets.get(ticket)
+    return ticket_lock(ticket), held.convicted_at if held else 0
+
+
+def refundable(view: RoundView, who: Address) -> bool:
+    """Whether an account can have back what is left of what it paid in."""
+    return view.state.money.phase >= RunPhase.CANCELLED and view.state.money.funded.get(who, 0) > 0

@@ -1,0 +1,118 @@
+"""What the events of a run's money say: its phase, what is settled, pots of convictions, shares that vest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.types import Address, Digest, Round, Wei
+from assay_ledger.bindings import bounties, escrow, grants, payments
+from assay_ledger.contract import Event
+
+
+@dataclass(slots=True)
+class PotRecord:
+    """What a conviction left for the accusers that were right, by the lock that was taken; amounts in wei."""
+
+    filled_at: int
+    amount: Wei
+    epoch: int = 0
+    """The lowest of an accusation that entered."""
+    entered: int = 0
+    """Accusations of that epoch."""
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GrantRecord:
+    """Shares credited that vest at a chain time, in seconds."""
+
+    owner: Address
+    amount: Wei
+    vests_at: int
+
+
+@dataclass(slots=True)
+class MoneyRecords:
+    """The escrow's phase and what was paid."""
+
+    phase: RunPhase = RunPhase.FUNDING
+    launched_at: int = 0
+    funded: dict[Address, int] = field(default_factory=dict)
+    balance: int = 0
+    """What the escrow holds, in wei."""
+    reserved: dict[Round, int] = field(default_factory=dict)
+    """What is set aside for rounds that are not settled, in wei."""
+    freed_at: int = 0
+    """Chain time at which the last round was settled."""
+    work_settled: Counter[Round] = field(default_factory=Counter)
+    """Commitments of a round that were settled."""
+    openings_paid: set[tuple[int, Digest]] = field(default_factory=set)
+    findings_paid: set[Digest] = field(default_factory=set)
+    pots: dict[Digest, PotRecord] = field(default_factory=dict)
+    entered: set[Digest] = field(default_factory=set)
+    """Accusations that entered a pot."""
+    parts_taken: set[Digest] = field(default_factory=set)
+    vesting: dict[Digest, GrantRecord] = field(default_factory=dict)
+    earned: Counter[Address] = field(default_factory=Counter)
+    """Wei of bounties' parts, by who got them."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing is paid any more, and only open games hold a lock."""
+        return self.phase in (RunPhase.CANCELLED, RunPhase.WOUND_DOWN)
+
+    def fold(self, event: Event, now: int, round_of: Callable[[Digest], Round]) -> None:
+        """Applies an event of a block at chain time `now`, in seconds; `round_of` an attestation is its work's."""
+        match event:
+            case escrow.Funded():
+                self.funded[event.funder] = self.funded.get(event.funder, 0) + event.amount
+                self.balance += event.amount
+            case escrow.Refunded():
+                self.funded.pop(event.funder, None)
+                self.balance -= event.amount
+            case escrow.PhaseChanged():
+                self.phase = event.phase
+                self.launched_at = now if event.phase is RunPhase.RUNNING else self.launched_at
+            case escrow.Reserved():
+                self.reserved[event.round] = event.amount
+            case escrow.Freed():
+                self.reserved.pop(event.round, None)
+                self.freed_at = now
+            case payments.WorkPaid():
+                self.work_settled[event.round] += 1
+                self._pay(event.round, event.pay)
+            case payments.FindingPaid():
+                self.findings_paid.add(event.attestation)
+                self._pay(round_of(event.attestation), event.pay)
+            case payments.OpeningPaid():
+                self.openings_paid.add((event.node, event.party))
+                self._pay(Round(event.node - 1), event.pay)
+            case grants.Credited():
+                self.vesting[event.id] = GrantRecord(event.owner, event.amount, event.vests_at)
+            case grants.Vested() | grants.Cancelled():
+                self.vesting.pop(event.id, None)
+            case bounties.PotFilled():
+                self.pots[event.lock_id] = PotRecord(now, event.amount)
+            case bounties.Entered():
+                self._entered(event)
+            case bounties.Closed():
+                self.pots[event.lock_id].closed = True
+            case bounties.PartPaid():
+                self.parts_taken.add(event.accusation)
+                self.earned[event.to] += event.amount
+
+    def _pay(self, round_: Round, amount: int) -> None:
+        held = self.reserved.get(round_, 0)
+        if held:
+            self.reserved[round_] = held - min(amount, held)
+        self.balance -= amount
+
+    def _entered(self, event: bounties.Entered) -> None:
+        pot = self.pots[event.lock_id]
+        if not pot.entered or event.epoch < pot.epoch:
+            pot.epoch, pot.entered = event.epoch, 0
+        pot.entered += 1
+        self.entered.add(event.accusation)

@@ -1,0 +1,208 @@
+"""A run's money, from its launch to its end, by nothing but what keepers do: contracts and model take all of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.types import Address
+from assay_ledger.agents import round_keeper
+from assay_ledger.agents.money_actions import (
+    FinishRun,
+    FreeRound,
+    LaunchRun,
+    SettleFinding,
+    SettleOpening,
+    SettleSeat,
+    VestShares,
+    WindDown,
+)
+from assay_ledger.agents.round_actions import (
+    CloseEpoch,
+    CloseOpening,
+    FinalizeGeneration,
+    Restart,
+    RoundAction,
+    SeedEpoch,
+    SubmitBeacon,
+)
+from assay_ledger.bindings import bounties, escrow, grants, payments
+from assay_ledger.chain.client import Head
+from assay_ledger.rounds.facts import BeaconTimes, RoundFacts
+from assay_ledger.rounds.fold import fold
+from assay_ledger.rounds.round_records import RoundRunState
+from assay_ledger.rounds.round_view import RoundView
+from tests.harness.rounds.money_chain import DENSE
+from tests.harness.rounds.money_world import MoneyWorld
+from tests.harness.rounds.round_chain import PERIOD
+from tests.harness.rounds.told_world import KINDS, TRANSACTION, events_of
+
+MONEY = {
+    "Escrow": escrow.EscrowContract.EVENTS,
+    "Payments": payments.PaymentsContract.EVENTS,
+    "Bounties": bounties.BountiesContract.EVENTS,
+    "Grants": grants.GrantsContract.EVENTS,
+}
+
+
+class KeptWorld(MoneyWorld):
+    """People who do no more than train and audit; whatever else the run needs is done as keepers would."""
+
+    def __init__(self, rounds: int) -> None:
+        super().__init__(replace(DENSE, rounds=rounds))
+        at = Address(bytes.fromhex(self.chain.contracts["RunCharter"].address[2:]))
+        self.told = RoundRunState.of(RoundFacts.of(1, at, self.charter, BeaconTimes(PERIOD, PERIOD)))
+        self.done: Counter[str] = Counter()
+
+    def refusal(self, contract: str, function: str, *args: Any, who: Address | None = None) -> str:
+        """See RoundCalls; what went through is read from its events."""
+        said = super().refusal(contract, function, *args, who=who)
+        if not said:
+            self._read()
+        return said
+
+    def call(self, contract: str, function: str, *args: Any, who: Address | None = None) -> Any:
+        """See RoundCalls."""
+        answer = super().call(contract, function, *args, who=who)
+        if function == "submit":
+            self.told.books.randomness.known[args[0]] = args[1]
+        return answer
+
+    def _read(self) -> None:
+        for event in events_of(self.chain.evm, self.chain.contracts, {**KINDS, **MONEY}):
+            fold(self.told, event, self.now, TRANSACTION)
+
+    def view(self, who: Address) -> RoundView:
+        """The run as somebody sees it."""
+        self.told.head = Head(1, self.now)
+        self.told.books.now = self.now
+        return RoundView(self.charter, self.told.books.facts, who, self.told)
+
+    def tasks(self) -> Iterator[round_keeper.Task]:
+        """Of everybody."""
+        for who in self.people:
+            yield from round_keeper.tasks(self.view(who))
+
+    def carry_out(self, action: RoundAction) -> None:
+        """One action on model and contracts, which must take it."""
+        self.done[type(action).__name__] += 1
+        said = ""
+        match action:
+            case Restart():
+                said = self.restart()
+            case LaunchRun():
+                said = self.launch(self.people[0])
+            case SubmitBeacon() | SeedEpoch():
+                self.seed_and_answer()
+            case CloseEpoch():
+                self.close_epoch()
+            case FinalizeGeneration(generation, party):
+                books = self.model.generations
+                call = lambda: books.finalize(generation, party, self.now)  # noqa: E731
+                said = self.do(call, "Generations", "finalize", generation, party)
+            case CloseOpening(generation, party):
+                books = self.model.generations
+                call = lambda: books.close(generation, party, self.now)  # noqa: E731
+                said = self.do(call, "Generations", "close", generation, party)
+            case SettleSeat(round_, seat, epoch):
+                said = self.settle_work(round_, seat, epoch)
+            case SettleFinding(attestation):
+                said = self.settle_duty(attestation)
+            case SettleOpening(generation, party):
+                said = self.settle_opening(generation, party)
+            case FreeRound(round_, epoch):
+                said = self.settle_round(round_, epoch)
+            case FinishRun():
+                said = self.finish()
+            case WindDown():
+                said = self.wind_down()
+            case VestShares(grant):
+                said = self.do(lambda: self.run.grants.release(grant, self.now), "Grants", "release", grant)
+            case _:
+                raise AssertionError(action)
+        assert said == "", (action, said)
+
+    def seed_and_answer(self) -> None:
+        """The epoch is seeded, and whoever it calls answers."""
+        self.seed()
+        for ticket in self.chains:
+            if self.run.duties._is_called(ticket, self.run.duties.epochs[-1], self.now):  # type: ignore[arg-type]
+                assert self.open_call(ticket) == ""
+
+    def train(self) -> None:
+        """A round up to its generation's majority, which opens the next."""
+        holders = [who for who in self.people if who in self.tenures]
+        self.commit_all(holders)
+        self.hold_all(holders)
+        self.at(self.model.commitments.hold_until(self.round, 0) + 1)
+        for step in (self.seal, self.open):
+            for who in holders:
+                assert step(who, "root") == ""
+            self.tick(self.terms.grace + 1)
+
+    def keep(self, until: Callable[[RoundRunState], bool]) -> None:
+        """Everything that is due is done, and time moves on to what is next, until the state is so."""
+        for _ in range(4000):
+            if until(self.told):
+                return
+            tasks = [t for t in self.tasks() if not isinstance(t.action, VestShares)]
+            due = next((t for t in tasks if t.at <= self.now), None)
+            if due is not None:
+                self.carry_out(due.action)
+            else:
+                self.at(min(t.at for t in tasks))
+        raise AssertionError("the run does not end")
+
+
+@pytest.fixture
+def world() -> Iterator[KeptWorld]:
+    made = KeptWorld(rounds=2)
+    yield made
+    made.end()
+
+
+def test_keepers_carry_a_run_from_its_launch_to_its_end(world: KeptWorld) -> None:
+    world.gather()
+    world.keep(lambda told: told.money.phase is RunPhase.RUNNING)
+    assert world.now >= world.charter.launch.open_from
+    world.train()
+    # Tickets on call have no room for the duties of two rounds in one epoch: the second waits for the next.
+    assert world.round == 0
+    world.keep(lambda told: len(told.books.commitments.rounds) == 2)
+    assert world.done["Restart"] == 1 and world.epoch > 0
+    world.train()
+    world.keep(lambda told: told.money.phase is RunPhase.OVER)
+    world.check_money()
+    assert world.told.money.reserved == {} and world.told.unsettled == {} and world.told.unclosed == {}
+    assert world.done["SettleSeat"] == world.done["SettleOpening"] == world.done["CloseOpening"] == 8
+    assert world.done["FreeRound"] == 2 and world.done["LaunchRun"] == 1 and not world.done["WindDown"]
+    # Re-audits of re-audits go on as long as epochs do: what is still open when the last round is settled stays unpaid.
+    made = world.run.duties.attestations
+    unpaid = made.attestations.keys() - world.told.money.findings_paid
+    assert world.done["SettleFinding"] == len(made.attestations) - len(unpaid) > 8
+    assert all(made.window_of(name) == 0 for name in unpaid)
+    paid = {name for name, grant in world.run.grants.grants.items() if not grant.done}
+    assert world.told.money.vesting.keys() == paid
+    vests_at = max(grant.vests_at for grant in world.told.money.vesting.values())
+    world.at(vests_at)
+    for task in [t for t in world.tasks() if isinstance(t.action, VestShares)]:
+        world.carry_out(task.action)
+    assert world.told.money.vesting == {}
+    world.check_money()
+
+
+def test_keepers_wind_a_run_down_that_stands_still_and_not_before(world: KeptWorld) -> None:
+    world.start()
+    due = world.charter.timing.stall + world.told.money.launched_at + 1
+    first = min(t.at for t in world.tasks() if isinstance(t.action, WindDown))
+    assert first == due
+    world.at(due - 1)
+    assert world.wind_down() == "RunMoves"
+    world.at(due)
+    world.carry_out(WindDown())
+    assert world.told.money.phase is RunPhase.WOUND_DOWN and world.told.money.is_stopped
