@@ -19,10 +19,12 @@ from tests.harness.auditors.audited_run import CHANGED, AuditedRun, new_audited_
 HONEST = ("vera", "viktor", "wilma")
 
 
-def audited(stage: SharedChain, folder: Path, cheat: AuditCheat | None = None) -> AuditedRun:
-    """Three honest auditors, and one that cheats; their tickets count, and the test has every seat."""
+def audited(
+    stage: SharedChain, folder: Path, cheat: AuditCheat | None = None, honest: tuple[str, ...] = HONEST
+) -> AuditedRun:
+    """Honest auditors, and one that cheats; their tickets count, and the test has every seat."""
     made = new_audited_run(stage, folder, small_work())
-    for name in HONEST:
+    for name in honest:
         made.auditor(name, reports=name == "wilma")
     if cheat is not None:
         made.auditor("mallory", cheat)
@@ -70,7 +72,8 @@ def test_honest_auditors_answer_every_call_and_lose_nothing(stage: SharedChain, 
 def test_a_false_commitment_is_accused_by_who_is_drawn_and_its_seat_loses_its_lock(
     stage: SharedChain, tmp_path: Path, what: ClaimKind
 ) -> None:
-    made = audited(stage, tmp_path)
+    # Alone on call, it is drawn for everything.
+    made = audited(stage, tmp_path, honest=("vera",))
 
     def lie(seat: Seat, work: SeatWork) -> SeatWork:
         if seat != 1:
@@ -78,20 +81,16 @@ def test_a_false_commitment_is_accused_by_who_is_drawn_and_its_seat_loses_its_lo
         false = replace(work, ends=(CHANGED, *work.ends[1:]))
         return replace(work, update=CHANGED) if what is ClaimKind.UPDATE else false
 
-    before = {name: made.wealth(name) for name in HONEST}
+    before = made.wealth("vera")
     for _ in range(2):
         made.play_round(lie)
     view = made.settle(lambda view: bool(view.books.tenures.tenures[2].convicted_at))
     assert {(game.ref.kind, game.ref.seat) for game in view.games.values()} == {(what, Seat(1))}
     assert [number for number, t in view.books.tenures.tenures.items() if t.convicted_at] == [2]
-    first = next(game for game in view.games.values() if game.is_over)
-    # What the others still play or accuse ends without anybody's fine.
+    # What is still played or accused ends without a fine.
     view = made.settle(lambda view: not any(a.status in ALIVE for a in accusations(view)) and not open_games(view))
     assert {a.status for a in accusations(view)} <= {AccusationStatus.UPHELD, AccusationStatus.EXCUSED}
-    for name in HONEST:
-        assert made.wealth(name) >= before[name], "an accuser that is right loses nothing"
-    winner = next(name for name in HONEST if made.address(name) == first.challenger)
-    assert made.wealth(winner) > before[winner]
+    assert made.wealth("vera") > before
 
 
 @pytest.mark.parametrize("cheat", [AuditCheat.BLIND, AuditCheat.COPYING])

@@ -1,0 +1,35 @@
+"""Solvers and auditors of the second round with real games: a lie in the middle of a commitment, to its one element."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from assay.protocol.game.state import Outcome
+from assay.protocol.run.claims import ClaimKind
+from assay_solver.round_agent import RoundSolver
+from assay_solver.round_cheats import CheatingRoundSolver, round_cheat_named
+from tests.harness.actors.world import SharedChain, small_work
+from tests.harness.auditors.audited_run import new_audited_run
+
+
+@pytest.mark.parametrize(("cheat", "kind"), [("false-step", ClaimKind.INTERVAL), ("false-update", ClaimKind.UPDATE)])
+def test_a_lying_solver_is_convicted_by_the_element_that_the_contract_computes(
+    stage: SharedChain, tmp_path: Path, cheat: str, kind: ClaimKind
+) -> None:
+    made = new_audited_run(stage, tmp_path, small_work())
+    made.auditor("vera")  # alone on call, it is drawn for everything
+    made.settle(lambda view: len(view.books.registry.tickets) == 1 and len(view.epochs) > 3)
+    made.add("mallory", partial(CheatingRoundSolver, cheat=round_cheat_named(cheat, 0)))
+    for name in ("ada", "bob"):
+        made.add(name, RoundSolver)
+    made.settle(lambda view: len(view.books.tenures.tenures) == 3)
+    made.begin()
+    view = made.settle(lambda view: any(t.convicted_at for t in view.books.tenures.tenures.values()))
+    convicted = [t.holder for t in view.books.tenures.tenures.values() if t.convicted_at]
+    assert convicted == [made.address("mallory")]
+    won = [game for game in view.games.values() if game.is_over]
+    assert {game.ref.kind for game in won} == {kind} and won[0].outcome is Outcome.LEAF
+    assert won[0].challenger == made.address("vera")
