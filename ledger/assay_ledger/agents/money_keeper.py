@@ -68,6 +68,8 @@ def may_open(view: RoundView) -> bool:
     count = view.books.registry.count_at(view.now, view.now)
     begun = view.epochs[-1].start
     load = seated + sum(r.seated for r in view.books.commitments.rounds if r.t0 >= begun)
+    if money.phase is RunPhase.FUNDING and view.round is not None:
+        return True  # rounds of a run that no escrow launched: another gate decides, and is asked by the call itself
     if money.phase is not RunPhase.RUNNING or count < view.charter.launch.tickets:
         return False
     if e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm) < 2 * load * e.audit_ppm:

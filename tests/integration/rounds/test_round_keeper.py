@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.types import Address, Round
 from assay_ledger.agents import keeping, round_keeper
@@ -25,12 +24,11 @@ from assay_ledger.agents.round_actions import (
 )
 from assay_ledger.chain.client import Head
 from assay_ledger.rounds.round_view import RoundView
-from tests.harness.rounds.charters import RUN, changed
+from tests.harness.rounds.charters import RUN
 from tests.harness.rounds.round_chain import RoundChain
 from tests.harness.rounds.round_player import TERMS, RoundPlayer
 from tests.harness.rounds.told_world import ToldWorld
 
-UNAUDITED = changed(changed(RUN, "launch", tickets=0), "economics", audit_ppm=0)
 SEEDS = 12
 STEPS = 200
 LONG = 10_000
@@ -45,9 +43,7 @@ def chain() -> RoundChain:
 def view_of(world: ToldWorld, who: Address) -> RoundView:
     """The run as somebody sees it now."""
     world.told.head = Head(1, world.now)
-    # The bench's gate is open: it asks for no tickets, duties or escrow.
-    world.told.money.phase, world.told.money.balance = RunPhase.RUNNING, 10**30
-    return RoundView(UNAUDITED, world.told.books.facts, who, world.told)
+    return RoundView(RUN, world.told.books.facts, who, world.told)
 
 
 def call_of(action: RoundAction) -> tuple[str, str, tuple[Any, ...]] | None:
