@@ -21,9 +21,9 @@ interface IEscrow is IRoundGate {
     /// @param phase that it is in
     error WrongPhase(RunPhase phase);
 
-    /// @notice Only the run's sponsor cancels it.
+    /// @notice Only the run's sponsor cancels it before its expiry.
     /// @dev Who could cancel another's run would stop it before it begins.
-    /// @custom:remedy Use the sponsor's key, or wait for the launch.
+    /// @custom:remedy Use the sponsor's key, or wait for the launch or the expiry.
     /// @param caller who called
     error NotTheSponsor(address caller);
 
@@ -117,7 +117,7 @@ interface IEscrow is IRoundGate {
     /// @notice Opens round 0: by the sponsor, or by anybody once the charter's time has come and enough is staked.
     function launch() external;
 
-    /// @notice Sponsor only, before the launch: stakes are free, and funders get everything back.
+    /// @notice Before the launch, by the sponsor, after the run's expiry by anybody: stakes are free, and funders get everything back.
     function cancel() external;
 
     /// @notice Ends a run that has had no final generation, or closed no epoch, for longer than the charter's stall. What is not settled is void.

@@ -109,7 +109,8 @@ contract Escrow is IEscrow {
 
     /// @inheritdoc IEscrow
     function cancel() external during(RunPhase.FUNDING) {
-        if (msg.sender != sponsor) revert NotTheSponsor(msg.sender);
+        // Attack: a sponsor who is silent until the run expires, with everybody's money in its escrow.
+        if (msg.sender != sponsor && !_commitments.isOver()) revert NotTheSponsor(msg.sender);
         _enter(RunPhase.CANCELLED);
     }
 

@@ -99,10 +99,11 @@ class Escrow:
             raise
         self.launched_at = now
 
-    def cancel(self, who: Address) -> None:
-        """Raises WrongPhase, NotTheSponsor."""
+    def cancel(self, who: Address, now: int) -> None:
+        """By the sponsor; once no round can open any more by anybody. Raises WrongPhase, NotTheSponsor."""
         self._check_phase(RunPhase.FUNDING)
-        if who != self.charter.sponsor:
+        assert self.rounds is not None
+        if who != self.charter.sponsor and not self.rounds.is_over(now):
             raise refuse("NotTheSponsor", caller=who)
         self.phase = RunPhase.CANCELLED
 

@@ -54,7 +54,7 @@ class MoneyWorld(MoneyCalls, RoundWorld):
         return self.do(lambda: self.run.escrow.launch(who, self.now), "Escrow", "launch", who=who)
 
     def cancel(self, who: Address) -> str:
-        return self.do(lambda: self.run.escrow.cancel(who), "Escrow", "cancel", who=who)
+        return self.do(lambda: self.run.escrow.cancel(who, self.now), "Escrow", "cancel", who=who)
 
     def wind_down(self) -> str:
         return self.do(lambda: self.run.escrow.wind_down(self.now), "Escrow", "windDown")

@@ -272,6 +272,10 @@ def test_x_of_a_sum_and_of_a_generation_is_what_the_chain_counted(world: Grouped
     opener = next(iter(w.committee(node)))
     view = w.call("Generations", "claimOf", w.claim(node, opener))
     assert view[2:5] == (ids.partial_input(updates), w.lists_of(node, ("sum", node))[2], TERMS.partial_program)
+    kind, round_, seat, group, *rest = w.claim(node, opener)
+    # The same node by a round of more than 32 bits would be judged by the program of generations.
+    view = w.call("Generations", "claimOf", (kind, group << 32 | round_, seat, 0, *rest))
+    assert view[7] == 0, "such a round names no claim"
     leader = next(iter(w.committee(w.top(Round(0)))))
     view = w.call("Generations", "claimOf", w.claim(w.top(Round(0)), leader))
     assert view[2:5] == (expected, w.root_of("root")[2], TERMS.outer_program)

@@ -200,6 +200,17 @@ def test_who_funded_a_cancelled_run_and_who_staked_gets_everything_back(world: M
     assert world.reclaim(1) == ""
 
 
+def test_anybody_cancels_what_nobody_opened_before_its_expiry(world: MoneyWorld) -> None:
+    people = world.gather(escrow=10 * ETHER)
+    world.at(world.charter.expiry)
+    assert world.cancel(people[0]) == "NotTheSponsor"
+    world.tick(1)
+    assert world.launch(people[0]) == "Paused"
+    assert world.cancel(people[0]) == ""
+    assert world.refund(world.sponsor) == ""
+    assert world.run.escrow.balance == 0
+
+
 def test_a_sponsor_cannot_cancel_what_it_has_opened(world: MoneyWorld) -> None:
     world.start()
     assert world.cancel(world.sponsor) == "WrongPhase"
