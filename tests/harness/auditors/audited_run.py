@@ -52,7 +52,7 @@ NAMES: Final = (
 )
 """Contracts of a run, in the order in which they are deployed."""
 
-ROUNDS, SEATS, SEATED, UNITS, STEPS = 2, 8, 8, 2, 2
+ROUNDS, SEATS, UNITS, STEPS = 2, 8, 2, 2
 CHANGED: Final = Digest(b"changed".ljust(32, b"\0"))
 
 
@@ -78,7 +78,7 @@ def audited_charter(stage: SharedChain, work: TrainedWork, beacon: Address) -> R
         ),
         timing=replace(RUN.timing, audits_from=now + HOUR),
         economics=replace(RUN.economics, unit_price=Wei(ETHER), audit_ppm=1_000_000, reaudit_ppm=999_999),
-        launch=replace(RUN.launch, open_from=now, seats=SEATED),
+        launch=replace(RUN.launch, open_from=now, seats=SEATS),
         step=ProgramRef.of(work.step),
         update=ProgramRef.of(work.update),
         merge=ProgramRef.of(work.outer),
@@ -199,9 +199,9 @@ class AuditedRun:
 
     # --- seats
 
-    def sit(self) -> None:
-        """The test takes every seat."""
-        for _ in range(SEATED):
+    def sit(self, count: int = SEATS) -> None:
+        """The test takes seats."""
+        for _ in range(count):
             self.seats.append(self.rich())
             self.chain.send(self.seats[-1], self.run.tenures.join())
 
@@ -221,7 +221,7 @@ class AuditedRun:
         self.chain.rpc("evm_mine")
         acc = self.view.group(round_, 0).acc
         for seat, account in enumerate(self.seats):
-            held = Wei((1 << SEATED) - 1)
+            held = Wei((1 << len(self.seats)) - 1)
             self.chain.send(account, self.run.commitments.hold(round_, 0, 1 << seat, acc, held))
         self.chain.rpc("evm_mine")
         salt = Digest(b"salt".ljust(32, b"\0"))

@@ -14,22 +14,26 @@ from assay.protocol.types import Seat
 from assay_ledger.rounds.round_view import RoundView
 from assay_verifier.round_cheats import AuditCheat
 from tests.harness.actors.world import SharedChain, small_work
-from tests.harness.auditors.audited_run import CHANGED, AuditedRun, new_audited_run
+from tests.harness.auditors.audited_run import CHANGED, SEATS, AuditedRun, new_audited_run
 
 HONEST = ("vera", "viktor", "wilma")
 
 
 def audited(
-    stage: SharedChain, folder: Path, cheat: AuditCheat | None = None, honest: tuple[str, ...] = HONEST
+    stage: SharedChain,
+    folder: Path,
+    cheat: AuditCheat | None = None,
+    honest: tuple[str, ...] = HONEST,
+    seats: int = SEATS,
 ) -> AuditedRun:
-    """Honest auditors, and one that cheats; their tickets count, and the test has every seat."""
+    """Honest auditors, and one that cheats; their tickets count, and the test has seats."""
     made = new_audited_run(stage, folder, small_work())
     for name in honest:
         made.auditor(name, reports=name == "wilma")
     if cheat is not None:
         made.auditor("mallory", cheat)
     made.settle(lambda view: len(view.books.registry.tickets) == len(made.players) and len(view.epochs) > 3)
-    made.sit()
+    made.sit(seats)
     made.begin()
     return made
 
@@ -72,8 +76,8 @@ def test_honest_auditors_answer_every_call_and_lose_nothing(stage: SharedChain, 
 def test_a_false_commitment_is_accused_by_who_is_drawn_and_its_seat_loses_its_lock(
     stage: SharedChain, tmp_path: Path, what: ClaimKind
 ) -> None:
-    # Alone on call, it is drawn for everything.
-    made = audited(stage, tmp_path, honest=("vera",))
+    # Alone on call, it is drawn for all four commitments, which is as many as it answers.
+    made = audited(stage, tmp_path, honest=("vera",), seats=2)
 
     def lie(seat: Seat, work: SeatWork) -> SeatWork:
         if seat != 1:
