@@ -17,7 +17,7 @@ from assay.engine.compiler.capture import capture
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.values.state_io import list_roots, state_root
 from assay.protocol.program.wellformed import violations
-from assay.protocol.rounds.round_ids import merge_input
+from assay.protocol.rounds.round_ids import merge_input, partial_input, weighed_input
 from assay.training.merge import MergeRule, limited_sum, merge, merge_partials, partial
 from assay.training.outer import OUTER_MOMENTUM, OUTER_RATE, SLOTS, outer_step
 from assay.training.programs import generation_program, merge_program, partial_program, with_terms
@@ -114,6 +114,15 @@ def test_x_of_a_merge_is_what_the_contract_prepares(seats: int) -> None:
     parameters, momentum, *updates, _ = list_roots(lists)
     mask = sum(1 << k for k in included)
     assert state_root(lists) == merge_input(parameters, momentum, updates, mask)
+
+
+def test_x_of_a_partial_and_of_a_merge_of_partials_is_what_the_contract_prepares() -> None:
+    updates, sums = updates_of(5, (0, 2, 4)), [random_list(3), random_list(4), random_list(5)]
+    assert state_root(updates) == partial_input(list_roots(updates))
+    weights = [3, 0, 64]
+    lists = [random_list(1), random_list(2), *sums, [torch.tensor(weights, dtype=torch.float32)]]
+    parameters, momentum, *roots, _ = list_roots(lists)
+    assert state_root(lists) == weighed_input(parameters, momentum, roots, weights)
 
 
 def test_sixty_four_seats_are_merged_in_one_program() -> None:
