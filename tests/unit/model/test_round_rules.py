@@ -30,7 +30,7 @@ def test_the_mask_closes_where_the_rule_over_all_commitments_puts_it(seats: int,
     two_thirds = -(-2 * seats // 3)
     nearly_all = max(two_thirds, seats - 1 if seats < 20 else -(-95 * seats // 100))
     if len(times) >= two_thirds:
-        ends.append(max(times[two_thirds - 1], C + G))
+        ends.append(max(times[two_thirds - 1], C) + G)
     if len(times) >= nearly_all:
         ends.append(times[nearly_all - 1] + G)
     if len(times) == seats:

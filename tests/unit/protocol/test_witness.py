@@ -16,7 +16,6 @@ from assay.conformance.witness import accumulators, derivations
 from assay.protocol.arithmetic.philox import random_word
 from assay.protocol.arithmetic.scalar import INSTRUCTION_SIZE
 from assay.protocol.arithmetic.words import from_bytes
-from assay.protocol.digests import ZERO
 from assay.protocol.program.nodes import Const, Dot, Gather, Map, Node, Random, Sum
 from assay.protocol.program.program import Program
 from assay.protocol.program.reference import ReferenceExecutor
@@ -26,7 +25,7 @@ from assay.protocol.program.wellformed import is_well_formed
 from assay.protocol.program.witness import STREAM, WrongWitness, check_witness, witness_lists, witnessed_program
 from assay.protocol.program.witness_rows import LANES, MOST_ROWS, NoWitness, sampled_products, witness_rows
 from assay.protocol.rounds.duty_draws import witness_key, witnessed_state
-from assay.protocol.rounds.duty_types import DutyKind, ReplayFinding
+from assay.protocol.rounds.duty_types import DutyKind
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.trees.state import ListBytes, Scalar
 from assay.protocol.trees.tensors import TensorSpec, tensor_root
@@ -191,18 +190,18 @@ def test_one_replay_yields_the_accumulators_of_several_keys_each_as_alone() -> N
 
 
 def test_the_states_that_attestations_name_are_those_of_the_witnessed_program() -> None:
-    """A re-audit's two keys: the claim's X and Y as the contract builds them, from digests alone."""
+    """A re-audit's two keys, a claim each: X and Y as the contract builds them, from digests alone."""
     secret, seed, target = (Digest(bytes([n]) * 32) for n in (1, 2, 3))
     keys = tuple(witness_key(secret, seed, target, TicketId(n), DutyKind.REAUDIT) for n in (4, 5))
-    program = witnessed_program(WITNESSED)
-    state: ListBytes = (*mlp_step().state, *(slots for key in keys for slots in ((key[:8],), (bytes(32),))))
-    trace = ReferenceTrace(program, state, 2)
-    words = tuple(Digest(trace.slot_bytes(2, k, 0)) for k in (4, 6))
-    ends = trace.list_roots(2)
-    for t, filled in ((0, False), (2, True)):
-        lists = trace.list_roots(t)[:3]
-        finding = ReplayFinding((ends[0], ends[1], ends[2]), ZERO, keys, words)
-        assert witnessed_state(lists, finding, filled) == trace.state_root(t)
+    both = (*mlp_step().state, *(slots for key in keys for slots in ((key[:8],), (bytes(32),))))
+    together = ReferenceTrace(witnessed_program(WITNESSED), both, 2)
+    for n, key in enumerate(keys):
+        state: ListBytes = (*mlp_step().state, (key[:8],), (bytes(32),))
+        trace = ReferenceTrace(WITNESSED, state, 2)
+        word = Digest(trace.slot_bytes(2, 4, 0))
+        assert word == together.slot_bytes(2, 4 + 2 * n, 0), "a run under several keys gives each one's accumulator"
+        for t, filled in ((0, Digest(bytes(32))), (2, word)):
+            assert witnessed_state(trace.list_roots(t)[:3], key, filled) == trace.state_root(t)
 
 
 # --- a sponsor's own witness
