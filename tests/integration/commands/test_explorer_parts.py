@@ -151,6 +151,7 @@ def test_contracts_that_throw_one_name_for_other_reasons_each_say_theirs(compile
         "Game",
         "Commitments",
         "Generations",
+        "GroupedGenerations",
         "Duties",
     }
     for sentences in found.sentences:
