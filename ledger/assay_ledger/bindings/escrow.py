@@ -103,7 +103,9 @@ class EscrowContract(Contract):
         return self._query("balance()", "(uint256)", lambda v: Wei(v[0]))
 
     def cancel(self) -> Call:
-        """Sponsor only, before the launch: stakes are free, and funders get everything back."""
+        """Before the launch, by the sponsor, after the run's expiry by anybody: stakes are free, and funders get
+        everything back.
+        """
         return self._call("cancel()")
 
     def charter(self) -> Query[Address]:
