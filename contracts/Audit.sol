@@ -24,6 +24,7 @@ contract Audit is Registry {
     uint32 private immutable _stepsPerInterval;
     uint32 private immutable _auditPpm;
     uint32 private immutable _whistlePpm;
+    uint32 private immutable _bountyPpm;
 
     mapping(uint64 round => bytes32) private _seeds;
     mapping(uint64 round => bytes32) private _whistleSeeds;
@@ -48,6 +49,7 @@ contract Audit is Registry {
         _stepsPerInterval = terms.training.stepsPerInterval;
         _auditPpm = terms.economics.auditPpm;
         _whistlePpm = terms.economics.whistlePpm;
+        _bountyPpm = terms.economics.bountyPpm;
     }
 
     // ------------------------------------------------------------------------------------------------ draws
@@ -184,7 +186,7 @@ contract Audit is Registry {
         view_.challengeableFrom = times.t5 + 1;
         view_.challengeableUntil = times.challengeUntil;
         view_.lockId = ClaimIds.attesterLock(ref.party);
-        view_.lockAmount = _bond;
+        (view_.lockAmount, view_.bountyPpm) = (_bond, _bountyPpm);
         view_.fallen = _attesters[ref.party].convictedAt != 0;
     }
 

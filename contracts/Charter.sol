@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {ClaimKind, IClaims} from "./interfaces/IClaims.sol";
-import {ICharter, Modules, Program, Terms, Training} from "./interfaces/ICharter.sol";
+import {Admitted, ICharter, Modules, Program, Terms, Training} from "./interfaces/ICharter.sol";
 import {SEAT_COUNT} from "./interfaces/IRounds.sol";
 import {ChainBounds} from "./libraries/ChainBounds.sol";
 import {Digests} from "./libraries/Digests.sol";
@@ -57,6 +57,14 @@ contract Charter is ICharter {
         all = new address[](5);
         (all[0], all[1], all[2]) = (_modules.rounds, _modules.outers, _modules.audit);
         (all[3], all[4]) = (_modules.settlement, _modules.game);
+    }
+
+    /// @inheritdoc ICharter
+    function programs() external view returns (Admitted[] memory all) {
+        all = new Admitted[](3);
+        (all[0].program, all[0].steps) = (_terms.step, _terms.training.stepsPerInterval);
+        (all[1].program, all[1].steps) = (_terms.update, 1);
+        (all[2].program, all[2].steps) = (_terms.outer, 1);
     }
 
     /// @inheritdoc ICharter

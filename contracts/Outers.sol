@@ -23,6 +23,7 @@ contract Outers is IOuters {
     bytes32 private immutable _program;
     bytes32 private immutable _zeroUpdate;
     uint256 private immutable _lock; // W: one seat's price
+    uint32 private immutable _bountyPpm;
     uint64 private immutable _window;
     uint64 private immutable _rescue;
 
@@ -48,7 +49,7 @@ contract Outers is IOuters {
         _run = charter_.run();
         _program = terms.outer.root;
         _zeroUpdate = terms.training.zeroUpdate;
-        _lock = EconomicsBounds.price(terms.economics);
+        (_lock, _bountyPpm) = (EconomicsBounds.price(terms.economics), terms.economics.bountyPpm);
         _window = terms.windows.challenge;
         _rescue = terms.windows.rescue;
 
@@ -121,7 +122,7 @@ contract Outers is IOuters {
         view_.challengeableFrom = claim.postedAt;
         view_.challengeableUntil = claim.postedAt + _window;
         view_.lockId = ClaimIds.outerLock(ref.round, ref.outerRoot, ref.party);
-        view_.lockAmount = _lock;
+        (view_.lockAmount, view_.bountyPpm) = (_lock, _bountyPpm);
         view_.fallen = claim.convicted;
     }
 

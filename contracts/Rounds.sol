@@ -16,6 +16,7 @@ contract Rounds is Seats {
     IAudit private immutable _audit;
     address private immutable _game;
     uint256 private immutable _claimLock;
+    uint32 private immutable _bountyPpm;
 
     bytes32 private immutable _run;
     bytes32 private immutable _stepProgram;
@@ -52,6 +53,7 @@ contract Rounds is Seats {
         _audit = IAudit(modules.audit);
         _game = modules.game;
         _claimLock = terms.economics.claimLock;
+        _bountyPpm = terms.economics.bountyPpm;
         _run = charter_.run();
         _stepProgram = terms.step.root;
         _updateProgram = terms.update.root;
@@ -193,7 +195,7 @@ contract Rounds is Seats {
         view_.challengeableFrom = times.t5 + 1;
         view_.challengeableUntil = times.challengeUntil;
         view_.lockId = ClaimIds.commitmentLock(ref.round, ref.seat);
-        view_.lockAmount = _claimLock;
+        (view_.lockAmount, view_.bountyPpm) = (_claimLock, _bountyPpm);
         view_.fallen = c.convicted;
     }
 

@@ -24,6 +24,8 @@ CONTRACTS = {
     "Generations": "generations",
     "Duties": "duties",
     "Attestations": "attestations",
+    "RoundGame": "round_game",
+    "Challenges": "challenges",
     "RunCharter": "run_charter",
     "RunDeployer": "run_deployer",
     "Escrow": "escrow",
@@ -43,6 +45,8 @@ ROUND_CONTRACTS = {
     "Duties",
     "Attestations",
     *("Escrow", "Payments", "Bounties", "Grants"),
+    "RoundGame",
+    "Challenges",
 }
 """Those of the second round."""
 

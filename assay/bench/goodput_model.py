@@ -68,7 +68,7 @@ def round_terms(terms: GoodputTerms) -> RoundTerms:
         hold=terms.hold, merge=terms.merge, group_merge=0, beacon_delay=0, challenge=86_400, rescue=3600, run=ZERO,
         step_program=ZERO, update_program=ZERO, outer_program=ZERO, witness_program=ZERO, partial_program=ZERO,
         zero_partial=ZERO, data=ZERO, zero_optimizer=ZERO, zero_update=ZERO, parameters=keccak(b"parameters"),
-        momentum=keccak(b"momentum"), seat_lock=Wei(1), seat_fee=Wei(0),
+        momentum=keccak(b"momentum"), seat_lock=Wei(1), seat_fee=Wei(0), drawn_bounty_ppm=0, third_bounty_ppm=0,
     )  # fmt: skip
 
 

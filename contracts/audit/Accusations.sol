@@ -5,7 +5,7 @@ import {Accusation, AccusationStatus, Attestation} from "../interfaces/AuditType
 import {IAttestations} from "../interfaces/IAttestations.sol";
 import {ICalls} from "../interfaces/ICalls.sol";
 import {IDuties} from "../interfaces/IDuties.sol";
-import {IAccusers, IRoundGate, RoundModules} from "../interfaces/IRoundTerms.sol";
+import {IAccusers, IRoundGate, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
@@ -18,6 +18,9 @@ abstract contract Accusations is IAttestations {
     IRoundGate private immutable _gate;
     ICalls internal immutable _duties;
     address private immutable _book;
+    address private immutable _bounties;
+    uint256 private immutable _drawnPpm;
+    uint256 private immutable _thirdPpm;
     uint256 private immutable _fine; // 3 w, in wei
 
     mapping(bytes32 id => Attestation) internal _attestations;
@@ -26,10 +29,12 @@ abstract contract Accusations is IAttestations {
     mapping(uint32 ticket => uint256) public accusationsOf;
 
     constructor(IRunCharter charter) {
-        RoundModules memory modules = charter.roundModules();
+        (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
         (_tickets, _tenures) = (ITickets(modules.tickets), ITenures(modules.tenures));
         (_duties, _book) = (ICalls(modules.duties), modules.commitments);
         _gate = IRoundGate(modules.escrow);
+        _bounties = modules.bounties;
+        (_drawnPpm, _thirdPpm) = (terms.drawnBountyPpm, terms.thirdBountyPpm);
         _fine = 3 * uint256(charter.dutyTerms().wage);
     }
 
@@ -65,6 +70,13 @@ abstract contract Accusations is IAttestations {
     function mayTry(bytes32 id, bytes32 against, address challenger) public view returns (bool) {
         Accusation storage a = _accusations[id];
         return a.status == AccusationStatus.RECORDED && _isOwn(a, against, challenger);
+    }
+
+    /// @inheritdoc IAccusers
+    function bountyOf(bool isWork, uint32 accused) public view returns (uint256 ppm, address beneficiary) {
+        uint256 alive = isWork ? _tenures.tenureOf(accused).accusations : accusationsOf[accused];
+        // Attack: convict oneself by a puppet when a drawn auditor has found the lie, and take its bounty.
+        return alive != 0 ? (_drawnPpm, _bounties) : (_thirdPpm, address(0));
     }
 
     /// @inheritdoc IAttestations

@@ -110,6 +110,7 @@ contract Attestations is Accusations {
         view_.lockId = _tickets.lockOf(a.ticket);
         (, view_.lockAmount) = _vault.lockOf(view_.lockId);
         view_.fallen = ticket.convictedAt != 0;
+        (view_.bountyPpm, view_.beneficiary) = bountyOf(false, a.ticket);
     }
 
     /// @inheritdoc IClaims

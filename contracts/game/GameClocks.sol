@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {GameState, Side, Stage} from "../interfaces/GameTypes.sol";
-import {ICharter, Program, Terms} from "../interfaces/ICharter.sol";
+import {Admitted, ICharter, Program, Terms} from "../interfaces/ICharter.sol";
 import {IGame} from "../interfaces/IGame.sol";
 import {GameBounds} from "../libraries/GameBounds.sol";
 import {Programs} from "../libraries/Programs.sol";
@@ -36,14 +36,15 @@ abstract contract GameClocks is IGame {
         uint256 levels_ = 1;
         while (arity_ > (uint256(1) << levels_)) ++levels_;
         _levels = levels_;
-        uint64 delay = terms.chain.inclusionDelay;
-        // Every turn can wait for the chain's inclusion delay and still be in time.
-        (_budget, _replay, _move) = (terms.clocks.budget, terms.clocks.replay + delay, terms.clocks.move + delay);
+        // Attack: a chain that carries nothing of a side for a while. The budget is all that it may lose so in a game, at
+        // whichever moves; counted at every one, the chain's delay would make games of weeks.
+        (_budget, _replay, _move) = (terms.clocks.budget, terms.clocks.replay, terms.clocks.move);
         _feeCap = terms.chain.feeCap;
         uint256 allowed = terms.windows.longestDispute;
-        _admit(terms.step, terms.training.stepsPerInterval, levels_, allowed);
-        _admit(terms.update, 1, levels_, allowed);
-        _admit(terms.outer, 1, levels_, allowed);
+        Admitted[] memory admitted = charter_.programs();
+        for (uint256 i = 0; i < admitted.length; ++i) {
+            _admit(admitted[i].program, admitted[i].steps, levels_, allowed);
+        }
     }
 
     /// @dev Registers one of the run's programs; no game on it may outlast what windows and exits are computed with.
@@ -81,7 +82,7 @@ abstract contract GameClocks is IGame {
     }
 
     /// @dev The clock of the side to move starts: the challenger's where the list that the defender would post is known.
-    function _startTurn(uint256 gameId, GameState storage game) internal {
+    function _startTurn(uint256 gameId, GameState storage game, address mover) internal {
         (Stage stage, Side turn) = (game.stage, game.turn);
         if (turn == Side.DEFENDER && (stage == Stage.STEPS || stage == Stage.NODES)) {
             bytes32 list = positionCache[_position(game)];
@@ -94,7 +95,7 @@ abstract contract GameClocks is IGame {
         uint64 left = turn == Side.DEFENDER ? game.defenderBudget : game.challengerBudget;
         uint64 deadline = uint64(block.timestamp) + left + _extension(stage, turn);
         (game.turnStarted, game.deadline) = (uint64(block.timestamp), deadline);
-        emit Moved(gameId, msg.sender, stage, turn, deadline);
+        emit Moved(gameId, mover, stage, turn, deadline);
     }
 
     /// @dev Takes the time used above the extension from the mover's budget; the move was in time.

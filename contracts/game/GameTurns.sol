@@ -31,7 +31,7 @@ abstract contract GameTurns is GameMoney {
         if (reply) game.turn = Side.CHALLENGER;
         else if (stage != Stage.TERM && stage != Stage.SLOT) game.turn = Side.DEFENDER;
         game.stage = stage;
-        _startTurn(gameId, game);
+        _startTurn(gameId, game, msg.sender);
         if (reply) _refund(gameId, game);
     }
 

@@ -10,6 +10,12 @@ struct Program {
     bytes header; // version, nodes, inputs, outputs
 }
 
+/// @notice A program of a run's claims, with the steps of the longest of them.
+struct Admitted {
+    Program program;
+    uint256 steps;
+}
+
 /// @notice What is trained, by whom it is split, and where it starts.
 struct Training {
     uint32 intervals; // n, per commitment
@@ -61,9 +67,9 @@ struct Economics {
 
 /// @notice Chess clocks of a game.
 struct Clocks {
-    uint64 budget; // seconds each side owns beyond extensions
-    uint64 replay; // extension of moves that need a re-execution, beyond the chain's inclusion delay
-    uint64 move; // extension of every other move, beyond the chain's inclusion delay
+    uint64 budget; // seconds each side owns beyond extensions: all that the chain may keep it waiting in a game
+    uint64 replay; // extension of moves that need a re-execution
+    uint64 move; // extension of every other move
     uint32 arity; // digests per move
 }
 
@@ -251,6 +257,9 @@ interface ICharter {
 
     /// @notice The contracts that move locks of the vault; at most eight.
     function lockers() external view returns (address[] memory);
+
+    /// @notice The programs that games are played on.
+    function programs() external view returns (Admitted[] memory);
 
     /// @notice Header and descriptor tree of one of the run's three programs.
     function programOf(bytes32 root) external view returns (bytes memory header, bytes32 tree);

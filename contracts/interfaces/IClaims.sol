@@ -35,6 +35,16 @@ struct ClaimView {
     bytes32 lockId; // what a conviction costs, once
     uint256 lockAmount;
     bool fallen; // a conviction has taken the lock already (of the commitment, of the poster's claim, of the attester's bond)
+    uint256 bountyPpm; // share of the lock that a conviction pays, in parts per million; the rest burns
+    address beneficiary; // an IBeneficiary whose the bounty is; address zero: the winner of the game
+}
+
+/// @title IBeneficiary: an account that bounties are paid to which belong to several
+interface IBeneficiary {
+    /// @notice Game only: a conviction paid `amount` of a lock to this account's free balance.
+    /// @param lockId name of the lock, which is the convict's own
+    /// @param amount in wei
+    function onBounty(bytes32 lockId, uint256 amount) external;
 }
 
 /// @title The books that claims stand in: Rounds (INTERVAL, UPDATE), Outers (OUTER) and Audit (ATTESTATION); ICharter.bookOf names the one of a kind.

@@ -75,33 +75,6 @@ interface IGame {
     /// @param program program root
     error UnknownProgram(bytes32 program);
 
-    /// @notice The same challenge is committed already.
-    /// @dev A deposit stands behind one challenge.
-    /// @custom:remedy Reveal it, or commit to another with a fresh salt.
-    /// @param commitment the challenge's digest
-    error CommitmentExists(bytes32 commitment);
-
-    /// @notice There is no such committed challenge of this account.
-    /// @dev The digest names its sender, so that a copied challenge is worth nothing in another account.
-    /// @custom:remedy Check claim, end root, salt and account.
-    /// @param commitment the challenge's digest
-    error CommitmentNotFound(bytes32 commitment);
-
-    /// @notice A committed challenge is revealed two blocks and the reorg depth later at the earliest, and expires only
-    /// after its hour.
-    /// @dev A reader of the reveal must not be able to commit a copy before it.
-    /// @custom:remedy Wait for the block or time named.
-    /// @param now_ block number, or chain time in seconds, of the call
-    /// @param notBefore block number or chain time, in the same unit, to wait for
-    error RevealTooEarly(uint256 now_, uint256 notBefore);
-
-    /// @notice The committed challenge was not revealed within its hour.
-    /// @dev Challenges that could be kept ready for ever would cost nothing.
-    /// @custom:remedy Its deposit is lost; commit to a new challenge.
-    /// @param now_ chain time of the call, in seconds
-    /// @param deadline last second of chain time at which the call went through
-    error RevealTooLate(uint256 now_, uint256 deadline);
-
     /// @notice The move selects something that is not there.
     /// @custom:remedy Select an entry of the list, leaf or tensor that was opened.
     /// @param index what was selected, from 0
@@ -140,17 +113,6 @@ interface IGame {
     /// @param longest longest game, in seconds
     /// @param allowed in seconds
     error DisputeTooLong(uint256 longest, uint256 allowed);
-
-    /// @notice Somebody committed to a challenge without saying against what, and paid the deposit.
-    /// @param commitment the challenge's digest
-    /// @param challenger who may reveal it
-    event ChallengeCommitted(bytes32 indexed commitment, address indexed challenger);
-
-    /// @notice A committed challenge is gone: revealed, or expired and its deposit burned.
-    /// @param commitment the challenge's digest
-    /// @param gameId game that it opened; 0 if it expired, or if the claim had fallen or closed meanwhile
-    /// @param burned whether the deposit burned
-    event ChallengeUncommitted(bytes32 indexed commitment, uint256 gameId, bool burned);
 
     /// @notice A claim is challenged: a game began.
     /// @dev The defender is to move, or the challenger where the defender's list is known already.
@@ -233,16 +195,6 @@ interface IGame {
     /// @param reserved kept for what other open games have advanced, in wei
     event LockTaken(uint256 indexed gameId, bytes32 indexed lockId, uint256 bounty, uint256 burned, uint256 reserved);
 
-    /// @notice Commits to a third party's challenge: commitment = K(claim ref, own end root, salt, sender). Takes the commit deposit.
-    function commitChallenge(bytes32 commitment) external;
-
-    /// @notice Opens a game from a committed challenge, at least two blocks and at most an hour after the commitment; returns the deposit.
-    /// @return gameId 0 when the claim fell, or its window closed, after the commitment
-    function revealChallenge(ClaimRef calldata ref, bytes32 ownRoot, bytes32 salt) external returns (uint256 gameId);
-
-    /// @notice Burns the deposit of a challenge that was not revealed in time. Anyone may call.
-    function expireChallenge(bytes32 commitment) external;
-
     /// @notice Opens a game as a party for whom IClaims.mayChallengeDirectly holds.
     function challenge(ClaimRef calldata ref) external returns (uint256 gameId);
 
@@ -318,7 +270,4 @@ interface IGame {
 
     /// @notice What a reply of the defender is paid from the challenger's bond, in wei.
     function moveRefund() external view returns (uint256);
-
-    /// @notice Committed challenges: by whom, in which block and at what chain time; zero when there is none.
-    function committedChallenge(bytes32 commitment) external view returns (address owner, uint64 block_, uint64 time);
 }

@@ -39,6 +39,8 @@ struct RoundTerms {
     bytes32 momentum; // list root of generation 0
     uint256 seatLock; // S
     uint256 seatFee;
+    uint32 drawnBountyPpm; // beta_d: of the lock of who is convicted under accusation
+    uint32 thirdBountyPpm; // beta_f: of the lock of who is convicted by a third party alone
 }
 
 /// @notice What the contract of tickets is built with.
@@ -85,6 +87,11 @@ interface IRoundGate {
 interface IAccusers {
     /// @notice Is this a recorded accusation by `challenger` of `against`, a commitment's digest or an attestation?
     function mayTry(bytes32 accusation, bytes32 against, address challenger) external view returns (bool);
+
+    /// @notice What a conviction pays as things stand, in parts per million of the lock, and to whom; address zero: to the winner of the game. Where an
+    /// accusation of the accused is not over, it is the accusers'.
+    /// @param isWork whether the accused is a tenure, else a ticket
+    function bountyOf(bool isWork, uint32 accused) external view returns (uint256 ppm, address beneficiary);
 
     /// @notice The book of commitments only: the accuser opened its game.
     function onTried(bytes32 accusation, bytes32 against, address challenger) external;

@@ -10,7 +10,7 @@ import {GameBounds} from "./GameBounds.sol";
 library ChainBounds {
     uint256 internal constant PPM = 1_000_000;
     uint256 internal constant MARGIN = EconomicsBounds.MIN_WINDOW;
-    /// @dev Seconds of every turn beyond F, without the budget: no party is convicted for a busy machine in a single turn.
+    /// @dev Seconds of every turn without the budget: no party is convicted for a busy machine in a single turn.
     uint256 internal constant MIN_TURN = 60;
     uint256 internal constant MAX_FEE_CAP = 1e15; // wei per gas: a million gwei, beyond which no side could ever defer
     /// @dev No reply of a defender needs more gas at any arity.
@@ -32,12 +32,12 @@ library ChainBounds {
     function check(ChainProfile memory p, Windows memory w, Clocks memory c, Economics memory e) internal pure {
         if (p.feeCap == 0) revert ICharter.ValueZero("fee cap");
         if (p.feeCap > MAX_FEE_CAP) revert ICharter.AmountTooLarge("fee cap", p.feeCap, MAX_FEE_CAP);
-        _checkAtMost("reorg depth", p.reorgDepth);
-        _checkAtMost("budget", c.budget);
-        _checkAtMost("replay", c.replay);
-        _checkAtMost("move", c.move);
-        // Attack: clocks so short that a second of silence convicts.
-        _checkLength("budget", c.budget, MARGIN);
+        _checkAtMost("reorg depth", p.reorgDepth, EconomicsBounds.MAX_DELAY);
+        _checkAtMost("budget", c.budget, EconomicsBounds.MAX_DELAY + MARGIN);
+        _checkAtMost("replay", c.replay, EconomicsBounds.MAX_DELAY);
+        _checkAtMost("move", c.move, EconomicsBounds.MAX_DELAY);
+        // Attack: clocks so short that a second of silence convicts, or that transactions kept out for F once do.
+        _checkLength("budget", c.budget, p.inclusionDelay + MARGIN);
         _checkLength("replay", c.replay, MIN_TURN);
         _checkLength("move", c.move, MIN_TURN);
         // Attack: transactions kept out for the chain's inclusion delay F.
@@ -70,8 +70,7 @@ library ChainBounds {
         if (length < minimum) revert ICharter.WindowTooShort(what, length, minimum);
     }
 
-    function _checkAtMost(bytes32 what, uint64 length) private pure {
-        uint256 maximum = EconomicsBounds.MAX_DELAY;
+    function _checkAtMost(bytes32 what, uint64 length, uint256 maximum) private pure {
         if (length > maximum) revert ICharter.ScheduleTooLong(what, length, maximum);
     }
 }

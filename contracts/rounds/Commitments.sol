@@ -150,6 +150,7 @@ contract Commitments is Committees {
         view_.challengeableUntil = w.settled ? 0 : type(uint64).max;
         (view_.lockId, view_.lockAmount) = (_tenures.lockOf(w.tenure), _seatLock);
         view_.fallen = _tenures.isConvicted(w.tenure);
+        (view_.bountyPpm, view_.beneficiary) = _accusers.bountyOf(true, w.tenure);
     }
 
     /// @inheritdoc IClaims

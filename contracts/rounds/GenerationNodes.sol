@@ -124,6 +124,9 @@ abstract contract GenerationNodes is Segments {
     /// @dev The lock and what it was made of.
     function _lockOf(uint32 opener) internal view virtual returns (bytes32 id, uint256 amount);
     function _isConvicted(uint32 opener) internal view virtual returns (bool);
+
+    /// @dev Whether those who open are tenures, else tickets.
+    function _openTenures() internal pure virtual returns (bool);
     function _oblige(uint32 opener) internal virtual;
     function _acquit(uint32 opener) internal virtual;
     function _onGameOpened(uint32 opener) internal virtual;

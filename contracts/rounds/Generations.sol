@@ -77,6 +77,10 @@ contract Generations is GenerationMoves, ISeatPositions {
         return _tenures.isConvicted(opener);
     }
 
+    function _openTenures() internal pure override returns (bool) {
+        return true;
+    }
+
     function _oblige(uint32 opener) internal override {
         _tenures.oblige(opener);
     }

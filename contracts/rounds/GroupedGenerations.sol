@@ -135,6 +135,10 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
         return _tickets.isConvicted(opener);
     }
 
+    function _openTenures() internal pure override returns (bool) {
+        return false;
+    }
+
     function _oblige(uint32 opener) internal override {
         _tickets.oblige(opener);
     }

@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {ClaimKind, ClaimRef, ClaimView, IClaims} from "../interfaces/IClaims.sol";
 import {Entry, OpenedRoot} from "../interfaces/IGenerations.sol";
-import {RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IAccusers, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ClaimIds} from "../libraries/ClaimIds.sol";
 import {GenerationNodes} from "./GenerationNodes.sol";
@@ -16,12 +16,13 @@ abstract contract MergeClaims is GenerationNodes {
     bytes32 private immutable _mergeProgram;
     bytes32 private immutable _partialProgram;
     bytes32 private immutable _zeroUpdate;
+    IAccusers private immutable _accusers;
 
     mapping(uint64 node => bytes32 x) private _inputs;
 
     constructor(IRunCharter charter) {
         (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
-        (_game, _charter) = (modules.game, modules.charter);
+        (_game, _charter, _accusers) = (modules.game, modules.charter, IAccusers(modules.attestations));
         (_run, _mergeProgram, _partialProgram) = (terms.run, terms.outerProgram, terms.partialProgram);
         _zeroUpdate = terms.zeroUpdate;
     }
@@ -43,6 +44,7 @@ abstract contract MergeClaims is GenerationNodes {
         }
         view_.id = ClaimIds.claim(_charter, _run, ClaimKind.OUTER, view_.claimant, x, opening.root);
         view_.fallen = opening.fallen || _isTakenElsewhere(opening);
+        (view_.bountyPpm, view_.beneficiary) = _accusers.bountyOf(_openTenures(), opening.opener);
     }
 
     /// @inheritdoc IClaims

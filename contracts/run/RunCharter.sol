@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {ICharter, Modules, Program, Terms} from "../interfaces/ICharter.sol";
+import {Admitted, ICharter, Modules, Program, Terms} from "../interfaces/ICharter.sol";
 import {ClaimKind, IClaims} from "../interfaces/IClaims.sol";
 import {DutyTerms} from "../interfaces/AuditTypes.sol";
 import {RoundModules, RoundTerms, TicketTerms} from "../interfaces/IRoundTerms.sol";
@@ -71,6 +71,7 @@ contract RunCharter is IRunCharter {
         (r.zeroOptimizer, r.zeroUpdate, r.zeroPartial) = (work.zeroOptimizer, work.zeroUpdate, work.zeroPartial);
         (r.parameters, r.momentum) = (work.parameters, work.momentum);
         (r.seatLock, r.seatFee) = (_terms.economics.seatLock, _terms.economics.seatFee);
+        (r.drawnBountyPpm, r.thirdBountyPpm) = (_terms.economics.drawnBountyPpm, _terms.economics.thirdBountyPpm);
     }
 
     // ------------------------------------------------------------------------------------------------ shared contracts
@@ -107,6 +108,17 @@ contract RunCharter is IRunCharter {
         (all[0], all[1], all[2]) = (_modules.tickets, _modules.tenures, _modules.generations);
         (all[3], all[4]) = (_modules.escrow, _modules.bounties);
         (all[5], all[6]) = (_modules.game, _modules.challenges);
+    }
+
+    /// @inheritdoc ICharter
+    function programs() external view returns (Admitted[] memory all) {
+        all = new Admitted[](_terms.partialSum.root == 0 ? 4 : 5);
+        uint256 steps = uint256(_terms.training.maxUnits) * _terms.training.stepsPerUnit;
+        (all[0].program, all[0].steps) = (_terms.step, steps);
+        (all[1].program, all[1].steps) = (_terms.witness, steps);
+        (all[2].program, all[2].steps) = (_terms.update, 1);
+        (all[3].program, all[3].steps) = (_terms.merge, 1);
+        if (all.length == 5) (all[4].program, all[4].steps) = (_terms.partialSum, 1);
     }
 
     /// @inheritdoc ICharter

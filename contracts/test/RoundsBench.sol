@@ -65,6 +65,10 @@ contract RoundsBench {
 
     // --- attestations: nobody has accused
 
+    function bountyOf(bool, uint32) external pure returns (uint256 ppm, address beneficiary) {
+        return (500_000, address(0));
+    }
+
     function mayTry(bytes32, bytes32, address) external pure returns (bool) {
         return false;
     }

@@ -73,8 +73,8 @@ class BenchVault:
 class BenchClaims(ClaimBook):
     """A book in which tests write claims; a conviction takes a lock once."""
 
-    def __init__(self, vault: BenchVault) -> None:
-        self.vault = vault
+    def __init__(self, vault: BenchVault, bounty_ppm: int) -> None:
+        self.vault, self.bounty_ppm = vault, bounty_ppm
         self.views: dict[ClaimRef, ClaimView] = {}
         self.fallen: set[Digest] = set()
         self.open: dict[ClaimRef, int] = {}
@@ -82,7 +82,8 @@ class BenchClaims(ClaimBook):
 
     def add(self, ref: ClaimRef, claim: DisputedClaim, opened: int) -> None:
         """Write a claim; its lock is what the vault holds now."""
-        self.views[ref] = ClaimView(claim, opened, opened + WINDOW, self.vault.lock_amount(claim.lock_id), False)
+        amount = self.vault.lock_amount(claim.lock_id)
+        self.views[ref] = ClaimView(claim, opened, opened + WINDOW, amount, False, self.bounty_ppm)
 
     def claim_of(self, ref: ClaimRef) -> ClaimView:
         view = self.views[ref]

@@ -45,8 +45,7 @@ def config(
     arity: int = ARITY, bond: int = 640 * ETHER, bounty_ppm: int = 500_000, chain: ChainProfile = CHAIN
 ) -> GameConfig:
     """The games' parameters."""
-    delay = chain.inclusion_delay
-    clocks = Clocks(CLOCKS.budget, CLOCKS.replay + delay, CLOCKS.move + delay)
+    clocks = Clocks(CLOCKS.budget + chain.inclusion_delay, CLOCKS.replay, CLOCKS.move)
     return GameConfig(arity, clocks, Wei(bond), Wei(ETHER), bounty_ppm, chain)
 
 
@@ -62,7 +61,7 @@ class GameWorld:
     seconds_per_block: int = 0
 
     def __post_init__(self) -> None:
-        self.claims = BenchClaims(self.vault)
+        self.claims = BenchClaims(self.vault, self.settings.bounty_ppm)
         header = ProgramHeader.of(self.program)
         self.book = GameBook(GAME, self.settings, {header.root: header}, self.vault, lambda ref: self.claims)
         self.shown: dict[Digest, Posted] = {}

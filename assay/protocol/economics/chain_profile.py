@@ -30,7 +30,7 @@ MAX_DELAY: Final = 30 * 86_400
 """Seconds, of the chain or of a clock: the least windows, which are sums of them, stay below MAX_WINDOW."""
 
 MIN_TURN: Final = 60
-"""Seconds of every turn beyond F, without the budget: no party is convicted for a busy machine in a single turn."""
+"""Seconds of every turn without the budget: no party is convicted for a busy machine in a single turn."""
 
 MAX_FEE_CAP: Final = 10**15
 """Wei per gas, a million gwei: with a higher cap no side could ever defer."""
@@ -69,10 +69,11 @@ def check_chain(p: ChainProfile, w: Windows, c: ClockTerms, e: Economics) -> Non
         raise refusal("AmountTooLarge", f"A fee cap above {MAX_FEE_CAP} wei never lets anybody defer.", what="fee cap")
     clocks = {"budget": c.budget, "replay": c.replay, "move": c.move}
     for what, length in {"reorg depth": p.reorg_depth, **clocks}.items():
-        if length > MAX_DELAY:
+        if length > (MAX_DELAY + MIN_WINDOW if what == "budget" else MAX_DELAY):
             raise refusal("ScheduleTooLong", f"The {what} is too long.", what=what)
-    # Who is challenged must be able to answer: with clocks of nothing a second of silence would convict.
-    for (what, length), least in zip(clocks.items(), (MIN_WINDOW, MIN_TURN, MIN_TURN), strict=True):
+    # Who is challenged must be able to answer: with clocks of nothing a second of silence would convict, and with a
+    # budget below F a chain that keeps its transactions out once.
+    for (what, length), least in zip(clocks.items(), (p.inclusion_delay + MIN_WINDOW, MIN_TURN, MIN_TURN), strict=True):
         if length < least:
             raise refusal("WindowTooShort", f"The {what} must be at least {least} s.", what=what)
     for what, length, least in _windows(p, c, w):

@@ -1,8 +1,9 @@
 """Chess clocks, and how long a game can last.
 
-Each side has a budget for the whole game; a turn ends at its start + budget left + extension of the stage, and only the
-time used above the extension is taken from the budget. While the base fee is above the run's cap the side to move may
-defer: its turn then counts from an hour later. All times are seconds of chain time.
+Each side has a budget for the whole game, which is all that a chain may keep it waiting, at whichever moves. A turn
+ends at its start + budget left + extension of the stage, and only the time used above the extension is taken from the
+budget. While the base fee is above the run's cap the side to move may defer: its turn then counts from an hour later.
+All times are seconds of chain time.
 Source: docs/protocol.md, section 5; notes: an opening may need a whole step to be executed again with its trace.
 """
 

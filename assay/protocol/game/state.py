@@ -45,7 +45,7 @@ NO_WEI: Final = Wei(0)
 class GameConfig:
     """What a run's charter says of its games. Amounts in wei, times in seconds, `bounty_ppm` in parts per million.
 
-    `clocks` are as turns use them: every extension holds the chain's inclusion delay. `bond` is what a challenger locks
+    `clocks`: the budget is all that a chain may keep a side waiting in a game. `bond` is what a challenger locks
     per game; `commit_deposit` what a committed challenge locks until it is revealed, at least `REVEAL_BLOCKS`
     blocks and the chain's reorg depth, and at most `reveal_window` seconds later.
     """
@@ -60,10 +60,10 @@ class GameConfig:
     @staticmethod
     def of(charter: Charter) -> GameConfig:
         """What a charter says. Raises InvariantError (WrongArity)."""
-        delay, clocks, economics = charter.chain.inclusion_delay, charter.clocks, charter.economics
+        clocks, economics = charter.clocks, charter.economics
         return GameConfig(
             clocks.arity,
-            Clocks(clocks.budget, clocks.replay + delay, clocks.move + delay),
+            Clocks(clocks.budget, clocks.replay, clocks.move),
             economics.challenge_bond,
             economics.challenge_deposit,
             economics.bounty_ppm,

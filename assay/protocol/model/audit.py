@@ -189,7 +189,8 @@ class Audit(Registry):
             lock_id=ids.attester_lock(ref.party),
         )
         fallen = self.attesters[ref.party].convicted_at != 0
-        return ClaimView(disputed, times.t5 + 1, times.challenge_until, charter.economics.verifier_bond, fallen)
+        money = charter.economics
+        return ClaimView(disputed, times.t5 + 1, times.challenge_until, money.verifier_bond, fallen, money.bounty_ppm)
 
     def may_challenge_directly(self, ref: ClaimRef, who: Address) -> bool:
         """The solver whose work is denied, and every party that revealed another result for the same duty."""

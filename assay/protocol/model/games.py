@@ -45,6 +45,16 @@ from assay.protocol.types import Address, Digest, Wei
 PPM: Final = 1_000_000
 
 
+class Beneficiary(Protocol):
+    """An account that bounties are paid to which belong to several (`IBeneficiary`)."""
+
+    address: Address
+
+    def on_bounty(self, lock_id: Digest, amount: Wei) -> None:
+        """A conviction paid so much of a lock."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ClaimView:
     """What a book says of a claim (`ClaimView` in IClaims.sol); challengeable_until = 0: it does not exist."""
@@ -54,6 +64,10 @@ class ClaimView:
     challengeable_until: int
     lock_amount: Wei
     fallen: bool
+    bounty_ppm: int
+    """Share of the lock that a conviction pays, in parts per million; the rest burns."""
+    beneficiary: Beneficiary | None = None
+    """Whose the bounty is; None: the winner's."""
 
 
 class ClaimBook(Protocol):
@@ -211,7 +225,7 @@ class GameBook:
         game_id = len(self.games) + 1
         self._lock(game_lock(game_id), who, self.config.bond)
         state = open_game(game_id, view.claim, who, now, Rules(self.config, program, self.position_cache))
-        backing = Wei(self._bounty(view.lock_amount) // 2)
+        backing = Wei(view.lock_amount * view.bounty_ppm // PPM // 2)
         self.games[game_id] = OpenGame(state, ref, self._account(view.claim.lock_id), backing)
         self.book_of(ref).on_opened(ref, who)
         return game_id
@@ -275,9 +289,9 @@ class GameBook:
             self._release(game_lock(state.game_id))
             if taken:
                 self._seize(game.account, state.challenger, state.advanced)
-            lock_amount = self.book_of(game.ref).claim_of(game.ref).lock_amount
+            view = self.book_of(game.ref).claim_of(game.ref)
             if self.book_of(game.ref).on_closed(game.ref, True):
-                self._take(state, lock_amount)
+                self._take(state, view)
         else:
             rest = self.config.bond - state.advanced - state.held
             kept = state.held + rest // 2
@@ -288,26 +302,31 @@ class GameBook:
             self.book_of(game.ref).on_closed(game.ref, False)
         return state
 
-    def _take(self, state: GameState, amount: Wei) -> None:
-        """The first conviction takes the lock: burn, reserve for other games' advances, the rest to the winner."""
+    def _take(self, state: GameState, view: ClaimView) -> None:
+        """The first conviction takes the lock: burn, reserve for other games' advances, the rest to the winner.
+
+        Where it has a beneficiary, the winner is paid back first what it advanced.
+        """
         lock_id = state.claim.lock_id
         # A lock with less in it than its book says must not keep a game from ending.
-        amount = min(amount, self.vault.lock_amount(lock_id))
-        account, bounty = self._account(lock_id), self._bounty(amount)
+        amount = min(view.lock_amount, self.vault.lock_amount(lock_id))
+        account, bounty = self._account(lock_id), Wei(amount * view.bounty_ppm // PPM)
         reserve = min(self.advanced.get(account, 0), bounty)
         self.epochs[lock_id] = self.epochs.get(lock_id, 0) + 1
         self._burn(lock_id, Wei(amount - bounty))
-        self._seize(lock_id, state.challenger, Wei(bounty - reserve))
+        rest = Wei(bounty - reserve)
+        beneficiary = view.beneficiary
+        own = rest if beneficiary is None else min(rest, state.advanced)
+        self._seize(lock_id, state.challenger, own)
+        if beneficiary is not None and rest != own:
+            self._seize(lock_id, beneficiary.address, Wei(rest - own))
+            beneficiary.on_bounty(lock_id, Wei(rest - own))
         self._seize(lock_id, self.address, Wei(reserve))
         self._lock(account, self.address, Wei(reserve))
 
     def _account(self, lock_id: Digest) -> Digest:
         """The account of advances under a lock as it stands."""
         return advance_account(lock_id, self.epochs.get(lock_id, 0))
-
-    def _bounty(self, amount: Wei) -> Wei:
-        """The share of a lock that does not burn, rounded down."""
-        return Wei(amount * self.config.bounty_ppm // PPM)
 
     # --- the vault refuses amounts of zero
 

@@ -141,7 +141,9 @@ class Outers:
             lock_id=ids.outer_lock(ref.round, ref.outer_root, ref.party),
         )
         until = claim.posted_at + charter.windows.challenge
-        return ClaimView(disputed, claim.posted_at, until, charter.economics.price, claim.convicted)
+        return ClaimView(
+            disputed, claim.posted_at, until, charter.economics.price, claim.convicted, charter.economics.bounty_ppm
+        )
 
     def may_challenge_directly(self, ref: ClaimRef, who: Address) -> bool:
         """Solvers and verifiers other than the poster: everybody recomputes an outer step."""

@@ -247,8 +247,10 @@ class Rounds:
             steps=1 if updates else charter.training.steps_per_interval,
             lock_id=ids.commitment_lock(ref.round, ref.seat),
         )
+        money = charter.economics
         return ClaimView(
-            disputed, times.t5 + 1, times.challenge_until, charter.economics.claim_lock, commitment.convicted
+            *(disputed, times.t5 + 1, times.challenge_until, money.claim_lock, commitment.convicted),
+            bounty_ppm=money.bounty_ppm,
         )
 
     def may_challenge_directly(self, ref: ClaimRef, who: Address) -> bool:

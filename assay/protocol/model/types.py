@@ -116,7 +116,7 @@ class Grant:
     done: bool = False
 
 
-NO_CLAIM: Final = ClaimView(DisputedClaim(ZERO, Address(bytes(20)), ZERO, ZERO, ZERO, 0, ZERO), 0, 0, Wei(0), False)
+NO_CLAIM: Final = ClaimView(DisputedClaim(ZERO, Address(bytes(20)), ZERO, ZERO, ZERO, 0, ZERO), 0, 0, Wei(0), False, 0)
 """What a book answers for a claim that does not exist."""
 
 

@@ -57,6 +57,8 @@ class RoundTerms:
     momentum: Digest
     seat_lock: Wei
     seat_fee: Wei
+    drawn_bounty_ppm: int
+    third_bounty_ppm: int
 
     @property
     def by_seats(self) -> bool:

@@ -67,4 +67,6 @@ def round_terms(charter: RunCharter) -> RoundTerms:
         momentum=w.momentum,
         seat_lock=e.seat_lock,
         seat_fee=e.seat_fee,
+        drawn_bounty_ppm=e.drawn_bounty_ppm,
+        third_bounty_ppm=e.third_bounty_ppm,
     )

@@ -150,7 +150,7 @@ class Economics:
 
 @dataclass(frozen=True, slots=True)
 class ClockTerms:
-    """Chess clocks of a game: seconds beyond the chain's inclusion delay, and the arity of its digest lists."""
+    """Chess clocks of a game in seconds, and the arity of its digest lists."""
 
     budget: int
     replay: int

@@ -5,6 +5,7 @@ import {Game} from "../../Game.sol";
 import {GameState, Side, Stage} from "../../interfaces/GameTypes.sol";
 import {Modules, Program, Terms} from "../../interfaces/ICharter.sol";
 import {ClaimKind, ClaimRef, ClaimView} from "../../interfaces/IClaims.sol";
+import {IChallenges} from "../../interfaces/IChallenges.sol";
 import {IGame} from "../../interfaces/IGame.sol";
 import {TestToken} from "../../TestToken.sol";
 import {Vault} from "../../Vault.sol";
@@ -96,6 +97,7 @@ contract GameHandler is Handler {
         ClaimView memory claim;
         claim.id = keccak256(abi.encode("claim", i));
         (claim.claimant, claim.lockId, claim.lockAmount) = (person(i % LOCKS), lockId(i % LOCKS), CLAIM_LOCK);
+        claim.bountyPpm = 500_000;
         (claim.x, claim.y, claim.program) = (bytes32(uint256(1)), keccak256(abi.encode("y", i)), PROGRAM);
         (claim.steps, claim.challengeableFrom, claim.challengeableUntil) = (i == 1 ? 1 : 1000, 0, type(uint64).max);
         bench.put(refOf(i), claim, i < LOCKS ? CLAIM_LOCK : 0);
@@ -140,7 +142,8 @@ contract GameHandler is Handler {
     function commit(uint256 claim, uint256 seed) external {
         address who = person(seed);
         bool may = vault.free(who) >= DEPOSIT;
-        bytes memory data = abi.encodeCall(IGame.commitChallenge, (_commitment(_committed.length, claim % CLAIMS, who)));
+        bytes memory data =
+            abi.encodeCall(IChallenges.commitChallenge, (_commitment(_committed.length, claim % CLAIMS, who)));
         _call(who, address(game), data, may);
         if (may) _committed.push(CommittedCall(who, claim % CLAIMS, block.number, block.timestamp, false));
     }
@@ -151,7 +154,8 @@ contract GameHandler is Handler {
         bool fallen = _fallen[b.claim % LOCKS];
         bool inTime = block.number >= b.block_ + 2 && block.timestamp <= b.time + 1 hours;
         bool may = !b.done && inTime && (fallen || vault.free(b.who) + DEPOSIT >= BOND);
-        bytes memory data = abi.encodeCall(IGame.revealChallenge, (refOf(b.claim), bytes32("own"), bytes32(which)));
+        bytes memory data =
+            abi.encodeCall(IChallenges.revealChallenge, (refOf(b.claim), bytes32("own"), bytes32(which)));
         if (person(seed) != b.who) _call(person(seed), address(game), data, false);
         _call(b.who, address(game), data, may);
         if (!may) return;
@@ -163,7 +167,7 @@ contract GameHandler is Handler {
         if (_committed.length == 0) return;
         CommittedCall storage b = _committed[which %= _committed.length];
         bool may = !b.done && block.timestamp > b.time + 1 hours;
-        bytes memory data = abi.encodeCall(IGame.expireChallenge, (_commitment(which, b.claim, b.who)));
+        bytes memory data = abi.encodeCall(IChallenges.expireChallenge, (_commitment(which, b.claim, b.who)));
         _call(person(seed), address(game), data, may);
         if (!may) return;
         b.done = true;

@@ -11,7 +11,7 @@ from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
 from assay_ledger.bindings.round_structs import DrawnFields, as_accusation, as_attestation, as_finding
 from assay_ledger.bindings.structs import ClaimViewFields
-from assay_ledger.contract import Call, Contract, Decoded, Event, Query
+from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +124,21 @@ class AttestationsContract(Contract):
             id,
         )
 
+    def bounty_of(self, is_work: bool, accused: int) -> Query[tuple[int, Address]]:
+        """What a conviction pays as things stand, in parts per million of the lock, and to whom; address zero: to the
+        winner of the game.
+        """
+        return self._query(
+            "bountyOf(bool,uint32)", "(uint256,address)", lambda v: (v[0], address(v[1])), is_work, accused
+        )
+
     def claim_of(self, ref: ClaimRef) -> Query[ClaimViewFields]:
         """Resolves a reference; a claim that does not exist (an incomplete commitment among them) has
         challengeableUntil = 0.
         """
         return self._query(
             "claimOf((uint8,uint64,uint32,uint32,address,bytes32))",
-            "((bytes32,address,bytes32,bytes32,bytes32,uint32,uint64,uint64,bytes32,uint256,bool))",
+            "((bytes32,address,bytes32,bytes32,bytes32,uint32,uint64,uint64,bytes32,uint256,bool,uint256,address))",
             lambda v: ClaimViewFields.of(v[0]),
             ref,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.protocol.run.charter import TERMS_TYPE, Charter, Modules
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest
-from assay_ledger.bindings.structs import as_modules
+from assay_ledger.bindings.structs import AdmittedFields, as_modules
 from assay_ledger.contract import Contract, Query, address
 
 
@@ -35,6 +35,12 @@ class CharterContract(Contract):
     def program_of(self, root: Digest) -> Query[tuple[bytes, Digest]]:
         """Header and descriptor tree of one of the run's three programs."""
         return self._query("programOf(bytes32)", "(bytes,bytes32)", lambda v: (v[0], Digest(v[1])), root)
+
+    def programs(self) -> Query[tuple[AdmittedFields, ...]]:
+        """The programs that games are played on."""
+        return self._query(
+            "programs()", "(((bytes32,bytes32,bytes),uint256)[])", lambda v: tuple(AdmittedFields.of(x) for x in v[0])
+        )
 
     def run(self) -> Query[Digest]:
         """The identity of the run: keccak256(abi.encode(terms))."""

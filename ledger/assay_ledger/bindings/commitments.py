@@ -138,7 +138,7 @@ class CommitmentsContract(Contract):
         """
         return self._query(
             "claimOf((uint8,uint64,uint32,uint32,address,bytes32))",
-            "((bytes32,address,bytes32,bytes32,bytes32,uint32,uint64,uint64,bytes32,uint256,bool))",
+            "((bytes32,address,bytes32,bytes32,bytes32,uint32,uint64,uint64,bytes32,uint256,bool,uint256,address))",
             lambda v: ClaimViewFields.of(v[0]),
             ref,
         )

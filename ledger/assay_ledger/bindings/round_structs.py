@@ -309,6 +309,8 @@ def as_round_terms(v: Decoded) -> RoundTerms:
         Digest(v[32]),
         Wei(v[33]),
         Wei(v[34]),
+        v[35],
+        v[36],
     )
 
 

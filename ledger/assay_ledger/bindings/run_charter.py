@@ -8,7 +8,7 @@ from assay.protocol.run.claims import ClaimKind
 from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RoundModules, RunCharter
 from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.round_structs import DutyTermsFields, TicketTermsFields, as_round_modules, as_round_terms
-from assay_ledger.bindings.structs import as_modules
+from assay_ledger.bindings.structs import AdmittedFields, as_modules
 from assay_ledger.contract import Contract, Query, address
 
 
@@ -45,6 +45,12 @@ class RunCharterContract(Contract):
         """Header and descriptor tree of one of the run's three programs."""
         return self._query("programOf(bytes32)", "(bytes,bytes32)", lambda v: (v[0], Digest(v[1])), root)
 
+    def programs(self) -> Query[tuple[AdmittedFields, ...]]:
+        """The programs that games are played on."""
+        return self._query(
+            "programs()", "(((bytes32,bytes32,bytes),uint256)[])", lambda v: tuple(AdmittedFields.of(x) for x in v[0])
+        )
+
     def round_modules(self) -> Query[RoundModules]:
         """The contracts of the run."""
         return self._query(
@@ -57,7 +63,7 @@ class RunCharterContract(Contract):
         """The terms of tenures, commitments and generations."""
         return self._query(
             "roundTerms()",
-            "((uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint48,uint48,uint48,uint48,uint48,uint48,uint48,uint48,uint48,uint48,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,uint256,uint256))",
+            "((uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint48,uint48,uint48,uint48,uint48,uint48,uint48,uint48,uint48,uint48,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,uint256,uint256,uint32,uint32))",
             lambda v: as_round_terms(v[0]),
         )
 

@@ -14,6 +14,19 @@ from assay_ledger.contract import Decoded, address
 
 
 @dataclass(frozen=True, slots=True)
+class AdmittedFields:
+    """The struct `Admitted`, as contracts give it."""
+
+    program: ProgramFields
+    steps: int
+
+    @staticmethod
+    def of(v: Decoded) -> AdmittedFields:
+        """Of its fields in order."""
+        return AdmittedFields(ProgramFields.of(v[0]), v[1])
+
+
+@dataclass(frozen=True, slots=True)
 class AttendanceFields:
     """The struct `Attendance`, as contracts give it."""
 
@@ -79,6 +92,8 @@ class ClaimViewFields:
     lock_id: Digest
     lock_amount: Wei
     fallen: bool
+    bounty_ppm: int
+    beneficiary: Address
 
     @staticmethod
     def of(v: Decoded) -> ClaimViewFields:
@@ -95,6 +110,8 @@ class ClaimViewFields:
             Digest(v[8]),
             Wei(v[9]),
             v[10],
+            v[11],
+            address(v[12]),
         )
 
 
@@ -336,6 +353,20 @@ class OuterRootFields:
     def of(v: Decoded) -> OuterRootFields:
         """Of its fields in order."""
         return OuterRootFields(Digest(v[0]), Digest(v[1]), v[2], v[3], v[4])
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFields:
+    """The struct `Program`, as contracts give it."""
+
+    root: Digest
+    tree: Digest
+    header: bytes
+
+    @staticmethod
+    def of(v: Decoded) -> ProgramFields:
+        """Of its fields in order."""
+        return ProgramFields(Digest(v[0]), Digest(v[1]), v[2])
 
 
 @dataclass(frozen=True, slots=True)

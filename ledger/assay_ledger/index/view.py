@@ -37,7 +37,7 @@ class Facts:
 
     @cached_property
     def clocks(self) -> Clocks:
-        """Of games, the chain's inclusion delay in every extension."""
+        """Of games."""
         return GameConfig.of(self.charter).clocks
 
     @property

@@ -21,7 +21,7 @@ from assay.protocol.game.table import POSTINGS, Side, Turn
 from assay.protocol.model.games import ClaimView, GameBook
 from assay.protocol.program.program import Program
 from assay.protocol.run.charter import ClockTerms, Modules, ProgramRef, modules_tuple
-from assay.protocol.run.claims import ClaimRef
+from assay.protocol.run.claims import NO_ADDRESS, ClaimRef
 from assay.protocol.types import Address, Digest
 from assay_ledger.deployment.places import by_code, create_address
 from tests.harness.contracts.game_fields import same, stored
@@ -75,7 +75,7 @@ class ChainGames:
         at = [create_address(Address(sender), nonce + i) for i in range(4)]
         none = Address(bytes(19) + b"\x01")
         modules = Modules(at[1], at[2], at[2], at[2], none, at[3], none, none, none)
-        clocks, delay = settings.clocks, settings.chain.inclusion_delay
+        clocks = settings.clocks
         token_address = Address(bytes.fromhex(self.token.address[2:]))
         money = economics(
             challenge_bond=settings.bond, challenge_deposit=settings.commit_deposit, bounty_ppm=settings.bounty_ppm
@@ -89,7 +89,7 @@ class ChainGames:
             training=replace(base.training, steps_per_interval=steps),
             # Rounds long enough for any clock: it is the game that refuses too long ones.
             windows=replace(base.windows, **dict.fromkeys(LONG, 10**7), longest_dispute=10**6, exit=120_000_000),
-            clocks=ClockTerms(clocks.budget, clocks.replay - delay, clocks.move - delay, settings.arity),
+            clocks=ClockTerms(clocks.budget, clocks.replay, clocks.move, settings.arity),
             chain=settings.chain,
         )
         self.charter = chain.deploy("Charter", terms.as_tuple(), modules_tuple(modules))
@@ -205,7 +205,8 @@ def view_tuple(view: ClaimView) -> tuple[Any, ...]:
     """A ClaimView for the encoder; its times count from the start."""
     c = view.claim
     window = (START + view.challengeable_from, START + view.challengeable_until)
-    return (c.id, c.claimant, c.x, c.y, c.program, c.steps, *window, c.lock_id, view.lock_amount, view.fallen)
+    money = (c.lock_id, view.lock_amount, view.fallen, view.bounty_ppm, NO_ADDRESS)
+    return (c.id, c.claimant, c.x, c.y, c.program, c.steps, *window, *money)
 
 
 def arguments(move: AnyMove) -> tuple[Any, ...]:

@@ -66,6 +66,7 @@ SLOW: Final = fitted(
     replace(
         BASE,
         chain=replace(BASE.chain, inclusion_delay=F, reorg_depth=D),
+        clocks=replace(BASE.clocks, budget=F + MIN_WINDOW),
         windows=replace(
             BASE.windows,
             seed_delay=D + 1,
@@ -227,13 +228,15 @@ def _clocks() -> Iterator[Limit]:
         def having(value: int) -> Charter:
             long = dict.fromkeys(("attest", "whistle", "rescue", "challenge", "seed_delay", "draw"), MAX_WINDOW)
             roomy = _raw(BASE, "windows", commit=MAX_WINDOW, receipt=MAX_WINDOW, reveal=MAX_WINDOW, **long)
+            roomy = _raw(roomy, "clocks", budget=MAX_DELAY + MIN_WINDOW)
             return fitted(_raw(roomy, part, **{field: value}, **others))
 
         return _pair(_term(part, field), code, what, having, inside, beyond)
 
     for field, least in (("budget", MIN_WINDOW), ("replay", MIN_TURN), ("move", MIN_TURN)):
         yield pair(f"clocks.{field}", "WindowTooShort", field, least, least - 1)
-        yield pair(f"clocks.{field}", "ScheduleTooLong", field, MAX_DELAY, MAX_DELAY + 1)
+        most = MAX_DELAY + MIN_WINDOW * (field == "budget")
+        yield pair(f"clocks.{field}", "ScheduleTooLong", field, most, most + 1)
     for arity, code, other in ((2, "ValueZero", 1), (64, "ScheduleTooLong", 65)):
         inside, beyond = (_raw(FREE, "clocks", arity=v) for v in (arity, other))
         yield Limit("clocks.arity", code, "arity", inside, beyond)

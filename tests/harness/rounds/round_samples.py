@@ -36,6 +36,7 @@ TERMS = RoundTerms(
     outer_program=mark("outer"), witness_program=mark("witness"), data=mark("data"), zero_optimizer=mark("zeros"),
     zero_update=mark("no update"), zero_partial=mark("no sum"), parameters=mark("parameters 0"),
     momentum=mark("momentum 0"), seat_lock=Wei(30 * ETHER), seat_fee=Wei(2 * ETHER),
+    drawn_bounty_ppm=970_000, third_bounty_ppm=500_000,
 )  # fmt: skip
 
 

@@ -137,8 +137,8 @@ def test_a_reveal_waits_for_the_reorg_depth_and_gains_the_inclusion_delay() -> N
     with pytest.raises(errors.RevealTooLate):
         twin.book.reveal_challenge(HONEST, ref, root, salt, last + 1, 30)
     game_id = twin.book.reveal_challenge(HONEST, ref, root, salt, last, 30)
-    # Every turn, with or without a re-execution, can be kept waiting for the inclusion delay.
-    assert twin.state(game_id).deadline == last + CLOCKS.budget + CLOCKS.replay + 5000
+    # The chain can keep a side waiting for the inclusion delay once in a game, whichever its turn.
+    assert twin.state(game_id).deadline == last + CLOCKS.budget + 5000 + CLOCKS.replay
     players = player(Side.DEFENDER, lie), player(Side.CHALLENGER, truth)
     end = play_out(twin, game_id, *players, now=last, delay=lambda s: s.deadline - s.turn_started)
     assert end.verdict is not None and end.verdict.loser == LIAR

@@ -161,7 +161,7 @@ SHORTEST = replace(
 )
 """The shortest windows on a chain that keeps transactions out for an hour and undoes half an hour."""
 
-AT_THE_BOUND = replace(BASE, chain=SLOW, windows=SHORTEST)
+AT_THE_BOUND = replace(BASE, chain=SLOW, windows=SHORTEST, clocks=replace(BASE.clocks, budget=F + MIN_WINDOW))
 
 
 def _a_second_less(window: str) -> Charter:
@@ -177,6 +177,11 @@ OFF_THE_CHAIN = {
         ),
     ),
     "fee cap": ("ValueZero", replace(BASE, chain=replace(BASE.chain, fee_cap=0))),
+    # Attack: a chain that keeps a side's transactions out for F convicts it for its silence.
+    "budget and delay": (
+        "WindowTooShort",
+        replace(AT_THE_BOUND, clocks=replace(AT_THE_BOUND.clocks, budget=F + MIN_WINDOW - 1)),
+    ),
     "move": ("WindowTooShort", replace(BASE, clocks=replace(BASE.clocks, move=59))),
     "delay": ("ScheduleTooLong", replace(BASE, chain=replace(SLOW, inclusion_delay=1 << 40))),
     "reorg depth": ("ScheduleTooLong", replace(BASE, chain=replace(SLOW, reorg_depth=1 << 40))),
