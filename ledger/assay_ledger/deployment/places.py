@@ -49,7 +49,7 @@ ROUND_CONTRACTS: Final = {
     "escrow": "Escrow",
     "payments": "Payments",
     "bounties": "Bounties",
-    "game": "Game",
+    "game": "RoundGame",
     "challenges": "Challenges",
     "shares": "ModelShares",
     "grants": "Grants",
