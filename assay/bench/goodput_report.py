@@ -6,10 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+import torch
+
 from assay.bench.goodput import Goodput, GoodputResult, GoodputTerms, RoundStage
 from assay.bench.goodput_model import ModelStage
+from assay.engine.runtime.values.state_io import spec_of
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
+from assay.training.updates import UpdateWire, zero_update
 from assay_ledger.store.listfile import file_size
 
 START: Final = 1_800_000_000
@@ -70,9 +74,9 @@ def bytes_per_parameter(seats: int) -> dict[str, dict[str, float]]:
     count = sum(spec.numel for spec in parameters)
     base = file_size(parameters) / count
     found = {}
-    for wire, specs in (("f32", parameters), ("int8", _int8(parameters))):
-        update = file_size(specs) / count
-        found[wire] = {
+    for wire in UpdateWire:
+        update = file_size(_on_the_wire(parameters, wire)) / count
+        found[wire.value] = {
             "solver up": round(update, 3),
             "solver down": round((seats - 1) * update, 3),
             "auditor up": 0.0,
@@ -82,8 +86,7 @@ def bytes_per_parameter(seats: int) -> dict[str, dict[str, float]]:
     return found
 
 
-def _int8(parameters: Sequence[TensorSpec]) -> list[TensorSpec]:
-    """The lists of an update in one byte a parameter: i8, and a scale a row of 64 elements or more."""
-    values = [TensorSpec(DType.I8, spec.dims) for spec in parameters]
-    rows = [spec.dims[0] if len(spec.dims) > 1 and spec.numel // spec.dims[0] >= 64 else 1 for spec in parameters]
-    return [*values, *(TensorSpec(DType.F32, (n,)) for n in rows)]
+def _on_the_wire(parameters: Sequence[TensorSpec], wire: UpdateWire) -> list[TensorSpec]:
+    """The list that carries an update of these parameters."""
+    sent = zero_update([torch.empty(spec.dims, device="meta") for spec in parameters], wire)
+    return [spec_of(tensor) for tensor in sent]
