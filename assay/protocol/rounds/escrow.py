@@ -152,12 +152,12 @@ class Escrow:
         answered = e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm)
         if answered < 2 * self._load_with(seated) * e.audit_ppm:
             return False
-        return self.balance >= self.reserved_total + self.cost_of(seated)
+        return self.balance >= self.reserved_total + cost_of(self.charter, seated)
 
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         """Set aside what a round that may open can cost."""
         self.load = (self.calls.newest()[0], self._load_with(seated))
-        self.reserved[round_] = self.cost_of(seated)
+        self.reserved[round_] = cost_of(self.charter, seated)
         self.live_rounds += 1
 
     # --- payments
@@ -194,15 +194,6 @@ class Escrow:
         """What is set aside for all rounds, in wei."""
         return sum(self.reserved.values())
 
-    def cost_of(self, seated: int) -> int:
-        """What a round of so many seats sets aside: pay, its openings' pay, twice the wages expected. In wei."""
-        e, t = self.charter.economics, self.charter.training
-        openings = seated
-        if not self.charter.by_seats:
-            openings = -(-t.seats // t.group_size) * t.positions + t.top_positions
-        wages = -(-2 * seated * e.audit_ppm * e.wage // (PPM - e.reaudit_ppm))
-        return seated * (self.charter.price if e.pays else 0) + openings * e.merge_pay + wages
-
     # --- inside
 
     def _load_with(self, seated: int) -> int:
@@ -225,3 +216,13 @@ class Escrow:
         staked = tickets * e.ticket_bond + seats * e.seat_lock
         if staked < self.balance:
             raise refuse("StakesBelowEscrow", staked=staked, escrow=self.balance)
+
+
+def cost_of(charter: RunCharter, seated: int) -> int:
+    """What a round of so many seats sets aside: pay, its openings' pay, twice the wages expected. In wei."""
+    e, t = charter.economics, charter.training
+    openings = seated
+    if not charter.by_seats:
+        openings = -(-t.seats // t.group_size) * t.positions + t.top_positions
+    wages = -(-2 * seated * e.audit_ppm * e.wage // (PPM - e.reaudit_ppm))
+    return seated * (charter.price if e.pays else 0) + openings * e.merge_pay + wages

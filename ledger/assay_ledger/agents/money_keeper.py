@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from assay.protocol.economics.chain_profile import PPM
 from assay.protocol.rounds.duty_types import Accusation, AccusationStatus
-from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.rounds.round_ids import tenure_lock
 from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
-from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Digest, Round
 from assay_ledger.agents.keeping import GRACE_S, Task, wait
 from assay_ledger.agents.money_actions import (
@@ -75,16 +74,6 @@ def may_open(view: RoundView) -> bool:
     if e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm) < 2 * load * e.audit_ppm:
         return False
     return money.balance >= sum(money.reserved.values()) + cost_of(view.charter, seated)
-
-
-def cost_of(charter: RunCharter, seated: int) -> int:
-    """What a round of so many seats sets aside, in wei (Escrow.sol)."""
-    e, t = charter.economics, charter.training
-    openings = seated
-    if not charter.by_seats:
-        openings = -(-t.seats // t.group_size) * t.positions + t.top_positions
-    wages = -(-2 * seated * e.audit_ppm * e.wage // (PPM - e.reaudit_ppm))
-    return seated * (charter.price if e.pays else 0) + openings * e.merge_pay + wages
 
 
 def _launch(view: RoundView) -> Iterator[Task]:

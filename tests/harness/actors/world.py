@@ -32,7 +32,7 @@ from assay_ledger.bindings.vault import Locked
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Anvil
 from assay_ledger.deployment.deploy import deploy_run, deploy_seed, deploy_token
-from assay_ledger.deployment.places import LEAVES, MODULE_CONTRACTS
+from assay_ledger.deployment.places import LEAVES, MODULE_CONTRACTS, ROUND_CONTRACTS
 from assay_ledger.index.records import GameRecord, RunState
 from assay_ledger.index.run import Run
 from assay_ledger.keys.bls import BlsKey
@@ -61,16 +61,12 @@ CONTRACTS = [
     "PrevrandaoSeed",
     "Arbiter",
     # of the second design
+    *ROUND_CONTRACTS.values(),
+    "RunDeployer",
+    "RunCharter",
     "StageCharter",
     "RoundsBench",
-    "Tenures",
-    "Commitments",
-    "Generations",
     "PuppetGame",
-    "RunCharter",
-    "Tickets",
-    "Duties",
-    "Attestations",
     "DrandSeed",
 ]
 

@@ -1,0 +1,222 @@
+"""Whole runs of the second round on a real node: release contracts, as a sponsor posts them, and real actors.
+
+Everybody is stepped in turn in one process, and chain time moves when all rest. No threads, no sleeps, no stand-ins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from eth_account import Account
+
+from assay.protocol.types import Address, Round, Wei
+from assay.sponsor.round_charters import USUAL_RATES, AuditRates, Pace
+from assay.sponsor.round_launching import deposit, escrow_of, fund_run, launch_run, stake_of
+from assay.sponsor.round_posting import post_round_run
+from assay.sponsor.round_preparing import PreparedRounds, prepare_rounds
+from assay.training.presets import TINY
+from assay_ledger.agents.round_agent import RoundAgent
+from assay_ledger.bindings.vault import Locked
+from assay_ledger.chain.client import Chain, address_of
+from assay_ledger.keys.keystore import ActorKeys
+from assay_ledger.rounds.round_index import RoundIndex
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.run import RoundRun
+from assay_ledger.store.blobs import BlobStore, open_store
+from assay_solver.round_agent import RoundSolver
+from assay_solver.round_cheats import CheatingRoundSolver, RoundCheat
+from assay_verifier.round_cheats import AuditCheat
+from assay_whistleblower.cheating import CheatingAuditor
+from assay_whistleblower.round_agent import AuditorAgent
+from tests.harness.actors.world import COMPUTE, ETHER, SharedChain
+
+PACE = Pace(units=3, least=2, steps=2, commit=600)
+GAMES = 10
+"""Bonds of games that each actor can pay at once, beside what it locks."""
+
+
+@cache
+def tiny_rounds(seats: int) -> PreparedRounds:
+    """What a run of the `tiny` preset starts from: a character GPT with AdamW, on a page of text."""
+    text = "\n".join(f"{n} times {n} is {n * n}, and half of it is {n * n / 2}." for n in range(120))
+    return prepare_rounds(TINY, text, seats)
+
+
+@dataclass
+class WholeActor:
+    """An actor, how to make it again after its process died, and what it brought: wei in the vault."""
+
+    make: Callable[[], RoundAgent]
+    agent: RoundAgent
+    brought: int
+
+
+@dataclass
+class WholeRun:
+    """One run with its store and its actors."""
+
+    stage: SharedChain
+    folder: Path
+    run: RoundRun
+    store: BlobStore
+    players: dict[str, WholeActor] = field(default_factory=dict)
+    index: RoundIndex = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.index = RoundIndex(self.run)
+
+    @property
+    def chain(self) -> Chain:
+        """The node."""
+        return self.stage.chain
+
+    @property
+    def view(self) -> RoundView:
+        """The run as its sponsor sees it."""
+        return RoundView(self.run.charter, self.run.facts, address_of(self.stage.sponsor), self.index.sync())
+
+    # --- actors
+
+    def solver(self, name: str, cheat: RoundCheat | None = None, **options: Any) -> RoundSolver:
+        """A solver, honest or not."""
+        kind = RoundSolver if cheat is None else partial(CheatingRoundSolver, cheat=cheat)
+        agent = self._add(name, kind, stake_of(self.run.charter, seats=1), options)
+        assert isinstance(agent, RoundSolver)
+        return agent
+
+    def auditor(self, name: str, tickets: int = 1, cheat: AuditCheat | None = None, **options: Any) -> AuditorAgent:
+        """An auditor with so many tickets, honest or not."""
+        kind = AuditorAgent if cheat is None else partial(CheatingAuditor, cheat=cheat)
+        stake = stake_of(self.run.charter, tickets=tickets)
+        agent = self._add(name, kind, stake, {"tickets": tickets, **options})
+        assert isinstance(agent, AuditorAgent)
+        return agent
+
+    def _add(self, name: str, kind: Callable[..., RoundAgent], stake: int, options: Mapping[str, Any]) -> RoundAgent:
+        account, e = Account.create(), self.run.charter.economics
+        brought = Wei(stake + GAMES * (e.challenge_bond + e.challenge_deposit))
+        self.chain.transfer(self.stage.sponsor, account.address, 10 * ETHER)
+        self.chain.send(account, self.run.token.mint(address_of(account), brought))
+        deposit(self.chain, account, self.run, brought)
+        keys, folder = ActorKeys(name, account, None), self.folder / name
+        make = lambda: kind(self.run, keys, self.store, folder, compute=COMPUTE, **options)  # noqa: E731
+        self.players[name] = WholeActor(make, make(), brought)
+        return self.players[name].agent
+
+    def restart(self, name: str) -> RoundAgent:
+        """An actor's process dies, and another goes on over the same folder."""
+        player = self.players[name]
+        player.agent.close()
+        player.agent = player.make()
+        return player.agent
+
+    def address(self, name: str) -> Address:
+        """An actor's address."""
+        return self.players[name].agent.me
+
+    # --- time
+
+    def enrol(self) -> None:
+        """Every solver takes a seat, every auditor its tickets, and time passes until they count."""
+        tickets = sum(p.agent.tickets_wanted for p in self.players.values() if isinstance(p.agent, AuditorAgent))
+        seats = sum(isinstance(p.agent, RoundSolver) for p in self.players.values())
+        self.settle(lambda v: v.books.tenures.seated_at(Round(0)) == seats and len(v.books.registry.tickets) == tickets)
+        ripe = max(held.from_ for held in self.view.books.registry.tickets.values())
+        self.settle(lambda view: view.now > ripe)
+
+    def fund(self) -> None:
+        """The sponsor fills the escrow for all rounds."""
+        amount, sponsor = escrow_of(self.run.charter), self.stage.sponsor
+        self.chain.send(sponsor, self.run.token.mint(address_of(sponsor), amount))
+        fund_run(self.chain, sponsor, self.run, amount)
+
+    def launch(self) -> None:
+        """The sponsor opens the run."""
+        launch_run(self.chain, self.stage.sponsor, self.run)
+
+    def settle(self, until: Callable[[RoundView], bool], stops: int = 600) -> RoundView:
+        """Steps everybody until the condition holds; time moves when all rest."""
+        for _ in range(stops):
+            while self.sweep():
+                if until(view := self.view):
+                    return view
+            if until(view := self.view):
+                return view
+            assert self.pass_time(), "nobody waits for anything"
+        raise AssertionError("it does not come to that")
+
+    def end(self, stops: int = 600) -> RoundView:
+        """Steps everybody until nobody waits for anything any more."""
+        for _ in range(stops):
+            while self.sweep():
+                pass
+            if not self.pass_time():
+                return self.view
+        raise AssertionError("the run does not come to rest")
+
+    def pass_time(self) -> bool:
+        """A block at the earliest time that anybody waits for; False where nobody waits."""
+        now = self.chain.head().timestamp
+        times = [p.agent.deadline for p in self.players.values() if p.agent.deadline is not None]
+        waiting = min((t for t in times if t > now), default=None)
+        if waiting is None:
+            return False
+        self.chain.rpc("evm_mine", hex(waiting))
+        return True
+
+    def sweep(self) -> bool:
+        """One step of every actor; False when all are idle at one head."""
+        head = self.chain.head()
+        acted = [player.agent.step() for player in list(self.players.values())]
+        return any(acted) or self.chain.head() != head
+
+    # --- figures
+
+    def locks(self) -> dict[bytes, tuple[Address, int]]:
+        """Every lock of the vault that holds anything, from its events."""
+        found = {}
+        for log in self.chain.events(Locked.search(self.run.vault.address), self.run.first_block):
+            owner, amount = self.chain.ask(self.run.vault.lock_of(log.event.id))
+            if amount:
+                found[bytes(log.event.id)] = owner, amount
+        return found
+
+    def free(self, who: Address) -> int:
+        """What nothing locks, in wei."""
+        return self.chain.ask(self.run.vault.free(who))
+
+    def wealth(self, name: str) -> int:
+        """Everything that an actor has in the vault: free or locked, in wei."""
+        who = self.address(name)
+        return self.free(who) + sum(amount for owner, amount in self.locks().values() if owner == who)
+
+
+def new_whole_run(
+    stage: SharedChain,
+    folder: Path,
+    *,
+    seats: int = 4,
+    rounds: int = 3,
+    pace: Pace = PACE,
+    rates: AuditRates = USUAL_RATES,
+) -> WholeRun:
+    """Posts a run of the `tiny` preset as a sponsor does."""
+    stage.worlds += 1
+    store = open_store(folder / "store")
+    run = post_round_run(
+        stage.chain,
+        stage.sponsor,
+        store,
+        tiny_rounds(seats),
+        name=f"whole run {stage.worlds}",
+        rounds=rounds,
+        seats=seats,
+        pace=pace,
+        rates=rates,
+        token=stage.token,
+    )
+    return WholeRun(stage, folder, run, store)
