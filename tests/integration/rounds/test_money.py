@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.types import Address, Round, Seat
 from tests.harness.rounds.money_chain import DENSE
 from tests.harness.rounds.money_world import MoneyWorld
@@ -134,7 +134,7 @@ def test_a_run_opens_alone_with_its_least_numbers_and_not_below(solvers: int, ti
 
 
 def test_a_run_that_cannot_pay_a_round_does_not_open_even_for_its_sponsor(world: MoneyWorld) -> None:
-    cost = world.run.escrow.cost_of(4)
+    cost = cost_of(world.charter, 4)
     world.gather(escrow=cost - 1)
     assert world.launch(world.sponsor) == "Paused"
     assert world.run.escrow.phase is RunPhase.FUNDING
@@ -147,7 +147,7 @@ def test_a_run_that_cannot_pay_a_round_does_not_open_even_for_its_sponsor(world:
 
 
 def test_a_gate_that_is_shut_by_one_wei_delays_the_next_round_and_no_majority(world: MoneyWorld) -> None:
-    cost = world.run.escrow.cost_of(4)
+    cost = cost_of(world.charter, 4)
     people = world.start(escrow=2 * cost - 1, tickets=8)
     r = world.play_round(people)
     assert world.run.rounds.generations.votes[r + 1].root is not None
