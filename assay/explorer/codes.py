@@ -14,7 +14,7 @@ import assay_solver
 import assay_verifier
 import assay_whistleblower
 from assay_ledger.chain import natspec
-from assay_ledger.deployment.places import MODULE_CONTRACTS
+from assay_ledger.deployment.places import MODULE_CONTRACTS, ROUND_CONTRACTS
 
 STANDING_CODES: Final[dict[str, tuple[str, str]]] = {
     "Incomplete": (
@@ -45,6 +45,16 @@ STANDING_CODES: Final[dict[str, tuple[str, str]]] = {
 """What may stand between work and pay, though no contract reverts with it."""
 
 
+_SPEAKERS: Final[dict[str, frozenset[str]]] = {
+    name: frozenset(found[name] for found in (MODULE_CONTRACTS, ROUND_CONTRACTS) if name in found)
+    for name in (*MODULE_CONTRACTS, *ROUND_CONTRACTS)
+} | {
+    "generations": frozenset({"Generations", "GroupedGenerations"}),
+    "beacon": frozenset({"DrandSeed", "PrevrandaoSeed"}),
+}
+"""The contracts that may stand under a name of a run's contracts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Code:
     """An error code, where it comes from, what it means and what to do.
@@ -66,9 +76,9 @@ def find_code(name: str) -> Code | None:
 
 
 def event_meaning(contract: str, name: str) -> str:
-    """What the module `contract`, such as "rounds", says of its event; empty where it says nothing."""
-    sentences = (s for s in natspec.sentences("event", name) if MODULE_CONTRACTS.get(contract, contract) in s.contracts)
-    return next((s.notice for s in sentences), "")
+    """What the module `contract`, such as "tickets", says of its event; empty where it says nothing."""
+    speakers = _SPEAKERS.get(contract, frozenset())
+    return next((s.notice for s in natspec.sentences("event", name) if speakers & set(s.contracts)), "")
 
 
 def all_codes() -> dict[str, Code]:

@@ -42,6 +42,8 @@ CONTRACTS: Final = (
     "GroupedGenerations",
     "RunCharter",
     "RunDeployer",
+    "RoundGame",
+    "Challenges",
     "Escrow",
     "Payments",
     "Bounties",

@@ -19,6 +19,7 @@ from assay.protocol.digests import keccak
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest
 from assay_ledger.chain import natspec
+from assay_ledger.deployment.places import MODULE_CONTRACTS, ROUND_CONTRACTS
 from tests.harness.contracts.world import fresh_artifacts
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -133,6 +134,12 @@ def test_what_contracts_declare_is_explained_in_their_words_and_nothing_else(com
     assert declared(kind) == set(natspec.names(kind))
 
 
+def test_every_contract_that_a_run_deploys_explains_what_it_throws() -> None:
+    deployed = {*MODULE_CONTRACTS.values(), *ROUND_CONTRACTS.values()}
+    around = {"Deployer", "Charter", "RunDeployer", "RunCharter", "GroupedGenerations", "DrandSeed", "PrevrandaoSeed"}
+    assert deployed | around | {"TestToken"} == set(natspec.CONTRACTS)
+
+
 def test_every_explanation_is_a_sentence_and_a_remedy(compiled: None) -> None:
     sentences = [s for name in natspec.names("error") for s in natspec.sentences("error", name)]
     assert len(sentences) > 125
@@ -149,6 +156,7 @@ def test_contracts_that_throw_one_name_for_other_reasons_each_say_theirs(compile
         "Rounds",
         "Audit",
         "Game",
+        "RoundGame",
         "Commitments",
         "Generations",
         "GroupedGenerations",
@@ -163,6 +171,11 @@ def test_an_event_is_told_in_the_words_of_the_contract_that_emitted_it(compiled:
     assert "stake" in event_meaning("vault", "Deposited")
     assert "revenue" in event_meaning("revenue", "Deposited")
     assert event_meaning("shares", "Transfer") == ""
+    assert event_meaning("escrow", "Funded") == "Somebody funded the run."
+    assert event_meaning("generations", "NodeOpened") != "", "above 64 seats another contract stands there"
+    assert event_meaning("challenges", "ChallengeCommitted").startswith("Somebody committed")
+    assert event_meaning("beacon", "BeaconSubmitted") != ""
+    assert event_meaning("tickets", "Deposited") == "", "another contract's event is not told in its words"
 
 
 def test_codes_of_our_own_are_found_in_any_spelling(compiled: None) -> None:
