@@ -27,8 +27,10 @@ BOUNTY_PPM = 970_000
 class MoneyWorld(MoneyCalls, RoundWorld):
     """A sponsor, solvers and auditors of one run."""
 
-    def __init__(self, charter: RunCharter = DENSE) -> None:
+    def __init__(self, charter: RunCharter = DENSE, label: object = 0) -> None:
         super().__init__(charter)
+        self.label = label
+        """Which randomness the beacon has."""
         self.people: list[Address] = []
         self.tenures: dict[Address, int] = {}
         self.games = []
@@ -133,7 +135,7 @@ class MoneyWorld(MoneyCalls, RoundWorld):
         start = self.run.duties.epochs[-1].start
         number = self.neighbours.round_after(start + self.charter.timing.seed_delay)
         self.at(max(self.now, self.neighbours.time_of(number)))
-        self.neighbours.known[number] = mark(("audit", number))
+        self.neighbours.known[number] = mark(("audit", self.label, number))
         self.call("RoundsBench", "submit", number, self.neighbours.known[number])
         assert self.do(lambda: self.run.duties.seed_epoch(self.now), "Duties", "seedEpoch") == ""
 
@@ -189,11 +191,11 @@ class MoneyWorld(MoneyCalls, RoundWorld):
             "Duties", "open", ticket, secret, [result_tuple(r) for r in made], who=held.owner,
         )  # fmt: skip
 
-    def play_epoch(self, lies: dict[int, set[Seat]] | None = None) -> int:
-        """An epoch in which every ticket on call answers; its number."""
+    def play_epoch(self, lies: dict[int, set[Seat]] | None = None, silent: int = 0) -> int:
+        """An epoch in which every ticket on call but one answers; its number."""
         number = self.epoch
         self.seed()
-        for ticket in self.chains:
+        for ticket in set(self.chains) - {silent}:
             if self.run.duties._is_called(TicketId(ticket), self.run.duties.epochs[-1], self.now):
                 assert self.open_call(ticket, (lies or {}).get(ticket, ())) == ""
         self.close_epoch()
@@ -282,6 +284,11 @@ class MoneyWorld(MoneyCalls, RoundWorld):
 
     def take(self, accusation: Digest) -> str:
         return self.do(lambda: self.run.bounties.take(accusation), "Bounties", "take", accusation)
+
+    def lapse(self, accusation: Digest) -> str:
+        """Somebody ends an accusation without a game."""
+        who, books = self.people[-1], self.run.duties.attestations
+        return self.do(lambda: books.lapse(who, accusation, self.now), "Attestations", "lapse", accusation, who=who)
 
     def reclaim(self, ticket: int) -> str:
         who = self.run.tickets.tickets[TicketId(ticket)].owner

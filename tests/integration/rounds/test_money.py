@@ -21,9 +21,11 @@ DAY = 86_400
 def world() -> Iterator[MoneyWorld]:
     """A run that nobody has funded yet."""
     made = MoneyWorld()
-    yield made
-    made.check_money()
-    made.end()
+    try:
+        yield made
+        made.check_money()
+    finally:
+        made.end()
 
 
 def final_round(world: MoneyWorld, people: list[Address]) -> Round:
