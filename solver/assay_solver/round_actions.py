@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.round_actions import RoundAction
 
@@ -54,10 +55,7 @@ class PrepareMerge(RoundAction):
 class ChallengeRoot(RoundAction):
     """Open a game on a root that is not what the merge gives: that of a seat, or of a backer."""
 
-    round: Round
-    seat: Seat
-    party: Digest
-    root: Digest
+    ref: ClaimRef
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from assay.protocol.errors import UnavailableError
 from assay.protocol.program.trace import Trace
 from assay.protocol.rounds.round_ids import seal_digest
-from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.run.claims import ClaimKind
 from assay.protocol.trees.state import ListBytes, TrainingList
-from assay.protocol.types import Address, Digest, Round, Seat, Wei
+from assay.protocol.types import Digest, Round, Seat, Wei
 from assay.training.long_runs import LongRun
 from assay.training.long_trace import LongTrace
 from assay_ledger.agents.handlers import Handlers
@@ -28,7 +28,7 @@ from assay_solver.round_actions import (
     TakeSeat,
     TrainUnit,
 )
-from assay_solver.round_memory import seal_salt
+from assay_solver.round_memory import MergeKey, seal_salt
 from assay_solver.round_merging import ComputeMerge, FetchUpdate, HoldUpdates, OpenRoot, SealRoot
 from assay_solver.round_worker import TRIES, RoundWorker
 
@@ -113,12 +113,14 @@ class RoundSolver(RoundWorker):
     def do_compute_merge(self, action: ComputeMerge, view: RoundView) -> None:
         """Computes the merge, keeps its lists, and notes its root."""
         lists = self.run_merge(action.round, self._merge_job(action.round, view))
+        self._keep_merge((action.round, view.round_of(action.round).base, action.counted), lists)
+
+    def _keep_merge(self, key: MergeKey, lists: ListBytes) -> None:
         if self._publishes:
             self.archive.publish_base(lists)
         for part in lists:
             self.objects.keep_list(self.archive.specs(TrainingList.PARAMETERS), part)
-        base = view.round_of(action.round).base
-        self.recorder.merge((action.round, base, action.counted), self.archive.base_roots(lists))
+        self.recorder.merge(key, self.archive.base_roots(lists))
 
     def run_merge(self, round_: Round, job: Computation) -> ListBytes:
         """A round's merge as this solver claims it."""
@@ -153,16 +155,24 @@ class RoundSolver(RoundWorker):
         return seal_salt(bytes(self.account.key), round_, root)
 
     def confirm(self, round_: Round, view: RoundView) -> None:
-        """Computes a merge again by other kernels before anything is said against others. Raises RecheckMismatch."""
+        """Computes a merge again by other kernels before anything is said against others. Raises RecheckMismatch.
+
+        Where the two differ a third calculation decides, so that what this machine got wrong once it does not hold
+        against everybody else's root.
+        """
         counted, lists = self._merged(round_, view)
         key = round_, view.round_of(round_).base, counted
         if key in self.recorder.confirmed:
             return
         job = self._merge_job(round_, view)
-        again = self.archive.base_roots(self.compute.recheck(job.program, job.lists, job.steps))
-        if again != lists:
+        second = self.archive.base_roots(self.compute.recheck(job.program, job.lists, job.steps))
+        if second != lists:
+            third = self.compute.run(job.program, job.lists, job.steps)
+            if self.archive.base_roots(third) == second:
+                self._keep_merge(key, third)
+                self.recorder.confirmed.add(key)
             raise RecheckMismatch(
-                f"Two calculations of the merge of round {round_} differ.", first=lists.root, second=again.root
+                f"Two calculations of the merge of round {round_} differ.", first=lists.root, second=second.root
             )
         self.recorder.confirmed.add(key)
 
@@ -174,8 +184,8 @@ class RoundSolver(RoundWorker):
 
     def do_challenge_root(self, action: ChallengeRoot, view: RoundView) -> None:
         """Opens a game on a false root, after a second calculation."""
-        self.confirm(action.round, view)
-        self.send(self.target.game.challenge(root_ref(action.round, action.seat, action.root)))
+        self.confirm(action.ref.round, view)
+        self.send(self.target.game.challenge(action.ref))
 
     def do_back_root(self, action: BackRoot, view: RoundView) -> None:
         """Puts S behind a true root, after a second calculation."""
@@ -212,8 +222,3 @@ class RoundSolver(RoundWorker):
     def update_trace(self, round_: Round, job: Computation) -> Trace:
         """The run behind the update of a round, as it was claimed."""
         return self.compute.trace(job.program, job.lists, job.steps)
-
-
-def root_ref(round_: Round, seat: Seat, root: Digest) -> ClaimRef:
-    """The claim that a seat's opening makes."""
-    return ClaimRef(ClaimKind.OUTER, round_, seat, 0, Address(bytes(20)), root)

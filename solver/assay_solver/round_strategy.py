@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from assay.protocol.rounds.round_ids import seat_party
 from assay.protocol.rounds.round_terms import GenerationStatus
-from assay.protocol.run.claims import ClaimKind
+from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents import keeping
 from assay_ledger.agents.round_actions import RoundChoice
-from assay_ledger.index.records import GameRecord
+from assay_ledger.rounds.round_records import OpeningRecord
 from assay_ledger.rounds.round_view import BaseLists, RoundView
 from assay_solver.round_actions import (
     BackRoot,
@@ -69,7 +69,8 @@ def times(view: RoundView, own: OwnRounds) -> Iterator[int]:
     """Chain times at which something may become due."""
     for r in recent(view):
         yield from merge_times(seen(view, r), own.lead)
-        yield from (o.at + keeping.wait(view, r) for o in view.openings(r + 1))
+        for opening in view.openings(r + 1):
+            yield from (opening.at + keeping.wait(view, r), _patience_until(view, opening))
 
 
 def recent(view: RoundView) -> list[Round]:
@@ -169,21 +170,28 @@ def _challenge(view: RoundView, round_: Round, mine: BaseLists) -> Iterator[Roun
     books = view.books.generations
     for record in view.openings(round_ + 1):
         opening = books.openings[round_ + 1, record.party]
-        due = view.now >= record.at + keeping.wait(view, round_)
-        if record.root == mine.root or opening.fallen or opening.closed or not due:
+        is_due = record.at + keeping.wait(view, round_) <= view.now <= record.at + view.rules.challenge
+        taken = opening.opener and view.books.tenures.is_convicted(opening.opener)
+        if record.root == mine.root or opening.fallen or opening.closed or taken or not is_due:
             continue
-        games = [g for g in view.state.games.values() if _is_on(g, round_, record.root, record.seat)]
-        if any(not g.is_over or g.challenger == view.me for g in games):
+        games = [game for game in view.games.values() if game.ref == root_ref(record)]
+        if any(game.challenger == view.me for game in games):
             continue
-        if round_ + 1 not in books.inputs:
-            yield PrepareMerge(round_)
-        elif record.seat is not None:
-            yield ChallengeRoot(round_, record.seat, record.party, record.root)
+        # Attack: a puppet of the opener challenges first, plays until the window has closed, and loses on purpose.
+        if any(not game.is_over for game in games) and view.now < _patience_until(view, record):
+            continue
+        yield ChallengeRoot(root_ref(record)) if round_ + 1 in books.inputs else PrepareMerge(round_)
 
 
-def _is_on(game: GameRecord, round_: Round, root: Digest, seat: Seat | None) -> bool:
-    ref = game.ref
-    return ref.kind is ClaimKind.OUTER and (ref.round, ref.outer_root) == (round_, root) and ref.seat == (seat or 0)
+def _patience_until(view: RoundView, record: OpeningRecord) -> int:
+    """Until when somebody else's game is waited for: the middle of a root's window, so that at least half is left."""
+    return record.at + view.rules.challenge // keeping.PATIENCE
+
+
+def root_ref(record: OpeningRecord) -> ClaimRef:
+    """The claim that an opening of a generation's root makes: its seat's, or its backer's."""
+    seat, backer = record.seat or Seat(0), record.backer or NO_ADDRESS
+    return ClaimRef(ClaimKind.OUTER, Round(record.generation - 1), seat, 0, backer, record.root)
 
 
 def _back(view: RoundView, round_: Round, mine: BaseLists) -> Iterator[RoundChoice]:

@@ -13,10 +13,8 @@ from typing import Final
 
 from assay.protocol.rounds.duty_types import AccusationStatus, Epoch
 from assay.protocol.types import Digest
+from assay_ledger.agents.keeping import PATIENCE
 from assay_ledger.agents.round_actions import RoundAction
-
-PATIENCE: Final = 2
-"""What is waited of the last window for somebody else's game: one part of so many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,10 @@ from assay_ledger.rounds.round_view import RoundView
 STAGGER_S: Final = 30
 GRACE_S: Final = 600
 
+PATIENCE: Final = 2
+"""What is waited of a window for somebody else's game about the same: one part of so many. Who plays it may lose on
+purpose, and one conviction takes everything, so waiting for it costs nothing else."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
