@@ -11,12 +11,16 @@ from enum import StrEnum
 from typing import Any, Final
 
 from assay.protocol.digests import keccak
+from assay.protocol.program.nodes import Output
+from assay.protocol.program.trace import Tamper
 from assay.protocol.rounds.duty_types import ReplayFinding
 from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.types import Digest
 from assay_ledger.agents.round_actions import RoundChoice
+from assay_ledger.index.archive import Computation
 from assay_ledger.rounds.round_view import RoundView
 from assay_verifier.answering import Findings, OpenCall, OwnCall
+from assay_verifier.replaying import CommitmentReplay
 from assay_verifier.round_agent import ReplayingAgent
 from assay_verifier.ticket_keeping import ShowSecret
 
@@ -50,6 +54,8 @@ class FakeFindings:
         """Commitments by place."""
         self.shown: dict[Digest, Digest] = {}
         """Accumulators that others showed, by their keys, in the order in which they came."""
+        self.updates: dict[Digest, Digest] = {}
+        """Roots of false updates by place: calculations that are wrong by one bit, so that they can be defended."""
 
     def is_known(self, place: Digest, key: Digest) -> bool:
         """See Findings."""
@@ -71,7 +77,7 @@ class FakeFindings:
             told = tuple(self.shown.get(key, own) for key, own in zip(keys, found.accumulators, strict=True))
             return replace(found, accumulators=told)
         if self._cheat is AuditCheat.FALSE_ACCUSER:
-            return replace(found, update=keccak(b"another update" + found.update))
+            return replace(found, update=self.updates.get(place, keccak(b"another update" + found.update)))
         return found
 
     def _made_up(self, key: Digest) -> Digest:
@@ -90,6 +96,21 @@ class CheatingReplays(ReplayingAgent):
         self.cheat = cheat
         self.fake = FakeFindings(cheat, self.book)
         self.findings = self.fake
+
+    def _finish(self, replay: CommitmentReplay, place: Digest) -> None:
+        super()._finish(replay, place)
+        job = self.jobs.update_job(replay.work.lists[0], replay.lists[0])
+        if (lie := self.update_lie(job)) is not None:
+            false = self.compute.run(job.program, job.lists, 1, lie)[0]
+            self.fake.updates[place] = self.jobs.root_of_update(false)
+
+    def update_lie(self, job: Computation) -> Tamper | None:
+        """How what it says of an update differs from the truth: by one bit of the first element."""
+        if self.cheat is not AuditCheat.FALSE_ACCUSER:
+            return None
+        ends = (job.program.nodes[k] for k in job.program.output_nodes[0])
+        source = next(end.node for end in ends if isinstance(end, Output))
+        return lambda step, node, data: bytes([data[0] ^ 1]) + data[1:] if node == source else data
 
     def refresh(self, view: RoundView) -> None:
         """See ActorLoop."""

@@ -6,6 +6,7 @@ from assay.protocol.program.trace import Trace
 from assay.protocol.trees.state import TrainingList
 from assay.protocol.types import Digest
 from assay_ledger.chain.client import address_of
+from assay_ledger.index.archive import Computation
 from assay_ledger.index.games import Game
 from assay_verifier.replaying import CommitmentReplay, witness_lists_of, witnessed_by
 from assay_verifier.round_cheats import CheatingReplays
@@ -28,3 +29,7 @@ class CheatingAuditor(CheatingReplays, AuditorAgent):
 
         lists = (*replay.work.lists, *witness_lists_of((key,)))
         return self.compute.trace(witnessed_by(replay.work.plain, 1), lists, steps, tamper_slot=jump)
+
+    def update_behind(self, job: Computation) -> Trace:
+        """See AuditorAgent; wrong by one bit where it says so."""
+        return self.compute.trace(job.program, job.lists, 1, self.update_lie(job))

@@ -18,6 +18,7 @@ from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.keeping import participants
 from assay_ledger.agents.loop import RunStore
 from assay_ledger.agents.round_actions import RoundChoice
+from assay_ledger.index.archive import Computation
 from assay_ledger.index.games import Game
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.round_records import AccusationRecord, AttestationRecord
@@ -145,12 +146,15 @@ class AuditorAgent(ReplayingAgent):
             return self.run_behind(replay, key, game)
         while not replay.is_done:
             replay.advance()
-        job = self.jobs.update_job(replay.work.lists[0], replay.lists[0])
-        return self.compute.trace(job.program, job.lists, 1)
+        return self.update_behind(self.jobs.update_job(replay.work.lists[0], replay.lists[0]))
 
     def run_behind(self, replay: CommitmentReplay, key: Digest | None, game: Game) -> Trace:
         """The run of a claim about all of a commitment's steps, under a witness key or none."""
         return replay.trace(key)
+
+    def update_behind(self, job: Computation) -> Trace:
+        """The run of a claim about an update."""
+        return self.compute.trace(job.program, job.lists, 1)
 
     @staticmethod
     def attestation_of(view: RoundView, name: Digest) -> AttestationRecord:

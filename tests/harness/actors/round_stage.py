@@ -31,6 +31,7 @@ from assay_ledger.rounds.run import RoundRun
 from assay_ledger.store.blobs import BlobStore, open_store
 from assay_ledger.store.objects import Objects, root_of_list
 from assay_solver.round_agent import RoundSolver
+from assay_solver.round_cheats import CheatingRoundSolver
 from tests.harness.actors.world import COMPUTE, ETHER, SharedChain, TrainedWork, publish
 from tests.harness.rounds.charters import RUN
 from tests.harness.rounds.duties import TERMS as DUTY_TERMS
@@ -65,6 +66,10 @@ class RoundsAlone(RoundSolver):
         """See RoundSolver."""
         audits = SubmitBeacon | SeedEpoch | CloseEpoch
         return (action for action in super().candidates(view) if not isinstance(action, audits))
+
+
+class CheatAlone(CheatingRoundSolver, RoundsAlone):
+    """One that cheats in a run without auditors."""
 
 
 @dataclass

@@ -10,16 +10,12 @@ import pytest
 from assay.protocol.errors import UsageError
 from assay.protocol.rounds.round_terms import Presence
 from assay.protocol.types import Round, Seat
-from assay_solver.round_cheats import ROUND_CHEATS, CheatingRoundSolver, round_cheat_named
-from tests.harness.actors.round_stage import RoundsAlone, RoundStageRun, new_round_run
+from assay_solver.round_cheats import ROUND_CHEATS, round_cheat_named
+from tests.harness.actors.round_stage import CheatAlone, RoundStageRun, new_round_run
 from tests.harness.actors.round_truth import replayed_bases
 from tests.harness.actors.world import SharedChain, small_work
 
 ALL, OTHERS = frozenset(range(8)), frozenset(range(1, 8))
-
-
-class CheatAlone(CheatingRoundSolver, RoundsAlone):
-    """One that cheats in a run without auditors."""
 
 
 def played(stage: SharedChain, folder: Path, cheat: str, rounds: int = 2) -> RoundStageRun:

@@ -24,17 +24,13 @@ from assay_ledger.rounds.round_view import RoundView
 from assay_solver import round_strategy
 from assay_solver.round_actions import ChallengeRoot
 from assay_solver.round_agent import RoundSolver
-from assay_solver.round_cheats import CheatingRoundSolver, round_cheat_named
-from tests.harness.actors.round_stage import RoundsAlone, RoundStageRun, new_round_run
+from assay_solver.round_cheats import round_cheat_named
+from tests.harness.actors.round_stage import CheatAlone, RoundsAlone, RoundStageRun, new_round_run
 from tests.harness.actors.round_truth import replayed_bases
 from tests.harness.actors.world import SharedChain, small_work
 
 WINDOW = 50_000
 """What a root can be challenged for, in seconds."""
-
-
-class CheatAlone(CheatingRoundSolver, RoundsAlone):
-    """One that cheats in a run without auditors."""
 
 
 class ErrsOnce(TorchCompute):
