@@ -126,6 +126,8 @@ def _hold(seen: MergeSeen, known: MergeKnown, now: int, lead: int) -> Iterator[H
 
 
 def times(seen: MergeSeen, lead: int) -> Iterator[int]:
-    """Chain times at which something of a merge may become due."""
-    yield from (seen.mask_at, seen.hold_until - lead, seen.hold_until)
-    yield from (seen.seal_until, seen.merge_until)
+    """Chain times at which something of a merge may become due. A window's last second still belongs to it: what comes
+    after it goes through from the next one."""
+    yield seen.hold_until - lead
+    for last in (seen.mask_at, seen.hold_until, seen.seal_until, seen.merge_until):
+        yield from (last, last + 1)

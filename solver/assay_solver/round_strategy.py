@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from assay.protocol.rounds.round_ids import seat_party
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.round_terms import GenerationStatus, Tenure
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents import keeping
@@ -114,15 +114,29 @@ def known(view: RoundView, own: OwnRounds, round_: Round) -> MergeKnown:
 
 
 def _seat(view: RoundView, own: OwnRounds) -> Iterator[RoundChoice]:
-    """A seat while there is one; leaving it costs the fee unless this round's commitment is made."""
+    """A seat while there is one, until it leaves or no round opens any more."""
     tenure = view.tenure
     if tenure is None:
         # Who was convicted has a machine to mend first.
         failed = any(t.convicted_at for _, t in view.tenures_of(view.me))
-        if view.free_seats and not (own.leaving or view.is_over or failed):
+        if view.free_seats and not (own.leaving or view.is_over or view.state.money.is_ended or failed):
             yield TakeSeat()
-    elif own.leaving and (view.round is None or view.round < tenure[1].from_ or tenure[1].last == view.round + 1):
+    elif (
+        view.state.money.is_ended
+        or (view.is_over and _is_work_over(view, tenure[1]))
+        or (own.leaving and _is_work_done(view, tenure[1]))
+    ):
         yield LeaveTenure(tenure[0])
+
+
+def _is_work_done(view: RoundView, tenure: Tenure) -> bool:
+    """Whether leaving costs no fee: this round's commitment is made, or the tenure has not begun."""
+    return view.round is None or view.round < tenure.from_ or tenure.last == view.round + 1
+
+
+def _is_work_over(view: RoundView, tenure: Tenure) -> bool:
+    """Whether staying serves nothing in a run whose last round was opened."""
+    return _is_work_done(view, tenure) or view.round is None or view.now > view.commit_until(view.round)
 
 
 def _work(view: RoundView, own: OwnRounds) -> Iterator[RoundChoice]:

@@ -118,14 +118,14 @@ class ReplayingAgent(RoundAgent):
         at = (newest, epoch.seed, epoch.deadline, tuple(h.id for h in held), drawn_over, tuple(self._answered(view)))
         if at != self._called_at:
             self.calls, self._called_at = own_calls(self.records, held, self.chains), at
-        if not self.leaving and (len(held) < self.tickets_wanted or any(h.missing for h in held)):
+        if not self._is_leaving(view) and (len(held) < self.tickets_wanted or any(h.missing for h in held)):
             self._free = self.chain.ask(self.target.vault.free(self.me))
 
     def candidates(self, view: RoundView) -> Iterator[RoundChoice]:
         """See ActorLoop."""
         yield from self.play(view)
         yield from auditing(self.calls, self.findings, self._done, view.now, self.inclusion, self._unit_s)
-        plan = TicketPlan(self.tickets_wanted, self.leaving, self._free, self.target.facts.tickets.bond)
+        plan = TicketPlan(self.tickets_wanted, self._is_leaving(view), self._free, self.target.facts.tickets.bond)
         yield from ticket_actions(plan, self.records.held_tickets(), self.chains, self.records, view.now)
         yield from self.keep(view)
         yield from self._bases(view)
@@ -147,7 +147,11 @@ class ReplayingAgent(RoundAgent):
     def is_finished(self, view: RoundView) -> bool:
         """See ActorLoop: it leaves or the run is over, and none of its tickets is left."""
         gone = not view.tickets_of(self.me) and not view.open_games()
-        return gone and (self.leaving or (view.is_over and self.deadline is None))
+        return gone and (self._is_leaving(view) or (view.is_over and self.deadline is None))
+
+    def _is_leaving(self, view: RoundView) -> bool:
+        """Whether it was told to leave, or the run has nothing more to audit."""
+        return self.leaving or view.state.money.is_ended
 
     # --- replays
 

@@ -207,4 +207,4 @@ def _accused(view: RoundView, made: Accusation) -> tuple[Digest, int]:
 
 def refundable(view: RoundView, who: Address) -> bool:
     """Whether an account can have back what is left of what it paid in."""
-    return view.state.money.phase >= RunPhase.CANCELLED and view.state.money.funded.get(who, 0) > 0
+    return view.state.money.is_ended and view.state.money.funded.get(who, 0) > 0

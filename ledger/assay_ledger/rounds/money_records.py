@@ -60,6 +60,11 @@ class MoneyRecords:
     """Wei of bounties' parts, by who got them."""
 
     @property
+    def is_ended(self) -> bool:
+        """Whether the run was cancelled, wound down or finished: nothing more can be earned."""
+        return self.phase >= RunPhase.CANCELLED
+
+    @property
     def is_stopped(self) -> bool:
         """Whether nothing is paid any more, and only open games hold a lock."""
         return self.phase in (RunPhase.CANCELLED, RunPhase.WOUND_DOWN)

@@ -13,13 +13,16 @@ from typing import Any
 
 from eth_account import Account
 
-from assay.protocol.types import Address, Round, Wei
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import Address, Digest, Round, Wei
 from assay.sponsor.round_charters import USUAL_RATES, AuditRates, Pace
 from assay.sponsor.round_launching import deposit, escrow_of, fund_run, launch_run, stake_of
 from assay.sponsor.round_posting import post_round_run
 from assay.sponsor.round_preparing import PreparedRounds, prepare_rounds
 from assay.training.presets import TINY
 from assay_ledger.agents.round_agent import RoundAgent
+from assay_ledger.bindings.shares import ModelSharesContract
+from assay_ledger.bindings.tickets import TicketRegistered
 from assay_ledger.bindings.vault import Locked
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.keys.keystore import ActorKeys
@@ -193,6 +196,35 @@ class WholeRun:
         """Everything that an actor has in the vault: free or locked, in wei."""
         who = self.address(name)
         return self.free(who) + sum(amount for owner, amount in self.locks().values() if owner == who)
+
+    def shares(self, name: str) -> int:
+        """Shares that an actor holds."""
+        return self.chain.ask(ModelSharesContract(self.run.modules.shares).balance_of(self.address(name)))
+
+    def findings_of(self, name: str) -> set[Digest]:
+        """Results that an actor's tickets opened."""
+        view, who = self.view, self.address(name)
+        mine = {number for number, owner in self.owners().items() if owner == who}
+        return {found for found, made in view.state.attestations.items() if made.ticket in mine}
+
+    def owners(self) -> dict[TicketId, Address]:
+        """Who registered each ticket, of those that are there and those that were taken back."""
+        logs = self.chain.events(TicketRegistered.search(self.run.tickets.address), self.run.first_block)
+        return {log.event.ticket: log.event.owner for log in logs}
+
+    def withdraw_all(self) -> dict[str, int]:
+        """Everybody takes out what nothing locks; the tokens that each has then got from the vault, in wei."""
+        people = {name: player.agent.account for name, player in self.players.items()}
+        people["sponsor"] = self.stage.sponsor
+        got, ask = {}, self.chain.ask
+        for account in people.values():
+            self.chain.send(account, self.run.vault.request_exit(Wei(self.free(address_of(account)))))
+        self.chain.rpc("evm_mine", hex(self.chain.head().timestamp + ask(self.run.vault.exit_delay()) + 1))
+        for name, account in people.items():
+            before = ask(self.run.token.balance_of(address_of(account)))
+            self.chain.send(account, self.run.vault.withdraw())
+            got[name] = ask(self.run.token.balance_of(address_of(account))) - before
+        return got
 
 
 def new_whole_run(
