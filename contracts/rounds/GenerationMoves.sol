@@ -36,7 +36,7 @@ abstract contract GenerationMoves is MergeClaims {
         if (count == 0) revert RoundAlive(0);
         uint64 round = count - 1;
         if (_votes[count].root == 0 && !_isCut(count)) _giveUp(round);
-        (uint64 parent, bool isEmpty) = _newest(_votes[count].root != 0 ? count : round);
+        (uint64 parent, bool isEmpty) = _newestOf(count);
         if (!_openNext(parent, isEmpty)) revert Paused();
     }
 
@@ -57,7 +57,7 @@ abstract contract GenerationMoves is MergeClaims {
         bool isKnown = _isOpen(node) && root == _votes[node].root;
         if (!isKnown || state.rescueUntil == 0 || _openings[node][party].at != 0) revert NotBackable(node, root);
         // Attack: losing again and again, or relieving each other, to keep a root in doubt.
-        if (block.timestamp > state.rescueUntil) revert TooLate(block.timestamp, state.rescueUntil);
+        _mustNotBeAfter(state.rescueUntil);
         OpenedRoot storage opening = _openings[node][party];
         (opening.root, opening.backer, opening.at) = (root, msg.sender, uint48(block.timestamp));
         ++state.standing;
@@ -71,8 +71,7 @@ abstract contract GenerationMoves is MergeClaims {
         OpenedRoot storage opening = _standing(node, party);
         bytes32 root = _votes[node].root;
         if (opening.root != root || _isTakenElsewhere(opening)) revert NotStanding(node, party);
-        uint48 until = opening.at + _challenge;
-        if (block.timestamp <= until) revert TooEarly(block.timestamp, uint256(until) + 1);
+        _mustBeAfter(opening.at + _challenge);
         uint256 games = _nodes[node][root].state.games;
         if (games != 0) revert GamesOpen(games);
         _votes[node].isFinal = true;
@@ -99,7 +98,7 @@ abstract contract GenerationMoves is MergeClaims {
     /// @inheritdoc IGenerations
     function fall(uint64 node) external {
         if (!_isOpen(node)) revert NotFallen(node);
-        NodeState storage state = _nodes[node][_votes[node].root].state;
+        NodeState storage state = _leading(node).state;
         bool isDead = state.standing == 0 && block.timestamp > state.rescueUntil;
         if (!isDead) revert NotFallen(node);
         _cut(uint32(node));

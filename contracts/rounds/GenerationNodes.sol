@@ -83,7 +83,7 @@ abstract contract GenerationNodes is Segments {
     /// @inheritdoc IGenerations
     function generationOf(uint64 generation) external view returns (GenerationState memory) {
         Votes storage votes = _votes[generation];
-        Node storage node = _nodes[generation][votes.root];
+        Node storage node = _leading(generation);
         return GenerationState({
             status: statusOf(generation),
             root: votes.root,
@@ -107,14 +107,13 @@ abstract contract GenerationNodes is Segments {
 
     /// @inheritdoc IGenerations
     function parametersOf(uint64 generation) external view returns (bytes32) {
-        return _nodes[generation][_votes[generation].root].parameters;
+        return _leading(generation).parameters;
     }
 
     /// @inheritdoc IGenerations
     function newest() external view returns (uint64 generation) {
         uint64 count = _commitments.opened();
-        if (count == 0) return 0;
-        (generation,) = _newest(_votes[count].root != 0 ? count : count - 1);
+        if (count != 0) (generation,) = _newestOf(count);
     }
 
     // ------------------------------------------------------------------------------------------------ whose lock
@@ -133,6 +132,16 @@ abstract contract GenerationNodes is Segments {
     function _onGameClosed(uint32 opener, bool convicted) internal virtual returns (bool first);
 
     // ------------------------------------------------------------------------------------------------ inside
+
+    /// @dev The root that leads at a node.
+    function _leading(uint64 node) internal view returns (Node storage) {
+        return _nodes[node][_votes[node].root];
+    }
+
+    /// @dev The newest generation that has a majority and is not cut, after so many rounds.
+    function _newestOf(uint64 count) internal view returns (uint64 generation, bool isEmpty) {
+        return _newest(_votes[count].root != 0 ? count : count - 1);
+    }
 
     /// @dev A seal, or what stands for one, with its voices. Nobody opens before sealing is over, and it ends once more than
     /// half of the positions have spoken, so that no third that is fast shuts others out.
@@ -158,6 +167,22 @@ abstract contract GenerationNodes is Segments {
         ++n.state.standing;
         n.state.votes += uint16(voices);
         _oblige(opener);
+    }
+
+    /// @dev Last second to do what a call does.
+    function _mustNotBeAfter(uint48 until) internal view {
+        if (block.timestamp > until) revert TooLate(block.timestamp, until);
+    }
+
+    /// @dev What comes after the last second of something else.
+    function _mustBeAfter(uint48 until) internal view {
+        if (block.timestamp <= until) revert TooEarly(block.timestamp, uint256(until) + 1);
+    }
+
+    /// @dev Positions speak at a node until its time is over, and while its generation is not cut.
+    function _mustBeSpeaking(uint64 generation, uint48 until) internal view {
+        _mustNotBeAfter(until);
+        if (_isCut(generation)) revert GenerationCut(generation);
     }
 
     function _sooner(uint48 until) internal view returns (uint48) {

@@ -39,12 +39,9 @@ contract Generations is GenerationMoves, ISeatPositions {
     /// @inheritdoc ISeatPositions
     function open(uint64 round, uint32 seat, bytes32 parameters, bytes32 momentum, bytes32 salt) external {
         uint64 generation = round + 1;
-        uint48 until = _commitments.mergeUntil(round);
-        if (block.timestamp > until) revert TooLate(block.timestamp, until);
-        if (_isCut(generation)) revert GenerationCut(generation);
-        uint48 sealUntil = _sealUntil(round);
+        _mustBeSpeaking(generation, _commitments.mergeUntil(round));
         // Attack: roots that are copied from whoever opens first, and so stand for nobody's work.
-        if (block.timestamp <= sealUntil) revert TooEarly(block.timestamp, uint256(sealUntil) + 1);
+        _mustBeAfter(_sealUntil(round));
         bytes32 root = StateRoots.state2(parameters, momentum);
         bytes32 digest = sealOf(round, seat, root, salt, msg.sender);
         if (digest != _seals[generation][seat]) revert SealMismatch(digest, _seals[generation][seat]);
@@ -58,8 +55,7 @@ contract Generations is GenerationMoves, ISeatPositions {
     /// @inheritdoc ISeatPositions
     function prepare(uint64 round, Entry[] calldata entries) external {
         (uint64 counted, bytes32[] memory updates) = _countedUpdates(round, 0, _seats, entries);
-        uint64 parent = _commitments.parentOf(round);
-        Node storage base = _nodes[parent][_votes[parent].root];
+        Node storage base = _leading(_commitments.parentOf(round));
         _putInput(round + 1, MergeInput.root(base.parameters, base.momentum, updates, counted));
     }
 
@@ -104,8 +100,7 @@ contract Generations is GenerationMoves, ISeatPositions {
     function _say(uint64 round, uint32 seat, bytes32 seal_) private {
         uint64 generation = round + 1;
         uint48 until = _sealUntil(round);
-        if (block.timestamp > until) revert TooLate(block.timestamp, until);
-        if (_isCut(generation)) revert GenerationCut(generation);
+        _mustBeSpeaking(generation, until);
         (, uint256 voices, uint256 all,) = _commitments.speakerOf(generation, seat, 0, msg.sender);
         _putSeal(generation, seat, seal_, voices, all, until);
     }

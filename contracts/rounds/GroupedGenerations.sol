@@ -51,12 +51,9 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
 
     /// @inheritdoc ITicketPositions
     function open(uint64 node, uint32 ticket, bytes32 first, bytes32 second, bytes32 salt) external {
-        uint48 until = openUntil(node);
-        if (block.timestamp > until) revert TooLate(block.timestamp, until);
-        if (_isCut(uint32(node))) revert GenerationCut(uint32(node));
-        uint48 sealUntil = _sealUntil(node);
+        _mustBeSpeaking(uint32(node), openUntil(node));
         // Attack: roots that are copied from whoever opens first, and so stand for nobody's work.
-        if (block.timestamp <= sealUntil) revert TooEarly(block.timestamp, uint256(sealUntil) + 1);
+        _mustBeAfter(_sealUntil(node));
         bool isGroup = _isGroup(node);
         if (isGroup) second = 0;
         bytes32 root = isGroup ? StateRoots.state1(first) : StateRoots.state2(first, second);
@@ -71,7 +68,7 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
         emit NodeOpened(node, ticket, root, first, second);
         if (!isGroup) return _merge(node, root, _topPositions);
         Votes storage votes = _votes[node];
-        if (n.state.votes > _nodes[node][votes.root].state.votes) votes.root = root;
+        if (n.state.votes > _leading(node).state.votes) votes.root = root;
         _speak(node, voices);
     }
 
@@ -91,12 +88,10 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
         for (uint64 group = 0; group < _groupCount; ++group) {
             sums[group] = _zeroPartial;
             if (counted >> group & 1 == 0) continue;
-            Votes storage votes = _votes[(group + 1) << 32 | (round + 1)];
-            sums[group] = _nodes[(group + 1) << 32 | (round + 1)][votes.root].parameters;
-            weights[group] = votes.weight;
+            uint64 node = (group + 1) << 32 | (round + 1);
+            (sums[group], weights[group]) = (_leading(node).parameters, _votes[node].weight);
         }
-        uint64 parent = _commitments.parentOf(round);
-        Node storage base = _nodes[parent][_votes[parent].root];
+        Node storage base = _leading(_commitments.parentOf(round));
         _putInput(round + 1, MergeInput.weighed(base.parameters, base.momentum, sums, weights));
     }
 
@@ -178,8 +173,7 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
     function _say(uint64 node, uint32 ticket, uint64 positions, bytes32 seal_) private returns (uint256 voices) {
         uint64 round = _roundOf(node);
         uint48 until = _sealUntil(node);
-        if (block.timestamp > until) revert TooLate(block.timestamp, until);
-        if (_isCut(round + 1)) revert GenerationCut(round + 1);
+        _mustBeSpeaking(uint32(node), until);
         bool isGroup = _isGroup(node);
         // Attack: a sum that is served to half of the committee; no root over a majority's choice need exist. The groups that
         // count are known before any root over them is sealed.
@@ -210,7 +204,7 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
         uint64 bit = uint64(1) << ((node >> 32) - 1);
         // Attack: half of a committee completes a sum over what nobody else can fetch. Two thirds of those that spoke, so a
         // third that cannot compute it is enough against it, and silence counts for neither.
-        bool counts = votes.root != 0 && 3 * uint256(_nodes[node][votes.root].state.votes) >= 2 * spoke;
+        bool counts = votes.root != 0 && 3 * uint256(_leading(node).state.votes) >= 2 * spoke;
         groups.counted = counts ? groups.counted | bit : groups.counted & ~bit;
     }
 
