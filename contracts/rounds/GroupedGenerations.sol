@@ -61,7 +61,7 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
         uint256 voices = uint8(uint256(kept));
         bytes32 digest = _withVoices(sealOf(node, ticket, root, salt, msg.sender), voices);
         if (voices == 0 || digest != kept) revert SealMismatch(digest, kept);
-        if (_tickets.isConvicted(ticket)) revert ICommitments.NotThePosition(ticket, msg.sender);
+        if (_isConvicted(ticket)) revert ICommitments.NotThePosition(ticket, msg.sender);
         Node storage n = _putOpening(node, ticket, ticket, root, voices);
         n.parameters = first;
         if (!isGroup) n.momentum = second;
@@ -154,7 +154,7 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
     function _isOpen(uint64 node) internal view override returns (bool) {
         uint64 generation = uint32(node);
         if (!super._isOpen(generation)) return false;
-        return !_isGroup(node) || (_counts(_groups[generation].counted, node) && !_votes[node].isFinal);
+        return !_isGroup(node) || (_groups[generation].counted & _bitOf(node) != 0 && !_votes[node].isFinal);
     }
 
     function _followsFinal(uint64 node) internal view override returns (bool) {
@@ -201,7 +201,7 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
         if (spoke == votes.sealed_ && sealingOver && ++groups.full == _commitments.groupsIn(_roundOf(node))) {
             groups.latest = uint48(block.timestamp);
         }
-        uint64 bit = uint64(1) << ((node >> 32) - 1);
+        uint64 bit = _bitOf(node);
         // Attack: half of a committee completes a sum over what nobody else can fetch. Two thirds of those that spoke, so a
         // third that cannot compute it is enough against it, and silence counts for neither.
         bool counts = votes.root != 0 && 3 * uint256(_leading(node).state.votes) >= 2 * spoke;
@@ -230,9 +230,9 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
         return node >> 32 != 0;
     }
 
-    function _counts(uint64 counted, uint64 node) private pure returns (bool) {
-        uint64 group = (node >> 32) - 1;
-        return group < 64 && counted >> group & 1 == 1;
+    /// @dev The bit of a group's sum among 64; none for groups that cannot be.
+    function _bitOf(uint64 node) private pure returns (uint64) {
+        return uint64(1) << ((node >> 32) - 1);
     }
 
     /// @dev A seal without its last byte, in which its voices stand.

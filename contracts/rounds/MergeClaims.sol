@@ -29,9 +29,8 @@ abstract contract MergeClaims is GenerationNodes {
 
     /// @inheritdoc IClaims
     function claimOf(ClaimRef calldata ref) external view returns (ClaimView memory view_) {
-        (uint64 node, bytes32 party, OpenedRoot storage opening) = _claimed(ref);
-        bytes32 x = _inputs[node];
-        if (x == 0 || !_isClaim(ref, opening)) return view_;
+        (uint64 node, bytes32 party, OpenedRoot storage opening, bytes32 x) = _claimed(ref);
+        if (x == 0) return view_;
         (view_.x, view_.y, view_.steps) = (x, opening.root, 1);
         view_.program = ref.duty == 0 ? _mergeProgram : _partialProgram;
         view_.challengeableFrom = opening.at;
@@ -50,17 +49,15 @@ abstract contract MergeClaims is GenerationNodes {
     /// @inheritdoc IClaims
     /// @dev A merge needs no draw: everybody who trains computes it.
     function mayChallengeDirectly(ClaimRef calldata ref, address who) external view returns (bool) {
-        (uint64 node,, OpenedRoot storage opening) = _claimed(ref);
-        return _inputs[node] != 0 && _isClaim(ref, opening) && _tenures.tenuresOf(who) != 0;
+        (,,, bytes32 x) = _claimed(ref);
+        return x != 0 && _tenures.tenuresOf(who) != 0;
     }
 
     /// @inheritdoc IClaims
     function onOpened(ClaimRef calldata ref, address) external {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
-        (uint64 node,, OpenedRoot storage opening) = _claimed(ref);
-        if (_inputs[node] == 0 || !_isClaim(ref, opening)) {
-            revert ClaimNotFound(ref.kind, ref.round, ref.seat, ref.duty);
-        }
+        (uint64 node,, OpenedRoot storage opening, bytes32 x) = _claimed(ref);
+        if (x == 0) revert ClaimNotFound(ref.kind, ref.round, ref.seat, ref.duty);
         if (opening.closed) revert ClaimSettled(ref.kind, ref.round, ref.seat, ref.duty);
         ++opening.games;
         ++_nodes[node][opening.root].state.games;
@@ -70,7 +67,7 @@ abstract contract MergeClaims is GenerationNodes {
     /// @inheritdoc IClaims
     function onClosed(ClaimRef calldata ref, bool convicted) external returns (bool first) {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
-        (uint64 node, bytes32 party, OpenedRoot storage opening) = _claimed(ref);
+        (uint64 node, bytes32 party, OpenedRoot storage opening,) = _claimed(ref);
         --opening.games;
         --_nodes[node][opening.root].state.games;
         first = convicted && !opening.fallen;
@@ -108,20 +105,18 @@ abstract contract MergeClaims is GenerationNodes {
         emit MergePrepared(node, x);
     }
 
+    /// @dev What a claim is about, whose it is, and its X; zero: there is no such claim, or nobody prepared it.
     function _claimed(ClaimRef calldata ref)
         private
         view
-        returns (uint64 node, bytes32 party, OpenedRoot storage opening)
+        returns (uint64 node, bytes32 party, OpenedRoot storage opening, bytes32 x)
     {
         // Its duty is the group of a partial sum plus one, zero the generation itself.
         node = uint64(ref.duty) << 32 | (ref.round + 1);
         party = ref.party == address(0) ? partyOf(ref.seat) : backerOf(ref.outerRoot, ref.party);
         opening = _openings[node][party];
-    }
-
-    function _isClaim(ClaimRef calldata ref, OpenedRoot storage opening) private view returns (bool) {
         // Attack: a round so large that it names a group's sum as a generation, to be judged by another program.
-        if (ref.round >= type(uint32).max) return false;
-        return ref.kind == ClaimKind.OUTER && opening.at != 0 && opening.root == ref.outerRoot;
+        if (ref.round >= type(uint32).max) return (node, party, opening, 0);
+        if (ref.kind == ClaimKind.OUTER && opening.at != 0 && opening.root == ref.outerRoot) x = _inputs[node];
     }
 }
