@@ -140,8 +140,8 @@ interface IGenerations is IClaims {
     /// @param round number of the round, from 0
     error RoundAlive(uint64 round);
 
-    /// @notice The run cannot open a round now: it is over, no seat is held, or the gate is shut.
-    /// @dev At a majority the same is no error: the next round waits.
+    /// @notice The run cannot open a round now, and has none to give up: it is over, no seat is held, or the gate is shut.
+    /// @dev At a majority, or when a round is given up, the same is no error: the next round waits.
     /// @custom:remedy Try again when seats are held and the run can pay and audit a round.
     error Paused();
 
@@ -215,8 +215,8 @@ interface IGenerations is IClaims {
     /// @notice Cuts the generation of a node that nobody answers for any more, and what builds on it. Anybody may call.
     function fall(uint64 node) external;
 
-    /// @notice Cuts what the round under way cannot finish, and opens a round from the newest generation that is not cut.
-    /// Anybody may call.
+    /// @notice Cuts what the round under way cannot finish, and opens a round from the newest generation that is not cut if the
+    /// run can. Anybody may call.
     function restart() external;
 
     /// @notice The name of the opening of a seat, above 64 seats of a ticket.

@@ -34,10 +34,12 @@ abstract contract GenerationMoves is MergeClaims {
     function restart() external {
         uint64 count = _commitments.opened();
         if (count == 0) revert RoundAlive(0);
-        uint64 round = count - 1;
-        if (_votes[count].root == 0 && !_isCut(count)) _giveUp(round);
+        bool givesUp = _votes[count].root == 0 && !_isCut(count);
+        if (givesUp) _giveUp(count - 1);
         (uint64 parent, bool isEmpty) = _newestOf(count);
-        if (!_openNext(parent, isEmpty)) revert Paused();
+        // Attack: hold the last generation of a run back from its majority. A revert would undo the cut, and what was opened
+        // for it would stay locked for good.
+        if (!_openNext(parent, isEmpty) && !givesUp) revert Paused();
     }
 
     // ------------------------------------------------------------------------------------------------ what stands

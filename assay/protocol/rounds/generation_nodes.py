@@ -44,20 +44,21 @@ class GenerationNodes(ABC):
         if not self._open_next(0, False, now):
             raise refuse("Paused")
 
-    def restart(self, now: int) -> Round:
-        """The round that opens. Raises RoundAlive, Paused."""
+    def restart(self, now: int) -> None:
+        """Cut what the round under way cannot finish, and open the next one if the run can.
+
+        Raises RoundAlive, Paused.
+        """
         count = self._next
         if count == 0:
             raise refuse("RoundAlive", round=0)
         merged = self.votes.get(count, Votes()).root is not None
-        cut = None if merged or self.segments.is_cut(count) else self._given_up(Round(count - 1), now)
-        if not self._may_open(now):
-            raise refuse("Paused")
-        if cut is not None:
-            self.segments.cut(cut)
+        gives_up = not merged and not self.segments.is_cut(count)
+        if gives_up:
+            self.segments.cut(self._given_up(Round(count - 1), now))
         parent, is_empty = self.segments.newest(count if merged else count - 1)
-        self._open_next(parent, is_empty, now)
-        return Round(count)
+        if not self._open_next(parent, is_empty, now) and not gives_up:
+            raise refuse("Paused")
 
     # --- what stands
 

@@ -94,19 +94,19 @@ def _epoch(view: RoundView) -> Iterator[Task]:
 def _restart(view: RoundView) -> Iterator[Task]:
     """A round that cannot be finished, or one that could not be opened."""
     round_ = view.round
-    if round_ is None or view.is_over or not view.books.tenures.seated_at(Round(round_ + 1)):
+    if round_ is None:
         return
-    state = view.round_of(round_)
-    if view.votes(round_ + 1).root is not None or view.books.generations.segments.is_cut(round_ + 1):
-        at = view.state.halted_at
-    elif state.is_under_half:
-        at = view.commit_until(round_)
-    else:
-        at = view.merge_until(round_)
-    if may_open(view):
+    if view.votes(round_ + 1).root is None and not view.books.generations.segments.is_cut(round_ + 1):
+        # It is cut though no round can follow: else what was opened for it is locked for good.
+        is_deserted = view.round_of(round_).is_under_half
+        at = view.commit_until(round_) if is_deserted else view.merge_until(round_)
+    elif not view.is_over and view.books.tenures.seated_at(Round(round_ + 1)) and may_open(view):
         # It may have waited for an epoch, whose tickets have room for its duties.
         begun = view.epochs[-1].start if view.epochs[-1].start <= view.now else 0
-        yield Task(max(at, begun) + 1 + wait(view, round_), Restart(round_))
+        at = max(view.state.halted_at, begun)
+    else:
+        return
+    yield Task(at + 1 + wait(view, round_), Restart(round_))
 
 
 def _standing(view: RoundView) -> Iterator[Task]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.types import Address
 from assay_ledger.agents import round_keeper
 from assay_ledger.agents.money_actions import (
@@ -134,15 +135,15 @@ class KeptWorld(MoneyWorld):
             if self.run.duties._is_called(ticket, self.run.duties.epochs[-1], self.now):  # type: ignore[arg-type]
                 assert self.open_call(ticket) == ""
 
-    def train(self) -> None:
-        """A round up to its generation's majority, which opens the next."""
+    def train(self, half: bool = False) -> None:
+        """A round up to its generation's majority, which opens the next; up to half of the votes."""
         holders = [who for who in self.people if who in self.tenures]
         self.commit_all(holders)
         self.hold_all(holders)
         self.at(self.model.commitments.hold_until(self.round, 0) + 1)
         for step in (self.seal, self.open):
-            for who in holders:
-                assert step(who, "root") == ""
+            for number, who in enumerate(holders):
+                assert step(who, "another root" if half and number % 2 else "root") == ""
             self.tick(self.terms.grace + 1)
 
     def keep(self, until: Callable[[RoundRunState], bool]) -> None:
@@ -177,6 +178,17 @@ def test_keepers_carry_a_run_from_its_launch_to_its_end(world: KeptWorld) -> Non
     assert world.done["Restart"] == 1 and world.epoch > 0
     world.train()
     world.keep(lambda told: told.money.phase is RunPhase.OVER)
+    world.check_money()
+
+
+def test_keepers_end_a_run_whose_last_round_has_no_majority(world: KeptWorld) -> None:
+    world.gather()
+    world.keep(lambda told: told.money.phase is RunPhase.RUNNING)
+    world.train()
+    world.keep(lambda told: len(told.books.commitments.rounds) == 2)
+    world.train(half=True)
+    world.keep(lambda told: told.money.phase is RunPhase.OVER and not told.unclosed)
+    assert world.model.generations.status_of(2) is GenerationStatus.CUT
     world.check_money()
     assert world.told.money.reserved == {} and world.told.unsettled == {} and world.told.unclosed == {}
     assert world.done["SettleSeat"] == world.done["SettleOpening"] == world.done["CloseOpening"] == 8

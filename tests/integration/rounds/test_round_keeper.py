@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from tests.harness.rounds.round_player import TERMS, RoundPlayer
 from tests.harness.rounds.told_world import ToldWorld
 
 SEEDS = 12
+FEW_ROUNDS_SEEDS = 4
 STEPS = 200
 LONG = 10_000
 """Seconds after which everybody has let those before it go first."""
@@ -108,9 +110,10 @@ def is_left_out(world: ToldWorld, action: RoundAction) -> bool:
     return isinstance(action, DropOpening) and world.told.books.generations.status_of(action.generation) in over
 
 
-def test_contracts_take_what_is_due_and_nothing_else_is_left(chain: RoundChain) -> None:
+def play(chain: RoundChain, seeds: int) -> Counter[str]:
+    """How often each kind of task that the contracts took was due or soon to be."""
     done: Counter[str] = Counter()
-    for seed in range(SEEDS):
+    for seed in range(seeds):
         kept = chain.evm.evm.snapshot()
         player = RoundPlayer(ToldWorld(chain), seed)
         world = player.w
@@ -133,9 +136,19 @@ def test_contracts_take_what_is_due_and_nothing_else_is_left(chain: RoundChain) 
                 soon = [t for t in mine if same(t.action, action) and t.at <= world.now + LONG]
                 assert soon, (action, world.now)
                 done[type(action).__name__] += 1
+                done["at the end"] += isinstance(action, Restart) and world.told.books.commitments.is_over(world.now)
         chain.evm.evm.revert(kept)
+    return done
+
+
+def test_contracts_take_what_is_due_and_nothing_else_is_left(chain: RoundChain) -> None:
+    done = play(chain, SEEDS)
     kinds = (Restart, CutGeneration, DropOpening, FinalizeGeneration, CloseOpening, Evict, ReleaseTenure)
     assert {kind.__name__: done[kind.__name__] for kind in kinds if not done[kind.__name__]} == {}
+
+
+def test_in_a_run_whose_rounds_are_over_the_last_one_is_given_up_too() -> None:
+    assert play(RoundChain(replace(TERMS, rounds=3)), FEW_ROUNDS_SEEDS)["at the end"]
 
 
 def test_an_order_that_turns_lets_few_go_first_and_all_go_in_the_end(chain: RoundChain) -> None:
