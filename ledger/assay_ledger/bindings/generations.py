@@ -306,7 +306,9 @@ class GenerationsContract(Contract):
         return self._call("prepare(uint64,(uint32,uint32,bytes32)[])", round, entries)
 
     def restart(self) -> Call:
-        """Cuts what the round under way cannot finish, and opens a round from the newest generation that is not cut."""
+        """Cuts what the round under way cannot finish, and opens a round from the newest generation that is not cut if
+        the run can.
+        """
         return self._call("restart()")
 
     def seal(self, round: Round, seat: Seat, seal: Digest) -> Call:

@@ -167,6 +167,19 @@ def world() -> Iterator[KeptWorld]:
     made.end()
 
 
+def test_keepers_end_a_run_whose_last_round_has_no_majority(world: KeptWorld) -> None:
+    world.gather()
+    world.keep(lambda told: told.money.phase is RunPhase.RUNNING)
+    world.train()
+    world.keep(lambda told: len(told.books.commitments.rounds) == 2)
+    world.train(half=True)
+    world.keep(lambda told: told.money.phase is RunPhase.OVER and not told.unclosed)
+    assert world.model.generations.status_of(2) is GenerationStatus.CUT
+    world.check_money()
+    assert world.told.money.reserved == {} and world.told.unsettled == {}
+    assert world.done["CloseOpening"] == 8
+
+
 def test_keepers_carry_a_run_from_its_launch_to_its_end(world: KeptWorld) -> None:
     world.gather()
     world.keep(lambda told: told.money.phase is RunPhase.RUNNING)
@@ -178,17 +191,6 @@ def test_keepers_carry_a_run_from_its_launch_to_its_end(world: KeptWorld) -> Non
     assert world.done["Restart"] == 1 and world.epoch > 0
     world.train()
     world.keep(lambda told: told.money.phase is RunPhase.OVER)
-    world.check_money()
-
-
-def test_keepers_end_a_run_whose_last_round_has_no_majority(world: KeptWorld) -> None:
-    world.gather()
-    world.keep(lambda told: told.money.phase is RunPhase.RUNNING)
-    world.train()
-    world.keep(lambda told: len(told.books.commitments.rounds) == 2)
-    world.train(half=True)
-    world.keep(lambda told: told.money.phase is RunPhase.OVER and not told.unclosed)
-    assert world.model.generations.status_of(2) is GenerationStatus.CUT
     world.check_money()
     assert world.told.money.reserved == {} and world.told.unsettled == {} and world.told.unclosed == {}
     assert world.done["SettleSeat"] == world.done["SettleOpening"] == world.done["CloseOpening"] == 8
