@@ -8,16 +8,17 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import platformdirs
 import typer
 
 from assay.amounts import parse_amount, tokens
+from assay.cli import round_actors
 from assay.cli.common import (
     check_run_code,
+    open_any_run,
     open_blobs,
-    open_run,
     parse_address,
     print_fields,
     print_json,
@@ -28,10 +29,13 @@ from assay.cli.options import KEY, STORED_RUN, JsonOption, with_settings
 from assay.protocol.errors import ExitCode, UsageError
 from assay.protocol.types import SEATS, Address, Wei
 from assay.settings import Settings
+from assay_ledger.index.run import Run
+from assay_ledger.keys.keystore import ActorKeys
+from assay_ledger.rounds.run import RoundRun
 
 if TYPE_CHECKING:
     from assay_ledger.agents.agent import Agent
-    from assay_ledger.index.run import Run
+    from assay_ledger.agents.round_agent import RoundAgent
 
 solver = typer.Typer(no_args_is_help=True, help="Train, commit, defend.")
 verifier = typer.Typer(no_args_is_help=True, help="Replay drawn intervals, attest, challenge.")
@@ -53,27 +57,36 @@ FirstVerifiers = Annotated[
 EXAMPLE = "Example: assay {role} start --run 0xabc... --key {role}-1 --data-dir ./{role}-1"
 
 
+DepositOption = Annotated[
+    str | None, typer.Option("--deposit", metavar="AMOUNT", help="Tokens to put into the run's vault first.")
+]
+TicketsOption = Annotated[
+    int, typer.Option("--tickets", min=1, help="Tickets to hold in a run of the second round, each with its stake.")
+]
+AuditCheatOption = Annotated[
+    str, typer.Option(help="Audit falsely in this way, in a run of the second round.", rich_help_panel=DEMO_PANEL)
+]
+
+
 @solver.command("start", epilog=EXAMPLE.format(role="solver"))
 @with_settings(*STORED_RUN, *KEY, "data_dir", "allow_code")
 def start_solver(
     settings: Settings,
     first_seats: FirstSeats = 1,
     first_verifiers: FirstVerifiers = 1,
+    deposit: DepositOption = None,
     cheat: Annotated[
         str, typer.Option(help="Cheat in this way and lose the lock.", rich_help_panel=DEMO_PANEL)
     ] = "none",
 ) -> None:
     """Take a seat, train every round, publish, commit and defend, until the run is over or you stop it."""
+    first = {"first_seats": first_seats, "first_verifiers": first_verifiers}
     _serve(
         settings,
         "solver",
-        lambda: _solver(cheat),
-        lambda agent, run, parts: agent(
-            run,
-            *parts,
-            first_seats=first_seats,
-            first_verifiers=first_verifiers,
-        ),
+        lambda run: partial(_solver(cheat), **first),
+        lambda: round_actors.load_solver(cheat),
+        lambda run, keys: round_actors.put_in(run, keys, deposit, seats=1),
     )
 
 
@@ -84,34 +97,36 @@ def start_verifier(
     stake: StakeOption = None,
     first_seats: FirstSeats = 1,
     first_verifiers: FirstVerifiers = 1,
+    tickets: TicketsOption = 1,
+    deposit: DepositOption = None,
     lazy: Annotated[
         bool, typer.Option(help="Attest without replaying and lose the bond.", rich_help_panel=DEMO_PANEL)
     ] = False,
+    cheat: AuditCheatOption = "none",
 ) -> None:
     """Register, check that everything is published, replay drawn duties, attest, challenge what differs."""
+    first = {"first_seats": first_seats, "first_verifiers": first_verifiers}
     _serve(
         settings,
         "verifier",
-        lambda: _verifier(lazy),
-        lambda agent, run, parts: agent(
-            run,
-            *parts,
-            stake=_stake(run, stake),
-            first_seats=first_seats,
-            first_verifiers=first_verifiers,
-        ),
+        lambda run: partial(_verifier(lazy), stake=_stake(run, stake), **first),
+        lambda: round_actors.load_auditor("blind" if lazy else cheat, tickets, reports=False),
+        lambda run, keys: round_actors.put_in(run, keys, deposit, tickets=tickets),
     )
 
 
 @whistleblower.command("start", epilog=EXAMPLE.format(role="whistleblower"))
 @with_settings(*STORED_RUN, *KEY, "data_dir", "allow_code")
-def start_whistleblower(settings: Settings, stake: StakeOption = None) -> None:
-    """Register, replay a drawn share of what verifiers attested, challenge what is false."""
+def start_whistleblower(
+    settings: Settings, stake: StakeOption = None, tickets: TicketsOption = 1, deposit: DepositOption = None
+) -> None:
+    """Register, replay a drawn share of what verifiers attested, challenge what is false, report what is undone."""
     _serve(
         settings,
         "whistleblower",
-        _whistleblower,
-        lambda agent, run, parts: agent(run, *parts, stake=_stake(run, stake)),
+        lambda run: partial(_whistleblower(), stake=_stake(run, stake)),
+        lambda: round_actors.load_auditor("none", tickets, reports=True),
+        lambda run, keys: round_actors.put_in(run, keys, deposit, tickets=tickets),
     )
 
 
@@ -155,10 +170,12 @@ def _status(
     """What the actors of this role say they are doing; needs no key."""
     from assay_ledger.agents.heartbeat import read_heartbeats
     from assay_ledger.index.indexer import Index
+    from assay_ledger.rounds.round_index import RoundIndex
 
-    the_run = open_run(settings)
+    the_run = open_any_run(settings)
     wanted = None if address is None else Address(parse_address(address))
-    known = {wanted} if wanted is not None else Index(the_run).sync().participants()
+    index = RoundIndex(the_run) if isinstance(the_run, RoundRun) else Index(the_run)
+    known = {wanted} if wanted is not None else index.sync().participants()
     beats = read_heartbeats(open_blobs(settings), the_run.address, known)
     role = typer_role()
     rows = [
@@ -197,17 +214,22 @@ for _app in (solver, verifier, whistleblower):
 
 
 def _serve(
-    settings: Settings, role: str, load: Callable[[], Made], make: Callable[[Made, Run, tuple[Any, ...]], Agent]
+    settings: Settings,
+    role: str,
+    load: Callable[[Run], Made],
+    load_round: Callable[[], round_actors.MakeRoundAgent],
+    prepare: Callable[[RoundRun, ActorKeys], None],
 ) -> None:
     """Runs an agent until it is done, Ctrl-C or SIGTERM; a started transaction is always finished.
 
-    `load` gives the role's class; `make` gets it, the run, and (keys, store, data folder).
+    `load` gives the role's class, with its options, for a run of the first design, `load_round` for one of the second,
+    whose actors put their stake in with `prepare`.
     """
     from assay_ledger.agents.heartbeat import HeartbeatWriter
 
-    store, run, keys = open_blobs(settings), open_run(settings), unlock_key(settings)
+    store, run, keys = open_blobs(settings), open_any_run(settings), unlock_key(settings)
     check_run_code(run, settings)
-    if role != "solver" and keys.bls is None:
+    if isinstance(run, Run) and role != "solver" and keys.bls is None:
         raise UsageError(
             f"The key {keys.name} has no drawing key, which a {role} needs.",
             code="DrawingKeyMissing",
@@ -226,11 +248,16 @@ def _serve(
         signal.signal(number, on_signal)
     # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
     with HeartbeatWriter(store, keys.account, run.address, role, time.monotonic).beating():
-        agent_class = load()
+        made: Callable[..., Agent | RoundAgent]
+        if isinstance(run, Run):
+            made = partial(load(run), run)
+        else:
+            made = partial(round_actors.make, load_round(), run)
+            prepare(run, keys)
         from assay.engine.runtime.executor import how_programs_run
 
         talk.print(how_programs_run(), markup=False, soft_wrap=True)
-    make(agent_class, run, (keys, store, folder)).run(stop)
+    made(keys, store, folder).run(stop)
     if signal.SIGINT in received:
         raise typer.Exit(int(ExitCode.INTERRUPTED))
 

@@ -17,10 +17,12 @@ from assay.protocol.errors import ConfigError, UsageError
 from assay.settings import Settings
 
 if TYPE_CHECKING:
+    from assay.protocol.types import Address
     from assay_ledger.chain.client import Chain
     from assay_ledger.deployment.code import RunCode
     from assay_ledger.index.run import Run
     from assay_ledger.keys.keystore import ActorKeys
+    from assay_ledger.rounds.run import AnyRun, RoundRun
     from assay_ledger.store.blobs import BlobStore
 
 
@@ -37,17 +39,46 @@ def open_chain(settings: Settings) -> Chain:
 
 def open_run(settings: Settings, chain: Chain | None = None) -> Run:
     """The run that the settings name. Raises ConfigError (RunMissing), RejectedError (NotARun)."""
-    from assay.protocol.types import Address
     from assay_ledger.index.run import Run
+
+    where = run_address(settings)
+    return Run(chain or open_chain(settings), where)
+
+
+def open_any_run(settings: Settings, chain: Chain | None = None) -> AnyRun:
+    """The same for a run of whichever design. Raises ConfigError (RunMissing), RejectedError (NotARun)."""
+    from assay_ledger.rounds.run import run_at
+
+    where = run_address(settings)
+    return run_at(chain or open_chain(settings), where)
+
+
+def open_round_run(settings: Settings) -> RoundRun:
+    """The run that the settings name, of the second round. Raises as above, and UsageError (FirstDesign)."""
+    from assay_ledger.rounds.run import RoundRun
+
+    run = open_any_run(settings)
+    if not isinstance(run, RoundRun):
+        raise UsageError(
+            "This run is of the first design, which has no such command.",
+            code="FirstDesign",
+            remedy="`assay run --help` names what both designs have.",
+        )
+    return run
+
+
+def run_address(settings: Settings) -> Address:
+    """Where the run's charter is. Raises ConfigError (RunMissing)."""
+    from assay.protocol.types import Address
 
     if settings.run is None:
         raise ConfigError(
             "No run is named.", code="RunMissing", remedy="Give --run ADDRESS, or set ASSAY_RUN (`assay run list`)."
         )
-    return Run(chain or open_chain(settings), Address(bytes.fromhex(settings.run[2:])))
+    return Address(bytes.fromhex(settings.run[2:]))
 
 
-def check_run_code(run: Run, settings: Settings) -> RunCode:
+def check_run_code(run: AnyRun, settings: Settings) -> RunCode:
     """What every command does before it approves or stakes anything. Raises RejectedError (UnknownCode)."""
     from assay_ledger.deployment.code import check_code
 

@@ -78,7 +78,7 @@ KdfOption = Annotated[
 
 @app.command("new", epilog='Example: assay key new alice --json  ->  {"name", "address", "bls_public_key", "path"}')
 def new(
-    name: Name,
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of the keys; one password for all.")],
     keys_dir: KeysDir,
     password_file: PasswordFile = None,
     kdf: KdfOption = KdfChoice.SCRYPT,
@@ -87,10 +87,13 @@ def new(
     ] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a new key: an account, and a drawing key beside it."""
-    password = read_password(password_file, what=f"the new key {name}", confirm=True)
-    _show([keystore.create_key(keys_dir, name, password, with_bls=bls, kdf=kdf.kdf)], as_json=as_json, single=True)
-    _nag(name)
+    """Make a new key, or several: an account, and a drawing key beside it."""
+    what = f"the new key {names[0]}" if len(names) == 1 else f"the {len(names)} new keys"
+    password = read_password(password_file, what=what, confirm=True)
+    made = [keystore.create_key(keys_dir, name, password, with_bls=bls, kdf=kdf.kdf) for name in names]
+    _show(made, as_json=as_json, single=len(names) == 1)
+    for name in names:
+        _nag(name)
 
 
 @app.command("list", epilog='Example: assay key list --json  ->  [{"name", "address", "bls_public_key", "path"}, ...]')

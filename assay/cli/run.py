@@ -10,10 +10,11 @@ import typer
 from eth_utils.address import to_checksum_address
 
 from assay.amounts import parse_amount, tokens
-from assay.cli import plan
+from assay.cli import plan, round_sponsor
 from assay.cli.common import (
     check_run_code,
     confirm,
+    open_any_run,
     open_blobs,
     open_chain,
     open_run,
@@ -33,6 +34,7 @@ from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.code import code_of
 from assay_ledger.index.records import RunState
 from assay_ledger.index.run import Run
+from assay_ledger.rounds.run import AnyRun, RoundRun, run_at
 
 if TYPE_CHECKING:
     from assay.sponsor.preparing import Prepared
@@ -154,6 +156,7 @@ def _prepared(
 
 
 app.command("plan", epilog=plan.EPILOG)(plan.plan)
+round_sponsor.add_to(app)
 
 
 @app.command(
@@ -162,7 +165,10 @@ app.command("plan", epilog=plan.EPILOG)(plan.plan)
 @with_settings(*RUN)
 def show(settings: Settings, as_json: JsonOption = False) -> None:
     """What a run promises, and how far it has come."""
-    the_run = open_run(settings)
+    the_run = open_any_run(settings)
+    if isinstance(the_run, RoundRun):
+        _show_rounds(the_run, settings, as_json=as_json)
+        return
     state = _state(the_run)
     progress: dict[str, Any] = {
         "opened": len(state.rounds),
@@ -184,7 +190,7 @@ def list_(settings: Settings, as_json: JsonOption = False) -> None:
     found: list[dict[str, Any]] = []
     for address in listed_runs(blobs):
         try:
-            run = Run(chain, address)
+            run = run_at(chain, address)
             card = read_card(blobs, run.address)
         except AssayError:
             continue
@@ -280,7 +286,7 @@ CODE_WORDS = {
 }
 
 
-def describe_code(run: Run, allowed: Collection[Digest] = ()) -> dict[str, Any]:
+def describe_code(run: AnyRun, allowed: Collection[Digest] = ()) -> dict[str, Any]:
     """What is known of the code at a run's addresses, for people and scripts."""
     code = code_of(run)
     return {
@@ -327,6 +333,25 @@ def _state(run: Run) -> RunState:
     return Index(run).sync()
 
 
+def _show_rounds(run: RoundRun, settings: Settings, *, as_json: bool) -> None:
+    """The same for a run of the second round."""
+    from assay.cli import round_show
+
+    promised = {"run": "0x" + run.address.hex()} | round_show.describe(run)
+    code, done = describe_code(run, settings.allowed_code), round_show.progress(round_show.sight(run))
+    if as_json:
+        print_json(promised | {"code": code} | done)
+        return
+    round_show.show_fields(promised | _code_fields(code))
+    round_show.show_progress(done)
+
+
+def _code_fields(code: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a run's code, a line each."""
+    shown = {"code": f"{CODE_WORDS[code['status']]} ({code['digest']})", "token": code["token"]}
+    return shown | {f"unknown {name}": code["contracts"][name]["address"] for name in code["unknown"]}
+
+
 def _show(document: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(document)
@@ -334,8 +359,5 @@ def _show(document: dict[str, Any], *, as_json: bool) -> None:
     money = ("price_per_round", "claim_lock", "verifier_bond", "wage", "seat_fee", "price_of_one_false_update")
     shown = {n: f"{tokens(v)} tokens" if n in money else v for n, v in document.items()}
     if "code" in document:
-        code = document["code"]
-        shown["code"] = f"{CODE_WORDS[code['status']]} ({code['digest']})"
-        shown["token"] = code["token"]
-        shown |= {f"unknown {name}": code["contracts"][name]["address"] for name in code["unknown"]}
+        shown |= _code_fields(document["code"])
     print_fields(shown)

@@ -1,46 +1,29 @@
-"""The demo itself: set the stage, start all actors, move time while they are idle, settle, report."""
+"""The demo of the first design: set the stage, start all actors, move time while they are idle, settle, report."""
 
 from __future__ import annotations
 
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from eth_account import Account
-from eth_account.signers.local import LocalAccount
-
 from assay.amounts import tokens
+from assay.demo import scene as scenes
 from assay.demo.cast import Cast, DemoCheat, choose_cast
 from assay.demo.lines import line
-from assay.demo.meter import CpuMeter
-from assay.demo.stage import DemoActor, DemoStage
-from assay.demo.timekeeper import STRANGER_LIMIT_S, Timekeeper
-from assay.protocol.errors import DeadlineError, UnavailableError
+from assay.demo.scene import DemoScene, all_rest, make_keys, open_node
+from assay.demo.stage import DemoActor
+from assay.demo.timekeeper import Timekeeper
 from assay.protocol.types import Address
 from assay.sponsor.charters import DAY, TOKEN, prices
 from assay.training.presets import preset as preset_of
-from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest, read_heartbeats
+from assay_ledger.agents.heartbeat import Heartbeat
 from assay_ledger.chain.client import Chain
-from assay_ledger.chain.node import Anvil
 from assay_ledger.contract import Event, Logged
 from assay_ledger.index.indexer import Index
+from assay_ledger.index.records import RunState
 from assay_ledger.index.run import Run
-from assay_ledger.processes.children import stop
-from assay_ledger.processes.scratch import ScratchDir
-from assay_ledger.store.blobs import BlobStore, open_store
-
-POLL_S: Final = 0.05
-LOOK_EVERY_S: Final = 0.25
-WEIGH_EVERY_S: Final = 1.0
-STUCK_AFTER_S: Final = 1.5 * STRANGER_LIMIT_S
-"""Nothing on chain and no actor busy for so long: something is wrong, and waiting longer will not fix it."""
-
-ACTOR_GRACE_S: Final = 2.0
-"""An actor that is told to end finishes what it sends; whatever takes longer is safe to kill."""
 
 REVENUE: Final = 1000 * TOKEN
 GAS_EACH: Final = "10"
@@ -61,21 +44,12 @@ class DemoOptions:
     """Where everything stays afterwards; a private folder that vanishes unless given."""
 
 
-@dataclass(slots=True)
-class RunningDemo:
+@dataclass(kw_only=True)
+class RunningDemo(DemoScene):
     """A demo under way."""
 
     options: DemoOptions
     cast: Cast
-    node: Anvil
-    stage: DemoStage
-    talk: Callable[[str], None]
-    meter: CpuMeter = field(default_factory=CpuMeter)
-    started: float = field(default_factory=time.monotonic)
-    addresses: dict[str, Address] = field(default_factory=dict)
-    """Of every key by its name."""
-    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    revenue_paid: int = 0
     _run: Run | None = None
     _index: Index | None = None
 
@@ -93,13 +67,17 @@ class RunningDemo:
 
     @property
     def chain(self) -> Chain:
-        """The demo's chain."""
+        """See DemoScene."""
         return self.run.chain
 
     @property
-    def store(self) -> BlobStore:
-        """The run's store."""
-        return open_store(self.stage.store)
+    def where(self) -> Address:
+        """See DemoScene."""
+        return self.run.address
+
+    def sync(self) -> RunState:
+        """See DemoScene."""
+        return self.index.sync()
 
     def attach(self, address: str) -> None:
         """Follow the run at this address."""
@@ -108,9 +86,7 @@ class RunningDemo:
         names = {address: name for name, address in self.addresses.items()}
 
         def tell(_contract: str, found: Logged[Event]) -> None:
-            text = line(found.event, names)
-            if text is not None:
-                self.talk(f"[{time.monotonic() - self.started:6.1f} s] {text}")
+            self.say(line(found.event, names))
 
         self._index = Index(self._run, [tell])
 
@@ -120,42 +96,14 @@ def open_scene(options: DemoOptions, talk: Callable[[str], None]) -> Iterator[Ru
     """A node and a stage; everything that was started ends with the block."""
     cast = choose_cast(options.cheats)
     preset_of(options.preset)
-    scratch = ScratchDir("demo") if options.folder is None else None
-    folder = scratch.path if scratch is not None else (options.folder or Path()).resolve()
-    processes: dict[str, subprocess.Popen[bytes]] = {}
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with Anvil(data_dir=folder / "chain", accounts=1) as node:
-            stage = DemoStage(folder, node.url, talk if options.verbose else None)
-            scene = RunningDemo(options, cast, node, stage, talk, processes=processes)
-            try:
-                yield scene
-            finally:
-                stop(list(processes.values()), grace_s=ACTOR_GRACE_S)
-    finally:
-        if scratch is not None:
-            scratch.remove()
+    with open_node(options.folder, talk if options.verbose else None) as (node, stage, processes):
+        yield RunningDemo(cast.players, node, stage, talk, processes, options=options, cast=cast)
 
 
 def post(scene: RunningDemo) -> None:
     """Keys for everybody, coins for gas, and the run."""
     options, stage, cast = scene.options, scene.stage, scene.cast
-    faucet: LocalAccount = Account.from_key(scene.node.dev_keys[0])
-    secret = stage.folder / "faucet.hex"
-    secret.write_text(scene.node.dev_keys[0].hex())
-    secret.chmod(0o600)
-    names = ["sponsor", *(player.name for player in cast.players)]
-    made = stage.run_all(
-        [
-            ["key", "import", "faucet", str(secret), "--kdf", "pbkdf2"],
-            *(["key", "new", name, "--kdf", "pbkdf2", *_key_options(cast, name)] for name in names),
-        ]
-    )
-    secret.unlink()
-    for entry in made:
-        scene.addresses[entry["name"]] = Address(bytes.fromhex(str(entry["address"])[2:]))
-    chain = Chain(scene.node.url)
-    chain.transfer(faucet, scene.addresses["sponsor"], 100 * TOKEN)
+    make_keys(scene, {p.name for p in cast.verifiers + cast.whistleblowers})
     scene.talk("posting the run")
     words = ["run", "post", "--preset", options.preset, "--rounds", str(options.rounds), "--escrow", ESCROW]
     # Every duty is drawn by every verifier: p is their number.
@@ -188,57 +136,14 @@ def join(scene: RunningDemo) -> None:
 
 
 def watch(scene: RunningDemo) -> None:
-    """Moves time until no actor of the demo has anything left to do, nor any stranger that took part.
-
-    Raises UnavailableError (ActorDied), DeadlineError (DemoStuck).
-    """
-    keeper = Timekeeper(
-        scene.chain,
-        scene.store,
-        scene.run.address,
-        frozenset(scene.addresses[p.name] for p in scene.cast.players),
-        participants=lambda: scene.index.state.participants(),
-    )
-    last_head, last_change = -1, time.monotonic()
-    looked = weighed = 0.0
-    rested: float | None = None
-    beats: dict[Address, Heartbeat] = {}
-    while True:
-        now = time.monotonic()
-        state = scene.index.sync()
-        if state.head.number != last_head:
-            last_head, last_change = state.head.number, now
-        if now - looked >= LOOK_EVERY_S:
-            looked = now
-            beats = read_heartbeats(scene.store, scene.run.address, scene.addresses.values())
-            book(scene, beats)
-            _check_alive(scene)
-            rested = (rested or now) if is_over(scene, beats) else None
-            # Strangers end what they began, if they do not take forever over it.
-            if rested is not None and (not keeper.strangers_work or now - rested > STRANGER_LIMIT_S):
-                return
-        if now - weighed >= WEIGH_EVERY_S:
-            weighed = now
-            scene.meter.weigh(pids(scene))
-        if keeper.tick() is None:
-            time.sleep(POLL_S)
-        if keeper.is_anyone_busy:
-            last_change = now
-        if now - last_change > STUCK_AFTER_S:
-            raise DeadlineError(
-                f"Nothing has happened for {STUCK_AFTER_S:g} s.",
-                code="DemoStuck",
-                remedy="Run it again with -v --keep DIR and look at the logs there.",
-            )
+    """Moves time until the demo is over. Raises UnavailableError (ActorDied), DeadlineError (DemoStuck)."""
+    scenes.watch(scene, lambda beats: is_over(scene, beats))
 
 
 def is_over(scene: RunningDemo, beats: dict[Address, Heartbeat]) -> bool:
     """Whether every round was opened and no actor of the demo does, or waits for, anything."""
     state = scene.index.state
-    if len(state.rounds) < scene.run.charter.rounds:
-        return False
-    own = [beats.get(scene.addresses[p.name]) for p in scene.cast.players]
-    return all(beat is not None and is_at_rest(beat, state.head.number) for beat in own)
+    return len(state.rounds) >= scene.run.charter.rounds and all_rest(scene, beats, state.head.number)
 
 
 def settle(scene: RunningDemo) -> None:
@@ -257,37 +162,8 @@ def settle(scene: RunningDemo) -> None:
     scene.index.sync()
 
 
-def pids(scene: RunningDemo) -> dict[str, int]:
-    """Processes of the demo that live."""
-    import os
-
-    running = {name: p.pid for name, p in scene.processes.items() if p.poll() is None}
-    return running | {"node": scene.node.process.pid, "runner": os.getpid()}
-
-
-def book(scene: RunningDemo, beats: dict[Address, Heartbeat]) -> None:
-    """Books everybody's CPU time since the last look."""
-    doing = {name: beats[address].doing or "idle" for name, address in scene.addresses.items() if address in beats}
-    scene.meter.book(pids(scene), doing, {"node": "chain", "runner": "chain"})
-
-
-def _check_alive(scene: RunningDemo) -> None:
-    for player in scene.cast.players:
-        process = scene.processes[player.name]
-        if process.poll() not in (None, 0):
-            raise UnavailableError(
-                f"{player.name} ended with exit code {process.returncode}: {scene.stage.log_tail(player)}",
-                code="ActorDied",
-                remedy="Run it again with -v; if it ends so again, that is a defect to report.",
-            )
-
-
 def _owns_shares(scene: RunningDemo, player: DemoActor) -> bool:
     return scene.chain.ask(scene.run.shares.balance_of(scene.addresses[player.name])) > 0
-
-
-def _key_options(cast: Cast, name: str) -> list[str]:
-    return [] if name in {p.name for p in cast.verifiers + cast.whistleblowers} else ["--no-bls"]
 
 
 def _stake(scene: RunningDemo, player: DemoActor) -> int:

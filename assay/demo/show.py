@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from eth_utils.address import to_checksum_address
@@ -11,8 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.amounts import tokens
+from assay.demo.measured import Quality
 from assay.demo.play import RunningDemo
-from assay.demo.report import Quality, strangers
+from assay.demo.report import strangers
+from assay.protocol.types import Address
 
 Print = Callable[[str | ConsoleRenderable], None]
 
@@ -23,8 +25,8 @@ def show(scene: RunningDemo, document: dict[str, Any], quality: Quality, console
     say("")
     say(_ledger(scene, document))
     if document["disputes"]:
-        say(_disputes(scene, document))
-    say(_model(quality))
+        say(disputes_table(scene.addresses, document["disputes"]))
+    say(model_table(quality))
     for title, sample in (("before", quality.sample_before), ("after", quality.sample_after)):
         say(Text(f"\n200 characters {title} training:", style="bold"))
         say(Text(sample))
@@ -47,19 +49,20 @@ def _ledger(scene: RunningDemo, document: dict[str, Any]) -> Table:
         free = run.chain.ask(run.vault.free(address))
         bond = run.chain.ask(run.audit.attester_of(address)).stake
         earned, shares, claimed = (document[name].get(who, 0) for name in ("earned", "shares", "claimed"))
-        cells = (_rounded(amount) for amount in (free + bond, earned, slashed, shares, claimed))
+        cells = (rounded(amount) for amount in (free + bond, earned, slashed, shares, claimed))
         table.add_row(name, *cells, style="red" if slashed else "")
     return table
 
 
-def _disputes(scene: RunningDemo, document: dict[str, Any]) -> Table:
+def disputes_table(addresses: Mapping[str, Address], disputes: Sequence[dict[str, Any]]) -> Table:
+    """Every game that is over; `addresses` are those of actors by name."""
     table = Table(title="Disputes, from challenge to verdict", title_justify="left")
     for column in ("claim", "loser"):
         table.add_column(column, overflow="fold")
     for column in ("selections", "ended in", "txs", "gas", "last"):
         table.add_column(column, justify="right")
-    names = {to_checksum_address(address): name for name, address in scene.addresses.items()}
-    for entry in document["disputes"]:
+    names = {to_checksum_address(address): name for name, address in addresses.items()}
+    for entry in disputes:
         table.add_row(
             f"{entry['kind'].lower()} {entry['claim'][:8]}…",
             names.get(entry["loser"], entry["loser"]),
@@ -72,7 +75,8 @@ def _disputes(scene: RunningDemo, document: dict[str, Any]) -> Table:
     return table
 
 
-def _model(quality: Quality) -> Table:
+def model_table(quality: Quality) -> Table:
+    """How good the model was and is."""
     table = Table(title=f"The model, {quality.parameters:,} parameters", title_justify="left")
     for column in ("validation loss", "nats per character"):
         table.add_column(column)
@@ -99,7 +103,7 @@ def _sentences(scene: RunningDemo, document: dict[str, Any]) -> list[str]:
         f"{len(cast.solvers)} solvers trained one model together for {document['rounds']} rounds; "
         f"{len(cast.verifiers)} verifiers replayed what they drew, and a whistleblower re-audited them.",
         f"{caught}; the contract computed every disputed number itself, and no vote decided anything.",
-        f"Those whose work stood own the model's shares and claimed {_rounded(sum(document['claimed'].values()))} "
+        f"Those whose work stood own the model's shares and claimed {rounded(sum(document['claimed'].values()))} "
         "tokens of revenue.",
         f"Tokens are conserved to the last unit (difference {document['conservation_difference']}); all processes "
         f"together used {sum(document['cpu_seconds'].values()):.0f} CPU seconds in {document['wall_seconds']:.0f} s.",
@@ -108,5 +112,6 @@ def _sentences(scene: RunningDemo, document: dict[str, Any]) -> list[str]:
     ]
 
 
-def _rounded(wei: int) -> str:
+def rounded(wei: int) -> str:
+    """An amount in tokens, to two digits."""
     return f"{wei / 10**18:,.2f}"

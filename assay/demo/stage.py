@@ -48,6 +48,8 @@ class DemoActor:
     name: str
     cheat: str = "none"
     lazy: bool = False
+    tickets: int = 1
+    """Of an auditor of the second round."""
 
 
 class CommandFailed(UserError):
@@ -112,19 +114,18 @@ class DemoStage:
         """Later commands are about this run."""
         self.environment["ASSAY_RUN"] = address
 
-    def run(self, *words: str) -> dict[str, Any]:
+    def run(self, *words: str) -> Any:
         """The JSON that a command prints. Raises the error that the command ended with, or CommandFailed."""
         self._show(words)
         done = self._complete(words)
         if done.returncode != 0:
             raise _error_of(words, done)
         try:
-            found: dict[str, Any] = json.loads(done.stdout)
+            return json.loads(done.stdout)
         except ValueError as error:
             raise InvariantError(f"`assay {shlex.join(words)}` printed no JSON.", code="NoJson") from error
-        return found
 
-    def run_all(self, commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    def run_all(self, commands: Sequence[Sequence[str]]) -> list[Any]:
         """Several independent commands, a few at a time; the results in their order."""
         with ThreadPoolExecutor(PARALLEL) as pool:
             try:
@@ -159,7 +160,7 @@ class DemoStage:
         """Starts an actor by the command a person would type; it ends with this process, however that ends."""
         words = [player.role, "start", "--key", player.name, "--data-dir", str(self.folder / "actors" / player.name)]
         words += options
-        if player.role == "solver" and player.cheat != "none":
+        if player.cheat != "none":
             words += ["--cheat", player.cheat]
         if player.lazy:
             words += ["--lazy"]
@@ -174,12 +175,12 @@ class DemoStage:
         except OSError:
             return ""
 
-    def join_commands(self, stake: str) -> list[str]:
+    def join_commands(self, stake: str, *, is_second: bool = False) -> list[str]:
         """What a stranger types to take part as a solver; `stake` is an amount of tokens that lasts for the run."""
         exports = ("ETH_RPC_URL", "ASSAY_STORE", "ASSAY_RUN")
         return [
             "export " + " ".join(f"{name}={shlex.quote(self.environment[name])}" for name in exports),
-            "assay key new me --kdf pbkdf2 --json",
+            f"assay key new me --kdf pbkdf2 {'--no-bls ' if is_second else ''}--json",
             f"ETH_PASSWORD={shlex.quote(str(self._password))} assay ledger faucet ADDRESS --tokens {stake} "
             f"--key faucet --keys-dir {shlex.quote(str(self.keys_dir))}",
             f"assay ledger stake {stake} --key me --yes",

@@ -66,7 +66,11 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class AuditRates:
-    """p, q and v in parts per million, c, and the number of shifts; `tickets` that must count before a round opens."""
+    """p, q and v in parts per million, c, and the number of shifts; `tickets` that must count before a round opens.
+
+    `drawn_bounty_ppm` is beta_d: the more duties at once, the more of it, else re-auditors are cheaper to bribe than to
+    lose.
+    """
 
     audit_ppm: int = 100_000
     reaudit_ppm: int = 200_000
@@ -74,6 +78,7 @@ class AuditRates:
     capacity: int = 4
     shifts: int = 1
     tickets: int = LEAST_TICKETS
+    drawn_bounty_ppm: int = 970_000
 
 
 USUAL_RATES: Final = AuditRates()
@@ -201,7 +206,7 @@ def _economics(chain: RunChain, pace: Pace, rates: AuditRates, pays: bool, lock:
         audit_ppm=rates.audit_ppm,
         reaudit_ppm=rates.reaudit_ppm,
         cartel_ppm=rates.cartel_ppm,
-        drawn_bounty_ppm=970_000,
+        drawn_bounty_ppm=rates.drawn_bounty_ppm,
         third_bounty_ppm=500_000,
         capacity=rates.capacity,
         shifts=rates.shifts,

@@ -145,9 +145,9 @@ class ReplayingAgent(RoundAgent):
         return table.add(PublishBase, self.do_publish_base)
 
     def is_finished(self, view: RoundView) -> bool:
-        """See ActorLoop: it leaves or the run is over, and none of its tickets is left."""
+        """See ActorLoop: it leaves, or the run is over and owes it nothing more, and none of its tickets is left."""
         gone = not view.tickets_of(self.me) and not view.open_games()
-        return gone and (self._is_leaving(view) or (view.is_over and self.deadline is None))
+        return gone and (self.leaving or (view.is_over and self.deadline is None))
 
     def _is_leaving(self, view: RoundView) -> bool:
         """Whether it was told to leave, or the run has nothing more to audit."""

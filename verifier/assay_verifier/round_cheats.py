@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from assay.protocol.digests import keccak
+from assay.protocol.errors import UsageError
 from assay.protocol.program.nodes import Output
 from assay.protocol.program.trace import Tamper
 from assay.protocol.rounds.duty_types import ReplayFinding
@@ -40,6 +41,17 @@ class AuditCheat(StrEnum):
     """Leaves the lowest duty of each call out."""
     FALSE_ACCUSER = "false-accuser"
     """Computes, and names another update than it found."""
+
+
+def audit_cheat_named(name: str) -> AuditCheat:
+    """The cheat of this name. Raises UsageError (UnknownCheat)."""
+    if name not in set(AuditCheat):
+        raise UsageError(
+            f"There is no way of auditing falsely called {name!r}.",
+            code="UnknownCheat",
+            remedy=f"Choose one of: {', '.join(sorted(AuditCheat))}.",
+        )
+    return AuditCheat(name)
 
 
 COMPUTES_NOTHING: Final = (AuditCheat.BLIND, AuditCheat.COPYING)

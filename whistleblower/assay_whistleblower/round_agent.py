@@ -40,6 +40,7 @@ class AuditorAgent(ReplayingAgent):
     def __init__(
         self, run: RoundRun, keys: ActorKeys, store: RunStore, data_dir: Path, *, reports: bool = False, **options: Any
     ) -> None:
+        self.role = "whistleblower" if reports else "verifier"
         super().__init__(run, keys, store, data_dir, **options)
         self._reports = reports
 

@@ -6,7 +6,7 @@ A role adds what it chooses (`candidates`, `times`), its handlers, and the runs 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +38,7 @@ from assay_ledger.agents.round_actions import (
 )
 from assay_ledger.agents.urgency import BESIDE_GAME_S, IN_GAME_S, MOST_S
 from assay_ledger.index.archive import Compute
+from assay_ledger.index.follower import Listener
 from assay_ledger.index.publications import Publications
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.round_archive import RoundArchive
@@ -63,7 +64,9 @@ class RoundAgent(GameActor[RoundView, RoundChoice]):
         *,
         clock: Callable[[], float] = time.monotonic,
         on_progress: Callable[[str, int, int], None] | None = None,
+        listeners: Sequence[Listener] = (),
     ) -> None:
+        """`listeners` are told every event of the run once, after the records have it."""
         self.journal = Journal(data_dir)  # first: one process at a time works in this folder
         super().__init__(
             *(run.chain, run.address, run.charter.chain.fee_cap, keys, store, data_dir, compute),
@@ -73,7 +76,7 @@ class RoundAgent(GameActor[RoundView, RoundChoice]):
         self.target = run
         self.archive = RoundArchive(run.charter, run.facts, self.objects, Publications(run.chain, self.objects))
         self._beacon: BeaconSource | None = source_of(run.chain, run.beacon)
-        self._index = RoundIndex(run)
+        self._index = RoundIndex(run, listeners)
         clocks, delay = run.charter.clocks, run.charter.chain.inclusion_delay
         self._clocks = Clocks(clocks.budget, clocks.replay + delay, clocks.move + delay)
 

@@ -100,6 +100,11 @@ class RoundRunState:
         """Before the first event."""
         return RoundRunState(Head(0, 0), ToldBooks(facts))
 
+    def participants(self) -> set[Address]:
+        """Everybody who ever held a seat, or has a ticket."""
+        held = self.books.registry.tickets.values()
+        return {t.holder for t in self.books.tenures.tenures.values()} | {t.owner for t in held}
+
     def open_games_of(self, who: Address) -> list[GameRecord]:
         """Games without a verdict to which an address is a party."""
         return [g for g in self.games.values() if not g.is_over and who in (g.defender, g.challenger)]

@@ -20,7 +20,9 @@ from assay_ledger.bindings.game import GameContract
 from assay_ledger.bindings.generations import GenerationsContract
 from assay_ledger.bindings.grants import GrantsContract
 from assay_ledger.bindings.payments import PaymentsContract
+from assay_ledger.bindings.revenue import RevenueContract
 from assay_ledger.bindings.run_charter import RunCharterContract
+from assay_ledger.bindings.shares import ModelSharesContract
 from assay_ledger.bindings.tenures import TenuresContract
 from assay_ledger.bindings.tickets import TicketsContract
 from assay_ledger.bindings.token import TokenContract
@@ -28,6 +30,7 @@ from assay_ledger.bindings.vault import VaultContract
 from assay_ledger.chain.client import Chain
 from assay_ledger.contract import Contract
 from assay_ledger.index.games import Games
+from assay_ledger.index.run import Run
 from assay_ledger.rounds.facts import PREVRANDAO_TIMES, BeaconTimes, RoundFacts
 
 
@@ -120,6 +123,16 @@ class RoundRun:
         return GrantsContract(self.modules.grants)
 
     @cached_property
+    def shares(self) -> ModelSharesContract:
+        """The ownership shares of the model."""
+        return ModelSharesContract(self.modules.shares)
+
+    @cached_property
+    def revenue(self) -> RevenueContract:
+        """What the model earns."""
+        return RevenueContract(self.modules.revenue)
+
+    @cached_property
     def game(self) -> GameContract:
         """Disputes."""
         return GameContract(self.modules.game)
@@ -150,6 +163,21 @@ class RoundRun:
             "game": self.game,
             "beacon": self.beacon,
         }
+
+
+AnyRun = Run | RoundRun
+"""A run of whichever design."""
+
+
+def run_at(chain: Chain, address: Address, first_block: int = 0) -> AnyRun:
+    """The run at an address, of the design that its charter answers for. Raises RejectedError (NotARun)."""
+    if not chain.code_at(address):
+        return Run(chain, address, first_block)  # which says so
+    try:
+        chain.ask(RunCharterContract(address).run_terms())
+    except RejectedError:
+        return Run(chain, address, first_block)
+    return RoundRun(chain, address, first_block)
 
 
 def beacon_times(chain: Chain, address: Address) -> BeaconTimes:

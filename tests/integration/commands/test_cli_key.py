@@ -55,6 +55,13 @@ def test_a_new_key_is_printed_as_json_and_listed(shell: Shell) -> None:
     assert listed[0]["bls_public_key"] is None
 
 
+def test_several_keys_are_made_at_once_under_one_password(shell: Shell) -> None:
+    made = new(shell, "one", "two", "--no-bls")
+    assert isinstance(made, list) and [entry["name"] for entry in made] == ["one", "two"]
+    assert len({entry["address"] for entry in made}) == 2
+    assert shell.json("list") == made
+
+
 def test_the_keys_made_open_with_the_line_in_the_password_file(shell: Shell) -> None:
     made = new(shell, "v")
     assert isinstance(made, dict)

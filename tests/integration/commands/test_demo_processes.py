@@ -17,7 +17,8 @@ from eth_utils.address import to_checksum_address
 
 from assay.demo import play
 from assay.demo.cast import DemoCheat
-from assay.demo.report import Quality, judge_model, report
+from assay.demo.measured import Quality
+from assay.demo.report import judge_model, report
 from assay.engine.runtime.executor import how_programs_run
 from assay_ledger.bindings.vault import Deposited
 from assay_ledger.chain.client import CALLDATA_CAP, TRANSACTION_GAS_CAP

@@ -1,0 +1,187 @@
+"""What commands say of a run of the second round: its promises, and how far it has come. Amounts in wei, times in s."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from eth_utils.address import to_checksum_address
+
+from assay.amounts import tokens
+from assay.cli.common import print_fields, print_table
+from assay.protocol.economics.run_bounds import audit_terms
+from assay.protocol.rounds.duty_types import Epoch
+from assay.protocol.rounds.round_terms import NEVER
+from assay.protocol.types import Address, Round
+from assay_ledger.rounds.round_index import RoundIndex
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.run import RoundRun
+
+MONEY = (
+    *("price_per_round", "seat_lock", "seat_fee", "ticket_bond", "wage", "merge_pay", "challenge_bond"),
+    *("escrow", "reserved"),
+)
+"""Fields that are amounts of tokens."""
+
+
+def describe(run: RoundRun) -> dict[str, Any]:
+    """What a charter says."""
+    c = run.charter
+    e, t, w = c.economics, c.training, c.timing
+    return {
+        "chain_id": run.chain.chain_id,
+        "sponsor": to_checksum_address(c.sponsor),
+        "rounds": c.rounds,
+        "seats": t.seats,
+        "units": t.max_units,
+        "least_units": t.min_units,
+        "steps_per_unit": t.steps_per_unit,
+        "programs": {name: "0x" + program.root.hex() for name, program in c.programs.items()},
+        "genesis_parameters": "0x" + t.parameters.hex(),
+        "data": "0x" + t.data.hex(),
+        "price_per_round": c.price,
+        "pays": e.pays,
+        "seat_lock": e.seat_lock,
+        "seat_fee": e.seat_fee,
+        "ticket_bond": e.ticket_bond,
+        "wage": e.wage,
+        "merge_pay": e.merge_pay,
+        "challenge_bond": e.challenge_bond,
+        "audit_rate": e.audit_ppm / 1e6,
+        "reaudit_rate": e.reaudit_ppm / 1e6,
+        "duties_per_call": e.capacity,
+        "shifts": e.shifts,
+        "least_tickets": c.launch.tickets,
+        "unsettled_rounds": audit_terms(c).unsettled,
+        "round_seconds": w.commit,
+        "epoch_seconds": w.epoch,
+        "seasoning_seconds": w.seasoning,
+        "challenge_seconds": w.challenge,
+        "vesting_seconds": w.vesting,
+        "exit_seconds": w.exit,
+    }
+
+
+def sight(run: RoundRun) -> RoundView:
+    """The run as somebody sees it who takes no part."""
+    return RoundView(run.charter, run.facts, Address(bytes(20)), RoundIndex(run).sync())
+
+
+def progress(view: RoundView) -> dict[str, Any]:
+    """How far a run has come: its phase, rounds, seats, tickets, epochs and money."""
+    books, money = view.books, view.state.money
+    return {
+        "phase": money.phase.name.lower(),
+        "now": view.now,
+        "opened": len(books.commitments.rounds),
+        "rounds_opened": [round_entry(view, Round(r)) for r in range(len(books.commitments.rounds))],
+        "tenures": [tenure_entry(view, number) for number in sorted(books.tenures.tenures)],
+        "tickets": [ticket_entry(view, number) for number in sorted(books.registry.tickets)],
+        "epochs": [epoch_entry(view, number, epoch) for number, epoch in enumerate(view.epochs)],
+        "games": len(view.games),
+        "accusations": Counter(made.status.name.lower() for made in books.duties.attestations.accusations.values()),
+        "escrow": money.balance,
+        "reserved": sum(money.reserved.values()),
+        "pots": {"0x" + lock.hex(): pot.amount for lock, pot in money.pots.items()},
+    }
+
+
+def round_entry(view: RoundView, round_: Round) -> dict[str, Any]:
+    """A round, and the generation that it made."""
+    state, generation = view.round_of(round_), round_ + 1
+    works = view.works(round_)
+    counted, is_closed = view.counted(round_) if view.rules.by_seats else (frozenset(), False)
+    root = view.votes(generation).root
+    return {
+        "round": round_,
+        "began": state.t0,
+        "from_generation": state.parent,
+        "seated": state.seated,
+        "committed": len(works),
+        "units": sum(made.work.units for made in works),
+        "counted": len(counted) if is_closed and root is not None else None,
+        "generation": generation,
+        "status": view.status(generation).name.lower(),
+        "root": None if root is None else "0x" + root.hex(),
+    }
+
+
+def tenure_entry(view: RoundView, number: int) -> dict[str, Any]:
+    """One holder's time in one seat."""
+    held = view.books.tenures.tenures[number]
+    return {
+        "tenure": number,
+        "seat": held.seat,
+        "holder": to_checksum_address(held.holder),
+        "from_round": held.from_,
+        "until_round": None if held.until == NEVER else held.until,
+        "unsettled": held.unsettled,
+        "convicted": bool(held.convicted_at),
+    }
+
+
+def ticket_entry(view: RoundView, number: int) -> dict[str, Any]:
+    """One stake of an auditor, and what it answered."""
+    held = view.books.registry.tickets[number]  # type: ignore[index]
+    answers = [a for (_, ticket), a in view.books.duties.answers.items() if ticket == number]
+    return {
+        "ticket": number,
+        "owner": to_checksum_address(held.owner),
+        "counts_from": held.from_,
+        "until": held.until or None,
+        "calls_opened": sum(a.in_time for a in answers),
+        "findings": sum(made.ticket == number for made in view.state.attestations.values()),
+        "convicted": bool(held.convicted_at),
+    }
+
+
+def epoch_entry(view: RoundView, number: int, epoch: Epoch) -> dict[str, Any]:
+    """One turn of the audits."""
+    made = view.attestations_of(number)
+    return {
+        "epoch": number,
+        "began": epoch.start,
+        "shift": epoch.shift if epoch.seed is not None else None,
+        "on_call": epoch.on_call,
+        "opened": epoch.opened,
+        "findings": len(made),
+        "closed": epoch.closed,
+        "fines": epoch.fines,
+    }
+
+
+def show_fields(document: dict[str, Any]) -> None:
+    """Names and values, amounts in tokens."""
+    print_fields({n: f"{tokens(v)} tokens" if n in MONEY else v for n, v in document.items()})
+
+
+def show_progress(document: dict[str, Any]) -> None:
+    """How far a run has come, as tables."""
+    show_fields({n: v for n, v in document.items() if not isinstance(v, list | dict)})
+    for title, name in (
+        ("Rounds", "rounds_opened"),
+        ("Tenures", "tenures"),
+        ("Tickets", "tickets"),
+        ("Epochs of audits", "epochs"),
+    ):
+        rows = document[name]
+        if rows:
+            columns = [c for c in rows[0] if c != "root"]
+            print_table(
+                title, [c.replace("_", " ") for c in columns], [[_cell(row[c]) for c in columns] for row in rows]
+            )
+    if document["accusations"]:
+        print_fields({"accusations": _counted(document["accusations"].items())})
+    for lock, amount in document["pots"].items():
+        print_fields({f"bounty {lock[:10]}…": f"{tokens(amount)} tokens"})
+
+
+def _cell(value: object) -> object:
+    if value is None:
+        return "-"
+    return ("no", "yes")[value] if isinstance(value, bool) else value
+
+
+def _counted(pairs: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in pairs)

@@ -1,0 +1,115 @@
+"""Who plays in a demo of the second round, and the terms under which its liar is caught in every run.
+
+One ticket of five is on call at a time, and every commitment of its epoch is drawn for it for certain: p = 1, a shift
+for each ticket. With p = 10 % and all tickets on call, as runs have them, a lie is found in one round of ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from assay.demo.stage import DemoActor
+from assay.protocol.errors import UsageError
+
+HONEST_SOLVERS: Final = 3
+LEAST_SOLVERS: Final = 4
+TICKETS: Final = {"verifier-1": 2, "verifier-2": 2, "whistleblower-1": 1}
+"""Of each honest auditor: five in all, the least that a charter admits."""
+
+REAUDIT_PERCENT: Final = 10
+"""q where every auditor is honest."""
+
+MOST_REAUDIT_PERCENT: Final = 25
+MOST_DUTIES: Final = 14
+"""Of a ticket at a call: with more an epoch would be so long that too many rounds were unsettled at once."""
+
+BOUNTY_PERCENT: Final = 100
+"""beta_d: with so many duties at once less would make it cheaper to bribe re-auditors than to be caught."""
+
+
+class RoundDemoCheat(StrEnum):
+    """Ways of cheating that can be shown: solvers', then auditors'."""
+
+    FALSE_STEP = "false-step"
+    FALSE_UPDATE = "false-update"
+    COPIED_UPDATE = "copied-update"
+    HIDDEN_UPDATE = "hidden-update"
+    SQUATTER = "squatter"
+    ABSENT = "absent"
+    LATE_COMMITMENT = "late-commitment"
+    FALSE_ROOT = "false-root"
+    BLIND_AUDITOR = "blind-auditor"
+    COPYING_AUDITOR = "copying-auditor"
+    SILENT_AUDITOR = "silent-auditor"
+    ABSENT_AUDITOR = "absent-auditor"
+    DROPPING_AUDITOR = "dropping-auditor"
+    FALSE_ACCUSER_AUDITOR = "false-accuser-auditor"
+    NONE = "none"
+
+    @property
+    def auditors(self) -> str | None:
+        """The auditor's cheat that it is, by the name that `assay verifier start --cheat` knows."""
+        return self.removesuffix("-auditor") if self.endswith("-auditor") else None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCast:
+    """The actors of a demo, and what its charter asks for."""
+
+    solvers: tuple[DemoActor, ...]
+    auditors: tuple[DemoActor, ...]
+    capacity: int
+    """Duties that a ticket answers at a call."""
+    reaudit_percent: int
+
+    @property
+    def players(self) -> tuple[DemoActor, ...]:
+        """Everybody."""
+        return self.solvers + self.auditors
+
+    @property
+    def seats(self) -> int:
+        """One more than solvers: for a stranger."""
+        return len(self.solvers) + 1
+
+    @property
+    def shifts(self) -> int:
+        """As many as the honest tickets, so that one of them is on call at a time."""
+        return sum(TICKETS.values())
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether every lie of a solver is drawn for an honest auditor: no tickets share a shift."""
+        return sum(a.tickets for a in self.auditors) == self.shifts
+
+
+def choose_round_cast(cheats: Sequence[RoundDemoCheat]) -> RoundCast:
+    """Three honest solvers, four where no solver cheats, and one per cheat; three honest auditors, and one per cheat.
+
+    Raises UsageError (TooManySolvers, CheatTwice, CheatNone).
+    """
+    if len(set(cheats)) != len(cheats):
+        raise UsageError("A cheat is named twice.", code="CheatTwice", remedy="Name each --cheat once.")
+    if RoundDemoCheat.NONE in cheats and len(cheats) > 1:
+        raise UsageError("`none` stands beside another cheat.", code="CheatNone", remedy="Leave out --cheat none.")
+    lying = [c for c in cheats if c.auditors is None and c is not RoundDemoCheat.NONE]
+    honest = max(HONEST_SOLVERS, LEAST_SOLVERS - len(lying))
+    solvers = [DemoActor("solver", f"solver-{i + 1}") for i in range(honest)]
+    solvers += [DemoActor("solver", f"solver-{cheat}", cheat=cheat) for cheat in lying]
+    auditors = [DemoActor(n.partition("-")[0], n, tickets=count) for n, count in TICKETS.items()]
+    auditors += [DemoActor("verifier", f"verifier-{c.auditors}", cheat=c.auditors) for c in cheats if c.auditors]
+    # A round opens while the tickets on call answer for twice what is expected of them.
+    seats, percent = len(solvers) + 1, REAUDIT_PERCENT
+    if len(auditors) > len(TICKETS):
+        percent = min(MOST_REAUDIT_PERCENT, 100 - -(-200 * seats // MOST_DUTIES))
+    capacity = -(-200 * seats // (100 - percent)) if percent > 0 else MOST_DUTIES + 1
+    if capacity > MOST_DUTIES:
+        raise UsageError(
+            f"{len(solvers)} solvers make more work than a ticket on call can replay.",
+            code="TooManySolvers",
+            remedy="Name fewer cheats of solvers at once.",
+        )
+    return RoundCast(tuple(solvers), tuple(auditors), capacity, percent)

@@ -1,0 +1,245 @@
+"""The demo itself: post and fund a run, start all actors, open it, move time while they are idle, settle, claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from assay.amounts import tokens
+from assay.demo.round_cast import BOUNTY_PERCENT, RoundCast, RoundDemoCheat, choose_round_cast
+from assay.demo.round_lines import RunLines, about
+from assay.demo.scene import DemoScene, all_rest, make_keys, open_node, watch
+from assay.demo.stage import DemoActor
+from assay.demo.timekeeper import Timekeeper
+from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.types import Address
+from assay.sponsor.charters import DAY, TOKEN
+from assay.sponsor.round_launching import launch_lacks, stake_of
+from assay.training.presets import Preset
+from assay.training.presets import preset as preset_of
+from assay_ledger.agents.heartbeat import Heartbeat
+from assay_ledger.chain.client import Chain
+from assay_ledger.contract import Event, Logged
+from assay_ledger.rounds.round_index import RoundIndex
+from assay_ledger.rounds.round_records import RoundRunState
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.run import RoundRun
+
+REVENUE: Final = 1000 * TOKEN
+GAS_EACH: Final = "10"
+GAMES: Final = 8
+"""Challenges that each actor can pay for at once, beside what it locks."""
+
+UNITS: Final = 5
+LEAST_UNITS: Final = 2
+COMMIT_S: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class RoundDemoOptions:
+    """What a demo was asked for."""
+
+    cheats: tuple[RoundDemoCheat, ...] = (RoundDemoCheat.FALSE_STEP,)
+    rounds: int = 3
+    preset: str = "demo"
+    data: Path | None = None
+    pays: bool = False
+    verbose: bool = False
+    folder: Path | None = None
+    """Where everything stays afterwards; a private folder that vanishes unless given."""
+
+
+@dataclass(kw_only=True)
+class RoundDemo(DemoScene):
+    """A demo under way."""
+
+    options: RoundDemoOptions
+    cast: RoundCast
+    _run: RoundRun | None = None
+    _index: RoundIndex | None = None
+
+    @property
+    def run(self) -> RoundRun:
+        """The run, once it is posted."""
+        assert self._run is not None
+        return self._run
+
+    @property
+    def index(self) -> RoundIndex:
+        """The run's records."""
+        assert self._index is not None
+        return self._index
+
+    @property
+    def chain(self) -> Chain:
+        """See DemoScene."""
+        return self.run.chain
+
+    @property
+    def where(self) -> Address:
+        """See DemoScene."""
+        return self.run.address
+
+    @property
+    def view(self) -> RoundView:
+        """The run as its sponsor sees it."""
+        return RoundView(self.run.charter, self.run.facts, self.addresses["sponsor"], self.index.state)
+
+    def sync(self) -> RoundRunState:
+        """See DemoScene."""
+        return self.index.sync()
+
+    def attach(self, address: str) -> None:
+        """Follow the run at this address."""
+        self.stage.name_run(address)
+        self._run = RoundRun(Chain(self.node.url), Address(bytes.fromhex(address[2:])))
+        lines = RunLines({address: name for name, address in self.addresses.items()})
+
+        def tell(_contract: str, found: Logged[Event]) -> None:
+            self.say(lines.line(found.event, self.index.state))
+
+        self._index = RoundIndex(self._run, [tell])
+
+
+@contextmanager
+def open_scene(options: RoundDemoOptions, talk: Callable[[str], None]) -> Iterator[RoundDemo]:
+    """A node and a stage; everything that was started ends with the block."""
+    cast = choose_round_cast(options.cheats)
+    preset_of(options.preset)
+    with open_node(options.folder, talk if options.verbose else None) as (node, stage, processes):
+        yield RoundDemo(cast.players, node, stage, talk, processes, options=options, cast=cast)
+
+
+def post(scene: RoundDemo) -> None:
+    """Keys for everybody, coins for gas, and a funded run."""
+    options, stage, cast = scene.options, scene.stage, scene.cast
+    make_keys(scene)
+    scene.talk("posting the run")
+    words = ["run", "post-second", "--preset", options.preset, "--rounds", str(options.rounds)]
+    words += ["--seats", str(cast.seats), "--units", str(UNITS), "--least", str(LEAST_UNITS)]
+    words += ["--commit", str(COMMIT_S), "--beacon", "local"]
+    words += ["--audit", "1", "--shifts", str(cast.shifts)]
+    words += ["--reaudit", f"{cast.reaudit_percent / 100:.2f}", "--capacity", str(cast.capacity)]
+    words += ["--bounty", f"{BOUNTY_PERCENT / 100:.2f}", "--key", "sponsor", "--yes"]
+    if options.data is not None:
+        words += ["--data", str(options.data.resolve())]
+    if options.pays:
+        words += ["--pay"]
+    posted = stage.run(*words)
+    scene.attach(str(posted["run"]))
+    for line in terms(scene):
+        scene.talk(line)
+    scene.talk("a stranger joins with these commands, and is seated from the next round on:")
+    for command in stage.join_commands(_amount(_stake(scene, DemoActor("solver", "me"))), is_second=True):
+        scene.talk(f"  {command}")
+
+
+def terms(scene: RoundDemo) -> Iterator[str]:
+    """What the run's charter says, in sentences."""
+    c, cast = scene.run.charter, scene.cast
+    t, e = c.training, c.economics
+    chosen: Preset = preset_of(scene.options.preset)
+    yield (
+        f"{c.rounds} rounds of up to {t.max_units} units of {t.steps_per_unit} steps a seat (preset {chosen.name}); "
+        f"{t.seats} seats, one of them for a stranger"
+    )
+    yield (
+        f"a seat locks {about(e.seat_lock)} tokens; a ticket of an auditor locks {about(e.ticket_bond)}, "
+        f"since it answers for up to {e.capacity} replays at a call"
+    )
+    if cast.is_certain:
+        yield (
+            "here each commitment is drawn for certain (p = 1) for the one ticket that its epoch calls, whose owner is "
+            "honest, so that the liar is caught in every demo; other runs draw one in ten and rely on what a lie costs"
+        )
+    else:
+        yield (
+            "here each commitment is drawn for one ticket in expectation (p = 1); a false auditor shares a shift with "
+            "an honest one, so a lie can go unseen in one round or another"
+        )
+
+
+def join(scene: RoundDemo) -> None:
+    """Tokens, and a process for every actor, which puts its stake into the vault."""
+    stage, cast = scene.stage, scene.cast
+    needed = {player.name: _amount(_stake(scene, player)) for player in cast.players}
+    scene.talk("handing out test tokens")
+    # One account pays for all: its transactions come one after another, so one command sends them.
+    everybody = ["0x" + scene.addresses[player.name].hex() for player in cast.players]
+    most = _amount(max(_stake(scene, player) for player in cast.players))
+    stage.run("ledger", "faucet", *everybody, "--tokens", most, "--gas", GAS_EACH, "--key", "faucet")
+    scene.talk("starting the actors")
+    for player in cast.players:
+        options = ["--deposit", needed[player.name]]
+        if player.role != "solver":
+            options += ["--tickets", str(player.tickets)]
+        scene.processes[player.name] = stage.start(player, *options)
+
+
+def launch(scene: RoundDemo) -> None:
+    """Time passes until all have their seats and their tickets count; then the sponsor opens the run.
+
+    Raises UnavailableError (ActorDied), DeadlineError (DemoStuck).
+    """
+    seasoning = scene.run.charter.timing.seasoning
+    scene.talk(f"tickets count {seasoning} s of chain time after they are registered; then the sponsor opens the run")
+    watch(scene, lambda _: _is_ready(scene))
+    scene.stage.run("run", "open", "--key", "sponsor")
+
+
+def play_rounds(scene: RoundDemo) -> None:
+    """Moves time until the run is over. Raises UnavailableError (ActorDied), DeadlineError (DemoStuck)."""
+    watch(scene, lambda beats: is_over(scene, beats))
+
+
+def is_over(scene: RoundDemo, beats: dict[Address, Heartbeat]) -> bool:
+    """Whether the run has ended and no actor of the demo does, or waits for, anything."""
+    state = scene.index.state
+    return state.money.phase > RunPhase.RUNNING and all_rest(scene, beats, state.head.number)
+
+
+def settle(scene: RoundDemo) -> None:
+    """The escrow's rest goes back; revenue is paid, streams for its four weeks, and every owner claims."""
+    stage, run = scene.stage, scene.run
+    stage.run("run", "refund", "--key", "sponsor")
+    scene.talk("paying revenue, and letting its four weeks pass")
+    stage.run(
+        "ledger", "faucet", "0x" + scene.addresses["sponsor"].hex(), "--tokens", tokens(REVENUE), "--key", "faucet"
+    )
+    stage.run("ledger", "pay", tokens(REVENUE), "--key", "sponsor", "--yes")
+    scene.revenue_paid = REVENUE
+    keeper = Timekeeper(run.chain, scene.store, run.address, frozenset())
+    keeper.jump(run.chain.head().timestamp + 36 * DAY)
+    owners = [p.name for p in scene.cast.players if _owns_shares(scene, p)]
+    stage.run_all([["ledger", "claim", "--key", name] for name in owners])
+    scene.index.sync()
+
+
+def _is_ready(scene: RoundDemo) -> bool:
+    lacks, state = launch_lacks(scene.run), scene.index.state
+    seated = {t.holder for t in state.books.tenures.tenures.values()}
+    wanted = {scene.addresses[p.name] for p in scene.cast.solvers}
+    count = sum(p.tickets for p in scene.cast.auditors)
+    now, registry = state.head.timestamp, state.books.registry
+    return not (lacks.tickets or lacks.escrow) and wanted <= seated and registry.count_at(now, now) >= count
+
+
+def _owns_shares(scene: RoundDemo, player: DemoActor) -> bool:
+    return scene.chain.ask(scene.run.shares.balance_of(scene.addresses[player.name])) > 0
+
+
+def _amount(wei: int) -> str:
+    """Whole tokens that are no less, as typed."""
+    return str(-(-wei // TOKEN))
+
+
+def _stake(scene: RoundDemo, player: DemoActor) -> int:
+    """What a player locks over the whole demo, and what challenges may cost it."""
+    charter = scene.run.charter
+    games = GAMES * (charter.economics.challenge_bond + charter.economics.challenge_deposit)
+    if player.role == "solver":
+        return stake_of(charter, seats=1) + games
+    return stake_of(charter, tickets=player.tickets) + games

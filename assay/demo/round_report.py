@@ -1,0 +1,127 @@
+"""What a demo of the second round ended in: one document for scripts, from chain and store, and what was measured."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any
+
+from eth_utils.address import to_checksum_address
+
+from assay.demo.measured import (
+    Quality,
+    claimed,
+    conservation_difference,
+    dispute_entry,
+    measure_quality,
+    ordered,
+    slashed_entry,
+)
+from assay.demo.round_play import RoundDemo
+from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.run.claims import ClaimKind
+from assay.protocol.types import Address, Round
+from assay_ledger.bindings.bounties import PartPaid
+from assay_ledger.bindings.payments import FindingPaid, OpeningPaid, WorkPaid
+from assay_ledger.bindings.tickets import TicketRegistered
+from assay_ledger.index.games import Game
+from assay_ledger.index.publications import Publications
+from assay_ledger.index.records import GameRecord
+from assay_ledger.rounds.round_archive import RoundArchive
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.store.objects import Objects
+
+
+def report(scene: RoundDemo, quality: Quality) -> dict[str, Any]:
+    """The document that `assay demo --json` prints."""
+    view, run, state = scene.view, scene.run, scene.index.state
+    owners = [scene.addresses[p.name] for p in scene.cast.players] + strangers(scene)
+    cpu = {kind: round(seconds, 3) for kind, seconds in scene.meter.seconds.items()}
+    eager = quality.eager_step_cpu * trained_steps(view)
+    games = ordered(state.games)
+    return {
+        "run": "0x" + run.address.hex(),
+        "rpc_url": scene.node.url,
+        "store": str(scene.stage.store),
+        "parameters": quality.parameters,
+        "rounds": len(view.books.commitments.rounds),
+        "final_generations": sum(view.status(g) is GenerationStatus.FINAL for g in _generations(view)),
+        "epochs": len(view.epochs),
+        "findings": len(state.attestations),
+        "val_loss_before": quality.loss_before,
+        "val_loss_after": quality.loss_after,
+        "letter_entropy": quality.letter_entropy,
+        "cheats": [str(c) for c in scene.options.cheats],
+        "slashed": [slashed_entry(g, role_of(g)) for g in games if g.convicted and g.taken],
+        "disputes": [dispute_entry(scene.chain, g) for g in games if g.is_over],
+        "shares": {to_checksum_address(a): scene.chain.ask(run.shares.balance_of(a)) for a in owners},
+        "earned": earned(scene),
+        "revenue": scene.revenue_paid,
+        "claimed": claimed(run, owners),
+        "conservation_difference": conservation_difference(run, scene.revenue_paid),
+        "cpu_seconds": cpu,
+        "wall_seconds": round(time.monotonic() - scene.started, 1),
+        "decentralization_multiplier": round(sum(cpu.values()) / eager, 2) if eager else None,
+        "peak_pss_bytes": scene.meter.peak_pss,
+    }
+
+
+def earned(scene: RoundDemo) -> dict[str, int]:
+    """Wei of tokens that payments and bounties gave to each address."""
+    view, run, paid = scene.view, scene.run, Counter[Address]()
+    tenures, registered = view.books.tenures, TicketRegistered.search(run.tickets.address)
+    owners = {found.event.ticket: found.event.owner for found in scene.chain.events(registered, 0)}
+    for work in scene.chain.events(WorkPaid.search(run.payments.address), 0):
+        paid[tenures.existing(work.event.tenure).holder] += work.event.pay
+    for finding in scene.chain.events(FindingPaid.search(run.payments.address), 0):
+        paid[owners[finding.event.ticket]] += finding.event.pay
+    for opening in scene.chain.events(OpeningPaid.search(run.payments.address), 0):
+        made = view.books.generations.openings[Round(opening.event.node), opening.event.party]
+        paid[tenures.existing(made.opener).holder] += opening.event.pay
+    for part in scene.chain.events(PartPaid.search(run.bounties.address), 0):
+        paid[part.event.to] += part.event.amount
+    return {to_checksum_address(who): wei for who, wei in paid.items()}
+
+
+def strangers(scene: RoundDemo) -> list[Address]:
+    """Who took part beside the demo's own, sorted."""
+    registered = TicketRegistered.search(scene.run.tickets.address)
+    owners = {found.event.owner for found in scene.chain.events(registered, 0)}
+    return sorted((scene.index.state.participants() | owners) - set(scene.addresses.values()))
+
+
+def role_of(game: GameRecord | Game) -> str:
+    """In which role a defender lost."""
+    return "auditor" if game.ref.kind is ClaimKind.ATTESTATION else "solver"
+
+
+def trained_steps(view: RoundView) -> int:
+    """Steps that entered the model: of the updates that counted in generations that are final."""
+    steps = 0
+    for generation in _generations(view):
+        if view.status(generation) is GenerationStatus.FINAL:
+            round_ = Round(generation - 1)
+            works = [view.work(round_, seat) for seat in view.counted(round_)[0]]
+            steps += sum(made.work.units * view.rules.steps_per_unit for made in works if made is not None)
+    return steps
+
+
+def judge_model(scene: RoundDemo) -> Quality:
+    """Loads the newest final generation's weights into the stock PyTorch module and evaluates them."""
+    from assay.engine.runtime.values.state_io import tensor_from_bytes
+    from assay.protocol.trees.state import TrainingList
+    from assay.training.rounds import TorchCompute
+
+    view, run, objects = scene.view, scene.run, Objects(scene.store)
+    archive = RoundArchive(run.charter, run.facts, objects, Publications(run.chain, objects))
+    specs = archive.specs(TrainingList.PARAMETERS)
+    newest = max((g for g in _generations(view) if view.status(g) is GenerationStatus.FINAL), default=0)
+    lists = [archive.base(view, g, TorchCompute())[0] for g in (0, newest)]
+    before, after = ([tensor_from_bytes(s, data) for s, data in zip(specs, tensors, strict=True)] for tensors in lists)
+    data = run.charter.training.data
+    return measure_quality(scene.stage.environment, scene.store, run.address, data, before, after)
+
+
+def _generations(view: RoundView) -> range:
+    """Those that rounds made or were to make."""
+    return range(1, len(view.books.commitments.rounds) + 1)

@@ -1,0 +1,202 @@
+"""A demo under way, of whichever design: its node, its stage, its processes, and the loop that moves chain time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+
+from assay.demo.meter import CpuMeter
+from assay.demo.stage import DemoActor, DemoStage
+from assay.demo.timekeeper import STRANGER_LIMIT_S, Timekeeper
+from assay.protocol.errors import DeadlineError, UnavailableError
+from assay.protocol.types import Address
+from assay.sponsor.charters import TOKEN
+from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest, read_heartbeats
+from assay_ledger.chain.client import Chain, Head
+from assay_ledger.chain.node import Anvil
+from assay_ledger.processes.children import stop
+from assay_ledger.processes.scratch import ScratchDir
+from assay_ledger.store.blobs import BlobStore, open_store
+
+POLL_S: Final = 0.05
+LOOK_EVERY_S: Final = 0.25
+WEIGH_EVERY_S: Final = 1.0
+STUCK_AFTER_S: Final = 1.5 * STRANGER_LIMIT_S
+"""Nothing on chain and no actor busy for so long: something is wrong, and waiting longer will not fix it."""
+
+ACTOR_GRACE_S: Final = 2.0
+"""An actor that is told to end finishes what it sends; whatever takes longer is safe to kill."""
+
+
+class SceneRecords(Protocol):
+    """What the loop asks of a run's records."""
+
+    @property
+    def head(self) -> Head: ...
+    def participants(self) -> set[Address]: ...
+
+
+@dataclass
+class DemoScene(ABC):
+    """A demo under way."""
+
+    players: Sequence[DemoActor]
+    node: Anvil
+    stage: DemoStage
+    talk: Callable[[str], None]
+    processes: dict[str, subprocess.Popen[bytes]]
+    meter: CpuMeter = field(default_factory=CpuMeter)
+    started: float = field(default_factory=time.monotonic)
+    addresses: dict[str, Address] = field(default_factory=dict)
+    """Of every key by its name."""
+    revenue_paid: int = 0
+
+    @property
+    @abstractmethod
+    def chain(self) -> Chain:
+        """The demo's chain, once the run is posted."""
+
+    @property
+    @abstractmethod
+    def where(self) -> Address:
+        """The address of the run's charter."""
+
+    @abstractmethod
+    def sync(self) -> SceneRecords:
+        """The run's records at the newest head."""
+
+    @property
+    def store(self) -> BlobStore:
+        """The run's store."""
+        return open_store(self.stage.store)
+
+    @property
+    def own(self) -> frozenset[Address]:
+        """The addresses of the demo's own actors."""
+        return frozenset(self.addresses[p.name] for p in self.players)
+
+    def say(self, text: str | None) -> None:
+        """Something that happened now."""
+        if text is not None:
+            self.talk(f"[{time.monotonic() - self.started:6.1f} s] {text}")
+
+
+@contextmanager
+def open_node(folder: Path | None, talk: Callable[[str], None] | None) -> Iterator[tuple[Anvil, DemoStage, Processes]]:
+    """A node and a stage in a folder, a private one that vanishes unless given; all that was started ends with it."""
+    scratch = ScratchDir("demo") if folder is None else None
+    place = scratch.path if scratch is not None else (folder or Path()).resolve()
+    processes: Processes = {}
+    try:
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with Anvil(data_dir=place / "chain", accounts=1) as node:
+            try:
+                yield node, DemoStage(place, node.url, talk), processes
+            finally:
+                stop(list(processes.values()), grace_s=ACTOR_GRACE_S)
+    finally:
+        if scratch is not None:
+            scratch.remove()
+
+
+Processes = dict[str, subprocess.Popen[bytes]]
+"""Actors' processes by name."""
+
+
+def make_keys(scene: DemoScene, with_bls: Collection[str] = ()) -> None:
+    """Keys for the faucet, the sponsor and every player, some with a drawing key, and coins for the sponsor's gas."""
+    faucet: LocalAccount = Account.from_key(scene.node.dev_keys[0])
+    secret = scene.stage.folder / "faucet.hex"
+    secret.write_text(scene.node.dev_keys[0].hex())
+    secret.chmod(0o600)
+    everybody = ["sponsor", *(player.name for player in scene.players)]
+    plain, drawing = [n for n in everybody if n not in with_bls], [n for n in everybody if n in with_bls]
+    commands = [["key", "import", "faucet", str(secret), "--kdf", "pbkdf2"]]
+    commands += [["key", "new", *plain, "--kdf", "pbkdf2", "--no-bls"]]
+    commands += [["key", "new", *drawing, "--kdf", "pbkdf2"]] if drawing else []
+    made = scene.stage.run_all(commands)
+    secret.unlink()
+    for entry in (key for answer in made for key in (answer if isinstance(answer, list) else [answer])):
+        scene.addresses[entry["name"]] = Address(bytes.fromhex(str(entry["address"])[2:]))
+    Chain(scene.node.url).transfer(faucet, scene.addresses["sponsor"], 100 * TOKEN)
+
+
+def watch(scene: DemoScene, is_enough: Callable[[dict[Address, Heartbeat]], bool]) -> None:
+    """Moves time until it is enough and no stranger that took part has anything left to do.
+
+    Raises UnavailableError (ActorDied), DeadlineError (DemoStuck).
+    """
+    keeper = Timekeeper(
+        *(scene.chain, scene.store, scene.where, scene.own),
+        participants=lambda: scene.sync().participants(),
+    )
+    last_head, last_change = -1, time.monotonic()
+    looked = weighed = 0.0
+    rested: float | None = None
+    while True:
+        now = time.monotonic()
+        state = scene.sync()
+        if state.head.number != last_head:
+            last_head, last_change = state.head.number, now
+        if now - looked >= LOOK_EVERY_S:
+            looked = now
+            beats = read_heartbeats(scene.store, scene.where, scene.addresses.values())
+            book(scene, beats)
+            check_alive(scene)
+            rested = (rested or now) if is_enough(beats) else None
+            # Strangers end what they began, if they do not take forever over it.
+            if rested is not None and (not keeper.strangers_work or now - rested > STRANGER_LIMIT_S):
+                return
+        if now - weighed >= WEIGH_EVERY_S:
+            weighed = now
+            scene.meter.weigh(pids(scene))
+        if keeper.tick() is None:
+            time.sleep(POLL_S)
+        if keeper.is_anyone_busy:
+            last_change = now
+        if now - last_change > STUCK_AFTER_S:
+            raise DeadlineError(
+                f"Nothing has happened for {STUCK_AFTER_S:g} s.",
+                code="DemoStuck",
+                remedy="Run it again with -v --keep DIR and look at the logs there.",
+            )
+
+
+def all_rest(scene: DemoScene, beats: dict[Address, Heartbeat], head: int) -> bool:
+    """Whether no actor of the demo does, or waits for, anything."""
+    own = [beats.get(address) for address in scene.own]
+    return all(beat is not None and is_at_rest(beat, head) for beat in own)
+
+
+def pids(scene: DemoScene) -> dict[str, int]:
+    """Processes of the demo that live."""
+    running = {name: p.pid for name, p in scene.processes.items() if p.poll() is None}
+    return running | {"node": scene.node.process.pid, "runner": os.getpid()}
+
+
+def book(scene: DemoScene, beats: dict[Address, Heartbeat]) -> None:
+    """Books everybody's CPU time since the last look."""
+    doing = {name: beats[address].doing or "idle" for name, address in scene.addresses.items() if address in beats}
+    scene.meter.book(pids(scene), doing, {"node": "chain", "runner": "chain"})
+
+
+def check_alive(scene: DemoScene) -> None:
+    """Raises UnavailableError (ActorDied)."""
+    for player in scene.players:
+        process = scene.processes[player.name]
+        if process.poll() not in (None, 0):
+            raise UnavailableError(
+                f"{player.name} ended with exit code {process.returncode}: {scene.stage.log_tail(player)}",
+                code="ActorDied",
+                remedy="Run it again with -v; if it ends so again, that is a defect to report.",
+            )
