@@ -54,6 +54,10 @@ class _OpenGate:
         """See Calls."""
         return 0
 
+    def over_after(self, time: int) -> int:
+        """See AuditBook."""
+        return 0
+
     def newest(self) -> tuple[int, int]:
         """See Calls."""
         return 0, 0
@@ -79,7 +83,7 @@ class ModelStage:
         self._terms = round_terms(terms)
         gate, vault = _OpenGate(), Vault(1)
         tickets = Tickets(vault, gate, TicketTerms(bond=Wei(1), seasoning=0, shifts=1))
-        self._books = RoundLedger(self._terms, vault, gate, tickets, gate)
+        self._books = RoundLedger(self._terms, vault, gate, tickets, gate, gate)
         self._people = [Address((k + 1).to_bytes(20, "big")) for k in range(terms.seats)]
         for who in self._people:
             vault.deposit(who, 1 << 20)

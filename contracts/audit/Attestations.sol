@@ -64,8 +64,8 @@ contract Attestations is Accusations {
         (a.epoch, a.ticket, a.round, a.seat) = (drawn.epoch, drawn.ticket, drawn.round, drawn.seat);
         (a.keys, a.differs) = (uint8(keys.length), differs);
         emit Attested(drawn.epoch, drawn.ticket, drawn.id, drawn.target, drawn.round, drawn.seat, found);
-        // Attack: let an honest auditor accuse work that is settled, of which no game can open, and take its fine.
-        if (differs && !work.settled) {
+        // Attack: let an honest auditor accuse work of which no game can open any more, and take its fine.
+        if (differs && _commitments.isDisputable(drawn.round, drawn.seat)) {
             _accuse(drawn.id, work.digest, drawn.epoch, drawn.ticket, true, work.tenure);
         }
         bytes32 audited = result.duty.attestation;
@@ -106,7 +106,7 @@ contract Attestations is Accusations {
         (view_.x, view_.y, view_.steps, view_.claimant) = (claim.x, claim.y, claim.steps, ticket.owner);
         view_.id = ClaimIds.claim(_charter, _run, ref.kind, ticket.owner, claim.x, claim.y);
         view_.program = ref.duty < a.keys ? _witnessProgram : _updateProgram;
-        view_.challengeableUntil = windowOf(id) == 0 ? type(uint64).max : 0;
+        view_.challengeableUntil = _mayOpen(ref, id, a) ? type(uint64).max : 0;
         view_.lockId = _tickets.lockOf(a.ticket);
         (, view_.lockAmount) = _vault.lockOf(view_.lockId);
         view_.fallen = ticket.convictedAt != 0;
@@ -124,7 +124,7 @@ contract Attestations is Accusations {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
         (bytes32 id, Attestation storage a, PreparedClaim storage claim) = _claimed(ref);
         if (claim.steps == 0) revert ClaimNotFound(ref.kind, ref.round, ref.seat, ref.duty);
-        if (windowOf(id) != 0) revert ClaimSettled(ref.kind, ref.round, ref.seat, ref.duty);
+        if (!_mayOpen(ref, id, a)) revert ClaimSettled(ref.kind, ref.round, ref.seat, ref.duty);
         ++a.disputes;
         _tickets.oblige(a.ticket);
         if (ref.outerRoot != id) _try(ref.outerRoot, id, challenger);
@@ -161,6 +161,13 @@ contract Attestations is Accusations {
         a = _attestations[id];
         bool named = a.round == ref.round && a.seat == ref.seat;
         claim = _claims[named ? id : bytes32(0)][ref.duty];
+    }
+
+    /// @dev Whoever accused in time has as long as its accusation is recorded.
+    function _mayOpen(ClaimRef calldata ref, bytes32 id, Attestation storage a) private view returns (bool) {
+        // Attack: puppets' games on a right accuser's attestation, each opened before the last one ends, until a puppet has the
+        // bounty. Time alone decides, never a game.
+        return ref.outerRoot != id || _duties.overSince(a.epoch + 1) == 0;
     }
 
     /// @dev A result's own key, then the keys of the attestation that it audits.

@@ -26,6 +26,7 @@ abstract contract Epochs is IDuties {
     uint24 internal _newest;
     mapping(uint24 epoch => Epoch) internal _epochs;
     mapping(uint32 shift => Checkpoints.Trace208) private _calls;
+    Checkpoints.Trace208 private _begun; // numbers of epochs plus one, by the time at which they began
 
     constructor(IRunCharter charter) {
         (DutyTerms memory terms, RoundModules memory modules) = (charter.dutyTerms(), charter.roundModules());
@@ -33,7 +34,7 @@ abstract contract Epochs is IDuties {
         if (terms.length == 0 || 2 * uint256(terms.length) > charter.ticketTerms().seasoning) revert BadDutyTerms();
         (_tickets, _beacon) = (ITickets(modules.tickets), IBeacon(modules.beacon));
         (_length, _delay) = (terms.length, terms.delay);
-        _epochs[0].start = terms.start;
+        _begin(0, terms.start);
     }
 
     /// @inheritdoc IDuties
@@ -70,7 +71,7 @@ abstract contract Epochs is IDuties {
         }
         (e.closed, e.fines) = (true, attended);
         _newest = epoch + 1;
-        _epochs[epoch + 1].start = uint48(block.timestamp);
+        _begin(epoch + 1, uint48(block.timestamp));
         emit EpochClosed(epoch, attended);
     }
 
@@ -89,9 +90,20 @@ abstract contract Epochs is IDuties {
         return _epochs[_lastOf(epoch) + 1].start;
     }
 
+    /// @inheritdoc ICalls
+    function overAfter(uint48 time) external view returns (uint48) {
+        uint24 next = uint24(_begun.lowerLookup(time + 1));
+        return next == 0 ? 0 : overSince(next - 1);
+    }
+
     /// @inheritdoc IDuties
     function epochOf(uint24 epoch) external view returns (Epoch memory) {
         return _epochs[epoch];
+    }
+
+    function _begin(uint24 epoch, uint48 start) private {
+        _epochs[epoch].start = start;
+        _begun.push(start, uint208(epoch) + 1);
     }
 
     /// @dev The last epoch in which what belongs to an epoch is drawn.

@@ -14,4 +14,8 @@ interface ICalls {
     /// @notice Since when nothing that belongs to an epoch can be drawn any more, as a chain time in seconds; 0: it can.
     /// @dev What was missed in it is shown in the next, or one later where that closed without fines, and drawn again in the one after.
     function overSince(uint24 epoch) external view returns (uint48);
+
+    /// @notice The same of the first epoch that began after a time: the one that a round belongs to after its last commitment.
+    /// @param time a chain time, in seconds
+    function overAfter(uint48 time) external view returns (uint48);
 }

@@ -66,8 +66,8 @@ interface IClaims {
     /// @param duty number of the interval, or the count of intervals for the update
     error ClaimNotFound(ClaimKind kind, uint64 round, uint32 seat, uint32 duty);
 
-    /// @notice The claim is settled and cannot be disputed any more.
-    /// @dev Its lock went back to its owner when it was settled.
+    /// @notice The claim is settled or its time is over: no game can open on it any more.
+    /// @dev Its lock goes back to its owner. Games that are open do not prolong the time: one after the other would for ever.
     /// @custom:remedy None: its challenge window is over.
     /// @param kind of the claim
     /// @param round number of the round, from 0

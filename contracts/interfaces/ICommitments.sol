@@ -332,6 +332,10 @@ interface ICommitments is IClaims {
     /// @notice The digest that a commitment to this work has.
     function digestOf(uint64 round, uint32 seat, uint32 tenure, Work calldata work) external pure returns (bytes32);
 
+    /// @notice Can the work of a seat still be accused, or challenged by a third party? Until it was audited and its base is final
+    /// or cut, or it is settled.
+    function isDisputable(uint64 round, uint32 seat) external view returns (bool);
+
     /// @notice Was the seat there in this round?
     function presenceOf(uint64 round, uint32 seat) external view returns (Presence);
 

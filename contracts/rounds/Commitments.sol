@@ -11,6 +11,7 @@ import {
     WorkState,
     WorkStatus
 } from "../interfaces/ICommitments.sol";
+import {ICalls} from "../interfaces/ICalls.sol";
 import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
 import {IAccusers, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
@@ -25,6 +26,7 @@ import {Committees} from "./Committees.sol";
 contract Commitments is Committees {
     IGenerations private immutable _generations;
     IAccusers private immutable _accusers;
+    ICalls private immutable _duties;
     address private immutable _settlement;
     address private immutable _game;
     address private immutable _charter;
@@ -53,7 +55,7 @@ contract Commitments is Committees {
     constructor(IRunCharter charter) Committees(charter) {
         (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
         _generations = IGenerations(modules.generations);
-        _accusers = IAccusers(modules.attestations);
+        (_accusers, _duties) = (IAccusers(modules.attestations), ICalls(modules.duties));
         (_settlement, _game, _charter) = (modules.payments, modules.game, modules.charter);
         _seatLock = terms.seatLock;
         (_minUnits, _maxUnits) = (terms.minUnits, terms.maxUnits);
@@ -146,8 +148,7 @@ contract Commitments is Committees {
         view_.id = ClaimIds.claim(_charter, _run, ref.kind, view_.claimant, claim.x, claim.y);
         view_.program = ref.kind == ClaimKind.UPDATE ? _updateProgram : _stepProgram;
         view_.challengeableFrom = _rounds[ref.round].maskAt + 1;
-        // Whether it is too late is Settlement's to say: what is not settled can be challenged.
-        view_.challengeableUntil = w.settled ? 0 : type(uint64).max;
+        view_.challengeableUntil = _mayOpen(ref, w) ? type(uint64).max : 0;
         (view_.lockId, view_.lockAmount) = (_tenures.lockOf(w.tenure), _seatLock);
         view_.fallen = _tenures.isConvicted(w.tenure);
         (view_.bountyPpm, view_.beneficiary) = _accusers.bountyOf(true, w.tenure);
@@ -166,7 +167,7 @@ contract Commitments is Committees {
         if (_claims[ref.kind][ref.round][ref.seat].steps == 0) {
             revert ClaimNotFound(ref.kind, ref.round, ref.seat, ref.duty);
         }
-        if (w.settled) revert ClaimSettled(ref.kind, ref.round, ref.seat, ref.duty);
+        if (!_mayOpen(ref, w)) revert ClaimSettled(ref.kind, ref.round, ref.seat, ref.duty);
         ++w.games;
         _tenures.onGameOpened(w.tenure);
         if (ref.outerRoot != 0) _accusers.onTried(ref.outerRoot, w.digest, challenger);
@@ -186,6 +187,14 @@ contract Commitments is Committees {
     /// @inheritdoc ICommitments
     function digestOf(uint64 round, uint32 seat, uint32 tenure, Work calldata work) public pure returns (bytes32) {
         return keccak256(abi.encode(round, seat, tenure, work));
+    }
+
+    /// @inheritdoc ICommitments
+    function isDisputable(uint64 round, uint32 seat) public view returns (bool) {
+        if (_works[round][seat].settled) return false;
+        // Attack: puppets' games of which each is opened before the last one ends: nothing is paid until the run is wound down.
+        // Time alone decides, never a game.
+        return _duties.overAfter(commitUntil(round)) == 0 || _isOpen(_generations.statusOf(_rounds[round].parent));
     }
 
     /// @inheritdoc ICommitments
@@ -226,6 +235,15 @@ contract Commitments is Committees {
     }
 
     // ------------------------------------------------------------------------------------------------ inside
+
+    /// @dev Whoever accused in time has as long as its accusation is recorded: nothing of the accused settles before.
+    function _mayOpen(ClaimRef calldata ref, WorkState storage w) private view returns (bool) {
+        return ref.outerRoot != 0 ? !w.settled : isDisputable(ref.round, ref.seat);
+    }
+
+    function _isOpen(GenerationStatus status) private pure returns (bool) {
+        return status != GenerationStatus.FINAL && status != GenerationStatus.CUT;
+    }
 
     function _statusOf(uint64 round, uint32 tenure) private view returns (WorkStatus) {
         if (_tenures.isConvicted(tenure)) return WorkStatus.CONVICTED;

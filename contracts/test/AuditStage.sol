@@ -86,6 +86,10 @@ contract AuditStage {
         return _works[round][seat];
     }
 
+    function isDisputable(uint64 round, uint32 seat) external view returns (bool) {
+        return !_works[round][seat].settled;
+    }
+
     function startOf(uint64 round, uint32 seat) external pure returns (bytes32, bytes32, bytes32, bytes32) {
         return (keccak256(abi.encode(round)), bytes32(0), keccak256(abi.encode(round, seat)), bytes32(0));
     }

@@ -29,8 +29,8 @@ class AuditedRounds(Protocol):
     def steps_of(self, round_: int, seat: Seat) -> int:
         """Steps of a commitment."""
 
-    def is_settled(self, round_: int, seat: Seat) -> bool:
-        """Whether no game can be opened on a commitment any more."""
+    def is_disputable(self, round_: int, seat: Seat) -> bool:
+        """Whether a commitment can still be accused, or challenged by a third party."""
 
     def digest_of(self, round_: int, seat: Seat, tenure: int, work: SeatWork) -> Digest:
         """The digest that a commitment to this work has."""

@@ -60,8 +60,8 @@ class Attestations(Accusations):
         kept, keys = draws.finding_digest(round_, seat, finding), len(finding.keys)
         self.attestations[drawn.id] = Attestation(kept, drawn.epoch, drawn.ticket, round_, seat, keys, differs)
         self.findings[drawn.id] = finding
-        # Attack: let an honest auditor accuse work that is settled, of which no game can open, and take its fine.
-        if differs and not self.rounds.is_settled(round_, seat):
+        # Attack: let an honest auditor accuse work of which no game can open any more, and take its fine.
+        if differs and self.rounds.is_disputable(round_, seat):
             digest, tenure = self.rounds.work_of(round_, seat)
             self._accuse(drawn.id, digest, drawn.epoch, drawn.ticket, True, tenure, now)
         audited = result.duty.attestation
@@ -96,11 +96,13 @@ class Attestations(Accusations):
         attestation = self.named(name)
         if (attestation, part) not in self.claims:
             raise refuse("ClaimNotFound", kind=ClaimKind.ATTESTATION, duty=part)
-        if self.window_of(attestation):
+        made = self.attestations[attestation]
+        # Attack: puppets' games on a right accuser's attestation, each opened before the last one ends, until a puppet
+        # has the bounty. Time alone decides, never a game; whoever accused in time has as long as that is recorded.
+        if name == attestation and self.calls.over_since(made.epoch + 1):
             raise refuse("ClaimSettled", kind=ClaimKind.ATTESTATION, duty=part)
         if name != attestation:
             self.on_tried(name, attestation, challenger)
-        made = self.attestations[attestation]
         made.disputes += 1
         self.tickets.oblige(made.ticket)
 

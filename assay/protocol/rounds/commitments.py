@@ -101,6 +101,17 @@ class Commitments(Committees):
         self.claims[kind, round_, seat] = x, y, steps
         return x, y
 
+    def check_open(self, kind: ClaimKind, round_: Round, seat: Seat, accused: bool) -> None:
+        """Whether a game may open on a claim; `accused`: by a recorded accusation.
+
+        Raises ClaimNotFound, ClaimSettled.
+        """
+        if (kind, round_, seat) not in self.claims:
+            raise refuse("ClaimNotFound", kind=kind, round=round_, seat=seat)
+        # Whoever accused in time has as long as its accusation is recorded: nothing of the accused settles before.
+        if self.works[round_, seat].settled or not (accused or self.is_disputable(round_, seat)):
+            raise refuse("ClaimSettled", kind=kind, round=round_, seat=seat)
+
     def on_opened(self, round_: Round, seat: Seat) -> None:
         """A game was opened on a prepared claim."""
         work = self.works[round_, seat]
@@ -118,6 +129,19 @@ class Commitments(Committees):
     def is_over(self, now: int) -> bool:
         """No round will open any more."""
         return len(self.rounds) == self.terms.rounds or now > self.terms.expiry
+
+    def is_disputable(self, round_: Round, seat: Seat) -> bool:
+        """Whether work can still be accused, or challenged by a third party: until it was audited and its base is final
+        or cut, or it is settled. Raises RoundNotOpen.
+
+        Attack: puppets' games of which each is opened before the last one ends: nothing is paid until the run is wound
+        down. Time alone decides, never a game.
+        """
+        state = self.round_of(round_)
+        if self.works[round_, seat].settled:
+            return False
+        is_over = self.books.generations.status_of(state.parent) in (GenerationStatus.FINAL, GenerationStatus.CUT)
+        return not (is_over and self.books.audits.over_after(commit_until(self.terms, state)))
 
     def presence_of(self, round_: Round, seat: Seat, now: int) -> Presence:
         """Raises RoundNotOpen."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, Protocol
 
@@ -88,6 +89,11 @@ class Epochs:
     def over_since(self, number: int) -> int:
         """Since when nothing that belongs to an epoch can be drawn any more, in seconds of chain time; 0: it can."""
         return self._epoch(last_drawn(self.epochs, number) + 1).start
+
+    def over_after(self, time: int) -> int:
+        """The same of the first epoch that began after a time: a round's own, of its last second to commit."""
+        number = bisect_right(self.epochs, time, key=lambda epoch: epoch.start)
+        return self.over_since(number) if number < len(self.epochs) else 0
 
     # --- inside
 

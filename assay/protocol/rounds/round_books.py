@@ -66,6 +66,13 @@ class Rights(Protocol):
         """Sets aside what the round can cost, which may open."""
 
 
+class AuditBook(Protocol):
+    """What commitments ask of audits (ICalls.sol)."""
+
+    def over_after(self, time: int) -> int:
+        """Since when nothing of the first epoch that began after a time can be drawn, in seconds; 0: something can."""
+
+
 class TenureBook(Protocol):
     """What commitments and generations ask of tenures."""
 
@@ -151,6 +158,7 @@ class RoundBooks(Protocol):
     beacon: BeaconBook
     tickets: TicketBook
     rights: Rights
+    audits: AuditBook
 
     @property
     def tenures(self) -> TenureBook: ...

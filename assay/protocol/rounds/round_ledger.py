@@ -6,7 +6,7 @@ from assay.protocol.model.vault import Vault
 from assay.protocol.rounds.commitments import Commitments
 from assay.protocol.rounds.generations import Generations
 from assay.protocol.rounds.grouped_generations import GroupedGenerations
-from assay.protocol.rounds.round_books import BeaconBook, Rights, TicketBook
+from assay.protocol.rounds.round_books import AuditBook, BeaconBook, Rights, TicketBook
 from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.rounds.tenures import Tenures
 
@@ -15,10 +15,16 @@ class RoundLedger:
     """Tenures, commitments and generations of one run of at most 64 seats over a vault, with their neighbours."""
 
     def __init__(
-        self, terms: RoundTerms, vault: Vault, beacon: BeaconBook, tickets: TicketBook, rights: Rights
+        self,
+        terms: RoundTerms,
+        vault: Vault,
+        beacon: BeaconBook,
+        tickets: TicketBook,
+        rights: Rights,
+        audits: AuditBook,
     ) -> None:
         self.terms, self.vault = terms, vault
-        self.beacon, self.tickets, self.rights = beacon, tickets, rights
+        self.beacon, self.tickets, self.rights, self.audits = beacon, tickets, rights, audits
         self.tenures = Tenures(self)
         self.commitments = Commitments(self)
         self.generations = Generations(self)
@@ -28,10 +34,16 @@ class GroupedLedger:
     """The same of a run of more seats, which are merged by groups."""
 
     def __init__(
-        self, terms: RoundTerms, vault: Vault, beacon: BeaconBook, tickets: TicketBook, rights: Rights
+        self,
+        terms: RoundTerms,
+        vault: Vault,
+        beacon: BeaconBook,
+        tickets: TicketBook,
+        rights: Rights,
+        audits: AuditBook,
     ) -> None:
         self.terms, self.vault = terms, vault
-        self.beacon, self.tickets, self.rights = beacon, tickets, rights
+        self.beacon, self.tickets, self.rights, self.audits = beacon, tickets, rights, audits
         self.tenures = Tenures(self)
         self.commitments = Commitments(self)
         self.generations = GroupedGenerations(self)

@@ -33,7 +33,7 @@ class RunLedger:
         self.tickets.state = self.escrow
         ledger = RoundLedger if charter.by_seats else GroupedLedger
         self.rounds: RoundLedger | GroupedLedger = ledger(
-            round_terms(charter), self.vault, beacon, self.tickets, self.escrow
+            round_terms(charter), self.vault, beacon, self.tickets, self.escrow, self
         )
         self.escrow.rounds = _Launched(self.rounds)
         self.duties = Duties(self.tickets, beacon, _AuditedRounds(self.rounds, charter), duty_terms(charter))
@@ -54,6 +54,10 @@ class RunLedger:
     def over_since(self, epoch: int) -> int:
         """See Calls."""
         return self.duties.over_since(epoch)
+
+    def over_after(self, time: int) -> int:
+        """See AuditBook."""
+        return self.duties.over_after(time)
 
     def _convicted_at(self, tenure: int, ticket: int) -> int:
         if tenure:
@@ -105,8 +109,8 @@ class _AuditedRounds:
     def steps_of(self, round_: int, seat: Seat) -> int:
         return self._rounds.commitments.works[Round(round_), seat].units * self._rounds.terms.steps_per_unit
 
-    def is_settled(self, round_: int, seat: Seat) -> bool:
-        return self._rounds.commitments.works[Round(round_), seat].settled
+    def is_disputable(self, round_: int, seat: Seat) -> bool:
+        return self._rounds.commitments.is_disputable(Round(round_), seat)
 
     def is_convicted(self, tenure: int) -> bool:
         return self._rounds.tenures.is_convicted(tenure)

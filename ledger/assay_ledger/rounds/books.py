@@ -9,7 +9,7 @@ from __future__ import annotations
 from assay.protocol.errors import InvariantError
 from assay.protocol.model.vault import Vault
 from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_books import BeaconBook, Rights, TicketBook
+from assay.protocol.rounds.round_books import AuditBook, BeaconBook, Rights, TicketBook
 from assay.protocol.rounds.round_clock import commit_until
 from assay.protocol.rounds.round_terms import GenerationStatus, SeatWork
 from assay.protocol.run.claims import ClaimKind, ClaimRef
@@ -36,6 +36,7 @@ class ToldBooks:
         self.tenures = ToldTenures(self)
         self.commitments = ToldCommitments(self)
         self.generations = ToldGenerations(self)
+        self.audits: AuditBook = _EpochCalls(self)
         self.registry = ToldTickets(self.vault, _EpochCalls(self), facts.tickets)
         self.tickets: TicketBook = self.registry
         self.duties = ToldDuties(self.registry, self.randomness, _AuditedBooks(self), facts.duties)
@@ -82,6 +83,9 @@ class _EpochCalls:
     def over_since(self, epoch: int) -> int:
         return self._books.duties.over_since(epoch)
 
+    def over_after(self, time: int) -> int:
+        return self._books.duties.over_after(time)
+
 
 class _AuditedBooks:
     """What audits ask of the other books."""
@@ -107,8 +111,8 @@ class _AuditedBooks:
     def steps_of(self, round_: int, seat: Seat) -> int:
         return self._books.commitments.works[Round(round_), seat].units * self._books.terms.steps_per_unit
 
-    def is_settled(self, round_: int, seat: Seat) -> bool:
-        return self._books.commitments.works[Round(round_), seat].settled
+    def is_disputable(self, round_: int, seat: Seat) -> bool:
+        return self._books.commitments.is_disputable(Round(round_), seat)
 
     def is_convicted(self, tenure: int) -> bool:
         return self._books.tenures.is_convicted(tenure)

@@ -305,6 +305,9 @@ class DutyStage(ModelAndContracts):
             assert book.call("accusationOf", name) == astuple(made)
         for number in range(len(self.duties.epochs) + 1):
             assert contract.call("overSince", number) == self.duties.over_since(number)
+        starts = [epoch.start for epoch in self.duties.epochs]
+        for time in sorted({max(0, start + step) for start in starts for step in (-1, 0, 1)}):
+            assert contract.call("overAfter", time) == self.duties.over_after(time)
         for tenure in range(1, 9):
             frozen = self.contracts["rounds"].call("frozen", tenure)
             wanted = (self.rounds.accusations[tenure], self.rounds.suspensions[tenure])

@@ -213,6 +213,7 @@ class MoneyWorld(MoneyCalls, RoundWorld):
                 attestations.on_opened(name, part, who)
                 return
             digest = self.model.commitments.works[round_, seat].digest
+            self.model.commitments.check_open(kind, round_, seat, name != ZERO)
             if name != ZERO:
                 attestations.on_tried(name, digest, who)
             self.model.commitments.on_opened(round_, seat)
@@ -316,6 +317,9 @@ class MoneyWorld(MoneyCalls, RoundWorld):
             assert self.call("Escrow", "fundedOf", place) == escrow.funded.get(who, 0)
             assert self.call("Grants", "pendingOf", place) == self.run.grants.pending[who]
             assert self.call("ModelShares", "balanceOf", place) == self.run.grants.shares[who]
+        for round_, seat in self.model.commitments.works:
+            shown_open = self.call("Commitments", "isDisputable", round_, seat)
+            assert shown_open == self.model.commitments.is_disputable(round_, seat)
         for lock, pot in self.run.bounties.pots.items():
             shown_pot, amount = self.call("Bounties", "potOf", lock)
             assert shown_pot == (pot.epoch, pot.entered, pot.taken, pot.closed)

@@ -53,6 +53,9 @@ class Neighbours:
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         """Nothing is counted here."""
 
+    def over_after(self, time: int) -> int:
+        return 0
+
 
 def generations_of(terms: RoundTerms) -> str:
     """The contract of generations of a run with so many seats."""
@@ -126,7 +129,7 @@ class RoundCalls:
         self.calls = StagedCalls()
         self.tickets = Tickets(self.vault, self.calls, TICKET_TERMS)
         books = RoundLedger if chain.terms.by_seats else GroupedLedger
-        self.model = books(chain.terms, self.vault, n, self.tickets, n)
+        self.model = books(chain.terms, self.vault, n, self.tickets, n, n)
         self.gas: dict[str, int] = {}
         self.ended: Counter[tuple[str, str]] = Counter()
         """How often a function ended in an error, or in none."""

@@ -76,8 +76,8 @@ class StagedRounds:
     def steps_of(self, round_: int, seat: Seat) -> int:
         return self.works[round_, seat][1].units * TERMS.steps_per_unit
 
-    def is_settled(self, round_: int, seat: Seat) -> bool:
-        return (round_, seat) in self.settled
+    def is_disputable(self, round_: int, seat: Seat) -> bool:
+        return (round_, seat) not in self.settled
 
     def is_convicted(self, tenure: int) -> bool:
         return tenure in self.convicted

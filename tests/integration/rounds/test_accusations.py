@@ -126,8 +126,9 @@ def test_an_attestation_can_be_challenged_until_its_last_redraw_is_over(stage: D
     assert stage.attestations.window_of(name) == 0
     stage.open_game(name, 0, 3)
     stage.close()
-    # Epoch 3 is closed, but a game is open.
+    # Epoch 3 is closed, but a game is open: no other opens beside it, and the window is over when it ends.
     assert stage.attestations.window_of(name) == 0
+    assert refused(stage.open_game, name, 0, 2) == "ClaimSettled"
     stage.compare()
     stage.pass_time(7)
     stage.end_game(name, 0, False)
