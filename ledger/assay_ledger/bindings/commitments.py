@@ -199,6 +199,10 @@ class CommitmentsContract(Contract):
         """Last second to say what one holds."""
         return self._query("holdUntil(uint64,uint32)", "(uint48)", lambda v: v[0], round, group)
 
+    def is_disputable(self, round: Round, seat: Seat) -> Query[bool]:
+        """Can the work of a seat still be accused, or challenged by a third party?"""
+        return self._query("isDisputable(uint64,uint32)", "(bool)", lambda v: v[0], round, seat)
+
     def is_over(self) -> Query[bool]:
         """No round will open any more."""
         return self._query("isOver()", "(bool)", lambda v: v[0])

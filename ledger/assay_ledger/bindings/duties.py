@@ -164,6 +164,12 @@ class DutiesContract(Contract):
             results,
         )
 
+    def over_after(self, time: int) -> Query[int]:
+        """The same of the first epoch that began after a time: the one that a round belongs to after its last
+        commitment.
+        """
+        return self._query("overAfter(uint48)", "(uint48)", lambda v: v[0], time)
+
     def over_since(self, epoch: int) -> Query[int]:
         """Since when nothing that belongs to an epoch can be drawn any more, as a chain time in seconds; 0: it can."""
         return self._query("overSince(uint24)", "(uint48)", lambda v: v[0], epoch)

@@ -138,6 +138,32 @@ def test_an_attestation_can_be_challenged_until_its_last_redraw_is_over(stage: D
     stage.compare()
 
 
+def test_an_attestation_that_is_accused_in_time_is_tried_after_its_window(stage: DutyStage) -> None:
+    """By its accuser, and by nobody else."""
+    (duty,) = work_duties(1, range(1))
+    stage.open(1, [replace(stage.result(1, duty), accumulators=(mark("guessed"),))])
+    for ticket in CREW[1:]:
+        stage.open(ticket, [])
+    begin(stage, range(0))
+    (audit,) = reaudits(stage)
+    stage.open(2, [stage.result(2, audit)])
+    for ticket in (1, 3, 4):
+        stage.open(ticket, [])
+    ((accusation, made),) = stage.attestations.accusations.items()
+    stage.prepare(made.against, 0)
+    own = stage.attestations.attestations[made.against].epoch
+    while not stage.duties.over_since(own + 1):
+        begin(stage, range(0))
+        for ticket in CREW:
+            stage.open(ticket, [])
+    assert refused(stage.open_game, made.against, 0, 3) == "ClaimSettled"
+    assert refused(stage.open_game, accusation, 0, 3) == "NotYourAccusation"
+    stage.open_game(accusation, 0, 1)
+    stage.end_game(accusation, 0, True)
+    assert made.status is AccusationStatus.UPHELD
+    stage.compare()
+
+
 @pytest.mark.parametrize("right", [True, False])
 def test_the_game_of_an_accusation_suspends_the_seat_until_its_verdict(stage: DutyStage, right: bool) -> None:
     name = accusing(stage)

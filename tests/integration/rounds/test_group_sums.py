@@ -13,7 +13,7 @@ from assay.protocol.types import Round
 from tests.harness.contracts.harness import Reverted
 from tests.harness.rounds.grouped_world import GroupedWorld
 from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import TICKET_TERMS, terms_of
+from tests.harness.rounds.round_samples import TICKET_TERMS, bits, terms_of
 
 TERMS = terms_of(seats=66, group_size=16, positions=9, top_positions=11, group_merge=180)
 """Five groups; the last has two seats."""
@@ -135,6 +135,7 @@ def test_two_thirds_of_those_who_spoke_make_a_sum_count(world: GroupedWorld) -> 
             assert w.open_at(w.node(group), ticket, "sum") == ""
     # Six of nine are two thirds, five of nine are not; five of five are: silence speaks for neither side.
     assert w.generations.counted_groups(Round(0)) == [0, 2, 3]
+    assert w.call("Generations", "groupsOf", 0)[0] == bits([0, 2, 3])
 
 
 def test_a_leading_sum_counts_only_while_it_has_two_thirds(world: GroupedWorld) -> None:
