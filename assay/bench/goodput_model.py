@@ -55,7 +55,7 @@ class _OpenGate:
         return 0
 
     def over_after(self, time: int) -> int:
-        """See AuditBook."""
+        """See EpochEnds."""
         return 0
 
     def newest(self) -> tuple[int, int]:

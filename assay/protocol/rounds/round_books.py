@@ -66,8 +66,8 @@ class Rights(Protocol):
         """Sets aside what the round can cost, which may open."""
 
 
-class AuditBook(Protocol):
-    """What commitments ask of audits (ICalls.sol)."""
+class EpochEnds(Protocol):
+    """When audits of a round end, which commitments ask (ICalls.sol)."""
 
     def over_after(self, time: int) -> int:
         """Since when nothing of the first epoch that began after a time can be drawn, in seconds; 0: something can."""
@@ -158,7 +158,7 @@ class RoundBooks(Protocol):
     beacon: BeaconBook
     tickets: TicketBook
     rights: Rights
-    audits: AuditBook
+    audits: EpochEnds
 
     @property
     def tenures(self) -> TenureBook: ...

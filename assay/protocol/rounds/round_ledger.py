@@ -6,7 +6,7 @@ from assay.protocol.model.vault import Vault
 from assay.protocol.rounds.commitments import Commitments
 from assay.protocol.rounds.generations import Generations
 from assay.protocol.rounds.grouped_generations import GroupedGenerations
-from assay.protocol.rounds.round_books import AuditBook, BeaconBook, Rights, TicketBook
+from assay.protocol.rounds.round_books import BeaconBook, EpochEnds, Rights, TicketBook
 from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.rounds.tenures import Tenures
 
@@ -21,7 +21,7 @@ class RoundLedger:
         beacon: BeaconBook,
         tickets: TicketBook,
         rights: Rights,
-        audits: AuditBook,
+        audits: EpochEnds,
     ) -> None:
         self.terms, self.vault = terms, vault
         self.beacon, self.tickets, self.rights, self.audits = beacon, tickets, rights, audits
@@ -40,7 +40,7 @@ class GroupedLedger:
         beacon: BeaconBook,
         tickets: TicketBook,
         rights: Rights,
-        audits: AuditBook,
+        audits: EpochEnds,
     ) -> None:
         self.terms, self.vault = terms, vault
         self.beacon, self.tickets, self.rights, self.audits = beacon, tickets, rights, audits

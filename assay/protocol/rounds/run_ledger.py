@@ -56,7 +56,7 @@ class RunLedger:
         return self.duties.over_since(epoch)
 
     def over_after(self, time: int) -> int:
-        """See AuditBook."""
+        """See EpochEnds."""
         return self.duties.over_after(time)
 
     def _convicted_at(self, tenure: int, ticket: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from assay.protocol.errors import InvariantError
 from assay.protocol.model.vault import Vault
 from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_books import AuditBook, BeaconBook, Rights, TicketBook
+from assay.protocol.rounds.round_books import BeaconBook, EpochEnds, Rights, TicketBook
 from assay.protocol.rounds.round_clock import commit_until
 from assay.protocol.rounds.round_terms import GenerationStatus, SeatWork
 from assay.protocol.run.claims import ClaimKind, ClaimRef
@@ -36,7 +36,7 @@ class ToldBooks:
         self.tenures = ToldTenures(self)
         self.commitments = ToldCommitments(self)
         self.generations = ToldGenerations(self)
-        self.audits: AuditBook = _EpochCalls(self)
+        self.audits: EpochEnds = _EpochCalls(self)
         self.registry = ToldTickets(self.vault, _EpochCalls(self), facts.tickets)
         self.tickets: TicketBook = self.registry
         self.duties = ToldDuties(self.registry, self.randomness, _AuditedBooks(self), facts.duties)
