@@ -118,7 +118,8 @@ class ReplayingAgent(RoundAgent):
         at = (newest, epoch.seed, epoch.deadline, tuple(h.id for h in held), drawn_over, tuple(self._answered(view)))
         if at != self._called_at:
             self.calls, self._called_at = own_calls(self.records, held, self.chains), at
-        if not self._is_leaving(view) and (len(held) < self.tickets_wanted or any(h.missing for h in held)):
+        lacks = sum(not h.until for h in held) < self.tickets_wanted
+        if not self._is_leaving(view) and (lacks or any(h.missing for h in held)):
             self._free = self.chain.ask(self.target.vault.free(self.me))
 
     def candidates(self, view: RoundView) -> Iterator[RoundChoice]:
@@ -145,9 +146,10 @@ class ReplayingAgent(RoundAgent):
         return table.add(PublishBase, self.do_publish_base)
 
     def is_finished(self, view: RoundView) -> bool:
-        """See ActorLoop: it leaves, or the run is over and owes it nothing more, and none of its tickets is left."""
-        gone = not view.tickets_of(self.me) and not view.open_games()
-        return gone and (self.leaving or (view.is_over and self.deadline is None))
+        """See ActorLoop: it leaves, or the run is over and owes it nothing more, and no stake of its tickets is left."""
+        gone = all(t.convicted_at for _, t in view.tickets_of(self.me)) and not view.open_games()
+        over = view.is_over or view.state.money.is_ended
+        return gone and (self.leaving or (over and self.deadline is None))
 
     def _is_leaving(self, view: RoundView) -> bool:
         """Whether it was told to leave, or the run has nothing more to audit."""

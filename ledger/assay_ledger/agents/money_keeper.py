@@ -188,12 +188,23 @@ def _bounty(view: RoundView, accusation: Digest, made: Accusation) -> Iterator[T
     if pot.closed:
         yield Task(view.now, TakeBounty(accusation))
         return
-    later = next((number for number, epoch in enumerate(view.epochs) if epoch.start > convicted_at), None)
-    over = 0 if later is None else view.books.duties.over_since(later + 1)
+    later, over = _entered_by(view, convicted_at)
     if later is not None and over:
         timing = view.charter.timing
         at = over + timing.longest_dispute + timing.epoch + 1
         yield Task(at + wait(view, made.epoch), CloseBounty(accusation, later))
+
+
+def pots_wait(view: RoundView) -> bool:
+    """Whether what a conviction left can be entered for until epochs close that have not yet."""
+    pots = view.state.money.pots.values()
+    return any(pot.entered and not pot.closed and not _entered_by(view, pot.filled_at)[1] for pot in pots)
+
+
+def _entered_by(view: RoundView, convicted_at: int) -> tuple[int | None, int]:
+    """The first epoch that began after a conviction, and since when nothing that it drew can be accused; 0: it can."""
+    later = next((number for number, epoch in enumerate(view.epochs) if epoch.start > convicted_at), None)
+    return later, 0 if later is None else view.books.duties.over_since(later + 1)
 
 
 def _accused(view: RoundView, made: Accusation) -> tuple[Digest, int]:

@@ -9,7 +9,7 @@ from assay.protocol.rounds.round_terms import NEVER, GenerationStatus, Presence
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import BeaconRound, Round
 from assay_ledger.agents.keeping import GRACE_S, Task, wait
-from assay_ledger.agents.money_keeper import may_open, money_tasks
+from assay_ledger.agents.money_keeper import may_open, money_tasks, pots_wait
 from assay_ledger.agents.round_actions import (
     CloseEpoch,
     CloseOpening,
@@ -58,8 +58,8 @@ def goes_on(view: RoundView) -> bool:
     A run whose epochs stop while something is reserved is wound down, and pays nobody.
     """
     tickets = view.books.registry.tickets.values()
-    waits = view.state.unsettled or view.state.money.reserved or any(t.until for t in tickets)
-    return not view.is_over or bool(waits)
+    leaves = any(t.until and not t.convicted_at for t in tickets)
+    return not view.is_over or bool(view.state.unsettled or view.state.money.reserved or leaves or pots_wait(view))
 
 
 def _beacon(view: RoundView) -> Iterator[Task]:

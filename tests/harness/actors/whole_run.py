@@ -22,7 +22,7 @@ from assay.sponsor.round_preparing import PreparedRounds, prepare_rounds
 from assay.training.presets import TINY
 from assay_ledger.agents.round_agent import RoundAgent
 from assay_ledger.bindings.shares import ModelSharesContract
-from assay_ledger.bindings.tickets import TicketRegistered
+from assay_ledger.bindings.tickets import TicketFined, TicketRegistered
 from assay_ledger.bindings.vault import Locked
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.keys.keystore import ActorKeys
@@ -206,6 +206,14 @@ class WholeRun:
         view, who = self.view, self.address(name)
         mine = {number for number, owner in self.owners().items() if owner == who}
         return {found for found, made in view.state.attestations.items() if made.ticket in mine}
+
+    def fines(self, name: str) -> list[int]:
+        """What was taken of an actor's tickets for duties left undone, in wei."""
+        logs, owners = (
+            self.chain.events(TicketFined.search(self.run.tickets.address), self.run.first_block),
+            self.owners(),
+        )
+        return [log.event.amount for log in logs if owners[log.event.ticket] == self.address(name)]
 
     def owners(self) -> dict[TicketId, Address]:
         """Who registered each ticket, of those that are there and those that were taken back."""
