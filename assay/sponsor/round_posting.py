@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.protocol.economics.chain_profiles import CHAINS
+from assay.protocol.errors import UserError
 from assay.protocol.run.beacon import DrandNetwork
+from assay.protocol.run.layouts import check_round_layouts
 from assay.protocol.types import Address, Wei
 from assay.sponsor.posting import Talk, publish, publish_card
 from assay.sponsor.round_charters import USUAL_RATES, AuditRates, Pace, make_run_charter
@@ -41,14 +43,21 @@ def post_round_run(
     one is given.
 
     kind: of chain, by its name in CHAINS. network: the drand network that it draws from, None for the chain's own
-    randomness. Raises RejectedError where the contracts refuse the terms.
+    randomness.
+
+    Raises UserError (OtherRoundLength), WrongLayout, RejectedError where the contracts refuse the terms.
     """
     from assay_ledger.chain.client import address_of
 
-    talk("publishing programs, data and genesis")
-    publish(store, prepared)
+    if pace.units * pace.steps != prepared.inner_steps:
+        # The rate would rise in the wrong places, of which no contract knows.
+        raise UserError(
+            f"The programs count {prepared.inner_steps} steps a round, {pace.units} units of {pace.steps} are "
+            f"{pace.units * pace.steps}.",
+            code="OtherRoundLength",
+            remedy="Cut the steps that the preset has into units.",
+        )
     first_block = chain.head().number
-    talk("deploying the contracts")
     charter = make_run_charter(
         prepared.genesis,
         name=name,
@@ -63,6 +72,10 @@ def post_round_run(
         rates=rates,
         pays=pays,
     )
+    check_round_layouts(*prepared.programs[:3], charter.training)
+    talk("publishing programs, data and genesis")
+    publish(store, prepared)
+    talk("deploying the contracts")
     run = deploy_round_run(chain, sponsor, charter)
     publish_card(store, prepared, run.address, first_block)
     return run

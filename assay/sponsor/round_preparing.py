@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
     from assay.protocol.program.program import Program
     from assay.training.presets import Preset
+    from assay.training.updates import UpdateWire
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedRounds:
-    """All that a run starts from. programs: step, update, merge, witness. data: the tensor that shards are cut from."""
+    """All that a run starts from. programs: step, update, merge, witness. data: the tensor that shards are cut from.
+
+    inner_steps: H, the steps of a whole commitment, at which the rate begins to rise anew.
+    """
 
     origin: ModelOrigin
     programs: tuple[Program, Program, Program, Program]
@@ -31,10 +35,15 @@ class PreparedRounds:
     optimizer: tuple[Tensor, ...]
     data: Tensor
     genesis: RoundGenesis
+    inner_steps: int
 
 
-def prepare_rounds(preset: Preset, text: str, seats: int, seed: int = GENESIS_SEED) -> PreparedRounds:
+def prepare_rounds(
+    preset: Preset, text: str, seats: int, seed: int = GENESIS_SEED, wire: UpdateWire | None = None
+) -> PreparedRounds:
     """Captures a preset's programs for a text and a number of seats, at most 64, and draws the first parameters.
+
+    wire: how updates travel, f32 unless given.
 
     Raises UserError (EmptyData, VocabularyTooLarge), NumericsError (CannotLower), RejectedError (NoWitness).
     """
@@ -50,11 +59,16 @@ def prepare_rounds(preset: Preset, text: str, seats: int, seed: int = GENESIS_SE
     state = initial_state(step, initialize(step.module, seed), scalars)
     program = training_program(preset, corpus, restarts=True)
     origin = ModelOrigin(preset=preset.name, text=text.encode())
-    return _prepared(origin, program, state, seats, preset.inner_steps)
+    return _prepared(origin, program, state, seats, preset.inner_steps, wire)
 
 
 def _prepared(
-    origin: ModelOrigin, program: Program, state: Sequence[Sequence[Tensor]], seats: int, inner_steps: int
+    origin: ModelOrigin,
+    program: Program,
+    state: Sequence[Sequence[Tensor]],
+    seats: int,
+    inner_steps: int,
+    wire: UpdateWire | None,
 ) -> PreparedRounds:
     from assay.engine.runtime.values.state_io import list_roots, root_of, to_lists_of_bytes
     from assay.protocol.trees.state import TrainingList
@@ -62,18 +76,20 @@ def _prepared(
     from assay.training.outer import zero_momentum
     from assay.training.programs import merge_program, update_program
     from assay.training.state import SCALAR_NAMES, Scalars
+    from assay.training.updates import UpdateWire, zero_update
 
+    wire = wire or UpdateWire.F32
     parameters, optimizer, slots = state
     scalars = Scalars.from_list(slots[: len(SCALAR_NAMES)])
     rate = float(scalars.learning_rate)
     programs = (
         program,
-        update_program(parameters),
-        merge_program(parameters, seats, MergeRule(limit=usual_limit(inner_steps, rate))),
+        update_program(parameters, wire),
+        merge_program(parameters, seats, MergeRule(limit=usual_limit(inner_steps, rate)), wire),
         witnessed_program(program),
     )
     roots = list_roots(state)
-    zeros = list_roots([zero_momentum(parameters)])[0]
+    momentum, absent = list_roots([zero_momentum(parameters), zero_update(parameters, wire)])
     step, update, merge, witness = (ProgramRef.of(p) for p in programs)
     genesis = RoundGenesis(
         step=step,
@@ -81,11 +97,11 @@ def _prepared(
         merge=merge,
         witness=witness,
         parameters=roots[TrainingList.PARAMETERS],
-        momentum=zeros,
+        momentum=momentum,
         zero_optimizer=roots[TrainingList.OPTIMIZER],
-        zero_update=zeros,
+        zero_update=absent,
         data=root_of(scalars.data),
         data_length=scalars.data.shape[0],
         learning_rate=int.from_bytes(to_lists_of_bytes([[scalars.learning_rate]])[0][0], "little"),
     )
-    return PreparedRounds(origin, programs, tuple(parameters), tuple(optimizer), scalars.data, genesis)
+    return PreparedRounds(origin, programs, tuple(parameters), tuple(optimizer), scalars.data, genesis, inner_steps)

@@ -91,8 +91,7 @@ class RoundWorker(RoundAgent):
 
     def do_take_seat(self, action: TakeSeat, view: RoundView) -> None:
         """Takes a seat, once what the run trains is at hand: who cannot work must not lock anything."""
-        archive = self.archive
-        assert all(map(len, (archive.step.nodes, archive.update.nodes, archive.merge.nodes, archive.data)))
+        self.archive.check()
         self.send(self.target.tenures.join())
 
     def do_leave_tenure(self, action: LeaveTenure, view: RoundView) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import UnavailableError
-from assay.protocol.program.witness import check_witness
 from assay.protocol.trees.state import TrainingList
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.index.archive import Computation, Compute
@@ -24,13 +23,6 @@ class AuditJobs:
     def __init__(self, archive: RoundArchive, compute: Compute) -> None:
         self._archive = archive
         self._compute = compute
-
-    def check(self) -> None:
-        """Whether the run's witnessed program follows from its step, before anything is staked.
-
-        Raises NoWitness, WrongWitness, UnavailableError.
-        """
-        check_witness(self._archive.step, self._archive.witness)
 
     def work(self, view: RoundView, round_: Round, seat: Seat) -> WorkToReplay:
         """A commitment from its start; a base that nobody published is merged again."""

@@ -233,7 +233,7 @@ class ReplayingAgent(RoundAgent):
 
     def do_register(self, action: RegisterTicket, view: RoundView) -> None:
         """Locks B behind one more ticket, in a run whose programs were looked at."""
-        self.jobs.check()
+        self.archive.check()
         self.send(self.target.tickets.register(self.chains.anchor(self._next_chain(view))))
 
     def do_replace_chain(self, action: ReplaceChain, view: RoundView) -> None:

@@ -1,4 +1,4 @@
-"""Do the three programs of a run fit each other, its data and its first lists? Checked before anything is staked.
+"""Do the programs of a run fit each other, its data and its first lists? Checked before anything is staked.
 
 The contracts see roots only: programs that do not fit stall the run, and no party can be convicted of it. So the party
 that posts a run, and every party that stakes in one, looks first. Source: rule ST-8 (docs/protocol/claims.md).
@@ -7,7 +7,7 @@ that posts a run, and every party that stakes in one, looks first. Source: rule 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from assay.protocol.errors import RejectedError
 from assay.protocol.program.program import Program
@@ -15,7 +15,7 @@ from assay.protocol.run.charter import Training
 from assay.protocol.run.outer import MASK_SPEC, SLOTS
 from assay.protocol.trees.state import SCALAR_SPECS, Scalar, TrainingList, list_root
 from assay.protocol.trees.tensors import TensorSpec, tensor_root
-from assay.protocol.types import Digest
+from assay.protocol.types import Digest, DType
 
 MAX_ELEMENTS: Final = 1 << 31
 """Shards are addressed by i32: they end below this element."""
@@ -39,16 +39,9 @@ def check_layouts(step: Program, update: Program, outer: Program, training: Trai
 
 def layout_faults(step: Program, update: Program, outer: Program, training: Training) -> Iterator[str]:
     """Everything that does not fit, in words."""
-    x = layout(step, step.input_nodes)
-    if len(x) != len(TrainingList):
-        yield f"the step program reads {len(x)} lists, a training state has {len(TrainingList)}"
+    yield from _step_faults(step, training)
+    if (parameters := _parameters(step)) is None:
         return
-    if not step.is_iterable():
-        yield "the step program's results are laid out otherwise than what it reads, so no second step can follow"
-    parameters = x[TrainingList.PARAMETERS]
-    if not parameters:
-        yield "the step program has no parameters"
-    yield from _scalar_faults(x[TrainingList.SCALARS], training)
     yield from _side("update", "reads", layout(update, update.input_nodes), (parameters, parameters))
     yield from _side("update", "returns", layout(update, update.output_nodes), (parameters,))
     yield from _side("outer", "reads", layout(outer, outer.input_nodes), (*[parameters] * (2 + SLOTS), (MASK_SPEC,)))
@@ -57,7 +50,69 @@ def layout_faults(step: Program, update: Program, outer: Program, training: Trai
         yield "zeroUpdate is not the root of an update list of zeros"
 
 
-def _scalar_faults(scalars: Sequence[TensorSpec], training: Training) -> Iterator[str]:
+def check_round_layouts(step: Program, update: Program, merge: Program, training: RoundStart) -> None:
+    """The same of a run of the second round with one level. Raises WrongLayout with everything that does not fit."""
+    found = tuple(round_layout_faults(step, update, merge, training))
+    if found:
+        raise WrongLayout(f"The run cannot be trained: {'; '.join(found)}.", faults=list(found))
+
+
+def round_layout_faults(step: Program, update: Program, merge: Program, training: RoundStart) -> Iterator[str]:
+    """Everything that does not fit, in words. An update may travel in any layout, which the merge has to read."""
+    yield from _step_faults(step, training)
+    if (parameters := _parameters(step)) is None:
+        return
+    yield from _side("update", "reads", layout(update, update.input_nodes), (parameters, parameters))
+    returned = layout(update, update.output_nodes)
+    if len(returned) != 1:
+        yield f"the update program returns {len(returned)} lists, not 1"
+        return
+    mask = (TensorSpec(DType.F32, (training.seats,)),)
+    wanted = (parameters, parameters, *returned * training.seats, mask)
+    yield from _side("merge", "reads", layout(merge, merge.input_nodes), wanted)
+    yield from _side("merge", "returns", layout(merge, merge.output_nodes), (parameters, parameters))
+    if training.zero_update != zero_root(returned[0]):
+        yield "zeroUpdate is not the root of an update list of zeros"
+
+
+class Shards(Protocol):
+    """How the data of a run is cut, in whichever design."""
+
+    @property
+    def shards(self) -> int: ...
+    @property
+    def shard_length(self) -> int: ...
+
+
+class RoundStart(Shards, Protocol):
+    """What else of a run of the second round its programs have to fit: its charter's training, or its rounds' terms."""
+
+    @property
+    def seats(self) -> int: ...
+    @property
+    def zero_update(self) -> Digest: ...
+
+
+def _parameters(step: Program) -> tuple[TensorSpec, ...] | None:
+    """Layout of the parameters; None where the step program reads something else than a training state."""
+    x = layout(step, step.input_nodes)
+    return x[TrainingList.PARAMETERS] if len(x) == len(TrainingList) else None
+
+
+def _step_faults(step: Program, training: Shards) -> Iterator[str]:
+    """The step program against itself and the data."""
+    x = layout(step, step.input_nodes)
+    if len(x) != len(TrainingList):
+        yield f"the step program reads {len(x)} lists, a training state has {len(TrainingList)}"
+        return
+    if not step.is_iterable():
+        yield "the step program's results are laid out otherwise than what it reads, so no second step can follow"
+    if not x[TrainingList.PARAMETERS]:
+        yield "the step program has no parameters"
+    yield from _scalar_faults(x[TrainingList.SCALARS], training)
+
+
+def _scalar_faults(scalars: Sequence[TensorSpec], training: Shards) -> Iterator[str]:
     """The third list is built by the contract: its slots are given, and the data must hold every shard."""
     if len(scalars) != len(Scalar):
         yield f"the scalars list has {len(scalars)} slots, not {len(Scalar)}"

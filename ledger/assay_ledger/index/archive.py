@@ -7,7 +7,7 @@ Source: docs/adr/0007-actors.md; docs/protocol.md, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -85,7 +85,7 @@ class Computation:
 
 
 @contextmanager
-def _as_genesis(what: str) -> Iterator[None]:
+def as_genesis(what: str) -> Iterator[None]:
     """Names what a run starts from where it is not to be had. Raises GenesisMissing, StoreUnreachable, StoreDenied."""
     try:
         yield
@@ -93,6 +93,31 @@ def _as_genesis(what: str) -> Iterator[None]:
         raise
     except UnavailableError as error:
         raise GenesisMissing(f"The store does not hold {what} as the step program reads it: {error.message}") from error
+
+
+def check_sound(programs: Mapping[str, Program]) -> None:
+    """Whether programs can be run, and on this machine. Raises UserError (IllFormedProgram, ProgramTooLarge)."""
+    from assay.engine.runtime.executor import check_memory  # torch is for those who compute
+
+    for name, program in programs.items():
+        if found := violations(program):
+            raise UserError(
+                f"The run's {name} program is ill-formed: {'; '.join(str(v) for v in found[:3])}.",
+                code="IllFormedProgram",
+                remedy="Refuse the run that names it.",
+            )
+        check_memory(program)
+
+
+def check_first_lists(objects: Objects, wanted: Iterable[tuple[str, Digest, Sequence[TensorSpec]]]) -> None:
+    """Whether lists that a run starts from are there as its programs read them, each by name, root and layout.
+
+    Raises NotCanonical, GenesisMissing, UnavailableError.
+    """
+    for what, root, specs in wanted:
+        with as_genesis(what):
+            tensors = objects.list(root, specs)
+        check_canonical(what, specs, tensors)
 
 
 class Archive:
@@ -138,16 +163,7 @@ class Archive:
         Or such as do not fit each other. Raises UserError (IllFormedProgram, ProgramTooLarge), WrongLayout,
         UnavailableError.
         """
-        from assay.engine.runtime.executor import check_memory  # torch is for those who compute
-
-        for name, program in (("step", self.step), ("update", self.update), ("outer", self.outer)):
-            if found := violations(program):
-                raise UserError(
-                    f"The run's {name} program is ill-formed: {'; '.join(str(v) for v in found[:3])}.",
-                    code="IllFormedProgram",
-                    remedy="Refuse the run that names it.",
-                )
-            check_memory(program)
+        check_sound({"step": self.step, "update": self.update, "outer": self.outer})
         check_layouts(self.step, self.update, self.outer, self.facts.charter.training)
 
     def check_genesis(self) -> None:
@@ -159,16 +175,16 @@ class Archive:
         """
         training = self.facts.charter.training
         parameters, optimizer = self.specs(TrainingList.PARAMETERS), self.specs(TrainingList.OPTIMIZER)
-        for what, root, specs in (
-            ("the first parameters", training.parameters, parameters),
-            ("the first outer momentum", training.momentum, parameters),
-            ("the zero optimizer", training.zero_optimizer, optimizer),
-            ("the zero update", training.zero_update, parameters),
-        ):
-            with _as_genesis(what):
-                tensors = self.objects.list(root, specs)
-            check_canonical(what, specs, tensors)
-        with _as_genesis("the data"):
+        check_first_lists(
+            self.objects,
+            (
+                ("the first parameters", training.parameters, parameters),
+                ("the first outer momentum", training.momentum, parameters),
+                ("the zero optimizer", training.zero_optimizer, optimizer),
+                ("the zero update", training.zero_update, parameters),
+            ),
+        )
+        with as_genesis("the data"):
             # Read once here and kept: every state holds it.
             assert self.data is not None
 

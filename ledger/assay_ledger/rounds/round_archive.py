@@ -17,12 +17,21 @@ from assay.protocol.arithmetic.words import from_ints, to_bytes
 from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.errors import InvariantError, UnavailableError
 from assay.protocol.program.program import Program
+from assay.protocol.program.witness import check_witness
 from assay.protocol.run.charter import ProgramRef
+from assay.protocol.run.layouts import check_round_layouts
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.trees.state import SCALAR_SPECS, ListBytes, Scalar, TrainingList, list_root
 from assay.protocol.trees.tensors import TensorSpec, tensor_root
 from assay.protocol.types import Digest, DType, Round, Seat
-from assay_ledger.index.archive import Computation, Compute, StateMismatch
+from assay_ledger.index.archive import (
+    Computation,
+    Compute,
+    StateMismatch,
+    as_genesis,
+    check_first_lists,
+    check_sound,
+)
 from assay_ledger.index.publications import Publications
 from assay_ledger.rounds.facts import RoundFacts
 from assay_ledger.rounds.round_records import WorkRecord
@@ -81,6 +90,33 @@ class RoundArchive:
     def data(self) -> bytes:
         """The data tensor."""
         return self.objects.tensor(self.facts.rounds.data, self.specs(TrainingList.SCALARS)[Scalar.DATA])
+
+    # --- before anything is put at stake
+
+    def check(self) -> None:
+        """Whether the run can be trained and audited: its programs are sound, fit each other, and its start is there.
+
+        Attack: a sponsor posts what does not fit, so that the run stands still with everybody's stake in it, or starts
+        it from elements that no store writes. Raises UserError (IllFormedProgram, ProgramTooLarge), WrongLayout,
+        NoWitness, WrongWitness, NotCanonical, GenesisMissing, UnavailableError.
+        """
+        programs = {"step": self.step, "update": self.update, "merge": self.merge, "witness": self.witness}
+        check_sound(programs)
+        start = self.facts.rounds
+        check_round_layouts(self.step, self.update, self.merge, start)
+        check_witness(self.step, self.witness)
+        parameters = self.specs(TrainingList.PARAMETERS)
+        check_first_lists(
+            self.objects,
+            (
+                ("the first parameters", start.parameters, parameters),
+                ("the first momentum", start.momentum, parameters),
+                ("the zero optimizer", start.zero_optimizer, self.specs(TrainingList.OPTIMIZER)),
+                ("the zero update", start.zero_update, self.update_specs),
+            ),
+        )
+        with as_genesis("the data"):
+            assert self.data
 
     # --- where a commitment starts
 

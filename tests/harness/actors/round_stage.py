@@ -14,6 +14,7 @@ from typing import Any
 from eth_account import Account
 from eth_utils.address import to_checksum_address
 
+from assay.protocol.program.witness import witnessed_program
 from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.run.charter import ProgramRef
 from assay.protocol.run.run_charter import RoundModules
@@ -190,15 +191,17 @@ def new_round_run(stage: SharedChain, folder: Path, work: TrainedWork, **changes
         assert place == at[name]
     run = staged_run(stage, work, terms, modules, first)
     store = open_store(folder / "store")
-    publish(Objects(store), work)
+    objects = Objects(store)
+    publish(objects, work)
+    objects.put_program(witnessed_program(work.step))
     return RoundStageRun(stage, folder, work, run, store, at)
 
 
 def staged_run(stage: SharedChain, work: TrainedWork, terms: RoundTerms, modules: RoundModules, first: int) -> RoundRun:
     """The run as actors address it; its charter is staged, so that its terms are not read from the chain."""
-    programs = {
-        name: ProgramRef.of(p) for name, p in (("step", work.step), ("update", work.update), ("merge", work.outer))
-    }
+    witness = witnessed_program(work.step)
+    named = (("step", work.step), ("update", work.update), ("merge", work.outer), ("witness", witness))
+    programs = {name: ProgramRef.of(p) for name, p in named}
     run = RoundRun.__new__(RoundRun)
     run.chain, run.address, run.first_block, run.run_id = stage.chain, modules.charter, first, terms.run
     run.charter, run.modules = replace(RUN, token=stage.token, **programs), modules

@@ -5,7 +5,7 @@ Everybody is stepped in turn in one process, and chain time moves when all rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -37,7 +37,7 @@ from assay_whistleblower.cheating import CheatingAuditor
 from assay_whistleblower.round_agent import AuditorAgent
 from tests.harness.actors.world import COMPUTE, ETHER, SharedChain
 
-PACE = Pace(units=3, least=2, steps=2, commit=600)
+PACE = Pace(units=5, least=3, steps=2, commit=600)
 GAMES = 10
 """Bonds of games that each actor can pay at once, beside what it locks."""
 
@@ -99,14 +99,15 @@ class WholeRun:
         assert isinstance(agent, AuditorAgent)
         return agent
 
-    def _add(self, name: str, kind: Callable[..., RoundAgent], stake: int, options: Mapping[str, Any]) -> RoundAgent:
+    def _add(self, name: str, kind: Callable[..., RoundAgent], stake: int, options: dict[str, Any]) -> RoundAgent:
         account, e = Account.create(), self.run.charter.economics
         brought = Wei(stake + GAMES * (e.challenge_bond + e.challenge_deposit))
         self.chain.transfer(self.stage.sponsor, account.address, 10 * ETHER)
         self.chain.send(account, self.run.token.mint(address_of(account), brought))
         deposit(self.chain, account, self.run, brought)
         keys, folder = ActorKeys(name, account, None), self.folder / name
-        make = lambda: kind(self.run, keys, self.store, folder, compute=COMPUTE, **options)  # noqa: E731
+        store = options.pop("store", self.store)
+        make = lambda: kind(self.run, keys, store, folder, compute=COMPUTE, **options)  # noqa: E731
         self.players[name] = WholeActor(make, make(), brought)
         return self.players[name].agent
 
@@ -243,15 +244,16 @@ def new_whole_run(
     rounds: int = 3,
     pace: Pace = PACE,
     rates: AuditRates = USUAL_RATES,
+    prepared: PreparedRounds | None = None,
 ) -> WholeRun:
-    """Posts a run of the `tiny` preset as a sponsor does."""
+    """Posts a run as a sponsor does, of the `tiny` preset unless another is prepared."""
     stage.worlds += 1
     store = open_store(folder / "store")
     run = post_round_run(
         stage.chain,
         stage.sponsor,
         store,
-        tiny_rounds(seats),
+        prepared or tiny_rounds(seats),
         name=f"whole run {stage.worlds}",
         rounds=rounds,
         seats=seats,

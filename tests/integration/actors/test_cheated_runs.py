@@ -47,7 +47,7 @@ def pay_of(made: WholeRun, rounds: int) -> int:
 
 
 def test_a_lying_solver_loses_its_lock_to_one_element_and_the_run_goes_on(stage: SharedChain, tmp_path: Path) -> None:
-    # One ticket a shift, so that whoever is called is drawn for everything; such terms ask for the whole lock as bounty.
+    # One ticket a shift, so that whoever is called is drawn for all; such terms ask for the whole lock as a bounty.
     rates = AuditRates(audit_ppm=1_000_000, capacity=10, shifts=5, drawn_bounty_ppm=1_000_000)
     made = new_whole_run(stage, tmp_path, rounds=4, rates=rates)
     for name in ("ada", "bob", "cleo"):
