@@ -146,7 +146,7 @@ class ReplayingAgent(RoundAgent):
         return table.add(PublishBase, self.do_publish_base)
 
     def is_finished(self, view: RoundView) -> bool:
-        """See ActorLoop: it leaves, or the run is over and owes it nothing more, and no stake of its tickets is left."""
+        """See ActorLoop: it leaves, or the run is over and owes it nothing, and no stake of its tickets is left."""
         gone = all(t.convicted_at for _, t in view.tickets_of(self.me)) and not view.open_games()
         over = view.is_over or view.state.money.is_ended
         return gone and (self.leaving or (over and self.deadline is None))
