@@ -64,6 +64,12 @@ class RoundCast:
     capacity: int
     """Duties that a ticket answers at a call."""
     reaudit_percent: int
+    audit_percent: int = 100
+    """p: replays expected of a commitment."""
+    shifts: int = sum(TICKETS.values())
+    """As many as the honest tickets, so that one of them is on call at a time, unless told."""
+    strangers: int = 1
+    """Seats that are left for them."""
 
     @property
     def players(self) -> tuple[DemoActor, ...]:
@@ -72,18 +78,13 @@ class RoundCast:
 
     @property
     def seats(self) -> int:
-        """One more than solvers: for a stranger."""
-        return len(self.solvers) + 1
-
-    @property
-    def shifts(self) -> int:
-        """As many as the honest tickets, so that one of them is on call at a time."""
-        return sum(TICKETS.values())
+        """Of the run."""
+        return len(self.solvers) + self.strangers
 
     @property
     def is_certain(self) -> bool:
         """Whether every lie of a solver is drawn for an honest auditor: no tickets share a shift."""
-        return sum(a.tickets for a in self.auditors) == self.shifts
+        return self.audit_percent >= 100 and sum(a.tickets for a in self.auditors) == self.shifts
 
 
 def choose_round_cast(cheats: Sequence[RoundDemoCheat]) -> RoundCast:

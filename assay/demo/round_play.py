@@ -105,9 +105,11 @@ class RoundDemo(DemoScene):
 
 
 @contextmanager
-def open_scene(options: RoundDemoOptions, talk: Callable[[str], None]) -> Iterator[RoundDemo]:
-    """A node and a stage; everything that was started ends with the block."""
-    cast = choose_round_cast(options.cheats)
+def open_scene(
+    options: RoundDemoOptions, talk: Callable[[str], None], cast: RoundCast | None = None
+) -> Iterator[RoundDemo]:
+    """A node and a stage; what is started ends with the block. The cast follows from cheats unless given."""
+    cast = cast or choose_round_cast(options.cheats)
     preset_of(options.preset)
     with open_node(options.folder, talk if options.verbose else None) as (node, stage, processes):
         yield RoundDemo(cast.players, node, stage, talk, processes, options=options, cast=cast)
@@ -121,7 +123,7 @@ def post(scene: RoundDemo) -> None:
     words = ["run", "post-second", "--preset", options.preset, "--rounds", str(options.rounds)]
     words += ["--seats", str(cast.seats), "--units", str(UNITS), "--least", str(LEAST_UNITS)]
     words += ["--commit", str(COMMIT_S), "--beacon", "local"]
-    words += ["--audit", "1", "--shifts", str(cast.shifts)]
+    words += ["--audit", f"{cast.audit_percent / 100:.2f}", "--shifts", str(cast.shifts)]
     words += ["--reaudit", f"{cast.reaudit_percent / 100:.2f}", "--capacity", str(cast.capacity)]
     words += ["--bounty", f"{BOUNTY_PERCENT / 100:.2f}", "--key", "sponsor", "--yes"]
     if options.data is not None:

@@ -1,0 +1,156 @@
+"""What a run costs beside the steps that it trains: CPU seconds of all its processes over those of the steps alone.
+
+A run as strangers have it: a node, contracts, a process for every solver and auditor, all honest, chain time moved when
+all rest. Every process's CPU time counts, from its start. Audits are drawn, so their time is a matter of luck: they
+count as what a duty took times the duties that the charter's rates make expected. Steps alone are the same program on
+the same state, without marks, files or chain, before the run and after it; stock eager f32 alternates with them.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from assay.demo import round_play
+from assay.demo.round_cast import TICKETS, RoundCast
+from assay.demo.stage import DemoActor
+from assay.protocol.errors import UserError
+from assay.protocol.types import Round
+from assay.training.presets import preset as preset_of
+
+BAR: Final = 1.25
+PPM: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MultiplierTerms:
+    """What is run. audit and reaudit: p and q in percent. `steps`: that a side of the comparison runs at a time."""
+
+    preset: str = "gpt-4x128"
+    seats: int = 8
+    rounds: int = 5
+    audit_percent: int = 10
+    reaudit_percent: int = 20
+    capacity: int = 4
+    steps: int = 20
+    turns: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class StepCpu:
+    """CPU seconds of one step, one thread: medians over turns in which each side runs once."""
+
+    exact: float
+    eager: float
+
+
+class NoDutyDrawn(UserError):
+    """Chance drew no audit, so what one takes is unknown."""
+
+    remedy = "Run it again, or for more rounds: each commitment is drawn with the audit rate."
+
+
+def measure(terms: MultiplierTerms, talk: Callable[[str], None], folder: Path | None = None) -> dict[str, Any]:
+    """The document that the command prints. Raises NoDutyDrawn, and what a run's processes end with."""
+    before = step_cpu(terms)
+    options = round_play.RoundDemoOptions(cheats=(), rounds=terms.rounds, preset=terms.preset, folder=folder)
+    with round_play.open_scene(options, talk, cast_of(terms)) as scene:
+        round_play.post(scene)
+        round_play.join(scene)
+        round_play.launch(scene)
+        round_play.play_rounds(scene)
+        cpu, view = dict(scene.meter.seconds), scene.view
+        wall = time.monotonic() - scene.started
+    after = step_cpu(terms)
+    works = [made for r in range(len(view.books.commitments.rounds)) for made in view.works(Round(r))]
+    steps = sum(made.work.units for made in works) * view.rules.steps_per_unit
+    drawn = len(view.state.attestations)
+    if not drawn:
+        raise NoDutyDrawn(f"None of {len(works)} commitments was drawn for an audit.")
+    exact, eager = (before.exact + after.exact) / 2, (before.eager + after.eager) / 2
+    expected = expected_duties(len(works), view.facts.duties.audit_ppm, view.facts.duties.reaudit_ppm)
+    parts = cpu | {"audit": cpu["audit"] / drawn * expected}
+    alone = exact * steps
+    return {
+        "multiplier": round(sum(parts.values()) / alone, 3),
+        "bar": BAR,
+        "over_eager": round(sum(parts.values()) / (eager * steps), 3),
+        "parts": {kind: round(seconds / alone, 4) for kind, seconds in parts.items()},
+        "cpu_seconds": {kind: round(seconds, 1) for kind, seconds in cpu.items()},
+        "exact_step_ms": round(exact * 1e3, 2),
+        "exact_step_ms_before_after": [round(before.exact * 1e3, 2), round(after.exact * 1e3, 2)],
+        "eager_step_ms": round(eager * 1e3, 2),
+        "steps": steps,
+        "commitments": len(works),
+        "duties_drawn": drawn,
+        "duties_expected": round(expected, 2),
+        "cpu_seconds_per_duty": round(cpu["audit"] / drawn, 2),
+        "seats": terms.seats,
+        "rounds": len(view.books.commitments.rounds),
+        "wall_seconds": round(wall, 1),
+    }
+
+
+def expected_duties(commitments: int, audit_ppm: int, reaudit_ppm: int) -> float:
+    """Of p a commitment, and q of every finding, those of re-audits included: p / (1 - q) in all."""
+    return commitments * audit_ppm / (PPM - reaudit_ppm)
+
+
+def cast_of(terms: MultiplierTerms) -> RoundCast:
+    """Honest actors alone; every ticket is on call in every epoch, as runs have it."""
+    solvers = tuple(DemoActor("solver", f"solver-{i + 1}") for i in range(terms.seats))
+    auditors = tuple(DemoActor(n.partition("-")[0], n, tickets=count) for n, count in TICKETS.items())
+    return RoundCast(
+        solvers,
+        auditors,
+        capacity=terms.capacity,
+        reaudit_percent=terms.reaudit_percent,
+        audit_percent=terms.audit_percent,
+        shifts=1,
+        strangers=0,
+    )
+
+
+def step_cpu(terms: MultiplierTerms) -> StepCpu:
+    """Measured in a process of its own, which no meter watches."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_step_cpu, terms.preset, terms.steps, terms.turns).result()
+
+
+def _step_cpu(preset_name: str, steps: int, turns: int) -> StepCpu:
+    import torch
+
+    from assay.engine.runtime.values.state_io import to_lists_of_bytes
+    from assay.sponsor.preparing import GENESIS_SEED
+    from assay.training.data import corpus_from_text, pydoc_text
+    from assay.training.initialize import initialize
+    from assay.training.programs import training_program
+    from assay.training.rounds import TorchCompute
+    from assay.training.state import Scalars
+    from assay.training.step import initial_state, preset_step
+
+    torch.set_num_threads(1)
+    preset = preset_of(preset_name)
+    corpus = corpus_from_text(pydoc_text())
+    step = preset_step(preset, len(corpus.vocabulary), restarts=True)
+    scalars = Scalars.of(corpus.train, learning_rate=preset.learning_rate)
+    state = initial_state(step, initialize(step.module, GENESIS_SEED), scalars)
+    program, compute = training_program(preset, corpus, restarts=True), TorchCompute()
+    lists, tensors = to_lists_of_bytes(state), state
+    lists, tensors = compute.run(program, lists, 1), step(*tensors)
+    found: dict[str, list[float]] = {"exact": [], "eager": []}
+    for _ in range(turns):
+        begin = time.process_time()
+        lists = compute.run(program, lists, steps)
+        found["exact"].append((time.process_time() - begin) / steps)
+        begin = time.process_time()
+        for _ in range(steps):
+            tensors = step(*tensors)
+        found["eager"].append((time.process_time() - begin) / steps)
+    return StepCpu(median(found["exact"]), median(found["eager"]))
