@@ -171,8 +171,9 @@ def join(scene: RoundDemo) -> None:
     scene.talk("handing out test tokens")
     # One account pays for all: its transactions come one after another, so one command sends them.
     everybody = ["0x" + scene.addresses[player.name].hex() for player in cast.players]
-    most = _amount(max(_stake(scene, player) for player in cast.players))
-    stage.run("ledger", "faucet", *everybody, "--tokens", most, "--gas", GAS_EACH, "--key", "faucet")
+    most = max(_stake(scene, player) for player in cast.players)
+    for part in _portions(most, scene.chain.ask(scene.run.token.max_mint())):
+        stage.run("ledger", "faucet", *everybody, "--tokens", _amount(part), "--gas", GAS_EACH, "--key", "faucet")
     scene.talk("starting the actors")
     for player in cast.players:
         options = ["--deposit", needed[player.name]]
@@ -231,6 +232,12 @@ def _is_ready(scene: RoundDemo) -> bool:
 
 def _owns_shares(scene: RoundDemo, player: DemoActor) -> bool:
     return scene.chain.ask(scene.run.shares.balance_of(scene.addresses[player.name])) > 0
+
+
+def _portions(wei: int, most: int) -> list[int]:
+    """As few parts as can be, none above `most`, that add up to no less."""
+    count = -(-wei // most)
+    return [-(-wei // count)] * count
 
 
 def _amount(wei: int) -> str:
