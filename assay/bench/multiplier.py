@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,6 @@ from assay.protocol.types import Round
 from assay.training.presets import preset as preset_of
 
 BAR: Final = 1.25
-PPM: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,50 +55,67 @@ class NoDutyDrawn(UserError):
     remedy = "Run it again, or for more rounds: each commitment is drawn with the audit rate."
 
 
+@dataclass(frozen=True, slots=True)
+class RunCpu:
+    """What a run took: CPU seconds of all its processes by kind of work, and how much work of the steps that was."""
+
+    seconds: Mapping[str, float]
+    steps: int
+    commitments: int
+    duties: int
+    """Results of auditors: what chance drew."""
+
+
 def measure(terms: MultiplierTerms, talk: Callable[[str], None], folder: Path | None = None) -> dict[str, Any]:
     """The document that the command prints. Raises NoDutyDrawn, and what a run's processes end with."""
     before = step_cpu(terms)
+    run, wall = run_cpu(terms, talk, folder)
+    return {**document_of(terms, run, before, step_cpu(terms)), "wall_seconds": round(wall, 1)}
+
+
+def run_cpu(terms: MultiplierTerms, talk: Callable[[str], None], folder: Path | None) -> tuple[RunCpu, float]:
+    """Plays a run from its posting to its end; and the seconds that it took by the clock."""
     options = round_play.RoundDemoOptions(cheats=(), rounds=terms.rounds, preset=terms.preset, folder=folder)
     with round_play.open_scene(options, talk, cast_of(terms)) as scene:
         round_play.post(scene)
         round_play.join(scene)
         round_play.launch(scene)
         round_play.play_rounds(scene)
-        cpu, view = dict(scene.meter.seconds), scene.view
-        wall = time.monotonic() - scene.started
-    after = step_cpu(terms)
-    works = [made for r in range(len(view.books.commitments.rounds)) for made in view.works(Round(r))]
-    steps = sum(made.work.units for made in works) * view.rules.steps_per_unit
-    drawn = len(view.state.attestations)
-    if not drawn:
-        raise NoDutyDrawn(f"None of {len(works)} commitments was drawn for an audit.")
+        view, wall = scene.view, time.monotonic() - scene.started
+        works = [made for r in range(len(view.books.commitments.rounds)) for made in view.works(Round(r))]
+        steps = sum(made.work.units for made in works) * view.rules.steps_per_unit
+        return RunCpu(dict(scene.meter.seconds), steps, len(works), len(view.state.attestations)), wall
+
+
+def document_of(terms: MultiplierTerms, run: RunCpu, before: StepCpu, after: StepCpu) -> dict[str, Any]:
+    """The figures of a run beside those of its steps alone. Raises NoDutyDrawn."""
+    if not run.duties:
+        raise NoDutyDrawn(f"None of {run.commitments} commitments was drawn for an audit.")
     exact, eager = (before.exact + after.exact) / 2, (before.eager + after.eager) / 2
-    expected = expected_duties(len(works), view.facts.duties.audit_ppm, view.facts.duties.reaudit_ppm)
-    parts = cpu | {"audit": cpu["audit"] / drawn * expected}
-    alone = exact * steps
+    expected = expected_duties(run.commitments, terms)
+    parts = {**run.seconds, "audit": run.seconds["audit"] / run.duties * expected}
+    alone, whole = exact * run.steps, sum(parts.values())
     return {
-        "multiplier": round(sum(parts.values()) / alone, 3),
+        "multiplier": round(whole / alone, 3),
         "bar": BAR,
-        "over_eager": round(sum(parts.values()) / (eager * steps), 3),
+        "over_eager": round(whole / (eager * run.steps), 3),
         "parts": {kind: round(seconds / alone, 4) for kind, seconds in parts.items()},
-        "cpu_seconds": {kind: round(seconds, 1) for kind, seconds in cpu.items()},
-        "exact_step_ms": round(exact * 1e3, 2),
-        "exact_step_ms_before_after": [round(before.exact * 1e3, 2), round(after.exact * 1e3, 2)],
-        "eager_step_ms": round(eager * 1e3, 2),
-        "steps": steps,
-        "commitments": len(works),
-        "duties_drawn": drawn,
+        "cpu_seconds": {kind: round(seconds, 1) for kind, seconds in run.seconds.items()},
+        "exact_step_ms": [round(side.exact * 1e3, 2) for side in (before, after)],
+        "eager_step_ms": [round(side.eager * 1e3, 2) for side in (before, after)],
+        "steps": run.steps,
+        "commitments": run.commitments,
+        "duties_drawn": run.duties,
         "duties_expected": round(expected, 2),
-        "cpu_seconds_per_duty": round(cpu["audit"] / drawn, 2),
+        "cpu_seconds_per_duty": round(run.seconds["audit"] / run.duties, 2),
         "seats": terms.seats,
-        "rounds": len(view.books.commitments.rounds),
-        "wall_seconds": round(wall, 1),
+        "rounds": terms.rounds,
     }
 
 
-def expected_duties(commitments: int, audit_ppm: int, reaudit_ppm: int) -> float:
+def expected_duties(commitments: int, terms: MultiplierTerms) -> float:
     """Of p a commitment, and q of every finding, those of re-audits included: p / (1 - q) in all."""
-    return commitments * audit_ppm / (PPM - reaudit_ppm)
+    return commitments * terms.audit_percent / (100 - terms.reaudit_percent)
 
 
 def cast_of(terms: MultiplierTerms) -> RoundCast:
