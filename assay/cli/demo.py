@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -12,20 +12,29 @@ from rich.console import Console
 from assay.cli.common import print_json, talk
 from assay.cli.options import JsonOption
 from assay.demo.cast import DemoCheat
+from assay.demo.round_cast import RoundDemoCheat
+from assay.protocol.errors import UsageError
 
 if TYPE_CHECKING:
     from assay.demo.play import RunningDemo
 
-EPILOG = """Examples: assay demo; assay demo --cheat silent --cheat wrong-data; assay demo --keep ./demo --json  ->
-{"parameters", "rounds", "val_loss_before", "val_loss_after", "letter_entropy", "cheats", "slashed", "disputes",
-"shares", "revenue", "claimed", "conservation_difference", "cpu_seconds", "wall_seconds",
+C = TypeVar("C", DemoCheat, RoundDemoCheat)
+
+EPILOG = """Examples: assay demo; assay demo --cheat silent --cheat wrong-data; assay demo --second; assay demo --keep
+./demo --json  ->  {"parameters", "rounds", "val_loss_before", "val_loss_after", "letter_entropy", "cheats", "slashed",
+"disputes", "shares", "revenue", "claimed", "conservation_difference", "cpu_seconds", "wall_seconds",
 "decentralization_multiplier"}"""
 
 
 def demo(
     cheat: Annotated[
-        list[DemoCheat] | None, typer.Option(help="How somebody cheats, an actor each; may be repeated [bit-flip].")
+        list[str] | None,
+        typer.Option(
+            help=f"How somebody cheats, an actor each; may be repeated: {', '.join(DemoCheat)}. With --second: "
+            f"{', '.join(RoundDemoCheat)}. Unless given: bit-flip, with --second false-step."
+        ),
     ] = None,
+    second: Annotated[bool, typer.Option("--second", help="Play a run of the second round.")] = False,
     rounds: Annotated[int, typer.Option(min=3, max=50, help="Rounds of training.")] = 3,
     preset: Annotated[str, typer.Option(help="demo, or tiny for a quick look.")] = "demo",
     data: Annotated[
@@ -48,8 +57,24 @@ def demo(
     from assay.demo.show import show
     from assay.engine.runtime.executor import how_programs_run
 
+    def say(text: str) -> None:
+        if not quiet:
+            talk.print(text, markup=False, soft_wrap=True)
+
+    if second:
+        from assay.cli.round_demo import play_demo
+        from assay.demo.round_play import RoundDemoOptions
+
+        named = tuple(_cheat(RoundDemoCheat, name) for name in cheat or [RoundDemoCheat.FALSE_STEP])
+        _check_data(data)
+        say(how_programs_run())
+        chosen = RoundDemoOptions(
+            cheats=named, rounds=rounds, preset=preset, data=data, pays=pay, verbose=verbose, folder=keep
+        )
+        play_demo(chosen, say, as_json=as_json)
+        return
     options = play.DemoOptions(
-        cheats=tuple(cheat or (DemoCheat.BIT_FLIP,)),
+        cheats=tuple(_cheat(DemoCheat, name) for name in cheat or [DemoCheat.BIT_FLIP]),
         rounds=rounds,
         preset=preset,
         data=data,
@@ -57,15 +82,7 @@ def demo(
         verbose=verbose,
         folder=keep,
     )
-    if data is not None:
-        from assay.training.data import read_text
-
-        read_text(data)  # a file that cannot be used is refused before anything is started
-
-    def say(text: str) -> None:
-        if not quiet:
-            talk.print(text, markup=False, soft_wrap=True)
-
+    _check_data(data)
     say(how_programs_run())
     with play.open_scene(options, say) as scene:
         play.post(scene)
@@ -80,6 +97,25 @@ def demo(
             show(scene, document, quality, Console(highlight=False))
         if keep is not None:
             _serve(scene)
+
+
+def _cheat(kind: type[C], name: str) -> C:
+    """The cheat of this name. Raises UsageError (UnknownCheat)."""
+    if name not in set(kind):
+        raise UsageError(
+            f"There is no cheat called {name!r}.",
+            code="UnknownCheat",
+            remedy=f"Choose one of: {', '.join(sorted(kind))}.",
+        )
+    return kind(name)
+
+
+def _check_data(data: Path | None) -> None:
+    """A file that cannot be used is refused before anything is started."""
+    if data is not None:
+        from assay.training.data import read_text
+
+        read_text(data)
 
 
 def _serve(scene: RunningDemo) -> None:

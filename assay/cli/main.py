@@ -58,13 +58,11 @@ def _add_commands() -> None:
         ledger,
         model,
         program,
-        round_demo,
         run,
         service,
     )
 
     app.command("demo", epilog=demo.EPILOG)(demo.demo)
-    app.command("demo-second", epilog=round_demo.EPILOG)(round_demo.demo)
     app.add_typer(run.app, name="run")
     app.add_typer(actors.solver, name="solver")
     app.add_typer(actors.verifier, name="verifier")

@@ -17,6 +17,7 @@ from assay.protocol.types import Digest, Round, Seat
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.loop import RunStore
+from assay_ledger.agents.money_keeper import is_owed
 from assay_ledger.agents.participant import RecheckMismatch
 from assay_ledger.agents.round_actions import RoundAction, RoundChoice
 from assay_ledger.agents.round_agent import RoundAgent
@@ -152,8 +153,11 @@ class ReplayingAgent(RoundAgent):
         return gone and (self.leaving or (over and self.deadline is None))
 
     def _is_leaving(self, view: RoundView) -> bool:
-        """Whether it was told to leave, or the run has nothing more to audit."""
-        return self.leaving or view.state.money.is_ended
+        """Whether it was told to leave, or the run has nothing more to audit and owes it nothing.
+
+        What is owed to a ticket is lost with it, so that an auditor that left at once would give its bounties away.
+        """
+        return self.leaving or (view.state.money.is_ended and not is_owed(view))
 
     # --- replays
 

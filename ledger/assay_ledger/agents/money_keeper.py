@@ -207,6 +207,13 @@ def _entered_by(view: RoundView, convicted_at: int) -> tuple[int | None, int]:
     return later, 0 if later is None else view.books.duties.over_since(later + 1)
 
 
+def is_owed(view: RoundView) -> bool:
+    """Whether this actor will get shares that vest, or its part of what a conviction left."""
+    accusations = view.books.duties.attestations.accusations
+    vests = any(record.owner == view.me for record in view.state.money.vesting.values())
+    return vests or any(True for name, made in accusations.items() for _ in _bounty(view, name, made))
+
+
 def _accused(view: RoundView, made: Accusation) -> tuple[Digest, int]:
     """The lock that stood behind the accused, and when it was convicted; 0: it was not."""
     if made.is_work:

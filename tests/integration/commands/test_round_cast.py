@@ -8,6 +8,7 @@ from assay.demo.round_cast import MOST_DUTIES, TICKETS, RoundDemoCheat, choose_r
 from assay.protocol.errors import UsageError
 from assay_solver.round_cheats import ROUND_CHEATS
 from assay_verifier.round_cheats import AuditCheat
+from tests.harness.commands import assay
 
 SOLVERS = [c for c in RoundDemoCheat if c.auditors is None and c is not RoundDemoCheat.NONE]
 
@@ -51,3 +52,12 @@ def test_a_senseless_choice_is_refused(cheats: list[RoundDemoCheat], code: str) 
     with pytest.raises(UsageError) as refused:
         choose_round_cast(cheats)
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize(("words", "known"), [(("--second",), "false-step"), ((), "bit-flip")])
+def test_a_demo_refuses_a_cheat_that_it_does_not_know_and_names_those_it_does(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], known: str
+) -> None:
+    refused = assay(monkeypatch, "demo", *words, "--cheat", "nonsense").exception
+    assert isinstance(refused, UsageError)
+    assert refused.code == "UnknownCheat" and known in refused.remedy

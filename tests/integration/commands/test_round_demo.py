@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from eth_utils.address import to_checksum_address
 
+from assay.cli.main import INTERRUPTED
 from assay.demo import round_play as play
 from assay.demo.measured import Quality
 from assay.demo.round_cast import RoundDemoCheat
 from assay.demo.round_report import judge_model, report
 from assay.demo.round_show import stakes_of
 from assay.engine.runtime.executor import how_programs_run
-from assay.protocol.errors import RejectedError, UserError
+from assay.protocol.errors import ExitCode, RejectedError, UserError
 from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.types import Round
+from assay_ledger.bindings.bounties import PartPaid
 from assay_ledger.bindings.vault import Deposited
 from assay_ledger.chain.client import CALLDATA_CAP, TRANSACTION_GAS_CAP
+from tests.harness.demo.demos import Demo, running, wait_for_nothing
 
 MOVE_GAS_CAP = 1_000_000
 
@@ -96,6 +102,7 @@ def test_a_false_step_is_found_by_the_auditor_on_call_and_settled_by_the_contrac
         honest = [p.name for p in scene.cast.players if p.cheat == "none"]
         own = {name: document["shares"][to_checksum_address(scene.addresses[name])] for name in honest}
         assert all(own[f"solver-{k}"] == 30 * 10**18 for k in (1, 2, 3))
+        _check_accuser_is_paid(scene, document, own)
         assert sum(document["claimed"].values()) <= document["revenue"]
         assert quality.loss_after < quality.loss_before
         for player in scene.cast.players:
@@ -104,6 +111,17 @@ def test_a_false_step_is_found_by_the_auditor_on_call_and_settled_by_the_contrac
         _check_money(scene, document, {"solver-false-step"})
         assert _check_transactions(scene) > 100
         _check_commands(scene, document)
+
+
+def _check_accuser_is_paid(scene: play.RoundDemo, document: dict[str, Any], shares: dict[str, int]) -> None:
+    """Who found the lie has its wages, shares of the model, and the bounty: the lock, less what the game cost."""
+    (game,) = scene.index.state.games.values()
+    accuser = next(p.name for p in scene.cast.auditors if scene.addresses[p.name] == game.challenger)
+    parts = scene.chain.events(PartPaid.search(scene.run.bounties.address), 0)
+    assert [part.event.to for part in parts] == [game.challenger]
+    assert parts[0].event.amount > scene.run.charter.economics.seat_lock * 9 // 10
+    assert document["earned"][to_checksum_address(game.challenger)] > parts[0].event.amount
+    assert shares[accuser] > 0
 
 
 def _check_commands(scene: play.RoundDemo, document: dict[str, Any]) -> None:
@@ -152,3 +170,16 @@ def test_a_blind_auditor_costs_nobody_but_itself_its_stake() -> None:
         assert set(_losers(scene, document)) <= {"verifier-blind"}
         assert document["final_generations"] == 3
         _check_money(scene, document, {"verifier-blind"})
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_ctrl_c_while_a_run_of_the_second_round_is_open_leaves_nothing(tmp_path: Path) -> None:
+    demo = Demo(tmp_path, "--second")
+    with running(demo):
+        demo.read_until("the run is open")
+        os.killpg(demo.process.pid, signal.SIGINT)
+        demo.finish(limit_s=60)
+        assert wait_for_nothing(tmp_path) == []
+    assert demo.process.returncode == ExitCode.INTERRUPTED
+    assert demo.lines[-1] == INTERRUPTED
