@@ -18,7 +18,7 @@ from assay.protocol.rounds.round_terms import (
     WorkStatus,
 )
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.trees.state import RoundScalars, initial_state
+from assay.protocol.trees.state import RoundScalars, list_root
 from assay.protocol.types import Address, Digest, Round, Seat
 
 
@@ -159,8 +159,12 @@ class Commitments(Committees):
 
     def start_of(self, round_: Round, seat: Seat) -> tuple[Digest, Digest]:
         """The parameters' list root and the state root that a seat's work starts from."""
+        lists = self.start_lists(round_, seat)
+        return lists[0], state_digest(lists)
+
+    def start_lists(self, round_: Round, seat: Seat) -> tuple[Digest, Digest, Digest]:
+        """List roots that a seat's work starts from."""
         terms = self.terms
-        parameters = self.books.generations.parameters_of(self.rounds[round_].parent)
         scalars = RoundScalars(
             run=terms.run,
             seat=seat,
@@ -171,7 +175,8 @@ class Commitments(Committees):
             lr=terms.learning_rate,
             data_root=terms.data,
         )
-        return parameters, initial_state(parameters, terms.zero_optimizer, scalars)
+        parameters = self.books.generations.parameters_of(self.rounds[round_].parent)
+        return parameters, terms.zero_optimizer, list_root(scalars.roots())
 
     # --- inside
 

@@ -89,7 +89,9 @@ class Committees:
         """Places of the group whose update counts, at two thirds of the positions that spoke; whether that is final."""
         closed = now > self.round_of(round_).mask_at and now > self.hold_until(round_, group)
         words = self.group_of(round_, group).words
-        votes = Counter(place for held in words.values() for place in held)
+        votes: Counter[int] = Counter()
+        for held, voices in Counter(words.values()).items():
+            votes.update(dict.fromkeys(held, voices))
         least = -(-2 * len(words) // 3)
         return frozenset(place for place, count in votes.items() if count >= least), closed
 

@@ -17,7 +17,6 @@ PPM: Final = 1_000_000
 MAX_WORD: Final = (1 << 256) - 1
 
 _FINDING = "(bytes32[3],bytes32,bytes32[],bytes32[])"
-_DRAWN = ["string", "bytes32", "bytes32", "bytes32", "uint32", "uint8"]
 
 
 def draw(secret: Digest, seed: Digest, target: Digest, ticket: TicketId, kind: DutyKind) -> int:
@@ -25,12 +24,12 @@ def draw(secret: Digest, seed: Digest, target: Digest, ticket: TicketId, kind: D
 
     Attack: register a copy of somebody's anchor, and copy its answers. Ticket and kind are hashed too.
     """
-    return int.from_bytes(_hash(_DRAWN, "assay.draw", secret, seed, target, ticket, kind), "big")
+    return int.from_bytes(_drawn("assay.draw", secret, seed, target, ticket, kind), "big")
 
 
 def witness_key(secret: Digest, seed: Digest, target: Digest, ticket: TicketId, kind: DutyKind) -> Digest:
     """The witness key of a duty: eight bytes, the two words of the program's key, then zeros."""
-    return Digest(_hash(_DRAWN, "assay.witness", secret, seed, target, ticket, kind)[:8] + bytes(24))
+    return Digest(_drawn("assay.witness", secret, seed, target, ticket, kind)[:8] + bytes(24))
 
 
 def threshold(ppm: int, on_call: int) -> int:
@@ -78,6 +77,12 @@ def witnessed_state(lists: Sequence[Digest], key: Digest, accumulator: Digest) -
 def _words(data: bytes) -> Digest:
     """List root of one tensor of i32 words."""
     return list_digest(1, tensor_digest(DType.I32, (len(data) // 4,), leaf(data)))
+
+
+def _drawn(tag: str, secret: Digest, seed: Digest, target: Digest, ticket: TicketId, kind: DutyKind) -> Digest:
+    """The hash of abi.encode(tag, ...), laid out here: auditors take it for each of their tickets and each claim."""
+    head = (192).to_bytes(32, "big") + secret + seed + target + ticket.to_bytes(32, "big") + kind.to_bytes(32, "big")
+    return keccak(head + len(tag).to_bytes(32, "big") + tag.encode().ljust(32, b"\0"))
 
 
 def _hash(types: list[str], *values: Any) -> Digest:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from assay.protocol.digests import ZERO
 from assay.protocol.model.vault import Vault
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.audited_books import AuditedBooks
 from assay.protocol.rounds.bounties import Bounties
 from assay.protocol.rounds.duties import Duties
 from assay.protocol.rounds.escrow import Escrow
 from assay.protocol.rounds.grants import Grants
 from assay.protocol.rounds.payments import Payments
 from assay.protocol.rounds.round_books import BeaconBook
-from assay.protocol.rounds.round_clock import commit_until
 from assay.protocol.rounds.round_ledger import GroupedLedger, RoundLedger
-from assay.protocol.rounds.round_terms import GenerationStatus, SeatWork
 from assay.protocol.rounds.run_terms import duty_terms, round_terms, ticket_terms
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.run.run_charter import RoundModules, RunCharter
-from assay.protocol.trees.state import list_root
-from assay.protocol.types import Digest, Round, Seat
+from assay.protocol.types import Round
 
 
 class RunLedger:
@@ -36,7 +32,7 @@ class RunLedger:
             round_terms(charter), self.vault, beacon, self.tickets, self.escrow, self
         )
         self.escrow.rounds = _Launched(self.rounds)
-        self.duties = Duties(self.tickets, beacon, _AuditedRounds(self.rounds, charter), duty_terms(charter))
+        self.duties = Duties(self.tickets, beacon, AuditedBooks(self.rounds), duty_terms(charter))
         self.grants = Grants(charter.timing.vesting, self._convicted_at)
         self.payments = Payments(self.escrow, self.rounds, self.duties, self.grants)
         self.bounties = Bounties(charter.timing, modules.bounties, self.vault, self.duties, self.rounds.tenures)
@@ -83,50 +79,3 @@ class _Launched:
 
     def final_at(self) -> int:
         return self._rounds.generations.final_at
-
-
-class _AuditedRounds:
-    """See AuditedRounds."""
-
-    def __init__(self, rounds: RoundLedger | GroupedLedger, charter: RunCharter) -> None:
-        self._rounds, self._charter = rounds, charter
-
-    def commit_until(self, round_: int) -> int:
-        return commit_until(self._rounds.terms, self._rounds.commitments.round_of(Round(round_)))
-
-    def work_of(self, round_: int, seat: Seat) -> tuple[Digest, int]:
-        made = self._rounds.commitments.works.get((Round(round_), seat))
-        return (made.digest, made.tenure) if made else (ZERO, 0)
-
-    def digest_of(self, round_: int, seat: Seat, tenure: int, work: SeatWork) -> Digest:
-        return ids.work_digest(Round(round_), seat, tenure, work)
-
-    def start_of(self, round_: int, seat: Seat) -> tuple[Digest, Digest, Digest]:
-        parameters, _ = self._rounds.commitments.start_of(Round(round_), seat)
-        scalars = self._charter.round_scalars(Round(round_), seat)
-        return parameters, self._rounds.terms.zero_optimizer, list_root(scalars.roots())
-
-    def steps_of(self, round_: int, seat: Seat) -> int:
-        return self._rounds.commitments.works[Round(round_), seat].units * self._rounds.terms.steps_per_unit
-
-    def is_disputable(self, round_: int, seat: Seat) -> bool:
-        return self._rounds.commitments.is_disputable(Round(round_), seat)
-
-    def is_convicted(self, tenure: int) -> bool:
-        return self._rounds.tenures.is_convicted(tenure)
-
-    def is_base_final(self, round_: int) -> bool:
-        parent = self._rounds.commitments.round_of(Round(round_)).parent
-        return self._rounds.generations.status_of(parent) is GenerationStatus.FINAL
-
-    def accuse(self, tenure: int) -> None:
-        self._rounds.tenures.existing(tenure).accusations += 1
-
-    def unaccuse(self, tenure: int) -> None:
-        self._rounds.tenures.existing(tenure).accusations -= 1
-
-    def suspend(self, tenure: int) -> None:
-        self._rounds.tenures.suspend(tenure)
-
-    def resume(self, tenure: int) -> None:
-        self._rounds.tenures.existing(tenure).suspensions -= 1

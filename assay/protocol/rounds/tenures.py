@@ -118,6 +118,18 @@ class Tenures:
             self._end(tenure)
         return True
 
+    def accuse(self, number: int) -> None:
+        """An accusation is recorded: nothing of the tenure settles before it is over."""
+        self.existing(number).accusations += 1
+
+    def unaccuse(self, number: int) -> None:
+        """An accusation was judged, or lapsed."""
+        self.existing(number).accusations -= 1
+
+    def resume(self, number: int) -> None:
+        """The game of an accusation is over."""
+        self.existing(number).suspensions -= 1
+
     def suspend(self, number: int) -> None:
         """The game of an accusation is open."""
         tenure = self.existing(number)

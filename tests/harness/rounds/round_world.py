@@ -205,14 +205,8 @@ class RoundWorld(RoundCalls):
 
     def by_duties(self, function: str, number: int) -> None:
         """Duties accuse, unaccuse, suspend or resume a tenure."""
-        tenure = self.model.tenures.tenures[number]
         self.call("RoundsBench", function, number)
-        if function == "suspend":
-            self.model.tenures.suspend(number)
-        elif function == "resume":
-            tenure.suspensions -= 1
-        else:
-            tenure.accusations += 1 if function == "accuse" else -1
+        getattr(self.model.tenures, function)(number)
 
     def open_game(self, challenger: Address, ref: tuple[Any, ...]) -> int:
         """A puppet game on a claim; its number."""
