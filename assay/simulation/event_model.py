@@ -7,12 +7,20 @@ epoch earlier, no redraw of what was not opened, and fines by the duties to be e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from assay.simulation.interface import ClaimNumber, OwnerNumber, OwnerTally, ReplayDuty, TenureNumber, TicketNumber
+from assay.simulation.interface import (
+    AuditWord,
+    ClaimNumber,
+    OwnerNumber,
+    OwnerTally,
+    ReplayDuty,
+    TenureNumber,
+    TicketNumber,
+)
 
 MOST_REPEATS = 2
 """Of an epoch in which fewer than half of the tickets opened."""
@@ -37,7 +45,10 @@ class EventRules:
     capacity: int = 1000
     """c: of its draws a ticket owes so many, the lowest."""
     absences: int = 2
-    """In a row: epochs without an opened secret cost the ticket, rounds without a commitment the seat."""
+    """In a row: epochs without an opened secret cost the ticket, rounds without a commitment the seat and its fee.
+
+    Of rounds in which most stay away the first is left out; one more absence costs the seat whatever others do.
+    """
 
 
 @dataclass(slots=True)
@@ -68,7 +79,9 @@ class EventModel:
         self._sellers: dict[TicketNumber, OwnerNumber] = {}
         self._tenures: dict[TenureNumber, OwnerNumber] = {}
         self._away: dict[TenureNumber, int] = {}
-        self._is_waived = False
+        self._was_outage = False
+        self._waived: list[bool] = []
+        """Of the last rounds, whether its absences were left out."""
         self._claims: dict[ClaimNumber, _EventClaim] = {}
         self._tallies: dict[OwnerNumber, OwnerTally] = {}
         self._counter = self._epoch = self._repeats = 0
@@ -111,17 +124,17 @@ class EventModel:
 
     # --- an epoch
 
-    def commit(self, tenures: Sequence[TenureNumber]) -> Sequence[ClaimNumber]:
-        """Commitments of these tenures. The others pay a fee, waived once where most are away, and are evicted."""
-        present = set(tenures)
-        self._is_waived = 2 * len(present) < self._rules.seats and not self._is_waived
+    def commit(self, tenures: Sequence[TenureNumber], invented: Collection[TenureNumber] = ()) -> Sequence[ClaimNumber]:
+        """Commitments of these tenures; the others are evicted, for their fee, when they were away too often."""
+        present, most = set(tenures), self._rules.absences
+        is_outage = 2 * len(present) < len(self._tenures)
+        self._waived = [*self._waived[1 - most :], is_outage and not self._was_outage]
+        self._was_outage = is_outage
         for tenure in list(self._tenures):
             self._away[tenure] = 0 if tenure in present else self._away.get(tenure, 0) + 1
-            if tenure in present or self._is_waived:
-                continue
-            self.tally(self._tenures[tenure]).fees += 1
-            if self._away[tenure] >= self._rules.absences:
-                del self._tenures[tenure]
+            is_excused = any(self._waived) and self._away[tenure] == most
+            if self._away[tenure] >= most and not is_excused:
+                self.tally(self._tenures.pop(tenure)).fees += 1
         self._commitments = [self._claim(self._tenures[t], tenure=t) for t in tenures]
         self._rates = dict.fromkeys(self._commitments, self._rules.audit_rate)
         self._rates |= dict.fromkeys(self._last_attestations, self._rules.reaudit_rate)
@@ -150,7 +163,7 @@ class EventModel:
         """Its duties of this epoch are known, and those of epochs that it skipped."""
         self._opened.add(ticket)
 
-    def attest(self, duty: ReplayDuty) -> ClaimNumber:
+    def attest(self, duty: ReplayDuty, word: AuditWord = AuditWord.REPLAYED) -> ClaimNumber:
         """The duty is answered by a claim of its ticket."""
         del self._duties[duty]
         number = self._claim(self._tickets[duty.ticket].owner, ticket=duty.ticket)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +17,10 @@ from assay.protocol.economics.chain_profile import PPM
 from assay.protocol.types import Wei
 from assay.simulation.cohorts import BribeTerms, BurstCases, play_bursts, stake_for_lies, stake_for_reaudits
 from assay.simulation.event_model import EventModel, EventRules
+from assay.simulation.executable_model import ExecutableModel
 from assay.simulation.incomes import Earned, Estimate, EventPrices, jackknife, turning_point
+from assay.simulation.interface import PlayableRounds
+from assay.simulation.model_terms import ModelTerms
 from assay.simulation.population import AuditorWork, Character, Complicity, Population, SolverWork
 
 UNIT = 10**18
@@ -58,13 +62,25 @@ class StrategyRow:
         return room >= -self.turns_at.half
 
 
+class Stage(Enum):
+    """What populations play on."""
+
+    EVENTS = "events of docs/adr/0033"
+    CONTRACTS = "the executable model of the contracts"
+
+
+CAPACITY = 4
+"""c on the contracts' model, and above twice what a ticket can expect in any row; events have none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """How much is played, and at which terms."""
+    """How much is played, at which terms, and on what."""
 
     terms: audit_prices.AuditTerms
     epochs: int
     seeds: int
+    stage: Stage = Stage.EVENTS
 
     @property
     def lock(self) -> Wei:
@@ -100,11 +116,19 @@ class Lab:
         """The event model's rules at these rates."""
         return EventRules(seats, self.terms.audit_ppm / PPM, self.terms.reaudit_ppm / PPM)
 
+    def model(self, seats: int, seed: int) -> PlayableRounds:
+        """What a population plays on."""
+        rules = self.rules(seats)
+        if self.stage is Stage.EVENTS:
+            return EventModel(rules, np.random.default_rng(seed))
+        links = WARM_UP + self.epochs + 1
+        return ExecutableModel(ModelTerms(seats, rules.audit_rate, rules.reaudit_rate, CAPACITY, links), seed)
+
     def play(self, seats: int, characters: Sequence[Character]) -> list[Earned]:
         """What the first owner earned, by seed."""
         earned = []
         for seed in range(1, self.seeds + 1):
-            population = Population(EventModel(self.rules(seats), np.random.default_rng(seed)), characters)
+            population = Population(self.model(seats, seed), characters)
             population.play(WARM_UP)
             tally, labour = population.tally(0), population.labour(0)
             population.play(self.epochs)
@@ -112,11 +136,11 @@ class Lab:
         return earned
 
 
-def default_lab(epochs: int, seeds: int) -> Lab:
+def default_lab(epochs: int, seeds: int, stage: Stage = Stage.EVENTS) -> Lab:
     """p = 10 %, q = 20 %, v = 1/3, three open duties, two unsettled rounds, as the event model has them."""
     rates = (100_000, 200_000, 333_333, 970_000, 500_000)
     terms = audit_prices.AuditTerms(Wei(UNIT), Wei(13 * UNIT // 10), *rates, open_duties=3, unsettled=2)
-    return Lab(terms, epochs, seeds)
+    return Lab(terms, epochs, seeds, stage)
 
 
 def per(earned: Sequence[Earned], prices: EventPrices, of: Callable[[Earned], float]) -> Estimate:
@@ -144,7 +168,9 @@ def strategies(lab: Lab) -> Iterator[StrategyRow]:
     yield from invented_work(lab)
     yield from invented_results(lab)
     yield from sold_silence(lab)
-    yield from bribed_lies(lab)
+    if lab.stage is Stage.EVENTS:
+        # Bursts are of 240 seats: the contracts' model has one level, of 64.
+        yield from bribed_lies(lab)
     yield from cartels(lab)
     yield from nuisances(lab)
     yield from many_tickets(lab)
@@ -274,13 +300,14 @@ def nuisances(lab: Lab) -> Iterator[StrategyRow]:
         income = per(earned, lab.prices_with_work, lambda _: 4 * lab.epochs)
         yield StrategyRow(name, "ticket and epoch", income, 0.0)
     for share in (40, 60):
-        earned = lab.play(100, [Character(share, solver=SolverWork.AWAY), Character(100 - share, 30)])
-        income = Estimate.of([e.income(lab.prices) / (share * lab.epochs) for e in earned])
+        away = 50 * share // 100
+        earned = lab.play(50, [Character(away, solver=SolverWork.AWAY), Character(50 - away, 30)])
+        income = Estimate.of([e.income(lab.prices) / (away * lab.epochs) for e in earned])
         yield StrategyRow(f"squatter on {share} % of the seats", "seat and round", income, 0.0)
 
 
 def many_tickets(lab: Lab) -> Iterator[StrategyRow]:
     """One owner of a third of the tickets replays once what several of them are drawn for."""
-    earned = lab.play(256, [Character(tickets=10), Character(256, STRANGERS)])
+    earned = lab.play(64, [Character(tickets=10), Character(64, STRANGERS)])
     income = per(earned, lab.prices_with_work, duties)
     yield StrategyRow("honest owner of a third of the tickets", "duty", income, lab.margin)

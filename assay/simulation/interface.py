@@ -6,8 +6,9 @@ counted in events (locks, tickets, wages), so that one play tells what an owner 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
+from enum import Enum
 from typing import NewType, Protocol
 
 OwnerNumber = NewType("OwnerNumber", int)
@@ -16,6 +17,14 @@ TenureNumber = NewType("TenureNumber", int)
 TicketNumber = NewType("TicketNumber", int)
 ClaimNumber = NewType("ClaimNumber", int)
 """A commitment or an attestation, counted over the whole play."""
+
+
+class AuditWord(Enum):
+    """What an auditor says about a duty. A model records it and does not know whether it is true."""
+
+    REPLAYED = "what a replay ends in"
+    INVENTED = "as claimed, with an accumulator that it guessed"
+    WRONG = "anything else"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +74,13 @@ class PlayableRounds(Protocol):
     def buy_ticket(self, owner: OwnerNumber) -> TicketNumber:
         """A ticket of an auditor that stakes B."""
 
-    def commit(self, tenures: Sequence[TenureNumber]) -> Sequence[ClaimNumber]:
-        """The commitments of these tenures, in their order; the others stay away."""
+    def commit(
+        self, tenures: Sequence[TenureNumber], invented: Collection[TenureNumber] = ()
+    ) -> Sequence[ClaimNumber | None]:
+        """The commitments of these tenures, in their order, some to roots that they invented; the others stay away.
+
+        None where a tenure has not begun.
+        """
 
     def draw(self) -> Sequence[ReplayDuty]:
         """The beacon of the epoch: who has to replay what."""
@@ -74,7 +88,7 @@ class PlayableRounds(Protocol):
     def open_secret(self, ticket: TicketNumber) -> None:
         """A ticket shows its secret, and with it all its duties."""
 
-    def attest(self, duty: ReplayDuty) -> ClaimNumber:
+    def attest(self, duty: ReplayDuty, word: AuditWord = AuditWord.REPLAYED) -> ClaimNumber:
         """The answer to a duty, as a claim that can be audited and challenged in turn."""
 
     def close(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from assay.bench.plot import PlotLine, draw
 from assay.protocol.economics import audit_prices
+from assay.simulation.blind_audits import BlindRow
 from assay.simulation.cohorts import stake_for_lies
 from assay.simulation.experiments import (
     LIES,
@@ -82,6 +83,14 @@ def stakes_by_duties(lab: Lab) -> bytes:
     played = _interval("played", estimates) if estimates else []
     curves = [PlotLine("bound", bounds), PlotLine("draft", sums), *played]
     return draw("least stake against bribes (W)", "open duties m", curves)
+
+
+def blind_audits(rows: Sequence[BlindRow]) -> bytes:
+    """In how many epochs a blind auditor is accused: played over expected, which would be the diagonal."""
+    longest = max(row.expected for row in rows)
+    played = {row.expected: row.accused for row in sorted(rows, key=lambda row: row.expected)}
+    curves = [PlotLine("formula", [(0.0, 0.0), (longest, longest)]), *_interval("played", played)]
+    return draw("epochs until it is accused", "epochs by the formula", curves)
 
 
 def _interval(name: str, estimates: dict[float, Estimate]) -> Sequence[PlotLine]:

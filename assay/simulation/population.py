@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 
 from assay.simulation.interface import (
+    AuditWord,
     ClaimNumber,
     OwnerNumber,
     OwnerTally,
@@ -167,15 +168,21 @@ class Population:
     def _commit(self) -> None:
         working = [t for t, o in self._tenures.items() if self._characters[o].solver is not SolverWork.AWAY]
         self.stalled += 2 * len(working) < len(self._tenures)
-        for tenure, claim in zip(working, self._model.commit(working), strict=True):
+        invented = {t for t in working if self._invents(self._characters[self._tenures[t]])}
+        for tenure, claim in zip(working, self._model.commit(working, invented), strict=True):
+            if claim is None:
+                continue
             owner = self._tenures[tenure]
-            who, labour = self._characters[owner], self._labour[owner]
+            labour = self._labour[owner]
             self._author[claim], self._work_of[claim] = owner, claim
-            if who.solver is SolverWork.FALSE and self._epoch % who.every == 0:
+            if tenure in invented:
                 self._false.add(claim)
                 labour.invented += 1
             else:
                 labour.trained += 1
+
+    def _invents(self, who: Character) -> bool:
+        return who.solver is SolverWork.FALSE and self._epoch % who.every == 0
 
     def _audit(self, scene: _Scene, duties: Sequence[ReplayDuty]) -> None:
         mine: dict[TicketNumber, list[ReplayDuty]] = {t: [] for t in self._tickets}
@@ -215,16 +222,19 @@ class Population:
             return
         is_joined = is_friend and who.complicity is Complicity.JOIN and duty.claim in scene.drawn
         is_copied = who.auditor is AuditorWork.COPY and duty.claim in scene.answered
-        attestation = self._model.attest(duty)
+        is_invented = is_copied or who.auditor is AuditorWork.BLIND or (is_friend and not is_joined)
+        is_wrong = who.auditor is AuditorWork.ACCUSE and duty.claim not in self._false
+        word = AuditWord.INVENTED if is_invented else AuditWord.WRONG if is_wrong else AuditWord.REPLAYED
+        attestation = self._model.attest(duty, word)
         self._author[attestation], self._work_of[attestation] = owner, work
         self._labour[owner].attested += 1
         scene.answered.add(duty.claim)
-        if is_copied or who.auditor is AuditorWork.BLIND or (is_friend and not is_joined):
+        if is_invented:
             self._false.add(attestation)
             self._agreeing.setdefault(work, []).append(attestation)
             self.invented[attestation] = InventedResult(duty.ticket, self._epoch, duty.claim, work)
             return
-        if who.auditor is AuditorWork.ACCUSE and duty.claim not in self._false:
+        if is_wrong:
             scene.wrong.append((duty.claim, duty.ticket))
             return
         if (owner, work) not in scene.replayed:

@@ -31,8 +31,8 @@ class AuditedBooks:
         return self._made(round_, seat).units * self._books.terms.steps_per_unit
 
     def is_disputable(self, round_: int, seat: Seat) -> bool:
-        """See AuditedRounds."""
-        return self._rounds.commitments.is_disputable(Round(round_), seat)
+        """Whether a commitment can still be accused, or challenged by a third party. Raises RoundNotOpen."""
+        return self._books.commitments.is_disputable(Round(round_), seat)
 
     def digest_of(self, round_: int, seat: Seat, tenure: int, work: SeatWork) -> Digest:
         """The digest that a commitment to this work has."""

@@ -182,17 +182,17 @@ def test_a_lost_accusation_costs_the_ticket_and_pays_the_accused() -> None:
     assert table.model.tally(SOLVER).third_stakes == 1
 
 
-def test_absent_seats_pay_and_are_evicted_and_a_waiver_does_not_repeat() -> None:
+def test_absent_seats_are_evicted_for_their_fee_and_a_waiver_does_not_repeat() -> None:
     table = HandPlayedModel(seats=8)
     table.model.commit(table.tenures[:6])
     table.model.commit(table.tenures[:6])
-    assert table.model.tally(SOLVER).fees == 4
+    assert table.model.tally(SOLVER).fees == 2
     assert [table.model.is_seated(t) for t in table.tenures] == [True] * 6 + [False] * 2
     table = HandPlayedModel(seats=8)
     fees = []
     for _ in range(4):
         table.model.commit(table.tenures[:3])
         fees.append(table.model.tally(SOLVER).fees)
-    # Most were away: the first round is free, the second is not, and by then they are evicted.
-    assert fees == [0, 5, 5, 5]
+    # Most were away: the first round is left out, and the third absence costs the seat.
+    assert fees == [0, 0, 5, 5]
     assert sum(table.model.is_seated(t) for t in table.tenures) == 3

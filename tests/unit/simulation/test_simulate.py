@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from assay.cli.economics import app
 
 
 def test_the_rows_of_every_strategy_come_as_json_with_pictures(tmp_path: Path) -> None:
-    options = ["simulate", "--epochs", "30", "--seeds", "4", "--plots", str(tmp_path), "--json"]
+    options = ["simulate", "--epochs", "30", "--seeds", "4", "--blind-runs", "3", "--plots", str(tmp_path), "--json"]
     done = CliRunner().invoke(app, options, catch_exceptions=False)
     assert done.exit_code == 0
     document = json.loads(done.stdout)
@@ -20,7 +21,12 @@ def test_the_rows_of_every_strategy_come_as_json_with_pictures(tmp_path: Path) -
         assert word in names
     for row in document["rows"]:
         assert {"strategy", "income", "honest", "parameter", "turns_at", "bound", "is_deterred"} <= row.keys()
+    for row in document["blind"]:
+        assert {"terms", "runs", "accused", "convicted", "expected", "others_accused", "is_as_expected"} == row.keys()
+        assert row["convicted"]["mean"] == row["accused"]["mean"] + 1
+    assert {row["terms"]["capacity"] for row in document["blind"]} == {1, 2, 16}
     assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "economics-blind.png",
         "economics-cartel.png",
         "economics-lock.png",
         "economics-stake.png",
@@ -33,3 +39,16 @@ def test_the_same_seeds_give_the_same_table() -> None:
     first, second = (CliRunner().invoke(app, options, catch_exceptions=False).stdout for _ in range(2))
     assert first == second
     assert "pays" in first
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_every_strategy_is_played_on_the_contracts_model() -> None:
+    options = ["simulate", "--epochs", "20", "--seeds", "4", "--blind-runs", "0", "--on-contracts", "--json"]
+    done = CliRunner().invoke(app, options, catch_exceptions=False)
+    document = json.loads(done.stdout)
+    assert document["model"] == "the executable model of the contracts"
+    assert document["blind"] == []
+    pays = [row["strategy"] for row in document["rows"] if not row["is_deterred"]]
+    assert pays == ["cartel with 90% of the tickets, lazy"]
+    assert not [row for row in document["rows"] if "bribed" in row["strategy"]]
