@@ -60,6 +60,7 @@ class ModelTerms:
             outer_program=mark("outer"), data=mark("data"),
             zero_optimizer=mark("zeros"), zero_update=mark("no update"), zero_partial=ZERO,
             parameters=mark("parameters 0"), momentum=mark("momentum 0"), seat_lock=Wei(30 * COIN), seat_fee=COIN,
+            drawn_bounty_ppm=970_000, third_bounty_ppm=500_000,
         )  # fmt: skip
 
 

@@ -345,7 +345,7 @@ class LedgerPlay:
         c = view.claim
         return (
             *(c.id, c.claimant, c.x, c.y, c.program, c.steps, view.challengeable_from, view.challengeable_until),
-            *(c.lock_id, view.lock_amount, view.fallen, view.bounty_ppm, "0x" + bytes(20).hex()),
+            *(c.lock_id, view.lock_amount, view.fallen, view.bounty_ppm, bytes(20)),
         )
 
 
