@@ -41,8 +41,8 @@ def pot_lock(lock: Digest) -> Digest:
 class Bounties:
     """The books of bounties; `now` is chain time in seconds."""
 
-    def __init__(self, timing: RunTiming, place: Address, vault: Vault, duties: Duties, tenures: Tenures) -> None:
-        self.place, self.vault, self.duties, self.tenures = place, vault, duties, tenures
+    def __init__(self, timing: RunTiming, address: Address, vault: Vault, duties: Duties, tenures: Tenures) -> None:
+        self.address, self.vault, self.duties, self.tenures = address, vault, duties, tenures
         self.attestations: Attestations = duties.attestations
         self.time = timing.longest_dispute + timing.epoch
         """To enter, after the windows of all who accused before the conviction: games about them may last so long."""
@@ -50,9 +50,9 @@ class Bounties:
         self.entered: set[Digest] = set()
         self.paid: set[Digest] = set()
 
-    def on_bounty(self, lock: Digest, amount: int) -> None:
+    def on_bounty(self, lock_id: Digest, amount: Wei) -> None:
         """Game only: a conviction's bounty, which is in the free balance of these books."""
-        self.vault.lock(pot_lock(lock), self.place, Wei(amount))
+        self.vault.lock(pot_lock(lock_id), self.address, amount)
 
     def enter(self, accusation: Digest) -> None:
         """Raises PotClosed, NotRight, AttestationOpen, AlreadyEntered, LaterAccusation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import astuple, replace
 from functools import cache
 from typing import Final
@@ -55,12 +56,15 @@ CONTRACTS: Final = {
 class MoneyChain:
     """The contracts on a chain of their own, which know each other by one real charter."""
 
+    contracts_of: Mapping[str, str] = CONTRACTS
+
     def __init__(self, charter: RunCharter) -> None:
         self.evm = Evm(timestamp=START)
         self.token = self.evm.deploy("TestToken")
+        self.prepare()
         deployer = Address(bytes.fromhex(self.evm.caller.removeprefix("0x")))
         nonce = self.evm.evm.basic(self.evm.caller).nonce
-        names = ["beacon", "charter", *CONTRACTS]
+        names = ["beacon", "charter", *self.contracts_of]
         at = {name: text(create_address(deployer, nonce + k)) for k, name in enumerate(names)}
         self.modules: RoundModules = modules_at(**at)
         token, beacon = (Address(bytes.fromhex(place[2:])) for place in (self.token.address, at["beacon"]))
@@ -68,9 +72,16 @@ class MoneyChain:
         peers = astuple(self.modules)
         self.contracts: dict[str, EvmContract] = {"RoundsBench": self.evm.deploy("RoundsBench", peers)}
         self.contracts["RunCharter"] = self.evm.deploy("RunCharter", self.charter.as_tuple(), peers)
-        for module, name in CONTRACTS.items():
-            self.contracts[name] = self.evm.deploy(name, at["charter"])
+        for module, name in self.contracts_of.items():
+            self.contracts[name] = self.evm.deploy(name, at["charter"], *self.more_arguments(name))
             assert self.contracts[name].address.lower() == at[module]
+
+    def prepare(self) -> None:
+        """Deploy what a run's contracts need beside each other: here nothing."""
+
+    def more_arguments(self, name: str) -> tuple[str, ...]:
+        """What a contract is built with beside the charter."""
+        return ()
 
 
 @cache
@@ -81,8 +92,10 @@ def _chain(charter: RunCharter) -> MoneyChain:
 class MoneyCalls(RoundCalls):
     """Calls on the model and the contracts of a whole run at once."""
 
+    chain_of = staticmethod(_chain)
+
     def __init__(self, charter: RunCharter = DENSE) -> None:
-        self.chain = _chain(charter)  # type: ignore[assignment]
+        self.chain = self.chain_of(charter)  # type: ignore[assignment]
         self.mark = self.chain.evm.evm.snapshot()
         self.charter = self.chain.charter  # type: ignore[attr-defined]
         self.now = START

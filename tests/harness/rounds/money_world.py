@@ -224,7 +224,7 @@ class MoneyWorld(MoneyCalls, RoundWorld):
         """Its verdict, and where the bounty goes."""
         kind, round_, seat, _, _, name = ref
         attestations = self.run.duties.attestations
-        pots = self.run.bounties.place
+        pots = self.run.bounties.address
         beneficiary = pots if to_pot else who
         if kind == ClaimKind.ATTESTATION:
             lock = ticket_lock(attestations.attestations[attestations.named(name)].ticket)
