@@ -77,6 +77,21 @@ def start_state(scalars: RoundScalars) -> ListBytes:
     return (p.parameters, p.zeros, scalar_slots(scalars, p.data))
 
 
+def end_slots(run: ReferenceTrace) -> tuple[bytes, ...]:
+    """The parameters that a seat's run ends in."""
+    return tuple(run.slot_bytes(run.steps, 0, i) for i in range(len(run_programs().parameters)))
+
+
+def blind_lie(scalars: RoundScalars, key: Digest, steps: int) -> ReferenceTrace:
+    """A replay under a key with a wrong accumulator, whose other lists are true."""
+    true = witnessed(scalars, key, steps)
+    for node in range(len(run_programs().witness.nodes) - 1, 0, -1):
+        trace = witnessed(scalars, key, steps, flip_bit(2, node, 3))
+        if trace.list_roots(steps)[:4] == true.list_roots(steps)[:4] and accumulator(trace) != accumulator(true):
+            return trace
+    raise AssertionError("No node reaches the accumulator alone.")
+
+
 def lie_in(program: Program, state: ListBytes, steps: int, step: int = 1) -> ReferenceTrace:
     """A run with one wrong bit of one node at a step, which reaches every state after."""
     true = ReferenceTrace(program, state, steps)
@@ -100,8 +115,7 @@ def trained(scalars: RoundScalars, units: int, steps: int, lie: str = "") -> Tra
     """A seat's work, true, or with a lie in its "run" or its "update"."""
     p, state = run_programs(), start_state(scalars)
     run = lie_in(p.step.program, state, steps, 2) if lie == "run" else ReferenceTrace(p.step.program, state, steps)
-    slots = tuple(run.slot_bytes(steps, 0, i) for i in range(len(p.parameters)))
-    moved: ListBytes = (p.parameters, slots)
+    moved: ListBytes = (p.parameters, end_slots(run))
     update = lie_in(p.update, moved, 1) if lie == "update" else ReferenceTrace(p.update, moved, 1)
     first, second, third = run.list_roots(steps)
     return Trained(run, update, SeatWork(units, mark("marks"), (first, second, third), update.list_roots(1)[0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from assay.protocol.digests import digest_list_hash
@@ -33,12 +34,15 @@ from tests.harness.rounds.played_programs import (
     SEATS,
     Trained,
     accumulator,
+    blind_lie,
+    end_slots,
+    lie_in,
     merged,
     run_programs,
     trained,
     witnessed,
 )
-from tests.harness.rounds.round_samples import START, mark
+from tests.harness.rounds.round_samples import START
 
 STEPS = UNITS * STEPS_PER_UNIT
 SALT = Digest(bytes(31) + b"\x07")
@@ -68,8 +72,11 @@ class PlayedWorld(MoneyWorld):
         self.done: dict[Seat, Trained] = {}
         """What seats committed to, in the order of their commitments."""
         self.blind: set[int] = set()
-        """Tickets whose accumulators are invented."""
+        """Tickets whose accumulators are false."""
+        self.liars: set[int] = set()
+        """Tickets whose updates are false."""
         self.replays: dict[tuple[Seat, Digest], ReferenceTrace] = {}
+        self.false_replays: dict[tuple[Seat, Digest], ReferenceTrace] = {}
         self.shown: dict[Digest, Posted] = {}
         self.last: dict[int, Posted] = {}
         self.moves: dict[int, list[tuple[str, int]]] = {}
@@ -102,11 +109,10 @@ class PlayedWorld(MoneyWorld):
         audited = self.run.duties.attestations.findings.get(duty.attestation, NO_FINDING)
         own = draws.witness_key(self.secret(ticket), seed, target.id, TicketId(ticket), duty.kind)
         keys = (own, *(audited.keys if len(audited.keys) <= MAX_AUDITED else ()))
-        if ticket in self.blind:
-            found = tuple(mark(("invented", ticket, self.epoch, key)) for key in keys)
-        else:
-            found = tuple(accumulator(self.replay(target.seat, key)) for key in keys)
-        update = mark(("lie", ticket, self.epoch)) if lie else true.update
+        replays = self.false_replay if ticket in self.blind else self.replay
+        found = tuple(accumulator(replays(target.seat, key)) for key in keys)
+        is_false = lie or ticket in self.liars
+        update = self.false_update(target.seat).list_roots(1)[0] if is_false else true.update
         return DutyResult(duty, self.done[target.seat].work, true.ends, update, found, audited)
 
     def replay(self, seat: Seat, key: Digest) -> ReferenceTrace:
@@ -114,6 +120,17 @@ class PlayedWorld(MoneyWorld):
         if (seat, key) not in self.replays:
             self.replays[seat, key] = witnessed(self.scalars(seat), key, STEPS)
         return self.replays[seat, key]
+
+    def false_replay(self, seat: Seat, key: Digest) -> ReferenceTrace:
+        """The same with a wrong accumulator."""
+        if (seat, key) not in self.false_replays:
+            self.false_replays[seat, key] = blind_lie(self.scalars(seat), key, STEPS)
+        return self.false_replays[seat, key]
+
+    def false_update(self, seat: Seat) -> ReferenceTrace:
+        """A run of the update's program on the seat's true round that ends in another update."""
+        p = run_programs()
+        return lie_in(p.update, (p.parameters, end_slots(self.truth(seat).run)), 1)
 
     def root_of(self, label: object) -> tuple[Digest, Digest, Digest]:
         """Parameters, momentum and root that a merge ends in."""
@@ -137,9 +154,8 @@ class PlayedWorld(MoneyWorld):
 
     def open_direct(self, who: Address, ref: ClaimRef) -> int:
         """Challenge as an accuser, or as whoever trains; the game's number."""
-        return self._opened(
-            who, ref, "RoundGame", "challenge", (ref_tuple(ref),), lambda: self.book.challenge(who, ref, self.now)
-        )
+        model = lambda: self.book.challenge(who, ref, self.now)  # noqa: E731
+        return self._opened(who, "RoundGame", "challenge", (ref_tuple(ref),), model)
 
     def open_committed(self, who: Address, ref: ClaimRef, own_root: Digest) -> int:
         """Commit to a challenge and reveal it as soon as one may; the game's number."""
@@ -164,18 +180,21 @@ class PlayedWorld(MoneyWorld):
         return 1 + (self.now - START) // 12
 
     def _opened(
-        self, who: Address, ref: ClaimRef, contract: str, function: str, args: tuple[Any, ...], model: Any
+        self, who: Address, contract: str, function: str, args: tuple[Any, ...], model: Callable[[], int]
     ) -> int:
+        """Raises RejectedError, on both alike."""
         made: list[int] = []
-        said = self.try_(lambda: made.append(model()), contract, function, *args, who=who)
-        if said:
-            raise AssertionError(said)
+        if said := self.try_(lambda: made.append(model()), contract, function, *args, who=who):
+            raise refuse(said)
         (number,) = made
-        self.moves[number] = [(function, self._transaction(contract, function, *args))]
-        self.compare_game(number)
+        if number:
+            self.moves[number] = [(function, self._transaction(contract, function, *args))]
+            self.compare_game(number)
         return number
 
-    def try_(self, model: Any, contract: str, function: str, *args: Any, who: Address | None = None) -> str:
+    def try_(
+        self, model: Callable[[], Any], contract: str, function: str, *args: Any, who: Address | None = None
+    ) -> str:
         """As `do`, of the game, whose errors are a family of their own."""
 
         def both() -> None:
