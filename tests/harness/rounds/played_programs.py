@@ -111,6 +111,7 @@ class Trained:
     work: SeatWork
 
 
+@cache
 def trained(scalars: RoundScalars, units: int, steps: int, lie: str = "") -> Trained:
     """A seat's work, true, or with a lie in its "run" or its "update"."""
     p, state = run_programs(), start_state(scalars)
@@ -121,6 +122,7 @@ def trained(scalars: RoundScalars, units: int, steps: int, lie: str = "") -> Tra
     return Trained(run, update, SeatWork(units, mark("marks"), (first, second, third), update.list_roots(1)[0]))
 
 
+@cache
 def witnessed(scalars: RoundScalars, key: Digest, steps: int, tamper: Tamper | None = None) -> ReferenceTrace:
     """A replay under a key, with a lie where `tamper` says."""
     words = tuple(int.from_bytes(key[i : i + 4], "little") for i in (0, 4))
