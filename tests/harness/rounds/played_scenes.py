@@ -38,11 +38,16 @@ class NotDrawn(Exception):
 
 
 def dispute(
-    kind: ClaimKind, is_lie: bool, by_accuser: bool, part: int = 0, label: object = 0
+    kind: ClaimKind,
+    is_lie: bool,
+    by_accuser: bool,
+    part: int = 0,
+    label: object = 0,
+    world: type[PlayedWorld] = PlayedWorld,
 ) -> tuple[PlayedWorld, Dispute]:
     """A world with one open game: the claim is a lie, or who challenges it lies."""
     for number in range(MOST_LABELS):
-        w = PlayedWorld((label, number))
+        w = PlayedWorld(number)
         try:
             if kind is ClaimKind.OUTER:
                 return w, merge_dispute(w, is_lie, by_accuser)
