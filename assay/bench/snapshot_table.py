@@ -15,6 +15,7 @@ ROWS = {
     "sizes": "contract",
     "tickets": "call",
     "duties": "call",
+    "disputes": "game",
 }
 """What a row of each table is."""
 

@@ -46,10 +46,10 @@ def simulate(
     convicted by a game of one epoch, beside the number that follows from the rates.
     """
     from assay.simulation.blind_audits import blind_rows
-    from assay.simulation.experiments import Stage, default_lab, strategies
+    from assay.simulation.experiments import LabStage, default_lab, strategies
     from assay.simulation.pictures import blind_audits, pictures
 
-    lab = default_lab(epochs, seeds, Stage.CONTRACTS if on_contracts else Stage.EVENTS)
+    lab = default_lab(epochs, seeds, LabStage.CONTRACTS if on_contracts else LabStage.EVENTS)
     rows = []
     for row in strategies(lab):
         rows.append(row)
@@ -73,7 +73,7 @@ def simulate(
     print_table(f"Incomes by {lab.stage.value}", columns, [_cells(row) for row in rows])
     if blind:
         columns = ["one blind auditor", "accused after epochs", "by formula", "convicted"]
-        print_table(f"On {Stage.CONTRACTS.value}, {blind_runs} runs each", columns, [_blind_cells(r) for r in blind])
+        print_table(f"On {LabStage.CONTRACTS.value}, {blind_runs} runs each", columns, [_blind_cells(r) for r in blind])
 
 
 def _blind_cells(row: BlindRow) -> list[str]:

@@ -62,7 +62,7 @@ class StrategyRow:
         return room >= -self.turns_at.half
 
 
-class Stage(Enum):
+class LabStage(Enum):
     """What populations play on."""
 
     EVENTS = "events of docs/adr/0033"
@@ -80,7 +80,7 @@ class Lab:
     terms: audit_prices.AuditTerms
     epochs: int
     seeds: int
-    stage: Stage = Stage.EVENTS
+    stage: LabStage = LabStage.EVENTS
 
     @property
     def lock(self) -> Wei:
@@ -119,7 +119,7 @@ class Lab:
     def model(self, seats: int, seed: int) -> PlayableRounds:
         """What a population plays on."""
         rules = self.rules(seats)
-        if self.stage is Stage.EVENTS:
+        if self.stage is LabStage.EVENTS:
             return EventModel(rules, np.random.default_rng(seed))
         links = WARM_UP + self.epochs + 1
         return ExecutableModel(ModelTerms(seats, rules.audit_rate, rules.reaudit_rate, CAPACITY, links), seed)
@@ -136,7 +136,7 @@ class Lab:
         return earned
 
 
-def default_lab(epochs: int, seeds: int, stage: Stage = Stage.EVENTS) -> Lab:
+def default_lab(epochs: int, seeds: int, stage: LabStage = LabStage.EVENTS) -> Lab:
     """p = 10 %, q = 20 %, v = 1/3, three open duties, two unsettled rounds, as the event model has them."""
     rates = (100_000, 200_000, 333_333, 970_000, 500_000)
     terms = audit_prices.AuditTerms(Wei(UNIT), Wei(13 * UNIT // 10), *rates, open_duties=3, unsettled=2)
@@ -168,7 +168,7 @@ def strategies(lab: Lab) -> Iterator[StrategyRow]:
     yield from invented_work(lab)
     yield from invented_results(lab)
     yield from sold_silence(lab)
-    if lab.stage is Stage.EVENTS:
+    if lab.stage is LabStage.EVENTS:
         # Bursts are of 240 seats: the contracts' model has one level, of 64.
         yield from bribed_lies(lab)
     yield from cartels(lab)

@@ -27,7 +27,7 @@ ALWAYS: Final = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _RunIdentity:
     """What the id of a claim binds: chain, charter and run."""
 
     chain_id: int
@@ -45,11 +45,11 @@ class ClaimBooks:
     """The three books of one run; `now` is chain time in seconds, which the verdicts are written down at."""
 
     def __init__(self, run: RunLedger, chain_id: int, charter: Address) -> None:
-        place = _Place(chain_id, charter, run.charter.run)
+        place = _RunIdentity(chain_id, charter, run.charter.run)
         self.now = 0
-        self._merges = MergeBook(run, place, self)
-        self._works = WorkBook(run, place, self)
-        self._findings = FindingBook(run, place, self)
+        self._merges = MergeClaims(run, place, self)
+        self._works = WorkClaims(run, place, self)
+        self._findings = FindingClaims(run, place, self)
 
     def book_of(self, ref: ClaimRef) -> ClaimBook:
         """Raises KeyError for kind NONE."""
@@ -65,7 +65,7 @@ class ClaimBooks:
 class _Book(ClaimBook):
     """A run, and where its claims stand."""
 
-    def __init__(self, run: RunLedger, place: _Place, books: ClaimBooks) -> None:
+    def __init__(self, run: RunLedger, place: _RunIdentity, books: ClaimBooks) -> None:
         self.run, self.place, self.books = run, place, books
         self.terms = run.rounds.terms
         self.attestations = run.duties.attestations
@@ -83,7 +83,7 @@ class _Book(ClaimBook):
         return (terms.drawn_bounty_ppm, self.run.bounties) if alive else (terms.third_bounty_ppm, None)
 
 
-class WorkBook(_Book):
+class WorkClaims(_Book):
     """What seats committed."""
 
     def claim_of(self, ref: ClaimRef) -> ClaimView:
@@ -95,10 +95,12 @@ class WorkBook(_Book):
         tenure = self.run.rounds.tenures.existing(work.tenure)
         program = self.terms.update_program if ref.kind is ClaimKind.UPDATE else self.terms.step_program
         x, y, steps = claim
+        accused = ref.outer_root != ZERO
+        is_open = not work.settled and (accused or commitments.is_disputable(ref.round, ref.seat))
         return ClaimView(
             self.place.disputed(ref.kind, tenure.holder, x, y, program, steps, ids.tenure_lock(work.tenure)),
             commitments.rounds[ref.round].mask_at + 1,
-            0 if work.settled else ALWAYS,
+            ALWAYS if is_open else 0,
             self.terms.seat_lock,
             tenure.convicted_at != 0,
             *self.bounty_of(True, work.tenure),
@@ -112,14 +114,11 @@ class WorkBook(_Book):
 
     def on_opened(self, ref: ClaimRef, challenger: Address) -> None:
         """Raises ClaimNotFound, ClaimSettled, WrongAccusation, NotYourAccusation."""
-        commitments = self.run.rounds.commitments
-        if (ref.kind, ref.round, ref.seat) not in commitments.claims:
-            raise refuse("ClaimNotFound", kind=ref.kind, round=ref.round, seat=ref.seat, duty=ref.duty)
-        work = commitments.works[ref.round, ref.seat]
-        if work.settled:
-            raise refuse("ClaimSettled", kind=ref.kind, round=ref.round, seat=ref.seat, duty=ref.duty)
-        if ref.outer_root != ZERO:
-            self.attestations.on_tried(ref.outer_root, work.digest, challenger)
+        commitments, accused = self.run.rounds.commitments, ref.outer_root != ZERO
+        commitments.check_open(ref.kind, ref.round, ref.seat, accused)
+        if accused:
+            digest = commitments.works[ref.round, ref.seat].digest
+            self.attestations.on_tried(ref.outer_root, digest, challenger)
         commitments.on_opened(ref.round, ref.seat)
 
     def on_closed(self, ref: ClaimRef, convicted: bool) -> bool:
@@ -129,7 +128,7 @@ class WorkBook(_Book):
         return first
 
 
-class MergeBook(_Book):
+class MergeClaims(_Book):
     """Roots that positions opened. A merge needs no draw: everybody who trains computes it."""
 
     def claim_of(self, ref: ClaimRef) -> ClaimView:
@@ -181,7 +180,7 @@ class MergeBook(_Book):
         return node, party, generations.inputs.get(node)
 
 
-class FindingBook(_Book):
+class FindingClaims(_Book):
     """Parts of findings; `duty` of a reference is the part, `outer_root` the attestation or an accusation of it."""
 
     def claim_of(self, ref: ClaimRef) -> ClaimView:
@@ -197,7 +196,7 @@ class FindingBook(_Book):
         return ClaimView(
             self.place.disputed(ref.kind, ticket.owner, claim.x, claim.y, program, claim.steps, lock),
             0,
-            0 if self.attestations.window_of(name) else ALWAYS,
+            ALWAYS if ref.outer_root != name or not self.run.over_since(made.epoch + 1) else 0,
             Wei(self.run.vault.lock_amount(lock)),
             ticket.convicted_at != 0,
             *self.bounty_of(False, made.ticket),

@@ -103,7 +103,7 @@ def lie_in(program: Program, state: ListBytes, steps: int, step: int = 1) -> Ref
 
 
 @dataclass(frozen=True)
-class Trained:
+class SeatRun:
     """A seat's run and its update, and what it commits to."""
 
     run: ReferenceTrace
@@ -112,14 +112,14 @@ class Trained:
 
 
 @cache
-def trained(scalars: RoundScalars, units: int, steps: int, lie: str = "") -> Trained:
+def trained(scalars: RoundScalars, units: int, steps: int, lie: str = "") -> SeatRun:
     """A seat's work, true, or with a lie in its "run" or its "update"."""
     p, state = run_programs(), start_state(scalars)
     run = lie_in(p.step.program, state, steps, 2) if lie == "run" else ReferenceTrace(p.step.program, state, steps)
     moved: ListBytes = (p.parameters, end_slots(run))
     update = lie_in(p.update, moved, 1) if lie == "update" else ReferenceTrace(p.update, moved, 1)
     first, second, third = run.list_roots(steps)
-    return Trained(run, update, SeatWork(units, mark("marks"), (first, second, third), update.list_roots(1)[0]))
+    return SeatRun(run, update, SeatWork(units, mark("marks"), (first, second, third), update.list_roots(1)[0]))
 
 
 @cache

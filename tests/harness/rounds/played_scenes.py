@@ -21,7 +21,7 @@ MOST_LABELS: Final = 12
 
 
 @dataclass(frozen=True)
-class Dispute:
+class PlayedDispute:
     """A game that is open: who plays it over which runs, and what stands behind the claim."""
 
     number: int
@@ -44,7 +44,7 @@ def dispute(
     part: int = 0,
     label: object = 0,
     world: type[PlayedWorld] = PlayedWorld,
-) -> tuple[PlayedWorld, Dispute]:
+) -> tuple[PlayedWorld, PlayedDispute]:
     """A world with one open game: the claim is a lie, or who challenges it lies."""
     for number in range(MOST_LABELS):
         w = PlayedWorld(number)
@@ -71,7 +71,7 @@ def began(w: PlayedWorld, lie: str = "") -> list[Address]:
     return people
 
 
-def work_dispute(w: PlayedWorld, kind: ClaimKind, is_lie: bool, by_accuser: bool) -> Dispute:
+def work_dispute(w: PlayedWorld, kind: ClaimKind, is_lie: bool, by_accuser: bool) -> PlayedDispute:
     """A game on a commitment."""
     name = "run" if kind is ClaimKind.INTERVAL else "update"
     people = began(w, name if is_lie else "")
@@ -89,7 +89,7 @@ def work_dispute(w: PlayedWorld, kind: ClaimKind, is_lie: bool, by_accuser: bool
     return _open(w, ref, who, people[LIAR], claimed, known, lock, by_accuser)
 
 
-def merge_dispute(w: PlayedWorld, is_lie: bool, by_accuser: bool) -> Dispute:
+def merge_dispute(w: PlayedWorld, is_lie: bool, by_accuser: bool) -> PlayedDispute:
     """A game on an opened root, by somebody who trains or by a third party."""
     people = began(w)
     w.hold_all(people)
@@ -110,7 +110,7 @@ def merge_dispute(w: PlayedWorld, is_lie: bool, by_accuser: bool) -> Dispute:
     return _open(w, ref, who, people[LIAR], claimed, true if is_lie else false, lock, by_accuser)
 
 
-def finding_dispute(w: PlayedWorld, is_lie: bool, by_accuser: bool, part: int) -> Dispute:
+def finding_dispute(w: PlayedWorld, is_lie: bool, by_accuser: bool, part: int) -> PlayedDispute:
     """A game on a part of an attestation: 0 its own key, 1 its update."""
     began(w)
     books = w.run.duties.attestations
@@ -176,6 +176,6 @@ def _open(
     known: ReferenceTrace,
     lock: Digest,
     is_direct: bool,
-) -> Dispute:
+) -> PlayedDispute:
     number = w.open_direct(who, ref) if is_direct else w.open_committed(who, ref, known.state_root(known.steps))
-    return Dispute(number, defender, who, claimed, known, lock, is_direct and ref.kind is not ClaimKind.OUTER)
+    return PlayedDispute(number, defender, who, claimed, known, lock, is_direct and ref.kind is not ClaimKind.OUTER)

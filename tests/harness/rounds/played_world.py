@@ -32,7 +32,7 @@ from tests.harness.rounds.money_world import MoneyWorld
 from tests.harness.rounds.played_chain import STEPS_PER_UNIT, UNITS, played_chain, played_charter
 from tests.harness.rounds.played_programs import (
     SEATS,
-    Trained,
+    SeatRun,
     accumulator,
     blind_lie,
     end_slots,
@@ -69,7 +69,7 @@ class PlayedWorld(MoneyWorld):
         modules = self.chain.modules  # type: ignore[attr-defined]
         self.claims = ClaimBooks(self.run, 1, modules.charter)
         self.book = GameBook(modules.game, config, headers, self.vault, self.claims.book_of)
-        self.done: dict[Seat, Trained] = {}
+        self.done: dict[Seat, SeatRun] = {}
         """What seats committed to, in the order of their commitments."""
         self.blind: set[int] = set()
         """Tickets whose accumulators are false."""
@@ -96,7 +96,7 @@ class PlayedWorld(MoneyWorld):
         self.done[seat] = trained(self.scalars(seat), UNITS, STEPS, lie)
         assert self.commit(who, self.done[seat].work) == ""
 
-    def truth(self, seat: Seat) -> Trained:
+    def truth(self, seat: Seat) -> SeatRun:
         """What the seat should have committed to."""
         return trained(self.scalars(seat), UNITS, STEPS)
 

@@ -11,7 +11,7 @@ from assay.protocol.game.table import Side
 from assay.protocol.rounds.bounties import pot_lock
 from assay.protocol.run.claims import ClaimKind
 from tests.harness.games import player, silent_after
-from tests.harness.rounds.played_scenes import Dispute, dispute
+from tests.harness.rounds.played_scenes import PlayedDispute, dispute
 from tests.harness.rounds.played_world import PlayedWorld
 
 KINDS = [
@@ -34,13 +34,13 @@ def ended() -> Iterator[None]:
         open_worlds.pop().end()
 
 
-def begin(kind: ClaimKind, is_lie: bool, by_accuser: bool, part: int) -> tuple[PlayedWorld, Dispute]:
+def begin(kind: ClaimKind, is_lie: bool, by_accuser: bool, part: int) -> tuple[PlayedWorld, PlayedDispute]:
     w, d = dispute(kind, is_lie, by_accuser, part)
     open_worlds.append(w)
     return w, d
 
 
-def money(w: PlayedWorld, d: Dispute) -> tuple[int, int, int, int, int]:
+def money(w: PlayedWorld, d: PlayedDispute) -> tuple[int, int, int, int, int]:
     """What defender and challenger can spend, what is locked behind the claim and in its pot, and what burned."""
     pot = w.vault.lock_amount(pot_lock(d.lock))
     return (
@@ -52,7 +52,7 @@ def money(w: PlayedWorld, d: Dispute) -> tuple[int, int, int, int, int]:
     )
 
 
-def check_verdict(w: PlayedWorld, d: Dispute, before: tuple[int, int, int, int, int], loser: Side) -> None:
+def check_verdict(w: PlayedWorld, d: PlayedDispute, before: tuple[int, int, int, int, int], loser: Side) -> None:
     """Every wei is where the rules say; `before` is as the game was opened, with its bond locked."""
     state, bond = w.state(d.number), w.book.config.bond
     assert state.verdict is not None and state.verdict.side is loser

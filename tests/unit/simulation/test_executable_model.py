@@ -12,7 +12,7 @@ from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.simulation import experiments
 from assay.simulation.blind_audits import OF_99_PERCENT
 from assay.simulation.executable_model import ExecutableModel
-from assay.simulation.experiments import Stage, default_lab
+from assay.simulation.experiments import LabStage, default_lab
 from assay.simulation.incomes import Estimate, turning_point
 from assay.simulation.interface import AuditWord, OwnerNumber, ReplayDuty
 from assay.simulation.model_terms import ModelTerms
@@ -134,7 +134,7 @@ def test_a_blind_re_audit_repeats_what_it_audits_and_hides_nothing() -> None:
     assert by == {tickets[2], tickets[3]}
 
 
-LAB = default_lab(epochs=30, seeds=4, stage=Stage.CONTRACTS)
+LAB = default_lab(epochs=30, seeds=4, stage=LabStage.CONTRACTS)
 HARSH = replace(LAB, terms=replace(LAB.terms, audit_ppm=500_000, reaudit_ppm=500_000))
 """Rates at which little has to be played."""
 
