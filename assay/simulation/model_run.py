@@ -46,7 +46,7 @@ class ModelRun:
         self.beacon = SeededBeacon(seed)
         calls = _LateCalls()
         self.tickets = Tickets(self.vault, calls, terms.tickets)
-        self.books = RoundLedger(terms.rounds, self.vault, self.beacon, self.tickets, OpenGate())
+        self.books = RoundLedger(terms.rounds, self.vault, self.beacon, self.tickets, OpenGate(), calls)
         self.audited = AuditedBooks(self.books)
         self.duties = calls.duties = Duties(self.tickets, self.beacon, self.audited, terms.duties)
         self.attestations = self.duties.attestations
@@ -196,6 +196,10 @@ class _LateCalls:
     def newest(self) -> tuple[int, int]:
         """The newest epoch and when it began."""
         return self.duties.newest()
+
+    def over_after(self, time: int) -> int:
+        """Since when nothing that was due by a time can be drawn any more, in seconds of chain time; 0: it can."""
+        return self.duties.over_after(time)
 
     def over_since(self, number: int) -> int:
         """Since when nothing that belongs to an epoch can be drawn any more, in seconds of chain time; 0: it can."""
