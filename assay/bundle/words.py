@@ -27,6 +27,22 @@ def ref_text(ref: ClaimRef, intervals: int) -> str:
     return f"an attestation of {work}" if ref.kind is ClaimKind.ATTESTATION else work
 
 
+def round_ref_text(ref: ClaimRef) -> str:
+    """What a claim of the second round is about."""
+    work = f"seat {ref.seat} in round {ref.round}"
+    match ref.kind:
+        case ClaimKind.OUTER if ref.duty:
+            return f"the sum of group {ref.duty - 1} of generation {ref.round + 1}"
+        case ClaimKind.OUTER:
+            return f"the merge of generation {ref.round + 1}"
+        case ClaimKind.UPDATE:
+            return f"the update of {work}"
+        case ClaimKind.ATTESTATION:
+            return f"part {ref.duty} of an attestation of the work of {work}"
+        case _:
+            return f"the work of {work}"
+
+
 def claim_text(found: ReplayedDispute) -> str:
     """What the claim of a replayed dispute is about."""
     return ref_text(found.ref, found.charter.training.intervals)

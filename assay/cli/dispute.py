@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from assay.amounts import tokens
-from assay.cli.common import open_blobs, open_run, parse_address, print_fields, print_json, print_table, talk
+from assay.cli.common import (
+    open_any_run,
+    open_blobs,
+    open_run,
+    parse_address,
+    print_fields,
+    print_json,
+    print_table,
+    talk,
+)
 from assay.cli.options import RUN, STORED_RUN, JsonOption, with_settings
 from assay.settings import Settings
 from assay.watchdog.alarms import Alarm, Standing, changes, exit_code_of
 
 if TYPE_CHECKING:
     from assay.explorer.run_reader import RunReader
-    from assay.watchdog.watch import Watchdog
+    from assay.watchdog.looking import ChainWatch
 
 app = typer.Typer(no_args_is_help=True, help="Disputes: challenge, descent, verdict.")
 
@@ -146,13 +155,20 @@ def watch(
 
 def _watchdog(
     settings: Settings, parties: list[str], near: float, stale_after: float, max_age: float | None
-) -> Watchdog:
+) -> ChainWatch:
     from assay.protocol.types import Address
-    from assay.watchdog.watch import Watchdog, WatchOptions
+    from assay.watchdog.looking import WatchOptions
+    from assay.watchdog.round_watch import RoundWatchdog
+    from assay.watchdog.watch import Watchdog
+    from assay_ledger.rounds.run import RoundRun
 
     named = frozenset(Address(parse_address(p)) for p in parties)
     options = WatchOptions(named, near, stale_after, max_age, settings.allowed_code)
-    target = open_run(settings)
+    target = open_any_run(settings)
+    if isinstance(target, RoundRun):
+        if not named:
+            talk.print("No party is named: what its stakes and calls are at is not watched.")
+        return RoundWatchdog(target, options)
     if settings.store is None:
         if not named:
             talk.print("No store is named: nothing is recomputed, and it is not known who is right.")

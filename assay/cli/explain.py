@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli.common import open_run, print_json
+from assay.cli.common import open_any_run, print_json
 from assay.cli.options import RUN, JsonOption, with_settings
 from assay.protocol.errors import ConfigError, UserError
 from assay.settings import Settings
@@ -60,10 +60,17 @@ def explain(
 
 def _in_run(name: str, settings: Settings) -> dict[str, Any]:
     from assay.explorer.explain import explain as explain_in
+    from assay.explorer.round_explain import explain as explain_in_rounds
+    from assay.explorer.round_reader import RoundReader
     from assay.explorer.run_reader import RunReader
+    from assay_ledger.rounds.run import RoundRun
 
-    with RunReader(open_run(settings)).reading() as reader:
-        return explain_in(reader, name)
+    run = open_any_run(settings)
+    if isinstance(run, RoundRun):
+        with RoundReader(run).reading() as reader:
+            return explain_in_rounds(reader, name)
+    with RunReader(run).reading() as first:
+        return explain_in(first, name)
 
 
 def _print_code(document: dict[str, Any]) -> None:

@@ -37,6 +37,26 @@ STANDING_CODES: Final[dict[str, tuple[str, str]]] = {
         "The challenge window, or a game, is still open.",
         "Nothing: actors settle it themselves once it is over, and anybody may.",
     ),
+    "CommittedLate": (
+        "It came after the mask had closed: it is paid by its units if it stands, but it has no weight in the merge.",
+        "Commit earlier: the mask closes soon after 95 % of the seats committed.",
+    ),
+    "NotCounted": (
+        "Too few of the positions that spoke hold its update: the merge is made without it. It is paid if it stands.",
+        "Publish the update before you commit, and keep the store reachable until the mask's beacon and the hold time.",
+    ),
+    "BaseCut": (
+        "The generation that the work started from was cut: the work is void, unpaid, never slashed.",
+        "Nothing: the next round starts from the newest generation that is not cut.",
+    ),
+    "NotAuditedYet": (
+        "The epochs that may draw it are not over, or its base is not final.",
+        "Nothing: whoever takes part settles it once they are, and anybody may.",
+    ),
+    "UnderAccusation": (
+        "An accusation or a game of the tenure is not over; nothing of the tenure settles meanwhile.",
+        "If your work is right, play the game to its end: a false accusation costs its accuser the bond.",
+    ),
     "Unrevealed": (
         "Results were bound and not revealed, so no duty of that round is paid.",
         "Stay up until T5+r; the journal in the data folder holds the salts.",

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from assay.bundle.words import family_text, ref_text
+from assay.explorer.chain_reader import ChainReader
 from assay.explorer.run_reader import RunReader
 from assay.protocol.economics import formulas
 from assay.protocol.game.state import Outcome
@@ -259,6 +260,11 @@ def _claim(reader: RunReader, name: Digest, ref: ClaimRef, claimant: Address, x:
 
 def game_document(reader: RunReader, game: GameRecord) -> Document:
     """A dispute in figures."""
+    return game_figures(reader, game, ref_text(game.ref, reader.run.charter.training.intervals))
+
+
+def game_figures(reader: ChainReader, game: GameRecord, what: str) -> Document:
+    """The same of any run; `what` it is about."""
     hashes = list(dict.fromkeys([game.opened_tx, *(m.tx_hash for m in game.moves)]))
     gas = [reader.gas_of(tx) for tx in hashes]
     verdict = game.verdict
@@ -267,7 +273,7 @@ def game_document(reader: RunReader, game: GameRecord) -> Document:
         "game": game.game_id,
         "claim": hexed(game.claim_id),
         "kind": game.ref.kind.name,
-        "what": ref_text(game.ref, charter.training.intervals),
+        "what": what,
         "round": int(game.ref.round),
         "challenger": hexed(game.challenger),
         "defender": hexed(game.defender),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
-from assay.explorer.codes import all_codes, find_code
+from assay.explorer.answers import no, not_yet, standing, yes
+from assay.explorer.chain_reader import EventRow
+from assay.explorer.codes import find_code
 from assay.explorer.documents import (
     Document,
     actor_document,
@@ -15,7 +16,7 @@ from assay.explorer.documents import (
     hexed,
     included,
 )
-from assay.explorer.run_reader import EventRow, RunReader
+from assay.explorer.run_reader import RunReader
 from assay.explorer.search import search
 from assay.explorer.words import exact
 from assay.protocol.types import Address, Digest, Role, Seat, Status
@@ -38,13 +39,14 @@ def explain(reader: RunReader, name: str) -> Document:
         if kind == "games":
             return explain_game(reader, reader.state.games[int(rest[0])])
         return {"name": name, "kind": kind, "known": True, "see": url, "answers": []}
+    return unknown(name)
+
+
+def unknown(name: str) -> Document:
+    """Nothing has this name."""
     remedy = "Check the run (--run) and the spelling; a thing of another run is not known in this one."
-    return {
-        "name": name,
-        "kind": "unknown",
-        "known": False,
-        "answers": [_no("known", "Nothing in this run has that name.", "Unknown", remedy)],
-    }
+    answers = [no("known", "Nothing in this run has that name.", "Unknown", remedy)]
+    return {"name": name, "kind": "unknown", "known": False, "answers": answers}
 
 
 def explain_code(name: str) -> Document | None:
@@ -68,7 +70,7 @@ def explain_commitment(reader: RunReader, round_: int, seat: Seat) -> Document:
     """A commitment: is it complete, in the model, beyond challenge, paid?"""
     record = reader.state.rounds[round_]
     c = record.commitments[seat]
-    answers = [_yes("known", f"Seat {seat} committed to round {round_} in transaction {hexed(c.tx_hash)}.")]
+    answers = [yes("known", f"Seat {seat} committed to round {round_} in transaction {hexed(c.tx_hash)}.")]
     answers += [_counted(reader, record, c), _paid(reader, record, c)]
     document = commitment_document(reader, record, c)
     return {"name": hexed(c.digest), "kind": "commitment", "known": True, "answers": answers, "commitment": document}
@@ -84,21 +86,21 @@ def _counted(reader: RunReader, record: RoundRecord, c: CommitmentRecord) -> Doc
             f"Receipts stand behind it for {_share(signed, total)} of the verifiers' stake; more than half are needed."
         )
         if now <= times.receipts_until:
-            return _open("counted", text, times.receipts_until)
-        return _standing("counted", text, "Incomplete")
+            return not_yet("counted", text, times.receipts_until)
+        return standing("counted", text, "Incomplete")
     if c.convicted:
         lost = [g.game_id for g in reader.state.games.values() if _is_on(g, record, c) and g.convicted]
-        return _standing("counted", f"It was convicted in game {', '.join(map(str, lost))}.", "Convicted")
+        return standing("counted", f"It was convicted in game {', '.join(map(str, lost))}.", "Convicted")
     if c.excluded:
         accusers = [row.arguments["accuser"] for row in _rows(reader, "rounds", "Excluded", record, c.seat)]
         text = f"It was left out of the outer step: {', '.join(accusers)} revealed another result."
-        return _standing("counted", text, "Excluded", times.challenge_until)
+        return standing("counted", text, "Excluded", times.challenge_until)
     is_in = included(record, c)
     if is_in is None:
-        return _open("counted", "It is complete; the outer step of the round has not been posted.", times.t7)
+        return not_yet("counted", "It is complete; the outer step of the round has not been posted.", times.t7)
     if is_in:
-        return _yes("counted", "It is complete and part of the outer step.")
-    return _standing("counted", "It is not part of the outer step from its base.", "BaseFell")
+        return yes("counted", "It is complete and part of the outer step.")
+    return standing("counted", "It is not part of the outer step from its base.", "BaseFell")
 
 
 def _paid(reader: RunReader, record: RoundRecord, c: CommitmentRecord) -> Document:
@@ -107,33 +109,33 @@ def _paid(reader: RunReader, record: RoundRecord, c: CommitmentRecord) -> Docume
             (row,) = _rows(reader, "settlement", "WorkSettled", record, c.seat)
             pay, shares = exact(row.arguments["pay"]), exact(row.arguments["shares"])
             text = f"It is final: {pay} tokens of pay and {shares} shares."
-            return _yes("paid", text) | {"pay": str(row.arguments["pay"]), "shares": str(row.arguments["shares"])}
+            return yes("paid", text) | {"pay": str(row.arguments["pay"]), "shares": str(row.arguments["shares"])}
         case Status.CONVICTED:
-            return _standing("paid", "It was convicted: nothing is paid, and the lock is gone.", "Convicted")
+            return standing("paid", "It was convicted: nothing is paid, and the lock is gone.", "Convicted")
         case Status.VOID:
-            return _standing(
+            return standing(
                 "paid", "It is void: unpaid, and nothing was slashed.", "BaseFell" if c.complete else "Incomplete"
             )
         case Status.OPEN:
             until = record.times.challenge_until
             if c.convicted:
-                return _standing("paid", "It was convicted: nothing will be paid.", "Convicted")
-            return _standing("paid", "It is not settled yet.", "NotSettledYet", until) | {"yes": None}
+                return standing("paid", "It was convicted: nothing will be paid.", "Convicted")
+            return standing("paid", "It is not settled yet.", "NotSettledYet", until) | {"yes": None}
 
 
 def explain_claim(reader: RunReader, name: str) -> Document:
     """A claim: does it stand, which games are about it, and what follows for the work behind it?"""
     claim = next(c for c in claims(reader) if c["id"] == name)
-    answers = [_yes("known", f"It is the claim of {claim['what']}, and it {_verb(claim['status'])}.")]
+    answers = [yes("known", f"It is the claim of {claim['what']}, and it {_verb(claim['status'])}.")]
     if claim["kind"] in ("INTERVAL", "UPDATE"):
         answers += explain_commitment(reader, claim["round"], Seat(claim["seat"]))["answers"][1:]
     elif claim["status"] == "fallen":
-        answers.append(_standing("counted", f"It fell in game {claim['games'][-1]}.", "Convicted"))
+        answers.append(standing("counted", f"It fell in game {claim['games'][-1]}.", "Convicted"))
     else:
         until = reader.state.rounds[claim["round"]].times.challenge_until
         is_over = reader.state.head.timestamp > until
         answers.append(
-            _yes("counted", "It stands beyond challenge.") if is_over else _open("counted", "It stands.", until)
+            yes("counted", "It stands beyond challenge.") if is_over else not_yet("counted", "It stands.", until)
         )
     return {"name": name, "kind": "claim", "known": True, "answers": answers, "claim": claim}
 
@@ -144,18 +146,18 @@ def explain_game(reader: RunReader, game: GameRecord) -> Document:
     if game.verdict is None:
         whose = hexed(game.defender if document["turn"] == "defender" else game.challenger)
         text = f"Game {game.game_id} on {document['what']} stands at {game.stage.name}; {whose} is to move."
-        answer = _open("known", text, game.deadline)
+        answer = not_yet("known", text, game.deadline)
     else:
         how = "an opening or a selection was refuted" if game.verdict.outcome.name == "LEAF" else "a clock ran out"
         text = f"Game {game.game_id} on {document['what']} is over: {hexed(game.verdict.loser)} lost, because {how}."
-        answer = _yes("known", text)
+        answer = yes("known", text)
     return {"name": f"game {game.game_id}", "kind": "game", "known": True, "answers": [answer], "game": document}
 
 
 def explain_actor(reader: RunReader, who: Address) -> Document:
     """An address: role, what it did, and what stands between it and pay."""
     actor = actor_document(reader, who)
-    answers = [_yes("known", f"It is a {actor['role']} of this run." if actor["role"] != "-" else "It took part.")]
+    answers = [yes("known", f"It is a {actor['role']} of this run." if actor["role"] != "-" else "It took part.")]
     for record in reader.state.rounds:
         for seat, c in sorted(record.commitments.items()):
             if c.solver == who:
@@ -166,37 +168,17 @@ def explain_actor(reader: RunReader, who: Address) -> Document:
             continue
         about = {"about": f"audit of round {record.number}"}
         if attendance.settled:
-            answers.append(_yes("paid", f"{len(attendance.leaves)} duties were revealed and settled.") | about)
+            answers.append(yes("paid", f"{len(attendance.leaves)} duties were revealed and settled.") | about)
         elif attendance.leaves:
             answers.append(
-                _standing("paid", "Duties are not settled yet.", "NotSettledYet", record.times.challenge_until) | about
+                standing("paid", "Duties are not settled yet.", "NotSettledYet", record.times.challenge_until) | about
             )
         elif reader.state.head.timestamp > record.times.t7 and attendance.root != Digest(bytes(32)):
-            answers.append(_standing("paid", "Its results were never revealed.", "Unrevealed") | about)
+            answers.append(standing("paid", "Its results were never revealed.", "Unrevealed") | about)
     return {"name": hexed(who), "kind": "actor", "known": True, "answers": answers, "actor": actor}
 
 
-# --- answers
-
-
-def _answer(question: str, yes: bool | None, text: str, **more: Any) -> Document:
-    return {"question": question, "yes": yes, "text": text, "code": None, "remedy": None, "deadline": None, **more}
-
-
-def _yes(question: str, text: str) -> Document:
-    return _answer(question, True, text)
-
-
-def _open(question: str, text: str, deadline: int) -> Document:
-    return _answer(question, None, text, deadline=deadline)
-
-
-def _no(question: str, text: str, code: str, remedy: str, deadline: int | None = None) -> Document:
-    return _answer(question, False, text, code=code, remedy=remedy, deadline=deadline)
-
-
-def _standing(question: str, text: str, code: str, deadline: int | None = None) -> Document:
-    return _no(question, text, code, all_codes()[code].remedy, deadline)
+# --- inside
 
 
 def _rows(reader: RunReader, contract: str, name: str, record: RoundRecord, seat: Seat) -> list[EventRow]:

@@ -12,14 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from assay.explorer.round_reader import RoundReader
 from assay.explorer.run_reader import RunReader
 from assay.protocol.errors import AssayError
+from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.types import Digest
 from assay_ledger.store.blobs import ArtifactStore
 from assay_ledger.store.objects import Objects
 
 if TYPE_CHECKING:
     from assay.protocol.run.charter import Charter
+    from assay.protocol.run.run_charter import RunCharter
     from assay.protocol.types import Address
 
 MAX_POINTS: Final = 400
@@ -69,6 +72,17 @@ def wanted_points(reader: RunReader) -> list[Wanted]:
                 step = steps * record.number + training.steps_per_interval * j
                 work.append(Wanted(root, True, step, int(seat), f"seat {seat}, round {record.number}, interval {j}"))
     return outers + work if len(outers) + len(work) <= MAX_POINTS else outers
+
+
+def round_points(reader: RoundReader) -> list[Wanted]:
+    """The same of a run of the second round: generations that were not cut; nobody publishes where work ends."""
+    steps, view = reader.run.charter.training.steps_per_round, reader.view
+    points = [Wanted(reader.run.charter.training.parameters, False, 0, None, "genesis")]
+    for generation in range(1, len(view.books.commitments.rounds) + 1):
+        lists = view.lists(generation)
+        if lists is not None and view.status(generation) is not GenerationStatus.CUT:
+            points.append(Wanted(lists.parameters, False, steps * generation, None, f"generation {generation}"))
+    return points
 
 
 class Losses:
@@ -127,7 +141,7 @@ class Losses:
                     self._known[key] = loss
 
 
-def losses_of(reader: RunReader) -> Losses:
+def losses_of(reader: RunReader | RoundReader) -> Losses:
     """The losses of a run with a store."""
     store = reader.store
     assert store is not None
@@ -137,7 +151,7 @@ def losses_of(reader: RunReader) -> Losses:
     )
 
 
-def stock_evaluation(store: ArtifactStore, charter: Charter, run: Address) -> tuple[Weigh, float]:
+def stock_evaluation(store: ArtifactStore, charter: Charter | RunCharter, run: Address) -> tuple[Weigh, float]:
     """A function from list root to validation loss, and the letter entropy of the same text.
 
     Raises UnavailableError, UserError where text or program are missing; ImportError without torch.

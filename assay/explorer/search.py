@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from assay.explorer.chain_reader import ChainReader, EventRow
 from assay.explorer.documents import claims, hexed
 from assay.explorer.run_reader import RunReader
 
@@ -13,7 +16,7 @@ LEAST_DIGITS: Final = 6
 MAX_HITS: Final = 50
 MAX_QUERY: Final = 200
 
-_WORDS = re.compile(r"(game|dispute|round)?\s*#?\s*(\d{1,9})", re.IGNORECASE)
+_WORDS = re.compile(r"(game|dispute|round|generation|tenure|ticket|epoch)?\s*#?\s*(\d{1,9})", re.IGNORECASE)
 _HEX = re.compile(r"(?:0x)?([0-9a-f]{6,128})", re.IGNORECASE)
 
 
@@ -25,14 +28,42 @@ class Hit:
     what: str
 
 
-def search(reader: RunReader, query: str) -> list[Hit]:
+class Directory:
+    """Everything that has a name in hex, and where it is shown; the most telling place of each first."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, list[Hit]] = {}
+
+    def add(self, name: bytes | str, url: str, what: str) -> None:
+        """A thing of this name is shown there too."""
+        text = (name.hex() if isinstance(name, bytes) else name.removeprefix("0x")).lower()
+        hits = self.found.setdefault(text, [])
+        if len(hits) < MAX_HITS and url not in {h.url for h in hits}:
+            hits.append(Hit(url, what))
+
+    def add_events(self, events: Sequence[EventRow]) -> None:
+        """Transactions, and whatever else events name (a lock, a root, an account): found where it is named."""
+        for row in events:
+            self.add(row.tx, f"/events?tx={row.tx}", f"a transaction of block {row.block}")
+        for value in {v for row in events for v in row.arguments.values() if is_name(v)}:
+            if value.removeprefix("0x") not in self.found:
+                self.add(value, f"/events?about={value}", "named in events")
+
+
+Numbered = Callable[[str, int], list[Hit]]
+"""Things of a noun, "" for any, that have a number."""
+
+
+def look_up(
+    reader: ChainReader, query: str, numbered: Numbered, directory: Callable[[], dict[str, list[Hit]]]
+) -> list[Hit]:
     """Where the thing that a query names is shown; empty when nothing has that name."""
     query = query.strip()[:MAX_QUERY]
     if match := _WORDS.fullmatch(query):
-        return _numbered(reader, (match[1] or "").lower(), int(match[2]))
+        return numbered((match[1] or "").lower(), int(match[2]))
     if match := _HEX.fullmatch(query):
         wanted = match[1].lower()
-        found = _directory(reader)
+        found = directory()
         if wanted in found:
             return found[wanted]
         near = [hit for name in sorted(found) if name.startswith(wanted) for hit in found[name]]
@@ -41,9 +72,14 @@ def search(reader: RunReader, query: str) -> list[Hit]:
     return [Hit(f"/actors/{hexed(w)}", query) for w in who]
 
 
+def search(reader: RunReader, query: str) -> list[Hit]:
+    """See look_up."""
+    return look_up(reader, query, partial(_numbered, reader), partial(_directory, reader))
+
+
 def _numbered(reader: RunReader, noun: str, number: int) -> list[Hit]:
     hits = []
-    if noun != "round" and number in reader.state.games:
+    if noun in ("", "game", "dispute") and number in reader.state.games:
         hits.append(Hit(f"/games/{number}", f"game {number}"))
     if noun in ("", "round") and number < len(reader.state.rounds):
         hits.append(Hit(f"/rounds/{number}", f"round {number}"))
@@ -51,14 +87,8 @@ def _numbered(reader: RunReader, noun: str, number: int) -> list[Hit]:
 
 
 def _directory(reader: RunReader) -> dict[str, list[Hit]]:
-    """Everything that has a name in hex; the most telling place of each first."""
-    found: dict[str, list[Hit]] = {}
-
-    def add(name: bytes | str, url: str, what: str) -> None:
-        hits = found.setdefault((name.hex() if isinstance(name, bytes) else name.removeprefix("0x")).lower(), [])
-        if len(hits) < MAX_HITS and url not in {h.url for h in hits}:
-            hits.append(Hit(url, what))
-
+    directory = Directory()
+    add = directory.add
     charter, training = reader.run.charter, reader.run.charter.training
     for who in reader.money.people:
         add(who, f"/actors/{hexed(who)}", reader.names.get(who, "an account"))
@@ -94,13 +124,8 @@ def _directory(reader: RunReader) -> dict[str, list[Hit]]:
     for game_id, game in sorted(reader.state.games.items()):
         for move in game.moves:
             add(move.tx_hash, f"/games/{game_id}", f"a transaction of game {game_id}")
-    for row in reader.events:
-        add(row.tx, f"/events?tx={row.tx}", f"a transaction of block {row.block}")
-    # Whatever else an event names (a lock, a root, an account of a contract) is found where it is named.
-    for value in {v for row in reader.events for v in row.arguments.values() if is_name(v)}:
-        if value.removeprefix("0x") not in found:
-            add(value, f"/events?about={value}", "named in events")
-    return found
+    directory.add_events(reader.events)
+    return directory.found
 
 
 def is_name(value: object) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
+from assay.explorer.chain_reader import ChainReader
 from assay.explorer.documents import Document, actors, claims, commitment_document, game_document, round_document
 from assay.explorer.run_reader import RunReader
 
@@ -29,7 +30,7 @@ def rounds(reader: RunReader) -> Iterator[Document]:
     return (round_document(reader, record) for record in reader.state.rounds)
 
 
-def events(reader: RunReader) -> Iterator[Document]:
+def events(reader: ChainReader) -> Iterator[Document]:
     """Every event of the run's contracts, in the order of the chain."""
     return (asdict(row) for row in reader.events)
 

@@ -30,6 +30,12 @@ class AlarmKind(StrEnum):
     CHAIN_UNREACHABLE = "chain-unreachable"
     HEAD_STALE = "head-stale"
     CANNOT_CHECK = "cannot-check"
+    STAKE_AT_RISK = "stake-at-risk"
+    ROOT_CHALLENGED = "root-challenged"
+    DUTY_DUE = "duty-due"
+    EPOCH_OVERDUE = "epoch-overdue"
+    STAKE_SHORT = "stake-short"
+    ESCROW_LOW = "escrow-low"
     REFUND_WAITS = "refund-waits"
     TIMEOUT_DUE = "timeout-due"
 
@@ -38,9 +44,12 @@ NOTES: Final = frozenset({AlarmKind.REFUND_WAITS, AlarmKind.TIMEOUT_DUE})
 
 _CODES: Final[tuple[tuple[ExitCode, frozenset[AlarmKind]], ...]] = (
     (ExitCode.FRAUD, frozenset({AlarmKind.HONEST_LOSING, AlarmKind.HONEST_LOST})),
+    (ExitCode.FRAUD, frozenset({AlarmKind.STAKE_AT_RISK, AlarmKind.ROOT_CHALLENGED})),
     (ExitCode.DEADLINE, frozenset({AlarmKind.DEADLINE_NEAR, AlarmKind.DEADLINE_MISSED})),
+    (ExitCode.DEADLINE, frozenset({AlarmKind.DUTY_DUE, AlarmKind.EPOCH_OVERDUE})),
     (ExitCode.REJECTED, frozenset({AlarmKind.CODE_UNKNOWN})),
     (ExitCode.FUNDS, frozenset({AlarmKind.BOND_SHORT, AlarmKind.LOCK_SHORT, AlarmKind.GAS_SHORT})),
+    (ExitCode.FUNDS, frozenset({AlarmKind.STAKE_SHORT, AlarmKind.ESCROW_LOW})),
     (ExitCode.NETWORK, frozenset({AlarmKind.CHAIN_UNREACHABLE, AlarmKind.HEAD_STALE, AlarmKind.CANNOT_CHECK})),
 )
 

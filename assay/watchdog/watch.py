@@ -13,7 +13,7 @@ from typing import Final
 
 from eth_utils.address import to_checksum_address
 
-from assay.protocol.errors import AssayError, UnavailableError
+from assay.protocol.errors import AssayError
 from assay.protocol.game.clock import LARGEST, most_moves
 from assay.protocol.game.shapes import shape_of
 from assay.protocol.game.state import GameConfig, GameState
@@ -23,11 +23,11 @@ from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Wei
 from assay.watchdog.alarms import Alarm, AlarmKind, CommittedFacts, GameFacts, GameTerms, judge_committed, judge_game
+from assay.watchdog.looking import GAS_PER_MOVE, USUALLY, ChainWatch, WatchOptions
 from assay.watchdog.standing import favoured
 from assay_ledger.bindings.game import ChallengeCommitted, ChallengeUncommitted
 from assay_ledger.bindings.structs import ClaimViewFields
 from assay_ledger.contract import Event, Logged, Query
-from assay_ledger.deployment.code import RunCode, code_of
 from assay_ledger.index.archive import Archive, Computation, Compute
 from assay_ledger.index.indexer import Index
 from assay_ledger.index.publications import Publications
@@ -40,25 +40,6 @@ from assay_ledger.store.objects import Objects
 MAX_TRACES: Final = 2
 """Claims whose runs are kept; a trace holds states between steps and the values of a few nodes."""
 
-GAS_PER_MOVE: Final = 1_000_000
-"""No move of a game may need more."""
-
-
-@dataclass(frozen=True, slots=True)
-class WatchOptions:
-    """How to watch. `parties` are taken to be honest. Seconds are this machine's except where they say chain.
-
-    near: share of a clock, of chain time, at which a deadline is near. stale_after: how long the head may stand still.
-    max_age: how old the newest block may be by this machine's clock; None on chains that keep a time of their own.
-    allowed_code: digests of contracts that are not this release's and that the user has checked.
-    """
-
-    parties: frozenset[Address] = frozenset()
-    near: float = 0.25
-    stale_after: float = 300.0
-    max_age: float | None = None
-    allowed_code: frozenset[Digest] = frozenset()
-
 
 @dataclass(frozen=True, slots=True)
 class Truth:
@@ -68,7 +49,7 @@ class Truth:
     holds: bool
 
 
-class Watchdog:
+class Watchdog(ChainWatch):
     """Follows one run. Without a store (or without `compute`) nothing is recomputed and only `parties` are honest."""
 
     def __init__(
@@ -76,24 +57,20 @@ class Watchdog:
         run: Run,
         store: ArtifactStore | None = None,
         compute: Compute | None = None,
-        options: WatchOptions = WatchOptions(),
+        options: WatchOptions = USUALLY,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self.run = run
-        self.options = options
-        self.alarms: dict[tuple[AlarmKind, str], Alarm] = {}
+        super().__init__(run, options, clock, wall)
+        self.run: Run = run
         self._compute = compute
         self._facts = Facts(run.chain.chain_id, run.address, run.run_id, run.charter)
         objects = None if store is None or compute is None else Objects(store)
         self._archive = None if objects is None else Archive(self._facts, objects, Publications(run.chain, objects))
-        self._clock, self._wall = clock, wall
         self._terms = GameTerms(
             run.charter.economics.challenge_bond, options.near, GAS_PER_MOVE, GameConfig.of(run.charter).reveal_window
         )
         self._index = Index(run, [self._on_event])
-        self._code: RunCode | None = None
-        self._head: tuple[int, float] | None = None
         self._committed: dict[Digest, Address] = {}
         self._honest: dict[int, Side] = {}
         self._truths: OrderedDict[ClaimRef, Truth] = OrderedDict()
@@ -104,27 +81,14 @@ class Watchdog:
         """Number and chain time of the last block read."""
         return self._index.state.head.number, self._index.state.head.timestamp
 
-    def look(self) -> dict[tuple[AlarmKind, str], Alarm]:
-        """One look; returns the alarms in force, which `alarms` keeps.
+    def sync(self) -> None:
+        """See ChainWatch."""
+        self._index.sync()
 
-        While the chain does not answer, what was known before stays in force: nothing new is known of anybody.
-        """
-        try:
-            self._index.sync()
-            found = list(self._found())
-        except UnavailableError as error:
-            alarm = Alarm(
-                AlarmKind.CHAIN_UNREACHABLE, "chain", f"{error.explain()} Nothing is known of anybody meanwhile."
-            )
-            self.alarms = self.alarms | {alarm.key: alarm}
-        else:
-            self.alarms = {alarm.key: alarm for alarm in found}
-        return self.alarms
-
-    def _found(self) -> Iterator[Alarm]:
+    def found(self) -> Iterator[Alarm]:
+        """See ChainWatch."""
         now = self.head[1]
-        yield from self._freshness()
-        yield from self._unknown_code()
+        yield from self.of_the_chain()
         for _, record in sorted(self._index.state.games.items()):
             if record.is_over:
                 yield from self._lost(record)
@@ -134,32 +98,7 @@ class Watchdog:
             if not self.options.parties or owner in self.options.parties:
                 yield from self._pending(commitment, owner, now)
 
-    # --- the chain
-
-    def _unknown_code(self) -> Iterator[Alarm]:
-        """The author of a run's contracts may take what is staked; what is at an address never changes."""
-        if self._code is None:
-            self._code = code_of(self.run)
-        if self._code.status(self.options.allowed_code) == "unknown":
-            names = ", ".join(c.name for c in self._code.unknown)
-            digest = "0x" + self._code.digest.hex()
-            text = f"not created from this release's code: {names}; stake nothing"
-            yield Alarm(AlarmKind.CODE_UNKNOWN, "run", text, (("digest", digest),))
-
-    def _freshness(self) -> Iterator[Alarm]:
-        """The head moves, or we say that it does not: a chain that stands still is no party's fault in a game."""
-        number, timestamp = self.head
-        now = self._clock()
-        if self._head is None or self._head[0] != number:
-            self._head = number, now
-        still = now - self._head[1]
-        if still > self.options.stale_after:
-            text = f"the head has stood at block {number} for {still:.0f} s: chain or node may be down"
-            yield Alarm(AlarmKind.HEAD_STALE, "chain", text, (("block", number), ("seconds", round(still))))
-        age = self._wall() - timestamp
-        if self.options.max_age is not None and age > self.options.max_age:
-            text = f"the newest block, {number}, is {age:.0f} s old: chain or node may be down"
-            yield Alarm(AlarmKind.HEAD_STALE, "chain time", text, (("block", number), ("seconds", round(age))))
+    # --- committed challenges
 
     def _on_event(self, contract: str, found: Logged[Event]) -> None:
         match found.event:

@@ -10,7 +10,7 @@ from assay_ledger.index.archive import Computation
 from assay_ledger.index.games import Game
 from assay_verifier.replaying import CommitmentReplay, witness_lists_of, witnessed_by
 from assay_verifier.round_cheats import CheatingReplays
-from assay_whistleblower.round_agent import AuditorAgent
+from assay_whistleblower.round_agent import AuditorAgent, attestation_of
 
 
 class CheatingAuditor(CheatingReplays, AuditorAgent):
@@ -20,7 +20,7 @@ class CheatingAuditor(CheatingReplays, AuditorAgent):
         """An honest run that jumps to the claimed accumulator at its last step; the honest one as a challenger."""
         if key is None or game.state.defender != address_of(self.account):
             return super().run_behind(replay, key, game)
-        made = self.attestation_of(self.see(), game.ref.outer_root).finding
+        made = attestation_of(self.see(), game.ref.outer_root).finding
         claimed = made.accumulators[made.keys.index(key)]
         steps, place = replay.work.steps, len(TrainingList) + 1
 

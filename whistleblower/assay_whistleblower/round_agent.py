@@ -13,7 +13,7 @@ from typing import Any
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import ClaimKind, ClaimRef
-from assay.protocol.types import Digest
+from assay.protocol.types import Address, Digest
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.keeping import participants
 from assay_ledger.agents.loop import RunStore
@@ -83,7 +83,7 @@ class AuditorAgent(ReplayingAgent):
             made.append(
                 OwnAccusation(
                     *(name, kept.status, kept.epoch, self._is_convicted(view, kept.is_work, kept.accused)),
-                    is_tried_elsewhere=self._is_tried(view, record),
+                    is_tried_elsewhere=is_tried_elsewhere(view, record, self.me),
                 )
             )
         return made
@@ -94,17 +94,6 @@ class AuditorAgent(ReplayingAgent):
             return view.books.tenures.is_convicted(accused)
         held = view.books.registry.tickets.get(accused)  # type: ignore[call-overload]
         return held is None or held.convicted_at != 0
-
-    def _is_tried(self, view: RoundView, record: AccusationRecord) -> bool:
-        """Whether somebody else's game is open on what an accusation accuses."""
-        by = view.state.attestations[record.by]
-        for game in view.games.values():
-            if game.is_over or game.challenger == self.me or (game.ref.round, game.ref.seat) != (by.round, by.seat):
-                continue
-            on_work = game.ref.kind in (ClaimKind.INTERVAL, ClaimKind.UPDATE)
-            if on_work if record.is_work else self.attestation_of(view, game.ref.outer_root).id == record.against:
-                return True
-        return False
 
     def do_try_accusation(self, action: TryAccusation, view: RoundView) -> None:
         """Prepares the claim that is false and challenges it."""
@@ -137,7 +126,7 @@ class AuditorAgent(ReplayingAgent):
             raise InvariantError("An auditor answers for no merge.", code="NotMyClaim")
         key = None
         if ref.kind is ClaimKind.ATTESTATION:
-            made = self.attestation_of(view, ref.outer_root)
+            made = attestation_of(view, ref.outer_root)
             if ref.duty < len(made.finding.keys):
                 key = made.finding.keys[ref.duty]
         place = place_of(view.base(ref.round).parameters, view.state.works[ref.round, ref.seat].digest)
@@ -157,12 +146,6 @@ class AuditorAgent(ReplayingAgent):
         """The run of a claim about an update."""
         return self.compute.trace(job.program, job.lists, 1)
 
-    @staticmethod
-    def attestation_of(view: RoundView, name: Digest) -> AttestationRecord:
-        """The attestation that a claim's reference names: its own id, or an accusation's of it."""
-        accusation = view.state.accusations.get(name)
-        return view.state.attestations[name if accusation is None else accusation.against]
-
     # --- reports
 
     def do_report_miss(self, action: ReportMiss, view: RoundView) -> None:
@@ -176,3 +159,24 @@ class AuditorAgent(ReplayingAgent):
     def do_report_forfeit(self, action: ReportForfeit, view: RoundView) -> None:
         """Has the stake of a ticket burnt that never showed its secret."""
         self.send(self.target.duties.forfeit(action.ticket, action.epoch, action.later))
+
+
+def attestation_of(view: RoundView, name: Digest) -> AttestationRecord:
+    """The attestation that a claim's reference names: its own id, or an accusation's of it."""
+    accusation = view.state.accusations.get(name)
+    return view.state.attestations[name if accusation is None else accusation.against]
+
+
+def is_tried_elsewhere(view: RoundView, record: AccusationRecord, me: Address) -> bool:
+    """Whether somebody else's game is open on what an accusation accuses; one about a merge is about neither."""
+    by = view.state.attestations[record.by]
+    for game in view.games.values():
+        if game.is_over or game.challenger == me or (game.ref.round, game.ref.seat) != (by.round, by.seat):
+            continue
+        match game.ref.kind:
+            case ClaimKind.INTERVAL | ClaimKind.UPDATE if record.is_work:
+                return True
+            case ClaimKind.ATTESTATION if not record.is_work:
+                if attestation_of(view, game.ref.outer_root).id == record.against:
+                    return True
+    return False

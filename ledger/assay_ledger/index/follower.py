@@ -21,16 +21,27 @@ from assay_ledger.index.games import BLOCKS_PER_QUERY
 Listener = Callable[[str, Logged[Event]], None]
 
 
+def _nothing() -> None:
+    """Nobody keeps anything of its own."""
+
+
 class Follower(ABC):
     """Keeps something that follows from events up to date with the chain."""
 
     def __init__(
-        self, chain: Chain, contracts: Mapping[str, Contract], first_block: int, listeners: Sequence[Listener] = ()
+        self,
+        chain: Chain,
+        contracts: Mapping[str, Contract],
+        first_block: int,
+        listeners: Sequence[Listener] = (),
+        restarted: Callable[[], None] = _nothing,
     ) -> None:
-        """`listeners` are told every event once, with the name of its contract."""
+        """`listeners` are told every event once, with the name of its contract; `restarted` is called when what they
+        were told may be of blocks that are gone, before the first event comes again."""
         self.chain = chain
         self._first_block = first_block
         self._listeners = tuple(listeners)
+        self._restarted = restarted
         self._addresses = [to_checksum_address(contract.address) for contract in contracts.values()]
         self._kinds = {
             (bytes(contract.address), bytes(kind.topic())): (name, kind)
@@ -77,6 +88,7 @@ class Follower(ABC):
     def _restart(self) -> None:
         self._next, self._last, self._is_applying = self._first_block, None, False
         self.begin()
+        self._restarted()
 
     def _follow(self) -> None:
         block = self.chain.read(lambda: self.chain.w3.eth.get_block("latest"))

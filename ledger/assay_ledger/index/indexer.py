@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from web3.types import LogReceipt
 
@@ -29,9 +29,11 @@ from assay_ledger.index.run import Run
 class Index(Follower):
     """Keeps the records of one run up to date with the chain."""
 
-    def __init__(self, run: Run, listeners: Sequence[Listener] = ()) -> None:
-        """`listeners` are told every event once, with the name of its contract."""
-        super().__init__(run.chain, run.contracts(), run.first_block, listeners)
+    def __init__(
+        self, run: Run, listeners: Sequence[Listener] = (), restarted: Callable[[], None] = lambda: None
+    ) -> None:
+        """`listeners`, `restarted`: see Follower."""
+        super().__init__(run.chain, run.contracts(), run.first_block, listeners, restarted)
         self.run = run
         self.begin()
 

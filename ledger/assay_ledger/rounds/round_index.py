@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from hexbytes import HexBytes
 from web3.types import LogReceipt
 
 from assay_ledger.chain.client import Head
-from assay_ledger.contract import Event, Logged
+from assay_ledger.contract import Contract, Event, Logged
 from assay_ledger.index.follower import Follower, Listener
 from assay_ledger.rounds.fold import fold
 from assay_ledger.rounds.round_records import RoundRunState
@@ -23,9 +23,17 @@ TIMES_KEPT: Final = 64
 class RoundIndex(Follower):
     """Keeps the state of one run up to date with the chain."""
 
-    def __init__(self, run: RoundRun, listeners: Sequence[Listener] = ()) -> None:
-        """`listeners` are told every event once, with the name of its contract."""
-        super().__init__(run.chain, run.contracts(), run.first_block, listeners)
+    def __init__(
+        self,
+        run: RoundRun,
+        listeners: Sequence[Listener] = (),
+        contracts: Mapping[str, Contract] | None = None,
+        restarted: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`listeners`, `restarted`: see Follower. They are told of more contracts than the state needs where
+        `contracts` names them."""
+        followed = run.contracts() if contracts is None else contracts
+        super().__init__(run.chain, followed, run.first_block, listeners, restarted)
         self.run = run
         self._times: OrderedDict[bytes, int] = OrderedDict()
         self.begin()

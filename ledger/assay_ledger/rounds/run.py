@@ -13,6 +13,7 @@ from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.attestations import AttestationsContract
 from assay_ledger.bindings.beacon import DrandSeedContract
 from assay_ledger.bindings.bounties import BountiesContract
+from assay_ledger.bindings.challenges import ChallengesContract
 from assay_ledger.bindings.commitments import CommitmentsContract
 from assay_ledger.bindings.duties import DutiesContract
 from assay_ledger.bindings.escrow import EscrowContract
@@ -138,6 +139,11 @@ class RoundRun:
         return GameContract(self.modules.game)
 
     @cached_property
+    def challenges(self) -> ChallengesContract:
+        """What third parties committed to."""
+        return ChallengesContract(self.modules.challenges)
+
+    @cached_property
     def beacon(self) -> DrandSeedContract:
         """Public randomness; where the chain itself is the beacon, key and period are not there to ask."""
         return DrandSeedContract(self.modules.beacon)
@@ -163,6 +169,11 @@ class RoundRun:
             "game": self.game,
             "beacon": self.beacon,
         }
+
+    def all_contracts(self) -> dict[str, Contract]:
+        """The same, and those whose events say where its money went: what whoever watches a run follows."""
+        money = {"vault": self.vault, "shares": self.shares, "revenue": self.revenue}
+        return {**self.contracts(), "challenges": self.challenges, **money}
 
 
 AnyRun = Run | RoundRun

@@ -181,6 +181,11 @@ class ToldDuties(Duties):
         """Whether a miss or an absence of this name was proven."""
         return name in self._fined
 
+    @property
+    def fined(self) -> int:
+        """Misses and absences that were proven."""
+        return len(self._fined)
+
     # --- inside
 
     def _kind_of(self, e: Attested) -> DutyKind:

@@ -21,7 +21,8 @@ from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import challenge_commitment
 from assay.protocol.types import Digest
 from assay.watchdog.alarms import AlarmKind
-from assay.watchdog.watch import Watchdog, WatchOptions
+from assay.watchdog.looking import WatchOptions
+from assay.watchdog.watch import Watchdog
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.index.run import Run
 from assay_ledger.store.blobs import open_store

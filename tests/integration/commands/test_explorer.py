@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from assay.bundle.document import decode_bundle
 from assay.bundle.replay import verify
-from assay.explorer.api import _stream
+from assay.explorer.api_parts import _stream
 from assay.explorer.app import make_app
 from assay.explorer.codes import event_meaning
 from assay.explorer.documents import claims

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.round_terms import GenerationStatus
-from assay.protocol.types import Address
 from assay_ledger.agents import round_keeper
 from assay_ledger.agents.money_actions import (
     FinishRun,
@@ -32,57 +30,17 @@ from assay_ledger.agents.round_actions import (
     SeedEpoch,
     SubmitBeacon,
 )
-from assay_ledger.bindings import bounties, escrow, grants, payments
-from assay_ledger.chain.client import Head
-from assay_ledger.rounds.facts import BeaconTimes, RoundFacts
-from assay_ledger.rounds.fold import fold
 from assay_ledger.rounds.round_records import RoundRunState
-from assay_ledger.rounds.round_view import RoundView
 from tests.harness.rounds.money_chain import DENSE
-from tests.harness.rounds.money_world import MoneyWorld
-from tests.harness.rounds.round_chain import PERIOD
-from tests.harness.rounds.told_world import KINDS, TRANSACTION, events_of
-
-MONEY = {
-    "Escrow": escrow.EscrowContract.EVENTS,
-    "Payments": payments.PaymentsContract.EVENTS,
-    "Bounties": bounties.BountiesContract.EVENTS,
-    "Grants": grants.GrantsContract.EVENTS,
-}
+from tests.harness.rounds.told_money import ToldMoneyWorld
 
 
-class KeptWorld(MoneyWorld):
+class KeptWorld(ToldMoneyWorld):
     """People who do no more than train and audit; whatever else the run needs is done as keepers would."""
 
     def __init__(self, rounds: int) -> None:
         super().__init__(replace(DENSE, rounds=rounds))
-        at = Address(bytes.fromhex(self.chain.contracts["RunCharter"].address[2:]))
-        self.told = RoundRunState.of(RoundFacts.of(1, at, self.charter, BeaconTimes(PERIOD, PERIOD)))
         self.done: Counter[str] = Counter()
-
-    def refusal(self, contract: str, function: str, *args: Any, who: Address | None = None) -> str:
-        """See RoundCalls; what went through is read from its events."""
-        said = super().refusal(contract, function, *args, who=who)
-        if not said:
-            self._read()
-        return said
-
-    def call(self, contract: str, function: str, *args: Any, who: Address | None = None) -> Any:
-        """See RoundCalls."""
-        answer = super().call(contract, function, *args, who=who)
-        if function == "submit":
-            self.told.books.randomness.known[args[0]] = args[1]
-        return answer
-
-    def _read(self) -> None:
-        for event in events_of(self.chain.evm, self.chain.contracts, {**KINDS, **MONEY}):
-            fold(self.told, event, self.now, TRANSACTION)
-
-    def view(self, who: Address) -> RoundView:
-        """The run as somebody sees it."""
-        self.told.head = Head(1, self.now)
-        self.told.books.now = self.now
-        return RoundView(self.charter, self.told.books.facts, who, self.told)
 
     def tasks(self) -> Iterator[round_keeper.Task]:
         """Of everybody."""

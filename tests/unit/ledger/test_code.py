@@ -19,7 +19,8 @@ from assay.protocol.errors import RejectedError
 from assay.protocol.run.charter import Charter, Modules, modules_tuple
 from assay.protocol.types import Address, Digest
 from assay.watchdog.alarms import AlarmKind
-from assay.watchdog.watch import Watchdog, WatchOptions
+from assay.watchdog.looking import WatchOptions
+from assay.watchdog.watch import Watchdog
 from assay_ledger.agents.heartbeat import HeartbeatWriter
 from assay_ledger.bindings.deployer import DeployerContract
 from assay_ledger.bindings.token import TokenContract

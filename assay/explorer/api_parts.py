@@ -1,0 +1,114 @@
+"""What the JSON of every run has alike: tables page by page and as CSV, the stream of events, the loss curve."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import asdict
+from itertools import islice
+from typing import Annotated, Any, Final, TypeVar
+
+from fastapi import APIRouter, HTTPException, Path, Query, Request
+from fastapi.responses import PlainTextResponse, StreamingResponse
+from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
+
+from assay.explorer.chain_reader import ChainReader, EventRow
+from assay.explorer.documents import Document
+from assay.explorer.losses import Losses, Wanted
+from assay.explorer.tables import to_csv
+
+R = TypeVar("R", bound=ChainReader)
+Tables = Mapping[str, Callable[[R], Iterable[Document]]]
+"""What is listed of a run, by name."""
+
+MAX_PAGE: Final = 500
+STREAM_EVERY_S: Final = 1.0
+
+HexAddress = Annotated[str, Path(pattern=r"^0x[0-9a-fA-F]{40}$")]
+HexDigest = Annotated[str, Path(pattern=r"^0x[0-9a-fA-F]{64}$")]
+PathNumber = Annotated[int, Path(ge=0, lt=1 << 53)]
+
+
+class Listing(BaseModel):
+    """Part of a list; ask again with `next_cursor` for what follows, null at the present end."""
+
+    items: list[dict[str, Any]] = Field(description="documents in the order of the chain")
+    next_cursor: str | None = Field(description="opaque; stays valid as the list grows")
+
+
+class SearchHit(BaseModel):
+    """Where something is shown."""
+
+    url: str
+    what: str
+
+
+def add_tables(router: APIRouter, reader: R, tables: Tables[R]) -> None:
+    """Tables as CSV and page by page, and the stream of events. Added last: a table's route takes any name."""
+
+    @router.get("/csv/{table}.csv", summary=f"A whole table: {', '.join(tables)}", response_class=PlainTextResponse)
+    def table(table: str) -> PlainTextResponse:
+        if table not in tables:
+            raise HTTPException(404, f"There is no table {table!r}.")
+        with reader.reading():
+            return PlainTextResponse(to_csv(tables[table](reader)), media_type="text/csv")
+
+    @router.get("/stream", summary="New events as server-sent events", response_class=StreamingResponse)
+    async def stream(request: Request, after: Annotated[int, Query(ge=-1)] = -1) -> StreamingResponse:
+        last = request.headers.get("Last-Event-ID", "")
+        start = int(last) if last.isdigit() else after
+        return StreamingResponse(_stream(reader, request, start), media_type="text/event-stream")
+
+    # Last, so that nothing above is taken for the name of a list.
+    @router.get("/{table}", summary=f"A list, page by page: {', '.join(tables)}", response_model=Listing)
+    def listing(
+        table: str,
+        cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,12}$")] = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 100,
+    ) -> dict[str, Any]:
+        if table not in tables:
+            raise HTTPException(404, f"There is no list {table!r}.")
+        with reader.reading():
+            return page_of(reader, tables[table], int(cursor or 0), limit)
+
+
+def page_of(reader: R, table: Callable[[R], Iterable[Document]], start: int, limit: int) -> dict[str, Any]:
+    """Part of a table and where the next part begins."""
+    items = list(islice(table(reader), start, start + limit + 1))
+    more = len(items) > limit
+    return {"items": items[:limit], "next_cursor": str(start + limit) if more else None}
+
+
+def losses_document(losses: Losses | None, wanted: Callable[[], list[Wanted]]) -> dict[str, Any]:
+    """The points of the loss curve known so far."""
+    if losses is None:
+        return {"points": [], "letter_entropy": None, "reason": "no store is named"}
+    points = losses.points(wanted())
+    return {
+        "points": [
+            {
+                "step": p.wanted.step,
+                "seat": p.wanted.seat,
+                "label": p.wanted.label,
+                "root": "0x" + p.wanted.root.hex(),
+                "loss": p.loss,
+            }
+            for p in points
+        ],
+        "letter_entropy": losses.letter_entropy,
+        "reason": losses.reason,
+    }
+
+
+async def _stream(reader: ChainReader, request: Request, last: int) -> AsyncIterator[str]:
+    def new_events() -> list[EventRow]:
+        with reader.reading():
+            return reader.events[last + 1 :]
+
+    while not await request.is_disconnected():
+        for row in await run_in_threadpool(new_events):
+            last = row.number
+            yield f"id: {row.number}\nevent: {row.contract}.{row.name}\ndata: {json.dumps(asdict(row))}\n\n"
+        await asyncio.sleep(STREAM_EVERY_S)

@@ -1,0 +1,214 @@
+"""Tickets, epochs, findings and accusations as JSON documents. Units as in `round_documents`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.explorer.documents import Document, hexed, wei
+from assay.explorer.round_reader import RoundReader
+from assay.protocol.rounds.duty_types import DutyKind
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.run.claims import ClaimKind
+from assay.protocol.types import Digest, Round
+from assay_ledger.rounds.round_records import AttestationRecord
+
+KINDS = {
+    DutyKind.WORK: "commitment",
+    DutyKind.REAUDIT: "attestation",
+    DutyKind.WORK_AGAIN: "commitment, drawn again",
+    DutyKind.REAUDIT_AGAIN: "attestation, drawn again",
+    DutyKind.MISSED: "what another missed",
+}
+"""What a duty replays."""
+
+
+def ticket_document(reader: RoundReader, number: TicketId) -> Document:
+    """A ticket with its calls; one whose stake went back is known by its events alone."""
+    registry, state = reader.state.books.registry, reader.state
+    held = registry.tickets.get(number)
+    mine = [a for a in state.attestations.values() if a.ticket == number]
+    made = state.books.duties.attestations
+    return {
+        "ticket": int(number),
+        "owner": hexed(owner_of(reader, number)),
+        "status": ticket_status(reader, number),
+        "shift": number % reader.run.charter.economics.shifts,
+        "from": None if held is None else held.from_,
+        "until": None if held is None or not held.until else held.until,
+        "stake": wei(0 if held is None else reader.run.charter.economics.ticket_bond - registry.missing[number]),
+        "fined": wei(fines_of(reader, number)),
+        "obligations": 0 if held is None else held.obligations,
+        "findings": len(mine),
+        "calls": [
+            {"epoch": epoch, "in_time": answer.in_time, "answered": answer.answered, "skipped": answer.skipped}
+            for (epoch, ticket), answer in sorted(state.books.duties.answers.items())
+            if ticket == number
+        ],
+        "wages": wei(sum(reader.money.finding_pay.get(a.id, 0) for a in mine)),
+        "accuses": [hexed(name) for name, a in made.accusations.items() if a.ticket == number],
+        "accused": [hexed(name) for name, a in made.accusations.items() if not a.is_work and a.accused == number],
+    }
+
+
+def ticket_numbers(reader: RoundReader) -> list[TicketId]:
+    """Every ticket that was ever registered."""
+    return sorted(reader.state.books.registry.anchors)
+
+
+def owner_of(reader: RoundReader, number: TicketId) -> bytes:
+    """Who registered a ticket."""
+    return reader.money.ticket_owners[number]
+
+
+def ticket_status(reader: RoundReader, number: TicketId) -> str:
+    """What became of a ticket, in a word."""
+    registry, now = reader.state.books.registry, reader.state.head.timestamp
+    held = registry.tickets.get(number)
+    if held is None:
+        return "reclaimed"
+    if held.convicted_at:
+        return "convicted"
+    if held.until:
+        return "retired" if held.until <= now else "retiring"
+    if held.short_since:
+        return "short"
+    return "serving" if held.from_ <= now else "not yet counting"
+
+
+def fines_of(reader: RoundReader, number: TicketId) -> int:
+    """What fines have taken of a ticket, in wei."""
+    return reader.money.fines.get(number, 0)
+
+
+def epoch_document(reader: RoundReader, number: int) -> Document:
+    """A turn of the audits: who was called, what they found, what they left undone."""
+    view, state = reader.view, reader.state
+    epoch = view.epochs[number]
+    called = sorted(view.called_tickets(number)) if epoch.seed is not None else []
+    answers = {ticket: answer for (of, ticket), answer in state.books.duties.answers.items() if of == number}
+    made = state.books.duties.attestations.accusations
+    return {
+        "epoch": number,
+        "phase": epoch_phase(reader, number),
+        "start": epoch.start,
+        "seed": None if epoch.seed is None else hexed(epoch.seed),
+        "deadline": epoch.deadline or None,
+        "shift": epoch.shift,
+        "on_call": epoch.on_call,
+        "opened": epoch.opened,
+        "repeats": epoch.repeats,
+        "fines": epoch.fines,
+        "rounds": sorted({int(work.round) for work in view.works_of(number)}),
+        "called": [
+            {
+                "ticket": int(ticket),
+                "owner": hexed(owner_of(reader, ticket)),
+                "opened": ticket in answers and answers[ticket].in_time,
+                "answered": answers[ticket].answered if ticket in answers else 0,
+            }
+            for ticket in sorted({*called, *answers})
+        ],
+        "findings": [finding_document(reader, record) for record in view.attestations_of(number)],
+        "accusations": [accusation_document(reader, name) for name, a in made.items() if a.epoch == number],
+        "fined": [
+            {"ticket": int(event.ticket), "fine": wei(event.fine), "id": hexed(event.id)}
+            for event in reader.money.duty_fines
+            if event.epoch == number
+        ],
+    }
+
+
+def epoch_phase(reader: RoundReader, number: int) -> str:
+    """What an epoch is at, in a few words."""
+    epoch = reader.view.epochs[number]
+    if epoch.closed:
+        return "closed" if epoch.fines or not epoch.on_call else "closed without fines"
+    if epoch.seed is None:
+        return "waiting for its seed" if reader.state.head.timestamp >= epoch.start else "not begun"
+    return "open" if reader.state.head.timestamp <= epoch.deadline else "waiting to be closed"
+
+
+def epochs(reader: RoundReader) -> Iterator[Document]:
+    """Every epoch of the run."""
+    return (epoch_document(reader, number) for number in range(len(reader.view.epochs)))
+
+
+def finding_document(reader: RoundReader, record: AttestationRecord) -> Document:
+    """A result that a ticket opened."""
+    kept = reader.state.books.duties.attestations
+    made = kept.attestations[record.id]
+    window = kept.window_of(record.id)
+    return {
+        "id": hexed(record.id),
+        "epoch": record.epoch,
+        "ticket": int(record.ticket),
+        "owner": hexed(owner_of(reader, record.ticket)),
+        "kind": record.kind.name,
+        "of": KINDS[record.kind],
+        "target": hexed(record.target),
+        "round": int(record.round),
+        "seat": int(record.seat),
+        "agrees": not made.differs,
+        "ends": [hexed(end) for end in record.finding.ends],
+        "update": hexed(record.finding.update),
+        "keys": [hexed(key[:8]) for key in record.finding.keys],
+        "accumulators": [hexed(word) for word in record.finding.accumulators],
+        "window_until": window or None,
+        "paid": None
+        if record.id not in reader.state.money.findings_paid
+        else wei(reader.money.finding_pay.get(record.id, 0)),
+        "accused_by": [hexed(name) for name, a in kept.accusations.items() if a.against == record.id],
+        "accuses": [hexed(name) for name, a in kept.accusations.items() if a.by == record.id],
+        "tx": hexed(record.tx_hash),
+    }
+
+
+def findings(reader: RoundReader) -> Iterator[Document]:
+    """Every finding of the run, in the order in which they came."""
+    return (finding_document(reader, record) for record in reader.state.attestations.values())
+
+
+def accusation_document(reader: RoundReader, name: Digest) -> Document:
+    """Who accuses whom, and what became of it."""
+    state = reader.state
+    made = state.books.duties.attestations.accusations[name]
+    by = state.attestations[made.by]
+    accused = state.books.tenures.existing(made.accused).holder if made.is_work else None
+    pot = state.money
+    return {
+        "id": hexed(name),
+        "status": made.status.name,
+        "what": accused_text(made.is_work, by.round, int(by.seat)),
+        "is_work": made.is_work,
+        "ticket": int(made.ticket),
+        "accuser": hexed(owner_of(reader, made.ticket)),
+        "accused_number": made.accused,
+        "accused": hexed(accused if accused is not None else owner_of(reader, TicketId(made.accused))),
+        "by": hexed(made.by),
+        "against": hexed(made.against),
+        "round": int(by.round),
+        "seat": int(by.seat),
+        "epoch": made.epoch,
+        "at": made.at,
+        "shares_the_bounty": name in pot.entered,
+        "bounty_taken": name in pot.parts_taken,
+        "games": games_of_accusation(reader, name),
+    }
+
+
+def accused_text(is_work: bool, round_: Round, seat: int) -> str:
+    """What an accusation says is false."""
+    work = f"the work of seat {seat} in round {round_}"
+    return work if is_work else f"an attestation of {work}"
+
+
+def games_of_accusation(reader: RoundReader, name: Digest) -> list[int]:
+    """Games that an accuser opened for its accusation."""
+    kinds = (ClaimKind.INTERVAL, ClaimKind.UPDATE, ClaimKind.ATTESTATION)
+    games = reader.state.games.items()
+    return [number for number, g in sorted(games) if g.ref.kind in kinds and g.ref.outer_root == name]
+
+
+def accusations(reader: RoundReader) -> Iterator[Document]:
+    """Every accusation of the run, in the order in which they came."""
+    return (accusation_document(reader, name) for name in reader.state.accusations)

@@ -1,0 +1,189 @@
+"""The JSON of a run of the second round under /api/v1: the same documents as the pages."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Path, Query
+
+from assay.explorer.api_parts import HexAddress, HexDigest, PathNumber, SearchHit, add_tables, losses_document
+from assay.explorer.audit_documents import accusation_document, epoch_document, finding_document, ticket_document
+from assay.explorer.documents import Document
+from assay.explorer.losses import Losses, round_points
+from assay.explorer.round_documents import (
+    generation_document,
+    generations,
+    round_document,
+    run_document,
+    tenure_document,
+    work_document,
+)
+from assay.explorer.round_explain import explain
+from assay.explorer.round_people import actor_document, money_document, moves_document, stakes_of
+from assay.explorer.round_reader import RoundReader
+from assay.explorer.round_search import search
+from assay.explorer.round_tables import ROUND_TABLES
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import Address, Digest, Round, Seat
+from assay.sponsor.model_cards import model_card
+
+
+def make_round_api(reader: RoundReader, losses: Losses | None) -> APIRouter:
+    """The routes under /api/v1."""
+    router = APIRouter(prefix="/api/v1")
+    get = GetDocument(reader)
+
+    @router.get("/run", summary="What the run promises and how far it has come")
+    def run() -> dict[str, Any]:
+        with reader.reading():
+            return run_document(reader)
+
+    @router.get("/money", summary="Escrow, payments, bounties, grants, revenue")
+    def money() -> dict[str, Any]:
+        with reader.reading():
+            return money_document(reader)
+
+    @router.get("/card", summary="The model card: generations, work that was false, how it was audited")
+    def card() -> dict[str, Any]:
+        with reader.reading():
+            return model_card(reader.view).to_json()
+
+    @router.get("/rounds/{number}", summary="A round with everything that was done in it")
+    def round_(number: PathNumber) -> dict[str, Any]:
+        with reader.reading():
+            return get.round(number)
+
+    @router.get("/commitments/{number}/{seat}", summary="What a seat committed to in a round")
+    def commitment(number: PathNumber, seat: PathNumber) -> dict[str, Any]:
+        with reader.reading():
+            return get.commitment(number, seat)
+
+    @router.get("/generations/{number}", summary="What a round was merged into")
+    def generation(number: PathNumber) -> dict[str, Any]:
+        with reader.reading():
+            return get.generation(number)
+
+    @router.get("/tenures/{number}", summary="One holder's time in one seat")
+    def tenure(number: PathNumber) -> dict[str, Any]:
+        with reader.reading():
+            return get.tenure(number)
+
+    @router.get("/tickets/{number}", summary="An auditor's stake: its calls, findings, fines")
+    def ticket(number: PathNumber) -> dict[str, Any]:
+        with reader.reading():
+            return get.ticket(number)
+
+    @router.get("/epochs/{number}", summary="A turn of the audits: who was called, what they found")
+    def epoch(number: PathNumber) -> dict[str, Any]:
+        with reader.reading():
+            return get.epoch(number)
+
+    @router.get("/findings/{name}", summary="A result that a ticket opened")
+    def finding(name: HexDigest) -> dict[str, Any]:
+        with reader.reading():
+            return get.finding(name)
+
+    @router.get("/accusations/{name}", summary="Who accuses whom, and what became of it")
+    def accusation(name: HexDigest) -> dict[str, Any]:
+        with reader.reading():
+            return get.accusation(name)
+
+    @router.get("/games/{game}", summary="A dispute with every transaction of it")
+    def game_(game: PathNumber) -> dict[str, Any]:
+        with reader.reading():
+            return get.game(game)
+
+    @router.get("/actors/{address}", summary="An address: roles, stakes, earnings, losses, shares")
+    def actor(address: HexAddress) -> dict[str, Any]:
+        with reader.reading():
+            who = Address(bytes.fromhex(address[2:]))
+            return actor_document(reader, who) | stakes_of(reader, who)
+
+    @router.get("/losses", summary="Validation losses of the generations, as far as computed")
+    def losses_() -> dict[str, Any]:
+        with reader.reading():
+            return losses_document(losses, lambda: round_points(reader))
+
+    @router.get("/explain/{name}", summary="Known? Counted? Paid? For an address, a digest, or an error code")
+    def explain_(name: Annotated[str, Path(max_length=200)]) -> dict[str, Any]:
+        with reader.reading():
+            return explain(reader, name)
+
+    @router.get("/search", summary="Finds an address, digest, transaction or number", response_model=list[SearchHit])
+    def search_(q: Annotated[str, Query(max_length=200)]) -> list[dict[str, str]]:
+        with reader.reading():
+            return [asdict(hit) for hit in search(reader, q)]
+
+    add_tables(router, reader, ROUND_TABLES)
+    return router
+
+
+class GetDocument:
+    """The document of a thing, or 404."""
+
+    def __init__(self, reader: RoundReader) -> None:
+        self._reader = reader
+
+    def round(self, number: int) -> Document:
+        """A round's."""
+        _there(number < len(self._reader.state.books.commitments.rounds), f"Round {number} has not been opened.")
+        return round_document(self._reader, Round(number))
+
+    def commitment(self, number: int, seat: int) -> Document:
+        """A commitment's."""
+        work = self._reader.state.works.get((Round(number), Seat(seat)))
+        _there(work is not None, f"Seat {seat} has no commitment in round {number}.")
+        assert work is not None
+        return work_document(self._reader, work)
+
+    def generation(self, number: int) -> Document:
+        """A generation's."""
+        _there(number in generations(self._reader), f"No round leads to generation {number} yet.")
+        return generation_document(self._reader, number)
+
+    def tenure(self, number: int) -> Document:
+        """A tenure's."""
+        _there(number in self._reader.state.books.tenures.tenures, f"There is no tenure {number}.")
+        return tenure_document(self._reader, number)
+
+    def ticket(self, number: int) -> Document:
+        """A ticket's."""
+        _there(number in self._reader.money.ticket_owners, f"There is no ticket {number}.")
+        return ticket_document(self._reader, TicketId(number))
+
+    def epoch(self, number: int) -> Document:
+        """An epoch's."""
+        _there(number < len(self._reader.view.epochs), f"Epoch {number} has not begun.")
+        return epoch_document(self._reader, number)
+
+    def finding(self, name: str) -> Document:
+        """A finding's."""
+        record = self._reader.state.attestations.get(_digest(name))
+        _there(record is not None, f"No finding of this run has the name {name}.")
+        assert record is not None
+        return finding_document(self._reader, record)
+
+    def accusation(self, name: str) -> Document:
+        """An accusation's."""
+        _there(_digest(name) in self._reader.state.accusations, f"No accusation of this run has the name {name}.")
+        return accusation_document(self._reader, _digest(name))
+
+    def game(self, number: int) -> Document:
+        """A game's."""
+        game = self._reader.state.games.get(number)
+        _there(game is not None, f"There is no game {number}.")
+        assert game is not None
+        return moves_document(self._reader, game)
+
+
+def _there(is_there: bool, otherwise: str) -> None:
+    if not is_there:
+        raise HTTPException(404, otherwise)
+
+
+def _digest(name: str) -> Digest:
+    try:
+        return Digest(bytes.fromhex(name.removeprefix("0x")))
+    except ValueError:
+        raise HTTPException(404, f"{name} is no digest: 0x and 64 hex digits.") from None

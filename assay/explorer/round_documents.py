@@ -1,0 +1,307 @@
+"""Rounds, commitments and generations as JSON documents: the one source of pages, of the API and of tables.
+
+Amounts are wei as decimal strings, digests and addresses full lower-case hex, times seconds of chain time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from assay.explorer.chain_reader import plain
+from assay.explorer.documents import Document, hexed, wei
+from assay.explorer.round_reader import RoundReader
+from assay.protocol.errors import RejectedError
+from assay.protocol.rounds.round_terms import NEVER, GenerationStatus, WorkStatus
+from assay.protocol.run.claims import ClaimKind
+from assay.protocol.types import Address, Digest, Round
+from assay_ledger.agents.money_keeper import epoch_of
+from assay_ledger.rounds.round_records import OpeningRecord, WorkRecord
+
+
+def run_document(reader: RoundReader) -> Document:
+    """What the run promises and how far it has come."""
+    run, state, view = reader.run, reader.state, reader.view
+    c, money = run.charter, state.money
+    tickets = state.books.registry.tickets
+    return {
+        "run": hexed(run.address),
+        "run_id": hexed(run.run_id),
+        "chain_id": run.chain.chain_id,
+        "head": {"block": state.head.number, "time": state.head.timestamp},
+        "sponsor": hexed(c.sponsor),
+        "phase": money.phase.name.lower().replace("_", " "),
+        "contracts": {name: hexed(contract.address) for name, contract in run.all_contracts().items()},
+        "code": {
+            "status": reader.code.status(),
+            "digest": hexed(reader.code.digest),
+            "unknown": [found.name for found in reader.code.unknown],
+            "token": reader.code.token_words,
+        },
+        "programs": {name: hexed(program.root) for name, program in c.programs.items()},
+        "genesis": hexed(run.facts.genesis),
+        "data": hexed(c.training.data),
+        "rounds": {"planned": c.rounds, "opened": len(state.books.commitments.rounds)},
+        "newest": view.newest,
+        "cut": [g for g in generations(reader) if view.status(g) is GenerationStatus.CUT],
+        "units": {"least": c.training.min_units, "most": c.training.max_units, "steps": c.training.steps_per_unit},
+        "seats": {"all": c.training.seats, "free": view.free_seats},
+        "tickets": {"registered": len(tickets), "owners": len({t.owner for t in tickets.values()})},
+        "epochs": len(view.epochs),
+        "accusations": len(state.accusations),
+        "games": {"all": len(state.games), "open": sum(not g.is_over for g in state.games.values())},
+        "economics": plain({name: wei(v) if _is_amount(name) else v for name, v in _fields(c.economics).items()}),
+        "timing": _fields(c.timing),
+        "launch": _fields(c.launch),
+        "burned": wei(reader.money.burned),
+        "revenue": wei(reader.money.revenue),
+    }
+
+
+def _fields(terms: object) -> Document:
+    return asdict(terms)  # type: ignore[call-overload,no-any-return]
+
+
+def _is_amount(name: str) -> bool:
+    return not name.endswith("_ppm") and name not in ("pays", "capacity", "shifts")
+
+
+def generations(reader: RoundReader) -> range:
+    """Generations of which anything is known; 0 is the genesis."""
+    return range(len(reader.state.books.commitments.rounds) + 1)
+
+
+# --- rounds and commitments
+
+
+def round_document(reader: RoundReader, round_: Round) -> Document:
+    """One round with everything that was done in it."""
+    view, money = reader.view, reader.state.money
+    made = view.round_of(round_)
+    counted, is_closed = _counted(reader, round_)
+    works = [work_document(reader, work) for work in view.works(round_)]
+    return {
+        "round": int(round_),
+        "phase": phase(reader, round_),
+        "t0": made.t0,
+        "mask_at": made.mask_at,
+        "commit_until": view.commit_until(round_),
+        "merge_until": view.merge_until(round_),
+        "base": {"generation": made.parent, "root": hexed(made.base), "status": view.status(made.parent).name.lower()},
+        "seated": made.seated,
+        "commitments": works,
+        "holds": [
+            {"position": position, "holds": [int(view.seat_at(group, k)) for k in sorted(held)], "group": group}
+            for group in view.groups()
+            for position, held in sorted(view.group(round_, group).words.items())
+        ],
+        "counted": {"seats": sorted(map(int, counted)), "is_closed": is_closed},
+        "generation": generation_document(reader, round_ + 1),
+        "epoch": epoch_of(view, round_),
+        "reserved": wei(money.reserved.get(round_, 0)),
+        "settled": sum(w["status"] != "OPEN" for w in works),
+        "games": games_of_round(reader, round_),
+    }
+
+
+def games_of_round(reader: RoundReader, round_: Round) -> list[int]:
+    """Games about work, findings and merges of a round."""
+    return [number for number, game in sorted(reader.state.games.items()) if game.ref.round == round_]
+
+
+def _counted(reader: RoundReader, round_: Round) -> tuple[set[int], bool]:
+    view, found, is_closed = reader.view, set[int](), True
+    for group in view.groups():
+        try:
+            seats, closed = view.counted(round_, group)
+        except RejectedError:  # the beacon that draws a group's positions is not known yet
+            seats, closed = frozenset(), False
+        found |= {int(seat) for seat in seats}
+        is_closed = is_closed and closed
+    return found, is_closed
+
+
+def phase(reader: RoundReader, round_: Round) -> str:
+    """What a round is at, in a few words."""
+    view, status = reader.view, reader.view.status(round_ + 1)
+    if status is GenerationStatus.CUT:
+        return "cut"
+    if status is GenerationStatus.FINAL:
+        return "settled" if not any(place[0] == round_ for place in reader.state.unsettled) else "final"
+    if status is GenerationStatus.MERGED:
+        return "merged, not yet final"
+    if not view.is_mask_closed(round_):
+        return "training"
+    if not _counted(reader, round_)[1]:
+        return "who holds what"
+    return "merging" if view.now <= view.merge_until(round_) else "without a majority"
+
+
+def work_document(reader: RoundReader, work: WorkRecord) -> Document:
+    """A commitment, and what became of it."""
+    state, view = reader.state, reader.view
+    tenure = state.books.tenures.existing(work.tenure)
+    counted, is_closed = _counted(reader, work.round)
+    audits = [a for a in state.attestations.values() if (a.round, a.seat) == (work.round, work.seat)]
+    against = [name for name, a in state.accusations.items() if a.is_work and a.against == work.digest]
+    games = [
+        number
+        for number, game in sorted(state.games.items())
+        if game.ref.kind in (ClaimKind.INTERVAL, ClaimKind.UPDATE)
+        and (game.ref.round, game.ref.seat) == (work.round, work.seat)
+    ]
+    return {
+        "round": int(work.round),
+        "seat": int(work.seat),
+        "tenure": work.tenure,
+        "solver": hexed(tenure.holder),
+        "digest": hexed(work.digest),
+        "units": work.work.units,
+        "late": work.late,
+        "marks_digest": hexed(work.work.marks),
+        "ends": [hexed(end) for end in work.work.ends],
+        "update": hexed(work.work.update),
+        "base": view.round_of(work.round).parent,
+        "at": work.at,
+        "tx": hexed(work.tx_hash),
+        "counted": int(work.seat) in counted if is_closed or int(work.seat) in counted else None,
+        "convicted": any(state.games[g].convicted for g in games),
+        "disputed": any(not state.games[g].is_over for g in games),
+        "status": work.status.name,
+        "pay": wei(reader.money.work_pay.get((work.round, work.seat), 0)),
+        "audits": [hexed(a.id) for a in audits],
+        "accusations": [hexed(name) for name in against],
+        "games": games,
+    }
+
+
+def works(reader: RoundReader) -> Iterator[Document]:
+    """Every commitment of the run."""
+    return (work_document(reader, work) for _, work in sorted(reader.state.works.items()))
+
+
+# --- generations
+
+
+def generation_document(reader: RoundReader, generation: int) -> Document:
+    """A generation: who opened which root of it, and what became of it."""
+    view, state = reader.view, reader.state
+    votes, lists = view.votes(generation), view.lists(generation)
+    charter = reader.run.charter.training
+    genesis = generation == 0
+    return {
+        "generation": generation,
+        "round": None if genesis else generation - 1,
+        "status": "genesis" if genesis else view.status(generation).name.lower(),
+        "root": hexed(reader.run.facts.genesis) if genesis else None if votes.root is None else hexed(votes.root),
+        "parameters": hexed(charter.parameters) if genesis else None if lists is None else hexed(lists.parameters),
+        "momentum": hexed(charter.momentum) if genesis else None if lists is None else hexed(lists.momentum),
+        "sealed": sum(seal is not None for seal in votes.seals.values()),
+        "abstained": sorted(position for position, seal in votes.seals.items() if seal is None),
+        "openings": [] if genesis else [opening_document(reader, o) for o in view.openings(generation)],
+        "merged_at": state.merged.get(generation),
+        "final_at": state.final_at.get(generation),
+        "games": [] if genesis else merge_games(reader, generation),
+    }
+
+
+def merge_games(reader: RoundReader, generation: int) -> list[int]:
+    """Games about roots of a generation."""
+    return [
+        number
+        for number, game in sorted(reader.state.games.items())
+        if game.ref.kind is ClaimKind.OUTER and game.ref.round + 1 == generation
+    ]
+
+
+def opening_document(reader: RoundReader, record: OpeningRecord) -> Document:
+    """Somebody's word for a root."""
+    opening = reader.state.books.generations.openings[record.generation, record.party]
+    root = reader.view.votes(record.generation).root
+    status = "standing"
+    if opening.fallen:
+        status = "fallen"
+    elif opening.closed:
+        status = "closed"
+    return {
+        "party": hexed(record.party),
+        "seat": None if record.seat is None else int(record.seat),
+        "who": hexed(opener_of(reader, record)),
+        "root": hexed(record.root),
+        "leads": record.root == root,
+        "status": status,
+        "at": record.at,
+        "tx": hexed(record.tx_hash),
+        "pay": wei(reader.money.opening_pay.get((record.generation, record.party), 0)),
+    }
+
+
+def opener_of(reader: RoundReader, record: OpeningRecord) -> Address:
+    """Who stands behind an opening: its backer, the holder of its tenure, above 64 seats the owner of its ticket."""
+    books = reader.state.books
+    opening = books.generations.openings[record.generation, record.party]
+    if opening.opener == 0:
+        return opening.backer
+    if reader.run.charter.by_seats:
+        return books.tenures.existing(opening.opener).holder
+    held = books.registry.tickets.get(opening.opener)  # type: ignore[call-overload]
+    return opening.backer if held is None else held.owner
+
+
+def marks_of(reader: RoundReader, work: WorkRecord) -> tuple[Digest, ...]:
+    """The marks of progress of a commitment: state roots, one a unit; none without a store.
+
+    Raises UnavailableError.
+    """
+    from assay_ledger.store.objects import Objects
+
+    if reader.store is None:
+        return ()
+    return Objects(reader.store).marks(work.work.marks, work.work.units)
+
+
+# --- seats
+
+
+def tenure_document(reader: RoundReader, number: int) -> Document:
+    """One holder's time in one seat."""
+    books = reader.state.books
+    t = books.tenures.existing(number)
+    mine = [work for work in reader.state.works.values() if work.tenure == number]
+    return {
+        "tenure": number,
+        "seat": int(t.seat),
+        "holder": hexed(t.holder),
+        "from": int(t.from_),
+        "until": None if t.until == NEVER else t.until,
+        "status": tenure_status(reader, number),
+        "lock": wei(0 if t.released or t.convicted_at else reader.run.charter.economics.seat_lock),
+        "unsettled": t.unsettled,
+        "open_games": t.games,
+        "open_accusations": t.accusations,
+        "commitments": len(mine),
+        "units": sum(work.work.units for work in mine),
+        "final": sum(work.status is WorkStatus.FINAL for work in mine),
+        "pay": wei(sum(reader.money.work_pay.get((work.round, work.seat), 0) for work in mine)),
+        "convicted_at": t.convicted_at or None,
+        "fee_lost": t.fee_gone,
+    }
+
+
+def tenure_status(reader: RoundReader, number: int) -> str:
+    """What became of a tenure, in a word."""
+    t = reader.state.books.tenures.existing(number)
+    if t.convicted_at:
+        return "convicted"
+    if t.fee_gone and t.until != NEVER:
+        return "evicted"
+    if t.released:
+        return "released"
+    if t.suspensions:
+        return "suspended"
+    return "seated" if t.until == NEVER else "left"
+
+
+def tenures(reader: RoundReader) -> Iterator[Document]:
+    """Every tenure of the run."""
+    return (tenure_document(reader, number) for number in sorted(reader.state.books.tenures.tenures))

@@ -1,0 +1,179 @@
+"""Known? Counted? Paid? For whatever has a name in a run of the second round."""
+
+from __future__ import annotations
+
+from assay.explorer.answers import no, not_yet, standing, yes
+from assay.explorer.audit_documents import accusation_document, finding_document, ticket_document
+from assay.explorer.documents import Document, hexed
+from assay.explorer.explain import explain_code, unknown
+from assay.explorer.round_documents import work_document
+from assay.explorer.round_people import actor_document, game_document, stakes_of
+from assay.explorer.round_reader import RoundReader
+from assay.explorer.round_search import search
+from assay.explorer.words import exact
+from assay.protocol.rounds.duty_types import AccusationStatus
+from assay.protocol.rounds.round_terms import GenerationStatus, WorkStatus
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import Address, Digest, Round, Seat
+from assay_ledger.rounds.round_records import WorkRecord
+
+ACCUSATION_TEXTS = {
+    AccusationStatus.RECORDED: "It is recorded; its game has not been opened.",
+    AccusationStatus.TRIED: "Its game is being played.",
+    AccusationStatus.UPHELD: "A game upheld it: the accused was convicted.",
+    AccusationStatus.REJECTED: "A game rejected it: the accuser lost.",
+    AccusationStatus.LAPSED: "It lapsed without a game, and the accuser was fined.",
+    AccusationStatus.EXCUSED: "The accused was convicted elsewhere, so no game could open.",
+}
+
+
+def explain(reader: RoundReader, name: str) -> Document:
+    """Everything that can be said about a code, address, digest, transaction, `game N`, `ticket N` and so on."""
+    code = explain_code(name)
+    if code is not None:
+        return code
+    for url in (hit.url for hit in search(reader, name)):
+        kind, *rest = url.strip("/").split("/")
+        match kind:
+            case "actors":
+                return explain_actor(reader, Address(bytes.fromhex(rest[0][2:])))
+            case "commitments":
+                return explain_work(reader, reader.state.works[Round(int(rest[0])), Seat(int(rest[1]))])
+            case "findings":
+                return explain_finding(reader, Digest(bytes.fromhex(rest[0][2:])))
+            case "accusations":
+                return explain_accusation(reader, Digest(bytes.fromhex(rest[0][2:])))
+            case "tickets":
+                return explain_ticket(reader, TicketId(int(rest[0])))
+            case "games":
+                return explain_game(reader, int(rest[0]))
+            case _:
+                return {"name": name, "kind": kind, "known": True, "see": url, "answers": []}
+    return unknown(name)
+
+
+# --- work
+
+
+def explain_work(reader: RoundReader, work: WorkRecord) -> Document:
+    """A commitment: has it weight in the merge, and is it paid?"""
+    document = work_document(reader, work)
+    answers = [yes("known", f"Seat {work.seat} committed {work.work.units} units to round {work.round}.")]
+    answers += [_counted(reader, work, document), _paid(reader, work, document)]
+    return {"name": hexed(work.digest), "kind": "commitment", "known": True, "answers": answers, "commitment": document}
+
+
+def _counted(reader: RoundReader, work: WorkRecord, document: Document) -> Document:
+    view = reader.view
+    if document["convicted"]:
+        lost = [g for g in document["games"] if reader.state.games[g].convicted]
+        return standing("counted", f"It was convicted in game {', '.join(map(str, lost))}.", "Convicted")
+    if view.status(view.round_of(work.round).parent) is GenerationStatus.CUT:
+        return standing("counted", f"Generation {document['base']}, which it starts from, was cut.", "BaseCut")
+    if work.late:
+        return standing("counted", "It came after the mask had closed.", "CommittedLate")
+    if document["counted"] is None:
+        return not_yet("counted", "The positions are still saying what they hold.", view.merge_until(work.round))
+    if document["counted"]:
+        return yes("counted", f"It is part of the merge of generation {work.round + 1}.")
+    return standing("counted", f"It is not part of the merge of generation {work.round + 1}.", "NotCounted")
+
+
+def _paid(reader: RoundReader, work: WorkRecord, document: Document) -> Document:
+    tenure = reader.state.books.tenures.existing(work.tenure)
+    match work.status:
+        case WorkStatus.FINAL:
+            return yes("paid", f"It is final: {exact(document['pay'])} tokens.") | {"pay": document["pay"]}
+        case WorkStatus.CONVICTED:
+            return standing("paid", "Its tenure was convicted: nothing is paid, and the lock is gone.", "Convicted")
+        case WorkStatus.VOID:
+            return standing("paid", "It is void: unpaid, and nothing was slashed.", "BaseCut")
+        case _ if tenure.convicted_at:
+            return standing("paid", "Its tenure was convicted: nothing will be paid.", "Convicted")
+        case _ if tenure.accusations or document["disputed"]:
+            return standing("paid", "Its tenure is accused, or a game on it is open.", "UnderAccusation") | {
+                "yes": None
+            }
+        case _:
+            return standing("paid", "It is not settled yet.", "NotAuditedYet") | {"yes": None}
+
+
+# --- audits
+
+
+def explain_finding(reader: RoundReader, name: Digest) -> Document:
+    """A result of an auditor."""
+    document = finding_document(reader, reader.state.attestations[name])
+    agrees = "agrees with it" if document["agrees"] else "differs from it"
+    text = f"Ticket {document['ticket']} replayed seat {document['seat']} of round {document['round']} and {agrees}."
+    answers = [yes("known", text)]
+    if document["paid"] is None:
+        answers.append(standing("paid", "It is not settled yet.", "NotAuditedYet") | {"yes": None})
+    elif int(document["paid"]):
+        answers.append(yes("paid", f"It was paid {exact(document['paid'])} tokens."))
+    else:
+        remedy = "Nothing: work on a generation that was cut, and findings of a convicted ticket, are unpaid."
+        answers.append(no("paid", "It was settled without a wage.", "Unpaid", remedy))
+    return {"name": hexed(name), "kind": "finding", "known": True, "answers": answers, "finding": document}
+
+
+def explain_accusation(reader: RoundReader, name: Digest) -> Document:
+    """An accusation and how far it is."""
+    document = accusation_document(reader, name)
+    status = reader.state.books.duties.attestations.accusations[name].status
+    text = f"Ticket {document['ticket']} accuses {document['what']}. {ACCUSATION_TEXTS[status]}"
+    return {
+        "name": hexed(name),
+        "kind": "accusation",
+        "known": True,
+        "answers": [yes("known", text)],
+        "accusation": document,
+    }
+
+
+def explain_ticket(reader: RoundReader, number: TicketId) -> Document:
+    """A ticket: what it stakes, did and lost."""
+    document = ticket_document(reader, number)
+    opened = sum(call["in_time"] for call in document["calls"])
+    text = f"Ticket {number} is {document['status']}: {opened} calls opened, {document['findings']} findings"
+    text += f", {exact(document['fined'])} tokens of fines." if document["fined"] != "0" else "."
+    return {
+        "name": f"ticket {number}",
+        "kind": "ticket",
+        "known": True,
+        "answers": [yes("known", text)],
+        "ticket": document,
+    }
+
+
+# --- games and people
+
+
+def explain_game(reader: RoundReader, number: int) -> Document:
+    """A game: whose clock runs until when, or who lost and how."""
+    game = reader.state.games[number]
+    document = game_document(reader, game)
+    if game.verdict is None:
+        whose = hexed(game.defender if document["turn"] == "defender" else game.challenger)
+        text = f"Game {number} on {document['what']} stands at {game.stage.name}; {whose} is to move."
+        answer = not_yet("known", text, game.deadline)
+    else:
+        how = "an opening or a selection was refuted" if game.verdict.outcome.name == "LEAF" else "a clock ran out"
+        answer = yes("known", f"Game {number} on {document['what']} is over: {hexed(game.verdict.loser)} lost: {how}.")
+    return {"name": f"game {number}", "kind": "game", "known": True, "answers": [answer], "game": document}
+
+
+def explain_actor(reader: RoundReader, who: Address) -> Document:
+    """An address: what it is, what it did, and what stands between it and pay."""
+    actor = actor_document(reader, who)
+    answers = [yes("known", f"It is {actor['role']} of this run." if actor["role"] != "-" else "It took part.")]
+    stakes = stakes_of(reader, who)
+    mine = {document["tenure"] for document in stakes["tenures"]}
+    for (round_, seat), work in sorted(reader.state.works.items()):
+        if work.tenure in mine:
+            about = {"about": f"round {round_}, seat {seat}"}
+            answers += [answer | about for answer in explain_work(reader, work)["answers"][1:]]
+    for document in stakes["tickets"]:
+        about = {"about": f"ticket {document['ticket']}"}
+        answers += [a | about for a in explain_ticket(reader, TicketId(document["ticket"]))["answers"]]
+    return {"name": hexed(who), "kind": "actor", "known": True, "answers": answers, "actor": actor}

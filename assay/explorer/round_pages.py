@@ -1,0 +1,230 @@
+"""The pages of a run of the second round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import HTTPException, Query, Request
+from fastapi.responses import HTMLResponse
+from fastapi.templating import Jinja2Templates
+
+from assay.explorer.api_parts import losses_document, page_of
+from assay.explorer.audit_documents import accusation_document, epoch_document, finding_document
+from assay.explorer.chart import loss_chart
+from assay.explorer.documents import hexed
+from assay.explorer.losses import Losses, round_points
+from assay.explorer.pages import ROWS, Pages
+from assay.explorer.round_api import GetDocument
+from assay.explorer.round_documents import generation_document, generations, marks_of, round_document, run_document
+from assay.explorer.round_explain import explain_actor, explain_work
+from assay.explorer.round_people import actor_document, actors, game_document, money_document, stakes_of
+from assay.explorer.round_reader import RoundReader
+from assay.explorer.round_search import search
+from assay.explorer.round_tables import ROUND_TABLES
+from assay.explorer.search import Hit
+from assay.protocol.errors import UnavailableError
+from assay.protocol.types import Address, Digest, Round, Seat
+from assay.sponsor.model_cards import model_card
+
+NEWEST = 12
+"""Rounds and epochs on the first page; all are in the tables."""
+
+
+class RoundPages(Pages):
+    """See Pages."""
+
+    folder = "rounds/"
+
+    def __init__(self, reader: RoundReader, losses: Losses | None, templates: Jinja2Templates) -> None:
+        super().__init__(reader, templates)
+        self._reader = reader
+        self._losses = losses
+        self._get = GetDocument(reader)
+
+    def find(self, query: str) -> list[Hit]:
+        """See Pages."""
+        return search(self._reader, query)
+
+    def routes(self) -> dict[str, Callable[..., Any]]:
+        """Path to handler."""
+        return {
+            "/": self.index,
+            "/run": self.run,
+            "/money": self.money,
+            "/card": self.card,
+            "/rounds/{number}": self.round,
+            "/commitments/{number}/{seat}": self.commitment,
+            "/generations/{number}": self.generation,
+            "/tenures/{number}": self.tenure,
+            "/tickets/{number}": self.ticket,
+            "/epochs/{number}": self.epoch,
+            "/findings": self.findings,
+            "/findings/{name}": self.finding,
+            "/accusations/{name}": self.accusation,
+            "/games/{number}": self.game,
+            "/actors/{address}": self.actor,
+            "/events": self.events,
+            "/search": self.search,
+        }
+
+    # --- pages
+
+    def index(self, request: Request) -> HTMLResponse:
+        """Loss curve, rounds, audits, disputes, ledger."""
+        with self._reader.reading() as reader:
+            curve, chart = losses_document(self._losses, lambda: round_points(reader)), None
+            if self._losses is not None:
+                points = self._losses.points(round_points(reader))
+                chart = loss_chart(points, self._losses.letter_entropy, reader.run.charter.training.steps_per_round)
+            rounds, epochs = len(reader.state.books.commitments.rounds), len(reader.view.epochs)
+            return self._page(
+                request,
+                "rounds/index.html",
+                run=run_document(reader),
+                curve=curve,
+                chart=chart,
+                generations=[generation_document(reader, g) for g in generations(reader)[-NEWEST - 1 :]],
+                rounds=[round_document(reader, Round(r)) for r in range(max(0, rounds - NEWEST), rounds)][::-1],
+                epochs=[epoch_document(reader, e) for e in range(max(0, epochs - NEWEST), epochs)][::-1],
+                accusations=[accusation_document(reader, a) for a in list(reader.state.accusations)[-ROWS:]],
+                games=[game_document(reader, g) for _, g in sorted(reader.state.games.items())[-ROWS:]],
+                actors=actors(reader),
+            )
+
+    def run(self, request: Request) -> HTMLResponse:
+        """The charter."""
+        with self._reader.reading() as reader:
+            return self._page(request, "rounds/run.html", run=run_document(reader))
+
+    def money(self, request: Request) -> HTMLResponse:
+        """Escrow, payments, bounties, grants, revenue."""
+        with self._reader.reading() as reader:
+            return self._page(request, "rounds/money.html", money=money_document(reader), actors=actors(reader))
+
+    def card(self, request: Request) -> HTMLResponse:
+        """The model card."""
+        with self._reader.reading() as reader:
+            return self._page(request, "rounds/card.html", card=model_card(reader.view).to_json())
+
+    def round(self, request: Request, number: int) -> HTMLResponse:
+        """One round."""
+        with self._reader.reading() as reader:
+            document = self._get.round(number)
+            games = [game_document(reader, reader.state.games[g]) for g in document["games"]]
+            return self._page(
+                request, "rounds/round.html", round=document, games=games, now=reader.state.head.timestamp
+            )
+
+    def commitment(self, request: Request, number: int, seat: int) -> HTMLResponse:
+        """What a seat committed to, and who audited it."""
+        with self._reader.reading() as reader:
+            document = self._get.commitment(number, seat)
+            work = reader.state.works[Round(number), Seat(seat)]
+            marks: tuple[Digest, ...] = ()
+            why = "no store is named"
+            if reader.store is not None:
+                try:
+                    marks, why = marks_of(reader, work), ""
+                except UnavailableError as error:
+                    why = error.explain()
+            found = [r for r in reader.state.attestations.values() if (r.round, r.seat) == (work.round, work.seat)]
+            return self._page(
+                request,
+                "rounds/commitment.html",
+                c=document,
+                answers=explain_work(reader, work)["answers"],
+                marks=[hexed(mark) for mark in marks],
+                no_marks=why,
+                findings=[finding_document(reader, record) for record in found],
+                games=[game_document(reader, reader.state.games[g]) for g in document["games"]],
+            )
+
+    def generation(self, request: Request, number: int) -> HTMLResponse:
+        """A merge."""
+        with self._reader.reading() as reader:
+            document = self._get.generation(number)
+            games = [game_document(reader, reader.state.games[g]) for g in document["games"]]
+            return self._page(request, "rounds/generation.html", g=document, games=games)
+
+    def tenure(self, request: Request, number: int) -> HTMLResponse:
+        """A seat's holder."""
+        with self._reader.reading() as reader:
+            works = [w for _, w in sorted(reader.state.works.items()) if w.tenure == number]
+            commitments = [self._get.commitment(int(w.round), int(w.seat)) for w in works]
+            return self._page(request, "rounds/tenure.html", t=self._get.tenure(number), commitments=commitments)
+
+    def ticket(self, request: Request, number: int) -> HTMLResponse:
+        """An auditor's stake."""
+        with self._reader.reading() as reader:
+            document = self._get.ticket(number)
+            mine = [r for r in reader.state.attestations.values() if r.ticket == number]
+            names = [*document["accuses"], *document["accused"]]
+            return self._page(
+                request,
+                "rounds/ticket.html",
+                t=document,
+                findings=[finding_document(reader, record) for record in mine],
+                accusations=[self._get.accusation(name) for name in names],
+            )
+
+    def epoch(self, request: Request, number: int) -> HTMLResponse:
+        """A turn of the audits."""
+        with self._reader.reading():
+            return self._page(request, "rounds/epoch.html", e=self._get.epoch(number))
+
+    def findings(self, request: Request, cursor: int = Query(0, ge=0)) -> HTMLResponse:
+        """Every finding, page by page."""
+        with self._reader.reading() as reader:
+            page = page_of(reader, ROUND_TABLES["findings"], cursor, ROWS)
+            return self._page(request, "rounds/findings.html", page=page, cursor=cursor)
+
+    def finding(self, request: Request, name: str) -> HTMLResponse:
+        """A result that a ticket opened."""
+        with self._reader.reading() as reader:
+            document = self._get.finding(name)
+            work = reader.state.works[Round(document["round"]), Seat(document["seat"])].work
+            committed = {"ends": [hexed(end) for end in work.ends], "update": hexed(work.update)}
+            names = [*document["accuses"], *document["accused_by"]]
+            return self._page(
+                request,
+                "rounds/finding.html",
+                f=document,
+                committed=committed,
+                accusations=[self._get.accusation(a) for a in names],
+            )
+
+    def accusation(self, request: Request, name: str) -> HTMLResponse:
+        """Who accuses whom."""
+        with self._reader.reading() as reader:
+            document = self._get.accusation(name)
+            games = [game_document(reader, reader.state.games[g]) for g in document["games"]]
+            return self._page(request, "rounds/accusation.html", a=document, games=games)
+
+    def game(self, request: Request, number: int) -> HTMLResponse:
+        """One dispute, step by step."""
+        with self._reader.reading() as reader:
+            now = reader.state.head.timestamp
+            return self._page(request, "rounds/game.html", game=self._get.game(number), now=now)
+
+    def actor(self, request: Request, address: str) -> HTMLResponse:
+        """One address."""
+        with self._reader.reading() as reader:
+            try:
+                who = Address(bytes.fromhex(address.removeprefix("0x")))
+            except ValueError:
+                who = Address(b"")
+            if len(who) != 20:
+                raise HTTPException(404, "An address is 0x and 40 hex digits.")
+            mine = [row for row in reader.events if address.lower() in map(str, row.arguments.values())]
+            games = [g for g in reader.state.games.values() if who in (g.defender, g.challenger)]
+            return self._page(
+                request,
+                "rounds/actor.html",
+                actor=actor_document(reader, who),
+                stakes=stakes_of(reader, who),
+                answers=explain_actor(reader, who)["answers"],
+                games=[game_document(reader, g) for g in games],
+                events=mine[-ROWS:][::-1],
+                more=len(mine) > ROWS,
+            )

@@ -1,0 +1,117 @@
+"""What every watchdog does: one look at a time, the alarms in force, a chain that stands still, foreign contracts."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from assay.protocol.errors import UnavailableError
+from assay.protocol.types import Address, Digest
+from assay.watchdog.alarms import Alarm, AlarmKind
+from assay_ledger.deployment.code import RunCode, code_of
+from assay_ledger.rounds.run import AnyRun
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """How to watch. `parties` are taken to be honest. Seconds are this machine's except where they say chain.
+
+    near: share of a clock, of chain time, at which a deadline is near. stale_after: how long the head may stand still.
+    max_age: how old the newest block may be by this machine's clock; None on chains that keep a time of their own.
+    allowed_code: digests of contracts that are not this release's and that the user has checked.
+    """
+
+    parties: frozenset[Address] = frozenset()
+    near: float = 0.25
+    stale_after: float = 300.0
+    max_age: float | None = None
+    allowed_code: frozenset[Digest] = frozenset()
+
+
+USUALLY: Final = WatchOptions()
+
+GAS_PER_MOVE: Final = 1_000_000
+"""No move of a game may need more."""
+
+
+class ChainWatch(ABC):
+    """Follows one run: holds no key and writes nothing."""
+
+    def __init__(
+        self,
+        run: AnyRun,
+        options: WatchOptions = USUALLY,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.run = run
+        self.options = options
+        self.alarms: dict[tuple[AlarmKind, str], Alarm] = {}
+        self._clock, self._wall = clock, wall
+        self._code: RunCode | None = None
+        self._head: tuple[int, float] | None = None
+
+    @property
+    @abstractmethod
+    def head(self) -> tuple[int, int]:
+        """Number and chain time of the last block read."""
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Reads what is new. Raises UnavailableError."""
+
+    @abstractmethod
+    def found(self) -> Iterator[Alarm]:
+        """What is wrong now. Raises UnavailableError."""
+
+    def look(self) -> dict[tuple[AlarmKind, str], Alarm]:
+        """One look; returns the alarms in force, which `alarms` keeps.
+
+        While the chain does not answer, what was known before stays in force: nothing new is known of anybody.
+        """
+        try:
+            self.sync()
+            found = list(self.found())
+        except UnavailableError as error:
+            alarm = Alarm(
+                AlarmKind.CHAIN_UNREACHABLE, "chain", f"{error.explain()} Nothing is known of anybody meanwhile."
+            )
+            self.alarms = self.alarms | {alarm.key: alarm}
+        else:
+            self.alarms = {alarm.key: alarm for alarm in found}
+        return self.alarms
+
+    # --- the chain
+
+    def of_the_chain(self) -> Iterator[Alarm]:
+        """What is wrong with the chain, or with the contracts."""
+        yield from self._freshness()
+        yield from self._unknown_code()
+
+    def _unknown_code(self) -> Iterator[Alarm]:
+        """The author of a run's contracts may take what is staked; what is at an address never changes."""
+        if self._code is None:
+            self._code = code_of(self.run)
+        if self._code.status(self.options.allowed_code) == "unknown":
+            names = ", ".join(c.name for c in self._code.unknown)
+            digest = "0x" + self._code.digest.hex()
+            text = f"not created from this release's code: {names}; stake nothing"
+            yield Alarm(AlarmKind.CODE_UNKNOWN, "run", text, (("digest", digest),))
+
+    def _freshness(self) -> Iterator[Alarm]:
+        """The head moves, or we say that it does not: a chain that stands still is no party's fault in a game."""
+        number, timestamp = self.head
+        now = self._clock()
+        if self._head is None or self._head[0] != number:
+            self._head = number, now
+        still = now - self._head[1]
+        if still > self.options.stale_after:
+            text = f"the head has stood at block {number} for {still:.0f} s: chain or node may be down"
+            yield Alarm(AlarmKind.HEAD_STALE, "chain", text, (("block", number), ("seconds", round(still))))
+        age = self._wall() - timestamp
+        if self.options.max_age is not None and age > self.options.max_age:
+            text = f"the newest block, {number}, is {age:.0f} s old: chain or node may be down"
+            yield Alarm(AlarmKind.HEAD_STALE, "chain time", text, (("block", number), ("seconds", round(age))))

@@ -1,0 +1,114 @@
+"""What the watchdog says of a run of the second round beside its games: stakes, duties, epochs, escrow, roots. Pure.
+
+Times are seconds of chain time, amounts wei. A party that we watch for is taken to be honest, so whoever accuses it
+lies, and what it stakes is at risk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.rounds.duty_types import AccusationStatus
+from assay.protocol.rounds.escrow import RunPhase, cost_of
+from assay.protocol.run.claims import ClaimKind
+from assay.protocol.types import Address, Round
+from assay.watchdog.alarms import Alarm, AlarmKind
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.told_rounds import party_of
+
+ALIVE = (AccusationStatus.RECORDED, AccusationStatus.TRIED)
+
+
+def judge_stakes(view: RoundView, who: Address) -> Iterator[Alarm]:
+    """What an address has at risk: seats and tickets that are accused or in a game, tickets that a fine left short."""
+    books = view.books
+    accused = [a for a in books.duties.attestations.accusations.values() if a.status in ALIVE]
+    lock, bond = view.charter.economics.seat_lock, view.charter.economics.ticket_bond
+    for number, tenure in view.tenures_of(who):
+        against = sum(a.is_work and a.accused == number for a in accused)
+        if (against or tenure.games) and not tenure.convicted_at:
+            text = f"{lock} wei are at risk: {against} accusations and {tenure.games} games are open on its work"
+            figures = (("accusations", against), ("games", tenure.games), ("lock", str(lock)))
+            yield Alarm(AlarmKind.STAKE_AT_RISK, f"tenure {number}", text, figures)
+    for ticket, held in view.tickets_of(who):
+        against = sum(not a.is_work and a.accused == ticket for a in accused)
+        if against and not held.convicted_at:
+            text = f"{bond} wei are at risk: {against} accusations of its findings are open"
+            yield Alarm(
+                AlarmKind.STAKE_AT_RISK,
+                f"ticket {ticket}",
+                text,
+                (("accusations", against), ("lock", str(bond))),
+            )
+        if held.short_since and not held.convicted_at:
+            short = books.registry.missing[ticket]
+            text = f"fines left its stake {short} wei short: whoever likes may remove it; top it up"
+            yield Alarm(AlarmKind.STAKE_SHORT, f"ticket {ticket}", text, (("short", str(short)),))
+
+
+def judge_duties(view: RoundView, who: Address, near: float) -> Iterator[Alarm]:
+    """Calls of an address's tickets that are not answered. `near`: the share of the time left at which one is due."""
+    mine = {ticket for ticket, held in view.tickets_of(who) if not held.convicted_at}
+    number = len(view.epochs) - 1
+    epoch = view.epochs[number]
+    if epoch.seed is None:
+        return
+    for ticket in sorted(mine & set(view.called_tickets(number))):
+        answer = view.answer_of(number, ticket)
+        left = epoch.deadline - view.now
+        about, figures = f"ticket {ticket} in epoch {number}", (("seconds_left", left),)
+        if answer is not None:
+            continue
+        if left < 0:
+            text = "it did not open its call in time: it is fined once the epoch is closed; show the secret at once"
+            yield Alarm(AlarmKind.DEADLINE_MISSED, about, text, figures)
+        elif left <= near * view.terms.length:
+            text = f"it has {left} s of chain time left to open its call, {left / view.terms.length:.0%} of the epoch"
+            yield Alarm(AlarmKind.DUTY_DUE, about, text, figures)
+
+
+def judge_epoch(view: RoundView) -> Iterator[Alarm]:
+    """An epoch that nobody seeds, or nobody closes, though anybody may: nothing is audited meanwhile."""
+    number = len(view.epochs) - 1
+    epoch, patience = view.epochs[number], view.charter.chain.inclusion_delay
+    if view.state.money.phase is not RunPhase.RUNNING:
+        return
+    due = epoch.start + view.terms.delay if epoch.seed is None else epoch.deadline
+    late = view.now - due
+    if late > patience:
+        what = "has no seed" if epoch.seed is None else "is not closed"
+        text = f"it {what} {late} s after anybody may see to it: no work settles meanwhile"
+        yield Alarm(AlarmKind.EPOCH_OVERDUE, f"epoch {number}", text, (("seconds_late", late),))
+
+
+def judge_escrow(view: RoundView) -> Iterator[Alarm]:
+    """An escrow that cannot set the next round's pay aside, or too few tickets for its duties: no round opens."""
+    money, charter, e = view.state.money, view.charter, view.charter.economics
+    opened = len(view.books.commitments.rounds)
+    if money.phase is not RunPhase.RUNNING or opened >= charter.rounds:
+        return
+    seated = view.books.tenures.seated_at(Round(opened))
+    free, wanted = money.balance - sum(money.reserved.values()), cost_of(charter, seated)
+    if free < wanted:
+        text = f"the escrow has {free} wei free of the {wanted} that the next round sets aside: it will not open"
+        yield Alarm(AlarmKind.ESCROW_LOW, "escrow", text, (("free", str(free)), ("wanted", str(wanted))))
+    count = view.books.registry.count_at(view.now, view.now)
+    if count < charter.launch.tickets or e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm) < (
+        2 * seated * e.audit_ppm
+    ):
+        text = f"{count} tickets count, too few for the duties of a round of {seated} seats: it will not open"
+        yield Alarm(AlarmKind.ESCROW_LOW, "tickets", text, (("tickets", count), ("least", charter.launch.tickets)))
+
+
+def judge_roots(view: RoundView) -> Iterator[Alarm]:
+    """Games about a root that has the majority: if it falls, its generation and all work on it are cut."""
+    for number, game in sorted(view.games.items()):
+        if game.is_over or game.ref.kind is not ClaimKind.OUTER or game.ref.duty:
+            continue
+        generation = game.ref.round + 1
+        opening = view.books.generations.openings[generation, party_of(game.ref)]
+        if opening.root == view.votes(generation).root:
+            text = f"game {number} disputes the root that has the majority: work on it is void if it falls"
+            figures = (("game", number), ("root", "0x" + opening.root.hex()))
+            yield Alarm(AlarmKind.ROOT_CHALLENGED, f"generation {generation}", text, figures)

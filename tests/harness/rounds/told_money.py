@@ -1,0 +1,58 @@
+"""People of a whole run whose contracts' events are folded as an index folds them: what anybody sees of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.protocol.run.run_charter import RunCharter
+from assay.protocol.types import Address
+from assay_ledger.bindings import bounties, escrow, grants, payments
+from assay_ledger.chain.client import Head
+from assay_ledger.rounds.facts import BeaconTimes, RoundFacts
+from assay_ledger.rounds.fold import fold
+from assay_ledger.rounds.round_records import RoundRunState
+from assay_ledger.rounds.round_view import RoundView
+from tests.harness.rounds.money_chain import DENSE
+from tests.harness.rounds.money_world import MoneyWorld
+from tests.harness.rounds.round_chain import PERIOD
+from tests.harness.rounds.told_world import KINDS, TRANSACTION, events_of
+
+MONEY = {
+    "Escrow": escrow.EscrowContract.EVENTS,
+    "Payments": payments.PaymentsContract.EVENTS,
+    "Bounties": bounties.BountiesContract.EVENTS,
+    "Grants": grants.GrantsContract.EVENTS,
+}
+
+
+class ToldMoneyWorld(MoneyWorld):
+    """The same people; `told` is what an index has read."""
+
+    def __init__(self, charter: RunCharter = DENSE) -> None:
+        super().__init__(charter)
+        at = Address(bytes.fromhex(self.chain.contracts["RunCharter"].address[2:]))
+        self.told = RoundRunState.of(RoundFacts.of(1, at, self.charter, BeaconTimes(PERIOD, PERIOD)))
+
+    def refusal(self, contract: str, function: str, *args: Any, who: Address | None = None) -> str:
+        """See RoundCalls; what went through is read from its events."""
+        said = super().refusal(contract, function, *args, who=who)
+        if not said:
+            self._read()
+        return said
+
+    def call(self, contract: str, function: str, *args: Any, who: Address | None = None) -> Any:
+        """See RoundCalls."""
+        answer = super().call(contract, function, *args, who=who)
+        if function == "submit":
+            self.told.books.randomness.known[args[0]] = args[1]
+        return answer
+
+    def _read(self) -> None:
+        for event in events_of(self.chain.evm, self.chain.contracts, {**KINDS, **MONEY}):
+            fold(self.told, event, self.now, TRANSACTION)
+
+    def view(self, who: Address) -> RoundView:
+        """The run as somebody sees it."""
+        self.told.head = Head(1, self.now)
+        self.told.books.now = self.now
+        return RoundView(self.charter, self.told.books.facts, who, self.told)

@@ -1,0 +1,345 @@
+"""The explorer over a run of the second round that was really played: every page, every link, JSON, CSV, the books."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import urllib.request
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
+
+from assay.explorer import serve
+from assay.explorer.app import make_app
+from assay.explorer.round_reader import RoundReader
+from assay.explorer.round_search import search
+from assay.explorer.round_tables import ROUND_TABLES
+from assay.protocol.errors import ExitCode
+from assay.protocol.rounds.round_terms import WorkStatus
+from assay.protocol.run.claims import ClaimKind
+from assay.protocol.types import Round, Seat
+from assay.sponsor.model_cards import model_card
+from assay.watchdog.alarms import AlarmKind, exit_code_of
+from assay.watchdog.looking import WatchOptions
+from assay.watchdog.round_watch import RoundWatchdog
+from tests.harness.demo.played_rounds import LIAR, REVENUE, SLANDERER, SOLVERS, PlayedRounds, play_rounds
+
+LINK = re.compile(r'href="(/[^"]*)"')
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedRounds]:
+    with play_rounds(tmp_path_factory.mktemp("played")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def reader(played: PlayedRounds) -> RoundReader:
+    return played.reader()
+
+
+@pytest.fixture(scope="module")
+def client(reader: RoundReader) -> Iterator[TestClient]:
+    with TestClient(make_app(reader)) as client:
+        yield client
+
+
+def get(client: TestClient, path: str) -> Any:
+    answer = client.get(path)
+    assert answer.status_code == 200, path
+    return answer.json()
+
+
+# --- pages
+
+
+def test_every_link_of_a_rounds_pages_leads_somewhere(client: TestClient) -> None:
+    seen, queue = set(), ["/"]
+    while queue:
+        path = queue.pop()
+        # Of searches and events there are thousands, all alike.
+        kind = path.split("/")[1].split("?")[0]
+        if path in seen or (kind in ("search", "events") and sum(kind in p for p in seen) > 20):
+            continue
+        seen.add(path)
+        answer = client.get(path)
+        assert answer.status_code == 200, path
+        if "text/html" in answer.headers["content-type"]:
+            queue += [unescape(link).split("#")[0] for link in LINK.findall(answer.text)]
+    kinds = {path.split("/")[1].split("?")[0] for path in seen}
+    work = {"rounds", "commitments", "generations", "tenures", "games"}
+    audits = {"tickets", "epochs", "findings", "accusations"}
+    assert kinds >= work | audits | {"actors", "money", "events", "run", "api", "search"}
+
+
+def test_pages_of_rounds_need_no_scripts(client: TestClient) -> None:
+    for path in ("/", "/rounds/0", "/games/1", "/findings", "/epochs/1", "/money", "/run", "/nowhere"):
+        answer = client.get(path)
+        assert "<script" not in answer.text
+        assert not re.search(r'(?:src|href|action)="(?:https?:)?//', answer.text)
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_the_first_page_tells_what_the_run_is_at(client: TestClient, played: PlayedRounds) -> None:
+    text = client.get("/").text
+    for name in played.made.players:
+        assert f">{name}</a>" in text
+    for number in played.view.games:
+        assert f'href="/games/{number}"' in text
+    for (round_, seat), work in played.view.state.works.items():
+        assert f'href="/commitments/{round_}/{seat}"' in text
+        assert f"{work.work.units}/{played.run.charter.training.max_units}</span>" in text
+    assert "generation 0" not in text and 'href="/generations/0"' in text
+
+
+def test_a_commitment_s_page_shows_the_marks_that_its_solver_published(
+    client: TestClient, played: PlayedRounds
+) -> None:
+    work = played.view.state.works[Round(0), Seat(0)]
+    text = client.get("/commitments/0/0").text
+    marks = re.findall(r'<li><span class="digest">(0x[0-9a-f]{64})</span></li>', text)
+    assert len(marks) == len(set(marks)) == work.work.units
+    assert f'href="/actors/0x{played.view.books.tenures.tenures[work.tenure].holder.hex()}"' in text
+    assert all(f"/findings/{found}" in text for found in get(client, "/api/v1/commitments/0/0")["audits"])
+
+
+def test_a_game_that_is_open_shows_whose_clock_runs(played: PlayedRounds) -> None:
+    text, document = played.glimpse
+    assert "is to move</b> until" in text
+    assert (document["verdict"], document["kind"], document["what"]) == (None, "OUTER", "the merge of generation 2")
+    assert document["turn"] in ("defender", "challenger") and document["deadline"] > 0
+
+
+def test_a_game_that_is_over_shows_every_transaction_of_it(client: TestClient, played: PlayedRounds) -> None:
+    over = {number: game for number, game in played.view.games.items() if game.is_over}
+    assert over
+    for number, game in over.items():
+        document = get(client, f"/api/v1/games/{number}")
+        assert [step["tx"] for step in document["steps"]] == ["0x" + move.tx_hash.hex() for move in game.moves]
+        assert document["gas"] == sum({step["tx"]: step["gas"] for step in document["steps"]}.values())
+        assert game.claim_id.hex() in client.get(f"/games/{number}").text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/rounds/99", "/rounds/x", "/games/0", "/findings/0x12", "/findings/nothing", "/tickets/0", "/tenures/99",
+     "/epochs/9999", "/generations/99", "/accusations/0x12", "/actors/nobody", "/nowhere"],
+)  # fmt: skip
+def test_what_a_run_of_rounds_does_not_have_is_a_page_that_says_so(client: TestClient, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert "text/html" in answer.headers["content-type"]
+
+
+def test_a_run_of_rounds_is_served_by_what_its_charter_answers(played: PlayedRounds) -> None:
+    with (
+        serve(played.run, played.made.store, 0, names=played.names) as server,
+        urllib.request.urlopen(server.url, timeout=30) as answer,
+    ):
+        assert b">ada</a>" in answer.read()
+
+
+# --- who did what
+
+
+def test_the_liar_is_shown_as_convicted_and_its_root_as_fallen(client: TestClient, played: PlayedRounds) -> None:
+    held = {t["holder"]: t for t in get(client, "/api/v1/tenures")["items"]}
+    liar = "0x" + played.made.address(LIAR).hex()
+    assert {who for who, t in held.items() if t["status"] == "convicted"} == {liar}
+    openings = {o["who"]: o for o in get(client, "/api/v1/generations/2")["openings"]}
+    assert (openings[liar]["status"], openings[liar]["leads"]) == ("fallen", False)
+    others = [o for who, o in openings.items() if who != liar]
+    assert len(others) == len(SOLVERS) - 1 and all(o["leads"] for o in others)
+
+
+def test_each_finding_stands_with_its_epoch_ticket_and_commitment(client: TestClient, played: PlayedRounds) -> None:
+    slanderer = "0x" + played.made.address(SLANDERER).hex()
+    found = get(client, "/api/v1/findings?limit=500")["items"]
+    assert len(found) == len(played.view.state.attestations)
+    assert {f["owner"] for f in found if not f["agrees"]} == {slanderer}
+    for finding in found:
+        assert finding["id"] in {f["id"] for f in get(client, f"/api/v1/epochs/{finding['epoch']}")["findings"]}
+        assert finding["id"] in get(client, f"/api/v1/commitments/{finding['round']}/{finding['seat']}")["audits"]
+        ticket = get(client, f"/api/v1/tickets/{finding['ticket']}")
+        assert any(call["epoch"] == finding["epoch"] and call["in_time"] for call in ticket["calls"])
+
+
+def test_a_false_accusation_is_shown_with_its_game_and_its_end(client: TestClient, played: PlayedRounds) -> None:
+    slanderer = "0x" + played.made.address(SLANDERER).hex()
+    made = get(client, "/api/v1/accusations?limit=500")["items"]
+    of_work = [a for a in made if a["is_work"]]
+    assert {a["accuser"] for a in of_work} == {slanderer} and "UPHELD" not in {a["status"] for a in of_work}
+    assert {a["status"] for a in of_work} & {"REJECTED", "LAPSED"}
+    # Whoever re-audits what it said accuses it in turn.
+    assert all(slanderer in (a["accuser"], a["accused"]) for a in made)
+    for accusation in made:
+        text = unescape(client.get(f"/accusations/{accusation['id']}").text)
+        assert accusation["what"] in text and accusation["by"] in text
+        for game in accusation["games"]:
+            assert "0x" + played.view.games[game].challenger.hex() == accusation["accuser"]
+
+
+# --- tables and books
+
+
+def test_round_tables_have_a_row_for_every_item(client: TestClient) -> None:
+    for name in ROUND_TABLES:
+        rows = list(csv.DictReader(io.StringIO(client.get(f"/api/v1/csv/{name}.csv").text)))
+        count, cursor = 0, "0"
+        while cursor is not None:
+            page = get(client, f"/api/v1/{name}?limit=500&cursor={cursor}")
+            count, cursor = count + len(page["items"]), page["next_cursor"]
+        assert len(rows) == count > 0, name
+
+
+def test_a_round_ledgers_figures_are_the_contracts_own(client: TestClient, played: PlayedRounds) -> None:
+    run, ask = played.run, played.run.chain.ask
+    actors = {a["address"]: a for a in get(client, "/api/v1/actors?limit=500")["items"]}
+    for name in played.made.players:
+        who = played.made.address(name)
+        shown = actors["0x" + who.hex()]
+        assert shown["name"] == name
+        assert int(shown["free"]) == ask(run.vault.free(who))
+        assert int(shown["free"]) + int(shown["locked"]) == played.made.wealth(name)
+        assert int(shown["shares"]) == ask(run.shares.balance_of(who))
+    _, _, _, burned = ask(run.vault.totals())
+    money = get(client, "/api/v1/money")
+    assert int(money["burned"]) == burned > 0
+    assert int(money["revenue"]) == REVENUE
+    assert int(money["escrow"]) == ask(run.escrow.balance())
+
+
+def test_what_somebody_has_follows_from_what_it_earned_won_and_lost(reader: RoundReader) -> None:
+    for who, a in reader.money.accounts.items():
+        came = a.deposited + a.refunded + a.pay + a.wages + a.merges + a.won
+        assert a.free + a.locked + a.leaving == came - a.withdrawn - a.funded - a.lost, who.hex()
+    assert sum(a.pay for a in reader.money.accounts.values()) == sum(reader.money.work_pay.values()) > 0
+    assert sum(a.wages for a in reader.money.accounts.values()) == sum(reader.money.finding_pay.values()) > 0
+
+
+# --- search and explain
+
+
+def test_search_finds_whatever_of_a_round_has_a_name(played: PlayedRounds, reader: RoundReader) -> None:
+    view = played.view
+    work, game = view.state.works[Round(0), Seat(1)], view.games[1]
+    finding, accusation = next(iter(view.state.attestations)), next(iter(view.state.accusations))
+    wanted = {
+        "game 1": "/games/1", "round 1": "/rounds/1", "ticket 2": "/tickets/2", "tenure 3": "/tenures/3",
+        "epoch 0": "/epochs/0", "generation 2": "/generations/2",
+        "ada": f"/actors/0x{played.made.address('ada').hex()}",
+        work.digest.hex(): "/commitments/0/1",
+        "0x" + work.work.update.hex(): "/commitments/0/1",
+        "0x" + game.claim_id.hex(): "/games/1",
+        "0x" + finding.hex(): f"/findings/0x{finding.hex()}",
+        "0x" + accusation.hex()[:20].upper(): f"/accusations/0x{accusation.hex()}",
+        "0x" + played.run.run_id.hex(): "/run",
+    }  # fmt: skip
+    with reader.reading():
+        for query, url in wanted.items():
+            assert url in [hit.url for hit in search(reader, query)], query
+        assert "/rounds/1" not in [hit.url for hit in search(reader, "ticket 1")]
+
+
+def test_explain_says_of_each_commitment_of_a_round_whether_it_is_paid(
+    client: TestClient, played: PlayedRounds
+) -> None:
+    for work in played.view.state.works.values():
+        answers = {a["question"]: a for a in get(client, f"/api/v1/explain/0x{work.digest.hex()}")["answers"]}
+        assert answers["known"]["yes"] is True
+        assert answers["paid"]["yes"] is {WorkStatus.FINAL: True, WorkStatus.OPEN: None}.get(work.status, False)
+        if answers["paid"]["yes"] is not True:
+            assert answers["paid"]["remedy"]
+    convicted = [w for w in played.view.state.works.values() if w.status is WorkStatus.CONVICTED]
+    holders = {played.view.books.tenures.tenures[w.tenure].holder for w in convicted}
+    assert holders <= {played.made.address(LIAR)}
+
+
+def test_explain_knows_tickets_findings_accusations_games_and_people(client: TestClient, played: PlayedRounds) -> None:
+    def kind(name: str) -> str:
+        document = get(client, f"/api/v1/explain/{name}")
+        assert document["known"] is True
+        return str(document["kind"])
+
+    finding, accusation = next(iter(played.view.state.attestations)), next(iter(played.view.state.accusations))
+    assert kind("ticket 1") == "ticket"
+    assert kind("game 1") == "game"
+    assert kind("0x" + finding.hex()) == "finding"
+    assert kind("0x" + accusation.hex()) == "accusation"
+    assert kind("0x" + played.made.address(LIAR).hex()) == "actor"
+    assert kind("NotAudited") == "code"
+    assert get(client, "/api/v1/explain/" + "ab" * 32)["known"] is False
+
+
+def test_whoever_loses_a_game_about_a_merge_is_the_liar(played: PlayedRounds) -> None:
+    merges = [g for g in played.view.games.values() if g.ref.kind is ClaimKind.OUTER and g.verdict]
+    assert any(g.convicted for g in merges)
+    # It also challenges the true root, which is not its own.
+    assert {g.verdict.loser for g in merges if g.verdict} == {played.made.address(LIAR)}
+
+
+# --- the model card
+
+
+def test_the_model_card_names_generations_false_roots_and_auditors(client: TestClient, played: PlayedRounds) -> None:
+    view, card = played.view, model_card(played.view)
+    assert get(client, "/api/v1/card")["run"] == card.run == "0x" + played.run.address.hex()
+    assert [g.generation for g in card.generations] == list(range(len(view.books.commitments.rounds) + 1))
+    for made in card.generations[1:]:
+        assert made.status == view.status(made.generation).name.lower()
+        assert made.updates == len(view.counted(Round(made.generation - 1))[0])
+    assert {(r.generation, r.by, r.led) for r in card.false_roots} == {
+        (2, "0x" + played.made.address(LIAR).hex(), False)
+    }
+    assert card.false_work == (), "nobody was convicted of false work"
+    audits = card.audits
+    assert audits.findings == len(view.state.attestations) > audits.differing > 0
+    assert audits.audited == len({(a.round, a.seat) for a in view.state.attestations.values()}) <= audits.commitments
+    assert audits.upheld + audits.rejected + audits.lapsed > 0
+    text = card.text()
+    for line in (f"root {card.false_roots[0].root}", f"{audits.audited} of {audits.commitments} commitments"):
+        assert line in text
+    page = client.get("/card").text
+    assert f'href="/games/{card.false_roots[0].game}"' in page
+
+
+def test_a_watchdog_of_a_run_of_rounds_sees_the_games_of_who_it_watches(played: PlayedRounds) -> None:
+    liar, ada = played.made.address(LIAR), played.made.address("ada")
+    dog = RoundWatchdog(played.run, WatchOptions(parties=frozenset({liar})))
+    lost = {alarm.about for alarm in dog.look().values() if alarm.kind is AlarmKind.HONEST_LOST}
+    assert lost == {f"game {n}" for n, g in played.view.games.items() if g.verdict and g.verdict.loser == liar}
+    assert exit_code_of(dog.alarms.values()) is ExitCode.FRAUD
+    alone = RoundWatchdog(played.run, WatchOptions(parties=frozenset({ada})))
+    told = {alarm.kind for alarm in alone.look().values()}
+    assert AlarmKind.HONEST_LOST not in told and AlarmKind.CODE_UNKNOWN not in told
+    assert alone.head == (played.run.chain.head().number, played.run.chain.head().timestamp)
+
+
+def run_cli(played: PlayedRounds, *words: str) -> Any:
+    from assay.cli import main
+
+    if not main.app.registered_groups:
+        main._add_commands()
+    environment = {
+        "ETH_RPC_URL": played.run.chain.url,
+        "ASSAY_RUN": "0x" + played.run.address.hex(),
+        "ASSAY_CONFIG": "/dev/null",
+    }
+    return CliRunner().invoke(main.app, list(words), env=environment)
+
+
+def test_explain_and_watch_on_the_command_line_know_runs_of_rounds(played: PlayedRounds) -> None:
+    work = played.view.state.works[Round(0), Seat(1)]
+    text = run_cli(played, "explain", "0x" + work.digest.hex()).stdout
+    assert "known: yes" in text and "counted: yes" in text
+    liar = "0x" + played.made.address(LIAR).hex()
+    watched = run_cli(played, "dispute", "watch", "--party", liar, "--once", "--json")
+    assert watched.exit_code == int(ExitCode.FRAUD), watched.output
+    kinds = {json.loads(line)["kind"] for line in watched.stdout.splitlines()}
+    assert str(AlarmKind.HONEST_LOST) in kinds and str(AlarmKind.CODE_UNKNOWN) not in kinds

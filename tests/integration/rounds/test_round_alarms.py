@@ -1,0 +1,168 @@
+"""What the watchdog says of a run of the second round: each alarm at the second, or wei, from which it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from assay.protocol.errors import ExitCode
+from assay.protocol.rounds.escrow import cost_of
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.types import Address, Round, Seat
+from assay.watchdog.alarms import Alarm, AlarmKind, exit_code_of
+from assay.watchdog.round_alarms import judge_duties, judge_epoch, judge_escrow, judge_roots, judge_stakes
+from assay_ledger.bindings import game
+from assay_ledger.rounds.fold import fold
+from tests.harness.rounds.round_samples import ETHER, mark
+from tests.harness.rounds.told_money import ToldMoneyWorld
+from tests.harness.rounds.told_world import TRANSACTION
+
+NEAR = 0.25
+ESCROW = 1000 * ETHER
+
+
+@pytest.fixture
+def world() -> Iterator[ToldMoneyWorld]:
+    made = ToldMoneyWorld()
+    yield made
+    made.end()
+
+
+def owner(world: ToldMoneyWorld, ticket: int) -> Address:
+    return world.run.tickets.tickets[TicketId(ticket)].owner
+
+
+def call(world: ToldMoneyWorld) -> bool:
+    """Seeds the newest epoch; whether it calls anybody."""
+    world.seed()
+    return world.run.duties.epochs[-1].on_call > 0
+
+
+def duties(world: ToldMoneyWorld, ticket: int) -> list[AlarmKind]:
+    who = owner(world, ticket)
+    return [alarm.kind for alarm in judge_duties(world.view(who), who, NEAR)]
+
+
+def stakes(world: ToldMoneyWorld, who: Address) -> list[Alarm]:
+    return list(judge_stakes(world.view(who), who))
+
+
+def test_a_call_is_due_in_the_last_quarter_of_its_epoch_and_missed_after_it(world: ToldMoneyWorld) -> None:
+    world.start()
+    while not call(world):
+        world.close_epoch()
+    length, deadline = world.charter.timing.epoch, world.run.duties.epochs[-1].deadline
+    world.at(deadline - length // 4 - 1)
+    assert duties(world, 1) == []
+    world.at(deadline - length // 4)
+    assert duties(world, 1) == [AlarmKind.DUTY_DUE]
+    world.at(deadline)
+    assert duties(world, 1) == [AlarmKind.DUTY_DUE]
+    assert world.open_call(2) == ""
+    assert duties(world, 2) == []
+    world.at(deadline + 1)
+    assert (duties(world, 1), duties(world, 2)) == ([AlarmKind.DEADLINE_MISSED], [])
+
+
+def test_an_epoch_is_overdue_when_the_chain_could_have_taken_what_it_waits_for(world: ToldMoneyWorld) -> None:
+    world.start()
+    patience = world.charter.chain.inclusion_delay
+
+    def overdue(at: int) -> list[str]:
+        world.at(at)
+        return [alarm.text.split(" s after")[0] for alarm in judge_epoch(world.view(world.sponsor))]
+
+    due = world.run.duties.epochs[-1].start + world.charter.timing.seed_delay
+    begun = max(world.now, due + patience)
+    if begun == due + patience:
+        assert overdue(begun) == []
+    assert overdue(begun + 1) == [f"it has no seed {begun + 1 - due}"]
+    world.seed()
+    deadline = world.run.duties.epochs[-1].deadline
+    assert overdue(deadline + patience) == []
+    assert overdue(deadline + patience + 1) == [f"it is not closed {patience + 1}"]
+    world.close_epoch()
+    assert overdue(world.now) == []
+
+
+def test_an_escrow_is_low_by_the_wei_that_the_next_round_lacks(world: ToldMoneyWorld) -> None:
+    cost = cost_of(world.charter, 4)
+    world.start(escrow=2 * cost - 1)
+    (alarm,) = judge_escrow(world.view(world.sponsor))
+    assert (alarm.kind, dict(alarm.figures)) == (
+        AlarmKind.ESCROW_LOW,
+        {"free": str(cost - 1), "wanted": str(cost)},
+    )
+    assert exit_code_of([alarm]) is ExitCode.FUNDS
+    assert world.fund(world.sponsor, 1) == ""
+    assert list(judge_escrow(world.view(world.sponsor))) == []
+
+
+def test_too_few_tickets_for_a_round_s_duties_are_told(world: ToldMoneyWorld) -> None:
+    world.start()
+    lone = replace(world.charter, launch=replace(world.charter.launch, tickets=7))
+    view = replace(world.view(world.sponsor), charter=lone)
+    assert [(a.kind, a.about) for a in judge_escrow(view)] == [(AlarmKind.ESCROW_LOW, "tickets")]
+
+
+def test_a_stake_is_at_risk_while_an_accusation_of_it_is_alive(world: ToldMoneyWorld) -> None:
+    people = world.start()
+    world.commit_all(people)
+    world.at(world.model.commitments.round_of(world.round).t0 + world.charter.timing.commit + 10**4)
+    while world.own_epoch(0) >= len(world.run.duties.epochs):
+        world.play_epoch()
+    number = world.epoch
+    world.play_epoch(lies={ticket: set(map(Seat, range(4))) for ticket in world.chains})
+    accused = {a.accused for a in world.run.duties.attestations.accusations.values() if a.is_work}
+    assert accused
+    for who in people:
+        told = stakes(world, who)
+        at_risk = world.tenures[who] in accused
+        assert [(a.kind, a.about) for a in told] == (
+            [(AlarmKind.STAKE_AT_RISK, f"tenure {world.tenures[who]}")] if at_risk else []
+        )
+        assert exit_code_of(told) is (ExitCode.FRAUD if at_risk else ExitCode.OK)
+    world.seed()
+    while world.epoch <= number + 1:
+        world.close_epoch()
+    for name in world.run.duties.attestations.accusations:
+        assert world.lapse(name) == ""
+    assert [a for who in people for a in stakes(world, who)] == []
+
+
+def test_a_ticket_that_a_fine_left_short_is_told_to_its_owner(world: ToldMoneyWorld) -> None:
+    world.start()
+    number = world.play_epoch(silent=1)
+    while not world.run.duties.epochs[number].fines:
+        number = world.play_epoch(silent=1)
+    who, reporter = owner(world, 1), owner(world, 2)
+    books = world.run.duties
+    said = world.do(
+        lambda: books.absent(reporter, TicketId(1), number, world.now), "Duties", "absent", 1, number, who=reporter
+    )
+    assert said == ""
+    (alarm,) = stakes(world, who)
+    assert (alarm.kind, alarm.about) == (AlarmKind.STAKE_SHORT, "ticket 1")
+    assert int(dict(alarm.figures)["short"]) == world.told.books.registry.missing[TicketId(1)] > 0
+    assert stakes(world, reporter) == []
+
+
+def test_a_game_about_the_root_that_leads_is_told_and_one_about_another_is_not(world: ToldMoneyWorld) -> None:
+    people = world.start()
+    world.commit_all(people)
+    world.hold_all(people)
+    world.at(world.model.commitments.hold_until(world.round, 0) + 1)
+    for step in (world.seal, world.open):
+        for who in people:
+            assert step(who, "another root" if who == people[3] else "root") == ""
+        world.tick(world.terms.grace + 1)
+    for number, seat in enumerate((0, 3), 1):
+        ref = ClaimRef(ClaimKind.OUTER, Round(0), Seat(seat))
+        opened = game.GameOpened(number, mark(("claim", seat)), people[1], people[seat], ref)
+        fold(world.told, opened, world.now, TRANSACTION)
+    (alarm,) = judge_roots(world.view(world.sponsor))
+    assert (alarm.kind, alarm.about) == (AlarmKind.ROOT_CHALLENGED, "generation 1")
+    assert dict(alarm.figures)["game"] == 1

@@ -1,0 +1,132 @@
+"""The index of a run of the second round, and what follows it, when the chain takes blocks back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+
+from assay.explorer.round_reader import RoundReader
+from assay.protocol.digests import keccak
+from assay.protocol.types import Wei
+from assay.sponsor.round_launching import deposit, fund_run, stake_of
+from assay_ledger.chain.client import address_of
+from assay_ledger.rounds.round_index import RoundIndex
+from tests.harness.actors.whole_run import WholeRun, new_whole_run
+from tests.harness.actors.world import ETHER, SharedChain, actors_artifacts
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedChain]:
+    with actors_artifacts(tmp_path_factory.mktemp("artifacts")):
+        stage = SharedChain()
+        yield stage
+        stage.close()
+
+
+class FollowedRun:
+    """A run that one index and one reader follow through everything."""
+
+    def __init__(self, made: WholeRun) -> None:
+        self.made, self.chain, self.run = made, made.chain, made.run
+        self.index, self.reader = RoundIndex(made.run), RoundReader(made.run, clock=_ticking())
+
+    def person(self) -> LocalAccount:
+        """Somebody with stake for a seat and a ticket."""
+        account, stake = Account.create(), stake_of(self.run.charter, seats=1, tickets=1)
+        self.chain.transfer(self.made.stage.sponsor, account.address, 10 * ETHER)
+        self.chain.send(account, self.run.token.mint(address_of(account), stake))
+        deposit(self.chain, account, self.run, stake)
+        return account
+
+    def enrol(self, account: LocalAccount) -> None:
+        """Takes a seat and registers a ticket."""
+        self.chain.send(account, self.run.tenures.join())
+        self.chain.send(account, self.run.tickets.register(keccak(account.key)))
+
+    def fund(self, amount: Wei) -> None:
+        """The sponsor pays into the escrow."""
+        sponsor = self.made.stage.sponsor
+        self.chain.send(sponsor, self.run.token.mint(address_of(sponsor), amount))
+        fund_run(self.chain, sponsor, self.run, amount)
+
+    def check(self) -> None:
+        """What was followed is what somebody reads who begins now."""
+        fresh = RoundReader(self.run)
+        with self.reader.reading(), fresh.reading():
+            assert self.reader.events == fresh.events
+            assert self.reader.money.accounts == fresh.money.accounts
+            for state in (self.index.sync(), self.reader.state):
+                assert state.head == fresh.state.head
+                assert told(state) == told(fresh.state)
+
+
+def told(state: Any) -> tuple[Any, ...]:
+    """What the events of launches, seats and tickets say."""
+    books = state.books
+    seats = books.tenures.tenures, sorted(books.tenures.free), books.tenures.fresh
+    return *seats, books.registry.tickets, books.registry.anchors, state.money, books.commitments.rounds
+
+
+def _ticking() -> Any:
+    """A clock by which every look is a new one."""
+    times = iter(range(0, 10**6, 10))
+    return lambda: next(times)
+
+
+@pytest.fixture
+def followed(stage: SharedChain, tmp_path: Path) -> FollowedRun:
+    return FollowedRun(new_whole_run(stage, tmp_path))
+
+
+def test_what_a_reorganization_takes_back_is_forgotten_everywhere(followed: FollowedRun) -> None:
+    first, second = followed.person(), followed.person()
+    followed.enrol(first)
+    followed.check()
+    snapshot = followed.chain.rpc("evm_snapshot")
+    followed.enrol(second)
+    followed.fund(Wei(5 * ETHER))
+    followed.check()
+    assert len(followed.index.state.books.tenures.tenures) == 2
+    gone = followed.chain.head().number
+    assert followed.chain.rpc("evm_revert", snapshot)
+    followed.fund(Wei(7 * ETHER))
+    followed.check()
+    assert len(followed.index.state.books.tenures.tenures) == 1
+    assert followed.index.state.money.balance == 7 * ETHER
+    # The other chain grows beyond the one that was read: nothing of that one comes back.
+    while followed.chain.head().number <= gone:
+        followed.chain.rpc("evm_mine")
+    followed.enrol(second)
+    followed.check()
+    assert sorted(followed.index.state.books.registry.tickets) == [1, 2]
+
+
+def test_a_run_whose_every_event_was_taken_back_is_empty(followed: FollowedRun) -> None:
+    followed.check()
+    assert followed.reader.events == []
+    snapshot = followed.chain.rpc("evm_snapshot")
+    followed.enrol(followed.person())
+    followed.check()
+    assert len(followed.reader.events) > 3
+    assert followed.chain.rpc("evm_revert", snapshot)
+    followed.chain.rpc("evm_mine")
+    followed.check()
+    assert followed.reader.events == [] and followed.reader.money.accounts == {}
+    assert followed.index.state.books.tenures.tenures == {}
+
+
+def test_blocks_replaced_by_a_node_at_the_same_height_are_read_again(followed: FollowedRun) -> None:
+    person = followed.person()
+    followed.enrol(person)
+    followed.check()
+    height = followed.chain.head().number
+    # The last two blocks held the seat and the ticket; empty ones take their place.
+    followed.chain.rpc("anvil_reorg", 2, [])
+    assert followed.chain.head().number == height
+    followed.check()
+    assert followed.index.state.books.tenures.tenures == {} and followed.index.state.books.registry.tickets == {}
