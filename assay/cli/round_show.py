@@ -25,6 +25,10 @@ MONEY = (
 """Fields that are amounts of tokens."""
 
 
+HEADINGS = {"from_generation": "base", "generation": "makes", "committed": "works", "convicted": "guilty"}
+"""Of columns whose own names are too long for a terminal."""
+
+
 def describe(run: RoundRun) -> dict[str, Any]:
     """What a charter says."""
     c = run.charter
@@ -169,7 +173,9 @@ def show_progress(document: dict[str, Any]) -> None:
         if rows:
             columns = [c for c in rows[0] if c != "root"]
             print_table(
-                title, [c.replace("_", " ") for c in columns], [[_cell(row[c]) for c in columns] for row in rows]
+                title,
+                [HEADINGS.get(c, c.replace("_", " ")) for c in columns],
+                [[_cell(row[c]) for c in columns] for row in rows],
             )
     if document["accusations"]:
         print_fields({"accusations": _counted(document["accusations"].items())})
@@ -180,6 +186,8 @@ def show_progress(document: dict[str, Any]) -> None:
 def _cell(value: object) -> object:
     if value is None:
         return "-"
+    if isinstance(value, str) and value.startswith("0x"):
+        return value[:10] + "…"
     return ("no", "yes")[value] if isinstance(value, bool) else value
 
 
