@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.agents.round_actions import RoundAction
+from assay_ledger.agents.round_actions import RoundAction, WithoutClock
 
 
 @dataclass(frozen=True, slots=True)
-class TakeSeat(RoundAction):
+class TakeSeat(WithoutClock):
     """Lock S and the fee for a seat that nobody holds."""
 
-    has_clock: ClassVar[bool] = False
-
 
 @dataclass(frozen=True, slots=True)
-class LeaveTenure(RoundAction):
+class LeaveTenure(WithoutClock):
     """End one's tenure with the round under way."""
 
-    has_clock: ClassVar[bool] = False
     tenure: int
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from assay.protocol.rounds.duty_types import Epoch
 from assay.protocol.rounds.ticket_types import MAX_LINKS, TicketId
 from assay.protocol.types import Digest
-from assay_ledger.agents.round_actions import RoundAction
+from assay_ledger.agents.round_actions import RoundAction, WithoutClock
 from assay_verifier.secret_chains import ChainInUse, TicketChains
 
 
@@ -31,6 +31,8 @@ class HeldTicket:
     last_epoch: int = 0
     missing: int = 0
     is_convicted: bool = False
+    is_owed: bool = False
+    """Whether a finding's wage or a part of a bounty is still to come, which goes to who holds the ticket."""
 
     def serves(self, time: int) -> bool:
         """Whether it counts at a time."""
@@ -63,29 +65,23 @@ class TicketPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterTicket(RoundAction):
+class RegisterTicket(WithoutClock):
     """Lock B behind one more ticket, with a chain that no ticket used before."""
-
-    has_clock: ClassVar[bool] = False
 
     count: int
     """Tickets that this owner has registered, so that the action is another one once it is done."""
 
 
 @dataclass(frozen=True, slots=True)
-class TopUpTicket(RoundAction):
+class TopUpTicket(WithoutClock):
     """Lock what fines have taken."""
-
-    has_clock: ClassVar[bool] = False
 
     ticket: TicketId
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaceChain(RoundAction):
+class ReplaceChain(WithoutClock):
     """Name the chain that follows."""
-
-    has_clock: ClassVar[bool] = False
 
     ticket: TicketId
 
@@ -99,19 +95,15 @@ class ShowSecret(RoundAction):
 
 
 @dataclass(frozen=True, slots=True)
-class RetireTicket(RoundAction):
+class RetireTicket(WithoutClock):
     """Announce leave."""
-
-    has_clock: ClassVar[bool] = False
 
     ticket: TicketId
 
 
 @dataclass(frozen=True, slots=True)
-class ReclaimTicket(RoundAction):
+class ReclaimTicket(WithoutClock):
     """Take the stake back."""
-
-    has_clock: ClassVar[bool] = False
 
     ticket: TicketId
 
@@ -189,6 +181,6 @@ def _runs_low(held: HeldTicket, chains: TicketChains, records: TicketRecords, no
 
 
 def _is_reclaimable(held: HeldTicket, records: TicketRecords) -> bool:
-    if held.is_convicted or not held.until or records.epochs[-1].start < held.until or held.obligations:
+    if held.is_convicted or held.is_owed or not held.until or records.epochs[-1].start < held.until or held.obligations:
         return False
     return not owed_calls(held, records, len(records.epochs)) and bool(records.over_since(held.last_epoch + 1))

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 from assay.protocol.digests import keccak
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import DrawnDuty
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest
-from assay_ledger.agents.round_actions import RoundAction
+from assay_ledger.agents.round_actions import WithoutClock
 from assay_verifier.drawing import AuditRecords, DutyBook
 
 STAGGER_S: Final = 60
@@ -29,10 +29,8 @@ MEMORY: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class ReportMiss(RoundAction):
+class ReportMiss(WithoutClock):
     """A duty that a ticket did not answer, shown by the secret of `via`."""
-
-    has_clock: ClassVar[bool] = False
 
     ticket: TicketId
     epoch: int
@@ -42,10 +40,8 @@ class ReportMiss(RoundAction):
 
 
 @dataclass(frozen=True, slots=True)
-class ReportAbsence(RoundAction):
+class ReportAbsence(WithoutClock):
     """A ticket that did not open in time."""
-
-    has_clock: ClassVar[bool] = False
 
     ticket: TicketId
     epoch: int
@@ -53,10 +49,8 @@ class ReportAbsence(RoundAction):
 
 
 @dataclass(frozen=True, slots=True)
-class ReportForfeit(RoundAction):
+class ReportForfeit(WithoutClock):
     """A ticket whose secret is not shown, though an epoch with fines that is later than its call's has closed."""
-
-    has_clock: ClassVar[bool] = False
 
     ticket: TicketId
     epoch: int

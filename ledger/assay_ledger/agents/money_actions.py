@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.agents.round_actions import RoundAction
+from assay_ledger.agents.round_actions import RoundAction, WithoutClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,46 +14,40 @@ class LaunchRun(RoundAction):
 
 
 @dataclass(frozen=True, slots=True)
-class SettleSeat(RoundAction):
+class SettleSeat(WithoutClock):
     """Settle a seat's commitment; `epoch` is the one that its round belongs to."""
 
-    has_clock: ClassVar[bool] = False
     round: Round
     seat: Seat
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
-class SettleFinding(RoundAction):
+class SettleFinding(WithoutClock):
     """Be paid for a finding whose window ended."""
 
-    has_clock: ClassVar[bool] = False
     attestation: Digest
 
 
 @dataclass(frozen=True, slots=True)
-class SettleOpening(RoundAction):
+class SettleOpening(WithoutClock):
     """Have an opening of a final root paid."""
 
-    has_clock: ClassVar[bool] = False
     generation: int
     party: Digest
 
 
 @dataclass(frozen=True, slots=True)
-class FreeRound(RoundAction):
+class FreeRound(WithoutClock):
     """Give back what a settled round did not cost."""
 
-    has_clock: ClassVar[bool] = False
     round: Round
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
-class FinishRun(RoundAction):
+class FinishRun(WithoutClock):
     """End a run of which every round is settled."""
-
-    has_clock: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +63,22 @@ class EnterBounty(RoundAction):
 
 
 @dataclass(frozen=True, slots=True)
-class CloseBounty(RoundAction):
+class CloseBounty(WithoutClock):
     """Fix the parts of what a conviction left; `epoch` began after it."""
 
-    has_clock: ClassVar[bool] = False
     accusation: Digest
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
-class TakeBounty(RoundAction):
+class TakeBounty(WithoutClock):
     """Take one's part."""
 
-    has_clock: ClassVar[bool] = False
     accusation: Digest
 
 
 @dataclass(frozen=True, slots=True)
-class VestShares(RoundAction):
+class VestShares(WithoutClock):
     """Turn credits into shares."""
 
-    has_clock: ClassVar[bool] = False
     grant: Digest

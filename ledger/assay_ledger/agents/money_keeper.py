@@ -25,6 +25,7 @@ from assay_ledger.agents.money_actions import (
     VestShares,
     WindDown,
 )
+from assay_ledger.rounds.money_records import PotRecord
 from assay_ledger.rounds.round_records import WorkRecord
 from assay_ledger.rounds.round_view import RoundView
 
@@ -172,22 +173,20 @@ def _end(view: RoundView) -> Iterator[Task]:
 
 def _bounty(view: RoundView, accusation: Digest, made: Accusation) -> Iterator[Task]:
     """One's part in what a conviction left; and, once all could enter, that the parts are fixed."""
-    lock, convicted_at = _accused(view, made)
-    pot, money = view.state.money.pots.get(lock), view.state.money
-    held = view.books.registry.tickets.get(made.ticket)
-    if pot is None or held is None or held.owner != view.me or held.convicted_at:
+    money, attestations = view.state.money, view.books.duties.attestations
+    pot = _pot_of(view, accusation, made)
+    if pot is None or view.books.registry.tickets[made.ticket].owner != view.me:
         return
-    is_right = made.status in (AccusationStatus.UPHELD, AccusationStatus.EXCUSED) and made.at < convicted_at
-    entered, attestations = accusation in money.entered, view.books.duties.attestations
-    if not entered and not pot.closed and is_right and not (pot.entered and made.epoch > pot.epoch):
+    entered = accusation in money.entered
+    if not entered:
         ended = attestations.window_of(made.by)
         if ended:
             yield Task(ended, EnterBounty(accusation))
-    if not entered or made.epoch != pot.epoch or accusation in money.parts_taken:
         return
     if pot.closed:
         yield Task(view.now, TakeBounty(accusation))
         return
+    _, convicted_at = _accused(view, made)
     later, over = _entered_by(view, convicted_at)
     if later is not None and over:
         timing = view.charter.timing
@@ -212,6 +211,32 @@ def is_owed(view: RoundView) -> bool:
     accusations = view.books.duties.attestations.accusations
     vests = any(record.owner == view.me for record in view.state.money.vesting.values())
     return vests or any(True for name, made in accusations.items() for _ in _bounty(view, name, made))
+
+
+def _pot_of(view: RoundView, accusation: Digest, made: Accusation) -> PotRecord | None:
+    """What a conviction left, as long as this accusation may still have a part of it; None: it has none, or no more."""
+    lock, convicted_at = _accused(view, made)
+    money, held = view.state.money, view.books.registry.tickets.get(made.ticket)
+    pot = money.pots.get(lock)
+    if pot is None or held is None or held.convicted_at or accusation in money.parts_taken:
+        return None
+    if accusation in money.entered:
+        return pot if made.epoch == pot.epoch else None
+    is_right = made.status in (AccusationStatus.UPHELD, AccusationStatus.EXCUSED) and made.at < convicted_at
+    is_late = pot.closed or (pot.entered and made.epoch > pot.epoch)
+    return pot if is_right and not is_late else None
+
+
+def unpaid_tickets(view: RoundView) -> set[TicketId]:
+    """Tickets that are owed something: who takes its stake back before loses it, since nobody is left to be paid."""
+    accusations = view.books.duties.attestations.accusations
+    owed = {made.ticket for name, made in accusations.items() if _pot_of(view, name, made) is not None}
+    if view.state.money.phase is RunPhase.RUNNING:
+        for name, record in view.state.attestations.items():
+            is_void = view.status(view.round_of(record.round).parent) is GenerationStatus.CUT
+            if name not in view.state.money.findings_paid and not is_void:
+                owed.add(record.ticket)
+    return owed
 
 
 def _accused(view: RoundView, made: Accusation) -> tuple[Digest, int]:

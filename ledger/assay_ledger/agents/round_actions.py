@@ -12,10 +12,16 @@ from assay_ledger.agents.actions import Challenge, CommitChallenge, Defer, EndOv
 
 @dataclass(frozen=True, slots=True)
 class RoundAction:
-    """Something that an actor chooses to do. One without a clock costs nobody anything by its delay: it waits for a fee
-    below the run's cap."""
+    """Something that an actor chooses to do."""
 
     has_clock: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutClock(RoundAction):
+    """Something whose delay costs nobody anything: it waits for a fee below the run's cap."""
+
+    has_clock: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,53 +69,47 @@ class DropOpening(RoundAction):
 
 
 @dataclass(frozen=True, slots=True)
-class FinalizeGeneration(RoundAction):
+class FinalizeGeneration(WithoutClock):
     """Make a generation final by an opening whose window is over."""
 
-    has_clock: ClassVar[bool] = False
     generation: int
     party: Digest
 
 
 @dataclass(frozen=True, slots=True)
-class CloseOpening(RoundAction):
+class CloseOpening(WithoutClock):
     """Free what stands behind an opening."""
 
-    has_clock: ClassVar[bool] = False
     generation: int
     party: Digest
 
 
 @dataclass(frozen=True, slots=True)
-class Evict(RoundAction):
+class Evict(WithoutClock):
     """Take the seat of a holder that stayed away; `round` is the newest that is over."""
 
-    has_clock: ClassVar[bool] = False
     tenure: int
     round: Round
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseTenure(RoundAction):
+class ReleaseTenure(WithoutClock):
     """Get the lock of a tenure back that is over."""
 
-    has_clock: ClassVar[bool] = False
     tenure: int
 
 
 @dataclass(frozen=True, slots=True)
-class LapseAccusation(RoundAction):
+class LapseAccusation(WithoutClock):
     """End an accusation of which no game was opened."""
 
-    has_clock: ClassVar[bool] = False
     accusation: Digest
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveTicket(RoundAction):
+class RemoveTicket(WithoutClock):
     """Retire a ticket whose lock was short for too long."""
 
-    has_clock: ClassVar[bool] = False
     ticket: TicketId
 
 

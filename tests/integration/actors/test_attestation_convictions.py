@@ -1,0 +1,114 @@
+"""False attestations, tried in real games of a whole run: who is convicted, for which part, and who is paid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.game.state import Outcome
+from assay.protocol.game.table import Side
+from assay.protocol.rounds.duty_types import AccusationStatus
+from assay.protocol.rounds.escrow import ESCROW_LOCK, RunPhase
+from assay.protocol.run.claims import ClaimKind
+from assay.sponsor.round_charters import AuditRates
+from assay_ledger.index.records import GameRecord
+from assay_ledger.rounds.round_view import RoundView
+from assay_verifier.round_cheats import AuditCheat
+from tests.harness.actors.whole_run import WholeRun, new_whole_run
+from tests.harness.actors.world import SharedChain
+
+RATES = AuditRates(audit_ppm=PPM, reaudit_ppm=700_000, capacity=6, tickets=6)
+"""Every commitment and nearly every attestation is audited, so that a lie is found soon."""
+
+MANY = 60
+"""Rounds: more than there will be, so that chance decides when a cheat is caught and not whether."""
+
+
+def audited(stage: SharedChain, folder: Path, *cheats: AuditCheat, rounds: int = MANY) -> WholeRun:
+    """Two solvers and an auditor of three tickets, honest, and one of three tickets for each cheat."""
+    made = new_whole_run(stage, folder, seats=2, rounds=rounds, rates=RATES)
+    made.solver("ada")
+    made.solver("bob")
+    made.auditor("vera", tickets=3, reports=True)
+    for cheat in cheats:
+        made.auditor(cheat, tickets=3, cheat=cheat)
+    made.enrol()
+    made.fund()
+    made.launch()
+    return made
+
+
+def lost_by(made: WholeRun, view: RoundView, name: str, kind: ClaimKind) -> list[GameRecord]:
+    """Games about claims of a kind that an actor lost."""
+    who = made.address(name)
+    return [g for g in view.games.values() if g.ref.kind is kind and g.verdict is not None and g.verdict.loser == who]
+
+
+def is_spotless(made: WholeRun, view: RoundView) -> bool:
+    """Whether no honest actor was convicted or lost a game."""
+    honest = {made.address(name) for name in ("ada", "bob", "vera")}
+    tickets, tenures = view.books.registry.tickets.values(), view.books.tenures.tenures.values()
+    convicted = {t.owner for t in tickets if t.convicted_at} | {t.holder for t in tenures if t.convicted_at}
+    losers = {g.verdict.loser for g in view.games.values() if g.verdict is not None}
+    return honest.isdisjoint(convicted | losers)
+
+
+def test_a_blind_attestation_is_convicted_at_an_element_of_its_own_key(stage: SharedChain, tmp_path: Path) -> None:
+    made = audited(stage, tmp_path, AuditCheat.BLIND)
+    view = made.settle(lambda view: bool(lost_by(made, view, "blind", ClaimKind.ATTESTATION)))
+    (game,) = lost_by(made, view, "blind", ClaimKind.ATTESTATION)
+    assert game.verdict is not None and game.verdict.outcome is Outcome.LEAF
+    assert game.verdict.side is Side.DEFENDER and game.challenger == made.address("vera")
+    # Part 0 is the key of the attestation itself.
+    assert game.ref.duty == 0 and is_spotless(made, view)
+
+
+def test_who_agrees_with_a_blind_one_is_convicted_at_the_key_it_answered_for(
+    stage: SharedChain, tmp_path: Path
+) -> None:
+    made = audited(stage, tmp_path, AuditCheat.SILENT, AuditCheat.BLIND)
+    view = made.settle(lambda view: bool(lost_by(made, view, "silent", ClaimKind.ATTESTATION)))
+    (game,) = lost_by(made, view, "silent", ClaimKind.ATTESTATION)
+    assert game.verdict is not None and game.verdict.outcome is Outcome.LEAF
+    # Its own accumulator is true; the one that it took over is not.
+    finding = view.state.attestations[view.state.accusations[game.ref.outer_root].against].finding
+    assert 0 < game.ref.duty < len(finding.keys) and is_spotless(made, view)
+
+
+def test_a_false_accusation_loses_its_game_and_its_update_part_its_ticket(stage: SharedChain, tmp_path: Path) -> None:
+    made = audited(stage, tmp_path, AuditCheat.FALSE_ACCUSER)
+    view = made.settle(lambda view: bool(lost_by(made, view, "false-accuser", ClaimKind.ATTESTATION)))
+    (game,) = lost_by(made, view, "false-accuser", ClaimKind.ATTESTATION)
+    assert game.verdict is not None and game.verdict.outcome is Outcome.LEAF
+    finding = view.state.attestations[view.state.accusations[game.ref.outer_root].against].finding
+    assert game.ref.duty == len(finding.keys) and game.challenger == made.address("vera")
+    # What it says of the seats' updates it tries, and loses to the seats.
+    assert lost_by(made, view, "false-accuser", ClaimKind.UPDATE) and is_spotless(made, view)
+    attestations = view.books.duties.attestations
+    judged = [a for a in attestations.accusations.values() if a.is_work and a.status > AccusationStatus.TRIED]
+    assert {a.status for a in judged} <= {AccusationStatus.REJECTED, AccusationStatus.LAPSED}
+
+
+def test_a_run_with_a_blind_auditor_ends_with_its_stake_at_who_accused_it(stage: SharedChain, tmp_path: Path) -> None:
+    rounds = 12
+    made = audited(stage, tmp_path, AuditCheat.BLIND, rounds=rounds)
+    view = made.end()
+    charter, money = made.run.charter, view.state.money
+    e, refund = charter.economics, made.chain.ask(made.run.game.move_refund())
+    assert money.phase is RunPhase.OVER and is_spotless(made, view)
+    # Every conviction takes a stake, of which beta_d does not burn.
+    lost = lost_by(made, view, "blind", ClaimKind.ATTESTATION)
+    convictions = [game for game in lost if game.taken]
+    share = e.ticket_bond * e.drawn_bounty_ppm // PPM
+    assert convictions and {(g.taken, g.taken - g.burned) for g in convictions} == {(e.ticket_bond, share)}
+    # Of that its winner first gets back what it paid for the liar's replies; the rest is the pot of who accused.
+    pots = sum(pot.amount for pot in money.pots.values())
+    replied = len(convictions) * share - pots
+    replies = sum(move.mover == game.defender for game in lost for move in game.moves)
+    assert len(money.pots) == len(convictions) and replied % refund == 0 and 0 < replied <= replies * refund
+    findings = {name: made.findings_of(name) & money.findings_paid for name in ("vera", "blind")}
+    earned = dict.fromkeys(("ada", "bob"), rounds * (charter.price + e.merge_pay))
+    earned["vera"] = len(findings["vera"]) * e.wage + pots
+    earned["blind"] = len(findings["blind"]) * e.wage - len(convictions) * e.ticket_bond + replied
+    assert {name: made.free(made.address(name)) - made.players[name].brought for name in earned} == earned
+    assert findings["vera"] == made.findings_of("vera") and set(made.locks()) == {ESCROW_LOCK}
