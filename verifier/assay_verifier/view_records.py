@@ -106,7 +106,7 @@ class ViewRecords:
         return HeldTicket(
             *(number, registry.shift_of(number), ticket.from_, tuple(registry.anchors[number]), ticket.until),
             *(ticket.shown, ticket.obligations, ticket.last_epoch, registry.missing[number]),
-            *(ticket.convicted_at != 0, number in self.owed),
+            *(ticket.convicted_at != 0, bool(ticket.until) and number in self.owed),
         )
 
     def held_tickets(self) -> list[HeldTicket]:

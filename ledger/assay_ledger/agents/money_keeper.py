@@ -220,6 +220,8 @@ def _pot_of(view: RoundView, accusation: Digest, made: Accusation) -> PotRecord 
     pot = money.pots.get(lock)
     if pot is None or held is None or held.convicted_at or accusation in money.parts_taken:
         return None
+    if money.is_stopped and not pot.closed:
+        return None  # no epoch ends any more, so that no window does
     if accusation in money.entered:
         return pot if made.epoch == pot.epoch else None
     is_right = made.status in (AccusationStatus.UPHELD, AccusationStatus.EXCUSED) and made.at < convicted_at

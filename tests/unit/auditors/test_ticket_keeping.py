@@ -40,6 +40,7 @@ class KeptTickets:
         self.anchors: dict[TicketId, list[tuple[int, Digest]]] = {}
         self.numbers: list[int] = []
         self.leaving = False
+        self.owed = False
         self.done: Counter[str] = Counter()
 
     @property
@@ -66,7 +67,7 @@ class KeptTickets:
                 found.append(
                     HeldTicket(
                         *(ticket, shift, t.from_, anchors, t.until, t.shown),
-                        *(t.obligations, t.last_epoch, missing, convicted),
+                        *(t.obligations, t.last_epoch, missing, convicted, self.owed),
                     )
                 )
         return found
@@ -145,6 +146,19 @@ def test_tickets_of_an_owner_that_misses_calls_outlive_their_chains_and_come_bac
     assert not kept.held() and kept.done["ReclaimTicket"] == 2
     assert kept.stage.vault.free_of(kept.who) == before
     assert len(set(kept.numbers)) == len(kept.numbers)
+
+
+def test_a_ticket_stays_until_its_findings_and_bounties_are_paid() -> None:
+    kept = KeptTickets()
+    kept.act()
+    kept.leaving = kept.owed = True
+    for _ in range(8):
+        kept.act()
+        kept.epoch()
+    assert kept.held() and not kept.done["ReclaimTicket"]
+    kept.owed = False
+    kept.act()
+    assert not kept.held() and kept.done["ReclaimTicket"] == 1
 
 
 def test_a_ticket_is_registered_while_stake_is_free_for_it() -> None:
