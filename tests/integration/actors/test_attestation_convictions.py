@@ -10,7 +10,7 @@ from assay.protocol.game.table import Side
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.escrow import ESCROW_LOCK, RunPhase
 from assay.protocol.run.claims import ClaimKind
-from assay.sponsor.round_charters import AuditRates
+from assay.sponsor.round_charters import AuditRates, Pace
 from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds.round_view import RoundView
 from assay_verifier.round_cheats import AuditCheat
@@ -20,13 +20,16 @@ from tests.harness.actors.world import SharedChain
 RATES = AuditRates(audit_ppm=PPM, reaudit_ppm=700_000, capacity=6, tickets=6)
 """Every commitment and nearly every attestation is audited, so that a lie is found soon."""
 
+PACE = Pace(units=3, least=2, steps=2, commit=3600)
+"""An hour, so that few epochs pass until a bounty can be shared."""
+
 MANY = 60
 """Rounds: more than there will be, so that chance decides when a cheat is caught and not whether."""
 
 
 def audited(stage: SharedChain, folder: Path, *cheats: AuditCheat, rounds: int = MANY) -> WholeRun:
     """Two solvers and an auditor of three tickets, honest, and one of three tickets for each cheat."""
-    made = new_whole_run(stage, folder, seats=2, rounds=rounds, rates=RATES)
+    made = new_whole_run(stage, folder, seats=2, rounds=rounds, pace=PACE, rates=RATES)
     made.solver("ada")
     made.solver("bob")
     made.auditor("vera", tickets=3, reports=True)
