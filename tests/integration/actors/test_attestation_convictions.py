@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from assay.protocol.economics.chain_profile import PPM
 from assay.protocol.game.state import Outcome
@@ -10,17 +13,17 @@ from assay.protocol.game.table import Side
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.escrow import ESCROW_LOCK, RunPhase
 from assay.protocol.run.claims import ClaimKind
-from assay.sponsor.round_charters import AuditRates, Pace
+from assay.sponsor.round_charters import AuditRates
 from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds.round_view import RoundView
 from assay_verifier.round_cheats import AuditCheat
-from tests.harness.actors.whole_run import WholeRun, new_whole_run
+from tests.harness.actors.whole_run import PACE, WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain
 
 RATES = AuditRates(audit_ppm=PPM, reaudit_ppm=700_000, capacity=6, tickets=6)
 """Every commitment and nearly every attestation is audited, so that a lie is found soon."""
 
-PACE = Pace(units=3, least=2, steps=2, commit=3600)
+SLOW = replace(PACE, commit=3600)
 """An hour, so that few epochs pass until a bounty can be shared."""
 
 MANY = 60
@@ -29,7 +32,7 @@ MANY = 60
 
 def audited(stage: SharedChain, folder: Path, *cheats: AuditCheat, rounds: int = MANY) -> WholeRun:
     """Two solvers and an auditor of three tickets, honest, and one of three tickets for each cheat."""
-    made = new_whole_run(stage, folder, seats=2, rounds=rounds, pace=PACE, rates=RATES)
+    made = new_whole_run(stage, folder, seats=2, rounds=rounds, pace=SLOW, rates=RATES)
     made.solver("ada")
     made.solver("bob")
     made.auditor("vera", tickets=3, reports=True)
@@ -92,6 +95,7 @@ def test_a_false_accusation_loses_its_game_and_its_update_part_its_ticket(stage:
     assert {a.status for a in judged} <= {AccusationStatus.REJECTED, AccusationStatus.LAPSED}
 
 
+@pytest.mark.timeout(600)
 def test_a_run_with_a_blind_auditor_ends_with_its_stake_at_who_accused_it(stage: SharedChain, tmp_path: Path) -> None:
     rounds = 12
     made = audited(stage, tmp_path, AuditCheat.BLIND, rounds=rounds)
