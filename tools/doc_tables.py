@@ -25,7 +25,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def default_terms() -> audit_prices.AuditTerms:
     """p = 10 %, q = 20 %, v = 1/3, w = 1.3 W, W = 1."""
-    shares = (100_000, 200_000, 333_333, 970_000, 500_000)
+    shares = (100_000, 200_000, 333_333, audit_prices.DRAWN_BOUNTY_PPM, audit_prices.THIRD_BOUNTY_PPM)
     return audit_prices.AuditTerms(Wei(UNIT), Wei(13 * UNIT // 10), *shares, open_duties=1, unsettled=1)
 
 
@@ -59,7 +59,7 @@ def audit_rates() -> str:
         )
         lock = audit_prices.min_tenure_lock(t)
         cost = audit_prices.audit_overhead(Fraction(t.audit_ppm, PPM), Fraction(t.reaudit_ppm, PPM))
-        shared = 1 - t.lost_to_drawn
+        shared = 1 - t.lost
         reaudited = audit_prices.stake_if_reauditor_bribed(t, lock)
         stake = "none" if reaudited is None else in_prices(audit_prices.min_ticket_stake(t, lock))
         update = in_prices(audit_prices.update_price_net(t, lock, shared))

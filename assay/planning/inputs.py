@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from assay.protocol.economics import chain_profiles
+from assay.protocol.economics.chain_profiles import ChainKind
 from assay.protocol.errors import UsageError
 
 MOST_AT_ONE_LEVEL: Final = 64
@@ -39,19 +41,26 @@ class ChainCosts:
 
     inclusion: float
     """Until a transaction is mined, as a rule."""
-    delay: float
-    """F: how long one can be kept out, which windows count on."""
+    kind: ChainKind
     gas_price: float
     """Wei of the chain's coin."""
 
+    @property
+    def delay(self) -> float:
+        """F: how long a transaction can be kept out, which windows count on."""
+        return self.kind.inclusion_delay
+
+    @property
+    def reorg(self) -> float:
+        """How long what a block says can be undone."""
+        return self.kind.reorg_depth
+
 
 CHAINS: Final = {
-    "local": ChainCosts(1, 0, 0),
-    "l1": ChainCosts(12, 600, 5e9),
-    "op": ChainCosts(2, 12 * 3600, 1e7),
-    "arbitrum": ChainCosts(1, 24 * 3600, 1e7),
+    name: ChainCosts(inclusion, chain_profiles.CHAINS[name], gas_price)
+    for name, inclusion, gas_price in (("local", 1, 0), ("l1", 12, 5e9), ("op", 2, 1e7), ("arbitrum", 1, 1e7))
 }
-"""Gas prices are examples. F of the L2s is their forced inclusion: 12 h, 24 h."""
+"""Gas prices are examples."""
 
 
 @dataclass(frozen=True, slots=True)

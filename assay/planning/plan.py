@@ -13,6 +13,7 @@ from assay.planning.known_runs import YEAR, data_parallel_seconds
 from assay.planning.timing import RoundTiming, time_round
 from assay.protocol.economics import audit_prices
 from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.economics.stake_bounds import OPEN_EPOCHS
 from assay.protocol.errors import RejectedError
 from assay.protocol.types import Wei
 
@@ -21,8 +22,6 @@ UNIT = 10**18
 LEAST_GOODPUT = 0.9
 LEAST_TICKETS = 5
 """Of other owners than a seat's: with fewer nothing secures a run against bribes (docs/adr/0033, E7)."""
-DRAWN_BOUNTY, THIRD_BOUNTY = 970_000, 500_000
-"""beta_d and beta_f in ppm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +132,17 @@ def plan_run(x: PlanInputs) -> RunPlan:
 
 def _security(x: PlanInputs, timing: RoundTiming, tickets: int) -> RunSecurity:
     wage = Wei(UNIT * audit_prices.REPLAY_PRICE.numerator // audit_prices.REPLAY_PRICE.denominator)
-    rates = [round(rate * PPM) for rate in (x.audit, x.reaudit, x.cartel)]
-    open_duties = 3 * x.capacity
+    open_duties = OPEN_EPOCHS * x.capacity
     terms = audit_prices.AuditTerms(
-        Wei(UNIT), wage, rates[0], rates[1], rates[2], DRAWN_BOUNTY, THIRD_BOUNTY, open_duties, timing.unsettled
+        price=Wei(UNIT),
+        wage=wage,
+        audit_ppm=round(x.audit * PPM),
+        reaudit_ppm=round(x.reaudit * PPM),
+        cartel_ppm=round(x.cartel * PPM),
+        drawn_bounty_ppm=audit_prices.DRAWN_BOUNTY_PPM,
+        third_bounty_ppm=audit_prices.THIRD_BOUNTY_PPM,
+        open_duties=open_duties,
+        unsettled=timing.unsettled,
     )
     lock = audit_prices.min_tenure_lock(terms)
     try:
@@ -152,7 +158,7 @@ def _security(x: PlanInputs, timing: RoundTiming, tickets: int) -> RunSecurity:
         open_duties,
         float(detection),
         float(1 / detection),
-        float(audit_prices.update_price_net(terms, lock, 1 - terms.lost_to_drawn)) / UNIT,
+        float(audit_prices.update_price_net(terms, lock, 1 - terms.lost)) / UNIT,
         audit_prices.hardware_error_price(terms, lock) / UNIT,
         float(audit_prices.silence_price(terms, expected)) / UNIT,
     )

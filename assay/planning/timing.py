@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 
 from assay.planning.inputs import PlanInputs
-from assay.protocol.economics.round_time import goodput, least_epoch
+from assay.protocol.economics.round_time import SEED_SECONDS, goodput, least_epoch, unsettled_rounds
 
 BASE_BYTES = 4
 """A parameter of a base or of a partial sum, f32."""
@@ -65,6 +64,10 @@ class RoundTiming:
     rounds: int
     epoch: float
     """A, from one beacon of audits to the next."""
+    delay: float
+    """F."""
+    seed_delay: float
+    """From an epoch's beginning, beyond what can be undone, to its seed."""
 
     @property
     def goodput(self) -> float:
@@ -88,11 +91,8 @@ class RoundTiming:
 
     @property
     def unsettled(self) -> int:
-        """U: rounds until a commitment is paid. It waits for its epoch to begin, for that one, and for the next two.
-
-        The next re-audits, the one after draws again what was missed (docs/adr/0033, trailing path, 5).
-        """
-        return 1 + math.ceil(4 * self.epoch / self.round)
+        """U: rounds until a commitment is paid, as a charter of this plan counts them: in rounds of C."""
+        return unsettled_rounds(self.training, self.epoch, self.seed_delay, self.worst_path.seconds, self.delay)
 
 
 def time_round(x: PlanInputs) -> RoundTiming:
@@ -103,4 +103,6 @@ def time_round(x: PlanInputs) -> RoundTiming:
         critical_path(x, max(x.costs.delay, x.costs.inclusion)),
         x.rounds,
         least_epoch(x.training_seconds, x.costs.delay, x.capacity),
+        x.costs.delay,
+        x.costs.reorg + SEED_SECONDS,
     )

@@ -138,7 +138,7 @@ class Lab:
 
 def default_lab(epochs: int, seeds: int, stage: LabStage = LabStage.EVENTS) -> Lab:
     """p = 10 %, q = 20 %, v = 1/3, three open duties, two unsettled rounds, as the event model has them."""
-    rates = (100_000, 200_000, 333_333, 970_000, 500_000)
+    rates = (100_000, 200_000, 333_333, audit_prices.DRAWN_BOUNTY_PPM, audit_prices.THIRD_BOUNTY_PPM)
     terms = audit_prices.AuditTerms(Wei(UNIT), Wei(13 * UNIT // 10), *rates, open_duties=3, unsettled=2)
     return Lab(terms, epochs, seeds, stage)
 
@@ -269,7 +269,7 @@ def bribe_terms(lab: Lab, unsettled: int) -> BribeTerms:
     """What a lie saves and a stake loses, with so many rounds of pay unsettled."""
     t = replace(lab.terms, unsettled=unsettled)
     prize = lab.in_pay(audit_prices.prize(t, lab.lock))
-    return BribeTerms(prize, lost=float(t.lost_to_third), forgone=float(t.forgone))
+    return BribeTerms(prize, lost=float(t.lost), forgone=float(t.forgone))
 
 
 SHARES_OF_TABLE = (10, 15, 20, 24, 27)

@@ -79,7 +79,7 @@ def stakes_by_duties(lab: Lab) -> bytes:
         # The draft's: chances add up, no work is saved, and the bounty of a third party is forgotten.
         missed = 1 - t.honest_audit - t.honest_reaudit
         prize = lab.in_pay(audit_prices.prize(t, lab.lock) - t.wage)
-        sums.append((m, m * prize * float(missed / ((1 - missed**m) * t.lost_to_drawn))))
+        sums.append((m, m * prize * float(missed / ((1 - missed**m) * t.lost))))
     played = _interval("played", estimates) if estimates else []
     curves = [PlotLine("bound", bounds), PlotLine("draft", sums), *played]
     return draw("least stake against bribes (W)", "open duties m", curves)

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.protocol.digests import ZERO, keccak
-from assay.protocol.economics.chain_profile import MIN_TURN, MIN_WINDOW
+from assay.protocol.economics.audit_prices import DRAWN_BOUNTY_PPM, THIRD_BOUNTY_PPM
+from assay.protocol.economics.chain_profile import MIN_TURN, MIN_WINDOW, PPM
+from assay.protocol.economics.round_time import EPOCHS_TO_SETTLE, SEED_SECONDS
 from assay.protocol.economics.run_bounds import LEAST_TICKETS, audit_terms, check_run
-from assay.protocol.economics.run_times import EPOCHS_TO_SETTLE, MIN_STALL, REPEATS, last_verdict, min_challenge_bond
+from assay.protocol.economics.run_times import MIN_STALL, REPEATS, last_verdict, min_challenge_bond, min_kept
 from assay.protocol.economics.stake_bounds import min_lock, min_stake
 from assay.protocol.game.clock import LARGEST, Clocks, longest_game
 from assay.protocol.run.charter import ClockTerms, ProgramRef
@@ -28,9 +30,6 @@ WAGE: Final = (13, 10)
 
 OPEN_AFTER: Final = 7 * DAY
 """From which time on anybody may open the run in its sponsor's place."""
-
-SEED_S: Final = 60
-"""From an epoch's beginning, beyond what can be undone, to its seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class AuditRates:
     capacity: int = 4
     shifts: int = 1
     tickets: int = LEAST_TICKETS
-    drawn_bounty_ppm: int = 970_000
+    drawn_bounty_ppm: int = DRAWN_BOUNTY_PPM
 
 
 USUAL_RATES: Final = AuditRates()
@@ -88,7 +87,7 @@ def timing(chain: RunChain, pace: Pace, capacity: int, now: int) -> RunTiming:
     """The least lengths for this chain and pace, in seconds; epochs begin at `now`."""
     f, turn = chain.inclusion_delay, MIN_TURN
     hold = f + turn
-    epoch, seed_delay = (capacity + 1) * pace.commit + 2 * f, chain.reorg_depth + SEED_S
+    epoch, seed_delay = (capacity + 1) * pace.commit + 2 * f, chain.reorg_depth + SEED_SECONDS
     draft = RunTiming(
         commit=pace.commit,
         grace=min(f, hold, 30),
@@ -156,8 +155,10 @@ def make_run_charter(
         revenue_tokens=(token,),
     )
     terms = audit_terms(draft)
-    lock = _with_margin(min_lock(terms))
-    stake = _with_margin(min_stake(terms, lock))
+    # Half of a third party's bounty must pay for a game's gas.
+    gas = Wei(-(-2 * PPM * min_kept(chain, ARITY) // THIRD_BOUNTY_PPM))
+    lock = _with_margin(max(min_lock(terms), gas))
+    stake = _with_margin(max(min_stake(terms, lock), gas))
     charter = RunCharter(
         **{f: getattr(draft, f) for f in RunCharter.__dataclass_fields__ if f != "economics"},
         economics=_economics(chain, pace, rates, pays, lock, stake),
@@ -207,7 +208,7 @@ def _economics(chain: RunChain, pace: Pace, rates: AuditRates, pays: bool, lock:
         reaudit_ppm=rates.reaudit_ppm,
         cartel_ppm=rates.cartel_ppm,
         drawn_bounty_ppm=rates.drawn_bounty_ppm,
-        third_bounty_ppm=500_000,
+        third_bounty_ppm=THIRD_BOUNTY_PPM,
         capacity=rates.capacity,
         shifts=rates.shifts,
     )

@@ -13,8 +13,8 @@ import {GameClocks} from "./GameClocks.sol";
 
 /// @title GameMoney: how games are opened, refunded and settled (assay.protocol.model.games)
 /// @notice A challenger locks a bond per game, in a lock of its own: K("game", id). Every reply of the defender is paid
-/// `moveRefund` from it at once while all advances under the claim's lock stay within half of the bounty that this lock
-/// would give; later refunds wait in the bond. The first conviction takes the claim's lock: the bounty share less a
+/// `moveRefund` from it at once while all advances under the claim's lock stay within half of what a third party would get
+/// of this lock; later refunds wait in the bond. The first conviction takes the claim's lock: the bounty share less a
 /// reserve for what other open games have advanced goes to the winner, the rest burns. So an honest challenger never loses
 /// a bond, and a coalition of both sides loses the burnt share, whatever it plays. Calls go out only to the run's own
 /// vault and books, after the game's state is final, and whatever moves money is guarded besides.
@@ -24,6 +24,7 @@ abstract contract GameMoney is GameClocks, ReentrancyGuardTransient {
 
     IVault public immutable vault;
     uint256 internal immutable _bond;
+    uint256 private immutable _backedPpm;
     uint256 public immutable moveRefund;
 
     uint256 public games;
@@ -36,6 +37,7 @@ abstract contract GameMoney is GameClocks, ReentrancyGuardTransient {
         _bond = terms.economics.challengeBond;
         // Half of the bond survives the longest defence that the encodings admit: a lost challenge always burns something.
         moveRefund = _bond / (2 * GameBounds.mostReplies(_arity, _levels));
+        _backedPpm = terms.economics.bountyPpm;
     }
 
     // --- opening
@@ -75,7 +77,8 @@ abstract contract GameMoney is GameClocks, ReentrancyGuardTransient {
         (game.defenderBudget, game.challengerBudget) = (_budget, _budget);
         (game.claimId, game.program, game.lockId, game.ref) = (claim.id, claim.program, claim.lockId, ref);
         game.account = _account(claim.lockId);
-        game.backing = uint128(_bounty(claim, claim.lockAmount) / 2);
+        // Attack: puppets whose advances the accused keeps, and the pot of its drawn accusers repays.
+        game.backing = uint128(claim.lockAmount * _backedPpm / (2 * PPM));
         (game.stage, game.turn) = (claim.steps > 1 ? Stage.STEPS : Stage.NODES, Side.DEFENDER);
         if (claim.steps > 1) (game.hi, game.agreed, game.disputed) = (claim.steps, claim.x, claim.y);
         else _beginNodes(game, program, 1, claim.x, claim.y);

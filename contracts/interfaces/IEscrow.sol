@@ -13,8 +13,8 @@ enum RunPhase {
 }
 
 /// @title Escrow: what a run pays from, when it opens, and what becomes of the rest
-/// @notice Anybody funds. A round opens only against a reserve of all that it can cost. What is left at the end, however the run ends, goes back to
-/// who funded it, in proportion to what each paid in.
+/// @notice Anybody funds. A round opens only against a reserve of all that it can cost. Money is spent in the order in which it came: first what was
+/// there at the launch, which is one pool, then each later payment. What is left at the end, however the run ends, goes back to who paid it in.
 interface IEscrow is IRoundGate {
     /// @notice The run is at another point.
     /// @custom:remedy Look up the run's phase.
@@ -27,11 +27,11 @@ interface IEscrow is IRoundGate {
     /// @param caller who called
     error NotTheSponsor(address caller);
 
-    /// @notice Only the sponsor opens the run before its time.
+    /// @notice Only the sponsor opens the run before its time, and nobody before its audits begin.
     /// @dev Auditors and solvers need time to come; who opens alone would train, audit and be paid alone.
     /// @custom:remedy Wait until the time named.
     /// @param now_ chain time of the call, in seconds
-    /// @param notBefore first second of chain time at which anybody may open the run
+    /// @param notBefore first second of chain time at which the caller may open the run
     error LaunchTooEarly(uint256 now_, uint256 notBefore);
 
     /// @notice Too few tickets count, or too few seats are held, for a launch without the sponsor.
@@ -106,10 +106,11 @@ interface IEscrow is IRoundGate {
     /// @param unearned in wei
     event Freed(uint64 indexed round, uint256 unearned);
 
-    /// @notice A funder got its part of what was left.
+    /// @notice A funder got what was left of its newest payment.
     /// @param funder the account
-    /// @param amount in wei
-    event Refunded(address indexed funder, uint256 amount);
+    /// @param funded what it had paid in, in wei
+    /// @param amount what it got of it, in wei
+    event Refunded(address indexed funder, uint256 funded, uint256 amount);
 
     /// @notice Adds to the escrow from the caller's free balance, before the run is over.
     function fund(uint256 amount) external;
@@ -126,7 +127,8 @@ interface IEscrow is IRoundGate {
     /// @notice Ends a run that opens no more rounds and has settled all. Anybody may call.
     function finish() external;
 
-    /// @notice Pays a funder its part of what was left when the run ended. Anybody may call.
+    /// @notice Pays a funder what was left when the run ended of its newest payment that has not been called back. Anybody may call.
+    /// @dev What one paid in before the launch is one payment; who paid later more than once calls as often.
     function refund(address funder) external;
 
     /// @notice Payments only: pays from the reserve of a round, beyond it from what no round has reserved.

@@ -12,6 +12,7 @@ library RunPrices {
     uint256 internal constant PPM = 1e6;
     uint256 internal constant SQUARE = 1e12; // products of two rates
     uint256 internal constant ONE = 1e18;
+    uint256 internal constant INVERSE_E_PPM = 367_880; // 1 / e, rounded up
     /// @dev S over the least lock at which laziness does not pay: an arbitrary update then costs about W beyond its own pay.
     uint256 internal constant LOCK_MULTIPLE = 2;
     uint256 internal constant MAX_CAPACITY = 16;
@@ -55,22 +56,24 @@ library RunPrices {
         // Attack: many false commitments, to be slashed once.
         if (e.seatLock < minimum) revert ICharter.ClaimLockTooSmall(e.seatLock, minimum);
         minimum = minStake(e, w, unsettled);
-        // Attack: attest without replaying, or for a bribe.
+        // Attack: attest without replaying, or for a bribe; or insure one's own lock by a puppet's false accusation.
         if (e.ticketBond < minimum) revert ICharter.BondTooSmall(e.ticketBond, minimum);
     }
 
     /// @notice S >= 2 W / (p_h r).
     function minLock(RunEconomics memory e, uint256 w) internal pure returns (uint256) {
-        return Math.ceilDiv(LOCK_MULTIPLE * w * SQUARE * SQUARE, honest(e, e.auditPpm) * lostToDrawn(e));
+        return Math.ceilDiv(LOCK_MULTIPLE * w * SQUARE * SQUARE, honest(e, e.auditPpm) * lostOf(e));
     }
 
-    /// @notice B against invented results, bribed auditors and bribed re-auditors, whichever is most; m = 3 c open duties.
+    /// @notice B against invented results, insured locks, bribed auditors and bribed re-auditors, whichever is most; m = 3 c open duties.
     function minStake(RunEconomics memory e, uint256 w, uint256 unsettled) internal pure returns (uint256 least) {
         (uint256 p, uint256 q) = (honest(e, e.auditPpm), honest(e, e.reauditPpm));
-        uint256 lost = lostToDrawn(e);
+        uint256 lost = lostOf(e);
         least = Math.ceilDiv(uint256(e.wage) * SQUARE * SQUARE, q * lost);
-        uint256 third = SQUARE - e.thirdBountyPpm * PPM;
-        if (third < lost) lost = third;
+        // Attack: a puppet's false accusation, kept in its game as long as one can last, that owns the pot of all lies meanwhile.
+        least = Math.max(
+            least, Math.ceilDiv(w * INVERSE_E_PPM * (2 * SQUARE + p) * SQUARE * SQUARE, 2 * PPM * p * q * lost)
+        );
         uint256 m = OPEN_EPOCHS * e.capacity;
         // m G, times PPM
         uint256 prize = m * (uint256(e.seatLock) * (PPM - e.drawnBountyPpm) + (unsettled * w + e.wage) * PPM);
@@ -90,9 +93,10 @@ library RunPrices {
         return ppm * (PPM - e.cartelPpm);
     }
 
-    /// @notice r = 1 - beta_d v: what of a slash a cartel loses whose tickets share the bounty, times 10^12.
-    function lostToDrawn(RunEconomics memory e) internal pure returns (uint256) {
-        return SQUARE - uint256(e.drawnBountyPpm) * e.cartelPpm;
+    /// @notice r = 1 - beta_f - (beta_d - beta_f) v: what of a slash a cartel loses, times 10^12.
+    /// @dev Attack: puppets of the accused take beta_f, as third parties, or as advances and gas; its drawn tickets share in the rest.
+    function lostOf(RunEconomics memory e) internal pure returns (uint256) {
+        return SQUARE - e.thirdBountyPpm * (PPM - e.cartelPpm) - uint256(e.drawnBountyPpm) * e.cartelPpm;
     }
 
     /// @notice x^n, each product rounded up.

@@ -34,7 +34,7 @@ library RunTimes {
         _checkClocks(terms.clocks, c);
         _checkRounds(t, c, terms.clocks.replay, terms.training.seats);
         _checkEpochs(t, c, terms.economics.capacity);
-        checkRange("audits from", t.auditsFrom, 0, terms.expiry);
+        checkRange("audits from", t.auditsFrom, 0, terms.launch.openFrom);
         checkRange("longest dispute", t.longestDispute, MARGIN, MAX_WINDOW);
         uint256 verdict = lastVerdict(t, c.inclusionDelay);
         // Attack: shares that vest while the lock behind other work of the same seat can still fall.

@@ -38,8 +38,22 @@ contract Escrow is IEscrow {
     uint256 private immutable _seatLock;
     uint256 private immutable _leastTickets;
     uint256 private immutable _leastSeats;
+    uint48 private immutable _auditsFrom;
     uint48 private immutable _openFrom;
     uint48 private immutable _stall;
+
+    /// @dev Money that came at one point of the order; in wei.
+    struct Pool {
+        uint256 total;
+        uint256 open; // of it what has not been called back
+        uint256 back; // paid back
+    }
+
+    /// @dev A funder's payment: what came before it, and what it was; in wei.
+    struct Part {
+        uint256 before;
+        uint256 amount;
+    }
 
     /// @inheritdoc IEscrow
     RunPhase public phase;
@@ -49,7 +63,10 @@ contract Escrow is IEscrow {
     uint64 public liveRounds;
     /// @inheritdoc IEscrow
     uint256 public reservedTotal;
-    uint256 private _funded; // not paid back
+    uint256 private _paidIn;
+    uint256 private _paidBack;
+    mapping(uint256 before => Pool) private _pools;
+    mapping(address funder => Part[]) private _parts;
     /// @inheritdoc IEscrow
     mapping(uint64 round => uint256) public reservedOf;
     /// @inheritdoc IEscrow
@@ -82,7 +99,8 @@ contract Escrow is IEscrow {
         (_capacity, _shifts) = (e.capacity, e.shifts);
         (_ticketBond, _seatLock) = (e.ticketBond, e.seatLock);
         (_leastTickets, _leastSeats) = (terms.launch.tickets, terms.launch.seats);
-        (_openFrom, _stall) = (terms.launch.openFrom, terms.timing.stall);
+        (_auditsFrom, _openFrom) = (terms.timing.auditsFrom, terms.launch.openFrom);
+        _stall = terms.timing.stall;
     }
 
     // ------------------------------------------------------------------------------------------------ funders and sponsor
@@ -95,12 +113,23 @@ contract Escrow is IEscrow {
         _vault.seize(id, address(this), amount);
         _vault.lock(LOCK, address(this), amount);
         fundedOf[msg.sender] += amount;
-        _funded += amount;
+        // Attack: fund one's own seats' pay, and share what a later funder saves the run with.
+        uint256 before = phase == RunPhase.FUNDING ? 0 : _paidIn;
+        _paidIn += amount;
+        Pool storage pool = _pools[before];
+        pool.total += amount;
+        pool.open += amount;
+        Part[] storage parts = _parts[msg.sender];
+        uint256 count = parts.length;
+        if (count != 0 && parts[count - 1].before == before) parts[count - 1].amount += amount;
+        else parts.push(Part(before, amount));
         emit Funded(msg.sender, amount);
     }
 
     /// @inheritdoc IEscrow
     function launch() external during(RunPhase.FUNDING) {
+        // Attack: a sponsor whose run trains before anybody audits it, stands still, and is wound down unpaid.
+        if (block.timestamp < _auditsFrom) revert LaunchTooEarly(block.timestamp, _auditsFrom);
         if (msg.sender != sponsor) _mustBeWorthIt();
         _launchedAt = uint48(block.timestamp);
         _enter(RunPhase.RUNNING);
@@ -133,15 +162,24 @@ contract Escrow is IEscrow {
     /// @inheritdoc IEscrow
     function refund(address funder) external {
         if (phase < RunPhase.CANCELLED) revert WrongPhase(phase);
-        uint256 funded = fundedOf[funder];
-        if (funded == 0) revert NothingToRefund(funder);
-        // Rounded down each time, over what is left: the last one gets the rest to the wei.
-        uint256 amount = Math.mulDiv(balance(), funded, _funded);
-        _funded -= funded;
+        Part[] storage parts = _parts[funder];
+        uint256 count = parts.length;
+        if (count == 0) revert NothingToRefund(funder);
+        Part memory part = parts[count - 1];
         // Attack: be paid back twice.
-        fundedOf[funder] = 0;
+        parts.pop();
+        fundedOf[funder] -= part.amount;
+        Pool storage pool = _pools[part.before];
+        // What was spent was spent in the order in which it came.
+        uint256 left = Math.saturatingSub(part.before + pool.total, _paidIn - _paidBack - balance());
+        left = Math.min(left, pool.total) - pool.back;
+        // Rounded down each time, over what is left: the last one of a pool gets the rest to the wei.
+        uint256 amount = Math.mulDiv(left, part.amount, pool.open);
+        pool.open -= part.amount;
+        pool.back += amount;
+        _paidBack += amount;
         if (amount != 0) _vault.seize(LOCK, funder, amount);
-        emit Refunded(funder, amount);
+        emit Refunded(funder, part.amount, amount);
     }
 
     // ------------------------------------------------------------------------------------------------ peers

@@ -3,7 +3,8 @@
 Symbols, as docs/economics.md explains them: W full pay of a commitment, w wage of a duty, p audit rate and q re-audit
 rate (expected replays, at most 1), v share of tickets that a cartel holds or that are not online, beta_d and beta_f
 bounty shares of drawn accusers and of third parties, S lock of a tenure, B stake of a ticket, m duties that it has open
-at once, U rounds of a seat's pay that are unsettled at once. p_h = p (1 - v), q_h = q (1 - v).
+at once, U rounds of a seat's pay that are unsettled at once. p_h = p (1 - v), q_h = q (1 - v). r is what of a slash a
+cartel loses: 1 - beta_f - (beta_d - beta_f) v.
 
 Everything is a Fraction, exact; what a contract refuses is rounded up to a wei, against the party that locks. Gains are
 bounded by pay and wage, not by cost, so that no bound moves with the price of the token or of computing.
@@ -23,11 +24,20 @@ from assay.protocol.types import Wei
 REPLAY_PRICE: Final = Fraction(13, 10)
 """w over W: what the replay of a whole commitment is paid."""
 
+DRAWN_BOUNTY_PPM: Final = 970_000
+"""beta_d, unless a sponsor says otherwise."""
+
+THIRD_BOUNTY_PPM: Final = 100_000
+"""beta_f, likewise. Whatever it is, puppets of the accused can take it: each part of it raises S and B."""
+
 LOCK_MULTIPLE: Final = 2
 """S over the least lock at which laziness does not pay: an arbitrary update then costs about W beyond its own pay."""
 
 MISS_WAGES: Final = 3
 """Wages that a missed duty costs."""
+
+INVERSE_E_PPM: Final = 367_880
+"""1 / e in parts per million, rounded up."""
 
 MAX_OPEN_DUTIES: Final = 64
 MAX_UNSETTLED: Final = 64
@@ -68,14 +78,15 @@ class AuditTerms:
         return 1 - Fraction(self.drawn_bounty_ppm, PPM)
 
     @property
-    def lost_to_drawn(self) -> Fraction:
-        """r = 1 - beta_d v, what of a slash a cartel loses whose tickets share the bounty when they are drawn too."""
-        return 1 - Fraction(self.drawn_bounty_ppm * self.cartel_ppm, PPM * PPM)
+    def lost(self) -> Fraction:
+        """r = 1 - beta_f - (beta_d - beta_f) v, what of a slash a cartel loses.
 
-    @property
-    def lost_to_third(self) -> Fraction:
-        """min(r, 1 - beta_f), the same where nobody drawn accuses and a puppet may be the third party."""
-        return min(self.lost_to_drawn, 1 - Fraction(self.third_bounty_ppm, PPM))
+        Attack: puppets of the accused. Where nobody drawn accuses they are the third party. Where somebody does, their
+        games take half of beta_f back as advances, and the first winner's gas is paid from the other half; of what is
+        left in the pot, the cartel's own drawn tickets have their share.
+        """
+        drawn, third = self.drawn_bounty_ppm, self.third_bounty_ppm
+        return 1 - Fraction(third * (PPM - self.cartel_ppm) + drawn * self.cartel_ppm, PPM * PPM)
 
 
 # --- detection
@@ -103,7 +114,7 @@ def lazy_lock(t: AuditTerms) -> Fraction:
 
     A conviction takes all unsettled pay, so more open rounds only lower what is kept.
     """
-    return t.price / (t.honest_audit * t.lost_to_drawn)
+    return t.price / (t.honest_audit * t.lost)
 
 
 def min_tenure_lock(t: AuditTerms) -> Wei:
@@ -125,30 +136,42 @@ def prize(t: AuditTerms, lock: Wei | Fraction) -> Fraction:
 
 def stake_if_blind(t: AuditTerms) -> Fraction:
     """w / (q_h r): an invented result about true work earns a wage and is looked at with q_h. In wei."""
-    return t.wage / (t.honest_reaudit * t.lost_to_drawn)
+    return t.wage / (t.honest_reaudit * t.lost)
+
+
+def stake_if_insured(t: AuditTerms) -> Fraction:
+    """W (2 + p_h) / (2 e p_h q_h r): at this B no false accusation insures its own side's lock. In wei.
+
+    Attack: a puppet accuses its accomplice falsely and keeps the game open as long as a game can last. Whatever the
+    accomplice is convicted of meanwhile, the pot is the puppet's, whose epoch is the lowest. So it invents its work, K
+    rounds of it, and is paid when its puppet has lost: at best max_K K W mu^K <= W (2 + p_h) / (2 e p_h), since
+    ln (1 + p_h) >= 2 p_h / (2 + p_h). The puppet's own attestation is false, and re-audited before that: mu of it
+    leaves the insurance, 1 - mu = q_h mu costs r B. More such accusations of one ticket fall with it, all at once.
+    """
+    p, q = t.honest_audit, t.honest_reaudit
+    return t.price * (2 + p) * Fraction(INVERSE_E_PPM, PPM) / (2 * p * q * t.lost)
 
 
 def stake_if_bribed(t: AuditTerms, lock: Wei | Fraction) -> Fraction:
-    """m G mu / ((1 - mu^m) min(r, 1 - beta_f)), mu the chance that neither an audit nor a re-audit finds a lie. In wei.
+    """m G mu / ((1 - mu^m) r), mu the chance that neither an audit nor a re-audit finds a lie. In wei.
 
     Attack: a ticket attests m false commitments of its accomplices at once and saves the prize of each that is missed;
-    the first one found costs B. Where an auditor of the same commitment finds it, nobody was drawn for the attestation,
-    and a puppet may take the third party's bounty.
+    the first one found costs B.
     """
     missed = most_missed(t.honest_audit) * most_missed(t.honest_reaudit)
     m = t.open_duties
-    return m * prize(t, lock) * missed / ((1 - missed**m) * t.lost_to_third)
+    return m * prize(t, lock) * missed / ((1 - missed**m) * t.lost)
 
 
 def stake_if_reauditor_bribed(t: AuditTerms, lock: Wei | Fraction) -> Fraction | None:
-    """m mu G / ((1 - mu^2m) min(r, 1 - beta_f) - m mu (1 - beta_d)), mu of the re-audit alone. In wei; None: no B does.
+    """m mu G / ((1 - mu^2m) r - m mu (1 - beta_d)), mu of the re-audit alone. In wei; None: no B does.
 
     Attack: a re-auditor that finds the lie lies too. It saves the prize and the first liar's stake, of which the share
     1 - beta_d would be lost: the prize grows with B. It is looked at twice: by others drawn for the same attestation,
     and by the next epoch's re-auditors. Deeper levels save no lock: the windows of the work are shut by then.
     """
     missed, m = most_missed(t.honest_reaudit), t.open_duties
-    risk = (1 - missed ** (2 * m)) * t.lost_to_third - m * missed * t.forgone
+    risk = (1 - missed ** (2 * m)) * t.lost - m * missed * t.forgone
     return m * missed * prize(t, lock) / risk if risk > 0 else None
 
 
@@ -161,7 +184,7 @@ def min_ticket_stake(t: AuditTerms, lock: Wei) -> Wei:
             f"With {t.open_duties} open duties a ticket, re-auditors are cheaper to bribe than to lose at any stake.",
             maximum=t.open_duties - 1,
         )
-    return Wei(math.ceil(max(stake_if_blind(t), stake_if_bribed(t, lock), reaudited)))
+    return Wei(math.ceil(max(stake_if_blind(t), stake_if_insured(t), stake_if_bribed(t, lock), reaudited)))
 
 
 # --- what things cost
@@ -185,7 +208,7 @@ def update_price_gross(t: AuditTerms, lock: Wei | Fraction) -> Fraction:
 def update_price_net(t: AuditTerms, lock: Wei | Fraction, returned: Fraction) -> Fraction:
     """The same less the pay that is kept and the part `returned` of the lock that friends of the liar get. In wei.
 
-    `returned` is 0 where all accusers are strangers, beta_d v for a cartel. Below zero the update is paid for.
+    `returned` is 0 where all accusers are strangers, 1 - r for a cartel. Below zero the update is paid for.
     """
     missed = most_missed(t.honest_audit)
     return (1 - missed) * lock * (1 - returned) - missed * t.price

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from assay.protocol.economics import round_time
 from assay.protocol.economics.chain_profile import (
     CHALLENGER_MOVE_GAS,
     MAX_DELAY,
@@ -18,6 +19,7 @@ from assay.protocol.economics.chain_profile import (
     REPLY_GAS,
     refusal,
 )
+from assay.protocol.economics.round_time import EPOCHS_TO_SETTLE
 from assay.protocol.game.clock import LARGEST, most_moves
 from assay.protocol.run.run_charter import RunChain, RunCharter, RunTiming
 from assay.protocol.types import Wei
@@ -30,9 +32,6 @@ MOVE_BYTES: Final = 4096
 REPEATS: Final = 3
 """How often an epoch can run."""
 
-EPOCHS_TO_SETTLE: Final = 4
-"""The wait for a round's own epoch, that one, and the two after it."""
-
 
 def last_verdict(t: RunTiming, inclusion_delay: int) -> int:
     """From an opening until nothing behind a generation can fall any more: window and dispute, a rescue, both again."""
@@ -41,9 +40,8 @@ def last_verdict(t: RunTiming, inclusion_delay: int) -> int:
 
 def unsettled_rounds(t: RunTiming, inclusion_delay: int) -> int:
     """U: rounds of C from a commitment until its audits are over and its base is final, if nobody is late."""
-    audits = EPOCHS_TO_SETTLE * (t.epoch + t.seed_delay)
-    base = t.beacon_delay + t.hold + t.group_merge + t.merge + t.challenge
-    return 1 - (-(inclusion_delay + max(audits, base)) // t.commit)
+    until_final = t.beacon_delay + t.hold + t.group_merge + t.merge + t.challenge
+    return round_time.unsettled_rounds(t.commit, t.epoch, t.seed_delay, until_final, inclusion_delay)
 
 
 def min_challenge_bond(c: RunChain, arity: int) -> Wei:
@@ -107,7 +105,7 @@ def _ranges(charter: RunCharter) -> tuple[tuple[str, int, int, int], ...]:
         ("epoch", t.epoch, (charter.economics.capacity + 1) * t.commit + 2 * f, MAX_WINDOW),
         ("seed delay", t.seed_delay, c.reorg_depth + 1, MAX_WINDOW),
         ("seasoning", t.seasoning, 2 * (t.epoch + t.seed_delay), 4 * MAX_WINDOW),
-        ("audits from", t.audits_from, 0, charter.expiry),
+        ("audits from", t.audits_from, 0, charter.launch.open_from),
         ("longest dispute", t.longest_dispute, MIN_WINDOW, MAX_WINDOW),
         ("vesting", t.vesting, verdict, 8 * MAX_WINDOW),
         ("stall", t.stall, max(MIN_STALL, slow), 24 * MAX_WINDOW),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from assay.protocol.economics.audit_prices import LOCK_MULTIPLE, AuditTerms
+from assay.protocol.economics.audit_prices import INVERSE_E_PPM, LOCK_MULTIPLE, AuditTerms
 from assay.protocol.economics.chain_profile import PPM, refusal
 from assay.protocol.types import Wei
 
@@ -21,15 +21,18 @@ OPEN_EPOCHS: Final = 3
 
 def min_lock(t: AuditTerms) -> Wei:
     """S >= 2 W / (p_h r)."""
-    return Wei(_up(LOCK_MULTIPLE * t.price * SQUARE * SQUARE, _honest(t, t.audit_ppm) * _lost_to_drawn(t)))
+    return Wei(_up(LOCK_MULTIPLE * t.price * SQUARE * SQUARE, _honest(t, t.audit_ppm) * _lost(t)))
 
 
 def min_stake(t: AuditTerms, lock: Wei) -> Wei:
-    """B against invented results, bribed auditors and bribed re-auditors. Raises RejectedError (NoStakeSuffices)."""
+    """B against invented results, insured locks, bribed auditors and re-auditors.
+
+    Raises RejectedError (NoStakeSuffices).
+    """
     p, q = _honest(t, t.audit_ppm), _honest(t, t.reaudit_ppm)
-    blind = _up(t.wage * SQUARE * SQUARE, q * _lost_to_drawn(t))
-    lost = min(_lost_to_drawn(t), SQUARE - t.third_bounty_ppm * PPM)
-    m = t.open_duties
+    lost, m = _lost(t), t.open_duties
+    blind = _up(t.wage * SQUARE * SQUARE, q * lost)
+    insured = _up(t.price * INVERSE_E_PPM * (2 * SQUARE + p) * SQUARE * SQUARE, 2 * PPM * p * q * lost)
     prize = m * (lock * (PPM - t.drawn_bounty_ppm) + (t.unsettled * t.price + t.wage) * PPM)
     missed = _up(ONE * SQUARE * SQUARE, (SQUARE + p) * (SQUARE + q))
     bribed = _up(prize * missed * PPM, (ONE - power(missed, m)) * lost)
@@ -41,7 +44,7 @@ def min_stake(t: AuditTerms, lock: Wei) -> Wei:
             "NoStakeSuffices",
             f"With {m} open duties a ticket, re-auditors are cheaper to bribe than to lose at any stake.",
         )
-    return Wei(max(blind, bribed, _up(prize * missed * PPM, risk - forgone)))
+    return Wei(max(blind, insured, bribed, _up(prize * missed * PPM, risk - forgone)))
 
 
 def power(x: int, n: int) -> int:
@@ -57,9 +60,9 @@ def _honest(t: AuditTerms, ppm: int) -> int:
     return ppm * (PPM - t.cartel_ppm)
 
 
-def _lost_to_drawn(t: AuditTerms) -> int:
+def _lost(t: AuditTerms) -> int:
     """r, times 10^12."""
-    return SQUARE - t.drawn_bounty_ppm * t.cartel_ppm
+    return SQUARE - t.third_bounty_ppm * (PPM - t.cartel_ppm) - t.drawn_bounty_ppm * t.cartel_ppm
 
 
 def _up(value: int, divisor: int) -> int:

@@ -55,7 +55,10 @@ class GameConfig:
     bond: Wei
     commit_deposit: Wei
     bounty_ppm: int
+    """Of a third party: half of it backs advances."""
     chain: ChainProfile
+    kept: Wei = NO_WEI
+    """What pays for a winner's gas at the cap, where the bounty is not its own."""
 
     @staticmethod
     def of(charter: Charter) -> GameConfig:

@@ -225,7 +225,8 @@ class GameBook:
         game_id = len(self.games) + 1
         self._lock(game_lock(game_id), who, self.config.bond)
         state = open_game(game_id, view.claim, who, now, Rules(self.config, program, self.position_cache))
-        backing = Wei(view.lock_amount * view.bounty_ppm // PPM // 2)
+        # Attack: puppets whose advances the accused keeps, and the pot of its drawn accusers repays.
+        backing = Wei(view.lock_amount * self.config.bounty_ppm // (2 * PPM))
         self.games[game_id] = OpenGame(state, ref, self._account(view.claim.lock_id), backing)
         self.book_of(ref).on_opened(ref, who)
         return game_id
@@ -305,7 +306,7 @@ class GameBook:
     def _take(self, state: GameState, view: ClaimView) -> None:
         """The first conviction takes the lock: burn, reserve for other games' advances, the rest to the winner.
 
-        Where it has a beneficiary, the winner is paid back first what it advanced.
+        Where it has a beneficiary, the winner is paid first what it advanced, and its gas.
         """
         lock_id = state.claim.lock_id
         # A lock with less in it than its book says must not keep a game from ending.
@@ -316,7 +317,7 @@ class GameBook:
         self._burn(lock_id, Wei(amount - bounty))
         rest = Wei(bounty - reserve)
         beneficiary = view.beneficiary
-        own = rest if beneficiary is None else min(rest, state.advanced)
+        own = rest if beneficiary is None else min(rest, Wei(state.advanced + self.config.kept))
         self._seize(lock_id, state.challenger, own)
         if beneficiary is not None and rest != own:
             self._seize(lock_id, beneficiary.address, Wei(rest - own))

@@ -1,11 +1,12 @@
 """What a run pays from, when it opens, and what becomes of the rest (contracts/money/Escrow.sol).
 
-Anybody funds. A round opens only against a reserve of all that it can cost. What is left at the end goes back to who
-funded it, in proportion to what each paid in.
+Anybody funds. A round opens only against a reserve of all that it can cost. Money is spent in the order in which it
+came: first what was there at the launch, which is one pool, then each later payment. What is left at the end goes back.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
@@ -55,6 +56,17 @@ class LaunchedRounds(Protocol):
         """Chain time at which a generation became final for the last time."""
 
 
+@dataclass(slots=True)
+class Pool:
+    """Money that came at one point of the order, in wei."""
+
+    total: int = 0
+    open: int = 0
+    """Of it what has not been paid back, or been called for."""
+    back: int = 0
+    """What was paid back."""
+
+
 class Escrow:
     """The books of the escrow; `now` is chain time in seconds. Methods raise before they change anything."""
 
@@ -71,7 +83,12 @@ class Escrow:
         """The newest epoch when the last round opened, and seats of rounds opened while it was."""
         self.live_rounds = 0
         self.reserved: dict[Round, int] = {}
-        self.funded: dict[Address, int] = {}
+        self.paid_in = 0
+        self.paid_back = 0
+        self.pools: dict[int, Pool] = {}
+        """By what came before them."""
+        self.parts: dict[Address, list[tuple[int, int]]] = {}
+        """By funder: what came before, and the amount."""
 
     # --- funders and sponsor
 
@@ -83,11 +100,20 @@ class Escrow:
         self.vault.lock(name, who, Wei(amount))
         self.vault.seize(name, self.place, Wei(amount))
         self.vault.lock(ESCROW_LOCK, self.place, Wei(amount))
-        self.funded[who] = self.funded.get(who, 0) + amount
+        # Attack: fund one's own seats' pay, and share what a later funder saves the run with.
+        before = 0 if self.phase is RunPhase.FUNDING else self.paid_in
+        pool, parts = self.pools.setdefault(before, Pool()), self.parts.setdefault(who, [])
+        pool.total, pool.open = pool.total + amount, pool.open + amount
+        more = parts.pop()[1] if parts and parts[-1][0] == before else 0
+        parts.append((before, more + amount))
+        self.paid_in += amount
 
     def launch(self, who: Address, now: int) -> None:
         """Raises WrongPhase, LaunchTooEarly, TooFewToLaunch, StakesBelowEscrow, Paused."""
         self._check_phase(RunPhase.FUNDING)
+        # Attack: a sponsor whose run trains before anybody audits it, stands still, and is wound down unpaid.
+        if now < self.charter.timing.audits_from:
+            raise refuse("LaunchTooEarly", now=now, not_before=self.charter.timing.audits_from)
         if who != self.charter.sponsor:
             self._check_worth(now)
         assert self.rounds is not None
@@ -126,13 +152,22 @@ class Escrow:
         self.phase = RunPhase.OVER
 
     def refund(self, funder: Address) -> int:
-        """What a funder gets back; the last one gets the rest. Raises WrongPhase, NothingToRefund."""
+        """What is left of a funder's newest payment; the last of a pool gets the rest.
+
+        Raises WrongPhase, NothingToRefund.
+        """
         if self.phase < RunPhase.CANCELLED:
             raise refuse("WrongPhase", phase=self.phase)
-        if not (funded := self.funded.get(funder, 0)):
+        if not (parts := self.parts.get(funder)):
             raise refuse("NothingToRefund", funder=funder)
-        amount = self.balance * funded // sum(self.funded.values())
-        del self.funded[funder]
+        before, part = parts.pop()
+        pool = self.pools[before]
+        spent = self.paid_in - self.paid_back - self.balance
+        left = min(pool.total, max(before + pool.total - spent, 0)) - pool.back
+        amount = left * part // pool.open
+        pool.open -= part
+        pool.back += amount
+        self.paid_back += amount
         if amount:
             self.vault.seize(ESCROW_LOCK, funder, Wei(amount))
         return amount
@@ -183,6 +218,10 @@ class Escrow:
         self.live_rounds -= 1
 
     # --- views
+
+    def funded_of(self, funder: Address) -> int:
+        """What an account paid in and has not called back, in wei."""
+        return sum(amount for _, amount in self.parts.get(funder, ()))
 
     @property
     def balance(self) -> int:

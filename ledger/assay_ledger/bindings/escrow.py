@@ -51,15 +51,16 @@ class PhaseChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class Refunded(Event):
-    """A funder got its part of what was left."""
+    """A funder got what was left of its newest payment."""
 
-    ABI: ClassVar = "Refunded(address indexed funder, uint256 amount)"
+    ABI: ClassVar = "Refunded(address indexed funder, uint256 funded, uint256 amount)"
     funder: Address
+    funded: int
     amount: Wei
 
     @classmethod
     def _of(cls, v: Decoded) -> Refunded:
-        return cls(address(v[0]), Wei(v[1]))
+        return cls(address(v[0]), v[1], Wei(v[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ class EscrowContract(Contract):
         return self._query("phase()", "(uint8)", lambda v: RunPhase(v[0]))
 
     def refund(self, funder: Address) -> Call:
-        """Pays a funder its part of what was left when the run ended."""
+        """Pays a funder what was left when the run ended of its newest payment that has not been called back."""
         return self._call("refund(address)", funder)
 
     def reserve(self, round: Round, seated: int) -> Call:

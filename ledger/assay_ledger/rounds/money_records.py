@@ -76,7 +76,7 @@ class MoneyRecords:
                 self.funded[event.funder] = self.funded.get(event.funder, 0) + event.amount
                 self.balance += event.amount
             case escrow.Refunded():
-                self.funded.pop(event.funder, None)
+                self.funded[event.funder] -= event.funded
                 self.balance -= event.amount
             case escrow.PhaseChanged():
                 self.phase = event.phase

@@ -84,7 +84,7 @@ RUN: Final = RunCharter(
         reaudit_ppm=200_000,
         cartel_ppm=333_333,
         drawn_bounty_ppm=970_000,
-        third_bounty_ppm=500_000,
+        third_bounty_ppm=100_000,
         capacity=4,
         shifts=1,
     ),

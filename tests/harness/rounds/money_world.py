@@ -314,7 +314,7 @@ class MoneyWorld(MoneyCalls, RoundWorld):
         for who in (self.sponsor, *self.people):
             place = "0x" + who.hex()
             assert self.call("Vault", "free", place) == self.vault.free_of(who)
-            assert self.call("Escrow", "fundedOf", place) == escrow.funded.get(who, 0)
+            assert self.call("Escrow", "fundedOf", place) == escrow.funded_of(who)
             assert self.call("Grants", "pendingOf", place) == self.run.grants.pending[who]
             assert self.call("ModelShares", "balanceOf", place) == self.run.grants.shares[who]
         for round_, seat in self.model.commitments.works:

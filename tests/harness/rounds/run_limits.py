@@ -158,7 +158,7 @@ def _times() -> Iterator[RunLimit]:
     yield _of("timing", "epoch", "WindowTooShort", "epoch", least, least - 1, base=SLOW)
     yield from of("seed_delay", reorg + 1, MAX_WINDOW, base=changed(_waiting(), "economics", ticket_bond=Wei(10**24)))
     yield from of("seasoning", 2 * (t.epoch + t.seed_delay), 4 * MAX_WINDOW)
-    yield from of("audits_from", 0, SLOW.expiry)
+    yield from of("audits_from", 0, SLOW.launch.open_from)
     yield from of("longest_dispute", MIN_WINDOW, MAX_WINDOW)
     verdict = times.last_verdict(RUN.timing, f)
     yield from of("vesting", verdict, 8 * MAX_WINDOW, base=RUN)
@@ -276,7 +276,8 @@ def _chain() -> Iterator[RunLimit]:
         most = RUN.economics.challenge_bond // times.min_challenge_bond(unit.chain, 64)
         yield _of("chain", field, "ChallengeBondTooSmall", None, most, most + 1, base=none)
         rich = changed(none, "economics", challenge_bond=none.economics.ticket_bond)
-        most = RUN.economics.seat_lock // 4 // times.min_kept(unit.chain, 64)
+        kept = RUN.economics.seat_lock * RUN.economics.third_bounty_ppm // (2 * PPM)
+        most = kept // times.min_kept(unit.chain, 64)
         yield _of("chain", field, "BountyTooSmall", None, most, most + 1, base=rich)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat
+from tests.harness.rounds.money_chain import DENSE
 from tests.harness.rounds.money_world import MoneyWorld
 
 
@@ -147,6 +149,47 @@ def test_an_accusation_that_lapsed_owns_no_bounty_of_a_later_lie(world: MoneyWor
     world.tick(1)
     world.end_verdict(ref, True, True, nobody)
     assert world.enter(accusation) == "NotRight"
+
+
+def test_an_accusation_kept_in_its_game_owns_the_pot_of_a_later_lie() -> None:
+    """What a puppet's accusation insures, and the price of stakes must therefore cover (`stake_if_insured`)."""
+    world = MoneyWorld(replace(DENSE, economics=replace(DENSE.economics, audit_ppm=1_000_000)), label=3)
+    people = world.start(tickets=8)
+    world.play_round(people)
+    for seat in range(len(people)):
+        world.prepare_work(Round(0), Seat(seat))
+    puppet, books = next(iter(world.chains)), world.run.duties.attestations
+    while not books.accusations:
+        assert world.epoch < 8
+        world.play_epoch({puppet: {Seat(seat) for seat in range(4)}})
+    first, made = next(iter(books.accusations.items()))
+    seat = world.model.tenures.tenures[made.accused].seat
+    kept = (int(ClaimKind.INTERVAL), 0, seat, 0, bytes(20), first)
+    assert world.open_verdict(kept, world.run.tickets.tickets[made.ticket].owner) == ""
+    assert world.restart() == ""
+    r = world.round
+    world.commit_all(people)
+    world.prepare_work(r, seat)
+    others, digest = dict.fromkeys(set(world.chains) - {puppet}, {seat}), world.model.commitments.works[r, seat].digest
+    while not (later := [name for name, a in books.accusations.items() if a.against == digest]):
+        assert world.epoch < 12
+        world.play_epoch(others)
+    honest = books.accusations[later[0]]
+    assert honest.accused == made.accused
+    who = world.run.tickets.tickets[honest.ticket].owner
+    ref = (int(ClaimKind.INTERVAL), r, seat, 0, bytes(20), later[0])
+    assert world.open_verdict(ref, who) == ""
+    world.tick(1)
+    world.end_verdict(ref, True, True, who)
+    # Its accomplice has nothing more to lose, and lets it win.
+    world.end_verdict(kept, True, True, who)
+    assert made.status is AccusationStatus.UPHELD
+    while not (books.window_of(made.by) and books.window_of(honest.by)):
+        world.play_epoch()
+    assert world.enter(first) == ""
+    assert world.enter(later[0]) == "LaterAccusation"
+    world.check_money()
+    world.end()
 
 
 def test_only_the_game_fills_a_pot(world: MoneyWorld) -> None:

@@ -218,15 +218,92 @@ def test_a_sponsor_cannot_cancel_what_it_has_opened(world: MoneyWorld) -> None:
     assert world.cancel(world.sponsor) == "WrongPhase"
 
 
-def test_what_is_left_goes_back_in_proportion_to_the_wei(world: MoneyWorld) -> None:
-    people = world.gather(escrow=7)
+def wound_down(world: MoneyWorld) -> None:
+    """A run that stands still ends."""
+    world.at(max(world.now, world.run.escrow.launched_at) + world.charter.timing.stall + 1)
+    while (said := world.wind_down()) == "RunMoves":
+        world.tick(world.charter.timing.stall)
+    assert said == ""
+
+
+def back(world: MoneyWorld, funder: Address) -> int:
+    """What a refund gives."""
+    before = world.vault.free_of(funder)
+    assert world.refund(funder) == ""
+    return world.vault.free_of(funder) - before
+
+
+def spend(world: MoneyWorld, people: list[Address]) -> int:
+    """Pay all work of one round; what it was, in wei."""
+    r, before = final_round(world, people), world.run.escrow.balance
+    own = audited(world, r)
+    for seat in range(len(people)):
+        assert world.settle_work(r, seat, own) == ""
+    return before - world.run.escrow.balance
+
+
+def test_what_was_there_at_the_launch_is_spent_in_proportion_to_the_wei(world: MoneyWorld) -> None:
+    people = world.gather(escrow=50 * ETHER + 1)
+    assert world.fund(people[0], 30 * ETHER) == ""
+    assert world.fund(people[1], 20 * ETHER - 1) == ""
     assert world.fund(people[0], 5) == ""
-    assert world.fund(people[1], 1) == ""
-    assert world.fund(people[0], 1) == ""
-    world.cancel(world.sponsor)
-    for funder in (people[1], people[0], world.sponsor):
-        assert world.refund(funder) == ""
+    assert world.launch(world.sponsor) == ""
+    spent = spend(world, people)
+    assert spent > 0
+    wound_down(world)
+    total = 100 * ETHER + 5
+    assert back(world, people[1]) == (total - spent) * (20 * ETHER - 1) // total
+    rest = back(world, people[0]) + back(world, world.sponsor)
+    assert world.refund(people[0]) == "NothingToRefund"
+    assert rest == total - spent - (total - spent) * (20 * ETHER - 1) // total
     assert world.run.escrow.balance == 0
+
+
+def test_who_funds_late_pays_nothing_that_was_spent_before(world: MoneyWorld) -> None:
+    people = world.start(escrow=60 * ETHER)
+    spent = spend(world, people)
+    assert spent > 0
+    assert world.fund(people[0], 7) == ""
+    assert world.fund(people[1], 60 * ETHER) == ""
+    assert world.fund(people[0], 5) == ""
+    wound_down(world)
+    assert back(world, people[1]) == 60 * ETHER
+    assert [back(world, people[0]) for _ in range(2)] == [5, 7]
+    assert world.refund(people[0]) == "NothingToRefund"
+    assert back(world, world.sponsor) == 60 * ETHER - spent
+    assert world.run.escrow.balance == 0
+
+
+def test_money_is_spent_in_the_order_in_which_it_came_to_the_last_wei(world: MoneyWorld) -> None:
+    """What the launch had is gone to the wei, and of what came next all but one wei."""
+    cost = cost_of(world.charter, 4)
+    people = world.start(escrow=cost)
+    first = final_round(world, people)
+    own = audited(world, first)
+    for seat in range(len(people)):
+        assert world.settle_work(first, seat, own) == ""
+    paid = cost - world.run.escrow.balance
+    assert world.fund(people[0], cost - (cost - paid) + 1) == ""
+    assert world.fund(people[1], 3) == ""
+    assert world.run.escrow.paid_in - world.run.escrow.balance == paid < cost
+    wound_down(world)
+    assert back(world, people[0]) == paid + 1
+    assert back(world, people[1]) == 3
+    assert back(world, world.sponsor) == cost - paid
+
+
+def test_no_run_opens_before_its_audits_begin() -> None:
+    """A sponsor would else train unaudited, stand still, and wind its run down unpaid."""
+    began = replace(DENSE.timing, audits_from=DENSE.launch.open_from)
+    late = MoneyWorld(replace(DENSE, timing=began))
+    people = late.gather()
+    late.at(late.charter.timing.audits_from - 1)
+    for who in (late.sponsor, people[0]):
+        assert late.launch(who) == "LaunchTooEarly"
+    late.tick(1)
+    assert late.launch(late.sponsor) == ""
+    late.check_money()
+    late.end()
 
 
 def test_a_run_that_stands_still_is_wound_down_at_its_last_second_and_not_before(world: MoneyWorld) -> None:

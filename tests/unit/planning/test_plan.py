@@ -23,8 +23,13 @@ from assay.planning.known_runs import (
 )
 from assay.planning.plan import plan_run
 from assay.planning.timing import critical_path, time_round
+from assay.protocol.economics.chain_profiles import CHAINS
 from assay.protocol.economics.round_time import goodput
+from assay.protocol.economics.run_times import unsettled_rounds
 from assay.protocol.errors import UsageError
+from assay.protocol.types import Wei
+from assay.sponsor.round_charters import Pace
+from assay.sponsor.round_charters import timing as round_timing
 
 SMALL = PlanInputs(
     parameters=124e6, tokens=1e10, solvers=8, up=1e8, down=1e9, flops=2e13, inner_steps=500, batch=65_536.0
@@ -120,11 +125,16 @@ def test_tickets_carry_twice_the_duties_and_never_fewer_than_five() -> None:
     assert plan_run(replace(SMALL, solvers=2)).security.tickets == 5
 
 
-def test_pay_waits_four_epochs_at_most() -> None:
-    """Until its epoch begins, and until that one and the two after it have closed."""
+def test_pay_waits_four_epochs_at_most_as_a_charter_counts_them() -> None:
+    """Until its epoch begins, and until that one and the two after it have closed, each after its seed."""
     timing = time_round(SMALL)
     assert timing.epoch == 2 * SMALL.training_seconds + 2 * 600
-    assert (timing.unsettled - 2) * timing.round < 4 * timing.epoch <= (timing.unsettled - 1) * timing.round
+    waits, rounds = 4 * (timing.epoch + 840) + 600, timing.unsettled - 1
+    assert (rounds - 1) * timing.training < waits <= rounds * timing.training
+    chain = CHAINS["l1"].chain(Wei(0), Wei(0))
+    pace = Pace(units=60, least=30, steps=5, commit=int(SMALL.training_seconds), replay=60)
+    drawn = round_timing(chain, pace, SMALL.capacity, now=0)
+    assert unsettled_rounds(drawn, 600) == timing.unsettled
 
 
 def test_a_plan_says_what_speaks_against_it() -> None:
