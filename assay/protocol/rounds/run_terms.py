@@ -1,7 +1,11 @@
-"""The parts of a charter that tickets, audits and the books of rounds are built with (RunCharter.sol)."""
+"""The parts of a charter that tickets, audits, games and the books of rounds are built with (RunCharter.sol)."""
 
 from __future__ import annotations
 
+from assay.protocol.economics.chain_profile import ChainProfile
+from assay.protocol.economics.run_times import min_kept
+from assay.protocol.game.clock import Clocks
+from assay.protocol.game.state import GameConfig
 from assay.protocol.rounds.duty_types import DutyTerms
 from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.rounds.ticket_types import TicketTerms
@@ -69,4 +73,18 @@ def round_terms(charter: RunCharter) -> RoundTerms:
         seat_fee=e.seat_fee,
         drawn_bounty_ppm=e.drawn_bounty_ppm,
         third_bounty_ppm=e.third_bounty_ppm,
+    )
+
+
+def game_config(charter: RunCharter) -> GameConfig:
+    """What a run's game is built with (RoundGame.sol)."""
+    e, k, c = charter.economics, charter.clocks, charter.chain
+    return GameConfig(
+        k.arity,
+        Clocks(k.budget, k.replay, k.move),
+        e.challenge_bond,
+        e.challenge_deposit,
+        e.third_bounty_ppm,
+        ChainProfile(c.reorg_depth, c.inclusion_delay, c.fee_cap, c.gas_price),
+        min_kept(c, k.arity),
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Final
 
 from assay.protocol.digests import ZERO, program_digest
 from assay.protocol.economics import run_times as times
 from assay.protocol.economics import stake_bounds as stakes
+from assay.protocol.economics.audit_prices import stake_if_insured
 from assay.protocol.economics.chain_profile import (
     MAX_AMOUNT,
     MAX_DELAY,
@@ -206,6 +208,18 @@ def _money() -> Iterator[RunLimit]:
     yield of("ticket_bond", "AmountTooLarge", "ticket stake", MAX_AMOUNT, MAX_AMOUNT + 1)
     least = staked(FREE).economics.ticket_bond
     yield of("ticket_bond", "BondTooSmall", None, least, least - 1)
+    # Where little is audited and few duties are open, B is what deters insurance.
+    rare = staked(changed(FREE, "economics", audit_ppm=1000, capacity=1))
+    least = rare.economics.ticket_bond
+    assert least - 1 < stake_if_insured(audit_terms(rare)) * (1 + Fraction(1, 10**9)) < least + least // 10**8
+    yield _pair(
+        "economics.ticket_bond against insurance",
+        "BondTooSmall",
+        None,
+        lambda v: changed(rare, "economics", ticket_bond=Wei(v)),
+        least,
+        least - 1,
+    )
     yield of("wage", "ValueZero", "wage", 1, 0)
     yield of("wage", "AmountTooLarge", "wage", FREE.economics.wage, MAX_AMOUNT + 1, ticket_bond=Wei(MAX_AMOUNT))
     price = FREE.price

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -12,7 +11,6 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat
-from tests.harness.rounds.money_chain import DENSE
 from tests.harness.rounds.money_world import MoneyWorld
 
 
@@ -153,7 +151,7 @@ def test_an_accusation_that_lapsed_owns_no_bounty_of_a_later_lie(world: MoneyWor
 
 def test_an_accusation_kept_in_its_game_owns_the_pot_of_a_later_lie() -> None:
     """What a puppet's accusation insures, and the price of stakes must therefore cover (`stake_if_insured`)."""
-    world = MoneyWorld(replace(DENSE, economics=replace(DENSE.economics, audit_ppm=1_000_000)), label=3)
+    world = MoneyWorld(label=3)
     people = world.start(tickets=8)
     world.play_round(people)
     for seat in range(len(people)):
@@ -170,7 +168,8 @@ def test_an_accusation_kept_in_its_game_owns_the_pot_of_a_later_lie() -> None:
     r = world.round
     world.commit_all(people)
     world.prepare_work(r, seat)
-    others, digest = dict.fromkeys(set(world.chains) - {puppet}, {seat}), world.model.commitments.works[r, seat].digest
+    others = {ticket: {seat} for ticket in world.chains if ticket != puppet}
+    digest = world.model.commitments.works[r, seat].digest
     while not (later := [name for name, a in books.accusations.items() if a.against == digest]):
         assert world.epoch < 12
         world.play_epoch(others)

@@ -130,7 +130,7 @@ def test_at_the_bound_a_puppets_accusation_does_not_insure_invented_work(t: pric
 
 
 def test_without_its_bound_insurance_would_pay_at_one_percent() -> None:
-    """One open duty a ticket, one unsettled round: 55 rounds' pay at the best end, for a stake of 8 % of what it takes."""
+    """One open duty a ticket, one unsettled round: 55 rounds' pay at the best end, for 29 % of the stake it takes."""
     t = terms(audit=0.01)
     lock, p = prices.min_tenure_lock(t), float(t.honest_audit)
     others = prices.stake_if_reauditor_bribed(t, lock)
@@ -139,6 +139,7 @@ def test_without_its_bound_insurance_would_pay_at_one_percent() -> None:
     insured = math.exp(-t.honest_reaudit)
     kept = max(k * math.exp(-p * k) for k in range(1, 1000))
     assert round(kept) == 55
+    assert round(Fraction(stake) / prices.stake_if_insured(t), 2) == Fraction("0.29")
     assert insured * kept * W > (1 - insured) * stake * t.lost
     assert prices.min_ticket_stake(t, lock) == math.ceil(prices.stake_if_insured(t)) > stake
 
@@ -149,7 +150,7 @@ def saved_by_a_lie(t: prices.AuditTerms, lock: Wei) -> float:
 
 
 def lost_at_worst(t: prices.AuditTerms) -> float:
-    """Of a slash, where a puppet is the third party, or puppets' games eat from the pot that tickets of a cartel share."""
+    """Of a slash, where a puppet is the third party, or puppets' games eat from the pot that a cartel shares."""
     third, drawn = t.third_bounty_ppm / PPM, t.drawn_bounty_ppm / PPM
     advances, gas = third / 2, third / 2
     pot = drawn - advances - gas
