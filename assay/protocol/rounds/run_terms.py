@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from assay.protocol.economics.chain_profile import ChainProfile
 from assay.protocol.economics.run_times import min_kept
 from assay.protocol.game.clock import Clocks
 from assay.protocol.game.state import GameConfig
 from assay.protocol.rounds.duty_types import DutyTerms
 from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.rounds.ticket_types import TicketTerms
+from assay.protocol.run.charter import ChainProfile
 from assay.protocol.run.run_charter import RunCharter
 
 
