@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.protocol.digests import digest_list_hash
-from assay.protocol.game.clock import Clocks
 from assay.protocol.game.errors import GameError
 from assay.protocol.game.moves import AnyMove
 from assay.protocol.game.players import Posted, posted_by
-from assay.protocol.game.state import GameConfig, GameState, ProgramHeader
+from assay.protocol.game.state import GameState, ProgramHeader
 from assay.protocol.game.table import POSTINGS, Side, Turn
 from assay.protocol.model.errors import refuse
 from assay.protocol.model.games import GameBook
@@ -19,8 +18,8 @@ from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.claim_books import ClaimBooks
 from assay.protocol.rounds.duty_types import MAX_AUDITED, NO_FINDING, DrawnDuty, DutyResult
 from assay.protocol.rounds.round_terms import UpdateEntry
+from assay.protocol.rounds.run_terms import game_config
 from assay.protocol.rounds.ticket_types import TicketId
-from assay.protocol.run.charter import ChainProfile
 from assay.protocol.run.claims import ClaimRef, challenge_commitment
 from assay.protocol.trees.state import ListBytes, RoundScalars
 from assay.protocol.types import Address, Digest, Round, Seat
@@ -55,15 +54,7 @@ class PlayedWorld(MoneyWorld):
 
     def __init__(self, label: object = 0) -> None:
         super().__init__(played_charter(), label)
-        clocks, economics, chain = self.charter.clocks, self.charter.economics, self.charter.chain
-        config = GameConfig(
-            clocks.arity,
-            Clocks(clocks.budget, clocks.replay, clocks.move),
-            economics.challenge_bond,
-            economics.challenge_deposit,
-            economics.third_bounty_ppm,
-            ChainProfile(chain.reorg_depth, chain.inclusion_delay, chain.fee_cap, chain.gas_price),
-        )
+        config = game_config(self.charter)
         p = run_programs()
         headers = {h.root: h for h in map(ProgramHeader.of, (p.step.program, p.update, p.merge, p.witness))}
         modules = self.chain.modules  # type: ignore[attr-defined]

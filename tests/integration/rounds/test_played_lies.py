@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from assay.protocol.economics.run_times import min_kept
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay.protocol.rounds.bounties import pot_lock
@@ -61,10 +62,10 @@ def check_verdict(w: PlayedWorld, d: PlayedDispute, before: tuple[int, int, int,
     if loser is Side.DEFENDER:
         terms, lock = w.terms, before[2]
         bounty = lock * (terms.drawn_bounty_ppm if d.is_drawn else terms.third_bounty_ppm) // PPM
-        own = state.advanced if d.is_drawn else bounty
+        own = state.advanced + w.book.config.kept if d.is_drawn else bounty
         assert (defends, challenges) == (state.advanced, bond - state.advanced + own)
         assert (locked, pot, burned) == (-lock, bounty - own, lock - bounty)
-        assert challenges >= bond  # who is right loses no bond
+        assert challenges >= bond + min_kept(w.charter.chain, w.charter.clocks.arity)  # nor gas for being right
     else:
         rest = bond - state.advanced - state.held
         assert (defends, challenges) == (state.advanced + state.held + rest // 2, 0)
