@@ -17,6 +17,7 @@ from assay.protocol.errors import UsageError
 
 if TYPE_CHECKING:
     from assay.demo.play import RunningDemo
+    from assay.demo.round_play import RoundDemo
 
 C = TypeVar("C", DemoCheat, RoundDemoCheat)
 
@@ -71,7 +72,7 @@ def demo(
         chosen = RoundDemoOptions(
             cheats=named, rounds=rounds, preset=preset, data=data, pays=pay, verbose=verbose, folder=keep
         )
-        play_demo(chosen, say, as_json=as_json)
+        play_demo(chosen, say, _serve, as_json=as_json)
         return
     options = play.DemoOptions(
         cheats=tuple(_cheat(DemoCheat, name) for name in cheat or [DemoCheat.BIT_FLIP]),
@@ -118,7 +119,7 @@ def _check_data(data: Path | None) -> None:
         read_text(data)
 
 
-def _serve(scene: RunningDemo) -> None:
+def _serve(scene: RunningDemo | RoundDemo) -> None:
     """The explorer over what was kept, until Ctrl-C, which is the good end of it."""
     from assay.explorer import serve
 

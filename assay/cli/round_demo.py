@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from assay.cli.common import print_json, talk
+from assay.cli.common import print_json
 
 if TYPE_CHECKING:
     from assay.demo.round_play import RoundDemo, RoundDemoOptions
 
 
-def play_demo(options: RoundDemoOptions, say: Callable[[str], None], *, as_json: bool) -> None:
-    """Posts a run on a local chain, starts solvers and auditors, lets somebody cheat, and tells what it ended in."""
+def play_demo(
+    options: RoundDemoOptions, say: Callable[[str], None], serve: Callable[[RoundDemo], None], *, as_json: bool
+) -> None:
+    """Posts a run on a local chain, starts solvers and auditors, lets somebody cheat, and tells what it ended in.
+
+    `serve` shows what is kept of it, where a folder was named.
+    """
     from assay.demo import round_play as play
     from assay.demo.round_report import judge_model, report
     from assay.demo.round_show import show
@@ -33,16 +37,4 @@ def play_demo(options: RoundDemoOptions, say: Callable[[str], None], *, as_json:
         else:
             show(scene, document, quality, Console(highlight=False))
         if options.folder is not None:
-            _keep(scene)
-
-
-def _keep(scene: RoundDemo) -> None:
-    """Node and actors go on until Ctrl-C, which is the good end of it."""
-    talk.print("The chain goes on; Ctrl-C ends it. Look closer with:")
-    for name in ("ETH_RPC_URL", "ASSAY_STORE", "ASSAY_RUN"):
-        talk.print(f"  export {name}={scene.stage.environment[name]}", markup=False)
-    try:
-        while scene.node.is_running:
-            time.sleep(0.2)
-    except KeyboardInterrupt:
-        talk.print(f"kept in {scene.stage.folder}")
+            serve(scene)
