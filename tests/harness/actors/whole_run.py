@@ -202,11 +202,12 @@ class WholeRun:
         """Shares that an actor holds."""
         return self.chain.ask(ModelSharesContract(self.run.modules.shares).balance_of(self.address(name)))
 
-    def findings_of(self, name: str) -> set[Digest]:
-        """Results that an actor's tickets opened."""
+    def wages(self, name: str) -> set[Digest]:
+        """Results that an actor's tickets opened and were paid for."""
         view, who = self.view, self.address(name)
         mine = {number for number, owner in self.owners().items() if owner == who}
-        return {found for found, made in view.state.attestations.items() if made.ticket in mine}
+        paid = view.state.money.findings_paid
+        return {found for found, made in view.state.attestations.items() if made.ticket in mine and found in paid}
 
     def fines(self, name: str) -> list[int]:
         """What was taken of an actor's tickets for duties left undone, in wei."""

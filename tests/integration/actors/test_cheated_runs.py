@@ -1,0 +1,123 @@
+"""Whole runs of the second round in which somebody cheats: the cheat pays, nobody else does, and the run ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assay.protocol.game.state import Outcome
+from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.run.claims import ClaimKind
+from assay.protocol.types import Round
+from assay.sponsor.round_charters import AuditRates
+from assay_ledger.rounds.round_view import RoundView
+from assay_solver.round_cheats import round_cheat_named
+from assay_verifier.round_cheats import AuditCheat
+from tests.harness.actors.whole_run import WholeRun, new_whole_run
+from tests.harness.actors.world import SharedChain
+
+
+def play(made: WholeRun) -> RoundView:
+    """The run from its first seat to the time at which nobody has anything left to do, its bounties taken."""
+    made.enrol()
+    made.fund()
+    made.launch()
+    view = made.end()
+    assert view.state.money.phase is RunPhase.OVER
+    assert all(player.agent.is_finished(player.agent.see()) for player in made.players.values())
+    assert all(view.status(round_ + 1) is GenerationStatus.FINAL for round_ in range(made.run.charter.rounds))
+    # Nothing but the escrow's own lock is left: pay, bounties and stakes are where they belong.
+    escrow = made.chain.ask(made.run.escrow.balance())
+    assert [amount for _, amount in made.locks().values()] == [escrow]
+    free, locked, leaving, burned = made.chain.ask(made.run.vault.totals())
+    assert (locked, leaving) == (escrow, 0)
+    brought = sum(player.brought for player in made.players.values())
+    assert free + escrow + burned == brought + sum(view.state.money.funded.values())
+    return view
+
+
+def gained(made: WholeRun, name: str) -> int:
+    """What an actor has more than it brought, in wei."""
+    return made.free(made.address(name)) - made.players[name].brought
+
+
+def pay_of(made: WholeRun, rounds: int) -> int:
+    """What so many rounds of work and openings pay, in wei."""
+    return rounds * (made.run.charter.price + made.run.charter.economics.merge_pay)
+
+
+@pytest.mark.timeout(600)
+def test_a_lying_solver_loses_its_lock_to_one_element_and_the_run_goes_on(stage: SharedChain, tmp_path: Path) -> None:
+    # One ticket a shift, so that whoever is called is drawn for all; such terms ask for the whole lock as a bounty.
+    rates = AuditRates(audit_ppm=1_000_000, capacity=10, shifts=5, drawn_bounty_ppm=1_000_000)
+    made = new_whole_run(stage, tmp_path, rounds=4, rates=rates)
+    for name in ("ada", "bob", "cleo"):
+        made.solver(name)
+    made.solver("mallory", round_cheat_named("false-step", 1))
+    made.auditor("vera", tickets=3)
+    made.auditor("viktor", tickets=2)
+    view = play(made)
+    (game,) = view.games.values()
+    assert (game.ref.kind, game.ref.round, game.outcome) == (ClaimKind.INTERVAL, 1, Outcome.LEAF)
+    assert game.defender == made.address("mallory") and game.challenger in map(made.address, ("vera", "viktor"))
+    # Its seat is empty from the round after the conviction on, and the others train all rounds.
+    convicted = [t.holder for t in view.books.tenures.tenures.values() if t.convicted_at]
+    assert convicted == [made.address("mallory")]
+    seated = [view.round_of(Round(k)).committed for k in range(4)]
+    assert seated[:2] == [4, 4] and seated[-1] == 3
+    assert [gained(made, name) for name in ("ada", "bob", "cleo")] == [pay_of(made, 4)] * 3
+    # The lock went to the accuser, less what the game paid back of it.
+    e = made.run.charter.economics
+    wages = {name: len(made.wages(name)) * e.wage for name in ("vera", "viktor")}
+    accuser = next(name for name in wages if made.address(name) == game.challenger)
+    (other,) = set(wages) - {accuser}
+    assert gained(made, other) == wages[other]
+    assert e.seat_lock * 99 // 100 < gained(made, accuser) - wages[accuser] <= e.seat_lock
+    assert gained(made, "mallory") < pay_of(made, 1) - e.seat_lock and made.shares("mallory") == 0
+
+
+@pytest.mark.timeout(600)
+def test_blind_auditors_lose_their_tickets_to_who_audits_them(stage: SharedChain, tmp_path: Path) -> None:
+    rates = AuditRates(audit_ppm=1_000_000, reaudit_ppm=850_000, capacity=13, drawn_bounty_ppm=1_000_000)
+    made = new_whole_run(stage, tmp_path, rounds=8, rates=rates)
+    solvers, honest = ("ada", "bob", "cleo", "dan"), ("vera", "viktor")
+    for name in solvers:
+        made.solver(name)
+    made.auditor("vera", tickets=3)
+    made.auditor("viktor", tickets=2)
+    made.auditor("mallory", tickets=5, cheat=AuditCheat.BLIND)
+    view = play(made)
+    # Each of 32 commitments leads to 0.21 convictions in the mean: one run in 900 has none.
+    games = list(view.games.values())
+    assert games and {(game.ref.kind, game.outcome) for game in games} == {(ClaimKind.ATTESTATION, Outcome.LEAF)}
+    convicted = [t.owner for t in view.books.registry.tickets.values() if t.convicted_at]
+    assert len(convicted) == len(games) and set(convicted) == {made.address("mallory")}
+    e = made.run.charter.economics
+    assert gained(made, "mallory") < -len(games) * e.ticket_bond * 99 // 100
+    assert [gained(made, name) for name in solvers] == [pay_of(made, 8)] * 4
+    won = sum(gained(made, name) - len(made.wages(name)) * e.wage for name in honest)
+    assert len(games) * e.ticket_bond * 99 // 100 < won <= len(games) * e.ticket_bond
+
+
+@pytest.mark.timeout(600)
+def test_an_auditor_that_leaves_duties_out_is_fined_for_them(stage: SharedChain, tmp_path: Path) -> None:
+    rates = AuditRates(audit_ppm=1_000_000, capacity=10, drawn_bounty_ppm=1_000_000)
+    made = new_whole_run(stage, tmp_path, rounds=5, rates=rates)
+    solvers, honest = ("ada", "bob", "cleo", "dan"), ("vera", "viktor")
+    for name in solvers:
+        made.solver(name)
+    for name in honest:
+        made.auditor(name, tickets=2, reports=True)
+    made.auditor("mallory", tickets=2, cheat=AuditCheat.DROPPING)
+    view = play(made)
+    assert not view.games and not view.state.accusations
+    # Each of its tickets is drawn for a fifth of 20 commitments: in one run of 7,000 neither is for any.
+    e = made.run.charter.economics
+    fines = made.fines("mallory")
+    assert fines and set(fines) == {3 * e.wage} and not made.fines("vera") and not made.fines("viktor")
+    assert gained(made, "mallory") == len(made.wages("mallory")) * e.wage - sum(fines)
+    assert [gained(made, name) for name in solvers] == [pay_of(made, 5)] * 4
+    wages = sum(len(made.wages(name)) * e.wage for name in honest)
+    assert sum(gained(made, name) for name in honest) == wages + sum(fines) // 2
