@@ -16,6 +16,7 @@ from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.round_ids import tenure_lock
 from assay.protocol.rounds.ticket_types import ticket_lock
 from assay.protocol.run.claims import ClaimKind
+from tests.harness.contracts.game_chain import ref_tuple
 from tests.harness.rounds.random_disputes import RandomDisputes
 
 SEEDS = range(60)
@@ -70,5 +71,20 @@ def test_a_challenge_of_who_may_not_is_refused_alike() -> None:
         (ref, *_), *_ = play.claims_of_work()
         with pytest.raises(RejectedError, match="MayNotChallenge"):
             w.open_direct(stranger, ref)
+    finally:
+        w.end()
+
+
+def test_nobody_opens_a_game_in_the_name_of_somebody_else() -> None:
+    """Attack: a game with another's bond, which it never plays."""
+    play = RandomDisputes(0)
+    w = play.world
+    try:
+        play.begin()
+        victim, thief = w.add_person(), w.add_person()
+        ref, _, _, known = next(play.claims_of_work())
+        args = (ref_tuple(ref), "0x" + victim.hex(), known.state_root(known.steps))
+        assert w.refusal("RoundGame", "openFor", *args, who=thief) == "NotChallenges"
+        assert w.call("RoundGame", "games") == 0
     finally:
         w.end()
