@@ -202,12 +202,15 @@ class WholeRun:
         """Shares that an actor holds."""
         return self.chain.ask(ModelSharesContract(self.run.modules.shares).balance_of(self.address(name)))
 
-    def wages(self, name: str) -> set[Digest]:
-        """Results that an actor's tickets opened and were paid for."""
+    def findings_of(self, name: str) -> set[Digest]:
+        """Results that an actor's tickets opened."""
         view, who = self.view, self.address(name)
         mine = {number for number, owner in self.owners().items() if owner == who}
-        paid = view.state.money.findings_paid
-        return {found for found, made in view.state.attestations.items() if made.ticket in mine and found in paid}
+        return {found for found, made in view.state.attestations.items() if made.ticket in mine}
+
+    def wages(self, name: str) -> set[Digest]:
+        """Those of them that were paid for."""
+        return self.findings_of(name) & self.view.state.money.findings_paid
 
     def fines(self, name: str) -> list[int]:
         """What was taken of an actor's tickets for duties left undone, in wei."""
