@@ -54,16 +54,16 @@ def _chain(charter: RunCharter) -> GameChain:
     return GameChain(charter)
 
 
-class GameWorld(MoneyWorld):
+class PricedGameWorld(MoneyWorld):
     """A run in which games are opened on the contract."""
 
     chain_of = staticmethod(_chain)
 
 
 @pytest.fixture
-def world() -> Iterator[GameWorld]:
+def world() -> Iterator[PricedGameWorld]:
     """Round 0 has taken its commitments; everybody that was drawn accuses all work."""
-    made = GameWorld(_charter(), label=3)
+    made = PricedGameWorld(_charter(), label=3)
     people = made.start(tickets=8)
     made.commit_all(people)
     for seat in range(len(people)):
@@ -77,7 +77,7 @@ def world() -> Iterator[GameWorld]:
         made.end()
 
 
-def open_game(world: GameWorld) -> tuple[Address, Digest, int]:
+def open_game(world: PricedGameWorld) -> tuple[Address, Digest, int]:
     """A drawn accuser opens its game; who, the accused tenure's lock, and what it held."""
     accusation, made = next(iter(world.run.duties.attestations.accusations.items()))
     who = world.run.tickets.tickets[made.ticket].owner
@@ -88,7 +88,7 @@ def open_game(world: GameWorld) -> tuple[Address, Digest, int]:
     return who, lock, held
 
 
-def test_who_wins_under_an_accusation_is_paid_its_gas_before_the_pot(world: GameWorld) -> None:
+def test_who_wins_under_an_accusation_is_paid_its_gas_before_the_pot(world: PricedGameWorld) -> None:
     """However short the window is, a false claim is worth a challenge."""
     e, kept = world.charter.economics, game_config(world.charter).kept
     assert kept == min_kept(world.charter.chain, 64) > 0
@@ -102,7 +102,7 @@ def test_who_wins_under_an_accusation_is_paid_its_gas_before_the_pot(world: Game
     assert pot == held * e.drawn_bounty_ppm // PPM - kept
 
 
-def test_advances_are_backed_by_a_third_partys_bounty_whoever_accused(world: GameWorld) -> None:
+def test_advances_are_backed_by_a_third_partys_bounty_whoever_accused(world: PricedGameWorld) -> None:
     """Half of a drawn accuser's would be 48 % of the lock, which puppets' games take out of the pot."""
     _, _, held = open_game(world)
     backing = world.call("RoundGame", "gameOf", 1)[BACKING]
