@@ -107,7 +107,7 @@ abstract contract Accusations is IAttestations {
         if (isWork) {
             _tenures.accuse(accused);
         } else {
-            _tickets.oblige(accused);
+            _tickets.dispute(accused);
             ++accusationsOf[accused];
             ++_attestations[against].disputes;
         }
@@ -144,7 +144,7 @@ abstract contract Accusations is IAttestations {
         if (a.isWork) {
             _tenures.unaccuse(a.accused);
         } else {
-            _tickets.acquit(a.accused);
+            _tickets.undispute(a.accused);
             --accusationsOf[a.accused];
             _quiet(a.against);
         }

@@ -35,6 +35,8 @@ contract Attestations is Accusations {
         uint32 steps;
     }
 
+    /// @inheritdoc IAttestations
+    uint256 public findings;
     mapping(bytes32 id => mapping(uint32 part => PreparedClaim)) private _claims;
 
     constructor(IRunCharter charter) Accusations(charter) {
@@ -58,6 +60,7 @@ contract Attestations is Accusations {
         bytes32 digest = _commitments.digestOf(drawn.round, drawn.seat, work.tenure, result.work);
         if (digest != work.digest) revert ICommitments.WorkMismatch(digest, work.digest);
         bool differs = _differ(result.ends, result.update, result.work.ends, result.work.update);
+        ++findings;
         Attestation storage a = _attestations[drawn.id];
         Finding memory found = Finding(result.ends, result.update, keys, result.accumulators);
         a.finding = _digest(drawn.round, drawn.seat, found);
@@ -126,7 +129,7 @@ contract Attestations is Accusations {
         if (claim.steps == 0) revert ClaimNotFound(ref.kind, ref.round, ref.seat, ref.duty);
         if (!_mayOpen(ref, id, a)) revert ClaimSettled(ref.kind, ref.round, ref.seat, ref.duty);
         ++a.disputes;
-        _tickets.oblige(a.ticket);
+        _tickets.dispute(a.ticket);
         if (ref.outerRoot != id) _try(ref.outerRoot, id, challenger);
     }
 
@@ -135,7 +138,7 @@ contract Attestations is Accusations {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
         (bytes32 id, Attestation storage a,) = _claimed(ref);
         _quiet(id);
-        _tickets.acquit(a.ticket);
+        _tickets.undispute(a.ticket);
         first = convicted && _tickets.convict(a.ticket);
         if (ref.outerRoot != id) _judge(ref.outerRoot, convicted);
     }

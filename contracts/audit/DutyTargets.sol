@@ -12,6 +12,8 @@ import {Epochs} from "./Epochs.sol";
 
 /// @title DutyTargets: which duties an epoch has, and which of them a ticket missed
 abstract contract DutyTargets is Epochs {
+    /// @notice Epochs after the last round's own in which duties are drawn: in all of them work of it may be.
+    uint24 public constant LAST_EPOCHS = 3;
     /// @notice At which a missed claim is drawn again.
     uint256 public constant AGAIN_PPM = 3_000_000;
 
@@ -21,6 +23,8 @@ abstract contract DutyTargets is Epochs {
     uint32 private immutable _auditPpm;
     uint32 private immutable _reauditPpm;
 
+    /// @inheritdoc IDuties
+    uint24 public lastEpoch;
     mapping(uint24 epoch => mapping(uint32 ticket => Answer)) internal _answers;
 
     /// @dev A duty in an epoch: what is audited, its draw's threshold, and the commitment underneath.
@@ -52,6 +56,8 @@ abstract contract DutyTargets is Epochs {
 
     /// @dev What a duty of an epoch is drawn over; reverts where there is no such duty.
     function _targetOf(uint24 epoch, uint32 ticket, Duty calldata duty) internal view returns (Target memory target) {
+        // Attack: re-audits of re-audits for as long as epochs go on, with fines for whom nobody pays any more.
+        if (_epochs[epoch].idle) revert NotADuty(duty.kind, epoch);
         if (duty.kind != DutyKind.MISSED) return _plain(epoch, duty.kind, ticket, duty);
         Missed calldata m = duty.missed;
         if (m.kind == DutyKind.MISSED) revert NotADuty(duty.kind, epoch);
@@ -64,6 +70,20 @@ abstract contract DutyTargets is Epochs {
         if (own || late) revert NotADuty(duty.kind, epoch);
         _mustBeMissed(m, target);
         target.threshold = DutyDraws.threshold(AGAIN_PPM, _epochs[epoch].onCall);
+    }
+
+    /// @dev Duties end with the work: their last epoch is known once one began after the last commitment of all.
+    function _onBegan(uint24 epoch) internal override {
+        if (lastEpoch != 0) {
+            _epochs[epoch].idle = epoch > lastEpoch;
+            return;
+        }
+        uint64 rounds = _commitments.opened();
+        if (rounds == 0 || !_commitments.isOver() || _commitments.commitUntil(rounds - 1) >= _epochs[epoch].start) {
+            return;
+        }
+        lastEpoch = epoch + LAST_EPOCHS;
+        emit DutiesEnd(lastEpoch);
     }
 
     /// @dev A duty that is not a redraw of a miss.

@@ -45,7 +45,9 @@ abstract contract Epochs is IDuties {
         bytes32 seed = _beacon.randomnessOf(_beacon.roundAfter(uint64(e.start) + _delay));
         e.seed = seed;
         e.deadline = uint48(block.timestamp) + _length;
-        if (_tickets.countAt(e.start) != 0) {
+        // Once duties are over an epoch only passes time: the call after the last duties shows what was hidden of them.
+        bool calls = !e.idle || !_epochs[_newest - 1].idle;
+        if (calls && _tickets.countAt(e.start) != 0) {
             // Attack: gather one's tickets in a shift and have its epochs to oneself. A shift is called as often as it is large.
             e.shift = _tickets.positionOf(seed, SHIFT, 0, e.start) % _tickets.shifts();
             e.onCall = uint32(_tickets.onCallAt(e.shift, e.start));
@@ -72,6 +74,7 @@ abstract contract Epochs is IDuties {
         (e.closed, e.fines) = (true, attended);
         _newest = epoch + 1;
         _begin(epoch + 1, uint48(block.timestamp));
+        _onBegan(epoch + 1);
         emit EpochClosed(epoch, attended);
     }
 
@@ -105,6 +108,9 @@ abstract contract Epochs is IDuties {
         _epochs[epoch].start = start;
         _begun.push(start, uint208(epoch) + 1);
     }
+
+    /// @dev An epoch has begun, and nobody is called yet.
+    function _onBegan(uint24 epoch) internal virtual;
 
     /// @dev The last epoch in which what belongs to an epoch is drawn.
     function _lastOf(uint24 epoch) internal view returns (uint24) {

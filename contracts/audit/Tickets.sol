@@ -5,7 +5,7 @@ import {Checkpoints} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol
 import {ICalls} from "../interfaces/ICalls.sol";
 import {IRoundGate, RoundModules, TicketTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
-import {ITickets, Ticket} from "../interfaces/ITickets.sol";
+import {Debt, ITickets, Ticket} from "../interfaces/ITickets.sol";
 import {IVault} from "../interfaces/IVault.sol";
 
 /// @title Tickets: the stakes of auditors, who is on call, and who sits in a committee
@@ -31,6 +31,8 @@ contract Tickets is ITickets {
 
     uint32 private _last; // the newest id
     mapping(uint32 ticket => Ticket) private _tickets;
+    mapping(uint32 ticket => address) private _left; // who took stakes back
+    mapping(uint32 ticket => Debt[]) private _debts; // fines that wait, or waited, for verdicts
     mapping(uint256 slot => Checkpoints.Trace208) private _slots;
     Checkpoints.Trace208 private _counts;
     mapping(uint32 shift => Checkpoints.Trace208) private _onCall;
@@ -89,6 +91,8 @@ contract Tickets is ITickets {
         bytes32 id = lockOf(ticket);
         (, uint256 left) = _vault.lockOf(id);
         delete _tickets[ticket];
+        // Its last findings may be paid, and its parts of pots taken, after it has left.
+        _left[ticket] = msg.sender;
         if (left != 0) _vault.release(id);
         emit TicketReclaimed(ticket, left);
     }
@@ -138,6 +142,20 @@ contract Tickets is ITickets {
         _retire(ticket, t);
     }
 
+    /// @inheritdoc ITickets
+    function collect(uint32 ticket, uint256 number) external {
+        Ticket storage t = _known(ticket);
+        if (t.disputes != 0) revert TicketDisputed(ticket, t.disputes);
+        if (number >= _debts[ticket].length) revert NothingOwed(ticket, number);
+        Debt memory debt = _debts[ticket][number];
+        if (debt.amount == 0) revert NothingOwed(ticket, number);
+        delete _debts[ticket][number];
+        --t.obligations;
+        if (debt.to == address(0)) _forfeit(ticket);
+        else _take(ticket, t, debt.amount, debt.to);
+        emit FineCollected(ticket, number);
+    }
+
     // ------------------------------------------------------------------------------------------------ peers
 
     /// @inheritdoc ITickets
@@ -176,24 +194,17 @@ contract Tickets is ITickets {
     function fine(uint32 ticket, uint256 amount, address to) external returns (uint256 taken) {
         if (msg.sender != _duties && msg.sender != _attestations) revert NotAPeer(msg.sender);
         Ticket storage t = _known(ticket);
-        bytes32 id = lockOf(ticket);
-        (, uint256 left) = _vault.lockOf(id);
-        taken = amount < left ? amount : left;
-        if (taken == 0) return 0;
-        if (t.shortSince == 0) t.shortSince = uint48(block.timestamp);
-        // Rounds down for who proved it: an owner that proves its own fine loses the larger half.
-        _vault.seize(id, to, taken / 2);
-        _vault.burn(id, taken - taken / 2);
-        emit TicketFined(ticket, taken, to);
+        // Attack: an accused ticket that fines itself, and takes half of its stake back before the verdict takes all.
+        if (t.disputes == 0) return _take(ticket, t, amount, to);
+        _owe(ticket, t, to, amount < bond ? amount : bond);
     }
 
     /// @inheritdoc ITickets
     function forfeit(uint32 ticket) external onlyDuties returns (bool first) {
-        first = _convict(ticket);
-        if (!first) return false;
-        bytes32 id = lockOf(ticket);
-        (, uint256 left) = _vault.lockOf(id);
-        if (left != 0) _vault.burn(id, left);
+        Ticket storage t = _known(ticket);
+        // Attack: an accused ticket that is silent until its stake burns, so that nothing is left for who caught it.
+        if (t.disputes == 0 || t.convictedAt != 0) return _forfeit(ticket);
+        _owe(ticket, t, address(0), bond);
     }
 
     /// @inheritdoc ITickets
@@ -211,7 +222,33 @@ contract Tickets is ITickets {
         --_known(ticket).obligations;
     }
 
+    /// @inheritdoc ITickets
+    function dispute(uint32 ticket) external onlyPeer {
+        Ticket storage t = _known(ticket);
+        ++t.obligations;
+        ++t.disputes;
+    }
+
+    /// @inheritdoc ITickets
+    function undispute(uint32 ticket) external onlyPeer {
+        Ticket storage t = _known(ticket);
+        --t.obligations;
+        --t.disputes;
+    }
+
     // ------------------------------------------------------------------------------------------------ views
+
+    /// @inheritdoc ITickets
+    function payeeOf(uint32 ticket) external view returns (address) {
+        Ticket storage t = _tickets[ticket];
+        if (t.owner == address(0)) return _left[ticket];
+        return t.convictedAt == 0 ? t.owner : address(0);
+    }
+
+    /// @inheritdoc ITickets
+    function debtOf(uint32 ticket, uint256 number) external view returns (Debt memory debt) {
+        if (number < _debts[ticket].length) debt = _debts[ticket][number];
+    }
 
     /// @inheritdoc ITickets
     function countAt(uint48 time) public view returns (uint256) {
@@ -285,6 +322,32 @@ contract Tickets is ITickets {
         Checkpoints.Trace208 storage called = _onCall[ticket % shifts];
         called.push(until, called.latest() - 1);
         emit TicketRetired(ticket, until);
+    }
+
+    function _owe(uint32 ticket, Ticket storage t, address to, uint256 amount) private {
+        ++t.obligations;
+        _debts[ticket].push(Debt(to, uint128(amount)));
+        emit FineOwed(ticket, _debts[ticket].length - 1, amount, to);
+    }
+
+    function _take(uint32 ticket, Ticket storage t, uint256 amount, address to) private returns (uint256 taken) {
+        bytes32 id = lockOf(ticket);
+        (, uint256 left) = _vault.lockOf(id);
+        taken = amount < left ? amount : left;
+        if (taken == 0) return 0;
+        if (t.shortSince == 0) t.shortSince = uint48(block.timestamp);
+        // Rounds down for who proved it: an owner that proves its own fine loses the larger half.
+        _vault.seize(id, to, taken / 2);
+        _vault.burn(id, taken - taken / 2);
+        emit TicketFined(ticket, taken, to);
+    }
+
+    function _forfeit(uint32 ticket) private returns (bool first) {
+        first = _convict(ticket);
+        if (!first) return false;
+        bytes32 id = lockOf(ticket);
+        (, uint256 left) = _vault.lockOf(id);
+        if (left != 0) _vault.burn(id, left);
     }
 
     function _convict(uint32 ticket) private returns (bool) {

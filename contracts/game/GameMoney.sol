@@ -54,6 +54,7 @@ abstract contract GameMoney is GameClocks, ReentrancyGuardTransient {
     /// @dev Opens a game, at once or as revealed. A revealed one named `ownRoot`, and opens none (0) if the claim fell or closed meanwhile.
     function _challenge(address challenger, ClaimRef calldata ref, bytes32 ownRoot)
         internal
+        virtual
         nonReentrant
         returns (uint256 gameId)
     {

@@ -7,6 +7,7 @@ import {IArbiter} from "../interfaces/IArbiter.sol";
 import {IRunCharter, RunTerms} from "../interfaces/IRunCharter.sol";
 import {ClaimRef, ClaimView, IBeneficiary} from "../interfaces/IClaims.sol";
 import {IRoundGame} from "../interfaces/IRoundGame.sol";
+import {IRoundGate, RoundModules} from "../interfaces/IRoundTerms.sol";
 import {RunTimes} from "../libraries/RunTimes.sol";
 import {GameDescent} from "./GameDescent.sol";
 import {GameElement} from "./GameElement.sol";
@@ -16,11 +17,14 @@ import {GameMoney} from "./GameMoney.sol";
 /// @notice Its books say what share of a lock is the bounty, and whose. Third parties come through Challenges.
 contract RoundGame is GameElement, IRoundGame {
     address private immutable _challenges;
+    IRoundGate private immutable _gate;
     uint256 private immutable _kept; // what pays for a winner's gas at the cap, in wei
 
     constructor(IRunCharter charter_, IArbiter arbiter_) GameMoney(charter_) GameDescent(arbiter_) {
         RunTerms memory terms = charter_.runTerms();
-        (_challenges, _kept) = (charter_.roundModules().challenges, RunTimes.minKept(terms.chain, terms.clocks.arity));
+        RoundModules memory modules = charter_.roundModules();
+        (_challenges, _gate) = (modules.challenges, IRoundGate(modules.escrow));
+        _kept = RunTimes.minKept(terms.chain, terms.clocks.arity);
     }
 
     /// @inheritdoc IRoundGame
@@ -28,6 +32,17 @@ contract RoundGame is GameElement, IRoundGame {
         // Attack: a game in somebody else's name, with its bond.
         if (msg.sender != _challenges) revert NotChallenges(msg.sender);
         return _challenge(challenger, ref, ownRoot);
+    }
+
+    /// @dev Attack: after a wind-down, convict claims whose locks were released, and suspend or freeze what has left.
+    function _challenge(address challenger, ClaimRef calldata ref, bytes32 ownRoot)
+        internal
+        override
+        returns (uint256 gameId)
+    {
+        if (!_gate.isStopped()) return super._challenge(challenger, ref, ownRoot);
+        // A challenge that was committed to before it ends like one of a claim that is closed: its deposit goes back.
+        if (msg.sender != _challenges) revert NotChallengeable(_bookOf(ref.kind).claimOf(ref).id);
     }
 
     /// @dev Whoever the bounty belongs to, who played the game is paid first what it advanced, and its gas.

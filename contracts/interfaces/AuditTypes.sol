@@ -15,6 +15,7 @@ struct Epoch {
     uint8 repeats;
     bool closed;
     bool fines; // closed, and half of the tickets on call had opened
+    bool idle; // nothing is drawn in it: the run's duties are over
 }
 
 /// @notice What a ticket did at a call.

@@ -98,6 +98,9 @@ interface IAttestations is IClaims, IAccusers {
     /// @param part k: what it says under its k-th key, from 0; after the keys: its update
     function prepare(bytes32 attestation, Finding calldata finding, uint32 part) external;
 
+    /// @notice How many findings were made.
+    function findings() external view returns (uint256);
+
     /// @notice The attestation of an id; without a ticket where there is none.
     function attestationOf(bytes32 id) external view returns (Attestation memory);
 

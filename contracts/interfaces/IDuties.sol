@@ -63,7 +63,7 @@ interface IDuties is ICalls {
     error TooManyResults(uint256 count, uint256 most);
 
     /// @notice There is no such duty in the epoch.
-    /// @dev There is no commitment or attestation, it belongs to another epoch, it is the ticket's own, or nobody missed it.
+    /// @dev There is no commitment or attestation, it belongs to another epoch, it is the ticket's own, nobody missed it, or the run's duties are over.
     /// @custom:remedy Check what the duty names.
     /// @param kind of the duty
     /// @param epoch number of the epoch, from 0
@@ -138,6 +138,10 @@ interface IDuties is ICalls {
     /// @param deadline last second to open
     event EpochRepeated(uint24 indexed epoch, uint48 deadline);
 
+    /// @notice No round opens any more, and an epoch began after the last commitment: the last duties are known.
+    /// @param last epoch in which duties are drawn; the next one calls without any, later ones call nobody
+    event DutiesEnd(uint24 last);
+
     /// @notice An epoch closed and the next began.
     /// @param epoch number of the epoch that closed
     /// @param fines whether its absences and misses are fined
@@ -184,6 +188,9 @@ interface IDuties is ICalls {
     function epochOf(uint24 epoch) external view returns (Epoch memory);
 
     function answerOf(uint24 epoch, uint32 ticket) external view returns (Answer memory);
+
+    /// @notice The last epoch in which duties are drawn; 0 until it is known.
+    function lastEpoch() external view returns (uint24);
 
     /// @notice Can nothing about the round's work be drawn any more?
     /// @param epoch the round's own: the first that began after its last commitment

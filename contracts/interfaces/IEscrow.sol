@@ -9,7 +9,7 @@ enum RunPhase {
     RUNNING,
     CANCELLED, // by the sponsor, before it opened
     WOUND_DOWN, // it stood still for too long
-    OVER // every round is settled
+    OVER // every round and finding is settled
 }
 
 /// @title Escrow: what a run pays from, when it opens, and what becomes of the rest
@@ -49,14 +49,16 @@ interface IEscrow is IRoundGate {
     /// @param escrow in wei
     error StakesBelowEscrow(uint256 staked, uint256 escrow);
 
-    /// @notice The run is not over, or a round of it is not settled.
+    /// @notice The run is not over, its duties are not, or a round or finding of it is not settled.
     /// @dev Until then the escrow still owes pay.
-    /// @custom:remedy Settle the rounds that are left.
+    /// @custom:remedy Close the epochs of its last duties, then settle the rounds and findings that are left.
     /// @param liveRounds rounds that were opened and are not settled
-    error RunNotOver(uint256 liveRounds);
+    /// @param findings that were made and are not settled
+    error RunNotOver(uint256 liveRounds, uint256 findings);
 
     /// @notice The run goes on: a generation became final, or an epoch closed, not long ago.
-    /// @dev A wind-down voids what is not settled; nobody may force it on a run that moves.
+    /// @dev A wind-down voids what is not settled; nobody may force it on a run that moves. Once no round opens and the last generation is final only
+    /// epochs count, until every dispute must be over.
     /// @custom:remedy Try again from the time named on, if it still stands then.
     /// @param now_ chain time of the call, in seconds
     /// @param notBefore first second of chain time at which the call goes through, if nothing moves until then
@@ -121,7 +123,8 @@ interface IEscrow is IRoundGate {
     /// @notice Before the launch, by the sponsor, after the run's expiry by anybody: stakes are free, and funders get everything back.
     function cancel() external;
 
-    /// @notice Ends a run that has had no final generation, or closed no epoch, for longer than the charter's stall. What is not settled is void.
+    /// @notice Ends a run that has had no final generation, or closed no epoch, for longer than the charter's stall. What is not settled is void. A run
+    /// that is over can be wound down too, so that stakes come back which only epochs could free.
     function windDown() external;
 
     /// @notice Ends a run that opens no more rounds and has settled all. Anybody may call.

@@ -65,7 +65,7 @@ interface IPayments {
     /// @notice A finding was settled.
     /// @param attestation its id
     /// @param ticket whose finding it is
-    /// @param pay in wei; zero where the ticket was convicted or took its stake back, or the base of the work was cut
+    /// @param pay in wei; zero where the ticket was convicted, or the base of the work was cut
     /// @param shares in wei of shares
     event FindingPaid(bytes32 indexed attestation, uint32 indexed ticket, uint256 pay, uint256 shares);
 
@@ -87,6 +87,9 @@ interface IPayments {
 
     /// @notice Frees what a round did not earn, once all of it is settled. Anybody may call.
     function settleRound(uint64 round, uint24 epoch) external;
+
+    /// @notice How many findings were settled, paid or not.
+    function findingsSettled() external view returns (uint256);
 
     function workSettled(uint64 round) external view returns (uint256);
     function openingsSettled(uint64 node) external view returns (uint256);

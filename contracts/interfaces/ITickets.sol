@@ -9,12 +9,19 @@ struct Ticket {
     uint32 slot; // where it stands among the tickets that count, or will count
     uint32 shown; // calls of its shift up to the last one whose secret it showed; 0: none yet
     uint24 lastEpoch; // the last epoch whose secret it showed
-    uint24 obligations; // games and claims that are not over
+    uint24 obligations; // games, claims and fines owed that are not over
+    uint24 disputes; // accusations of it and games about it that are not over
     uint48 shortSince; // since when a fine has left its lock below B; 0: it is whole
     uint48 convictedAt; // 0: never
     bytes32 anchor; // the last secret shown, or the end of the chain
     bytes32 nextAnchor; // the end of the chain that follows; 0: none
     uint48 nextFrom; // the chain that follows answers calls of epochs that begin then or later
+}
+
+/// @notice A fine that was proven while its ticket was disputed.
+struct Debt {
+    address to; // who proved it; 0: the whole stake is forfeit
+    uint128 amount; // in wei; 0: there is none
 }
 
 /// @title Tickets: the stakes of auditors, who is on call, and who sits in a committee
@@ -121,6 +128,20 @@ interface ITickets {
     /// @param ticket id of the ticket
     error TicketConvicted(uint32 ticket);
 
+    /// @notice The ticket is accused, or a game about it is open.
+    /// @dev What a verdict may take must not be burned, or taken back by half, before it.
+    /// @custom:remedy Collect once its last accusation and game are over; the fine stays owed, and holds the stake.
+    /// @param ticket id of the ticket
+    /// @param disputes accusations and games that are not over
+    error TicketDisputed(uint32 ticket, uint24 disputes);
+
+    /// @notice The ticket owes no fine of this number.
+    /// @dev It was never owed, or was collected.
+    /// @custom:remedy Check the number that the fine was announced with.
+    /// @param ticket id of the ticket
+    /// @param number of the fine
+    error NothingOwed(uint32 ticket, uint256 number);
+
     /// @notice The time is so late that tickets may still change by then.
     /// @dev Who could ask too early would count on tickets that come or go.
     /// @custom:remedy Ask for a time before the one named.
@@ -192,6 +213,18 @@ interface ITickets {
     /// @param to who proved it
     event TicketFined(uint32 indexed ticket, uint256 amount, address indexed to);
 
+    /// @notice A fine was proven while its ticket was disputed: it is owed until the last dispute is over.
+    /// @param ticket its id
+    /// @param number of the fine among those that it came to owe, from 0
+    /// @param amount in wei
+    /// @param to who proved it; address zero: the whole stake is forfeit
+    event FineOwed(uint32 indexed ticket, uint256 number, uint256 amount, address indexed to);
+
+    /// @notice A fine that was owed is taken, as far as something is left.
+    /// @param ticket its id
+    /// @param number of the fine
+    event FineCollected(uint32 indexed ticket, uint256 number);
+
     /// @notice A lock holds B again.
     /// @param ticket its id
     /// @param amount that was missing, in wei
@@ -222,6 +255,10 @@ interface ITickets {
     /// @notice Retires a ticket whose lock has been below B for longer than `seasoning`. Anybody may call.
     function removeShort(uint32 ticket) external;
 
+    /// @notice Takes a fine that was proven while the ticket was disputed, once it is so no longer; half goes to who proved it. Anybody may call.
+    /// @param number of the fine, as it was announced
+    function collect(uint32 ticket, uint256 number) external;
+
     // ------------------------------------------------------------------------------------------------ peers
 
     /// @notice Duties only: the secret of a call, which must lead to the chain's last one shown.
@@ -232,10 +269,11 @@ interface ITickets {
         external
         returns (uint32 skipped);
 
-    /// @notice Duties and attestations only: takes a fine, at most what the lock holds; half goes to `to` and the rest burns.
+    /// @notice Duties and attestations only: takes a fine, at most what the lock holds; half goes to `to` and the rest burns. Of a disputed ticket it is
+    /// owed, and nothing is taken yet.
     function fine(uint32 ticket, uint256 amount, address to) external returns (uint256 taken);
 
-    /// @notice Duties only: convicts and burns the whole lock.
+    /// @notice Duties only: convicts and burns the whole lock; of a disputed ticket that is owed.
     function forfeit(uint32 ticket) external returns (bool first);
 
     /// @notice Peers only: convicts; the game takes the lock. False if it was convicted before.
@@ -246,6 +284,12 @@ interface ITickets {
 
     /// @notice Peers only: one game or claim fewer hangs on the ticket.
     function acquit(uint32 ticket) external;
+
+    /// @notice Peers only: the ticket is accused, or a game about it begins.
+    function dispute(uint32 ticket) external;
+
+    /// @notice Peers only: an accusation of the ticket, or a game about it, is over.
+    function undispute(uint32 ticket) external;
 
     // ------------------------------------------------------------------------------------------------ views
 
@@ -277,6 +321,12 @@ interface ITickets {
 
     /// @notice The owner; reverts for a ticket that is not there.
     function ownerOf(uint32 ticket) external view returns (address);
+
+    /// @notice Who is paid what a ticket earned: its owner, or who took its stake back; address zero for one that was convicted, or never was.
+    function payeeOf(uint32 ticket) external view returns (address);
+
+    /// @notice A fine that waits for verdicts; empty where there is none of this number.
+    function debtOf(uint32 ticket, uint256 number) external view returns (Debt memory);
 
     /// @notice Is its lock gone? Its positions are nobody's from then on.
     function isConvicted(uint32 ticket) external view returns (bool);

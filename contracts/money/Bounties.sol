@@ -8,7 +8,7 @@ import {IDuties} from "../interfaces/IDuties.sol";
 import {RoundModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter, RunTiming} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
-import {ITickets, Ticket} from "../interfaces/ITickets.sol";
+import {ITickets} from "../interfaces/ITickets.sol";
 import {IVault} from "../interfaces/IVault.sol";
 
 /// @title Bounties: what a conviction gives the drawn accusers, in equal parts
@@ -54,7 +54,7 @@ contract Bounties is IBounties {
         // Attack: see a conviction, and accuse.
         if (!isRight || a.at >= convictedAt) revert NotRight(id);
         // Attack: accuse everybody with results of one's own invention; some are right by chance.
-        bool stands = _attestations.windowOf(a.by) != 0 && _ownerOf(a.ticket) != address(0);
+        bool stands = _attestations.windowOf(a.by) != 0 && _tickets.payeeOf(a.ticket) != address(0);
         if (!stands) revert AttestationOpen(a.by);
         if (hasEntered[id]) revert AlreadyEntered(id);
         // Attack: a liar that sees itself caught accuses itself, and shares what it loses.
@@ -92,7 +92,7 @@ contract Bounties is IBounties {
         // Equal parts of what is left: the last one gets the rest to the wei.
         uint256 amount = _left(lockId) / (pot.entered - pot.taken++);
         // Attack: be convicted of another lie after one has entered, and be paid all the same.
-        address owner = _ownerOf(a.ticket);
+        address owner = _tickets.payeeOf(a.ticket);
         if (amount != 0 && owner == address(0)) _vault.burn(_potLock(lockId), amount);
         else if (amount != 0) _vault.seize(_potLock(lockId), owner, amount);
         emit PartPaid(id, owner, amount);
@@ -107,12 +107,6 @@ contract Bounties is IBounties {
     function _accused(Accusation memory a) private view returns (bytes32 lockId, uint48 convictedAt) {
         if (a.isWork) return (_tenures.lockOf(a.accused), _tenures.tenureOf(a.accused).convictedAt);
         return (_tickets.lockOf(a.accused), _tickets.ticketOf(a.accused).convictedAt);
-    }
-
-    /// @dev Nobody for a ticket that was convicted, or is gone.
-    function _ownerOf(uint32 id) private view returns (address) {
-        Ticket memory ticket = _tickets.ticketOf(id);
-        return ticket.convictedAt == 0 ? ticket.owner : address(0);
     }
 
     function _left(bytes32 lockId) private view returns (uint256 amount) {

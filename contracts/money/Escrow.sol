@@ -2,10 +2,12 @@
 pragma solidity ^0.8.30;
 
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {IAttestations} from "../interfaces/IAttestations.sol";
 import {ICommitments} from "../interfaces/ICommitments.sol";
-import {ICalls} from "../interfaces/ICalls.sol";
+import {IDuties} from "../interfaces/IDuties.sol";
 import {IEscrow, RunPhase} from "../interfaces/IEscrow.sol";
-import {IGenerations} from "../interfaces/IGenerations.sol";
+import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
+import {IPayments} from "../interfaces/IPayments.sol";
 import {IRoundGate, RoundModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter, RunEconomics, RunTerms, RunTraining} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
@@ -25,8 +27,9 @@ contract Escrow is IEscrow {
     ITenures private immutable _tenures;
     ICommitments private immutable _commitments;
     IGenerations private immutable _generations;
-    ICalls private immutable _duties;
-    address private immutable _payments;
+    IDuties private immutable _duties;
+    IAttestations private immutable _attestations;
+    IPayments private immutable _payments;
     uint256 private immutable _seatPay; // W, and the merge pay of a seat's own opening at one level
     uint256 private immutable _committeePay; // of a round's drawn openings, above one level
     uint256 private immutable _wage;
@@ -41,6 +44,7 @@ contract Escrow is IEscrow {
     uint48 private immutable _auditsFrom;
     uint48 private immutable _openFrom;
     uint48 private immutable _stall;
+    uint48 private immutable _longestDispute;
 
     /// @dev Money that came at one point of the order; in wei.
     struct Pool {
@@ -78,7 +82,7 @@ contract Escrow is IEscrow {
     }
 
     modifier onlyPayments() {
-        if (msg.sender != _payments) revert NotPayments(msg.sender);
+        if (msg.sender != address(_payments)) revert NotPayments(msg.sender);
         _;
     }
 
@@ -90,7 +94,8 @@ contract Escrow is IEscrow {
         (charter, sponsor) = (charter_, terms.sponsor);
         (_vault, _tickets, _tenures) = (IVault(modules.vault), ITickets(modules.tickets), ITenures(modules.tenures));
         (_commitments, _generations) = (ICommitments(modules.commitments), IGenerations(modules.generations));
-        (_duties, _payments) = (ICalls(modules.duties), modules.payments);
+        (_duties, _payments) = (IDuties(modules.duties), IPayments(modules.payments));
+        _attestations = IAttestations(modules.attestations);
         bool bySeats = t.seats <= ONE_LEVEL;
         uint256 openings = bySeats ? 0 : Math.ceilDiv(t.seats, t.groupSize) * t.positions + t.topPositions;
         _committeePay = openings * e.mergePay;
@@ -100,7 +105,7 @@ contract Escrow is IEscrow {
         (_ticketBond, _seatLock) = (e.ticketBond, e.seatLock);
         (_leastTickets, _leastSeats) = (terms.launch.tickets, terms.launch.seats);
         (_auditsFrom, _openFrom) = (terms.timing.auditsFrom, terms.launch.openFrom);
-        _stall = terms.timing.stall;
+        (_stall, _longestDispute) = (terms.timing.stall, terms.timing.longestDispute);
     }
 
     // ------------------------------------------------------------------------------------------------ funders and sponsor
@@ -144,18 +149,19 @@ contract Escrow is IEscrow {
     }
 
     /// @inheritdoc IEscrow
-    function windDown() external during(RunPhase.RUNNING) {
-        (, uint48 closedAt) = _duties.newest();
-        uint256 moved = Math.min(_generations.finalAt(), closedAt);
+    function windDown() external {
+        if (phase != RunPhase.RUNNING && phase != RunPhase.OVER) revert WrongPhase(phase);
         // Attack: a run that has just begun and had no time to move.
-        uint256 notBefore = Math.max(moved, _launchedAt) + _stall + 1;
+        uint256 notBefore = Math.max(_movedAt(), _launchedAt) + _stall + 1;
         if (block.timestamp < notBefore) revert RunMoves(block.timestamp, notBefore);
         _enter(RunPhase.WOUND_DOWN);
     }
 
     /// @inheritdoc IEscrow
     function finish() external during(RunPhase.RUNNING) {
-        if (!_commitments.isOver() || liveRounds != 0) revert RunNotOver(liveRounds);
+        uint256 unpaid = _attestations.findings() - _payments.findingsSettled();
+        // Attack: end a run with wages unpaid, or with duties to come, and have the wages back as its funder.
+        if (!_areDutiesOver() || liveRounds != 0 || unpaid != 0) revert RunNotOver(liveRounds, unpaid);
         _enter(RunPhase.OVER);
     }
 
@@ -245,6 +251,32 @@ contract Escrow is IEscrow {
     }
 
     // ------------------------------------------------------------------------------------------------ inside
+
+    /// @dev When the run moved last. While rounds may open both generations and epochs have to.
+    function _movedAt() private view returns (uint256) {
+        (, uint48 closedAt) = _duties.newest();
+        if (phase == RunPhase.RUNNING && !_areRoundsOver()) return Math.min(_generations.finalAt(), closedAt);
+        // Attack: void the last rounds' pay since no generation is left to become final, while their disputes go on.
+        uint24 last = _duties.lastEpoch();
+        uint256 undrawnSince = last == 0 ? 0 : _duties.overSince(last + 1);
+        // Attack: close epochs for ever, so that what cannot be settled is held for ever.
+        return undrawnSince == 0 ? closedAt : Math.min(closedAt, undrawnSince + _longestDispute);
+    }
+
+    /// @dev Does no round open any more, and is the last generation final?
+    function _areRoundsOver() private view returns (bool) {
+        if (!_commitments.isOver() || _generations.statusOf(_commitments.opened()) == GenerationStatus.OPEN) {
+            return false;
+        }
+        return _generations.statusOf(_generations.newest()) == GenerationStatus.FINAL;
+    }
+
+    /// @dev Is the last epoch closed in which duties are drawn?
+    function _areDutiesOver() private view returns (bool) {
+        (uint24 epoch,) = _duties.newest();
+        uint24 last = _duties.lastEpoch();
+        return last != 0 && epoch > last;
+    }
 
     /// @dev Attack: buy the least numbers with stakes that come back, agree with oneself, and be paid the escrow.
     function _mustBeWorthIt() private view {

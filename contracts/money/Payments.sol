@@ -12,7 +12,7 @@ import {IPayments} from "../interfaces/IPayments.sol";
 import {RoundModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter, RunEconomics} from "../interfaces/IRunCharter.sol";
 import {ITenures, Tenure} from "../interfaces/ITenures.sol";
-import {ITickets, Ticket} from "../interfaces/ITickets.sol";
+import {ITickets} from "../interfaces/ITickets.sol";
 
 /// @title Payments: work, findings and openings of final roots, each paid once nothing can refute it
 contract Payments is IPayments {
@@ -38,6 +38,8 @@ contract Payments is IPayments {
     uint128 private immutable _unitShares;
     uint128 private immutable _dutyShares;
 
+    /// @inheritdoc IPayments
+    uint256 public findingsSettled;
     /// @inheritdoc IPayments
     mapping(uint64 round => uint256) public workSettled;
     /// @inheritdoc IPayments
@@ -87,11 +89,12 @@ contract Payments is IPayments {
         Attestation memory a = _attestations.attestationOf(id);
         if (a.ticket == 0) revert FindingNotFound(id);
         _once(id);
-        Ticket memory ticket = _tickets.ticketOf(a.ticket);
+        ++findingsSettled;
+        address payee = _tickets.payeeOf(a.ticket);
         GenerationStatus base = _generations.statusOf(_commitments.roundOf(a.round).parent);
         (uint256 pay, uint128 shares) = (0, 0);
         // Attack: invented findings about work on a hidden base, which nobody can replay, so that nobody refutes them.
-        bool isVoid = base == GenerationStatus.CUT || ticket.convictedAt != 0 || ticket.owner == address(0);
+        bool isVoid = base == GenerationStatus.CUT || payee == address(0);
         if (!isVoid) {
             // Attack: attest falsely for nothing while the game goes on that takes the stake.
             bool isOpen = _attestations.accusationsOf(a.ticket) != 0 || _attestations.windowOf(id) == 0;
@@ -99,8 +102,8 @@ contract Payments is IPayments {
             (pay, shares) = (_wage, _dutyShares);
         }
         emit FindingPaid(id, a.ticket, pay, shares);
-        if (pay != 0) _escrow.pay(a.round, ticket.owner, pay);
-        if (shares != 0) _grants.credit(id, ticket.owner, shares, 0, a.ticket);
+        if (pay != 0) _escrow.pay(a.round, payee, pay);
+        if (shares != 0) _grants.credit(id, payee, shares, 0, a.ticket);
     }
 
     /// @inheritdoc IPayments
@@ -148,8 +151,7 @@ contract Payments is IPayments {
             Tenure memory tenure = _tenures.tenureOf(opener);
             return (tenure.holder, tenure.accusations, tenure.convictedAt);
         }
-        Ticket memory ticket = _tickets.ticketOf(opener);
-        return (ticket.owner, _attestations.accusationsOf(opener), ticket.convictedAt);
+        return (_tickets.payeeOf(opener), _attestations.accusationsOf(opener), 0);
     }
 
     function _once(bytes32 id) private {

@@ -142,10 +142,12 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
         _tickets.acquit(opener);
     }
 
-    /// @dev The opening obliges its ticket until it is closed, which it cannot be while a game is open.
-    function _onGameOpened(uint32) internal override {}
+    function _onGameOpened(uint32 opener) internal override {
+        _tickets.dispute(opener);
+    }
 
     function _onGameClosed(uint32 opener, bool convicted) internal override returns (bool) {
+        _tickets.undispute(opener);
         return convicted && _tickets.convict(opener);
     }
 

@@ -18,6 +18,8 @@ contract AuditStage {
     mapping(uint64 round => bool) private _isFinal;
     mapping(uint64 round => mapping(uint32 seat => WorkState)) private _works;
     mapping(uint32 tenure => Frozen) public frozen;
+    uint64 public opened;
+    bool public isOver;
 
     function isStopped() external pure returns (bool) {
         return false;
@@ -41,6 +43,10 @@ contract AuditStage {
 
     function setRound(uint64 round, uint48 until, bool isFinal) external {
         (_commitUntil[round], _isFinal[round]) = (until, isFinal);
+    }
+
+    function setOver(uint64 rounds) external {
+        (opened, isOver) = (rounds, true);
     }
 
     function setWork(uint64 round, uint32 seat, uint32 tenure, Work calldata work) external {

@@ -193,7 +193,8 @@ class DutyBook:
     def _plain_of(self, number: int) -> tuple[_Target, ...]:
         """Duties of an epoch that nobody missed before."""
         if number not in self._plain:
-            self._plain[number] = tuple(self._plain_targets(number))
+            idle = self._records.epochs[number].idle
+            self._plain[number] = () if idle else tuple(self._plain_targets(number))
         return self._plain[number]
 
     def _plain_targets(self, number: int) -> Iterator[_Target]:
@@ -223,7 +224,8 @@ class DutyBook:
     def _again_of(self, number: int) -> tuple[_Target, ...]:
         """What others missed, as the secrets shown in the epoch before prove it."""
         if number not in self._again:
-            self._again[number] = tuple(self._again_targets(number)) if number else ()
+            idle = not number or self._records.epochs[number].idle
+            self._again[number] = () if idle else tuple(self._again_targets(number))
         return self._again[number]
 
     def _again_targets(self, number: int) -> Iterator[_Target]:

@@ -23,6 +23,9 @@ class AuditedRounds(Protocol):
     def commit_until(self, round_: int) -> int:
         """The last second in which the round takes commitments. Raises RoundNotOpen."""
 
+    def trained_until(self, now: int) -> int | None:
+        """The last second in which the run takes commitments, once no round can open any more; None before."""
+
     def work_of(self, round_: int, seat: Seat) -> tuple[Digest, int]:
         """Digest and tenure of a commitment; zeros where there is none."""
 
@@ -125,7 +128,7 @@ class Accusations:
         if is_work:
             self.rounds.accuse(accused)
         else:
-            self.tickets.oblige(TicketId(accused))
+            self.tickets.dispute(TicketId(accused))
             self.against[accused] += 1
             self.attestations[against].disputes += 1
 
@@ -135,7 +138,7 @@ class Accusations:
         if made.is_work:
             self.rounds.unaccuse(made.accused)
         else:
-            self.tickets.acquit(TicketId(made.accused))
+            self.tickets.undispute(TicketId(made.accused))
             self.against[made.accused] -= 1
             self._quiet(self.attestations[made.against], now)
 

@@ -104,13 +104,13 @@ class Attestations(Accusations):
         if name != attestation:
             self.on_tried(name, attestation, challenger)
         made.disputes += 1
-        self.tickets.oblige(made.ticket)
+        self.tickets.dispute(made.ticket)
 
     def on_closed(self, name: Digest, convicted: bool, now: int) -> bool:
         """A game is over; whether it is the ticket's first conviction."""
         made = self.attestations[self.named(name)]
         self._quiet(made, now)
-        self.tickets.acquit(made.ticket)
+        self.tickets.undispute(made.ticket)
         first = convicted and self.tickets.convict(made.ticket, now)
         if name in self.accusations:
             self.on_judged(name, convicted, now)

@@ -21,6 +21,13 @@ class AuditedBooks:
         """The last second in which the round takes commitments. Raises RoundNotOpen."""
         return commit_until(self._books.terms, self._books.commitments.round_of(Round(round_)))
 
+    def trained_until(self, now: int) -> int | None:
+        """The last second in which the run takes commitments, once no round can open any more; None before."""
+        rounds = self._books.commitments.rounds
+        if not rounds or not self._books.commitments.is_over(now):
+            return None
+        return self.commit_until(len(rounds) - 1)
+
     def work_of(self, round_: int, seat: Seat) -> tuple[Digest, int]:
         """Digest and tenure of a commitment; zeros where there is none."""
         made = self._books.commitments.works.get((Round(round_), seat))

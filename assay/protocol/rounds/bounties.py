@@ -129,6 +129,5 @@ class Bounties:
         return made, ticket_lock(TicketId(made.accused)), ticket.convicted_at if ticket else 0
 
     def _owner(self, made: Accusation) -> Address | None:
-        """Who gets the part of an accusation: nobody whose ticket was convicted, or is gone."""
-        ticket = self.attestations.tickets.tickets.get(made.ticket)
-        return ticket.owner if ticket and not ticket.convicted_at else None
+        """Who gets the part of an accusation: nobody whose ticket was convicted."""
+        return self.attestations.tickets.payee_of(made.ticket)

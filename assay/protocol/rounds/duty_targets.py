@@ -9,7 +9,16 @@ from assay.protocol.model.errors import refuse
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.accusations import AuditedRounds
 from assay.protocol.rounds.attestations import Attestations
-from assay.protocol.rounds.duty_types import AGAIN_PPM, Attestation, CallAnswer, DrawnDuty, DutyKind, DutyTerms, Missed
+from assay.protocol.rounds.duty_types import (
+    AGAIN_PPM,
+    LAST_EPOCHS,
+    Attestation,
+    CallAnswer,
+    DrawnDuty,
+    DutyKind,
+    DutyTerms,
+    Missed,
+)
 from assay.protocol.rounds.epochs import AuditBeacon, Epochs, last_drawn, unopened
 from assay.protocol.rounds.ticket_types import TicketId, next_link
 from assay.protocol.rounds.tickets import Tickets
@@ -57,6 +66,9 @@ class DutyTargets(Epochs):
 
     def _target_of(self, number: int, ticket: TicketId, duty: DrawnDuty, now: int) -> DutyTarget:
         """What a duty of an epoch is drawn over. Raises NotADuty and, for a redraw, what `_check_missed` raises."""
+        # Attack: re-audits of re-audits for as long as epochs go on, with fines for whom nobody pays any more.
+        if self._epoch(number).idle:
+            raise refuse("NotADuty", kind=duty.kind, epoch=number)
         if duty.kind is not DutyKind.MISSED:
             return self._plain(number, duty.kind, ticket, duty)
         missed = duty.missed
@@ -74,6 +86,12 @@ class DutyTargets(Epochs):
             raise refuse("NotADuty", kind=duty.kind, epoch=number)
         self._check_missed(missed, target, now)
         return replace(target, threshold=draws.threshold(AGAIN_PPM, self._epoch(number).on_call))
+
+    def _on_began(self, now: int) -> None:
+        """Duties end with the work: their last epoch is known once one began after the last commitment of all."""
+        until = None if self.last_epoch else self.rounds.trained_until(now)
+        if until is not None and until < now:
+            self.last_epoch = self.number + LAST_EPOCHS
 
     def _plain(self, number: int, kind: DutyKind, ticket: TicketId, duty: DrawnDuty) -> DutyTarget:
         """A duty that is no redraw of a miss. Raises NotADuty, RoundNotOpen."""

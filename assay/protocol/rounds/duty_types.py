@@ -19,6 +19,10 @@ MAX_AUDITED: Final = 6
 """Keys of attestations that a re-audit answers for beside its own; deeper ones start afresh."""
 
 MAX_REPEATS: Final = 2
+
+LAST_EPOCHS: Final = 3
+"""Epochs after the last round's own in which duties are drawn: in all of them work of it may be."""
+
 AGAIN_PPM: Final = 3_000_000
 """At which a missed claim is drawn again."""
 
@@ -88,6 +92,8 @@ class Epoch:
     closed: bool = False
     fines: bool = False
     """Closed, and half of the tickets on call had opened."""
+    idle: bool = False
+    """Nothing is drawn in it: the run's duties are over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ class Epochs:
         self.terms = terms
         self.epochs = [Epoch(terms.start)]
         self._calls: dict[int, Timeline] = {}
+        self.last_epoch = 0
+        """The last epoch in which duties are drawn; 0 until it is known."""
 
     @property
     def number(self) -> int:
@@ -51,7 +53,9 @@ class Epochs:
         # Attack: know the seed while what it draws over can still change.
         seed = self.beacon.randomness_of(self.beacon.round_after(epoch.start + self.terms.delay))
         epoch.seed, epoch.deadline = seed, now + self.terms.length
-        if not self.tickets.count_at(epoch.start, now):
+        # Once duties are over an epoch only passes time: the call after the last duties shows what was hidden of them.
+        calls = not epoch.idle or not self.epochs[-2].idle
+        if not calls or not self.tickets.count_at(epoch.start, now):
             return
         # Attack: gather one's tickets in a shift and have its epochs to oneself.
         # A shift is called as often as it is large.
@@ -76,7 +80,8 @@ class Epochs:
             epoch.deadline = now + self.terms.length
             return
         epoch.closed, epoch.fines = True, attended
-        self.epochs.append(Epoch(now))
+        self.epochs.append(Epoch(now, idle=self._is_idle(self.number + 1)))
+        self._on_began(now)
 
     def calls_at(self, shift: int, time: int) -> int:
         """Calls of a shift by epochs that began at a time or before."""
@@ -96,6 +101,12 @@ class Epochs:
         return self.over_since(number) if number < len(self.epochs) else 0
 
     # --- inside
+
+    def _is_idle(self, number: int) -> bool:
+        return 0 < self.last_epoch < number
+
+    def _on_began(self, now: int) -> None:
+        """An epoch has begun, and nobody is called yet."""
 
     def _is_called(self, ticket: TicketId, epoch: Epoch, now: int) -> bool:
         on_shift = bool(epoch.on_call) and self.tickets.shift_of(ticket) == epoch.shift

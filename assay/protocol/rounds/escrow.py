@@ -55,6 +55,20 @@ class LaunchedRounds(Protocol):
     def final_at(self) -> int:
         """Chain time at which a generation became final for the last time."""
 
+    def is_decided(self) -> bool:
+        """The last round's generation is final, or it is cut and the newest before it is final."""
+
+
+class EscrowedAudits(Calls, Protocol):
+    """What the escrow asks of audits."""
+
+    @property
+    def last_epoch(self) -> int:
+        """The last epoch in which duties are drawn; 0 until it is known."""
+
+    def unpaid_findings(self) -> int:
+        """Findings that were made and are not settled."""
+
 
 @dataclass(slots=True)
 class Pool:
@@ -71,10 +85,10 @@ class Escrow:
     """The books of the escrow; `now` is chain time in seconds. Methods raise before they change anything."""
 
     def __init__(
-        self, charter: RunCharter, place: Address, vault: Vault, tickets: CountedTickets, calls: Calls
+        self, charter: RunCharter, place: Address, vault: Vault, tickets: CountedTickets, audits: EscrowedAudits
     ) -> None:
         self.charter, self.place, self.vault = charter, place, vault
-        self.tickets, self.calls = tickets, calls
+        self.tickets, self.audits = tickets, audits
         self.rounds: LaunchedRounds | None = None
         """Set when the books of rounds are there, whose gate this is."""
         self.phase = RunPhase.FUNDING
@@ -135,10 +149,9 @@ class Escrow:
 
     def wind_down(self, now: int) -> None:
         """Raises WrongPhase, RunMoves."""
-        self._check_phase(RunPhase.RUNNING)
-        assert self.rounds is not None
-        moved = min(self.rounds.final_at(), self.calls.newest()[1])
-        not_before = max(moved, self.launched_at) + self.charter.timing.stall + 1
+        if self.phase not in (RunPhase.RUNNING, RunPhase.OVER):
+            raise refuse("WrongPhase", phase=self.phase)
+        not_before = max(self._moved_at(now), self.launched_at) + self.charter.timing.stall + 1
         if now < not_before:
             raise refuse("RunMoves", now=now, not_before=not_before)
         self.phase = RunPhase.WOUND_DOWN
@@ -146,9 +159,10 @@ class Escrow:
     def finish(self, now: int) -> None:
         """Raises WrongPhase, RunNotOver."""
         self._check_phase(RunPhase.RUNNING)
-        assert self.rounds is not None
-        if not self.rounds.is_over(now) or self.live_rounds:
-            raise refuse("RunNotOver", live_rounds=self.live_rounds)
+        last, unpaid = self.audits.last_epoch, self.audits.unpaid_findings()
+        # Attack: end a run with wages unpaid, or with duties to come, and have the wages back as its funder.
+        if not 0 < last < self.audits.newest()[0] or self.live_rounds or unpaid:
+            raise refuse("RunNotOver", live_rounds=self.live_rounds, findings=unpaid)
         self.phase = RunPhase.OVER
 
     def refund(self, funder: Address) -> int:
@@ -191,7 +205,7 @@ class Escrow:
 
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         """Set aside what a round that may open can cost."""
-        self.load = (self.calls.newest()[0], self._load_with(seated))
+        self.load = (self.audits.newest()[0], self._load_with(seated))
         self.reserved[round_] = cost_of(self.charter, seated)
         self.live_rounds += 1
 
@@ -235,9 +249,21 @@ class Escrow:
 
     # --- inside
 
+    def _moved_at(self, now: int) -> int:
+        """When the run moved last. While rounds may open both generations and epochs have to."""
+        assert self.rounds is not None
+        _, closed_at = self.audits.newest()
+        if self.phase is RunPhase.RUNNING and not (self.rounds.is_over(now) and self.rounds.is_decided()):
+            return min(self.rounds.final_at(), closed_at)
+        # Attack: void the last rounds' pay since no generation is left to become final, while their disputes go on.
+        last = self.audits.last_epoch
+        undrawn_since = self.audits.over_since(last + 1) if last else 0
+        # Attack: close epochs for ever, so that what cannot be settled is held for ever.
+        return min(closed_at, undrawn_since + self.charter.timing.longest_dispute) if undrawn_since else closed_at
+
     def _load_with(self, seated: int) -> int:
         epoch, seats = self.load
-        return (seats if epoch == self.calls.newest()[0] else 0) + seated
+        return (seats if epoch == self.audits.newest()[0] else 0) + seated
 
     def _check_phase(self, wanted: RunPhase) -> None:
         if self.phase is not wanted:

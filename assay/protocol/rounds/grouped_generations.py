@@ -137,10 +137,10 @@ class GroupedGenerations(GenerationNodes):
         self.books.tickets.acquit(TicketId(opener))
 
     def _on_game_opened(self, opener: int) -> None:
-        # The opening obliges its ticket until it is closed, which it cannot be while a game is open.
-        return None
+        self.books.tickets.dispute(TicketId(opener))
 
     def _on_game_closed(self, opener: int, convicted: bool, now: int) -> bool:
+        self.books.tickets.undispute(TicketId(opener))
         return convicted and self.books.tickets.convict(TicketId(opener), now)
 
     # --- inside

@@ -70,18 +70,18 @@ class Payments:
             raise refuse("AlreadySettled", id=name)
         round_ = Round(made.round)
         base = self.rounds.generations.status_of(self.rounds.commitments.round_of(round_).parent)
-        ticket = self.attestations.tickets.tickets.get(made.ticket)
+        payee = self.attestations.tickets.payee_of(made.ticket)
         pay = shares = 0
         # Attack: invented findings about work on a hidden base, which nobody can replay, so that nobody refutes them.
-        if ticket is not None and base is not GenerationStatus.CUT and not ticket.convicted_at:
+        if payee is not None and base is not GenerationStatus.CUT:
             # Attack: attest falsely for nothing while the game goes on that takes the stake.
             is_open = self.attestations.against[made.ticket] or not self.attestations.window_of(name)
             if is_open or base is not GenerationStatus.FINAL:
                 raise refuse("FindingOpen", attestation=name)
             pay, shares = self.economics.wage, self.economics.shares_per_duty
-            self.escrow.pay(round_, ticket.owner, pay)
+            self.escrow.pay(round_, payee, pay)
             if shares:
-                self.grants.credit(name, ticket.owner, shares, 0, made.ticket, now)
+                self.grants.credit(name, payee, shares, 0, made.ticket, now)
         self.findings.add(name)
         return pay
 
@@ -145,9 +145,7 @@ class Payments:
         if self.rounds.terms.by_seats:
             tenure = self.rounds.tenures.existing(opener)
             return tenure.holder, tenure.accusations, tenure.convicted_at
-        ticket = self.attestations.tickets.tickets.get(TicketId(opener))
-        against = self.attestations.against[opener]
-        return (ticket.owner, against, ticket.convicted_at) if ticket else (None, against, 0)
+        return self.attestations.tickets.payee_of(TicketId(opener)), self.attestations.against[opener], 0
 
     def _check_running(self) -> None:
         if self.escrow.is_stopped():

@@ -46,6 +46,12 @@ class TicketBook(Protocol):
     def convict(self, ticket: TicketId, now: int) -> bool:
         """Whether it was the first conviction. Raises TicketNotFound."""
 
+    def dispute(self, ticket: TicketId) -> None:
+        """A game about it begins. Raises TicketNotFound."""
+
+    def undispute(self, ticket: TicketId) -> None:
+        """A game about it is over. Raises TicketNotFound."""
+
     def oblige(self, ticket: TicketId) -> None:
         """One more claim hangs on it. Raises TicketNotFound."""
 

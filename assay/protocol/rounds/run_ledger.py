@@ -11,6 +11,7 @@ from assay.protocol.rounds.grants import Grants
 from assay.protocol.rounds.payments import Payments
 from assay.protocol.rounds.round_books import BeaconBook
 from assay.protocol.rounds.round_ledger import GroupedLedger, RoundLedger
+from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.rounds.run_terms import duty_terms, round_terms, ticket_terms
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.rounds.tickets import Tickets
@@ -37,7 +38,7 @@ class RunLedger:
         self.payments = Payments(self.escrow, self.rounds, self.duties, self.grants)
         self.bounties = Bounties(charter.timing, modules.bounties, self.vault, self.duties, self.rounds.tenures)
 
-    # --- what tickets ask of epochs
+    # --- what tickets and the escrow ask of audits
 
     def calls_at(self, shift: int, time: int) -> int:
         """See Calls."""
@@ -54,6 +55,15 @@ class RunLedger:
     def over_after(self, time: int) -> int:
         """See EpochEnds."""
         return self.duties.over_after(time)
+
+    @property
+    def last_epoch(self) -> int:
+        """See EscrowedAudits."""
+        return self.duties.last_epoch
+
+    def unpaid_findings(self) -> int:
+        """See EscrowedAudits."""
+        return len(self.duties.attestations.attestations) - len(self.payments.findings)
 
     def _convicted_at(self, tenure: int, ticket: int) -> int:
         if tenure:
@@ -79,3 +89,9 @@ class _Launched:
 
     def final_at(self) -> int:
         return self._rounds.generations.final_at
+
+    def is_decided(self) -> bool:
+        books = self._rounds.generations
+        if books.status_of(len(self._rounds.commitments.rounds)) is GenerationStatus.OPEN:
+            return False
+        return books.status_of(books.newest()) is GenerationStatus.FINAL

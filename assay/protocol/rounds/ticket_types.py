@@ -48,12 +48,22 @@ class Ticket:
     """Calls of its shift up to the last one whose secret it showed; 0: none yet."""
     last_epoch: int = 0
     obligations: int = 0
-    """Games and claims that are not over."""
+    """Games, claims and fines owed that are not over."""
+    disputes: int = 0
+    """Accusations of it and games about it that are not over."""
     short_since: int = 0
     """Since when a fine has left its lock below B; 0: it is whole."""
     convicted_at: int = 0
     next_anchor: Digest | None = None
     next_from: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Debt:
+    """A fine that was proven while its ticket was disputed, in wei; without `to` the whole stake is forfeit."""
+
+    amount: Wei
+    to: Address | None
 
 
 class Calls(Protocol):

@@ -7,6 +7,8 @@ seconds later, which covers the second seed after it.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from eth_abi.abi import encode
 
 from assay.protocol.digests import keccak
@@ -17,6 +19,7 @@ from assay.protocol.rounds.ticket_types import (
     ALWAYS_RUNS,
     MAX_LINKS,
     Calls,
+    Debt,
     GateState,
     Ticket,
     TicketId,
@@ -37,6 +40,11 @@ class Tickets:
         self.calls = calls
         self.terms = terms
         self.tickets: dict[TicketId, Ticket] = {}
+        self.left: dict[TicketId, Address] = {}
+        """Who took stakes back."""
+        self.debts: dict[tuple[TicketId, int], Debt] = {}
+        """Fines that wait for verdicts, by ticket and number."""
+        self._debts: Counter[TicketId] = Counter()
         self._last = 0
         self._slots: dict[int, Timeline] = {}
         self._counts = Timeline()
@@ -81,6 +89,8 @@ class Tickets:
             self._check_done(ticket, held)
         left = self.vault.lock_amount(ticket_lock(ticket))
         del self.tickets[ticket]
+        # Its last findings may be paid, and its parts of pots taken, after it has left.
+        self.left[ticket] = who
         if left:
             self.vault.release(ticket_lock(ticket))
         return left
@@ -135,6 +145,20 @@ class Tickets:
             raise refuse("TopUpDue", ticket=ticket, not_before=not_before)
         self._retire(ticket, held, now)
 
+    def collect(self, ticket: TicketId, number: int, now: int) -> int:
+        """Take a fine that waited for verdicts; the amount. Raises TicketNotFound, TicketDisputed, NothingOwed."""
+        held = self._known(ticket)
+        if held.disputes:
+            raise refuse("TicketDisputed", ticket=ticket, disputes=held.disputes)
+        debt = self.debts.pop((ticket, number), None)
+        if debt is None:
+            raise refuse("NothingOwed", ticket=ticket, number=number)
+        held.obligations -= 1
+        if debt.to is not None:
+            return self._take(ticket, held, debt.amount, debt.to, now)
+        self._forfeit(ticket, now)
+        return 0
+
     # --- peers
 
     def check_secret(self, ticket: TicketId, call: int, time: int, secret: Digest) -> int:
@@ -174,22 +198,24 @@ class Tickets:
         return links - 1
 
     def fine(self, ticket: TicketId, amount: int, to: Address, now: int) -> int:
-        """Take a fine, half of it (down) for who proved it; the amount taken. Raises TicketNotFound."""
+        """Take a fine, half of it (down) for who proved it; the amount taken. Raises TicketNotFound.
+
+        Attack: an accused ticket that fines itself, or is silent until its stake is forfeit, before the verdict takes it.
+        What is proven of a disputed ticket is owed, and taken when its last dispute is over.
+        """
         held = self._known(ticket)
-        taken = min(amount, self.vault.lock_amount(ticket_lock(ticket)))
-        if taken:
-            held.short_since = held.short_since or now
-            self.vault.seize(ticket_lock(ticket), to, Wei(taken // 2))
-            self.vault.burn(ticket_lock(ticket), Wei(taken - taken // 2))
-        return taken
+        if held.disputes:
+            self._owe(ticket, held, Debt(Wei(min(amount, self.terms.bond)), to))
+            return 0
+        return self._take(ticket, held, amount, to, now)
 
     def forfeit(self, ticket: TicketId, now: int) -> bool:
         """Convict and burn the whole lock; whether it was the first conviction. Raises TicketNotFound."""
-        if not self.convict(ticket, now):
+        held = self._known(ticket)
+        if held.disputes and not held.convicted_at:
+            self._owe(ticket, held, Debt(self.terms.bond, None))
             return False
-        if left := self.vault.lock_amount(ticket_lock(ticket)):
-            self.vault.burn(ticket_lock(ticket), left)
-        return True
+        return self._forfeit(ticket, now)
 
     def convict(self, ticket: TicketId, now: int) -> bool:
         """Convict; the game takes the lock. Whether it was the first conviction. Raises TicketNotFound."""
@@ -209,7 +235,24 @@ class Tickets:
         """One game or claim fewer hangs on the ticket. Raises TicketNotFound."""
         self._known(ticket).obligations -= 1
 
+    def dispute(self, ticket: TicketId) -> None:
+        """The ticket is accused, or a game about it begins. Raises TicketNotFound."""
+        self.oblige(ticket)
+        self._known(ticket).disputes += 1
+
+    def undispute(self, ticket: TicketId) -> None:
+        """An accusation of the ticket, or a game about it, is over. Raises TicketNotFound."""
+        self.acquit(ticket)
+        self._known(ticket).disputes -= 1
+
     # --- views
+
+    def payee_of(self, ticket: TicketId) -> Address | None:
+        """Who is paid what a ticket earned: its owner, who took its stake back, nobody once it was convicted."""
+        held = self.tickets.get(ticket)
+        if held is None:
+            return self.left.get(ticket)
+        return None if held.convicted_at else held.owner
 
     def count_at(self, time: int, now: int) -> int:
         """Tickets that count at a time. Raises TimeNotSettled."""
@@ -262,6 +305,26 @@ class Tickets:
         return ticket % self.terms.shifts
 
     # --- inside
+
+    def _owe(self, ticket: TicketId, held: Ticket, debt: Debt) -> None:
+        self.debts[ticket, self._debts[ticket]] = debt
+        self._debts[ticket] += 1
+        held.obligations += 1
+
+    def _take(self, ticket: TicketId, held: Ticket, amount: int, to: Address, now: int) -> int:
+        taken = min(amount, self.vault.lock_amount(ticket_lock(ticket)))
+        if taken:
+            held.short_since = held.short_since or now
+            self.vault.seize(ticket_lock(ticket), to, Wei(taken // 2))
+            self.vault.burn(ticket_lock(ticket), Wei(taken - taken // 2))
+        return taken
+
+    def _forfeit(self, ticket: TicketId, now: int) -> bool:
+        if not self.convict(ticket, now):
+            return False
+        if left := self.vault.lock_amount(ticket_lock(ticket)):
+            self.vault.burn(ticket_lock(ticket), left)
+        return True
 
     def _retire(self, ticket: TicketId, held: Ticket, now: int) -> None:
         held.until = now + self.terms.seasoning

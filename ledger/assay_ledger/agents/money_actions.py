@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.round_actions import RoundAction, WithoutClock
 
@@ -27,6 +28,14 @@ class SettleFinding(WithoutClock):
     """Be paid for a finding whose window ended."""
 
     attestation: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class CollectFine(WithoutClock):
+    """Take a fine that waited for verdicts about its ticket."""
+
+    ticket: TicketId
+    number: int
 
 
 @dataclass(frozen=True, slots=True)

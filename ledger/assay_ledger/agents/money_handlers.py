@@ -10,6 +10,7 @@ from assay.protocol.types import Round
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.money_actions import (
     CloseBounty,
+    CollectFine,
     EnterBounty,
     FinishRun,
     FreeRound,
@@ -39,6 +40,7 @@ class MoneyHandlers:
         table.add(SettleSeat, self.do_settle_seat).add(SettleFinding, self.do_settle_finding)
         table.add(SettleOpening, self.do_settle_opening).add(FreeRound, self.do_free_round)
         table.add(EnterBounty, self.do_enter_bounty).add(CloseBounty, self.do_close_bounty)
+        table.add(CollectFine, self.do_collect_fine)
         return table.add(TakeBounty, self.do_take_bounty).add(VestShares, self.do_vest_shares)
 
     def do_launch_run(self, action: LaunchRun, view: RoundView) -> None:
@@ -60,6 +62,10 @@ class MoneyHandlers:
     def do_settle_finding(self, action: SettleFinding, view: RoundView) -> None:
         """Gets a finding paid."""
         self._send(self._run().payments.settle_duty(action.attestation))
+
+    def do_collect_fine(self, action: CollectFine, view: RoundView) -> None:
+        """Takes a fine that waited."""
+        self._send(self._run().tickets.collect(action.ticket, action.number))
 
     def do_settle_opening(self, action: SettleOpening, view: RoundView) -> None:
         """Gets an opening paid."""

@@ -14,6 +14,7 @@ from assay.protocol.types import Address, Digest, Round
 from assay_ledger.agents.keeping import GRACE_S, Task, wait
 from assay_ledger.agents.money_actions import (
     CloseBounty,
+    CollectFine,
     EnterBounty,
     FinishRun,
     FreeRound,
@@ -44,7 +45,10 @@ def money_tasks(view: RoundView) -> Iterator[Task]:
         yield from _findings(view)
         yield from _openings(view)
         yield from _rounds(view)
-        yield from _end(view)
+        yield from _finish(view)
+    if phase in (RunPhase.RUNNING, RunPhase.OVER):
+        yield Task(_moved_at(view) + view.charter.timing.stall + 1 + wait(view, 0), WindDown())
+    yield from _debts(view)
     for accusation, made in view.books.duties.attestations.accusations.items():
         yield from _bounty(view, accusation, made)
     for grant, record in view.state.money.vesting.items():
@@ -108,18 +112,29 @@ def _settle(view: RoundView, work: WorkRecord) -> Iterator[Task]:
 
 
 def _findings(view: RoundView) -> Iterator[Task]:
-    """Findings of one's own whose windows ended."""
-    books = view.books
-    mine = {ticket for ticket, held in view.tickets_of(view.me) if not held.convicted_at}
+    """Findings whose windows ended; once no round opens also those that earn nothing, since a run ends without any left."""
+    attestations, late = view.books.duties.attestations, GRACE_S + wait(view, view.books.duties.number)
     for name, record in view.state.attestations.items():
-        if record.ticket not in mine or name in view.state.money.findings_paid:
+        if name in view.state.money.findings_paid:
             continue
-        ended, parent = books.duties.attestations.window_of(name), view.round_of(record.round).parent
-        is_void = view.status(parent) is GenerationStatus.CUT
-        if is_void or books.duties.attestations.against[record.ticket] or not ended:
+        payee, parent = view.books.registry.payee_of(record.ticket), view.round_of(record.round).parent
+        if payee is None or view.status(parent) is GenerationStatus.CUT:
+            if view.is_over:
+                yield Task(view.state.money.freed_at + late, SettleFinding(name))
             continue
-        if parent in view.state.final_at:
-            yield Task(max(ended, view.state.final_at[parent]), SettleFinding(name))
+        ended = attestations.window_of(name)
+        if ended and not attestations.against[record.ticket] and parent in view.state.final_at:
+            since = max(ended, view.state.final_at[parent])
+            yield Task(since if payee == view.me else since + late, SettleFinding(name))
+
+
+def _debts(view: RoundView) -> Iterator[Task]:
+    """Fines that waited for verdicts: for who proved them, or whom they keep from leaving."""
+    registry = view.books.registry
+    for (ticket, number), debt in registry.debts.items():
+        held = registry.tickets[ticket]
+        if not held.disputes and (debt.to is None or view.me in (debt.to, held.owner)):
+            yield Task(view.now + (wait(view, ticket) if debt.to is None else 0), CollectFine(ticket, number))
 
 
 def _openings(view: RoundView) -> Iterator[Task]:
@@ -160,22 +175,32 @@ def _are_openings_over(view: RoundView, round_: Round) -> bool:
     return status is GenerationStatus.CUT
 
 
-def _end(view: RoundView) -> Iterator[Task]:
-    """A run that is over, or that stands still."""
-    money = view.state.money
-    if view.is_over and not money.reserved:
-        # Findings whose windows ended as the last round was settled are paid before the run ends.
-        yield Task(money.freed_at + GRACE_S + wait(view, 0), FinishRun())
-    final_at = max((at for generation, at in view.state.final_at.items() if generation), default=0)
-    moved = max(min(final_at, view.epochs[-1].start), money.launched_at)
-    yield Task(moved + view.charter.timing.stall + 1 + wait(view, 0), WindDown())
+def _finish(view: RoundView) -> Iterator[Task]:
+    """A run that is over and has settled everything."""
+    money, duties = view.state.money, view.books.duties
+    is_paid = not money.reserved and len(money.findings_paid) == len(view.state.attestations)
+    if 0 < duties.last_epoch < duties.number and is_paid:
+        yield Task(money.freed_at + wait(view, 0), FinishRun())
+
+
+def _moved_at(view: RoundView) -> int:
+    """When the run moved last (`_movedAt` in Escrow.sol)."""
+    money, duties, closed_at = view.state.money, view.books.duties, view.epochs[-1].start
+    last = len(view.books.commitments.rounds)
+    is_decided = view.status(last) is not GenerationStatus.OPEN and view.status(view.newest) is GenerationStatus.FINAL
+    if money.phase is RunPhase.RUNNING and not (view.is_over and is_decided):
+        final_at = max((at for generation, at in view.state.final_at.items() if generation), default=0)
+        return max(min(final_at, closed_at), money.launched_at)
+    undrawn_since = duties.over_since(duties.last_epoch + 1) if duties.last_epoch else 0
+    moved = min(closed_at, undrawn_since + view.charter.timing.longest_dispute) if undrawn_since else closed_at
+    return max(moved, money.launched_at)
 
 
 def _bounty(view: RoundView, accusation: Digest, made: Accusation) -> Iterator[Task]:
     """One's part in what a conviction left; and, once all could enter, that the parts are fixed."""
     money, attestations = view.state.money, view.books.duties.attestations
     pot = _pot_of(view, accusation, made)
-    if pot is None or view.books.registry.tickets[made.ticket].owner != view.me:
+    if pot is None or view.books.registry.payee_of(made.ticket) != view.me:
         return
     entered = accusation in money.entered
     if not entered:

@@ -143,6 +143,10 @@ class AttestationsContract(Contract):
             ref,
         )
 
+    def findings(self) -> Query[int]:
+        """How many findings were made."""
+        return self._query("findings()", "(uint256)", lambda v: v[0])
+
     def lapse(self, id: Digest) -> Call:
         """Ends an accusation without a game, by anybody."""
         return self._call("lapse(bytes32)", id)

@@ -14,6 +14,18 @@ from assay_ledger.contract import Call, Contract, Decoded, Event, Query
 
 
 @dataclass(frozen=True, slots=True)
+class DutiesEnd(Event):
+    """No round opens any more, and an epoch began after the last commitment: the last duties are known."""
+
+    ABI: ClassVar = "DutiesEnd(uint24 last)"
+    last: int
+
+    @classmethod
+    def _of(cls, v: Decoded) -> DutiesEnd:
+        return cls(v[0])
+
+
+@dataclass(frozen=True, slots=True)
 class DutyFined(Event):
     """A miss or absence was proven."""
 
@@ -74,6 +86,7 @@ class DutiesContract(Contract):
     """`contracts/audit/Duties.sol` at an address."""
 
     EVENTS = (
+        DutiesEnd,
         DutyFined,
         EpochBegan,
         EpochClosed,
@@ -93,6 +106,10 @@ class DutiesContract(Contract):
     def again_ppm(self) -> Query[int]:
         """At which a missed claim is drawn again."""
         return self._query("AGAIN_PPM()", "(uint256)", lambda v: v[0])
+
+    def last_epochs(self) -> Query[int]:
+        """Epochs after the last round's own in which duties are drawn: in all of them work of it may be."""
+        return self._query("LAST_EPOCHS()", "(uint24)", lambda v: v[0])
 
     def max_capacity(self) -> Query[int]:
         """Duties that a charter may ask of a ticket at a call."""
@@ -128,7 +145,7 @@ class DutiesContract(Contract):
         """`epochOf`."""
         return self._query(
             "epochOf(uint24)",
-            "((bytes32,uint48,uint48,uint32,uint32,uint32,uint32,uint8,bool,bool))",
+            "((bytes32,uint48,uint48,uint32,uint32,uint32,uint32,uint8,bool,bool,bool))",
             lambda v: EpochFields.of(v[0]),
             epoch,
         )
@@ -140,6 +157,10 @@ class DutiesContract(Contract):
     def is_audited(self, round: Round, epoch: int) -> Query[bool]:
         """Can nothing about the round's work be drawn any more?"""
         return self._query("isAudited(uint64,uint24)", "(bool)", lambda v: v[0], round, epoch)
+
+    def last_epoch(self) -> Query[int]:
+        """The last epoch in which duties are drawn; 0 until it is known."""
+        return self._query("lastEpoch()", "(uint24)", lambda v: v[0])
 
     def miss(self, ticket: TicketId, epoch: int, via: int, duty: DrawnDuty) -> Call:
         """Fines a ticket 3 w for a duty that it was drawn for and did not answer; half goes to the caller."""

@@ -87,6 +87,10 @@ class PaymentsContract(Contract):
         """`charter`."""
         return self._query("charter()", "(address)", lambda v: address(v[0]))
 
+    def findings_settled(self) -> Query[int]:
+        """How many findings were settled, paid or not."""
+        return self._query("findingsSettled()", "(uint256)", lambda v: v[0])
+
     def is_round_settled(self, round: Round) -> Query[bool]:
         """`isRoundSettled`."""
         return self._query("isRoundSettled(uint64)", "(bool)", lambda v: v[0], round)

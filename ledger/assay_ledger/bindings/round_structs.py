@@ -38,6 +38,19 @@ def as_attestation(v: Decoded) -> Attestation:
 
 
 @dataclass(frozen=True, slots=True)
+class DebtFields:
+    """The struct `Debt`, as contracts give it."""
+
+    to: Address
+    amount: Wei
+
+    @staticmethod
+    def of(v: Decoded) -> DebtFields:
+        """Of its fields in order."""
+        return DebtFields(address(v[0]), Wei(v[1]))
+
+
+@dataclass(frozen=True, slots=True)
 class DrawnFields:
     """The struct `Drawn`, as contracts give it."""
 
@@ -97,11 +110,12 @@ class EpochFields:
     repeats: int
     closed: bool
     fines: bool
+    idle: bool
 
     @staticmethod
     def of(v: Decoded) -> EpochFields:
         """Of its fields in order."""
-        return EpochFields(Digest(v[0]), v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9])
+        return EpochFields(Digest(v[0]), v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10])
 
 
 def as_finding(v: Decoded) -> ReplayFinding:
@@ -330,6 +344,7 @@ class TicketFields:
     shown: int
     last_epoch: int
     obligations: int
+    disputes: int
     short_since: int
     convicted_at: int
     anchor: Digest
@@ -340,7 +355,7 @@ class TicketFields:
     def of(v: Decoded) -> TicketFields:
         """Of its fields in order."""
         return TicketFields(
-            address(v[0]), v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], Digest(v[9]), Digest(v[10]), v[11]
+            address(v[0]), v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], Digest(v[10]), Digest(v[11]), v[12]
         )
 
 

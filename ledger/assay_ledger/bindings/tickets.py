@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest, Wei
-from assay_ledger.bindings.round_structs import TicketFields
+from assay_ledger.bindings.round_structs import DebtFields, TicketFields
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 
@@ -23,6 +23,34 @@ class AnchorReplaced(Event):
     @classmethod
     def _of(cls, v: Decoded) -> AnchorReplaced:
         return cls(TicketId(v[0]), Digest(v[1]), v[2])
+
+
+@dataclass(frozen=True, slots=True)
+class FineCollected(Event):
+    """A fine that was owed is taken, as far as something is left."""
+
+    ABI: ClassVar = "FineCollected(uint32 indexed ticket, uint256 number)"
+    ticket: TicketId
+    number: int
+
+    @classmethod
+    def _of(cls, v: Decoded) -> FineCollected:
+        return cls(TicketId(v[0]), v[1])
+
+
+@dataclass(frozen=True, slots=True)
+class FineOwed(Event):
+    """A fine was proven while its ticket was disputed: it is owed until the last dispute is over."""
+
+    ABI: ClassVar = "FineOwed(uint32 indexed ticket, uint256 number, uint256 amount, address indexed to)"
+    ticket: TicketId
+    number: int
+    amount: Wei
+    to: Address
+
+    @classmethod
+    def _of(cls, v: Decoded) -> FineOwed:
+        return cls(TicketId(v[0]), v[1], Wei(v[2]), address(v[3]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +153,8 @@ class TicketsContract(Contract):
 
     EVENTS = (
         AnchorReplaced,
+        FineCollected,
+        FineOwed,
         SecretShown,
         TicketConvictedNow,
         TicketFined,
@@ -137,7 +167,9 @@ class TicketsContract(Contract):
     CALLS = (
         "acquit(uint32)",
         "advance(uint32,uint24,uint32,uint48,bytes32)",
+        "collect(uint32,uint256)",
         "convict(uint32)",
+        "dispute(uint32)",
         "fine(uint32,uint256,address)",
         "forfeit(uint32)",
         "oblige(uint32)",
@@ -147,6 +179,7 @@ class TicketsContract(Contract):
         "replaceAnchor(uint32,bytes32)",
         "retire(uint32)",
         "topUp(uint32)",
+        "undispute(uint32)",
     )
 
     def max_links(self) -> Query[int]:
@@ -165,6 +198,12 @@ class TicketsContract(Contract):
         """B, in wei."""
         return self._query("bond()", "(uint128)", lambda v: Wei(v[0]))
 
+    def collect(self, ticket: TicketId, number: int) -> Call:
+        """Takes a fine that was proven while the ticket was disputed, once it is so no longer; half goes to who proved
+        it.
+        """
+        return self._call("collect(uint32,uint256)", ticket, number)
+
     def convict(self, ticket: TicketId) -> Call:
         """Peers only: convicts; the game takes the lock."""
         return self._call("convict(uint32)", ticket)
@@ -173,6 +212,16 @@ class TicketsContract(Contract):
         """Tickets that count at a time."""
         return self._query("countAt(uint48)", "(uint256)", lambda v: v[0], time)
 
+    def debt_of(self, ticket: TicketId, number: int) -> Query[DebtFields]:
+        """A fine that waits for verdicts; empty where there is none of this number."""
+        return self._query(
+            "debtOf(uint32,uint256)", "((address,uint128))", lambda v: DebtFields.of(v[0]), ticket, number
+        )
+
+    def dispute(self, ticket: TicketId) -> Call:
+        """Peers only: the ticket is accused, or a game about it begins."""
+        return self._call("dispute(uint32)", ticket)
+
     def fine(self, ticket: TicketId, amount: Wei, to: Address) -> Call:
         """Duties and attestations only: takes a fine, at most what the lock holds; half goes to `to` and the rest
         burns.
@@ -180,7 +229,7 @@ class TicketsContract(Contract):
         return self._call("fine(uint32,uint256,address)", ticket, amount, to)
 
     def forfeit(self, ticket: TicketId) -> Call:
-        """Duties only: convicts and burns the whole lock."""
+        """Duties only: convicts and burns the whole lock; of a disputed ticket that is owed."""
         return self._call("forfeit(uint32)", ticket)
 
     def is_convicted(self, ticket: TicketId) -> Query[bool]:
@@ -206,6 +255,12 @@ class TicketsContract(Contract):
     def owner_of(self, ticket: TicketId) -> Query[Address]:
         """The owner; reverts for a ticket that is not there."""
         return self._query("ownerOf(uint32)", "(address)", lambda v: address(v[0]), ticket)
+
+    def payee_of(self, ticket: TicketId) -> Query[Address]:
+        """Who is paid what a ticket earned: its owner, or who took its stake back; address zero for one that was
+        convicted, or never was.
+        """
+        return self._query("payeeOf(uint32)", "(address)", lambda v: address(v[0]), ticket)
 
     def position_of(self, seed: Digest, node: Digest, j: int, time: int) -> Query[TicketId]:
         """The ticket at position j of a node: drawn with replacement, so that a share of the tickets has binomially
@@ -251,7 +306,7 @@ class TicketsContract(Contract):
         """Everything about a ticket; empty if it is not there."""
         return self._query(
             "ticketOf(uint32)",
-            "((address,uint48,uint48,uint32,uint32,uint24,uint24,uint48,uint48,bytes32,bytes32,uint48))",
+            "((address,uint48,uint48,uint32,uint32,uint24,uint24,uint24,uint48,uint48,bytes32,bytes32,uint48))",
             lambda v: TicketFields.of(v[0]),
             ticket,
         )
@@ -259,3 +314,7 @@ class TicketsContract(Contract):
     def top_up(self, ticket: TicketId) -> Call:
         """Locks what fines have taken."""
         return self._call("topUp(uint32)", ticket)
+
+    def undispute(self, ticket: TicketId) -> Call:
+        """Peers only: an accusation of the ticket, or a game about it, is over."""
+        return self._call("undispute(uint32)", ticket)

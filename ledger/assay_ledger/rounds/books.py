@@ -96,6 +96,12 @@ class _AuditedBooks:
     def commit_until(self, round_: int) -> int:
         return commit_until(self._books.terms, self._books.commitments.round_of(Round(round_)))
 
+    def trained_until(self, now: int) -> int | None:
+        commitments = self._books.commitments
+        return (
+            self.commit_until(len(commitments.rounds) - 1) if commitments.is_over(now) and commitments.rounds else None
+        )
+
     def work_of(self, round_: int, seat: Seat) -> tuple[Digest, int]:
         made = self._books.commitments.works.get((Round(round_), seat))
         return (made.digest, made.tenure) if made else (Digest(bytes(32)), 0)

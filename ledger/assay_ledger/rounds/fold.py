@@ -101,6 +101,10 @@ def _fold_audits(state: RoundRunState, event: Event, now: int, transaction: byte
             books.duties.on_secret(event)
         case tickets.TicketFined():
             books.registry.on_fined(event, now)
+        case tickets.FineOwed():
+            books.registry.on_owed(event)
+        case tickets.FineCollected():
+            books.registry.on_collected(event)
         case tickets.TicketToppedUp():
             books.registry.on_topped_up(event)
         case tickets.TicketConvictedNow():
@@ -111,6 +115,8 @@ def _fold_audits(state: RoundRunState, event: Event, now: int, transaction: byte
             books.duties.on_repeated(event)
         case duties.EpochClosed():
             books.duties.on_epoch_closed(event, now)
+        case duties.DutiesEnd():
+            books.duties.on_end(event)
         case duties.DutyFined():
             books.duties.on_duty_fined(event)
         case attestations.Attested():

@@ -24,11 +24,11 @@ from assay.protocol.rounds.duty_types import (
     Epoch,
 )
 from assay.protocol.rounds.epochs import AuditBeacon, unopened
-from assay.protocol.rounds.ticket_types import Calls, TicketId, TicketTerms
+from assay.protocol.rounds.ticket_types import Calls, Debt, TicketId, TicketTerms
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.rounds.timeline import Timeline
 from assay.protocol.run.claims import ClaimRef
-from assay.protocol.types import Digest
+from assay.protocol.types import Digest, Wei
 from assay_ledger.bindings import duties, tickets
 from assay_ledger.bindings.attestations import AccusationMoved, Accused, Attested, FindingPrepared
 
@@ -55,7 +55,7 @@ class ToldTickets(Tickets):
 
     def on_reclaimed(self, e: tickets.TicketReclaimed) -> None:
         """Its stake went back."""
-        del self.tickets[e.ticket]
+        self.left[e.ticket] = self.tickets.pop(e.ticket).owner
 
     def on_replaced(self, e: tickets.AnchorReplaced) -> None:
         """Another chain of secrets follows."""
@@ -68,6 +68,15 @@ class ToldTickets(Tickets):
         held = self._known(e.ticket)
         held.short_since = held.short_since or now
         self.missing[e.ticket] += e.amount
+
+    def on_owed(self, e: tickets.FineOwed) -> None:
+        """A fine waits for verdicts."""
+        self._owe(e.ticket, self._known(e.ticket), Debt(Wei(e.amount), e.to if any(e.to) else None))
+
+    def on_collected(self, e: tickets.FineCollected) -> None:
+        """It waits no longer; what it took is told apart."""
+        del self.debts[e.ticket, e.number]
+        self.acquit(e.ticket)
 
     def on_topped_up(self, e: tickets.TicketToppedUp) -> None:
         """Its lock is whole."""
@@ -118,10 +127,10 @@ class ToldAttestations(Attestations):
         made = self.attestations[self.named(ref.outer_root)]
         if change > 0:
             made.disputes += 1
-            self.tickets.oblige(made.ticket)
+            self.tickets.dispute(made.ticket)
         else:
             self._quiet(made, now)
-            self.tickets.acquit(made.ticket)
+            self.tickets.undispute(made.ticket)
 
 
 class ToldDuties(Duties):
@@ -152,7 +161,11 @@ class ToldDuties(Duties):
         """An epoch closed, and the next began."""
         epoch = self.epochs[e.epoch]
         epoch.closed, epoch.fines = True, e.fines
-        self.epochs.append(Epoch(now))
+        self.epochs.append(Epoch(now, idle=self._is_idle(self.number + 1)))
+
+    def on_end(self, e: duties.DutiesEnd) -> None:
+        """The last epoch is known in which duties are drawn."""
+        self.last_epoch = e.last
 
     def on_secret(self, e: tickets.SecretShown) -> None:
         """A ticket showed the secret of a call: with its results while the epoch is open, bare afterwards."""

@@ -292,8 +292,9 @@ class DutyStage(ModelAndContracts):
         contract = self.contracts["duties"]
         for number, epoch in enumerate(self.duties.epochs):
             kept = (epoch.seed or ZERO, epoch.start, epoch.deadline, epoch.shift, epoch.call, epoch.on_call)
-            kept += (epoch.opened, epoch.repeats, epoch.closed, epoch.fines)
+            kept += (epoch.opened, epoch.repeats, epoch.closed, epoch.fines, epoch.idle)
             assert contract.call("epochOf", number) == kept
+        assert contract.call("lastEpoch") == self.duties.last_epoch
         for (number, ticket), a in self.duties.answers.items():
             wanted = (a.secret, a.top_rank, a.answered, a.skipped, a.shown_in, a.in_time)
             assert contract.call("answerOf", number, ticket) == wanted
@@ -314,7 +315,7 @@ class DutyStage(ModelAndContracts):
             assert frozen == (*wanted, tenure in self.rounds.convicted)
         for number, held in self.tickets.tickets.items():
             shown = self.contracts["tickets"].call("ticketOf", number)
-            assert shown[4:7] == (held.shown, held.last_epoch, held.obligations)
+            assert shown[4:8] == (held.shown, held.last_epoch, held.obligations, held.disputes)
             assert book.call("accusationsOf", number) == self.attestations.against[number]
         assert self.contracts["vault"].call("totals") == self.vault.totals()
         for who in self.people:

@@ -46,6 +46,8 @@ class StagedRounds:
         self.suspensions: Counter[int] = Counter()
         self.settled: set[tuple[int, int]] = set()
         self.convicted: set[int] = set()
+        self.over = 0
+        """How many rounds there are, once no round can open any more."""
 
     def round_after(self, time: int) -> int:
         return time // 30 + 1
@@ -59,6 +61,9 @@ class StagedRounds:
         if round_ not in self.until:
             raise refuse("RoundNotOpen", round=round_)
         return self.until[round_]
+
+    def trained_until(self, now: int) -> int | None:
+        return self.commit_until(self.over - 1) if self.over else None
 
     def work_of(self, round_: int, seat: Seat) -> tuple[Digest, int]:
         if (round_, seat) not in self.works:

@@ -142,12 +142,26 @@ class TicketStage(ModelAndContracts):
     def acquit(self, ticket: int) -> None:
         self.peer(lambda: self.tickets.acquit(TicketId(ticket)), "acquit", ticket)
 
+    def dispute(self, ticket: int) -> None:
+        self.peer(lambda: self.tickets.dispute(TicketId(ticket)), "dispute", ticket)
+
+    def undispute(self, ticket: int) -> None:
+        self.peer(lambda: self.tickets.undispute(TicketId(ticket)), "undispute", ticket)
+
+    def collect(self, ticket: int, number: int, who: int = 3) -> None:
+        self.owner(lambda: self.tickets.collect(TicketId(ticket), number, self.now), "collect", ticket, number, who=who)
+
     def compare(self) -> None:
         """Everything that the contract shows equals the model."""
         if not self.contracts:
             return
         tickets, vault = self.contracts["tickets"], self.contracts["vault"]
         for number in range(1, self.tickets._last + 1):
+            for k in range(self.tickets._debts[TicketId(number)] + 1):
+                debt = self.tickets.debts.get((TicketId(number), k))
+                wanted = (text(debt.to or bytes(20)), debt.amount) if debt else (text(bytes(20)), 0)
+                assert tickets.call("debtOf", number, k) == wanted
+            assert tickets.call("payeeOf", number) == text(self.tickets.payee_of(TicketId(number)) or bytes(20))
             held = self.tickets.tickets.get(TicketId(number))
             shown = tickets.call("ticketOf", number)
             if held is None:
@@ -162,6 +176,7 @@ class TicketStage(ModelAndContracts):
                 held.shown,
                 held.last_epoch,
                 held.obligations,
+                held.disputes,
                 held.short_since,
                 held.convicted_at,
                 held.anchor,
@@ -300,9 +315,27 @@ class TicketMachine(RuleBasedStateMachine):
 
     @rule(which=choice)
     def acquit(self, which: int) -> None:
+        ticket = TicketId(self.any_ticket(which))
+        held = self.stage.tickets.tickets.get(ticket)
+        owed = sum(of == ticket for of, _ in self.stage.tickets.debts)
+        if held and held.obligations > held.disputes + owed:
+            self.attempt(self.stage.acquit, ticket)
+
+    @rule(which=choice)
+    def dispute(self, which: int) -> None:
+        self.attempt(self.stage.dispute, self.any_ticket(which))
+
+    @rule(which=choice)
+    def undispute(self, which: int) -> None:
         held = self.stage.tickets.tickets.get(TicketId(self.any_ticket(which)))
-        if held and held.obligations:
-            self.attempt(self.stage.acquit, self.any_ticket(which))
+        if held and held.disputes:
+            self.attempt(self.stage.undispute, self.any_ticket(which))
+
+    @rule(which=choice, number=st.integers(0, 3))
+    def collect(self, which: int, number: int) -> None:
+        owed = sorted(self.stage.tickets.debts)
+        ticket, number = owed[which % len(owed)] if owed and number else (self.any_ticket(which), number)
+        self.attempt(self.stage.collect, ticket, number)
 
     @invariant()
     def the_books_agree_and_nothing_is_lost(self) -> None:

@@ -55,7 +55,10 @@ class ToldDutyStage(DutyStage):
         super().compare()
         told, duties = self.told.books.duties, self.duties
         assert self.told.books.registry.tickets == self.tickets.tickets
+        assert self.told.books.registry.left == self.tickets.left
+        assert self.told.books.registry.debts == self.tickets.debts
         assert told.epochs == duties.epochs
+        assert told.last_epoch == duties.last_epoch
         assert told.answers == duties.answers
         assert told.attestations.attestations == duties.attestations.attestations
         assert told.attestations.findings == duties.attestations.findings

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.types import Address, Round, Seat
-from tests.harness.rounds.money_chain import DENSE
+from tests.harness.rounds.money_scenes import LAST_ROUND, audited, final_round, settle, settle_findings
 from tests.harness.rounds.money_world import MoneyWorld
 from tests.harness.rounds.round_samples import ETHER
 
@@ -26,26 +25,6 @@ def world() -> Iterator[MoneyWorld]:
         made.check_money()
     finally:
         made.end()
-
-
-def final_round(world: MoneyWorld, people: list[Address]) -> Round:
-    """A round that everybody trains; its generation is final and its openings are closed."""
-    r = world.play_round(people)
-    world.tick(world.charter.timing.challenge + 1)
-    assert world.finalize(r + 1) == ""
-    for seat in range(len(people)):
-        assert world.close_opening(r + 1, seat) == ""
-    return r
-
-
-def audited(world: MoneyWorld, round_: int, more: int = 0) -> int:
-    """Epochs until nothing about a round can be drawn; its own."""
-    for _ in range(20):
-        own = world.own_epoch(round_)
-        if world.run.duties.number > own and world.run.duties.over_since(own + more):
-            return own
-        world.play_epoch()
-    raise AssertionError("epochs do not end")
 
 
 # --- paying
@@ -359,17 +338,14 @@ def test_an_open_game_holds_its_lock_through_a_wind_down(world: MoneyWorld) -> N
 
 
 def test_a_run_ends_when_all_is_settled() -> None:
-    short = MoneyWorld(replace(DENSE, rounds=1))
+    short = MoneyWorld(LAST_ROUND)
     people = short.start()
     r = final_round(short, people)
     assert short.finish() == "RunNotOver"
-    own = audited(short, r, more=5)
-    for seat in range(len(people)):
-        assert short.settle_work(r, seat, own) == ""
-        assert short.settle_opening(r + 1, ids.seat_party(Seat(seat))) == ""
-    assert short.settle_round(r, own) == ""
+    settle(short, r, people)
+    settle_findings(short)
     assert short.finish() == ""
-    assert short.settle_duty(next(iter(short.run.duties.attestations.attestations))) == "WrongPhase"
+    assert short.settle_duty(next(iter(short.run.duties.attestations.attestations))) == "AlreadySettled"
     assert short.refund(short.sponsor) == ""
     short.check_money()
     short.end()

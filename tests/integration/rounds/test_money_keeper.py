@@ -153,11 +153,10 @@ def test_keepers_carry_a_run_from_its_launch_to_its_end(world: KeptWorld) -> Non
     assert world.told.money.reserved == {} and world.told.unsettled == {} and world.told.unclosed == {}
     assert world.done["SettleSeat"] == world.done["SettleOpening"] == world.done["CloseOpening"] == 8
     assert world.done["FreeRound"] == 2 and world.done["LaunchRun"] == 1 and not world.done["WindDown"]
-    # Re-audits of re-audits go on as long as epochs do: what is still open when the last round is settled stays unpaid.
+    # Duties end with the work, and the run only when the last of their wages is paid.
     made = world.run.duties.attestations
-    unpaid = made.attestations.keys() - world.told.money.findings_paid
-    assert world.done["SettleFinding"] == len(made.attestations) - len(unpaid) > 8
-    assert all(made.window_of(name) == 0 for name in unpaid)
+    assert world.done["SettleFinding"] == len(made.attestations) > 8
+    assert world.told.money.findings_paid == made.attestations.keys()
     paid = {name for name, grant in world.run.grants.grants.items() if not grant.done}
     assert world.told.money.vesting.keys() == paid
     vests_at = max(grant.vests_at for grant in world.told.money.vesting.values())

@@ -273,6 +273,49 @@ def test_a_conviction_takes_the_whole_lock_once_and_the_ticket_for_good(stage: T
     stage.compare()
 
 
+def test_fines_of_a_disputed_ticket_wait_for_its_last_dispute_and_hold_its_stake(stage: TicketStage) -> None:
+    ticket, _ = seasoned(stage, 2)
+    free = stage.vault.free_of(stage.people[2])
+    stage.dispute(ticket)
+    stage.dispute(ticket)
+    assert stage.fine(ticket, 3 * ETHER, to=2) == 0
+    assert stage.fine(ticket, 2 * TERMS.bond, to=2) == 0
+    assert (stage.forfeit(ticket), stage.tickets.tickets[TicketId(ticket)].obligations) == (False, 5)
+    stage.compare()
+    stage.undispute(ticket)
+    assert refused(stage.collect, ticket, 0) == "TicketDisputed"
+    stage.undispute(ticket)
+    stage.retire(0, ticket)
+    for _ in range(4):
+        stage.begin((ticket + 1) % TERMS.shifts, TERMS.seasoning)
+    # Attack: accused by a puppet, leave in the second of the verdict with what was proven meanwhile unpaid.
+    assert refused(stage.reclaim, 0, ticket) == "TicketObliged"
+    assert refused(stage.collect, ticket, 3) == "NothingOwed"
+    stage.collect(ticket, 0)
+    assert stage.vault.free_of(stage.people[2]) == free + 3 * ETHER // 2
+    assert refused(stage.collect, ticket, 0) == "NothingOwed"
+    stage.compare()
+    # A conviction meanwhile leaves nothing for what was owed.
+    burned = stage.vault.burned
+    stage.collect(ticket, 2)
+    assert stage.vault.burned == burned + TERMS.bond - 3 * ETHER
+    stage.collect(ticket, 1)
+    assert stage.vault.free_of(stage.people[2]) == free + 3 * ETHER // 2
+    assert stage.tickets.tickets[TicketId(ticket)].obligations == 0
+    stage.compare()
+
+
+def test_who_earned_something_is_known_after_its_stake_went_back(stage: TicketStage) -> None:
+    ticket, other = seasoned(stage, 2)
+    stage.retire(0, ticket)
+    for _ in range(4):
+        stage.begin((ticket + 1) % TERMS.shifts, TERMS.seasoning)
+    stage.reclaim(0, ticket)
+    stage.forfeit(other)
+    assert [stage.tickets.payee_of(TicketId(n)) for n in (ticket, other, 99)] == [stage.people[0], None, None]
+    stage.compare()
+
+
 @pytest.mark.parametrize(
     ("function", "args"),
     [
@@ -282,6 +325,8 @@ def test_a_conviction_takes_the_whole_lock_once_and_the_ticket_for_good(stage: T
         ("convict", (1,)),
         ("oblige", (1,)),
         ("acquit", (1,)),
+        ("dispute", (1,)),
+        ("undispute", (1,)),
     ],
 )
 def test_strangers_move_no_chain_fine_or_conviction(function: str, args: tuple[object, ...]) -> None:

@@ -24,6 +24,9 @@ CALLS = {
     "forfeit",
     "oblige",
     "acquit",
+    "dispute",
+    "undispute",
+    "collect",
 }
 
 
