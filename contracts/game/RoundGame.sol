@@ -42,7 +42,7 @@ contract RoundGame is GameElement, IRoundGame {
     {
         if (!_gate.isStopped()) return super._challenge(challenger, ref, ownRoot);
         // A challenge that was committed to before it ends like one of a claim that is closed: its deposit goes back.
-        if (msg.sender != _challenges) revert NotChallengeable(_bookOf(ref.kind).claimOf(ref).id);
+        if (msg.sender != _challenges) revert RunStopped();
     }
 
     /// @dev Whoever the bounty belongs to, who played the game is paid first what it advanced, and its gas.

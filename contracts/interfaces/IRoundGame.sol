@@ -12,6 +12,11 @@ interface IRoundGame is IGame {
     /// @param caller who called
     error NotChallenges(address caller);
 
+    /// @notice The run was cancelled or wound down: no game opens any more.
+    /// @dev Its locks are released, and what has left could still be convicted.
+    /// @custom:remedy None: take back what is staked.
+    error RunStopped();
+
     /// @notice Challenges only: opens a game for a third party that had committed to it.
     /// @param ownRoot the root that it named in place of the claim's
     /// @return gameId 0 when the claim fell, or its window closed, after the commitment

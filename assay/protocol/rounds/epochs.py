@@ -54,8 +54,8 @@ class Epochs:
         seed = self.beacon.randomness_of(self.beacon.round_after(epoch.start + self.terms.delay))
         epoch.seed, epoch.deadline = seed, now + self.terms.length
         # Once duties are over an epoch only passes time: the call after the last duties shows what was hidden of them.
-        calls = not epoch.idle or not self.epochs[-2].idle
-        if not calls or not self.tickets.count_at(epoch.start, now):
+        calls_nobody = epoch.idle and self.epochs[-2].idle
+        if calls_nobody or not self.tickets.count_at(epoch.start, now):
             return
         # Attack: gather one's tickets in a shift and have its epochs to oneself.
         # A shift is called as often as it is large.

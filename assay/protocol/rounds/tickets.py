@@ -200,7 +200,7 @@ class Tickets:
     def fine(self, ticket: TicketId, amount: int, to: Address, now: int) -> int:
         """Take a fine, half of it (down) for who proved it; the amount taken. Raises TicketNotFound.
 
-        Attack: an accused ticket that fines itself, or is silent until its stake is forfeit, before the verdict takes it.
+        Attack: an accused ticket that fines itself, or is silent until its stake burns, before the verdict takes it.
         What is proven of a disputed ticket is owed, and taken when its last dispute is over.
         """
         held = self._known(ticket)

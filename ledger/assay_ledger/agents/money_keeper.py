@@ -112,7 +112,7 @@ def _settle(view: RoundView, work: WorkRecord) -> Iterator[Task]:
 
 
 def _findings(view: RoundView) -> Iterator[Task]:
-    """Findings whose windows ended; once no round opens also those that earn nothing, since a run ends without any left."""
+    """Findings whose windows ended; in the end also those that earn nothing, since a run is over without any left."""
     attestations, late = view.books.duties.attestations, GRACE_S + wait(view, view.books.duties.number)
     for name, record in view.state.attestations.items():
         if name in view.state.money.findings_paid:

@@ -6,7 +6,7 @@ import pytest
 
 from assay.protocol.rounds.duty_types import LAST_EPOCHS
 from assay.protocol.rounds.ticket_types import TicketId
-from tests.harness.rounds.duties import CREW, DutyStage, work_duties
+from tests.harness.rounds.duties import CREW, DutyStage
 from tests.harness.rounds.duty_scenes import FINE, answer_all, begin, crewed_stage, reaudits
 from tests.harness.rounds.stage import refused
 from tests.harness.rounds.told_duties import ToldDutyStage
