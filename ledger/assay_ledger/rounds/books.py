@@ -12,6 +12,7 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_books import BeaconBook, EpochEnds, Rights, TicketBook
 from assay.protocol.rounds.round_clock import commit_until
 from assay.protocol.rounds.round_terms import GenerationStatus, SeatWork
+from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.trees.state import list_root
 from assay.protocol.types import Digest, Round, Seat
@@ -47,7 +48,11 @@ class ToldBooks:
         if ref.kind in (ClaimKind.INTERVAL, ClaimKind.UPDATE):
             tenure = self.commitments.on_games(ref, change)
         elif ref.kind is ClaimKind.OUTER:
-            tenure = self.generations.on_games(ref, change)
+            opener = self.generations.on_games(ref, change)
+            if self.terms.by_seats:
+                tenure = opener
+            elif opener:
+                (self.registry.dispute if change > 0 else self.registry.undispute)(TicketId(opener))
         elif ref.kind is ClaimKind.ATTESTATION:
             self.duties.attestations.on_games(ref, change, self.now)
         if tenure:

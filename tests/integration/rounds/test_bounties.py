@@ -11,6 +11,7 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat
+from tests.harness.rounds.money_scenes import leave
 from tests.harness.rounds.money_world import MoneyWorld
 
 
@@ -97,6 +98,24 @@ def test_drawn_accusers_of_one_epoch_share_a_pot_to_the_wei(world: MoneyWorld) -
         paid += world.vault.free_of(who) - before
     assert paid == pot
     assert world.run.bounties.left(lock) == 0
+
+
+def test_a_part_is_paid_to_an_accuser_whose_ticket_has_left_since(world: MoneyWorld) -> None:
+    accusations = everybody(world)
+    tenure, who = convict(world, accusations[0])
+    for accusation in accusations[1:]:
+        assert world.lapse(accusation) == ""
+    epoch = late(world, accusations[0])
+    books = world.run.duties.attestations
+    ticket = books.accusations[accusations[0]].ticket
+    # Nothing of the ticket can be refuted any more; the pot is open for a dispute and an epoch yet.
+    assert leave(world, ticket) == who and ticket not in world.run.tickets.tickets
+    assert world.enter(accusations[0]) == ""
+    world.at(max(world.now, world.run.duties.over_since(epoch + 1) + world.run.bounties.time + 1))
+    assert world.close_pot(accusations[0], epoch) == ""
+    before, pot = world.vault.free_of(who), world.run.bounties.left(ids.tenure_lock(tenure))
+    assert world.take(accusations[0]) == ""
+    assert world.vault.free_of(who) - before == pot > 0
 
 
 def test_a_pot_that_nobody_enters_burns(world: MoneyWorld) -> None:

@@ -161,7 +161,10 @@ def test_the_opener_of_a_false_sum_loses_its_ticket_once(world: GroupedWorld) ->
     assert w.call("Generations", "mayChallengeDirectly", w.claim(node, liar), "0x" + people[0].hex())
     games = [w.open_game(challenger, w.claim(node, liar)) for _ in range(2)]
     assert w.on_node("finalize", node, party(liar)) == "TooEarly"
+    # What its silence is fined meanwhile waits for the verdict.
+    assert w.call("Tickets", "ticketOf", liar)[7] == w.tickets.tickets[liar].disputes == 2
     w.end_game(games[0], True)
+    assert w.call("Tickets", "ticketOf", liar)[7] == w.tickets.tickets[liar].disputes == 1
     assert (stake, w.vault.lock_amount(ticket_lock(liar))) == (w.tickets.terms.bond, 0)
     w.tick(TERMS.challenge)
     honest = list(w.committee(node))[1]

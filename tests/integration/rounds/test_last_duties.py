@@ -48,7 +48,7 @@ def test_the_last_epoch_is_known_once_one_began_after_the_last_commitment(stage:
     stage.compare()
 
 
-def test_an_epoch_that_begins_in_the_last_second_to_commit_is_not_the_last_rounds_own(stage: DutyStage) -> None:
+def test_an_epoch_that_begins_in_the_last_second_to_commit_is_not_its_rounds_own(stage: DutyStage) -> None:
     answer_all(stage, 1)
     stage.pass_time(max(0, stage.duties.epochs[-1].deadline + 1 - stage.now))
     round_ = stage.open_round(stage.now)
