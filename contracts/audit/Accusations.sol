@@ -144,7 +144,7 @@ abstract contract Accusations is IAttestations {
         if (a.isWork) {
             _tenures.unaccuse(a.accused);
         } else {
-            _tickets.undispute(a.accused);
+            _tickets.undispute(a.accused, false);
             --accusationsOf[a.accused];
             _quiet(a.against);
         }

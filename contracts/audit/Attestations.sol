@@ -138,8 +138,7 @@ contract Attestations is Accusations {
         if (msg.sender != _game) revert NotTheGame(msg.sender);
         (bytes32 id, Attestation storage a,) = _claimed(ref);
         _quiet(id);
-        _tickets.undispute(a.ticket);
-        first = convicted && _tickets.convict(a.ticket);
+        first = _tickets.undispute(a.ticket, convicted);
         if (ref.outerRoot != id) _judge(ref.outerRoot, convicted);
     }
 

@@ -208,11 +208,6 @@ contract Tickets is ITickets {
     }
 
     /// @inheritdoc ITickets
-    function convict(uint32 ticket) external onlyPeer returns (bool first) {
-        return _convict(ticket);
-    }
-
-    /// @inheritdoc ITickets
     function oblige(uint32 ticket) external onlyPeer {
         ++_known(ticket).obligations;
     }
@@ -230,10 +225,11 @@ contract Tickets is ITickets {
     }
 
     /// @inheritdoc ITickets
-    function undispute(uint32 ticket) external onlyPeer {
+    function undispute(uint32 ticket, bool convicted) external onlyPeer returns (bool first) {
         Ticket storage t = _known(ticket);
         --t.obligations;
         --t.disputes;
+        return convicted && _convict(ticket);
     }
 
     // ------------------------------------------------------------------------------------------------ views

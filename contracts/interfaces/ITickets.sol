@@ -276,9 +276,6 @@ interface ITickets {
     /// @notice Duties only: convicts and burns the whole lock; of a disputed ticket that is owed.
     function forfeit(uint32 ticket) external returns (bool first);
 
-    /// @notice Peers only: convicts; the game takes the lock. False if it was convicted before.
-    function convict(uint32 ticket) external returns (bool first);
-
     /// @notice Peers only: one more game or claim hangs on the ticket.
     function oblige(uint32 ticket) external;
 
@@ -288,8 +285,9 @@ interface ITickets {
     /// @notice Peers only: the ticket is accused, or a game about it begins.
     function dispute(uint32 ticket) external;
 
-    /// @notice Peers only: an accusation of the ticket, or a game about it, is over.
-    function undispute(uint32 ticket) external;
+    /// @notice Peers only: an accusation of the ticket, or a game about it, is over; one that convicted it takes the lock.
+    /// @return first conviction of the ticket
+    function undispute(uint32 ticket, bool convicted) external returns (bool first);
 
     // ------------------------------------------------------------------------------------------------ views
 

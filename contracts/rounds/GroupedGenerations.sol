@@ -135,20 +135,24 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
     }
 
     function _oblige(uint32 opener) internal override {
-        _tickets.oblige(opener);
+        _tell(_tickets.oblige, opener);
     }
 
     function _acquit(uint32 opener) internal override {
-        _tickets.acquit(opener);
+        _tell(_tickets.acquit, opener);
     }
 
     function _onGameOpened(uint32 opener) internal override {
-        _tickets.dispute(opener);
+        _tell(_tickets.dispute, opener);
     }
 
     function _onGameClosed(uint32 opener, bool convicted) internal override returns (bool) {
-        _tickets.undispute(opener);
-        return convicted && _tickets.convict(opener);
+        return _tickets.undispute(opener, convicted);
+    }
+
+    /// @dev The code of one call for three.
+    function _tell(function(uint32) external what, uint32 opener) private {
+        what(opener);
     }
 
     // ------------------------------------------------------------------------------------------------ levels

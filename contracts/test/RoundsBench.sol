@@ -60,7 +60,8 @@ contract RoundsBench {
     }
 
     function convict(uint32 ticket) external {
-        ITickets(_peers.tickets).convict(ticket);
+        ITickets(_peers.tickets).dispute(ticket);
+        ITickets(_peers.tickets).undispute(ticket, true);
     }
 
     // --- audits: no epoch has begun, and nobody has accused

@@ -138,7 +138,7 @@ class Accusations:
         if made.is_work:
             self.rounds.unaccuse(made.accused)
         else:
-            self.tickets.undispute(TicketId(made.accused))
+            self.tickets.undispute(TicketId(made.accused), False, now)
             self.against[made.accused] -= 1
             self._quiet(self.attestations[made.against], now)
 

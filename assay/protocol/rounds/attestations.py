@@ -110,8 +110,7 @@ class Attestations(Accusations):
         """A game is over; whether it is the ticket's first conviction."""
         made = self.attestations[self.named(name)]
         self._quiet(made, now)
-        self.tickets.undispute(made.ticket)
-        first = convicted and self.tickets.convict(made.ticket, now)
+        first = self.tickets.undispute(made.ticket, convicted, now)
         if name in self.accusations:
             self.on_judged(name, convicted, now)
         return first

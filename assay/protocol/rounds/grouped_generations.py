@@ -140,8 +140,7 @@ class GroupedGenerations(GenerationNodes):
         self.books.tickets.dispute(TicketId(opener))
 
     def _on_game_closed(self, opener: int, convicted: bool, now: int) -> bool:
-        self.books.tickets.undispute(TicketId(opener))
-        return convicted and self.books.tickets.convict(TicketId(opener), now)
+        return self.books.tickets.undispute(TicketId(opener), convicted, now)
 
     # --- inside
 

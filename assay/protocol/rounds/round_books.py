@@ -43,14 +43,11 @@ class TicketBook(Protocol):
     def is_convicted(self, ticket: TicketId) -> bool:
         """Whether its lock is gone."""
 
-    def convict(self, ticket: TicketId, now: int) -> bool:
-        """Whether it was the first conviction. Raises TicketNotFound."""
-
     def dispute(self, ticket: TicketId) -> None:
         """A game about it begins. Raises TicketNotFound."""
 
-    def undispute(self, ticket: TicketId) -> None:
-        """A game about it is over. Raises TicketNotFound."""
+    def undispute(self, ticket: TicketId, convicted: bool, now: int) -> bool:
+        """A game about it is over; whether it was the first conviction. Raises TicketNotFound."""
 
     def oblige(self, ticket: TicketId) -> None:
         """One more claim hangs on it. Raises TicketNotFound."""

@@ -240,10 +240,14 @@ class Tickets:
         self.oblige(ticket)
         self._known(ticket).disputes += 1
 
-    def undispute(self, ticket: TicketId) -> None:
-        """An accusation of the ticket, or a game about it, is over. Raises TicketNotFound."""
+    def undispute(self, ticket: TicketId, convicted: bool, now: int) -> bool:
+        """An accusation of the ticket, or a game about it, is over; whether it was the first conviction.
+
+        Raises TicketNotFound.
+        """
         self.acquit(ticket)
         self._known(ticket).disputes -= 1
+        return convicted and self.convict(ticket, now)
 
     # --- views
 

@@ -51,8 +51,11 @@ class ToldBooks:
             opener = self.generations.on_games(ref, change)
             if self.terms.by_seats:
                 tenure = opener
+            elif opener and change > 0:
+                self.registry.dispute(TicketId(opener))
             elif opener:
-                (self.registry.dispute if change > 0 else self.registry.undispute)(TicketId(opener))
+                # A conviction has an event of its own.
+                self.registry.undispute(TicketId(opener), False, self.now)
         elif ref.kind is ClaimKind.ATTESTATION:
             self.duties.attestations.on_games(ref, change, self.now)
         if tenure:

@@ -130,7 +130,7 @@ class ToldAttestations(Attestations):
             self.tickets.dispute(made.ticket)
         else:
             self._quiet(made, now)
-            self.tickets.undispute(made.ticket)
+            self.tickets.undispute(made.ticket, False, now)
 
 
 class ToldDuties(Duties):

@@ -146,7 +146,7 @@ class TicketStage(ModelAndContracts):
         self.peer(lambda: self.tickets.dispute(TicketId(ticket)), "dispute", ticket)
 
     def undispute(self, ticket: int) -> None:
-        self.peer(lambda: self.tickets.undispute(TicketId(ticket)), "undispute", ticket)
+        self.peer(lambda: self.tickets.undispute(TicketId(ticket), False, self.now), "undispute", ticket, False)
 
     def collect(self, ticket: int, number: int, who: int = 3) -> None:
         self.owner(lambda: self.tickets.collect(TicketId(ticket), number, self.now), "collect", ticket, number, who=who)

@@ -67,7 +67,7 @@ def test_a_challenge_opens_a_game_before_a_wind_down_and_none_after_it(made: Who
     chain.send(bob.account, contract.reveal_challenge(REF, OWN, SALT))
     assert chain.ask(RoundGameContract(run.modules.game).games()) == 1
     assert chain.rpc("evm_revert", before)
-    stall(made)
+    stall(made, seconds=-1)
     chain.send(bob.account, run.escrow.wind_down())
     # Attack: convict a claim whose lock was released, so that what has left is convicted, or its game holds others.
     chain.send(bob.account, contract.reveal_challenge(REF, OWN, SALT))
@@ -81,6 +81,7 @@ def test_no_direct_challenge_opens_a_game_after_a_wind_down(made: WholeRun) -> N
     with pytest.raises(RejectedError) as refused:
         chain.send(bob.account, RoundGameContract(run.modules.game).challenge(REF))
     assert refused.value.code == "MayNotChallenge"
+    stall(made, seconds=-1)
     chain.send(bob.account, run.escrow.wind_down())
     with pytest.raises(RejectedError) as refused:
         chain.send(bob.account, RoundGameContract(run.modules.game).challenge(REF))

@@ -80,7 +80,8 @@ def test_a_call_is_answered_in_its_last_second_and_not_after(stage: DutyStage) -
 
 
 def test_a_convicted_ticket_accuses_nobody(stage: DutyStage) -> None:
-    stage.game("convict", lambda: stage.tickets.convict(TicketId(1), stage.now), 1, of="tickets")
+    stage.game("dispute", lambda: stage.tickets.dispute(TicketId(1)), 1, of="tickets")
+    stage.game("undispute", lambda: stage.tickets.undispute(TicketId(1), True, stage.now), 1, True, of="tickets")
     assert refused(stage.open, 1, []) == "TicketConvicted"
 
 

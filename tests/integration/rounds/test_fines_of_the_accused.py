@@ -176,7 +176,7 @@ def test_an_index_knows_what_a_disputed_ticket_owes_and_when_it_was_collected() 
     assert stage.told.books.registry.debts == {(LIAR, 0): Debt(Wei(ABSENCE), stage.people[REPORTER])}
     # Games are told by the game's own events, which this stage has none of.
     stage.told.books.registry.dispute(LIAR)
-    stage.told.books.registry.undispute(LIAR)
+    stage.told.books.registry.undispute(LIAR, False, stage.now)
     stage.end_game(name, 0, False)
     collect(stage, 0)
     assert stage.told.books.registry.debts == {}

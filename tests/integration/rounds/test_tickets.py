@@ -322,11 +322,10 @@ def test_who_earned_something_is_known_after_its_stake_went_back(stage: TicketSt
         ("advance", (1, 0, 1, 1, ZERO)),
         ("fine", (1, 1, text(bytes(20)))),
         ("forfeit", (1,)),
-        ("convict", (1,)),
         ("oblige", (1,)),
         ("acquit", (1,)),
         ("dispute", (1,)),
-        ("undispute", (1,)),
+        ("undispute", (1, True)),
     ],
 )
 def test_strangers_move_no_chain_fine_or_conviction(function: str, args: tuple[object, ...]) -> None:
