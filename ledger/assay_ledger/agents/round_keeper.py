@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assay.protocol.rounds.duty_types import AccusationStatus
+from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.round_terms import NEVER, GenerationStatus, Presence
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import BeaconRound, Round
@@ -55,11 +56,13 @@ def tasks(view: RoundView) -> Iterator[Task]:
 def goes_on(view: RoundView) -> bool:
     """Whether epochs are still needed: rounds may open, or what was done waits for its audits, its pay or its stake.
 
-    A run whose epochs stop while something is reserved is wound down, and pays nobody.
+    A run whose epochs stop before every round and finding is settled is wound down, and pays nobody.
     """
-    tickets = view.books.registry.tickets.values()
+    tickets, money = view.books.registry.tickets.values(), view.state.money
+    unpaid = money.phase is RunPhase.RUNNING and len(money.findings_paid) < len(view.state.attestations)
     leaves = any(t.until and not t.convicted_at for t in tickets)
-    return not view.is_over or bool(view.state.unsettled or view.state.money.reserved or leaves or pots_wait(view))
+    waits = view.state.unsettled or money.reserved or unpaid or leaves or pots_wait(view)
+    return not view.is_over or bool(waits)
 
 
 def _beacon(view: RoundView) -> Iterator[Task]:
