@@ -168,7 +168,6 @@ class TicketsContract(Contract):
         "acquit(uint32)",
         "advance(uint32,uint24,uint32,uint48,bytes32)",
         "collect(uint32,uint256)",
-        "convict(uint32)",
         "dispute(uint32)",
         "fine(uint32,uint256,address)",
         "forfeit(uint32)",
@@ -179,7 +178,7 @@ class TicketsContract(Contract):
         "replaceAnchor(uint32,bytes32)",
         "retire(uint32)",
         "topUp(uint32)",
-        "undispute(uint32)",
+        "undispute(uint32,bool)",
     )
 
     def max_links(self) -> Query[int]:
@@ -203,10 +202,6 @@ class TicketsContract(Contract):
         it.
         """
         return self._call("collect(uint32,uint256)", ticket, number)
-
-    def convict(self, ticket: TicketId) -> Call:
-        """Peers only: convicts; the game takes the lock."""
-        return self._call("convict(uint32)", ticket)
 
     def count_at(self, time: int) -> Query[int]:
         """Tickets that count at a time."""
@@ -315,6 +310,6 @@ class TicketsContract(Contract):
         """Locks what fines have taken."""
         return self._call("topUp(uint32)", ticket)
 
-    def undispute(self, ticket: TicketId) -> Call:
-        """Peers only: an accusation of the ticket, or a game about it, is over."""
-        return self._call("undispute(uint32)", ticket)
+    def undispute(self, ticket: TicketId, convicted: bool) -> Call:
+        """Peers only: an accusation of the ticket, or a game about it, is over; one that convicted it takes the lock."""
+        return self._call("undispute(uint32,bool)", ticket, convicted)
