@@ -285,7 +285,7 @@ interface ITickets {
     /// @notice Peers only: the ticket is accused, or a game about it begins.
     function dispute(uint32 ticket) external;
 
-    /// @notice Peers only: an accusation of the ticket, or a game about it, is over; one that convicted it takes the lock.
+    /// @notice Peers only: an accusation of the ticket, or a game about it, is over, and may have convicted it.
     /// @return first conviction of the ticket
     function undispute(uint32 ticket, bool convicted) external returns (bool first);
 

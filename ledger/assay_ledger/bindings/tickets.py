@@ -311,5 +311,5 @@ class TicketsContract(Contract):
         return self._call("topUp(uint32)", ticket)
 
     def undispute(self, ticket: TicketId, convicted: bool) -> Call:
-        """Peers only: an accusation of the ticket, or a game about it, is over; one that convicted it takes the lock."""
+        """Peers only: an accusation of the ticket, or a game about it, is over, and may have convicted it."""
         return self._call("undispute(uint32,bool)", ticket, convicted)

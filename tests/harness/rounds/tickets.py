@@ -321,6 +321,13 @@ class TicketMachine(RuleBasedStateMachine):
         if held and held.obligations > held.disputes + owed:
             self.attempt(self.stage.acquit, ticket)
 
+    @rule(which=choice, who=people)
+    def neglect(self, which: int, who: int) -> None:
+        """Fined, short for too long, removed."""
+        self.attempt(self.stage.fine, self.any_ticket(which), ETHER, who)
+        self.stage.pass_time(TERMS.seasoning + 1)
+        self.attempt(self.stage.remove_short, who, self.any_ticket(which))
+
     @rule(which=choice)
     def dispute(self, which: int) -> None:
         self.attempt(self.stage.dispute, self.any_ticket(which))
