@@ -46,7 +46,9 @@ def money_tasks(view: RoundView) -> Iterator[Task]:
         yield from _openings(view)
         yield from _rounds(view)
         yield from _finish(view)
-    if phase in (RunPhase.RUNNING, RunPhase.OVER):
+    # A run that is over needs it only where its epochs stopped before its last tickets could leave.
+    stays = any(not held.convicted_at for held in view.books.registry.tickets.values())
+    if phase is RunPhase.RUNNING or (phase is RunPhase.OVER and stays):
         yield Task(_moved_at(view) + view.charter.timing.stall + 1 + wait(view, 0), WindDown())
     yield from _debts(view)
     for accusation, made in view.books.duties.attestations.accusations.items():
