@@ -243,9 +243,8 @@ def is_owed(view: RoundView) -> bool:
 def _pot_of(view: RoundView, accusation: Digest, made: Accusation) -> PotRecord | None:
     """What a conviction left, as long as this accusation may still have a part of it; None: it has none, or no more."""
     lock, convicted_at = _accused(view, made)
-    money, held = view.state.money, view.books.registry.tickets.get(made.ticket)
-    pot = money.pots.get(lock)
-    if pot is None or held is None or held.convicted_at or accusation in money.parts_taken:
+    money, pot = view.state.money, view.state.money.pots.get(lock)
+    if pot is None or view.books.registry.payee_of(made.ticket) is None or accusation in money.parts_taken:
         return None
     if money.is_stopped and not pot.closed:
         return None  # no epoch ends any more, so that no window does
