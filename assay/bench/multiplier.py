@@ -1,9 +1,10 @@
 """What a run costs beside the steps that it trains: CPU seconds of all its processes over those of the steps alone.
 
 A run as strangers have it: a node, contracts, a process for every solver and auditor, all honest, chain time moved when
-all rest. Every process's CPU time counts, from its start. Audits are drawn, so their time is a matter of luck: they
-count as what a duty took times the duties that the charter's rates make expected. Steps alone are the same program on
-the same state, without marks, files or chain, before the run and after it; stock eager f32 alternates with them.
+all rest. The CPU time of these processes, and of the one that moves time, counts from their start to the run's end; the
+sponsor's commands before it (capture, keys, deployment) do not. Audits are drawn, so their time is a matter of luck:
+they count as what a duty took times the duties that the charter's rates make expected. Steps alone are the same program
+on the same state, without marks, files or chain, before the run and after it; stock eager f32 alternates with them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from assay.cli.options import JsonOption
 
 EPILOG = (
     "Example: assay bench multiplier --json  ->  "
-    '{"multiplier": 1.2, "over_eager", "parts": {"training", "audit", ...}, "duties_drawn", "duties_expected", ...}'
+    '{"multiplier", "bar", "over_eager", "parts": {"training", "audit", ...}, "duties_drawn", "duties_expected", ...}'
 )
 
 

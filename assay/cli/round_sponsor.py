@@ -42,7 +42,7 @@ class RunLacks(UserError):
 @with_settings(*CHAIN, "store", *KEY)
 def post(
     settings: Settings,
-    preset: Annotated[str, typer.Option(help="What is trained: demo or tiny.")] = "demo",
+    preset: Annotated[str, typer.Option(help="What is trained: demo, tiny or gpt-4x128.")] = "demo",
     data: Annotated[
         Path | None, typer.Option("--data", metavar="FILE", help="UTF-8 text; pydoc's topics unless given.")
     ] = None,
@@ -74,7 +74,7 @@ def post(
     """Capture four programs, publish them, deploy a run of the second round (in a fresh test token), fund it."""
     from assay.protocol.economics.chain_profiles import CHAINS
     from assay.sponsor.round_charters import AuditRates
-    from assay.sponsor.round_launching import escrow_of, fund_run
+    from assay.sponsor.round_launching import escrow_of, fund_run, mint_tokens
     from assay.sponsor.round_posting import post_round_run
     from assay.sponsor.round_preparing import prepare_rounds
     from assay.training import data as texts
@@ -87,7 +87,7 @@ def post(
             code="UnknownProfile",
             remedy=f"Choose one of: {', '.join(sorted(CHAINS))}.",
         )
-    network = _network(beacon)
+    network, asked = _network(beacon), None if escrow is None else parse_amount(escrow)
     blobs, chain = open_blobs(settings), open_chain(settings)
     sponsor = unlock_key(settings).account
     chosen = preset_of(preset)
@@ -118,9 +118,9 @@ def post(
         talk=talk.print,
     )
     check_run_code(run, settings)
-    wei = escrow_of(run.charter) if escrow is None else parse_amount(escrow)
+    wei = escrow_of(run.charter) if asked is None else asked
     talk.print(f"funding the escrow with {tokens(wei)} tokens")
-    chain.send(sponsor, run.token.mint(address_of(sponsor), wei))
+    mint_tokens(chain, sponsor, run.token, address_of(sponsor), wei)
     fund_run(chain, sponsor, run, wei)
     from assay.cli.round_show import describe, show_fields
 
@@ -196,9 +196,11 @@ def cancel(settings: Settings, yes: YesOption = False, as_json: JsonOption = Fal
 @with_settings(*RUN, *KEY)
 def refund(settings: Settings, as_json: JsonOption = False) -> None:
     """Take back what is left of what you paid into the escrow of a run that has ended."""
+    from assay.sponsor.round_launching import refund_all
+
     run, keys = open_round_run(settings), unlock_key(settings)
     before = run.chain.ask(run.vault.free(keys.address))
-    run.chain.send(keys.account, run.escrow.refund(keys.address))
+    refund_all(run.chain, keys.account, run)
     back = run.chain.ask(run.vault.free(keys.address)) - before
     _print({"refunded": back}, as_json=as_json)
 

@@ -12,6 +12,7 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.rounds.duty_types import DutyKind
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.round_terms import WorkStatus
+from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address
 from assay_ledger.bindings import (
@@ -44,7 +45,6 @@ class RunLines:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self._owners: dict[int, Address] = {}
 
     def who(self, address: Address) -> str:
         """An actor's name, or how its address begins."""
@@ -89,16 +89,16 @@ class RunLines:
     def _of_audits(self, event: Event, state: RoundRunState) -> str | None:
         match event:
             case tickets.TicketRegistered():
-                self._owners[event.ticket] = event.owner
                 return f"{self.who(event.owner)} registers ticket {event.ticket}"
             case tickets.TicketReclaimed():
-                return f"{self._owner(event.ticket)} takes {about(event.amount)} tokens of ticket {event.ticket} back"
+                owner = self._owner(event.ticket, state)
+                return f"{owner} takes {about(event.amount)} tokens of ticket {event.ticket} back"
             case tickets.TicketConvictedNow():
-                return f"ticket {event.ticket} of {self._owner(event.ticket)} is convicted"
+                return f"ticket {event.ticket} of {self._owner(event.ticket, state)} is convicted"
             case duties.EpochBegan() if event.on_call:
                 return f"epoch {event.epoch} of the audits calls shift {event.shift}: {_tickets(event.on_call)}"
             case attestations.Attested():
-                owner = self._owner(event.ticket)
+                owner = self._owner(event.ticket, state)
                 what = f"the work of seat {event.seat} in round {event.round}"
                 if state.attestations[event.attestation].kind in (DutyKind.REAUDIT, DutyKind.REAUDIT_AGAIN):
                     return f"{owner} replayed {what} to check what another auditor found"
@@ -107,11 +107,11 @@ class RunLines:
                 by = state.attestations[event.attestation]
                 what = "the work" if event.is_work else "a finding about the work"
                 return (
-                    f"{self._owner(by.ticket)} accuses {what} of seat {by.seat} in round {by.round}: "
+                    f"{self._owner(by.ticket, state)} accuses {what} of seat {by.seat} in round {by.round}: "
                     "its own replay ended otherwise"
                 )
             case duties.DutyFined():
-                return f"ticket {event.ticket} of {self._owner(event.ticket)} is fined {about(event.fine)}"
+                return f"ticket {event.ticket} of {self._owner(event.ticket, state)} is fined {about(event.fine)}"
         return None
 
     def _of_games(self, event: Event) -> str | None:
@@ -142,7 +142,7 @@ class RunLines:
                 earned = _earned(event.pay, event.shares)
                 return f"{holder} earns {earned} for round {event.round}"
             case payments.FindingPaid():
-                owner = self._owner(event.ticket)
+                owner = self._owner(event.ticket, state)
                 found = state.attestations[event.attestation]
                 earned = _earned(event.pay, event.shares)
                 return f"{owner} earns {earned} for its finding about seat {found.seat} in round {found.round}"
@@ -156,8 +156,9 @@ class RunLines:
                 return f"{self.who(event.owner)} claims {about(event.amount)} of revenue"
         return None
 
-    def _owner(self, ticket: int) -> str:
-        return self.who(self._owners[ticket])
+    def _owner(self, ticket: int, state: RoundRunState) -> str:
+        owner = owner_of(ticket, state)
+        return "somebody" if owner is None else self.who(owner)
 
     def _verdict(self, event: game.Verdict) -> str:
         loser = self.who(event.loser)
@@ -183,10 +184,20 @@ def parties(event: Event, state: RoundRunState) -> Iterator[Address]:
         if isinstance(value, bytes):
             yield Address(value)
     tenure, ticket = getattr(event, "tenure", None), getattr(event, "ticket", None)
+    if isinstance(event, attestations.Accused):
+        ticket = state.attestations[event.attestation].ticket
     if tenure is not None and tenure in state.books.tenures.tenures:
         yield state.books.tenures.tenures[tenure].holder
-    if ticket is not None and ticket in state.books.registry.tickets:
-        yield state.books.registry.tickets[ticket].owner
+    owner = None if ticket is None else owner_of(ticket, state)
+    if owner is not None:
+        yield owner
+
+
+def owner_of(ticket: int, state: RoundRunState) -> Address | None:
+    """Who registered a ticket, whether its stake is there or went back."""
+    registry, number = state.books.registry, TicketId(ticket)
+    held = registry.tickets.get(number)
+    return registry.left.get(number) if held is None else held.owner
 
 
 def claim_words(ref: ClaimRef) -> str:

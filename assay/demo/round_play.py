@@ -134,6 +134,8 @@ def post(scene: RoundDemo) -> None:
     scene.attach(str(posted["run"]))
     for line in terms(scene):
         scene.talk(line)
+    if not cast.strangers:
+        return
     scene.talk("a stranger joins with these commands, and is seated from the next round on:")
     for command in stage.join_commands(_amount(_stake(scene, DemoActor("solver", "me"))), is_second=True):
         scene.talk(f"  {command}")
@@ -146,7 +148,7 @@ def terms(scene: RoundDemo) -> Iterator[str]:
     chosen: Preset = preset_of(scene.options.preset)
     yield (
         f"{c.rounds} rounds of up to {t.max_units} units of {t.steps_per_unit} steps a seat (preset {chosen.name}); "
-        f"{t.seats} seats, one of them for a stranger"
+        f"{t.seats} seats" + (", one of them for a stranger" if cast.strangers else "")
     )
     yield (
         f"a seat locks {about(e.seat_lock)} tokens; a ticket of an auditor locks {about(e.ticket_bond)}, "
@@ -156,6 +158,11 @@ def terms(scene: RoundDemo) -> Iterator[str]:
         yield (
             "here each commitment is drawn for certain (p = 1) for the one ticket that its epoch calls, whose owner is "
             "honest, so that the liar is caught in every demo; other runs draw one in ten and rely on what a lie costs"
+        )
+    elif cast.audit_percent < 100:
+        yield (
+            f"{cast.audit_percent} % of a replay are expected of each commitment (p), {cast.reaudit_percent} % of each "
+            "finding (q), by every ticket at once"
         )
     else:
         yield (
@@ -171,9 +178,8 @@ def join(scene: RoundDemo) -> None:
     scene.talk("handing out test tokens")
     # One account pays for all: its transactions come one after another, so one command sends them.
     everybody = ["0x" + scene.addresses[player.name].hex() for player in cast.players]
-    most = max(_stake(scene, player) for player in cast.players)
-    for part in _portions(most, scene.chain.ask(scene.run.token.max_mint())):
-        stage.run("ledger", "faucet", *everybody, "--tokens", _amount(part), "--gas", GAS_EACH, "--key", "faucet")
+    most = _amount(max(_stake(scene, player) for player in cast.players))
+    stage.run("ledger", "faucet", *everybody, "--tokens", most, "--gas", GAS_EACH, "--key", "faucet")
     scene.talk("starting the actors")
     for player in cast.players:
         options = ["--deposit", needed[player.name]]
@@ -232,12 +238,6 @@ def _is_ready(scene: RoundDemo) -> bool:
 
 def _owns_shares(scene: RoundDemo, player: DemoActor) -> bool:
     return scene.chain.ask(scene.run.shares.balance_of(scene.addresses[player.name])) > 0
-
-
-def _portions(wei: int, most: int) -> list[int]:
-    """As few parts as can be, none above `most`, that add up to no less."""
-    count = -(-wei // most)
-    return [-(-wei // count)] * count
 
 
 def _amount(wei: int) -> str:

@@ -35,7 +35,11 @@ def ticket_document(reader: RoundReader, number: TicketId) -> Document:
         "shift": number % reader.run.charter.economics.shifts,
         "from": None if held is None else held.from_,
         "until": None if held is None or not held.until else held.until,
-        "stake": wei(0 if held is None else reader.run.charter.economics.ticket_bond - registry.missing[number]),
+        "stake": wei(
+            0
+            if held is None or held.convicted_at
+            else reader.run.charter.economics.ticket_bond - registry.missing[number]
+        ),
         "fined": wei(fines_of(reader, number)),
         "obligations": 0 if held is None else held.obligations,
         "findings": len(mine),

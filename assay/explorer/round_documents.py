@@ -23,7 +23,7 @@ def run_document(reader: RoundReader) -> Document:
     """What the run promises and how far it has come."""
     run, state, view = reader.run, reader.state, reader.view
     c, money = run.charter, state.money
-    tickets = state.books.registry.tickets
+    registry = state.books.registry
     return {
         "run": hexed(run.address),
         "run_id": hexed(run.run_id),
@@ -46,7 +46,10 @@ def run_document(reader: RoundReader) -> Document:
         "cut": [g for g in generations(reader) if view.status(g) is GenerationStatus.CUT],
         "units": {"least": c.training.min_units, "most": c.training.max_units, "steps": c.training.steps_per_unit},
         "seats": {"all": c.training.seats, "free": view.free_seats},
-        "tickets": {"registered": len(tickets), "owners": len({t.owner for t in tickets.values()})},
+        "tickets": {
+            "registered": len(registry.anchors),
+            "owners": len({t.owner for t in registry.tickets.values()} | set(registry.left.values())),
+        },
         "epochs": len(view.epochs),
         "accusations": len(state.accusations),
         "games": {"all": len(state.games), "open": sum(not g.is_over for g in state.games.values())},

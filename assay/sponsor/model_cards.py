@@ -13,8 +13,9 @@ from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Digest, Round
+from assay.protocol.types import Round
 from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.told_rounds import party_of
 
 MOST_NAMED = 20
 """Lines of each kind in a card's text; the rest are counted."""
@@ -186,8 +187,8 @@ def _false_roots(view: RoundView) -> list[RefutedRoot]:
         if game.ref.kind is not ClaimKind.OUTER or not game.convicted or game.ref.duty:
             continue
         generation = game.ref.round + 1
-        openings = [o for o in view.openings(generation) if o.seat == game.ref.seat or o.backer == game.defender]
-        root = openings[0].root if openings else Digest(bytes(32))
+        # By party: a backer's reference names seat 0, whose own opening is another.
+        root = view.books.generations.openings[generation, party_of(game.ref)].root
         led = root == view.votes(generation).root
         found.append(RefutedRoot(generation, _hex(root), _hex(game.defender), number, led))
     return found
@@ -199,8 +200,8 @@ def _audits(view: RoundView) -> AuditFigures:
     accusations = [a.status for a in attestations.accusations.values()]
     tickets = books.registry.tickets
     return AuditFigures(
-        tickets=len(tickets),
-        owners=len({t.owner for t in tickets.values()}),
+        tickets=len(books.registry.anchors),
+        owners=len({t.owner for t in tickets.values()} | set(books.registry.left.values())),
         epochs=sum(epoch.closed for epoch in view.epochs),
         calls=sum(epoch.on_call for epoch in view.epochs if epoch.closed),
         opened=sum(epoch.opened for epoch in view.epochs if epoch.closed),

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from assay.protocol.rounds.escrow import cost_of
 from assay.protocol.run.run_charter import RunCharter
-from assay.protocol.types import Round, Wei
+from assay.protocol.types import Address, Round, Wei
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
+    from web3.types import TxReceipt
 
+    from assay_ledger.bindings.token import TokenContract
     from assay_ledger.chain.client import Chain
     from assay_ledger.rounds.run import RoundRun
 
@@ -47,10 +49,35 @@ def deposit(chain: Chain, account: LocalAccount, run: RoundRun, amount: Wei) -> 
     chain.send(account, run.vault.deposit(amount))
 
 
+def mint_tokens(chain: Chain, account: LocalAccount, token: TokenContract, who: Address, amount: Wei) -> TxReceipt:
+    """Makes test tokens for somebody, in as many parts as the token makes at a time; the last part's receipt.
+
+    Raises RejectedError.
+    """
+    most = Wei(chain.ask(token.max_mint()))
+    while amount > most:
+        chain.send(account, token.mint(who, most))
+        amount = Wei(amount - most)
+    return chain.send(account, token.mint(who, amount))
+
+
 def fund_run(chain: Chain, account: LocalAccount, run: RoundRun, amount: Wei) -> None:
     """Puts tokens that an account holds into the run's escrow. Raises RejectedError (WrongPhase once it is over)."""
     deposit(chain, account, run, amount)
     chain.send(account, run.escrow.fund(amount))
+
+
+def refund_all(chain: Chain, account: LocalAccount, run: RoundRun) -> None:
+    """Takes back what is left of every payment into the escrow of a run that has ended; one call gives one back.
+
+    Raises RejectedError (WrongPhase, NothingToRefund).
+    """
+    from assay_ledger.chain.client import address_of
+
+    funder = address_of(account)
+    chain.send(account, run.escrow.refund(funder))
+    while chain.ask(run.escrow.funded_of(funder)):
+        chain.send(account, run.escrow.refund(funder))
 
 
 def launch_lacks(run: RoundRun) -> LaunchLacks:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from assay.protocol.economics.chain_profile import PPM
 from assay.protocol.rounds.duty_types import Accusation, AccusationStatus
 from assay.protocol.rounds.escrow import RunPhase, cost_of
+from assay.protocol.rounds.payments import EPOCHS_TO_CLAIM
 from assay.protocol.rounds.round_ids import tenure_lock
 from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
@@ -29,9 +30,6 @@ from assay_ledger.agents.money_actions import (
 from assay_ledger.rounds.money_records import PotRecord
 from assay_ledger.rounds.round_records import WorkRecord
 from assay_ledger.rounds.round_view import RoundView
-
-EPOCHS_TO_CLAIM = 5
-"""Payments.sol: what belongs to so many epochs after a round's own is over when its reserve is freed."""
 
 
 def money_tasks(view: RoundView) -> Iterator[Task]:

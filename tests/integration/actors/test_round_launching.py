@@ -12,9 +12,11 @@ from assay.protocol.errors import AssayError, RejectedError, UserError
 from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.run.layouts import zero_root
 from assay.protocol.trees.tensors import TensorSpec
-from assay.protocol.types import Digest, DType
+from assay.protocol.types import Address, Digest, DType, Wei
 from assay.sponsor.round_charters import Pace
-from assay.sponsor.round_launching import LaunchLacks, escrow_of, launch_lacks
+from assay.sponsor.round_launching import LaunchLacks, escrow_of, launch_lacks, mint_tokens, refund_all
+from assay_ledger.bindings.token import TokenContract
+from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.code import code_of
 from assay_ledger.deployment.deploy import deploy_round_run
 from assay_solver.round_actions import TakeSeat
@@ -44,6 +46,39 @@ def test_a_run_is_launched_once_it_lacks_neither_tickets_nor_seats_nor_money(
     assert made.chain.ask(made.run.escrow.balance()) == escrow_of(charter) == charter.rounds * cost_of(charter, 4)
     made.launch()
     assert made.view.state.money.phase is RunPhase.RUNNING and made.view.round == 0
+
+
+def test_who_paid_before_the_launch_and_after_it_gets_all_that_is_left_back(stage: SharedChain, tmp_path: Path) -> None:
+    made = new_whole_run(stage, tmp_path)
+    for name in ("ada", "bob", "cleo", "dan"):
+        made.solver(name)
+    made.auditor("vera", tickets=5)
+    made.enrol()
+    sponsor = address_of(stage.sponsor)
+    made.fund()
+    made.launch()
+    made.fund()
+    paid = made.chain.ask(made.run.escrow.funded_of(sponsor))
+    assert paid == 2 * escrow_of(made.run.charter)
+    # Nobody trains, so that the run stands still until anybody may end it.
+    now = made.chain.head().timestamp
+    made.chain.rpc("evm_mine", hex(now + made.run.charter.timing.stall + 1))
+    made.chain.send(stage.sponsor, made.run.escrow.wind_down())
+    before = made.free(sponsor)
+    refund_all(made.chain, stage.sponsor, made.run)
+    assert made.free(sponsor) - before == paid and made.chain.ask(made.run.escrow.balance()) == 0
+    with pytest.raises(RejectedError) as refused:
+        refund_all(made.chain, stage.sponsor, made.run)
+    assert refused.value.code == "NothingToRefund"
+
+
+def test_test_tokens_come_in_as_many_parts_as_the_token_makes_at_a_time(stage: SharedChain, tmp_path: Path) -> None:
+    made, most = new_whole_run(stage, tmp_path), stage.chain.ask(TokenContract(stage.token).max_mint())
+    somebody = Address(b"\7" * 20)
+    for amount in (most, most + 1, 1):
+        before = stage.chain.ask(made.run.token.balance_of(somebody))
+        mint_tokens(stage.chain, stage.sponsor, made.run.token, somebody, Wei(amount))
+        assert stage.chain.ask(made.run.token.balance_of(somebody)) - before == amount
 
 
 def test_rounds_of_another_length_than_the_programs_count_are_not_posted(stage: SharedChain, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
+from assay.demo.round_lines import RunLines, parties
 from assay.explorer import serve
 from assay.explorer.app import make_app
 from assay.explorer.round_reader import RoundReader
@@ -23,11 +24,15 @@ from assay.explorer.round_tables import ROUND_TABLES
 from assay.protocol.errors import ExitCode
 from assay.protocol.rounds.round_terms import WorkStatus
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Round, Seat
+from assay.protocol.types import Address, Round, Seat
 from assay.sponsor.model_cards import model_card
 from assay.watchdog.alarms import AlarmKind, exit_code_of
 from assay.watchdog.looking import WatchOptions
 from assay.watchdog.round_watch import RoundWatchdog
+from assay_ledger.bindings.attestations import Accused, Attested
+from assay_ledger.bindings.tickets import TicketReclaimed
+from assay_ledger.contract import Event, Logged
+from assay_ledger.rounds.round_index import RoundIndex
 from tests.harness.demo.played_rounds import LIAR, REVENUE, SLANDERER, SOLVERS, PlayedRounds, play_rounds
 
 LINK = re.compile(r'href="(/[^"]*)"')
@@ -332,6 +337,31 @@ def run_cli(played: PlayedRounds, *words: str) -> Any:
         "ASSAY_CONFIG": "/dev/null",
     }
     return CliRunner().invoke(main.app, list(words), env=environment)
+
+
+def test_an_actor_that_is_started_anew_tells_of_tickets_it_did_not_see_registered(played: PlayedRounds) -> None:
+    told: list[tuple[Event, str | None, list[Address]]] = []
+
+    def tell(_contract: str, found: Logged[Event]) -> None:
+        # Lines of its own for each event: as if the process began with it.
+        line = RunLines(played.names).line(found.event, index.state)
+        told.append((found.event, line, list(parties(found.event, index.state))))
+
+    index = RoundIndex(played.run, [tell])
+    index.sync()
+    findings = [(e, line, about) for e, line, about in told if isinstance(e, Attested)]
+    owners = index.state.books.registry.tickets
+    assert findings and {name for name in played.names.values() if name not in SOLVERS}
+    for event, line, about in findings:
+        held = owners.get(event.ticket)
+        owner = index.state.books.registry.left[event.ticket] if held is None else held.owner
+        assert line is not None and line.startswith(f"{played.names[owner]} replayed") and owner in about
+    accused = [(e, about) for e, _, about in told if isinstance(e, Accused)]
+    slanderer = next(address for address, name in played.names.items() if name == SLANDERER)
+    assert accused and all(slanderer in about for _, about in accused)
+    for event, line, about in told:
+        if isinstance(event, TicketReclaimed):
+            assert line is not None and "somebody" not in line and about
 
 
 def test_explain_and_watch_on_the_command_line_know_runs_of_rounds(played: PlayedRounds) -> None:
