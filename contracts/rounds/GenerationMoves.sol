@@ -9,7 +9,7 @@ import {MergeClaims} from "./MergeClaims.sol";
 
 /// @title GenerationMoves: how rounds begin, what stands, what is cut, and where rounds start again
 abstract contract GenerationMoves is MergeClaims {
-    IVault private immutable _vault;
+    IVault internal immutable _vault;
     IRoundGate private immutable _gate;
     address private immutable _launcher;
     /// @inheritdoc IGenerations

@@ -122,8 +122,11 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
         return _tickets.ownerOf(opener);
     }
 
-    function _lockOf(uint32 opener) internal view override returns (bytes32, uint256) {
-        return (_tickets.lockOf(opener), _tickets.bond());
+    function _lockOf(uint32 opener) internal view override returns (bytes32 id, uint256 amount) {
+        id = _tickets.lockOf(opener);
+        // Attack: a stake that fines have drained, and two games on its true root: what is advanced on a bond that is not there
+        // can never be paid back, so that one of them never ends, and nothing above that root becomes final.
+        (, amount) = _vault.lockOf(id);
     }
 
     function _isConvicted(uint32 opener) internal view override returns (bool) {

@@ -64,6 +64,10 @@ contract RoundsBench {
         ITickets(_peers.tickets).undispute(ticket, true);
     }
 
+    function fine(uint32 ticket, uint256 amount, address to) external {
+        ITickets(_peers.tickets).fine(ticket, amount, to);
+    }
+
     // --- audits: no epoch has begun, and nobody has accused
 
     function overAfter(uint48) external pure returns (uint48) {

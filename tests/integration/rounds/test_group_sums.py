@@ -9,7 +9,7 @@ import pytest
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
-from assay.protocol.types import Round
+from assay.protocol.types import Round, Wei
 from tests.harness.contracts.harness import Reverted
 from tests.harness.rounds.grouped_world import GroupedWorld
 from tests.harness.rounds.round_chain import RoundChain
@@ -281,6 +281,22 @@ def test_x_of_a_sum_and_of_a_generation_is_what_the_chain_counted(world: Grouped
     view = w.call("Generations", "claimOf", w.claim(w.top(Round(0)), leader))
     assert view[2:5] == (expected, w.root_of("root")[2], TERMS.outer_program)
     assert (view[8], view[9]) == (ticket_lock(leader), TICKET_TERMS.bond)
+
+
+@pytest.mark.parametrize("left", [1, 0])
+def test_a_root_stands_with_what_fines_have_left_of_its_ticket(world: GroupedWorld, left: int) -> None:
+    w = world
+    people = w.start()
+    w.play_round(people)
+    node = w.node(0, Round(0))
+    liar = next(iter(w.committee(node)))
+    assert w.prepare_node(node) == ""
+    assert w.call("Generations", "claimOf", w.claim(node, liar))[9] == TICKET_TERMS.bond
+    # A game would else advance what nobody can pay back, and never end.
+    fine, to = Wei(TICKET_TERMS.bond - left), people[0]
+    assert w.do(lambda: w.tickets.fine(liar, fine, to, w.now), "RoundsBench", "fine", liar, fine, "0x" + to.hex()) == ""
+    view = w.call("Generations", "claimOf", w.claim(node, liar))
+    assert (view[8], view[9]) == (ticket_lock(liar), left)
 
 
 @pytest.mark.parametrize(
