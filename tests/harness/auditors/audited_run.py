@@ -78,7 +78,7 @@ def audited_charter(stage: SharedChain, work: TrainedWork, beacon: Address) -> R
         ),
         timing=replace(RUN.timing, audits_from=now + HOUR),
         economics=replace(RUN.economics, unit_price=Wei(ETHER), audit_ppm=1_000_000, reaudit_ppm=999_999),
-        launch=replace(RUN.launch, open_from=now, seats=SEATS),
+        launch=replace(RUN.launch, open_from=now + HOUR, seats=SEATS),
         step=ProgramRef.of(work.step),
         update=ProgramRef.of(work.update),
         merge=ProgramRef.of(work.outer),

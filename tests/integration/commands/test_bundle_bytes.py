@@ -98,7 +98,7 @@ def test_arbitrary_bytes_are_no_transaction_and_nothing_worse(raw: bytes) -> Non
 def test_the_signatures_are_the_contracts_own() -> None:
     assert {move.function for move in Move} == MOVES.keys()
     assert SIGNATURES.keys() == {name for names in CALLS.values() for name in names}
-    homes = {"commit": "IRounds", "postOuter": "IOuters", "revealLeaves": "IAudit"}
+    homes = {"commit": "IRounds", "postOuter": "IOuters", "revealLeaves": "IAudit", "revealChallenge": "IChallenges"}
     for name, signature in SIGNATURES.items():
         entry = harness.artifact(homes.get(name, "IGame")).entry("function", name)
         assert signature == f"{name}({','.join(harness._type(i) for i in entry['inputs'])})"

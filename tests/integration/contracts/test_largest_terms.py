@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.protocol.economics.chain_profile import MAX_AMOUNT, MAX_DELAY, MAX_FEE_CAP, MAX_WINDOW
+from assay.protocol.economics.chain_profile import MAX_AMOUNT, MAX_DELAY, MAX_FEE_CAP, MAX_WINDOW, MIN_WINDOW
 from assay.protocol.economics.formulas import MAX_EXPIRY, MAX_RATE, check_charter, min_exit
 from assay.protocol.model import ids
 from assay.protocol.run.charter import ChainProfile, Charter, ClockTerms
@@ -49,7 +49,7 @@ def largest() -> Charter:
     windows = replace(base.windows, **lengths, exit=0)
     windows = replace(windows, exit=min_exit(windows, MAX_DELAY) + MAX_WINDOW)
     chain = ChainProfile(MAX_DELAY, MAX_DELAY, MAX_FEE_CAP, Wei(0))
-    clocks = ClockTerms(MAX_DELAY, MAX_DELAY, MAX_DELAY, 64)
+    clocks = ClockTerms(MAX_DELAY + MIN_WINDOW, MAX_DELAY, MAX_DELAY, 64)
     terms = replace(base, rounds=(1 << 24) - 1, expiry=MAX_EXPIRY, chain=chain, clocks=clocks)
     return replace(terms, economics=money, windows=windows)
 

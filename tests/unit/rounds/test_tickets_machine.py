@@ -52,7 +52,7 @@ def play(examples: int, steps: int, contracts: bool) -> None:
 
 
 def test_who_counted_at_a_time_never_changes_whatever_strangers_do() -> None:
-    play(20, 80, contracts=False)
+    play(30, 80, contracts=False)
 
 
 @pytest.mark.timeout(600)
