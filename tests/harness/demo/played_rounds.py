@@ -20,6 +20,7 @@ from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Wei
 from assay.sponsor.round_charters import AuditRates
+from assay_ledger.bindings.payments import FindingPaid
 from assay_ledger.chain.client import address_of
 from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.rounds.run import RoundRun
@@ -79,7 +80,7 @@ def play_rounds(folder: Path) -> Iterator[PlayedRounds]:
             made.settle(lambda view: any(game.ref.kind is ClaimKind.OUTER for game in view.games.values()))
             client = TestClient(make_app(RoundReader(made.run, made.store)))
             glimpse = client.get("/games/1").text, client.get("/api/v1/games/1").json()
-            made.settle(_is_paid_and_judged)
+            made.settle(lambda view: _is_paid_and_judged(view) and _earns_wages(made))
             pay_revenue(made)
             yield PlayedRounds(made, made.view, glimpse)
         finally:
@@ -92,6 +93,11 @@ def _is_paid_and_judged(view: RoundView) -> bool:
     return any(a.status in ENDED for a in accusations) and bool(
         len(SOLVERS) in money.work_settled.values() and money.findings_paid
     )
+
+
+def _earns_wages(made: WholeRun) -> bool:
+    """Some finding was paid for; of work on a base that was cut none is."""
+    return any(found.event.pay for found in made.chain.events(FindingPaid.search(made.run.payments.address), 0))
 
 
 def pay_revenue(made: WholeRun) -> None:
