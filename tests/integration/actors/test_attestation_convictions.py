@@ -45,10 +45,12 @@ def audited(stage: SharedChain, folder: Path, *cheats: AuditCheat, rounds: int =
     return made
 
 
-def lost_by(made: WholeRun, view: RoundView, name: str, kind: ClaimKind) -> list[GameRecord]:
-    """Games about claims of a kind that an actor lost."""
-    who = made.address(name)
-    return [g for g in view.games.values() if g.ref.kind is kind and g.verdict is not None and g.verdict.loser == who]
+def lost_by(made: WholeRun, view: RoundView, name: str, side: Side, kind: ClaimKind) -> list[GameRecord]:
+    """Games about claims of a kind that an actor lost on a side.
+
+    A false accuser also challenges the true attestations that it should agree with, and loses those by default."""
+    who, judged = made.address(name), [g for g in view.games.values() if g.ref.kind is kind and g.verdict is not None]
+    return [g for g in judged if g.verdict is not None and g.verdict.loser == who and g.verdict.side is side]
 
 
 def is_spotless(made: WholeRun, view: RoundView) -> bool:
@@ -62,10 +64,10 @@ def is_spotless(made: WholeRun, view: RoundView) -> bool:
 
 def test_a_blind_attestation_is_convicted_at_an_element_of_its_own_key(stage: SharedChain, tmp_path: Path) -> None:
     made = audited(stage, tmp_path, AuditCheat.BLIND)
-    view = made.settle(lambda view: bool(lost_by(made, view, "blind", ClaimKind.ATTESTATION)))
-    game, *_ = lost_by(made, view, "blind", ClaimKind.ATTESTATION)
+    view = made.settle(lambda view: bool(lost_by(made, view, "blind", Side.DEFENDER, ClaimKind.ATTESTATION)))
+    game, *_ = lost_by(made, view, "blind", Side.DEFENDER, ClaimKind.ATTESTATION)
     assert game.verdict is not None and game.verdict.outcome is Outcome.LEAF
-    assert game.verdict.side is Side.DEFENDER and game.challenger == made.address("vera")
+    assert game.challenger == made.address("vera")
     # Part 0 is the key of the attestation itself.
     assert game.ref.duty == 0 and is_spotless(made, view)
 
@@ -74,8 +76,8 @@ def test_who_agrees_with_a_blind_one_is_convicted_at_the_key_it_answered_for(
     stage: SharedChain, tmp_path: Path
 ) -> None:
     made = audited(stage, tmp_path, AuditCheat.SILENT, AuditCheat.BLIND)
-    view = made.settle(lambda view: bool(lost_by(made, view, "silent", ClaimKind.ATTESTATION)))
-    game, *_ = lost_by(made, view, "silent", ClaimKind.ATTESTATION)
+    view = made.settle(lambda view: bool(lost_by(made, view, "silent", Side.DEFENDER, ClaimKind.ATTESTATION)))
+    game, *_ = lost_by(made, view, "silent", Side.DEFENDER, ClaimKind.ATTESTATION)
     assert game.verdict is not None and game.verdict.outcome is Outcome.LEAF
     # Its own accumulator is true; the one that it took over is not.
     finding = view.state.attestations[view.state.accusations[game.ref.outer_root].against].finding
@@ -84,13 +86,13 @@ def test_who_agrees_with_a_blind_one_is_convicted_at_the_key_it_answered_for(
 
 def test_a_false_accusation_loses_its_game_and_its_update_part_its_ticket(stage: SharedChain, tmp_path: Path) -> None:
     made = audited(stage, tmp_path, AuditCheat.FALSE_ACCUSER)
-    view = made.settle(lambda view: bool(lost_by(made, view, "false-accuser", ClaimKind.ATTESTATION)))
-    game, *_ = lost_by(made, view, "false-accuser", ClaimKind.ATTESTATION)
+    view = made.settle(lambda view: bool(lost_by(made, view, "false-accuser", Side.DEFENDER, ClaimKind.ATTESTATION)))
+    game, *_ = lost_by(made, view, "false-accuser", Side.DEFENDER, ClaimKind.ATTESTATION)
     assert game.verdict is not None and game.verdict.outcome is Outcome.LEAF
     finding = view.state.attestations[view.state.accusations[game.ref.outer_root].against].finding
     assert game.ref.duty == len(finding.keys) and game.challenger == made.address("vera")
     # What it says of the seats' updates it tries, and loses to the seats.
-    assert lost_by(made, view, "false-accuser", ClaimKind.UPDATE) and is_spotless(made, view)
+    assert lost_by(made, view, "false-accuser", Side.CHALLENGER, ClaimKind.UPDATE) and is_spotless(made, view)
     attestations = view.books.duties.attestations
     judged = [a for a in attestations.accusations.values() if a.is_work and a.status > AccusationStatus.TRIED]
     assert {a.status for a in judged} <= {AccusationStatus.REJECTED, AccusationStatus.LAPSED}
