@@ -18,8 +18,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from assay.demo import round_play
-from assay.demo.round_cast import TICKETS, RoundCast
+from assay.demo import play
+from assay.demo.cast import TICKETS, Cast
+from assay.demo.scene import DemoOptions
 from assay.demo.stage import DemoActor
 from assay.protocol.errors import UserError
 from assay.protocol.types import Round
@@ -76,12 +77,12 @@ def measure(terms: MultiplierTerms, talk: Callable[[str], None], folder: Path | 
 
 def run_cpu(terms: MultiplierTerms, talk: Callable[[str], None], folder: Path | None) -> tuple[RunCpu, float]:
     """Plays a run from its posting to its end; and the seconds that it took by the clock."""
-    options = round_play.RoundDemoOptions(cheats=(), rounds=terms.rounds, preset=terms.preset, folder=folder)
-    with round_play.open_scene(options, talk, cast_of(terms)) as scene:
-        round_play.post(scene)
-        round_play.join(scene)
-        round_play.launch(scene)
-        round_play.play_rounds(scene)
+    options = DemoOptions(cheats=(), rounds=terms.rounds, preset=terms.preset, folder=folder)
+    with play.open_scene(options, talk, cast_of(terms)) as scene:
+        play.post(scene)
+        play.join(scene)
+        play.launch(scene)
+        play.play_rounds(scene)
         view, wall = scene.view, time.monotonic() - scene.started
         works = [made for r in range(len(view.books.commitments.rounds)) for made in view.works(Round(r))]
         steps = sum(made.work.units for made in works) * view.rules.steps_per_unit
@@ -119,11 +120,11 @@ def expected_duties(commitments: int, terms: MultiplierTerms) -> float:
     return commitments * terms.audit_percent / (100 - terms.reaudit_percent)
 
 
-def cast_of(terms: MultiplierTerms) -> RoundCast:
+def cast_of(terms: MultiplierTerms) -> Cast:
     """Honest actors alone; every ticket is on call in every epoch, as runs have it."""
     solvers = tuple(DemoActor("solver", f"solver-{i + 1}") for i in range(terms.seats))
     auditors = tuple(DemoActor(n.partition("-")[0], n, tickets=count) for n, count in TICKETS.items())
-    return RoundCast(
+    return Cast(
         solvers,
         auditors,
         capacity=terms.capacity,

@@ -4,40 +4,46 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from assay.cli.common import print_json, talk
 from assay.cli.options import JsonOption
-from assay.demo.cast import DemoCheat
-from assay.demo.round_cast import RoundDemoCheat
+from assay.demo.cast import FALSE_AUDIT_ROUNDS, ROUNDS, DemoCheat
 from assay.protocol.errors import UsageError
+from assay.training.presets import PRESETS
 
 if TYPE_CHECKING:
-    from assay.demo.play import RunningDemo
-    from assay.demo.round_play import RoundDemo
+    from assay.demo.scene import DemoScene
 
-C = TypeVar("C", DemoCheat, RoundDemoCheat)
-
-EPILOG = """Examples: assay demo; assay demo --cheat silent --cheat wrong-data; assay demo --second; assay demo --keep
-./demo --json  ->  {"parameters", "rounds", "val_loss_before", "val_loss_after", "letter_entropy", "cheats", "slashed",
-"disputes", "shares", "revenue", "claimed", "conservation_difference", "cpu_seconds", "wall_seconds",
-"decentralization_multiplier"}"""
+EPILOG = """Examples: assay demo; assay demo --cheat false-update --cheat late-commitment; assay demo --cheat
+blind-auditor --preset tiny; assay demo --rounds 20 --keep ./demo; assay demo --data ./book.txt --pay -v; assay demo
+--json -q  ->  {"run", "parameters", "rounds", "final_generations", "findings", "val_loss_before", "val_loss_after",
+"letter_entropy", "cheats", "slashed", "fined", "disputes", "card", "deposited", "earned", "lost", "stake", "shares",
+"revenue", "claimed", "conservation_difference", "cpu_seconds", "wall_seconds", "decentralization_multiplier"}"""
 
 
 def demo(
     cheat: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"How somebody cheats, an actor each; may be repeated: {', '.join(DemoCheat)}. With --second: "
-            f"{', '.join(RoundDemoCheat)}. Unless given: bit-flip, with --second false-step."
+            help="How somebody cheats; of solvers' ways several, an actor each, of auditors' one: "
+            f"{', '.join(DemoCheat)}. Unless given: {DemoCheat.FALSE_STEP}."
         ),
     ] = None,
-    second: Annotated[bool, typer.Option("--second", help="Play a run of the second round.")] = False,
-    rounds: Annotated[int, typer.Option(min=3, max=50, help="Rounds of training.")] = 3,
-    preset: Annotated[str, typer.Option(help="demo, or tiny for a quick look.")] = "demo",
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            min=3,
+            max=50,
+            help=f"Rounds of training; {ROUNDS} unless given, {FALSE_AUDIT_ROUNDS} where an auditor cheats.",
+        ),
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(help=f"What is trained: {', '.join(PRESETS)}; tiny is for a quick look.")
+    ] = "demo",
     data: Annotated[
         Path | None, typer.Option("--data", metavar="FILE", help="UTF-8 text to train on; pydoc's topics unless given.")
     ] = None,
@@ -55,6 +61,7 @@ def demo(
     """Posts a run on a local chain, starts solvers, verifiers and a whistleblower, and lets somebody cheat."""
     from assay.demo import play
     from assay.demo.report import judge_model, report
+    from assay.demo.scene import DemoOptions
     from assay.demo.show import show
     from assay.engine.runtime.executor import how_programs_run
 
@@ -62,34 +69,12 @@ def demo(
         if not quiet:
             talk.print(text, markup=False, soft_wrap=True)
 
-    if second:
-        from assay.cli.round_demo import play_demo
-        from assay.demo.round_play import RoundDemoOptions
-
-        named = tuple(_cheat(RoundDemoCheat, name) for name in cheat or [RoundDemoCheat.FALSE_STEP])
-        _check_data(data)
-        say(how_programs_run())
-        chosen = RoundDemoOptions(
-            cheats=named, rounds=rounds, preset=preset, data=data, pays=pay, verbose=verbose, folder=keep
-        )
-        play_demo(chosen, say, _serve, as_json=as_json)
-        return
-    options = play.DemoOptions(
-        cheats=tuple(_cheat(DemoCheat, name) for name in cheat or [DemoCheat.BIT_FLIP]),
-        rounds=rounds,
-        preset=preset,
-        data=data,
-        pays=pay,
-        verbose=verbose,
-        folder=keep,
-    )
+    cheats = tuple(map(_cheat, cheat or [DemoCheat.FALSE_STEP]))
+    options = DemoOptions(cheats, rounds, preset, data, pay, verbose, keep)
     _check_data(data)
     say(how_programs_run())
     with play.open_scene(options, say) as scene:
-        play.post(scene)
-        play.join(scene)
-        play.watch(scene)
-        play.settle(scene)
+        play.play(scene)
         quality = judge_model(scene)
         document = report(scene, quality)
         if as_json:
@@ -100,15 +85,15 @@ def demo(
             _serve(scene)
 
 
-def _cheat(kind: type[C], name: str) -> C:
+def _cheat(name: str) -> DemoCheat:
     """The cheat of this name. Raises UsageError (UnknownCheat)."""
-    if name not in set(kind):
+    if name not in set(DemoCheat):
         raise UsageError(
             f"There is no cheat called {name!r}.",
             code="UnknownCheat",
-            remedy=f"Choose one of: {', '.join(sorted(kind))}.",
+            remedy=f"Choose one of: {', '.join(sorted(DemoCheat))}.",
         )
-    return kind(name)
+    return DemoCheat(name)
 
 
 def _check_data(data: Path | None) -> None:
@@ -119,7 +104,7 @@ def _check_data(data: Path | None) -> None:
         read_text(data)
 
 
-def _serve(scene: RunningDemo | RoundDemo) -> None:
+def _serve(scene: DemoScene) -> None:
     """The explorer over what was kept, until Ctrl-C, which is the good end of it."""
     from assay.explorer import serve
 

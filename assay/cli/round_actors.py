@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.amounts import parse_amount, tokens
 from assay.cli.common import talk
-from assay.demo.round_lines import RunLines, parties
+from assay.demo.lines import RunLines, parties
 from assay.protocol.errors import FundsError
 from assay.sponsor.round_launching import deposit, stake_of
 from assay_ledger.chain.client import address_of

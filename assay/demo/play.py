@@ -1,157 +1,158 @@
-"""The demo of the first design: set the stage, start all actors, move time while they are idle, settle, report."""
+"""The demo itself: post and fund a run, start all actors, open it, move time while they are idle, settle, claim."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from assay.amounts import tokens
-from assay.demo import scene as scenes
-from assay.demo.cast import Cast, DemoCheat, choose_cast
-from assay.demo.lines import line
-from assay.demo.scene import DemoScene, all_rest, make_keys, open_node
+from assay.demo.cast import BOUNTY_PERCENT, Cast, choose_cast
+from assay.demo.lines import about
+from assay.demo.scene import DemoOptions, DemoScene, all_rest, make_keys, open_node, watch
 from assay.demo.stage import DemoActor
 from assay.demo.timekeeper import Timekeeper
+from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.types import Address
-from assay.sponsor.charters import DAY, TOKEN, prices
+from assay.sponsor.charters import DAY, TOKEN
+from assay.sponsor.round_launching import launch_lacks, stake_of
+from assay.training.presets import Preset
 from assay.training.presets import preset as preset_of
 from assay_ledger.agents.heartbeat import Heartbeat
-from assay_ledger.chain.client import Chain
-from assay_ledger.contract import Event, Logged
-from assay_ledger.index.indexer import Index
-from assay_ledger.index.records import RunState
-from assay_ledger.index.run import Run
 
 REVENUE: Final = 1000 * TOKEN
 GAS_EACH: Final = "10"
-ESCROW: Final = "100000"
+GAMES: Final = 8
+"""Challenges that each actor can pay for at once, beside what it locks."""
 
-
-@dataclass(frozen=True, slots=True)
-class DemoOptions:
-    """What a demo was asked for."""
-
-    cheats: tuple[DemoCheat, ...] = (DemoCheat.BIT_FLIP,)
-    rounds: int = 3
-    preset: str = "demo"
-    data: Path | None = None
-    pays: bool = False
-    verbose: bool = False
-    folder: Path | None = None
-    """Where everything stays afterwards; a private folder that vanishes unless given."""
-
-
-@dataclass(kw_only=True)
-class RunningDemo(DemoScene):
-    """A demo under way."""
-
-    options: DemoOptions
-    cast: Cast
-    _run: Run | None = None
-    _index: Index | None = None
-
-    @property
-    def run(self) -> Run:
-        """The run, once it is posted."""
-        assert self._run is not None
-        return self._run
-
-    @property
-    def index(self) -> Index:
-        """The run's records."""
-        assert self._index is not None
-        return self._index
-
-    @property
-    def chain(self) -> Chain:
-        """See DemoScene."""
-        return self.run.chain
-
-    @property
-    def where(self) -> Address:
-        """See DemoScene."""
-        return self.run.address
-
-    def sync(self) -> RunState:
-        """See DemoScene."""
-        return self.index.sync()
-
-    def attach(self, address: str) -> None:
-        """Follow the run at this address."""
-        self.stage.name_run(address)
-        self._run = Run(Chain(self.node.url), Address(bytes.fromhex(address[2:])))
-        names = {address: name for name, address in self.addresses.items()}
-
-        def tell(_contract: str, found: Logged[Event]) -> None:
-            self.say(line(found.event, names))
-
-        self._index = Index(self._run, [tell])
+UNITS: Final = 5
+LEAST_UNITS: Final = 2
+COMMIT_S: Final = 600
 
 
 @contextmanager
-def open_scene(options: DemoOptions, talk: Callable[[str], None]) -> Iterator[RunningDemo]:
-    """A node and a stage; everything that was started ends with the block."""
-    cast = choose_cast(options.cheats)
+def open_scene(options: DemoOptions, talk: Callable[[str], None], cast: Cast | None = None) -> Iterator[DemoScene]:
+    """A node and a stage; what is started ends with the block. The cast follows from cheats unless given."""
+    cast = cast or choose_cast(options.cheats)
     preset_of(options.preset)
     with open_node(options.folder, talk if options.verbose else None) as (node, stage, processes):
-        yield RunningDemo(cast.players, node, stage, talk, processes, options=options, cast=cast)
+        yield DemoScene(options, cast, node, stage, talk, processes)
 
 
-def post(scene: RunningDemo) -> None:
-    """Keys for everybody, coins for gas, and the run."""
+def play(scene: DemoScene) -> None:
+    """All of it, in its order. Raises what its parts do, and whatever their commands end with."""
+    post(scene)
+    join(scene)
+    launch(scene)
+    play_rounds(scene)
+    settle(scene)
+
+
+def post(scene: DemoScene) -> None:
+    """Keys for everybody, coins for gas, and a funded run."""
     options, stage, cast = scene.options, scene.stage, scene.cast
-    make_keys(scene, {p.name for p in cast.verifiers + cast.whistleblowers})
+    make_keys(scene)
     scene.talk("posting the run")
-    words = ["run", "post", "--preset", options.preset, "--rounds", str(options.rounds), "--escrow", ESCROW]
-    # Every duty is drawn by every verifier: p is their number.
-    words += ["--whistle", str(cast.whistle_rate), "--audit", str(len(cast.verifiers)), "--key", "sponsor", "--yes"]
+    words = ["run", "post-second", "--preset", options.preset, "--rounds", str(options.rounds or cast.rounds)]
+    words += ["--seats", str(cast.seats), "--units", str(UNITS), "--least", str(LEAST_UNITS)]
+    words += ["--commit", str(COMMIT_S), "--beacon", "local"]
+    words += ["--audit", f"{cast.audit_percent / 100:.2f}", "--shifts", str(cast.shifts)]
+    words += ["--reaudit", f"{cast.reaudit_percent / 100:.2f}", "--capacity", str(cast.capacity)]
+    words += ["--bounty", f"{BOUNTY_PERCENT / 100:.2f}", "--key", "sponsor", "--yes"]
     if options.data is not None:
         words += ["--data", str(options.data.resolve())]
     if options.pays:
         words += ["--pay"]
     posted = stage.run(*words)
     scene.attach(str(posted["run"]))
-    scene.talk("a stranger joins with these commands, and is seated when the next round opens:")
-    for command in stage.join_commands(tokens(_stake(scene, DemoActor("solver", "me")))):
+    for line in terms(scene):
+        scene.talk(line)
+    if not cast.strangers:
+        return
+    scene.talk("a stranger joins with these commands, and is seated from the next round on:")
+    for command in stage.join_commands(_amount(_stake(scene, DemoActor("solver", "me")))):
         scene.talk(f"  {command}")
 
 
-def join(scene: RunningDemo) -> None:
-    """Tokens, stake and a process for every actor."""
+def terms(scene: DemoScene) -> Iterator[str]:
+    """What the run's charter says, in sentences."""
+    c, cast = scene.run.charter, scene.cast
+    t, e = c.training, c.economics
+    chosen: Preset = preset_of(scene.options.preset)
+    yield (
+        f"{c.rounds} rounds of up to {t.max_units} units of {t.steps_per_unit} steps a seat (preset {chosen.name}); "
+        f"{t.seats} seats" + (", one of them for a stranger" if cast.strangers else "")
+    )
+    yield (
+        f"a seat locks {about(e.seat_lock)} tokens; a ticket of an auditor locks {about(e.ticket_bond)}, "
+        f"since it answers for up to {e.capacity} replays at a call"
+    )
+    if cast.is_certain:
+        yield (
+            "here each commitment is drawn for certain (p = 1) for the one ticket that its epoch calls, whose owner is "
+            "honest, so that the liar is caught in every demo; other runs draw one in ten and rely on what a lie costs"
+        )
+    elif cast.audit_percent < 100:
+        yield (
+            f"{cast.audit_percent} % of a replay are expected of each commitment (p), {cast.reaudit_percent} % of each "
+            "finding (q), by every ticket at once"
+        )
+    else:
+        yield (
+            "here each commitment is drawn for one ticket in expectation (p = 1), and "
+            f"{cast.reaudit_percent} % of each finding, so that the auditor that cheats is caught in all but one of "
+            "many thousand demos"
+        )
+
+
+def join(scene: DemoScene) -> None:
+    """Tokens, and a process for every actor, which puts its stake into the vault."""
     stage, cast = scene.stage, scene.cast
-    needed = {player.name: _stake(scene, player) for player in cast.players}
-    scene.talk("funding and staking")
+    needed = {player.name: _amount(_stake(scene, player)) for player in cast.players}
+    scene.talk("handing out test tokens")
     # One account pays for all: its transactions come one after another, so one command sends them.
     everybody = ["0x" + scene.addresses[player.name].hex() for player in cast.players]
-    most = tokens(max(needed.values()))
+    most = _amount(max(_stake(scene, player) for player in cast.players))
     stage.run("ledger", "faucet", *everybody, "--tokens", most, "--gas", GAS_EACH, "--key", "faucet")
-    stage.run_all([["ledger", "stake", tokens(needed[p.name]), "--key", p.name, "--yes"] for p in cast.players])
     scene.talk("starting the actors")
     for player in cast.players:
-        first = ["--first-seats", str(len(cast.solvers)), "--first-verifiers", str(len(cast.verifiers))]
-        scene.processes[player.name] = stage.start(player, *([] if player.role == "whistleblower" else first))
+        options = ["--deposit", needed[player.name]]
+        if player.role != "solver":
+            options += ["--tickets", str(player.tickets)]
+        scene.processes[player.name] = stage.start(player, *options)
 
 
-def watch(scene: RunningDemo) -> None:
-    """Moves time until the demo is over. Raises UnavailableError (ActorDied), DeadlineError (DemoStuck)."""
-    scenes.watch(scene, lambda beats: is_over(scene, beats))
+def launch(scene: DemoScene) -> None:
+    """Time passes until all have their seats and their tickets count; then the sponsor opens the run.
+
+    Raises UnavailableError (ActorDied), DeadlineError (DemoStuck).
+    """
+    seasoning = scene.run.charter.timing.seasoning
+    scene.talk(f"tickets count {seasoning} s of chain time after they are registered; then the sponsor opens the run")
+    watch(scene, lambda _: _is_ready(scene))
+    scene.stage.run("run", "open", "--key", "sponsor")
 
 
-def is_over(scene: RunningDemo, beats: dict[Address, Heartbeat]) -> bool:
-    """Whether every round was opened and no actor of the demo does, or waits for, anything."""
+def play_rounds(scene: DemoScene) -> None:
+    """Moves time until the run is over. Raises UnavailableError (ActorDied), DeadlineError (DemoStuck)."""
+    watch(scene, lambda beats: is_over(scene, beats))
+
+
+def is_over(scene: DemoScene, beats: dict[Address, Heartbeat]) -> bool:
+    """Whether the run has ended and no actor of the demo does, or waits for, anything."""
     state = scene.index.state
-    return len(state.rounds) >= scene.run.charter.rounds and all_rest(scene, beats, state.head.number)
+    return state.money.phase > RunPhase.RUNNING and all_rest(scene, beats, state.head.number)
 
 
-def settle(scene: RunningDemo) -> None:
-    """Revenue is paid, streams for its four weeks, and every owner claims."""
+def settle(scene: DemoScene) -> None:
+    """The escrow's rest goes back; revenue is paid, streams for its four weeks, and every owner claims."""
+    stage, run, sponsor = scene.stage, scene.run, "0x" + scene.addresses["sponsor"].hex()
     scene.talk("paying revenue, and letting its four weeks pass")
-    stage, run = scene.stage, scene.run
-    stage.run(
-        "ledger", "faucet", "0x" + scene.addresses["sponsor"].hex(), "--tokens", tokens(REVENUE), "--key", "faucet"
+    stage.run_all(
+        [
+            ["run", "refund", "--key", "sponsor"],
+            ["ledger", "faucet", sponsor, "--tokens", tokens(REVENUE), "--key", "faucet"],
+        ]
     )
     stage.run("ledger", "pay", tokens(REVENUE), "--key", "sponsor", "--yes")
     scene.revenue_paid = REVENUE
@@ -162,14 +163,28 @@ def settle(scene: RunningDemo) -> None:
     scene.index.sync()
 
 
-def _owns_shares(scene: RunningDemo, player: DemoActor) -> bool:
+def _is_ready(scene: DemoScene) -> bool:
+    lacks, state = launch_lacks(scene.run), scene.index.state
+    seated = {t.holder for t in state.books.tenures.tenures.values()}
+    wanted = {scene.addresses[p.name] for p in scene.cast.solvers}
+    count = sum(p.tickets for p in scene.cast.auditors)
+    now, registry = state.head.timestamp, state.books.registry
+    return not (lacks.tickets or lacks.escrow) and wanted <= seated and registry.count_at(now, now) >= count
+
+
+def _owns_shares(scene: DemoScene, player: DemoActor) -> bool:
     return scene.chain.ask(scene.run.shares.balance_of(scene.addresses[player.name])) > 0
 
 
-def _stake(scene: RunningDemo, player: DemoActor) -> int:
-    """What a player locks over the whole demo: a lock per round and the seat's fee, or a bond and challenges' bonds."""
-    e = prices(preset_of(scene.options.preset).inner_steps, pays=scene.options.pays)
-    games = 8 * (e.challenge_bond + e.challenge_deposit)
+def _amount(wei: int) -> str:
+    """Whole tokens that are no less, as typed."""
+    return str(-(-wei // TOKEN))
+
+
+def _stake(scene: DemoScene, player: DemoActor) -> int:
+    """What a player locks over the whole demo, and what challenges may cost it."""
+    charter = scene.run.charter
+    games = GAMES * (charter.economics.challenge_bond + charter.economics.challenge_deposit)
     if player.role == "solver":
-        return scene.options.rounds * (e.claim_lock + e.price) + e.seat_fee + games
-    return e.verifier_bond + scene.options.rounds * e.price + games
+        return stake_of(charter, seats=1) + games
+    return stake_of(charter, tickets=player.tickets) + games

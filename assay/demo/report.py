@@ -17,39 +17,51 @@ from assay.demo.measured import (
     ordered,
     slashed_entry,
 )
-from assay.demo.play import RunningDemo
+from assay.demo.scene import DemoScene
+from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Address, Digest
-from assay_ledger.bindings.settlement import DutiesSettled, WorkSettled
-from assay_ledger.index.records import CommitmentRecord, GameRecord, RunState
+from assay.protocol.types import Address, Round
+from assay.sponsor.model_cards import model_card
+from assay_ledger.index.games import Game
+from assay_ledger.index.publications import Publications
+from assay_ledger.index.records import GameRecord
+from assay_ledger.rounds.round_archive import RoundArchive
+from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.store.objects import Objects
 
 
-def report(scene: RunningDemo, quality: Quality) -> dict[str, Any]:
-    """The document that `assay demo --json` prints."""
-    state, run = scene.index.state, scene.run
-    games = ordered(state.games)
-    owners = [scene.addresses[p.name] for p in scene.cast.players] + strangers(scene)
+def report(scene: DemoScene, quality: Quality) -> dict[str, Any]:
+    """The document that `assay demo --json` prints; amounts are wei, by address."""
+    view, run, state, money = scene.view, scene.run, scene.index.state, scene.money
+    people = [scene.addresses[p.name] for p in scene.cast.players] + strangers(scene)
+    accounts = {to_checksum_address(who): money.of(who) for who in people}
     cpu = {kind: round(seconds, 3) for kind, seconds in scene.meter.seconds.items()}
-    eager = quality.eager_step_cpu * trained_steps(state) * run.charter.training.steps_per_round
+    eager = quality.eager_step_cpu * trained_steps(view)
+    games = ordered(state.games)
     return {
         "run": "0x" + run.address.hex(),
         "rpc_url": scene.node.url,
         "store": str(scene.stage.store),
         "parameters": quality.parameters,
-        "rounds": len(state.rounds),
+        "rounds": len(view.books.commitments.rounds),
+        "final_generations": sum(view.status(g) is GenerationStatus.FINAL for g in _generations(view)),
+        "epochs": len(view.epochs),
+        "findings": len(state.attestations),
         "val_loss_before": quality.loss_before,
         "val_loss_after": quality.loss_after,
         "letter_entropy": quality.letter_entropy,
         "cheats": [str(c) for c in scene.options.cheats],
-        "slashed": [
-            slashed_entry(g, _role(state, g)) for g in ordered(state.games) if g.convicted and g.bounty + g.burned
-        ],
+        "slashed": [slashed_entry(g, role_of(g)) for g in games if g.convicted and g.taken],
+        "fined": fined(scene),
         "disputes": [dispute_entry(scene.chain, g) for g in games if g.is_over],
-        "shares": {to_checksum_address(a): scene.chain.ask(run.shares.balance_of(a)) for a in owners},
-        "earned": earned(scene),
+        "card": model_card(view).to_json(),
+        "deposited": {who: account.deposited for who, account in accounts.items()},
+        "earned": {who: account.earned + account.won for who, account in accounts.items()},
+        "lost": {who: account.lost for who, account in accounts.items()},
+        "stake": {who: account.free + account.locked for who, account in accounts.items()},
+        "shares": {who: account.shares for who, account in accounts.items()},
         "revenue": scene.revenue_paid,
-        "claimed": claimed(run, owners),
+        "claimed": claimed(run, people),
         "conservation_difference": conservation_difference(run, scene.revenue_paid),
         "cpu_seconds": cpu,
         "wall_seconds": round(time.monotonic() - scene.started, 1),
@@ -58,73 +70,52 @@ def report(scene: RunningDemo, quality: Quality) -> dict[str, Any]:
     }
 
 
-def earned(scene: RunningDemo) -> dict[str, int]:
-    """Wei of tokens that settlement paid to each address: pay and wages."""
-    at, paid = scene.run.settlement.address, Counter[str]()
-    for work in scene.chain.events(WorkSettled.search(at), 0):
-        paid[to_checksum_address(work.event.solver)] += work.event.pay
-    for duties in scene.chain.events(DutiesSettled.search(at), 0):
-        paid[to_checksum_address(duties.event.attester)] += duties.event.wages
-    return dict(paid)
+def fined(scene: DemoScene) -> dict[str, int]:
+    """Wei that fines took of each address's tickets, for duties left undone."""
+    money, found = scene.money, Counter[Address]()
+    for ticket, amount in money.fines.items():
+        found[money.ticket_owners[ticket]] += amount
+    return {to_checksum_address(who): amount for who, amount in sorted(found.items())}
 
 
-def strangers(scene: RunningDemo) -> list[Address]:
-    """Holders of seats and registered actors beside the demo's own, sorted."""
-    state = scene.index.state
-    seated = {holder for record in state.rounds for holder in record.roster if holder is not None}
-    everybody = seated | state.attesters.keys() | set(state.holders.values())
-    return sorted(everybody - set(scene.addresses.values()))
+def strangers(scene: DemoScene) -> list[Address]:
+    """Who took part beside the demo's own, sorted."""
+    owners = set(scene.money.ticket_owners.values())
+    return sorted((scene.index.state.participants() | owners) - set(scene.addresses.values()))
 
 
-def _role(state: RunState, game: GameRecord) -> str:
-    """The role in which a defender was convicted."""
-    attester = state.attesters.get(game.defender)
-    return attester.role.name.lower() if attester and game.ref.kind is ClaimKind.ATTESTATION else "solver"
+def role_of(game: GameRecord | Game) -> str:
+    """In which role a defender lost."""
+    return "auditor" if game.ref.kind is ClaimKind.ATTESTATION else "solver"
 
 
-def trained_steps(state: RunState) -> int:
-    """How many commitments entered the model: in the outer root that the next round, or the run, went on from."""
-    count = 0
-    for number, record in enumerate(state.rounds):
-        root = model_root(state, number)
-        if root is not None and (outer := record.outers.get(root)) is not None:
-            mask, _ = record.inclusions.get(outer.base, (0, Digest(bytes(32))))
-            count += mask.bit_count()
-    return count
+def trained_steps(view: RoundView) -> int:
+    """Steps that entered the model: of the updates that counted in generations that are final."""
+    steps = 0
+    for generation in _generations(view):
+        if view.status(generation) is GenerationStatus.FINAL:
+            round_ = Round(generation - 1)
+            works = [view.work(round_, seat) for seat in view.counted(round_)[0]]
+            steps += sum(made.work.units * view.rules.steps_per_unit for made in works if made is not None)
+    return steps
 
 
-def model_root(state: RunState, round_: int) -> Digest | None:
-    """The outer root of a round that was built upon: the base of a later commitment, else one that stands."""
-    record = state.rounds[round_]
-    later: list[CommitmentRecord] = []
-    if round_ + 1 < len(state.rounds):
-        later = [
-            c for c in state.rounds[round_ + 1].commitments.values() if c.base in record.outers and not c.convicted
-        ]
-    if later:
-        return later[0].base
-    return next((root for root, outer in record.outers.items() if not outer.fallen), None)
-
-
-def final_parameters(state: RunState, genesis: Digest) -> Digest:
-    """The parameters of the latest outer root that stands; those of genesis where none does."""
-    for number in range(len(state.rounds) - 1, -1, -1):
-        root = model_root(state, number)
-        if root is not None:
-            return state.rounds[number].outers[root].parameters
-    return genesis
-
-
-def judge_model(scene: RunningDemo) -> Quality:
-    """Loads the weights that the chain names into the stock PyTorch module and evaluates them."""
+def judge_model(scene: DemoScene) -> Quality:
+    """Loads the newest final generation's weights into the stock PyTorch module and evaluates them."""
     from assay.engine.runtime.values.state_io import tensor_from_bytes
+    from assay.protocol.trees.state import TrainingList
+    from assay.training.rounds import TorchCompute
 
-    run, training = scene.run, scene.run.charter.training
-    objects = Objects(scene.store)
-    program = objects.program(run.charter.step.root)
-    specs = [program.specs[k] for k in program.input_nodes[0]]
-    before, after = (
-        [tensor_from_bytes(s, data) for s, data in zip(specs, objects.list(root, specs), strict=True)]
-        for root in (training.parameters, final_parameters(scene.index.state, training.parameters))
-    )
-    return measure_quality(scene.stage.environment, scene.store, run.address, training.data, before, after)
+    view, run, objects = scene.view, scene.run, Objects(scene.store)
+    archive = RoundArchive(run.charter, run.facts, objects, Publications(run.chain, objects))
+    specs = archive.specs(TrainingList.PARAMETERS)
+    newest = max((g for g in _generations(view) if view.status(g) is GenerationStatus.FINAL), default=0)
+    lists = [archive.base(view, g, TorchCompute())[0] for g in (0, newest)]
+    before, after = ([tensor_from_bytes(s, data) for s, data in zip(specs, tensors, strict=True)] for tensors in lists)
+    data = run.charter.training.data
+    return measure_quality(scene.stage.environment, scene.store, run.address, data, before, after)
+
+
+def _generations(view: RoundView) -> range:
+    """Those that rounds made or were to make."""
+    return range(1, len(view.books.commitments.rounds) + 1)

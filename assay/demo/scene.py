@@ -1,31 +1,38 @@
-"""A demo under way, of whichever design: its node, its stage, its processes, and the loop that moves chain time."""
+"""A demo under way: its node, its stage, its processes, its records, and the loop that moves chain time."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
+from assay.demo.cast import Cast, DemoCheat
+from assay.demo.lines import RunLines
 from assay.demo.meter import CpuMeter
-from assay.demo.stage import DemoActor, DemoStage
+from assay.demo.stage import DemoStage
 from assay.demo.timekeeper import STRANGER_LIMIT_S, Timekeeper
+from assay.explorer.round_money import RoundMoney
 from assay.protocol.errors import DeadlineError, UnavailableError
 from assay.protocol.types import Address
 from assay.sponsor.charters import TOKEN
 from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest, read_heartbeats
-from assay_ledger.chain.client import Chain, Head
+from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
+from assay_ledger.contract import Event, Logged
 from assay_ledger.processes.children import stop
 from assay_ledger.processes.scratch import ScratchDir
+from assay_ledger.rounds.round_index import RoundIndex
+from assay_ledger.rounds.round_records import RoundRunState
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.run import RoundRun
 from assay_ledger.store.blobs import BlobStore, open_store
 
 POLL_S: Final = 0.05
@@ -38,19 +45,27 @@ ACTOR_GRACE_S: Final = 2.0
 """An actor that is told to end finishes what it sends; whatever takes longer is safe to kill."""
 
 
-class SceneRecords(Protocol):
-    """What the loop asks of a run's records."""
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """What a demo was asked for."""
 
-    @property
-    def head(self) -> Head: ...
-    def participants(self) -> set[Address]: ...
+    cheats: tuple[DemoCheat, ...] = (DemoCheat.FALSE_STEP,)
+    rounds: int | None = None
+    """As many as the cast needs, unless told."""
+    preset: str = "demo"
+    data: Path | None = None
+    pays: bool = False
+    verbose: bool = False
+    folder: Path | None = None
+    """Where everything stays afterwards; a private folder that vanishes unless given."""
 
 
 @dataclass
-class DemoScene(ABC):
+class DemoScene:
     """A demo under way."""
 
-    players: Sequence[DemoActor]
+    options: DemoOptions
+    cast: Cast
     node: Anvil
     stage: DemoStage
     talk: Callable[[str], None]
@@ -60,20 +75,37 @@ class DemoScene(ABC):
     addresses: dict[str, Address] = field(default_factory=dict)
     """Of every key by its name."""
     revenue_paid: int = 0
+    _run: RoundRun | None = None
+    _index: RoundIndex | None = None
+    _money: RoundMoney | None = None
 
     @property
-    @abstractmethod
+    def run(self) -> RoundRun:
+        """The run, once it is posted."""
+        assert self._run is not None
+        return self._run
+
+    @property
+    def index(self) -> RoundIndex:
+        """The run's records."""
+        assert self._index is not None
+        return self._index
+
+    @property
+    def money(self) -> RoundMoney:
+        """Who has, earned and lost what, by the run's events."""
+        assert self._money is not None
+        return self._money
+
+    @property
     def chain(self) -> Chain:
         """The demo's chain, once the run is posted."""
+        return self.run.chain
 
     @property
-    @abstractmethod
-    def where(self) -> Address:
-        """The address of the run's charter."""
-
-    @abstractmethod
-    def sync(self) -> SceneRecords:
-        """The run's records at the newest head."""
+    def view(self) -> RoundView:
+        """The run as its sponsor sees it."""
+        return RoundView(self.run.charter, self.run.facts, self.addresses["sponsor"], self.index.state)
 
     @property
     def store(self) -> BlobStore:
@@ -83,7 +115,24 @@ class DemoScene(ABC):
     @property
     def own(self) -> frozenset[Address]:
         """The addresses of the demo's own actors."""
-        return frozenset(self.addresses[p.name] for p in self.players)
+        return frozenset(self.addresses[p.name] for p in self.cast.players)
+
+    def sync(self) -> RoundRunState:
+        """The run's records at the newest head."""
+        return self.index.sync()
+
+    def attach(self, address: str) -> None:
+        """Follow the run at this address."""
+        self.stage.name_run(address)
+        self._run = RoundRun(Chain(self.node.url), Address(bytes.fromhex(address[2:])))
+        self._money = RoundMoney(self._run)
+        lines = RunLines({address: name for name, address in self.addresses.items()})
+
+        def tell(_contract: str, found: Logged[Event]) -> None:
+            self.money.on_event(found.event)
+            self.say(lines.line(found.event, self.index.state))
+
+        self._index = RoundIndex(self._run, [tell], self._run.all_contracts())
 
     def say(self, text: str | None) -> None:
         """Something that happened now."""
@@ -113,18 +162,19 @@ Processes = dict[str, subprocess.Popen[bytes]]
 """Actors' processes by name."""
 
 
-def make_keys(scene: DemoScene, with_bls: Collection[str] = ()) -> None:
-    """Keys for the faucet, the sponsor and every player, some with a drawing key, and coins for the sponsor's gas."""
+def make_keys(scene: DemoScene) -> None:
+    """Keys for the faucet, the sponsor and every player, and coins for the sponsor's gas."""
     faucet: LocalAccount = Account.from_key(scene.node.dev_keys[0])
     secret = scene.stage.folder / "faucet.hex"
     secret.write_text(scene.node.dev_keys[0].hex())
     secret.chmod(0o600)
-    everybody = ["sponsor", *(player.name for player in scene.players)]
-    plain, drawing = [n for n in everybody if n not in with_bls], [n for n in everybody if n in with_bls]
-    commands = [["key", "import", "faucet", str(secret), "--kdf", "pbkdf2"]]
-    commands += [["key", "new", *plain, "--kdf", "pbkdf2", "--no-bls"]]
-    commands += [["key", "new", *drawing, "--kdf", "pbkdf2"]] if drawing else []
-    made = scene.stage.run_all(commands)
+    everybody = ["sponsor", *(player.name for player in scene.cast.players)]
+    made = scene.stage.run_all(
+        [
+            ["key", "import", "faucet", str(secret), "--kdf", "pbkdf2"],
+            ["key", "new", *everybody, "--kdf", "pbkdf2", "--no-bls"],
+        ]
+    )
     secret.unlink()
     for entry in (key for answer in made for key in (answer if isinstance(answer, list) else [answer])):
         scene.addresses[entry["name"]] = Address(bytes.fromhex(str(entry["address"])[2:]))
@@ -137,7 +187,7 @@ def watch(scene: DemoScene, is_enough: Callable[[dict[Address, Heartbeat]], bool
     Raises UnavailableError (ActorDied), DeadlineError (DemoStuck).
     """
     keeper = Timekeeper(
-        *(scene.chain, scene.store, scene.where, scene.own),
+        *(scene.chain, scene.store, scene.run.address, scene.own),
         participants=lambda: scene.sync().participants(),
     )
     last_head, last_change = -1, time.monotonic()
@@ -150,7 +200,7 @@ def watch(scene: DemoScene, is_enough: Callable[[dict[Address, Heartbeat]], bool
             last_head, last_change = state.head.number, now
         if now - looked >= LOOK_EVERY_S:
             looked = now
-            beats = read_heartbeats(scene.store, scene.where, scene.addresses.values())
+            beats = read_heartbeats(scene.store, scene.run.address, scene.addresses.values())
             book(scene, beats)
             check_alive(scene)
             rested = (rested or now) if is_enough(beats) else None
@@ -192,7 +242,7 @@ def book(scene: DemoScene, beats: dict[Address, Heartbeat]) -> None:
 
 def check_alive(scene: DemoScene) -> None:
     """Raises UnavailableError (ActorDied)."""
-    for player in scene.players:
+    for player in scene.cast.players:
         process = scene.processes[player.name]
         if process.poll() not in (None, 0):
             raise UnavailableError(

@@ -2,55 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eth_utils.address import to_checksum_address
-from rich.console import Console, ConsoleRenderable
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.amounts import tokens
 from assay.demo.measured import Quality
-from assay.demo.play import RunningDemo
 from assay.demo.report import strangers
+from assay.demo.scene import DemoScene
 from assay.protocol.types import Address
 
-Print = Callable[[str | ConsoleRenderable], None]
 
-
-def show(scene: RunningDemo, document: dict[str, Any], quality: Quality, console: Console) -> None:
-    """Prints the tables and five sentences."""
-    say: Print = lambda what: console.print(what)  # noqa: E731 - a shorthand
-    say("")
-    say(_ledger(scene, document))
+def show(scene: DemoScene, document: dict[str, Any], quality: Quality, console: Console) -> None:
+    """Prints the tables and some sentences."""
+    console.print("")
+    console.print(_ledger(scene, document))
     if document["disputes"]:
-        say(disputes_table(scene.addresses, document["disputes"]))
-    say(model_table(quality))
+        console.print(disputes_table(scene.addresses, document["disputes"]))
+    console.print(model_table(quality))
     for title, sample in (("before", quality.sample_before), ("after", quality.sample_after)):
-        say(Text(f"\n200 characters {title} training:", style="bold"))
-        say(Text(sample))
-    say("")
-    for sentence in _sentences(scene, document):
-        say(Text(sentence))
+        console.print(Text(f"\n200 characters {title} training:", style="bold"))
+        console.print(Text(sample))
+    console.print("")
+    for sentence in sentences(names_of(scene), document):
+        console.print(Text(sentence))
 
 
-def _ledger(scene: RunningDemo, document: dict[str, Any]) -> Table:
+def names_of(scene: DemoScene) -> dict[str, str]:
+    """Everybody's name by the address that documents say; strangers are called by how theirs begins."""
+    people = {to_checksum_address(scene.addresses[p.name]): p.name for p in scene.cast.players}
+    return people | {to_checksum_address(who): f"0x{who.hex()[:8]}…" for who in strangers(scene)}
+
+
+def _ledger(scene: DemoScene, document: dict[str, Any]) -> Table:
+    """Stake is what was deposited, and earned, less what was lost."""
     table = Table(title="Final ledger, in tokens", title_justify="left")
     table.add_column("actor", no_wrap=True)
-    for column in ("stake", "earned", "slashed", "shares", "claimed"):
+    columns = ("deposited", "earned", "lost", "stake", "shares", "claimed")
+    for column in columns:
         table.add_column(column, justify="right")
-    run = scene.run
-    people = [(p.name, scene.addresses[p.name]) for p in scene.cast.players]
-    people += [(f"0x{address.hex()[:8]}…", address) for address in strangers(scene)]
-    for name, address in people:
-        who = to_checksum_address(address)
-        slashed = sum(entry["amount"] for entry in document["slashed"] if entry["address"] == who)
-        free = run.chain.ask(run.vault.free(address))
-        bond = run.chain.ask(run.audit.attester_of(address)).stake
-        earned, shares, claimed = (document[name].get(who, 0) for name in ("earned", "shares", "claimed"))
-        cells = (rounded(amount) for amount in (free + bond, earned, slashed, shares, claimed))
-        table.add_row(name, *cells, style="red" if slashed else "")
+    punished = {entry["address"] for entry in document["slashed"]} | document["fined"].keys()
+    for who, name in names_of(scene).items():
+        cells = (rounded(document[column].get(who, 0)) for column in columns)
+        table.add_row(name, *cells, style="red" if who in punished else "")
     return table
 
 
@@ -64,7 +61,7 @@ def disputes_table(addresses: Mapping[str, Address], disputes: Sequence[dict[str
     names = {to_checksum_address(address): name for name, address in addresses.items()}
     for entry in disputes:
         table.add_row(
-            f"{entry['kind'].lower()} {entry['claim'][:8]}…",
+            f"{CLAIMS.get(entry['kind'], entry['kind'].lower())} {entry['claim'][:8]}…",
             names.get(entry["loser"], entry["loser"]),
             str(entry["levels"]),
             entry["leaf_family"] or entry["ended_by"],
@@ -73,6 +70,10 @@ def disputes_table(addresses: Mapping[str, Address], disputes: Sequence[dict[str
             f"{entry['gas_leaf']:,}",
         )
     return table
+
+
+CLAIMS = {"INTERVAL": "training", "OUTER": "merge", "ATTESTATION": "finding"}
+"""What a claim is about, where its kind does not say it in the field's words."""
 
 
 def model_table(quality: Quality) -> Table:
@@ -86,30 +87,58 @@ def model_table(quality: Quality) -> Table:
     return table
 
 
-def _sentences(scene: RunningDemo, document: dict[str, Any]) -> list[str]:
-    """What happened, and which commands look closer."""
-    cast, slashed = scene.cast, document["slashed"]
-    names = {to_checksum_address(address): name for name, address in scene.addresses.items()}
+def sentences(names: Mapping[str, str], document: dict[str, Any]) -> Iterator[str]:
+    """What happened, and which commands look closer; `names` are those of actors by address."""
+    audits = document["card"]["audits"]
+    solvers = sum(name.startswith(("solver", "0x")) for name in names.values())
+    yield (
+        f"{solvers} solvers trained one model together for {document['rounds']} rounds, of which "
+        f"{document['final_generations']} generations are final; {audits['owners']} auditors replayed what they "
+        f"drew in {document['epochs']} epochs and bound {document['findings']} findings."
+    )
+    yield f"{_caught(names, document)}; the contract computed every disputed number, and no vote decided anything."
+    if document["fined"]:
+        fines = (f"{names.get(who, who)} {rounded(amount)}" for who, amount in document["fined"].items())
+        yield f"Fined in tokens for duties left undone: {', '.join(fines)}."
+    yield from _card(names, document["card"])
+    yield (
+        f"Those whose work stood own the model's shares and claimed {rounded(sum(document['claimed'].values()))} "
+        "tokens of revenue."
+    )
+    yield (
+        f"Tokens are conserved to the last unit (difference {document['conservation_difference']}); all processes "
+        f"together used {sum(document['cpu_seconds'].values()):.0f} CPU seconds in {document['wall_seconds']:.0f} s."
+    )
+    yield (
+        "`assay demo --keep DIR` leaves everything in place and serves the explorer, with the model card; then "
+        "`assay run show` and `assay ledger shares` look closer."
+    )
+
+
+def _caught(names: Mapping[str, str], document: dict[str, Any]) -> str:
+    slashed, count = document["slashed"], len(document["disputes"])
+    if not slashed:
+        return "No stake was slashed"
     losers = sorted({names.get(entry["address"], entry["address"]) for entry in slashed})
     families = sorted({entry["leaf_family"] for entry in document["disputes"] if entry["leaf_family"]})
-    caught = (
-        f"{', '.join(losers)} lost {tokens(sum(e['amount'] for e in slashed))} tokens in "
-        f"{len(document['disputes'])} dispute{'' if len(document['disputes']) == 1 else 's'}"
-        + (f" that ended in {', '.join(families)}" if families else "")
-        if slashed
-        else "No stake was slashed"
+    return (
+        f"{', '.join(losers)} lost {rounded(sum(e['amount'] for e in slashed))} tokens in "
+        f"{count} dispute{'' if count == 1 else 's'}" + (f" that ended in {', '.join(families)}" if families else "")
     )
-    return [
-        f"{len(cast.solvers)} solvers trained one model together for {document['rounds']} rounds; "
-        f"{len(cast.verifiers)} verifiers replayed what they drew, and a whistleblower re-audited them.",
-        f"{caught}; the contract computed every disputed number itself, and no vote decided anything.",
-        f"Those whose work stood own the model's shares and claimed {rounded(sum(document['claimed'].values()))} "
-        "tokens of revenue.",
-        f"Tokens are conserved to the last unit (difference {document['conservation_difference']}); all processes "
-        f"together used {sum(document['cpu_seconds'].values()):.0f} CPU seconds in {document['wall_seconds']:.0f} s.",
-        "`assay demo --keep DIR` leaves everything in place; then `assay run show`, `assay dispute list`, "
-        "`assay ledger shares` and `assay bundle export` look closer.",
-    ]
+
+
+def _card(names: Mapping[str, str], card: dict[str, Any]) -> Iterator[str]:
+    """What the model card names as false."""
+    for work in card["false_work"]:
+        who = names.get(to_checksum_address(work["solver"]), work["solver"])
+        where = "was not merged" if work["generation"] is None else f"is part of generation {work['generation']}"
+        yield (
+            f"The model card names the false update: {work['what'].removeprefix('its ')} of round {work['round']}, "
+            f"seat {work['seat']}, by {who} (game {work['game']}), which {where}."
+        )
+    for root in card["false_roots"]:
+        who = names.get(to_checksum_address(root["by"]), root["by"])
+        yield f"The model card names a false root of generation {root['generation']}, by {who} (game {root['game']})."
 
 
 def rounded(wei: int) -> str:

@@ -47,9 +47,8 @@ class DemoActor:
     role: str
     name: str
     cheat: str = "none"
-    lazy: bool = False
     tickets: int = 1
-    """Of an auditor of the second round."""
+    """Of an auditor."""
 
 
 class CommandFailed(UserError):
@@ -162,8 +161,6 @@ class DemoStage:
         words += options
         if player.cheat != "none":
             words += ["--cheat", player.cheat]
-        if player.lazy:
-            words += ["--lazy"]
         self._show(words)
         log = self.logs / f"{player.name}.log"
         return spawn([sys.executable, "-m", "assay", *words], log=log, env=self.environment, cwd=self.folder)
@@ -175,12 +172,12 @@ class DemoStage:
         except OSError:
             return ""
 
-    def join_commands(self, stake: str, *, is_second: bool = False) -> list[str]:
+    def join_commands(self, stake: str) -> list[str]:
         """What a stranger types to take part as a solver; `stake` is an amount of tokens that lasts for the run."""
         exports = ("ETH_RPC_URL", "ASSAY_STORE", "ASSAY_RUN")
         return [
             "export " + " ".join(f"{name}={shlex.quote(self.environment[name])}" for name in exports),
-            f"assay key new me --kdf pbkdf2 {'--no-bls ' if is_second else ''}--json",
+            "assay key new me --kdf pbkdf2 --no-bls --json",
             f"ETH_PASSWORD={shlex.quote(str(self._password))} assay ledger faucet ADDRESS --tokens {stake} "
             f"--key faucet --keys-dir {shlex.quote(str(self.keys_dir))}",
             f"assay ledger stake {stake} --key me --yes",

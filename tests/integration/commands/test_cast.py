@@ -1,64 +1,100 @@
-"""Who plays in a demo."""
+"""Who plays in a demo and on which terms; what their processes cost, by what they say that they do."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from assay.demo.cast import DemoCheat, choose_cast
+from assay.demo.cast import FALSE_TICKETS, MOST_DUTIES, TICKETS, DemoCheat, choose_cast
 from assay.demo.meter import KINDS, CpuMeter, kind_of
+from assay.protocol.digests import ZERO
 from assay.protocol.errors import UsageError
 from assay.protocol.run.claims import ClaimKind, ClaimRef
-from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.agents.actions import Commit, CommitChallenge, describe
-from assay_solver.cheats import CHEATS
+from assay.protocol.types import Round, Seat
+from assay_ledger.agents.actions import CommitChallenge, describe
+from assay_solver.round_actions import CommitWork, TrainUnit
+from assay_solver.round_cheats import ROUND_CHEATS
+from assay_solver.round_merging import ComputeMerge
+from assay_verifier.answering import ConfirmFinding
+from assay_verifier.round_cheats import AuditCheat
+from assay_whistleblower.pursuing import TryAccusation
+from tests.harness.commands import assay
 
-ROOT = Digest(bytes(32))
+SOLVERS = [c for c in DemoCheat if c.auditors is None and c is not DemoCheat.NONE]
+AUDITORS = [c for c in DemoCheat if c.auditors]
 
 
-def test_every_solver_cheat_can_be_shown() -> None:
-    assert {str(c) for c in DemoCheat} - {"none", "lazy-verifier"} == set(CHEATS)
+def test_every_cheat_can_be_shown_but_one_that_needs_anothers_lie() -> None:
+    assert {str(c) for c in SOLVERS} == set(ROUND_CHEATS)
+    assert {c.auditors for c in AUDITORS} == {str(c) for c in AuditCheat} - {"silent"}
 
 
-def test_a_demo_shows_as_many_cheats_at_once_as_find_a_seat(monkeypatch: pytest.MonkeyPatch) -> None:
-    cheats = [c for c in DemoCheat if c not in (DemoCheat.NONE, DemoCheat.LAZY_VERIFIER)]
-    monkeypatch.setattr("assay.demo.cast.SEATS", len(cheats) + 2)
-    cast = choose_cast([*cheats, DemoCheat.LAZY_VERIFIER])
-    assert [s.cheat for s in cast.solvers] == ["none", "none", *cheats]
-    assert [v.lazy for v in cast.verifiers] == [False, False, True]
-    assert cast.whistle_rate == 1.0
-    monkeypatch.setattr("assay.demo.cast.SEATS", len(cheats) + 1)
+@pytest.mark.parametrize("cheats", [[DemoCheat.NONE], [DemoCheat.FALSE_STEP], [DemoCheat.BLIND_AUDITOR]])
+def test_there_are_four_solvers_three_honest_auditors_and_five_honest_tickets(cheats: list[DemoCheat]) -> None:
+    cast = choose_cast(cheats)
+    assert len(cast.solvers) == 4 and cast.seats == 5
+    assert {a.name: a.tickets for a in cast.auditors if a.cheat == "none"} == TICKETS
+    assert sum(TICKETS.values()) == 5
+
+
+@pytest.mark.parametrize("cheats", [[DemoCheat.FALSE_STEP], SOLVERS[:2], *([c] for c in AUDITORS)])
+def test_tickets_on_call_answer_for_twice_the_duties_that_all_seats_make(cheats: list[DemoCheat]) -> None:
+    cast = choose_cast(cheats)
+    on_call = sum(TICKETS.values()) // cast.shifts
+    assert cast.capacity <= MOST_DUTIES
+    assert on_call * cast.capacity * (100 - cast.reaudit_percent) >= 2 * cast.audit_percent * cast.seats
+    assert cast.is_certain is (len(cast.auditors) == len(TICKETS))
+
+
+@pytest.mark.parametrize("cheat", AUDITORS)
+def test_an_auditor_that_cheats_has_tickets_in_every_call_yet_fewer_than_half(cheat: DemoCheat) -> None:
+    cast = choose_cast([cheat])
+    assert (cast.shifts, cast.rounds) == (1, 6)
+    assert [a.tickets for a in cast.auditors if a.cheat == cheat.auditors] == [FALSE_TICKETS]
+    assert FALSE_TICKETS + sum(TICKETS.values()) > 2 * FALSE_TICKETS
+
+
+def test_more_solvers_than_one_ticket_can_replay_are_refused() -> None:
+    assert len(choose_cast(SOLVERS[:2]).solvers) == 5
     with pytest.raises(UsageError) as refused:
-        choose_cast(cheats)
+        choose_cast(SOLVERS[:3])
     assert refused.value.code == "TooManySolvers"
 
 
-def test_lazy_verifiers_alone_overlook_a_flipped_bit() -> None:
-    cast = choose_cast([DemoCheat.LAZY_VERIFIER])
-    assert [s.cheat for s in cast.solvers] == ["none", "none", "bit-flip"]
-    assert all(v.lazy for v in cast.verifiers) and len(cast.verifiers) == 2
-
-
-def test_without_a_cheat_everybody_is_honest() -> None:
-    cast = choose_cast([DemoCheat.NONE])
-    assert all(p.cheat == "none" and not p.lazy for p in cast.players)
-    assert cast.whistle_rate == 0.2
-
-
-@pytest.mark.parametrize("cheats", [[DemoCheat.NONE, DemoCheat.SILENT], [DemoCheat.SILENT, DemoCheat.SILENT]])
-def test_a_senseless_choice_is_refused(cheats: list[DemoCheat]) -> None:
-    with pytest.raises(UsageError):
+@pytest.mark.parametrize(
+    ("cheats", "code"),
+    [
+        ([DemoCheat.NONE, DemoCheat.ABSENT], "CheatNone"),
+        ([DemoCheat.ABSENT, DemoCheat.ABSENT], "CheatTwice"),
+        ([DemoCheat.ABSENT, DemoCheat.BLIND_AUDITOR], "CheatsMixed"),
+        ([DemoCheat.BLIND_AUDITOR, DemoCheat.ABSENT_AUDITOR], "CheatsMixed"),
+    ],
+)
+def test_a_senseless_choice_is_refused(cheats: list[DemoCheat], code: str) -> None:
+    with pytest.raises(UsageError) as refused:
         choose_cast(cheats)
+    assert refused.value.code == code
+
+
+def test_a_demo_refuses_a_cheat_that_it_does_not_know_and_names_those_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = assay(monkeypatch, "demo", "--cheat", "nonsense").exception
+    assert isinstance(refused, UsageError)
+    assert refused.code == "UnknownCheat" and "false-step" in refused.remedy
 
 
 @pytest.mark.parametrize(
     ("doing", "kind"),
     [
-        ("train round 1 seat 0 3/25", "training"),
-        ("receipt round 1 seat 0", "commitment"),
-        ("replay round 0 seat 1 duty 2", "audit"),
+        ("training round 1 3/25", "training"),
+        (describe(TrainUnit(Round(1), Seat(0), ZERO, 2)), "training"),
+        (describe(CommitWork(Round(1), Seat(0), ZERO)), "commitment"),
+        (describe(ComputeMerge(Round(1), frozenset())), "training"),
+        ("replaying seat 1 of round 0 2/5", "audit"),
+        (describe(ConfirmFinding(ZERO, 0, Seat(1), None)), "audit"),
+        (describe(CommitChallenge(ClaimRef(ClaimKind.UPDATE, Round(0)), ZERO)), "dispute"),
+        (describe(TryAccusation(ZERO)), "dispute"),
         ("play game 1", "dispute"),
-        (describe(Commit(Round(0), Seat(1), ROOT)), "commitment"),
-        (describe(CommitChallenge(ClaimRef(ClaimKind.UPDATE, Round(0)), ROOT)), "dispute"),
         ("waiting", "chain"),
         ("starting", "start"),
     ],
@@ -69,8 +105,6 @@ def test_time_is_booked_to_what_an_actor_says_it_does(doing: str, kind: str) -> 
 
 
 def test_a_meter_books_what_a_process_used_since_the_last_look() -> None:
-    import os
-
     meter = CpuMeter()
     meter.book({"me": os.getpid()}, {"me": "train round 0"}, {})
     first = meter.seconds["training"]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from eth_utils.address import to_checksum_address
 
+from assay.demo.play import UNITS
 from assay.sponsor.charters import SHARES_PER_STEP
 from assay.training.presets import TINY
 from tests.harness.demo.demos import BIN, Demo, running, wait_for_nothing
@@ -59,16 +60,12 @@ def make_stranger(home: Path, export: str) -> Stranger:
     return Stranger(home, export)
 
 
-def rounds_of(lines: list[str], name: str) -> tuple[list[int], list[int]]:
-    """Rounds that opened after somebody took a seat, and those that it committed to, from the demo's lines."""
-    seated: list[int] = []
-    is_seated = False
-    for line in lines:
-        is_seated |= f"{name} takes seat" in line
-        if is_seated and (opened := re.search(r"round (\d+) opens", line)):
-            seated.append(int(opened[1]))
-    committed = [int(found[1]) for line in lines if (found := re.search(rf"{name} commits to round (\d+)", line))]
-    return seated, committed
+def rounds_of(lines: list[str], name: str) -> tuple[int, dict[int, int]]:
+    """From which round on somebody had a seat, and how many units it committed to which round, by the demo's lines."""
+    seats = [found for line in lines if (found := re.search(rf"{name} takes seat \d+ from round (\d+) on", line))]
+    works = [found for line in lines if (found := re.search(rf"{name} commits (\d+) units to round (\d+)$", line))]
+    (seat,) = seats
+    return int(seat[1]), {int(work[2]): int(work[1]) for work in works}
 
 
 @pytest.mark.long
@@ -96,11 +93,14 @@ def test_a_stranger_that_joins_a_running_demo_is_seated_next_credited_and_can_cl
         assert document["rounds"] == ROUNDS
         assert document["slashed"] == document["disputes"] == []
         assert document["conservation_difference"] == 0
-        seated, committed = rounds_of(demo.lines, f"{address[:10]}…")
-        assert seated, "the stranger came after the last round had opened"
-        # At the next T0, and in every round from there on: the demo waited for its commitments.
-        assert committed == seated == list(range(ROUNDS - len(seated), ROUNDS))
-        assert document["shares"][address] == len(committed) * TINY.inner_steps * SHARES_PER_STEP
+        first, units = rounds_of(demo.lines, f"{address[:10]}…")
+        assert first < ROUNDS, "the stranger came after the last round had opened"
+        # From the round of its seat on it takes part in every one: the demo waited for its commitments.
+        assert list(units) == list(range(first, ROUNDS))
+        steps = sum(units.values()) * TINY.inner_steps // UNITS
+        assert document["shares"][address] == steps * SHARES_PER_STEP
+        put, got, lost, has = (document[c][address] for c in ("deposited", "earned", "lost", "stake"))
+        assert (has, lost) == (put + got, 0)
 
         # A script that knows nothing of the demo finds the same, and the stranger is paid as an owner.
         (tmp_path / "demo.json").write_text(json.dumps(document))

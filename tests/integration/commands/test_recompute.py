@@ -43,7 +43,7 @@ def test_the_script_imports_nothing_of_the_project_but_the_stock_module() -> Non
 @pytest.fixture(scope="module")
 def document(played: Played) -> dict[str, Any]:
     """What the demo's own report says of the played run; losses are another test's."""
-    from assay.demo.report import report
+    from tests.harness.demo.first_report import report
 
     players = [SimpleNamespace(name=name) for name in played.world.players]
     scene: Any = SimpleNamespace(

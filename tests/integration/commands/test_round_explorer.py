@@ -15,7 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from assay.demo.round_lines import RunLines, parties
+from assay.demo.lines import RunLines, parties
 from assay.explorer import serve
 from assay.explorer.app import make_app
 from assay.explorer.round_reader import RoundReader
