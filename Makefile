@@ -33,7 +33,7 @@ help: ## this list
 setup: ## install the locked dependencies and compile the contracts; a second run installs nothing
 	@PYTHON="$(PYTHON)" tools/setup.sh
 
-demo: setup ## train, cheat, catch, settle and claim on this machine (ARGS="--cheat silent")
+demo: setup ## train, cheat, catch, settle and claim on this machine (ARGS="--cheat blind-auditor")
 	@$(BIN)/assay demo $(ARGS)
 
 test: setup ## every test not marked `long`, Python and forge

@@ -5,8 +5,8 @@ certain: p = 1, a shift for each ticket. With p = 10 % and all tickets on call, 
 round of ten.
 
 Where an auditor cheats, all tickets are on call, four of nine are its own, and every finding is replayed again with
-q = 85 %. In six rounds some 56 findings can be replayed again, 25 of them its own, and each of these is drawn by one of
-the five honest tickets with chance 1 - (1 - q / 9)^5 = 39 %: it stays unseen in about one demo of 10,000.
+q = 85 %. In eight rounds some 74 findings can be replayed again, 33 of them its own, and each of these is drawn by one
+of the five honest tickets with chance 1 - (1 - q / 9)^5 = 39 %: of 40,000 draws by lot one showed nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FALSE_REAUDIT_PERCENT: Final = 85
 """q where one is not."""
 
 ROUNDS: Final = 3
-FALSE_AUDIT_ROUNDS: Final = 6
+FALSE_AUDIT_ROUNDS: Final = 8
 """Where an auditor cheats: what it draws is chance, so it is given more to draw."""
 
 MOST_DUTIES: Final = 14

@@ -33,8 +33,9 @@ def show(scene: DemoScene, document: dict[str, Any], quality: Quality, console: 
 
 def names_of(scene: DemoScene) -> dict[str, str]:
     """Everybody's name by the address that documents say; strangers are called by how theirs begins."""
-    people = {to_checksum_address(scene.addresses[p.name]): p.name for p in scene.cast.players}
-    return people | {to_checksum_address(who): f"0x{who.hex()[:8]}…" for who in strangers(scene)}
+    people = [(scene.addresses[p.name], p.name) for p in scene.cast.players]
+    people += [(who, f"0x{who.hex()[:8]}…") for who in strangers(scene)]
+    return {str(to_checksum_address(who)): name for who, name in people}
 
 
 def _ledger(scene: DemoScene, document: dict[str, Any]) -> Table:

@@ -222,7 +222,7 @@ def test_an_auditor_that_invents_its_results_is_convicted_and_nobody_else(cheat:
         assert losers(scene, document) == {f"verifier-{cheat.auditors}": {"LEAF"}}
         assert {entry["role"] for entry in document["slashed"]} == {"auditor"}
         assert {entry["kind"] for entry in document["disputes"]} == {"ATTESTATION"}
-        assert document["final_generations"] == 6 and document["card"]["false_work"] == []
+        assert document["final_generations"] == 8 and document["card"]["false_work"] == []
 
 
 @pytest.mark.long
@@ -232,7 +232,7 @@ def test_an_auditor_that_accuses_falsely_loses_its_stake_and_no_solver_does() ->
         assert set(losers(scene, document)) == {"verifier-false-accuser"}
         lost = {entry["loser"] for entry in document["disputes"]}
         assert lost == {who(scene, "verifier-false-accuser")}
-        assert document["final_generations"] == 6 and document["card"]["false_work"] == []
+        assert document["final_generations"] == 8 and document["card"]["false_work"] == []
 
 
 @pytest.mark.long
@@ -244,7 +244,7 @@ def test_an_auditor_that_leaves_duties_undone_is_fined_and_nobody_else(cheat: De
         name = f"verifier-{cheat.auditors}"
         assert set(document["fined"]) == {who(scene, name)}
         assert document["lost"][who(scene, name)] >= document["fined"][who(scene, name)] > 0
-        assert document["final_generations"] == 6
+        assert document["final_generations"] == 8
 
 
 @pytest.mark.long
