@@ -31,11 +31,10 @@ from tests.harness.demo.demos import Demo, running, wait_for_nothing
 
 MOVE_GAS_CAP = 1_000_000
 SEED = int(os.environ.get("ASSAY_TEST_SEED", "20261120"))
-Played = tuple[DemoScene, dict[str, Any], Quality]
 
 
 @contextlib.contextmanager
-def played(*cheats: DemoCheat, rounds: int | None = None) -> Iterator[Played]:
+def played(*cheats: DemoCheat, rounds: int | None = None) -> Iterator[tuple[DemoScene, dict[str, Any], Quality]]:
     with play.open_scene(DemoOptions(cheats, rounds, preset="tiny"), print) as scene:
         play.play(scene)
         quality = judge_model(scene)
