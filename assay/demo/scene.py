@@ -38,6 +38,8 @@ from assay_ledger.store.blobs import BlobStore, open_store
 POLL_S: Final = 0.05
 LOOK_EVERY_S: Final = 0.25
 WEIGH_EVERY_S: Final = 1.0
+WEIGH_SHARE: Final = 60
+"""Of the time that the demo has taken: a look at the memory of many large processes costs CPU time itself."""
 STUCK_AFTER_S: Final = 1.5 * STRANGER_LIMIT_S
 """Nothing on chain and no actor busy for so long: something is wrong, and waiting longer will not fix it."""
 
@@ -207,11 +209,11 @@ def watch(scene: DemoScene, is_enough: Callable[[dict[Address, Heartbeat]], bool
             # Strangers end what they began, if they do not take forever over it.
             if rested is not None and (not keeper.strangers_work or now - rested > STRANGER_LIMIT_S):
                 return
-        if now - weighed >= WEIGH_EVERY_S:
+        if now - weighed >= max(WEIGH_EVERY_S, (now - scene.started) / WEIGH_SHARE):
             weighed = now
             scene.meter.weigh(pids(scene))
         if keeper.tick() is None:
-            time.sleep(POLL_S)
+            time.sleep(max(POLL_S, scene.chain.pace.period))
         if keeper.is_anyone_busy:
             last_change = now
         if now - last_change > STUCK_AFTER_S:

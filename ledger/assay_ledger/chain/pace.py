@@ -1,4 +1,6 @@
-"""How often a node is asked whether there is something new: a fraction of the time between blocks, as they come in."""
+"""How often a node is asked whether there is something new: a fraction of the time between blocks, as they come in, and
+of a silence that lasts.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,9 @@ from typing import Final
 
 SHARE: Final = 8
 """A new block is noticed within an eighth of the time between blocks."""
+
+SILENT_SHARE: Final = 64
+"""What ends a silence is noticed within a sixty-fourth of it: while a round trains nothing happens for long."""
 
 LEAST_S: Final = 0.05
 MOST_S: Final = 2.0
@@ -41,4 +46,5 @@ class PollPace:
         """Seconds between two looks: short until the pace of the chain is known."""
         if not self._intervals:
             return LEAST_S
-        return min(max(median(self._intervals) / SHARE, LEAST_S), MOST_S)
+        silence = self._clock() - self._at
+        return min(max(median(self._intervals) / SHARE, silence / SILENT_SHARE, LEAST_S), MOST_S)

@@ -8,7 +8,7 @@ from assay.protocol.digests import ZERO
 from assay.protocol.types import Round, Seat
 from assay_ledger.agents.actions import Commit, Defer, Play, SettleRound, highest_base_fee
 from assay_ledger.chain.fees import TIP_FLOOR, Market, Offer, affordable, first_offer, raised, tip_of
-from assay_ledger.chain.pace import LEAST_S, MOST_S, SEEN, PollPace
+from assay_ledger.chain.pace import LEAST_S, MOST_S, SEEN, SILENT_SHARE, PollPace
 
 GWEI = 10**9
 
@@ -32,6 +32,25 @@ def test_a_node_is_asked_eight_times_per_block_within_bounds(block_s: float, per
     # Blocks that came between two looks are counted.
     pace.saw(SEEN)
     assert pace.period <= MOST_S
+
+
+def test_a_silence_is_asked_into_less_and_less_and_its_end_brings_the_pace_back() -> None:
+    now = 0.0
+    pace = PollPace(lambda: now)
+    for number in range(SEEN + 1):
+        now = number * 0.4
+        pace.saw(number)
+    last = now
+    for silence, period in (
+        (SILENT_SHARE * LEAST_S, LEAST_S),
+        (32.0, 0.5),
+        (SILENT_SHARE * MOST_S, MOST_S),
+        (1e6, MOST_S),
+    ):
+        now = last + silence
+        assert pace.period == pytest.approx(period)
+    pace.saw(SEEN + 1)
+    assert pace.period == LEAST_S
 
 
 def test_tips_follow_what_others_pay_between_the_floor_and_the_base_fee() -> None:
