@@ -6,12 +6,12 @@ from fractions import Fraction
 
 from assay.planning.inputs import PlanInputs
 from assay.planning.plan import plan_run
-from assay.protocol.economics import audit_prices, committees
+from assay.protocol.economics import audit_prices, committees, price_table
 from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.economics.price_table import UNIT, price_rows, usual_terms
 from assay.protocol.run.beacon import prevrandao_bias
 from assay.protocol.types import Wei
 
-UNIT = 10**18
 OPEN_DUTIES = (1, 2, 5, 10)
 UNSETTLED = (1, 4, 8, 16)
 COMMITTEES = (5, 9, 15, 21, 31, 63)
@@ -21,12 +21,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A Markdown table."""
     lines = [" | ".join(str(cell) for cell in row) for row in [head, ["---"] * len(head), *rows]]
     return "".join(f"| {line} |\n" for line in lines)
-
-
-def default_terms() -> audit_prices.AuditTerms:
-    """p = 10 %, q = 20 %, v = 1/3, w = 1.3 W, W = 1."""
-    shares = (100_000, 200_000, 333_333, audit_prices.DRAWN_BOUNTY_PPM, audit_prices.THIRD_BOUNTY_PPM)
-    return audit_prices.AuditTerms(Wei(UNIT), Wei(13 * UNIT // 10), *shares, open_duties=1, unsettled=1)
 
 
 def in_prices(amount: Wei | Fraction) -> str:
@@ -40,7 +34,7 @@ def audit_stakes() -> str:
     for unsettled in UNSETTLED:
         cells = []
         for m in OPEN_DUTIES:
-            t = replace(default_terms(), unsettled=unsettled, open_duties=m)
+            t = replace(usual_terms(), unsettled=unsettled, open_duties=m)
             cells.append(in_prices(audit_prices.min_ticket_stake(t, audit_prices.min_tenure_lock(t))))
         rows.append([unsettled, *cells])
     return table(["U \\ m", *(str(m) for m in OPEN_DUTIES)], rows)
@@ -49,22 +43,12 @@ def audit_stakes() -> str:
 def audit_rates() -> str:
     """S, B and what follows for several rates of audit."""
     rows = []
-    for audit, reaudit in ((0.05, 0.20), (0.10, 0.20), (0.20, 0.20), (0.10, 0.40)):
-        t = replace(
-            default_terms(),
-            audit_ppm=round(audit * PPM),
-            reaudit_ppm=round(reaudit * PPM),
-            unsettled=4,
-            open_duties=5,
-        )
-        lock = audit_prices.min_tenure_lock(t)
-        cost = audit_prices.audit_overhead(Fraction(t.audit_ppm, PPM), Fraction(t.reaudit_ppm, PPM))
-        shared = 1 - t.lost
-        reaudited = audit_prices.stake_if_reauditor_bribed(t, lock)
-        stake = "none" if reaudited is None else in_prices(audit_prices.min_ticket_stake(t, lock))
-        update = in_prices(audit_prices.update_price_net(t, lock, shared))
-        rows.append([f"{audit:.0%}", f"{reaudit:.0%}", in_prices(lock), stake, f"{float(cost):.3f}", update])
-    return table(["p", "q", "S", "B at U = 4, m = 5", "cost of a run over its training", "one arbitrary update"], rows)
+    for row in price_rows():
+        stake = "none" if row.stake is None else f"{float(row.stake):.1f}"
+        amounts = [f"{float(row.lock):.1f}", stake, f"{float(row.overhead):.3f}", f"{float(row.update):.1f}"]
+        rows.append([f"{row.audit_ppm / PPM:.0%}", f"{row.reaudit_ppm / PPM:.0%}", *amounts])
+    stakes = f"B at U = {price_table.UNSETTLED}, m = {price_table.OPEN_DUTIES}"
+    return table(["p", "q", "S", stakes, "cost of a run over its training", "one arbitrary update"], rows)
 
 
 def committee_chances() -> str:

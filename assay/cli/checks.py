@@ -159,16 +159,11 @@ def _anvil() -> str:
 
 def _contracts() -> str:
     from assay_ledger.chain.artifacts import artifacts_dir, load_artifact
-    from assay_ledger.deployment.places import LEAVES, MODULE_CONTRACTS
+    from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS
 
     names = [
-        "Deployer",
-        "Charter",
-        "PrevrandaoSeed",
-        "DrandSeed",
-        "Arbiter",
-        "TestToken",
-        *MODULE_CONTRACTS.values(),
+        *("RunDeployer", "RunCharter", "PrevrandaoSeed", "DrandSeed", "Arbiter", "TestToken"),
+        *ROUND_CONTRACTS.values(),
         *LEAVES.values(),
     ]
     for name in names:
@@ -225,11 +220,11 @@ def _curves(resolved: Resolved) -> str:
 
 
 def _run(resolved: Resolved) -> str:
-    from assay.cli.common import open_run
+    from assay.cli.common import open_round_run
 
     if resolved.settings.run is None:
         raise _Skip("no run is named (--run, ASSAY_RUN)")
-    run = open_run(resolved.settings, _chain(resolved))
+    run = open_round_run(resolved.settings, _chain(resolved))
     return f"0x{run.run_id.hex()}, {run.charter.rounds} rounds"
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from assay_ledger.deployment.code import RunCode
     from assay_ledger.index.run import Run
     from assay_ledger.keys.keystore import ActorKeys
+    from assay_ledger.rounds.round_archive import RoundArchive
+    from assay_ledger.rounds.round_view import RoundView
     from assay_ledger.rounds.run import AnyRun, RoundRun
     from assay_ledger.store.blobs import BlobStore
 
@@ -53,18 +55,31 @@ def open_any_run(settings: Settings, chain: Chain | None = None) -> AnyRun:
     return run_at(chain or open_chain(settings), where)
 
 
-def open_round_run(settings: Settings) -> RoundRun:
-    """The run that the settings name, of the second round. Raises as above, and UsageError (FirstDesign)."""
+def open_round_run(settings: Settings, chain: Chain | None = None) -> RoundRun:
+    """The run that the settings name. Raises ConfigError (RunMissing), RejectedError (NotARun)."""
     from assay_ledger.rounds.run import RoundRun
 
-    run = open_any_run(settings)
-    if not isinstance(run, RoundRun):
-        raise UsageError(
-            "This run is of the first design, which has no such command.",
-            code="FirstDesign",
-            remedy="`assay run --help` names what both designs have.",
-        )
-    return run
+    where = run_address(settings)
+    return RoundRun(chain or open_chain(settings), where)
+
+
+def sight(run: RoundRun) -> RoundView:
+    """The run at its newest block, as somebody sees it who takes no part."""
+    from assay.protocol.run.claims import NO_ADDRESS
+    from assay_ledger.rounds.round_index import RoundIndex
+    from assay_ledger.rounds.round_view import RoundView
+
+    return RoundView(run.charter, run.facts, NO_ADDRESS, RoundIndex(run).sync())
+
+
+def archive_of(run: RoundRun, store: BlobStore) -> RoundArchive:
+    """What was published of a run, as its store has it."""
+    from assay_ledger.index.publications import Publications
+    from assay_ledger.rounds.round_archive import RoundArchive
+    from assay_ledger.store.objects import Objects
+
+    objects = Objects(store)
+    return RoundArchive(run.charter, run.facts, objects, Publications(run.chain, objects))
 
 
 def run_address(settings: Settings) -> Address:

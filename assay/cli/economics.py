@@ -1,4 +1,4 @@
-"""`assay economics`: the table that locks follow from, and what a run's own numbers come to."""
+"""`assay economics`: the table that locks and stakes follow from, and what a run's own numbers come to."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import typer
 
 from assay.amounts import tokens
 from assay.cli import simulate
-from assay.cli.common import open_run, print_fields, print_json, print_table
+from assay.cli.common import open_round_run, print_fields, print_json, print_table
 from assay.cli.options import RUN, JsonOption, with_settings
 from assay.settings import Settings
 
 if TYPE_CHECKING:
-    from assay.protocol.run.charter import Charter
+    from assay.protocol.run.run_charter import RunCharter
 
 app = typer.Typer(no_args_is_help=True, help="Why cheating does not pay, in numbers.")
 
@@ -27,59 +27,80 @@ app.command("simulate", epilog=simulate.EPILOG)(simulate.simulate)
 
 
 @app.command(
-    "table", epilog='Example: assay economics table --json  ->  {"claim_lock_over_price": {...}, "run": {...}}'
+    "table",
+    epilog='Example: assay economics table --json  ->  {"rates": [{"audit_rate", "lock", "stake", ...}], "run": {...}}',
 )
 @with_settings(*RUN)
 def table(settings: Settings, as_json: JsonOption = False) -> None:
-    """The least claim lock S in units of a round's pay W, and with --run the bounds that the run keeps."""
-    from assay.protocol.economics import formulas
+    """The least lock S and stake B in units of a round's pay W, and with --run the bounds that the run keeps."""
+    from assay.protocol.economics import price_table
 
-    rates = formulas.RATES_OF_TABLE
-    rows = formulas.claim_lock_table()
-    bounds = None if settings.run is None else bounds_of(open_run(settings).charter)
-    if as_json:
-        multiples = {
-            str(n): {f"{p:g}": round(v, 6) for p, v in zip(rates, row, strict=True)} for n, row in rows.items()
+    bounds = None if settings.run is None else bounds_of(open_round_run(settings).charter)
+    rows = [
+        {
+            "audit_rate": row.audit_ppm / 1e6,
+            "reaudit_rate": row.reaudit_ppm / 1e6,
+            "lock": round(float(row.lock), 6),
+            "stake": None if row.stake is None else round(float(row.stake), 6),
+            "overhead": round(float(row.overhead), 6),
+            "update_price": round(float(row.update), 6),
         }
-        overheads = {f"{p:g}": round(formulas.overhead(p), 6) for p in rates}
-        print_json({"claim_lock_over_price": multiples, "overhead": overheads, "run": bounds})
+        for row in price_table.price_rows()
+    ]
+    if as_json:
+        print_json({"rates": rows, "run": bounds})
         return
-    cells: list[list[object]] = [[n, *(f"{v:.2f}" for v in row)] for n, row in rows.items()]
-    cells.append(["cost", *(f"{formulas.overhead(p):.3f}" for p in rates)])
+    cells: list[list[object]] = [
+        [
+            f"{row['audit_rate']:.0%}",
+            f"{row['reaudit_rate']:.0%}",
+            f"{row['lock']:.1f}",
+            "none suffices" if row["stake"] is None else f"{row['stake']:.1f}",
+            f"{row['overhead']:.3f}",
+            f"{row['update_price']:.1f}",
+        ]
+        for row in rows
+    ]
     print_table(
-        "S over W by intervals n and replay rate p (beta 0.5, v 1/3)", ["n", *(f"p = {p:g}" for p in rates)], cells
+        f"Lock S and stake B over W (U = {price_table.UNSETTLED}, m = {price_table.OPEN_DUTIES}, v = 1/3)",
+        ["p", "q", "S", "B", "cost", "one arbitrary update"],
+        cells,
     )
-    typer.echo("cost: of the whole run over its training alone, with q2 = 0.1 and phi = 0.01, before bytes and gas.")
+    typer.echo("cost: of the whole run over its training alone, before bytes and gas. docs/economics.md explains all.")
     if bounds is not None:
         typer.echo("")
-        print_fields({name: _shown(value) for name, value in bounds.items()})
+        print_fields({name: _shown(name, value) for name, value in bounds.items()})
 
 
-def bounds_of(charter: Charter) -> dict[str, Any]:
-    """What a charter names and the least it may name; amounts in wei."""
-    from assay.protocol.economics import chain_profile, formulas
+def bounds_of(charter: RunCharter) -> dict[str, Any]:
+    """What a charter names and the least or most that it may name; amounts in wei, times in seconds."""
+    from assay.protocol.economics.audit_prices import update_price_net
+    from assay.protocol.economics.run_bounds import audit_terms
+    from assay.protocol.economics.run_times import last_verdict, min_challenge_bond
+    from assay.protocol.economics.stake_bounds import min_lock, min_stake
 
-    e, n, chain, arity = charter.economics, charter.training.intervals, charter.chain, charter.clocks.arity
-    delay = chain.inclusion_delay
+    e, w, chain, t = charter.economics, charter.timing, charter.chain, audit_terms(charter)
     return {
-        "price W": {"is": e.price},
-        "claim lock S": {"is": e.claim_lock, "at_least": formulas.min_claim_lock(e, n)},
-        "verifier bond B": {"is": e.verifier_bond, "at_least": formulas.min_bond(e)},
-        "challenge bond C": {
-            "is": e.challenge_bond,
-            "at_least": chain_profile.min_challenge_bond(chain, arity),
-        },
-        "half a bounty": {"is": chain_profile.kept(e), "at_least": chain_profile.min_kept(chain, arity)},
-        "wage w": {"is": e.wage, "by_formula": formulas.duty_wage(e.price, n)},
-        "seat fee": {"is": e.seat_fee, "at_most": e.price},
-        "price of one false update": {"is": formulas.update_price(e)},
-        "exit delay (s)": {"is": charter.windows.exit, "more_than": formulas.min_exit(charter.windows, delay)},
-        "vesting delay (s)": {"is": formulas.vesting_delay(charter.windows, delay)},
+        "pay W": {"is": charter.price},
+        "lock S": {"is": e.seat_lock, "at_least": min_lock(t)},
+        "stake B": {"is": e.ticket_bond, "at_least": min_stake(t, e.seat_lock)},
+        "challenge bond": {"is": e.challenge_bond, "at_least": min_challenge_bond(chain, charter.clocks.arity)},
+        "wage w": {"is": e.wage},
+        "seat fee": {"is": e.seat_fee, "at_most": charter.price},
+        "price of one false update": {"is": int(update_price_net(t, e.seat_lock, 1 - t.lost))},
+        "open duties m": {"is": t.open_duties},
+        "unsettled rounds U": {"is": t.unsettled},
+        "exit delay (s)": {"is": w.exit},
+        "vesting delay (s)": {"is": w.vesting, "at_least": last_verdict(w, chain.inclusion_delay)},
     }
 
 
-def _shown(value: dict[str, int]) -> str:
-    words = {"at_least": "at least", "at_most": "at most", "more_than": "more than", "by_formula": "1.3 W / n is"}
-    unit = tokens if max(value.values()) > 10**12 else str
-    limits = [f"{words[name]} {unit(limit)}" for name, limit in value.items() if name in words]
+PLAIN = ("open duties m", "unsettled rounds U", "exit delay (s)", "vesting delay (s)")
+"""What is no amount of tokens."""
+
+
+def _shown(name: str, value: dict[str, int]) -> str:
+    words = {"at_least": "at least", "at_most": "at most"}
+    unit = str if name in PLAIN else tokens
+    limits = [f"{words[limit]} {unit(amount)}" for limit, amount in value.items() if limit in words]
     return unit(value["is"]) + (f"  ({', '.join(limits)})" if limits else "")

@@ -83,11 +83,12 @@ def new(
     password_file: PasswordFile = None,
     kdf: KdfOption = KdfChoice.SCRYPT,
     bls: Annotated[
-        bool, typer.Option("--bls/--no-bls", help="Also make the drawing key that verifiers and whistleblowers need.")
-    ] = True,
+        bool, typer.Option("--bls/--no-bls", help="Also make a drawing key, which no run of this release needs.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a new key, or several: an account, and a drawing key beside it."""
+    """Make a new key, or several, all or none: an account each."""
+    keystore.check_new(keys_dir, names)
     what = f"the new key {names[0]}" if len(names) == 1 else f"the {len(names)} new keys"
     password = read_password(password_file, what=what, confirm=True)
     made = [keystore.create_key(keys_dir, name, password, with_bls=bls, kdf=kdf.kdf) for name in names]

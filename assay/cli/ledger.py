@@ -10,8 +10,7 @@ from assay.amounts import parse_amount, tokens
 from assay.cli.common import (
     check_run_code,
     confirm,
-    open_any_run,
-    open_chain,
+    open_round_run,
     parse_address,
     print_fields,
     print_json,
@@ -26,10 +25,8 @@ from assay.settings import Settings
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
 
-    from assay_ledger.bindings.grants import GrantsContract
-    from assay_ledger.bindings.vesting import VestingContract
     from assay_ledger.chain.client import Chain
-    from assay_ledger.rounds.run import AnyRun
+    from assay_ledger.rounds.run import RoundRun
 
 app = typer.Typer(no_args_is_help=True, help="Stake, shares and revenue of a run.")
 
@@ -48,7 +45,7 @@ def stake(
 ) -> None:
     """Move tokens into the run's vault, where your own claims lock them."""
     wei = parse_amount(amount)
-    the_run = open_any_run(settings)
+    the_run = open_round_run(settings)
     check_run_code(the_run, settings)
     keys = unlock_key(settings)
     account = keys.account
@@ -59,7 +56,7 @@ def stake(
             code="TokensShort",
             remedy="Stake less, or get tokens first (`assay ledger faucet` on a demo).",
         )
-    exit_s = exit_delay(the_run)
+    exit_s = the_run.charter.timing.exit
     talk.print(f"Stakes {tokens(wei)} tokens; leaving takes {_duration(exit_s)} of chain time.")
     if dry_run:
         return
@@ -82,10 +79,10 @@ def unstake(
 ) -> None:
     """Ask for free stake back; `withdraw` pays it after the exit delay."""
     wei = parse_amount(amount)
-    the_run = open_any_run(settings)
+    the_run = open_round_run(settings)
     keys = unlock_key(settings)
     account = keys.account
-    exit_s = exit_delay(the_run)
+    exit_s = the_run.charter.timing.exit
     talk.print(f"{tokens(wei)} tokens can be withdrawn {_duration(exit_s)} of chain time from now.")
     if dry_run:
         return
@@ -99,9 +96,11 @@ def unstake(
 @with_settings(*RUN, *KEY)
 def withdraw(settings: Settings, as_json: JsonOption = False) -> None:
     """Pay out what `unstake` asked for, once its delay is over."""
-    the_run = open_any_run(settings)
+    the_run = open_round_run(settings)
     keys = unlock_key(settings)
     account = keys.account
+    leaving, _ = the_run.chain.ask(the_run.vault.exiting(keys.address))
+    talk.print(f"withdraws {tokens(leaving)} tokens to {account.address}")
     receipt = the_run.chain.send(account, the_run.vault.withdraw())
     held = the_run.chain.ask(the_run.token.balance_of(keys.address))
     _done({"held": held}, receipt, as_json=as_json)
@@ -111,7 +110,7 @@ def withdraw(settings: Settings, as_json: JsonOption = False) -> None:
 @with_settings(*RUN, "key", "keys_dir")
 def shares(settings: Settings, who: WhoOption = None, as_json: JsonOption = False) -> None:
     """What an address owns of the model, what is pending, and what it can claim; needs no password."""
-    the_run = open_any_run(settings)
+    the_run = open_round_run(settings)
     address = _address_for(settings.key, settings.keys_dir, who)
     document = shares_of(the_run, address)
     if as_json:
@@ -127,15 +126,21 @@ def shares(settings: Settings, who: WhoOption = None, as_json: JsonOption = Fals
 @with_settings(*RUN, *KEY)
 def claim(settings: Settings, as_json: JsonOption = False) -> None:
     """Turn vested credits into shares, then pay out what your shares have earned."""
-    the_run = open_any_run(settings)
+    the_run = open_round_run(settings)
     keys = unlock_key(settings)
-    account = keys.account
-    vested, receipt = release_vested(the_run, account)
+    account, receipt = keys.account, None
+    ripe = vested_grants(the_run, keys.address)
+    vested = sum(amount for _, amount in ripe)
+    if ripe:
+        talk.print(f"releases {tokens(vested)} shares that have vested, in {len(ripe)} transactions")
+    for name, _ in ripe:
+        receipt = the_run.chain.send(account, the_run.grants.release(name))
     claimed: dict[str, int] = {}
     for token in the_run.charter.revenue_tokens:
         where = "0x" + token.hex()
         due = the_run.chain.ask(the_run.revenue.claimable(token, keys.address))
         if due:
+            talk.print(f"claims {tokens(due)} of {where}")
             receipt = the_run.chain.send(account, the_run.revenue.claim(token))
             claimed[where] = due
     if receipt is None:
@@ -155,7 +160,7 @@ def pay(
     as_json: JsonOption = False,
 ) -> None:
     """Pay revenue to the owners of the model: it joins the next weekly bucket and streams over four weeks."""
-    the_run = open_any_run(settings)
+    the_run = open_round_run(settings)
     check_run_code(the_run, settings)
     account = unlock_key(settings).account
     wei = parse_amount(amount)
@@ -186,15 +191,16 @@ def faucet(
 ) -> None:
     """Demo only: mint test tokens for strangers and send gas from the faucet's key."""
     everybody = [Address(parse_address(address)) for address in addresses]
-    the_run = open_any_run(settings, open_chain(settings))
+    the_run = open_round_run(settings)
     account = unlock_key(settings).account
-    receipt = None
+    wei, gas_wei, receipt = parse_amount(amount), parse_amount(gas), None
+    talk.print(f"{len(everybody)} times {tokens(wei)} new test tokens, and {tokens(gas_wei)} coins of your own")
     for who in everybody:
-        receipt = fund(the_run.chain, the_run, account, who, parse_amount(amount), parse_amount(gas))
-    _done({"tokens": parse_amount(amount), "gas": parse_amount(gas)}, receipt, as_json=as_json)
+        receipt = fund(the_run.chain, the_run, account, who, wei, gas_wei)
+    _done({"tokens": wei, "gas": gas_wei}, receipt, as_json=as_json)
 
 
-def fund(chain: Chain, run: AnyRun, faucet_account: LocalAccount, who: Address, wei: Wei, gas_wei: Wei) -> Any:
+def fund(chain: Chain, run: RoundRun, faucet_account: LocalAccount, who: Address, wei: Wei, gas_wei: Wei) -> Any:
     """Mints test tokens and sends gas; returns the last receipt."""
     from assay.sponsor.round_launching import mint_tokens
 
@@ -202,21 +208,7 @@ def fund(chain: Chain, run: AnyRun, faucet_account: LocalAccount, who: Address, 
     return mint_tokens(chain, faucet_account, run.token, who, wei)
 
 
-def exit_delay(run: AnyRun) -> int:
-    """Seconds of chain time from asking for free stake to having it."""
-    from assay_ledger.rounds.run import RoundRun
-
-    return run.charter.timing.exit if isinstance(run, RoundRun) else run.charter.windows.exit
-
-
-def grants_of(run: AnyRun) -> GrantsContract | VestingContract:
-    """Where shares vest."""
-    from assay_ledger.rounds.run import RoundRun
-
-    return run.grants if isinstance(run, RoundRun) else run.vesting
-
-
-def shares_of(run: AnyRun, who: Address) -> dict[str, Any]:
+def shares_of(run: RoundRun, who: Address) -> dict[str, Any]:
     """Shares, pending credits, free stake and claimable revenue of an address, in wei."""
     from eth_utils.address import to_checksum_address
 
@@ -224,36 +216,24 @@ def shares_of(run: AnyRun, who: Address) -> dict[str, Any]:
     return {
         "address": to_checksum_address(who),
         "shares": ask(run.shares.balance_of(who)),
-        "pending": ask(grants_of(run).pending_of(who)),
+        "pending": ask(run.grants.pending_of(who)),
         "supply": ask(run.shares.total_supply()),
         "free_stake": ask(run.vault.free(who)),
         "claimable": {"0x" + t.hex(): ask(run.revenue.claimable(t, who)) for t in run.charter.revenue_tokens},
     }
 
 
-def release_vested(run: AnyRun, account: LocalAccount) -> tuple[int, Any]:
-    """Releases every credit of the account whose time has come; returns wei of shares and the last receipt."""
-    from assay_ledger.bindings import grants, vesting
-    from assay_ledger.chain.client import address_of
-    from assay_ledger.rounds.run import RoundRun
+def vested_grants(run: RoundRun, owner: Address) -> list[tuple[Digest, Wei]]:
+    """Grants of an owner whose time has come and that are not released: identity, and wei of shares."""
+    from assay_ledger.bindings.grants import Credited
 
-    vested, receipt = 0, None
-    chain, owner, now = run.chain, address_of(account), run.chain.head().timestamp
-    ids: list[Digest]
-    if isinstance(run, RoundRun):
-        found = chain.events(grants.Credited.search(run.grants.address, owner=owner), run.first_block)
-        ids = [credited.event.id for credited in found]
-    else:
-        earlier = chain.events(vesting.Credited.search(run.vesting.address, owner=owner), run.first_block)
-        ids = [credited.event.id for credited in earlier]
-    for name in ids:
-        grant = (
-            chain.ask(run.grants.grant_of(name)) if isinstance(run, RoundRun) else chain.ask(run.vesting.grant_of(name))
-        )
+    now, found = run.chain.head().timestamp, []
+    for credited in run.chain.events(Credited.search(run.grants.address, owner=owner), run.first_block):
+        name = credited.event.id
+        grant = run.chain.ask(run.grants.grant_of(name))
         if not grant.done and grant.vests_at <= now and grant.owner == owner:
-            receipt = chain.send(account, grants_of(run).release(name))
-            vested += grant.amount
-    return vested, receipt
+            found.append((name, Wei(grant.amount)))
+    return found
 
 
 def _address_for(key: str | None, keys_dir: Any, who: str | None) -> Address:

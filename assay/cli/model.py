@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.common import open_blobs, open_run, print_fields, print_json
+from assay.cli.common import archive_of, open_blobs, open_round_run, print_fields, print_json, sight
 from assay.cli.options import STORED_RUN, JsonOption, with_settings
 from assay.settings import Settings
+
+if TYPE_CHECKING:
+    from assay.cli.weights import Weights
 
 app = typer.Typer(no_args_is_help=True, help="The model's weights.")
 
 
-@app.command("pull", epilog='Example: assay model pull --out model.safetensors --json  ->  {"file", "root", "round"}')
+@app.command("pull", epilog='Example: assay model pull --out model.safetensors --json  ->  {"file", "root", ...}')
 @with_settings(*STORED_RUN)
 def pull(
     settings: Settings,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="safetensors file to write.")],
-    after: Annotated[
-        int | None, typer.Option("--round", min=0, help="The model after this round; after the last unless given.")
+    generation: Annotated[
+        int | None,
+        typer.Option("--generation", min=0, help="Genesis is 0; the newest that stands unless given."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Fetch the weights that stand on chain, check them against their root, and write them under their names."""
-    from assay.cli.weights import fetch_weights, write_weights
-    from assay_ledger.index.indexer import Index
+    from assay.cli.weights import fetch_weights, parameter_names, write_weights
+    from assay.training.rounds import TorchCompute
 
-    the_run = open_run(settings)
-    weights = fetch_weights(the_run, Index(the_run).sync(), open_blobs(settings), after)
+    the_run, store = open_round_run(settings), open_blobs(settings)
+    archive = archive_of(the_run, store)
+    names = parameter_names(archive, store)
+    weights = fetch_weights(archive, sight(the_run), names, TorchCompute(), generation)
     write_weights(out, weights)
-    document = {"file": str(out), "root": "0x" + weights.root.hex(), "round": weights.round, "final": weights.is_final}
-    print_json(document) if as_json else print_fields(document)
+    _show({"file": str(out)}, weights, as_json=as_json)
 
 
 @app.command(
     "verify",
-    epilog='Example: assay model verify model.safetensors --json  ->  {"root", "on_chain": true, "round", ...}',
+    epilog='Example: assay model verify model.safetensors --json  ->  {"root", "on_chain": true, "generation", ...}',
 )
 @with_settings(*STORED_RUN)
 def verify(
@@ -46,10 +51,18 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Recompute the root of a file's weights and look for it on chain; exit code 8 when it does not stand there."""
-    from assay.cli.weights import find_weights
-    from assay_ledger.index.indexer import Index
+    from assay.cli.weights import find_weights, parameter_names
 
-    the_run = open_run(settings)
-    found = find_weights(the_run, Index(the_run).sync(), open_blobs(settings), file)
-    document = {"root": "0x" + found.root.hex(), "on_chain": True, "round": found.round, "final": found.is_final}
+    the_run, store = open_round_run(settings), open_blobs(settings)
+    archive = archive_of(the_run, store)
+    found = find_weights(archive, sight(the_run), parameter_names(archive, store), file)
+    _show({"on_chain": True}, found, as_json=as_json)
+
+
+def _show(first: dict[str, object], weights: Weights, *, as_json: bool) -> None:
+    document = first | {
+        "root": "0x" + weights.root.hex(),
+        "generation": weights.generation,
+        "final": weights.is_final,
+    }
     print_json(document) if as_json else print_fields(document)

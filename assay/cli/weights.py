@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from assay.protocol.errors import ConfigError, FraudError, RejectedError
+from assay.protocol.errors import ConfigError, FraudError, RejectedError, UnavailableError
+from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.trees.state import TrainingList
 from assay.protocol.trees.tensors import TensorSpec
-from assay.protocol.types import Digest, Status
-from assay_ledger.index.records import RunState
-from assay_ledger.index.run import Run
+from assay.protocol.types import Digest
+from assay_ledger.index.archive import Compute
+from assay_ledger.rounds.round_archive import RoundArchive
+from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.store.blobs import ArtifactStore
-from assay_ledger.store.objects import Objects, root_of_list
+from assay_ledger.store.objects import root_of_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,39 +31,49 @@ class WeightsNotOnChain(FraudError):
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Parameters with their names; `round` is the one after whose outer step they stand, None for genesis."""
+    """Parameters with their names; `generation` counts merges, 0 being what the run started from."""
 
     root: Digest
-    round: int | None
+    generation: int
     is_final: bool
     names: tuple[str, ...]
     specs: tuple[TensorSpec, ...]
     tensors: tuple[bytes, ...]
 
 
-def standing_roots(run: Run, state: RunState) -> list[tuple[int | None, Digest, bool]]:
-    """(round, parameters' list root, final) of genesis and of every outer root that stands, oldest first."""
-    found: list[tuple[int | None, Digest, bool]] = [(None, run.charter.training.parameters, True)]
-    for record in state.rounds:
-        for _, outer in sorted(record.outers.items()):
-            if not outer.fallen:
-                found.append((int(record.number), outer.parameters, Status.FINAL in outer.posters.values()))
+def standing_generations(view: RoundView) -> dict[int, Digest]:
+    """The parameters' list root of genesis and of every generation with a majority that was not cut, oldest first."""
+    found = {}
+    for generation in range(len(view.books.commitments.rounds) + 1):
+        lists = view.lists(generation)
+        if lists is not None and view.status(generation) is not GenerationStatus.CUT:
+            found[generation] = lists.parameters
     return found
 
 
-def fetch_weights(run: Run, state: RunState, store: ArtifactStore, after: int | None = None) -> Weights:
-    """The weights after a round (the last one with an outer step unless given).
+def fetch_weights(
+    archive: RoundArchive, view: RoundView, names: Sequence[str], compute: Compute, generation: int | None = None
+) -> Weights:
+    """The weights of a generation, the newest that stands unless given.
 
-    Raises RejectedError (NoSuchModel), UnavailableError when the store does not have them.
+    What nobody published is merged again by `compute`, from the newest that somebody did.
+
+    Raises RejectedError (NoSuchModel), UnavailableError when the store has neither.
     """
-    roots = [entry for entry in standing_roots(run, state) if after is None or entry[0] == after]
-    if not roots:
-        raise RejectedError(f"No outer step of round {after} stands.", code="NoSuchModel")
-    # Of several roots of a round the final one is the model's.
-    number, root, is_final = max(roots, key=lambda entry: (-1 if entry[0] is None else entry[0], entry[2]))
-    specs = parameter_specs(run, store)
-    tensors = Objects(store).list(root, specs)
-    return Weights(root, number, is_final, parameter_names(run, store), tuple(specs), tensors)
+    standing = standing_generations(view)
+    wanted = max(standing) if generation is None else generation
+    if wanted not in standing:
+        raise RejectedError(
+            f"Generation {wanted} does not stand: it was cut, or has no majority yet.",
+            code="NoSuchModel",
+            remedy=f"The newest that stands is {max(standing)}.",
+        )
+    try:
+        tensors = archive.fetch_parameters(view, wanted)
+    except UnavailableError:
+        tensors = archive.base(view, wanted, compute)[0]
+    specs = archive.specs(TrainingList.PARAMETERS)
+    return Weights(standing[wanted], wanted, _is_final(view, wanted), tuple(names), specs, tensors)
 
 
 def write_weights(path: Path, weights: Weights) -> None:
@@ -76,35 +89,32 @@ def write_weights(path: Path, weights: Weights) -> None:
         path.write_bytes(data)
 
 
-def find_weights(run: Run, state: RunState, store: ArtifactStore, path: Path) -> Weights:
+def find_weights(archive: RoundArchive, view: RoundView, names: Sequence[str], path: Path) -> Weights:
     """The weights of a file, once their root is found among those that stand.
 
     Raises ConfigError (FileUnreadable), WeightsNotOnChain.
     """
-    names, specs = parameter_names(run, store), parameter_specs(run, store)
+    specs = archive.specs(TrainingList.PARAMETERS)
     tensors = _read(path, names, specs)
     root = root_of_list(specs, tensors)
-    known = [entry for entry in standing_roots(run, state) if entry[1] == root]
+    known = [generation for generation, found in standing_generations(view).items() if found == root]
     if not known:
         raise WeightsNotOnChain(
             f"The weights of {path} have the root 0x{root.hex()}, which does not stand in this run."
         )
-    number, _, is_final = known[-1]
-    return Weights(root, number, is_final, names, tuple(specs), tensors)
+    return Weights(root, known[-1], _is_final(view, known[-1]), tuple(names), specs, tensors)
 
 
-def parameter_specs(run: Run, store: ArtifactStore) -> list[TensorSpec]:
-    """Types and dims of the parameters, from the step program."""
-    program = Objects(store).program(run.charter.step.root)
-    return [program.specs[k] for k in program.input_nodes[0]]
-
-
-def parameter_names(run: Run, store: ArtifactStore) -> tuple[str, ...]:
+def parameter_names(archive: RoundArchive, store: ArtifactStore) -> tuple[str, ...]:
     """The module's own names of the parameters, in order. Raises UnavailableError when the run's card is missing."""
     from assay.sponsor import cards
 
-    count = len(parameter_specs(run, store))
-    return cards.parameter_names(store, cards.read_card(store, run.address), run.charter.training.data, count)
+    count, card = len(archive.specs(TrainingList.PARAMETERS)), cards.read_card(store, archive.facts.address)
+    return cards.parameter_names(store, card, archive.charter.training.data, count)
+
+
+def _is_final(view: RoundView, generation: int) -> bool:
+    return generation == 0 or view.status(generation) is GenerationStatus.FINAL
 
 
 def _read(path: Path, names: Sequence[str], specs: Sequence[TensorSpec]) -> tuple[bytes, ...]:

@@ -53,7 +53,7 @@ def post(scene: DemoScene) -> None:
     options, stage, cast = scene.options, scene.stage, scene.cast
     make_keys(scene)
     scene.talk("posting the run")
-    words = ["run", "post-second", "--preset", options.preset, "--rounds", str(options.rounds or cast.rounds)]
+    words = ["run", "post", "--preset", options.preset, "--rounds", str(options.rounds or cast.rounds)]
     words += ["--seats", str(cast.seats), "--units", str(UNITS), "--least", str(LEAST_UNITS)]
     words += ["--commit", str(COMMIT_S), "--beacon", "local"]
     words += ["--audit", f"{cast.audit_percent / 100:.2f}", "--shifts", str(cast.shifts)]

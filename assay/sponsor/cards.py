@@ -24,6 +24,16 @@ _CARD_OF: Final = re.compile(r"runs/([0-9a-f]{40})/card")
 
 
 @dataclass(frozen=True, slots=True)
+class ModelOrigin:
+    """Where a model comes from, for people: a preset on a text, or a recipe with the names of its parameters."""
+
+    preset: str | None = None
+    text: bytes = b""
+    recipe: str | None = None
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """What a sponsor says of its run.
 

@@ -13,27 +13,20 @@ from assay.protocol.digests import keccak
 from assay.protocol.economics import formulas
 from assay.protocol.run.charter import ChainProfile, Charter, ClockTerms, Economics, ProgramRef, Training, Windows
 from assay.protocol.types import Address, Digest, Wei
-
-TOKEN: Final = 10**18
-"""Wei of one token."""
+from assay.sponsor.round_charters import ARITY as ARITY
+from assay.sponsor.round_charters import DAY as DAY
+from assay.sponsor.round_charters import HOUR, PRICE_PER_STEP, SHARES_PER_DUTY
+from assay.sponsor.round_charters import SHARES_PER_STEP as SHARES_PER_STEP
+from assay.sponsor.round_charters import TOKEN as TOKEN
 
 MINUTE: Final = 60
-HOUR: Final = 60 * MINUTE
-DAY: Final = 24 * HOUR
 
 SHARDS: Final = 8
 INTERVALS: Final = 5
-ARITY: Final = 64
-
-PRICE_PER_STEP: Final = 4 * TOKEN
-"""Reference price of a unit, one inner step: at least the going cost of its computation."""
 
 GWEI: Final = 10**9
 LOCAL_CHAIN: Final = ChainProfile(reorg_depth=0, inclusion_delay=0, fee_cap=100 * GWEI, gas_price=Wei(100 * GWEI))
 """A chain that undoes nothing and keeps nothing out, with a cap far above its fees and a token worth its coin."""
-
-SHARES_PER_STEP: Final = 1 * TOKEN
-SHARES_PER_DUTY: Final = TOKEN // 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,14 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from assay.protocol.errors import UserError
 from assay.protocol.run.charter import ProgramRef
-from assay.sponsor.cards import MAX_NAME, MAX_NAMES, Card
+from assay.sponsor.cards import ModelOrigin
 from assay.sponsor.charters import INTERVALS, SHARDS, Genesis
+from assay.sponsor.round_preparing import GENESIS_SEED as GENESIS_SEED
+from assay.sponsor.round_preparing import check_names
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,18 +24,6 @@ if TYPE_CHECKING:
     from assay.protocol.program.program import Program
     from assay.training.presets import Preset
     from assay.training.recipes.recipe import Recipe
-
-GENESIS_SEED: Final = 1
-
-
-@dataclass(frozen=True, slots=True)
-class ModelOrigin:
-    """Where a model comes from, for people: a preset on a text, or a recipe with the names of its parameters."""
-
-    preset: str | None = None
-    text: bytes = b""
-    recipe: str | None = None
-    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +76,7 @@ def prepare_recipe(recipe: Recipe, name: str, *, tier: str = "fixed14", inner_st
     _check(recipe, inner_steps)
     captured = capture_recipe(recipe, tier)
     origin = ModelOrigin(recipe=name, names=tuple(captured.slots[0]))
-    _check_names(origin)
+    check_names(origin)
     executor = Executor(captured.program)
     begin = time.perf_counter()
     executor.run(captured.state)
@@ -115,18 +105,6 @@ def _check(recipe: Recipe, inner_steps: int) -> None:
             code="BadRunRecipe",
             remedy="Give more data or a shorter window.",
         )
-
-
-def _check_names(origin: ModelOrigin) -> None:
-    """Readers refuse cards that hold more than people would write, and say so only when the run stands on chain."""
-    try:
-        Card.decode(Card(None, None, 0, origin.recipe, origin.names).encode())
-    except ValueError as error:
-        raise UserError(
-            "The run's card cannot hold the recipe's name and its parameters' names.",
-            code="BadRunRecipe",
-            remedy=f"Use at most {MAX_NAMES} printable names of at most {MAX_NAME} characters.",
-        ) from error
 
 
 def _prepared(

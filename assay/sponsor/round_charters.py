@@ -6,6 +6,7 @@ admit, with a margin where a machine computes. Amounts follow from the reference
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,11 +17,29 @@ from assay.protocol.economics.round_time import EPOCHS_TO_SETTLE, SEED_SECONDS
 from assay.protocol.economics.run_bounds import LEAST_TICKETS, audit_terms, check_run
 from assay.protocol.economics.run_times import MIN_STALL, REPEATS, last_verdict, min_challenge_bond, min_kept
 from assay.protocol.economics.stake_bounds import min_lock, min_stake
+from assay.protocol.errors import UserError
 from assay.protocol.game.clock import LARGEST, Clocks, longest_game
 from assay.protocol.run.charter import ClockTerms, ProgramRef
 from assay.protocol.run.run_charter import RunChain, RunCharter, RunEconomics, RunLaunch, RunTiming, RunTraining
 from assay.protocol.types import Address, Digest, Wei
-from assay.sponsor.charters import ARITY, DAY, HOUR, PRICE_PER_STEP, SHARES_PER_DUTY, SHARES_PER_STEP
+
+TOKEN: Final = 10**18
+"""Wei of one token."""
+
+HOUR: Final = 60 * 60
+DAY: Final = 24 * HOUR
+
+ARITY: Final = 64
+"""Digests that a move of a game posts at most."""
+
+PRICE_PER_STEP: Final = 4 * TOKEN
+"""Reference price of one optimizer step: at least the going cost of its computation."""
+
+SHARES_PER_STEP: Final = TOKEN
+SHARES_PER_DUTY: Final = TOKEN // 2
+
+COMMIT: Final = 10 * 60
+"""C, seconds of chain time for a round's training, unless steps are slow."""
 
 MARGIN: Final = (11, 10)
 """Over the least stakes: a charter that is changed a little is not refused at once."""
@@ -61,6 +80,36 @@ class Pace:
     steps: int
     commit: int
     replay: int = HOUR
+
+
+def pace_of(steps: int, units: int, least: int, commit: int | None = None, step_seconds: float = 0.0) -> Pace:
+    """A round of `steps` steps, cut into units. `step_seconds`: of one exact step on this machine, 0 if unknown.
+
+    Machines differ, and a party to a game may have to execute a round again while it trains the next one: where no
+    length is given, a round takes at most a quarter of it, as it does of what a party to a game has to replay.
+
+    Raises UserError (UnitsDoNotDivide, TooFewUnits).
+    """
+    if steps % units:
+        raise UserError(
+            f"The {steps} steps of a round are no {units} units of equal length.",
+            code="UnitsDoNotDivide",
+            remedy=f"Give --units a divisor of {steps}.",
+        )
+    if least > units:
+        raise UserError(
+            f"A commitment of {least} units at least cannot have {units}.",
+            code="TooFewUnits",
+            remedy="Give a --least of at most --units.",
+        )
+    slow = math.ceil(4 * steps * step_seconds)
+    return Pace(
+        units=units,
+        least=least,
+        steps=steps // units,
+        commit=max(COMMIT, slow) if commit is None else commit,
+        replay=max(HOUR, slow),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,31 @@ def stake_of(charter: RunCharter, *, seats: int = 0, tickets: int = 0) -> Wei:
     return Wei(seats * (e.seat_lock + e.seat_fee) + tickets * e.ticket_bond)
 
 
+@dataclass(frozen=True, slots=True)
+class VaultStake:
+    """What somebody has in a run's vault, in wei: free, and in locks of its own."""
+
+    free: int
+    locked: int
+
+    @property
+    def total(self) -> int:
+        """Both."""
+        return self.free + self.locked
+
+
+def stake_in_vault(run: RoundRun, who: Address) -> VaultStake:
+    """What an account has in the vault of a run; locks are found by the events that made them."""
+    from assay_ledger.bindings.vault import Locked
+
+    ask, locked = run.chain.ask, 0
+    made = run.chain.events(Locked.search(run.vault.address, owner=who), run.first_block)
+    for name in sorted({log.event.id for log in made}):
+        owner, amount = ask(run.vault.lock_of(name))
+        locked += amount if owner == who else 0
+    return VaultStake(ask(run.vault.free(who)), locked)
+
+
 def deposit(chain: Chain, account: LocalAccount, run: RoundRun, amount: Wei) -> None:
     """Puts tokens that an account holds into the run's vault. Raises RejectedError."""
     chain.send(account, run.token.approve(run.vault.address, amount))

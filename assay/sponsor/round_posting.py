@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from assay.protocol.economics.chain_profiles import CHAINS
 from assay.protocol.errors import UserError
 from assay.protocol.run.beacon import DrandNetwork
 from assay.protocol.run.layouts import check_round_layouts
+from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Wei
-from assay.sponsor.posting import Talk, publish, publish_card
+from assay.sponsor.publishing import Talk, publish, publish_card
 from assay.sponsor.round_charters import USUAL_RATES, AuditRates, Pace, make_run_charter
 from assay.sponsor.round_preparing import PreparedRounds
 from assay_ledger.deployment.deploy import deploy_beacon, deploy_round_run, deploy_seed, deploy_token
@@ -38,14 +40,16 @@ def post_round_run(
     pays: bool = True,
     token: Address | None = None,
     talk: Talk = lambda _: None,
+    confirm: Callable[[RunCharter], None] = lambda _: None,
 ) -> RoundRun:
     """Publishes and deploys a run of as many seats as its merge program was prepared for. A test token is made unless
     one is given.
 
     kind: of chain, by its name in CHAINS. network: the drand network that it draws from, None for the chain's own
-    randomness.
+    randomness. confirm: is shown the terms, with addresses that stand for what is not deployed yet, before anything is
+    sent or published; what it raises ends the posting.
 
-    Raises UserError (OtherRoundLength), WrongLayout, RejectedError where the contracts refuse the terms.
+    Raises UserError (OtherRoundLength), WrongLayout, RejectedError where the contracts would refuse the terms.
     """
     from assay_ledger.chain.client import address_of
 
@@ -55,27 +59,37 @@ def post_round_run(
             f"The programs count {prepared.inner_steps} steps a round, {pace.units} units of {pace.steps} are "
             f"{pace.units * pace.steps}.",
             code="OtherRoundLength",
-            remedy="Cut the steps that the preset has into units.",
+            remedy="Cut the steps that a round has into units.",
         )
+    me = address_of(sponsor)
+
+    def terms(token: Address, beacon: Address) -> RunCharter:
+        return make_run_charter(
+            prepared.genesis,
+            name=name,
+            sponsor=me,
+            token=token,
+            beacon=beacon,
+            chain=CHAINS[kind].chain(Wei(10**9), Wei(0)),
+            now=chain.head().timestamp,
+            rounds=rounds,
+            seats=seats,
+            pace=pace,
+            rates=rates,
+            pays=pays,
+        )
+
+    draft = terms(me if token is None else token, me)
+    check_round_layouts(*prepared.programs[:3], draft.training)
+    confirm(draft)
     first_block = chain.head().number
-    charter = make_run_charter(
-        prepared.genesis,
-        name=name,
-        sponsor=address_of(sponsor),
-        token=deploy_token(chain, sponsor) if token is None else token,
-        beacon=deploy_seed(chain, sponsor) if network is None else deploy_beacon(chain, sponsor, network),
-        chain=CHAINS[kind].chain(Wei(10**9), Wei(0)),
-        now=chain.head().timestamp,
-        rounds=rounds,
-        seats=seats,
-        pace=pace,
-        rates=rates,
-        pays=pays,
-    )
-    check_round_layouts(*prepared.programs[:3], charter.training)
     talk("publishing programs, data and genesis")
     publish(store, prepared)
     talk("deploying the contracts")
+    charter = terms(
+        deploy_token(chain, sponsor) if token is None else token,
+        deploy_seed(chain, sponsor) if network is None else deploy_beacon(chain, sponsor, network),
+    )
     run = deploy_round_run(chain, sponsor, charter)
     publish_card(store, prepared, run.address, first_block)
     return run

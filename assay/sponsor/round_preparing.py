@@ -5,13 +5,15 @@ Moments are zero when a round begins, so the rate rises anew in each; the witnes
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
+from assay.protocol.errors import UserError
 from assay.protocol.program.witness import witnessed_program
 from assay.protocol.run.charter import ProgramRef
-from assay.sponsor.preparing import GENESIS_SEED, ModelOrigin
+from assay.sponsor.cards import MAX_NAME, MAX_NAMES, Card, ModelOrigin
 from assay.sponsor.round_charters import RoundGenesis
 
 if TYPE_CHECKING:
@@ -19,14 +21,21 @@ if TYPE_CHECKING:
 
     from assay.protocol.program.program import Program
     from assay.training.presets import Preset
+    from assay.training.recipes.recipe import Recipe
     from assay.training.updates import UpdateWire
+
+GENESIS_SEED: Final = 1
+
+WARMUP: Final = 10
+"""Steps over which the rate of a recipe rises in each round, unless the recipe says so itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedRounds:
     """All that a run starts from. programs: step, update, merge, witness. data: the tensor that shards are cut from.
 
-    inner_steps: H, the steps of a whole commitment, at which the rate begins to rise anew.
+    inner_steps: H, the steps of a whole commitment, at which the rate begins to rise anew. step_seconds: of one exact
+    step on this machine, 0 where it was not measured.
     """
 
     origin: ModelOrigin
@@ -36,6 +45,7 @@ class PreparedRounds:
     data: Tensor
     genesis: RoundGenesis
     inner_steps: int
+    step_seconds: float = 0.0
 
 
 def prepare_rounds(
@@ -60,6 +70,83 @@ def prepare_rounds(
     program = training_program(preset, corpus, restarts=True)
     origin = ModelOrigin(preset=preset.name, text=text.encode())
     return _prepared(origin, program, state, seats, preset.inner_steps, wire)
+
+
+def prepare_recipe_rounds(
+    recipe: Recipe,
+    name: str,
+    seats: int,
+    *,
+    inner_steps: int,
+    tier: str = "fixed14",
+    wire: UpdateWire | None = None,
+) -> PreparedRounds:
+    """Captures a model of one's own for a run in which a whole commitment is `inner_steps` steps.
+
+    name: the recipe's, for people. The module's own values are the first parameters. Moments, and buffers that a step
+    changes, start anew in each round, so the rate rises in each, over WARMUP steps unless the recipe says otherwise.
+
+    Raises:
+        UserError: BadRunRecipe; what capture raises. RejectedError: NoWitness.
+    """
+    from assay.engine.runtime.executor import Executor
+    from assay.programs.capture import capture_recipe
+    from assay.training.schedules import RoundWarmup
+
+    _check_recipe(recipe, seats, inner_steps)
+    if recipe.round_warmup is None:
+        recipe = replace(recipe, round_warmup=RoundWarmup(min(WARMUP, inner_steps), inner_steps))
+    captured = capture_recipe(recipe, tier)
+    origin = ModelOrigin(recipe=name, names=tuple(captured.slots[0]))
+    check_names(origin)
+    executor = Executor(captured.program)
+    begin = time.perf_counter()
+    executor.run(captured.state)
+    seconds = time.perf_counter() - begin
+    return replace(_prepared(origin, captured.program, captured.state, seats, inner_steps, wire), step_seconds=seconds)
+
+
+def check_names(origin: ModelOrigin) -> None:
+    """Readers refuse cards that hold more than people would write, and say so only when the run stands on chain.
+
+    Raises UserError (BadRunRecipe).
+    """
+    try:
+        Card.decode(Card(None, None, 0, origin.recipe, origin.names).encode())
+    except ValueError as error:
+        raise _bad(
+            "The run's card cannot hold the recipe's name and its parameters' names.",
+            f"Use at most {MAX_NAMES} printable names of at most {MAX_NAME} characters.",
+        ) from error
+
+
+# --- inside
+
+
+def _check_recipe(recipe: Recipe, seats: int, inner_steps: int) -> None:
+    """What a run asks of a recipe beyond what capture does."""
+    if len(recipe.data) != 1:
+        raise _bad(
+            f"The recipe has {len(recipe.data)} data tensors; a run has one.",
+            "Lay what belongs together side by side in one tensor, and take it apart in the loss.",
+        )
+    examples, least = recipe.data[0].shape[0], seats * (recipe.window or 1)
+    if examples < least:
+        raise _bad(
+            f"The data holds {examples} examples; the shards of {seats} seats need {least}.",
+            "Give more data, fewer seats or a shorter window.",
+        )
+    rise = recipe.round_warmup
+    if rise is not None and rise.round_length != inner_steps:
+        # The rate would rise in the wrong places, of which no contract knows.
+        raise _bad(
+            f"The recipe's rate rises in rounds of {rise.round_length} steps; a round has {inner_steps}.",
+            "Give RoundWarmup the run's steps, or leave round_warmup out.",
+        )
+
+
+def _bad(message: str, remedy: str) -> UserError:
+    return UserError(message, code="BadRunRecipe", remedy=remedy)
 
 
 def _prepared(

@@ -15,6 +15,7 @@ import re
 import secrets
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -54,6 +55,12 @@ class KeyExists(ConfigError):
     """A key would be overwritten."""
 
     remedy = "Choose another name, or move the old key away yourself after testing its backup."
+
+
+class KeyNamedTwice(UsageError):
+    """Two keys of one name."""
+
+    remedy = "Give each key a name of its own."
 
 
 class KeyNameInvalid(UsageError):
@@ -115,6 +122,16 @@ def create_key(keys_dir: Path, name: str, password: str, *, with_bls: bool = Tru
         files[BLS_FILE] = _encrypt_bls(BlsKey.generate(), password, kdf, name)
     _write_folder(keys_dir, name, files)
     return describe_key(keys_dir / name)
+
+
+def check_new(keys_dir: Path, names: Sequence[str]) -> None:
+    """Whether keys of all these names can be made. Raises KeyNameInvalid, KeyExists, KeyNamedTwice."""
+    for place, name in enumerate(names):
+        _check_name(name)
+        if name in names[:place]:
+            raise KeyNamedTwice(f"The name {name!r} was given twice.")
+        if (keys_dir / name).exists():
+            raise KeyExists(f"A key named {name!r} exists already in {keys_dir}.")
 
 
 def list_keys(keys_dir: Path) -> tuple[KeyInfo, ...]:

@@ -52,8 +52,15 @@ class RoundRun:
                 remedy="Check the run's address and that the RPC URL names the right chain.",
             )
         contract = RunCharterContract(address)
-        self.charter: RunCharter = chain.ask(contract.run_terms())
-        self.run_id: Digest = chain.ask(contract.run())
+        try:
+            self.charter: RunCharter = chain.ask(contract.run_terms())
+            self.run_id: Digest = chain.ask(contract.run())
+        except RejectedError:
+            raise RejectedError(
+                f"The contract at 0x{address.hex()} on chain {chain.chain_id} is no charter of a run.",
+                code="NotARun",
+                remedy="Name the address that `assay run post` printed as `run`; `assay run list` lists them.",
+            ) from None
         if self.charter.run != self.run_id:
             raise RejectedError(
                 f"The terms at 0x{address.hex()} do not hash to the run they name.",

@@ -8,20 +8,33 @@ from typing import Any
 
 import pytest
 
-from assay.protocol.errors import AssayError, RejectedError, UserError
+from assay.cli.joining import start_faults
+from assay.protocol.errors import AssayError, CancelledError, RejectedError, UserError
 from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.run.layouts import zero_root
+from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Address, Digest, DType, Wei
 from assay.sponsor.round_charters import Pace
-from assay.sponsor.round_launching import LaunchLacks, escrow_of, launch_lacks, mint_tokens, refund_all
+from assay.sponsor.round_launching import (
+    LaunchLacks,
+    VaultStake,
+    escrow_of,
+    launch_lacks,
+    mint_tokens,
+    refund_all,
+    stake_in_vault,
+    stake_of,
+)
+from assay.sponsor.round_posting import post_round_run
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.code import code_of
 from assay_ledger.deployment.deploy import deploy_round_run
+from assay_ledger.store.blobs import open_store
 from assay_solver.round_actions import TakeSeat
 from assay_verifier.ticket_keeping import RegisterTicket
-from tests.harness.actors.whole_run import WholeRun, new_whole_run
+from tests.harness.actors.whole_run import PACE, WholeRun, new_whole_run, tiny_rounds
 from tests.harness.actors.world import SharedChain
 
 
@@ -81,6 +94,36 @@ def test_test_tokens_come_in_as_many_parts_as_the_token_makes_at_a_time(stage: S
         assert stage.chain.ask(made.run.token.balance_of(somebody)) - before == amount
 
 
+def test_terms_are_shown_and_refused_before_anything_is_sent(stage: SharedChain, tmp_path: Path) -> None:
+    seen: list[RunCharter] = []
+    head, store = stage.chain.head(), open_store(tmp_path / "store")
+    what = {"name": "asked", "rounds": 3, "seats": 4, "pace": PACE}
+
+    def refuse(charter: RunCharter) -> None:
+        seen.append(charter)
+        raise CancelledError("No.", code="Cancelled")
+
+    with pytest.raises(CancelledError):
+        post_round_run(stage.chain, stage.sponsor, store, tiny_rounds(4), confirm=refuse, **what)  # type: ignore[arg-type]
+    with pytest.raises(RejectedError) as refused:
+        short = {"pace": replace(PACE, commit=599)}
+        post_round_run(stage.chain, stage.sponsor, store, tiny_rounds(4), confirm=refuse, **{**what, **short})  # type: ignore[arg-type]
+    assert refused.value.code == "WindowTooShort"
+    assert stage.chain.head() == head and store.list("programs") == () and store.list("objects") == ()
+    made = new_whole_run(stage, tmp_path)
+    assert [c.economics for c in seen] == [made.run.charter.economics] and len(seen) == 1
+
+
+def test_what_is_in_the_vault_counts_free_and_locked_stake_of_ones_own(stage: SharedChain, tmp_path: Path) -> None:
+    made = new_whole_run(stage, tmp_path)
+    ada, brought = made.solver("ada"), made.players["ada"].brought
+    assert stake_in_vault(made.run, ada.me) == VaultStake(brought, 0)
+    ada.perform(TakeSeat(), ada.see())
+    lock = stake_of(made.run.charter, seats=1)
+    assert stake_in_vault(made.run, ada.me) == VaultStake(brought - lock, lock)
+    assert stake_in_vault(made.run, address_of(stage.sponsor)).total == 0
+
+
 def test_rounds_of_another_length_than_the_programs_count_are_not_posted(stage: SharedChain, tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused:
         new_whole_run(stage, tmp_path, pace=Pace(units=3, least=2, steps=2, commit=600))
@@ -110,3 +153,6 @@ def test_nobody_stakes_anything_in_a_run_that_cannot_be_trained(
         assert refused.value.code == code
         agent.step()
     assert made.locks() == {}
+    # Who only asks whether it can join is told the same.
+    assert start_faults(made.run, made.store) == [refused.value.message.rstrip(".")]
+    assert start_faults(good.run, good.store) == []

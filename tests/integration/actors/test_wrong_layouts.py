@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from assay.cli.run import start_faults
 from assay.protocol.errors import AssayError
 from assay.protocol.run.charter import Charter, ProgramRef
 from assay.protocol.run.layouts import WrongLayout, zero_root
@@ -68,13 +67,6 @@ def test_nobody_puts_anything_at_stake_for_programs_that_do_not_fit(
         with pytest.raises(AssayError) as refused:
             agent.perform(action, agent.see())
         assert refused.value.code == code
-    (reason,) = start_faults(world.run, world.store)
-    assert reason == refused.value.message.rstrip(".")
-
-
-def test_a_run_whose_parts_fit_has_no_faults(stage: SharedChain, tmp_path: Path) -> None:
-    world = new_world(stage, tmp_path, small_work(), rounds=1)
-    assert start_faults(world.run, world.store) == []
 
 
 def test_nothing_that_does_not_fit_is_posted(stage: SharedChain, tmp_path: Path) -> None:

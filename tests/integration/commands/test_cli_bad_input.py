@@ -78,7 +78,7 @@ def test_a_data_file_that_cannot_be_trained_on(tmp_path: Path, content: bytes, c
 
 
 def test_senseless_cheats_and_presets(tmp_path: Path) -> None:
-    _check(_assay(tmp_path, "demo", "--cheat", "none", "--cheat", "silent"), 2, "CheatNone")
+    _check(_assay(tmp_path, "demo", "--cheat", "none", "--cheat", "squatter"), 2, "CheatNone")
     _check(_assay(tmp_path, "demo", "--preset", "gigantic"), 1, "UnknownPreset")
     assert _assay(tmp_path, "demo", "--cheat", "magic").returncode == 2
 

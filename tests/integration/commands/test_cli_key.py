@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from assay.cli.key import app, unlock
 from assay.cli.password import PasswordFileUnreadable, PasswordMissing, read_password
 from assay_ledger.keys.eip2335 import KeystoreCorrupt, WrongPassword
-from assay_ledger.keys.keystore import KeyExists, KeyMissing, load_keys
+from assay_ledger.keys.keystore import KeyExists, KeyMissing, KeyNamedTwice, KeyNameInvalid, load_keys
 
 
 class Shell:
@@ -40,7 +40,7 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def new(shell: Shell, name: str, *more: str) -> object:
-    return shell.json("new", name, "--kdf", "pbkdf2", *more)
+    return shell.json("new", name, "--kdf", "pbkdf2", "--bls", *more)
 
 
 def test_a_new_key_is_printed_as_json_and_listed(shell: Shell) -> None:
@@ -62,6 +62,17 @@ def test_several_keys_are_made_at_once_under_one_password(shell: Shell) -> None:
     assert shell.json("list") == made
 
 
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [(("one", "taken"), KeyExists), (("one", "one"), KeyNamedTwice), (("one", "no/name"), KeyNameInvalid)],
+)
+def test_of_several_keys_none_is_made_where_one_cannot_be(shell: Shell, names: tuple[str, ...], kind: type) -> None:
+    new(shell, "taken", "--no-bls")
+    refused = shell("new", *names, "--kdf", "pbkdf2")
+    assert isinstance(refused.exception, kind) and refused.exception.remedy
+    assert [entry["name"] for entry in shell.json("list")] == ["taken"]  # type: ignore[attr-defined]
+
+
 def test_the_keys_made_open_with_the_line_in_the_password_file(shell: Shell) -> None:
     made = new(shell, "v")
     assert isinstance(made, dict)
@@ -78,7 +89,7 @@ def test_commands_that_sign_unlock_a_key_by_name_or_path(shell: Shell) -> None:
 
 
 def test_the_table_shows_whole_keys_and_talk_stays_off_stdout(shell: Shell) -> None:
-    result = shell("new", "v", "--kdf", "pbkdf2")
+    result = shell("new", "v", "--kdf", "pbkdf2", "--bls")
     made = shell.json("list")
     assert isinstance(made, list)
     assert made[0]["address"] in result.stdout

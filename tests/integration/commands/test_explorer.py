@@ -370,12 +370,6 @@ def test_a_bundle_is_exported_by_a_command(played: Played, tmp_path: Path) -> No
     assert verify(decode_bundle(file.read_bytes())).verdict == played.state.games[1].verdict
 
 
-def test_the_bounds_of_a_run_are_printed_beside_its_numbers(played: Played) -> None:
-    bounds = json.loads(run_cli(played, "economics", "table", "--json").stdout)["run"]
-    assert bounds["claim lock S"]["is"] >= bounds["claim lock S"]["at_least"] > 0
-    assert bounds["exit delay (s)"]["is"] > bounds["exit delay (s)"]["more_than"]
-
-
 def test_names_of_the_cast_are_all_there(played: Played) -> None:
     assert set(SOLVERS) <= set(played.world.players)
     assert all(isinstance(p.agent.me, bytes) and len(Address(p.agent.me)) == 20 for p in played.world.players.values())

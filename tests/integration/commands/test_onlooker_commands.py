@@ -1,4 +1,4 @@
-"""`doctor`, `conformance`, `economics` and `model`: what they find, and with which exit code they say so."""
+"""`explain`, `doctor`, `conformance` and `economics`: what they find, and with which exit code they say so."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,16 +14,11 @@ from typer.testing import CliRunner, Result
 
 from assay.cli.checks import CheckState, examine
 from assay.cli.explain import ContractsUnread
-from assay.cli.weights import WeightsNotOnChain, fetch_weights, find_weights, write_weights
 from assay.conformance.answers import check_all, default_vectors
 from assay.conformance.nodes import Absent, check, executors, read
 from assay.engine.runtime.native.build import INSTRUCTION_SETS
-from assay.protocol.digests import keccak
-from assay.protocol.economics.formulas import RATES_OF_TABLE, claim_lock_multiple
-from assay.protocol.errors import ConfigError, NumericsError, RejectedError
-from assay.protocol.types import Status
-from assay_ledger.index.records import OuterRecord
-from assay_ledger.store.blobs import open_store
+from assay.protocol.economics.price_table import RATES
+from assay.protocol.errors import ConfigError, NumericsError
 from tests.harness.commands import CONFIGURED
 from tests.harness.contracts.world import fresh_artifacts
 
@@ -211,77 +205,18 @@ def test_missing_and_damaged_vectors_are_named(vectors: Path, tmp_path: Path) ->
 # --- economics
 
 
-def test_the_table_of_claim_locks_is_the_formula_s() -> None:
+def test_the_table_of_locks_and_stakes_is_the_formulas() -> None:
     document = json.loads(run("economics", "table", "--json").stdout)
     assert document["run"] is None
-    for n, row in document["claim_lock_over_price"].items():
-        for p, value in row.items():
-            assert value == pytest.approx(max(claim_lock_multiple(int(n), float(p)), 0.0), abs=1e-6)
-    assert [float(p) for p in document["overhead"]] == list(RATES_OF_TABLE)
-    # As published (docs/economics.md): one interval, a replay rate of 5 %, a third of the stake in a cartel.
-    assert document["claim_lock_over_price"]["1"]["0.05"] == pytest.approx(58.0)
-
-
-# --- weights
-
-
-@pytest.fixture(scope="module")
-def posted(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The tiny model as a sponsor publishes it, and a run that knows its roots."""
-    from assay.sponsor.posting import publish, publish_card
-    from assay.sponsor.preparing import prepare
-    from assay.training.presets import preset
-
-    prepared = prepare(preset("tiny"), "A small text that is long enough, repeated. " * 60)
-    store = open_store(tmp_path_factory.mktemp("store"))
-    address = bytes(range(20))
-    publish(store, prepared)
-    publish_card(store, prepared, address, 0)  # type: ignore[arg-type]
-    genesis = prepared.genesis
-    training = SimpleNamespace(parameters=genesis.parameters, data=genesis.data)
-    target = SimpleNamespace(address=address, charter=SimpleNamespace(training=training, step=genesis.step))
-    root, momentum = keccak(b"outer"), genesis.momentum
-    outer = OuterRecord(root, keccak(b"base"), genesis.parameters, momentum, {address: Status.FINAL})  # type: ignore[dict-item]
-    fallen = OuterRecord(keccak(b"no"), keccak(b"base"), keccak(b"nothing"), momentum, {}, True)
-    state = SimpleNamespace(rounds=[SimpleNamespace(number=0, outers={fallen.root: fallen, root: outer})])
-    return SimpleNamespace(store=store, run=target, state=state, prepared=prepared)
-
-
-def test_weights_are_written_under_their_names_and_found_again_on_chain(posted: Any, tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
-    weights = fetch_weights(posted.run, posted.state, posted.store)
-    assert (weights.round, weights.is_final) == (0, True)
-    file = tmp_path / "model.safetensors"
-    write_weights(file, weights)
-    assert "token.weight" in load_file(file)
-    found = find_weights(posted.run, posted.state, posted.store, file)
-    assert (found.root, found.round, found.is_final) == (weights.root, 0, True)
-    with pytest.raises(RejectedError):
-        fetch_weights(posted.run, posted.state, posted.store, after=7)
-
-
-@pytest.mark.parametrize("place", [-1, -2000])
-def test_one_bit_of_the_weights_altered_is_another_model(posted: Any, tmp_path: Path, place: int) -> None:
-    file = tmp_path / "model.safetensors"
-    write_weights(file, fetch_weights(posted.run, posted.state, posted.store))
-    data = bytearray(file.read_bytes())
-    data[place] ^= 1
-    file.write_bytes(data)
-    with pytest.raises(WeightsNotOnChain, match="does not stand"):
-        find_weights(posted.run, posted.state, posted.store, file)
-
-
-def test_files_that_hold_no_such_model_are_refused(posted: Any, tmp_path: Path) -> None:
-    import torch
-    from safetensors.torch import save_file
-
-    file = tmp_path / "other.safetensors"
-    with pytest.raises(ConfigError):
-        find_weights(posted.run, posted.state, posted.store, file)
-    file.write_bytes(b"\xff" * 100)
-    with pytest.raises(ConfigError):
-        find_weights(posted.run, posted.state, posted.store, file)
-    save_file({"token.weight": torch.zeros(3)}, file)
-    with pytest.raises(WeightsNotOnChain, match="parameters"):
-        find_weights(posted.run, posted.state, posted.store, file)
+    rates = {(row["audit_rate"], row["reaudit_rate"]): row for row in document["rates"]}
+    assert set(rates) == {(p / 1e6, q / 1e6) for p, q in RATES}
+    for (p, q), row in rates.items():
+        honest, kept = p * 2 / 3, 1 - 0.1 * 2 / 3 - 0.97 / 3
+        assert row["lock"] == pytest.approx(2 / (honest * kept), rel=1e-5)
+        assert row["overhead"] == pytest.approx(1 + 1.3 * p / (1 - q), abs=1e-6)
+        assert row["stake"] > 1.3 / (q * 2 / 3 * kept)
+    # As published (docs/economics.md).
+    assert (rates[0.1, 0.2]["lock"], rates[0.1, 0.2]["stake"]) == (
+        pytest.approx(49.2, abs=0.05),
+        pytest.approx(98.6, abs=0.05),
+    )

@@ -21,7 +21,6 @@ from assay.protocol.types import Address, Digest
 from assay.watchdog.alarms import AlarmKind
 from assay.watchdog.looking import WatchOptions
 from assay.watchdog.watch import Watchdog
-from assay_ledger.agents.heartbeat import HeartbeatWriter
 from assay_ledger.bindings.deployer import DeployerContract
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import Chain, address_of
@@ -38,7 +37,6 @@ from assay_ledger.deployment.places import (
     places_of,
 )
 from assay_ledger.index.run import Run
-from tests.harness import commands
 from tests.harness.contracts import harness, world
 from tests.harness.contracts.world import ETHER, START, fresh_artifacts
 from tests.unit.ledger.test_deploy import real_charter
@@ -278,56 +276,6 @@ def test_create2_addresses_are_those_of_ethereum() -> None:
 # --- commands
 
 
-def test_stake_approves_nothing_to_a_vault_that_is_not_known(
-    stage: CodeStage, honest: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
-    evil = deploy_run(stage.chain, stage.sponsor, stage.named("stake"), contracts=contracts)
-
-    def stake(run: Run, *words: str) -> Any:
-        options: tuple[str, ...] = (
-            "--rpc-url",
-            stage.chain.url,
-            "--run",
-            "0x" + run.address.hex(),
-            "--key",
-            str(stage.keystore),
-        )
-        options += ("--password-file", str(stage.keystore.parent / "password"))
-        done = commands.assay(monkeypatch, "ledger", "stake", "5", *options, "--yes", "--json", *words)
-        return done.exception if done.exit_code else json.loads(done.stdout)["staked"]
-
-    assert isinstance(stake(evil), UnknownCode)
-    allowance = evil.token.allowance(stage.staker.address, evil.vault.address)
-    assert stage.chain.ask(allowance) == 0
-    assert stage.chain.ask(evil.vault.free(stage.staker.address)) == 0
-    assert stake(honest) == 5 * ETHER
-    digest = "0x" + code_of(evil).digest.hex()
-    assert stake(evil, "--allow-code", digest) == 5 * ETHER
-
-
-@pytest.mark.parametrize("role", ["solver", "verifier", "whistleblower"])
-def test_no_actor_starts_in_a_run_that_is_not_known(
-    role: str, stage: CodeStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
-    evil = deploy_run(stage.chain, stage.sponsor, stage.named(f"{role} starts"), contracts=contracts)
-    options: tuple[str, ...] = (
-        "--rpc-url",
-        stage.chain.url,
-        "--run",
-        "0x" + evil.address.hex(),
-        "--key",
-        str(stage.keystore),
-    )
-    options += ("--password-file", str(stage.keystore.parent / "password"), "--store", str(tmp_path / "store"))
-    # An actor that starts all the same would run on until the test's time is up.
-    monkeypatch.setattr(HeartbeatWriter, "beating", lambda _: pytest.fail("the actor has started"))
-    done = commands.assay(monkeypatch, role, "start", *options, "--data-dir", str(tmp_path / "data"))
-    assert isinstance(done.exception, UnknownCode)
-    assert not (tmp_path / "data").exists()
-
-
 def test_watchdog_and_explorer_say_whose_code_it_is(stage: CodeStage, honest: Run) -> None:
     contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
     evil = deploy_run(stage.chain, stage.sponsor, stage.named("watched"), contracts=contracts)
@@ -339,27 +287,3 @@ def test_watchdog_and_explorer_say_whose_code_it_is(stage: CodeStage, honest: Ru
         with RunReader(run).reading() as reader:
             shown = run_document(reader)["code"]
         assert shown["status"] == status and ("vault" in shown["unknown"]) == (status == "unknown")
-
-
-def test_can_join_and_show_say_what_is_known_of_the_code(
-    stage: CodeStage, honest: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
-    evil = deploy_run(stage.chain, stage.sponsor, stage.named("shown"), contracts=contracts)
-
-    def reported(run: Run, *words: str) -> dict[str, Any]:
-        options = ("--rpc-url", stage.chain.url, "--run", "0x" + run.address.hex(), "--json")
-        done = commands.assay(monkeypatch, "run", *words, *options)
-        assert done.exit_code == 0, done.stdout
-        return dict(json.loads(done.stdout))
-
-    who = ("--address", stage.staker.address)
-    code = reported(evil, "can-join", *who)["code"]
-    assert code["status"] == "unknown" and "vault" in code["unknown"]
-    reasons = reported(evil, "can-join", *who)["reasons"]
-    assert "not created from this release's code" in reasons[0]
-    allowed = reported(evil, "can-join", *who, "--allow-code", code["digest"])
-    assert allowed["code"]["status"] == "allowed"
-    assert not any("release" in reason for reason in allowed["reasons"])
-    shown = reported(honest, "show")["code"]
-    assert shown["status"] == "release" and set(shown["contracts"]) == set(EVERYTHING)

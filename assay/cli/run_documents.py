@@ -1,9 +1,9 @@
-"""What commands say of a run of the second round: its promises, and how far it has come. Amounts in wei, times in s."""
+"""What commands say of a run: its promises, and how far it has come. Amounts in wei, times in s."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from eth_utils.address import to_checksum_address
@@ -13,8 +13,8 @@ from assay.cli.common import print_fields, print_table
 from assay.protocol.economics.run_bounds import audit_terms
 from assay.protocol.rounds.duty_types import Epoch
 from assay.protocol.rounds.round_terms import NEVER
-from assay.protocol.types import Address, Round
-from assay_ledger.rounds.round_index import RoundIndex
+from assay.protocol.types import Digest, Round
+from assay_ledger.deployment.code import code_of
 from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.rounds.run import RoundRun
 
@@ -67,9 +67,23 @@ def describe(run: RoundRun) -> dict[str, Any]:
     }
 
 
-def sight(run: RoundRun) -> RoundView:
-    """The run as somebody sees it who takes no part."""
-    return RoundView(run.charter, run.facts, Address(bytes(20)), RoundIndex(run).sync())
+CODE_WORDS = {
+    "release": "this release's",
+    "allowed": "not this release's, and allowed by you",
+    "unknown": "not this release's",
+}
+
+
+def describe_code(run: RoundRun, allowed: Collection[Digest] = ()) -> dict[str, Any]:
+    """What is known of the code at a run's addresses, for people and scripts."""
+    code = code_of(run)
+    return {
+        "status": code.status(allowed),
+        "digest": "0x" + code.digest.hex(),
+        "unknown": [c.name for c in code.unknown],
+        "token": code.token_words,
+        "contracts": {c.name: {"address": "0x" + c.address.hex(), "code": "0x" + c.code.hex()} for c in code.contracts},
+    }
 
 
 def progress(view: RoundView) -> dict[str, Any]:
@@ -193,3 +207,9 @@ def _cell(value: object) -> object:
 
 def _counted(pairs: Iterable[tuple[str, int]]) -> str:
     return ", ".join(f"{count} {what}" for what, count in pairs)
+
+
+def code_fields(code: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a run's code, a line each."""
+    shown = {"code": f"{CODE_WORDS[code['status']]} ({code['digest']})", "token": code["token"]}
+    return shown | {f"unknown {name}": code["contracts"][name]["address"] for name in code["unknown"]}

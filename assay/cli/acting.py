@@ -1,4 +1,4 @@
-"""Actors of the second round as processes: how they are made, and what they say that they do and earn."""
+"""Actors as processes: how they are made, what they bring, and what they say that they do, earn and are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from assay.amounts import parse_amount, tokens
 from assay.cli.common import talk
 from assay.demo.lines import RunLines, parties
 from assay.protocol.errors import FundsError
-from assay.sponsor.round_launching import deposit, stake_of
+from assay.protocol.types import Wei
+from assay.sponsor.round_launching import deposit, stake_in_vault, stake_of
 from assay_ledger.chain.client import address_of
 from assay_ledger.contract import Event, Logged
 from assay_ledger.keys.keystore import ActorKeys
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from assay_ledger.agents.loop import RunStore
     from assay_ledger.agents.round_agent import RoundAgent
 
-MakeRoundAgent = Callable[..., "RoundAgent"]
+MakeAgent = Callable[..., "RoundAgent"]
 """An actor's class, with the options of its role."""
 
 
-def load_solver(cheat: str) -> MakeRoundAgent:
+def load_solver(cheat: str) -> MakeAgent:
     """A solver's class. Loading it takes seconds. Raises UsageError (UnknownCheat)."""
     from functools import partial
 
@@ -38,7 +39,7 @@ def load_solver(cheat: str) -> MakeRoundAgent:
     return RoundSolver
 
 
-def load_auditor(cheat: str, tickets: int, *, reports: bool) -> MakeRoundAgent:
+def load_auditor(cheat: str, tickets: int, *, reports: bool) -> MakeAgent:
     """An auditor's class. Raises UsageError (UnknownCheat)."""
     from functools import partial
 
@@ -52,23 +53,41 @@ def load_auditor(cheat: str, tickets: int, *, reports: bool) -> MakeRoundAgent:
     return partial(AuditorAgent, tickets=tickets, reports=reports)
 
 
-def put_in(run: RoundRun, keys: ActorKeys, amount: str | None, *, seats: int = 0, tickets: int = 0) -> None:
-    """Deposits what was asked for, and says what is missing. Raises FundsError (TokensShort)."""
-    if amount is not None:
-        wei, held = parse_amount(amount), run.chain.ask(run.token.balance_of(keys.address))
-        if held < wei:
+def bring(run: RoundRun, keys: ActorKeys, amount: str | None, *, seats: int = 0, tickets: int = 0) -> None:
+    """Deposits what is missing of `amount` tokens in the vault, locked ones counted, and says what the role locks.
+
+    An actor is started many times and brings its stake once. Raises FundsError (TokensShort).
+    """
+    e, has = run.charter.economics, stake_in_vault(run, keys.address)
+    missing = max(0, 0 if amount is None else parse_amount(amount) - has.total)
+    if missing:
+        held = run.chain.ask(run.token.balance_of(keys.address))
+        if held < missing:
             raise FundsError(
-                f"{keys.account.address} holds {tokens(held)} tokens, {tokens(wei)} are to be deposited.",
+                f"{keys.account.address} holds {tokens(held)} tokens; {tokens(missing)} are missing from the {amount} "
+                "that the vault shall hold.",
                 code="TokensShort",
                 remedy="Deposit less, or get tokens first (`assay ledger faucet` on a demo).",
             )
-        deposit(run.chain, keys.account, run, wei)
-        talk.print(f"deposited {tokens(wei)} tokens")
-    free, needed = run.chain.ask(run.vault.free(keys.address)), stake_of(run.charter, seats=seats, tickets=tickets)
-    talk.print(f"free stake {tokens(free)} tokens; {_what(seats, tickets)} locks {tokens(needed)}")
+        talk.print(f"deposits {tokens(missing)} tokens into the run's vault")
+        deposit(run.chain, keys.account, run, Wei(missing))
+        has = stake_in_vault(run, keys.address)
+    elif amount is not None:
+        talk.print(f"deposits nothing: {tokens(has.total)} of {amount} tokens are in the run's vault already")
+    needed = stake_of(run.charter, seats=seats, tickets=tickets)
+    game = e.challenge_bond + e.challenge_deposit
+    talk.print(
+        f"in the vault: {tokens(has.free)} tokens free, {tokens(has.locked)} locked; {_what(seats, tickets)} locks "
+        f"{tokens(needed)}, a challenge {tokens(game)} while it lasts"
+    )
+    if has.total < needed:
+        talk.print(
+            f"{tokens(needed - has.total)} tokens are missing: it waits until they are there "
+            f"(`assay ledger stake {tokens(needed - has.total)}`, or --deposit {tokens(needed)} at the next start)"
+        )
 
 
-def make(kind: MakeRoundAgent, run: RoundRun, keys: ActorKeys, store: RunStore, folder: Path) -> RoundAgent:
+def make(kind: MakeAgent, run: RoundRun, keys: ActorKeys, store: RunStore, folder: Path) -> RoundAgent:
     """The actor, which tells on stderr what concerns it from now on."""
     _tell_refusals()
     me, since = address_of(keys.account), run.chain.head().number
@@ -82,13 +101,25 @@ def make(kind: MakeRoundAgent, run: RoundRun, keys: ActorKeys, store: RunStore, 
             if text is not None:
                 talk.print(text, markup=False, soft_wrap=True)
 
-    options: dict[str, Any] = {"listeners": [tell]}
+    options: dict[str, Any] = {"listeners": [tell], "on_progress": _Progress()}
     made.append(kind(run, keys, store, folder, **options))
     return made[0]
 
 
 def _what(seats: int, tickets: int) -> str:
     return "a seat" if seats else "a ticket" if tickets == 1 else f"{tickets} tickets"
+
+
+class _Progress:
+    """Says what long work it is at, once for each."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def __call__(self, doing: str, done: int, total: int) -> None:
+        if doing != self._said:
+            self._said = doing
+            talk.print(doing, markup=False, soft_wrap=True)
 
 
 class _Refusals(logging.Handler):

@@ -1,0 +1,97 @@
+"""`assay run can-join`: whether an address can take part in a run, and what speaks against it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from eth_utils.address import to_checksum_address
+
+from assay.amounts import tokens
+from assay.cli.common import archive_of, open_blobs, open_round_run, parse_address, print_json, sight
+from assay.cli.options import STORED_RUN, JsonOption, with_settings
+from assay.cli.run_documents import CODE_WORDS, describe_code
+from assay.protocol.errors import AssayError, UsageError
+from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.rounds.round_terms import NEVER
+from assay.protocol.types import Address
+from assay.settings import Settings
+
+if TYPE_CHECKING:
+    from assay_ledger.rounds.round_view import RoundView
+    from assay_ledger.rounds.run import RoundRun
+    from assay_ledger.store.blobs import BlobStore
+
+EPILOG = (
+    'Example: assay run can-join --role solver --address 0xabc... --json  ->  {"can_join", "reasons", "locks", ...}; '
+    "with --store also whether what the run starts from is there and fits."
+)
+ROLES = ("solver", "verifier", "whistleblower")
+
+
+@with_settings(*STORED_RUN, "allow_code")
+def can_join(
+    settings: Settings,
+    address: Annotated[str, typer.Option("--address", metavar="ADDRESS", help="Whose case is looked at.")],
+    role: Annotated[str, typer.Option(help="solver, verifier or whistleblower.")] = "solver",
+    tickets: Annotated[int, typer.Option(min=1, help="Tickets that an auditor wants to hold.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Whether an address can take part, with every reason why not and what it would take."""
+    if role not in ROLES:
+        raise UsageError(f"There is no role {role!r}.", code="UnknownRole", remedy=f"Choose one of {', '.join(ROLES)}.")
+    who, the_run = Address(parse_address(address)), open_round_run(settings)
+    code, needed = describe_code(the_run, settings.allowed_code), what_it_locks(the_run, role, tickets)
+    reasons = joining_reasons(the_run, sight(the_run), who, role, needed)
+    if settings.store is not None:
+        reasons += start_faults(the_run, open_blobs(settings))
+    if code["status"] == "unknown":
+        names = ", ".join(code["unknown"])
+        reasons.insert(0, f"not created from this release's code: {names} (--allow-code {code['digest']})")
+    facts: dict[str, Any] = {"can_join": not reasons, "reasons": reasons, "locks": needed}
+    facts |= {"exit_seconds": the_run.charter.timing.exit, "code": code}
+    if as_json:
+        print_json(facts)
+        return
+    typer.echo("yes" if not reasons else "no: " + "; ".join(reasons))
+    if settings.store is None:
+        typer.echo("What the run starts from was not looked at: give --store.")
+    typer.echo(f"The contracts' code is {CODE_WORDS[code['status']]}; the token is {code['token']}.")
+    what = "a seat" if role == "solver" else "a ticket" if tickets == 1 else f"{tickets} tickets"
+    typer.echo(f"Taking {what} locks {tokens(needed)} tokens; leaving takes {facts['exit_seconds']} s.")
+
+
+def what_it_locks(run: RoundRun, role: str, tickets: int) -> int:
+    """Wei behind a seat with its fee, or behind so many tickets."""
+    from assay.sponsor.round_launching import stake_of
+
+    return stake_of(run.charter, seats=1) if role == "solver" else stake_of(run.charter, tickets=tickets)
+
+
+def joining_reasons(run: RoundRun, view: RoundView, who: Address, role: str, needed: int) -> list[str]:
+    """Why an address cannot take a role now that locks `needed` wei; empty when it can."""
+    reasons, phase = [], view.state.money.phase
+    if phase > RunPhase.RUNNING:
+        reasons.append(f"the run is {phase.name.lower().replace('_', ' ')}")
+    elif phase is RunPhase.RUNNING and view.is_over:
+        reasons.append("the run opens no further round")
+    if role == "solver":
+        if any(held.until == NEVER for _, held in view.tenures_of(who)):
+            reasons.append("it has a seat already")
+        elif not view.free_seats:
+            reasons.append(f"all {run.charter.training.seats} seats are taken")
+    free = run.chain.ask(run.vault.free(who))
+    if free < needed:
+        reasons.append(f"{tokens(needed - free)} tokens of stake are missing (assay ledger stake)")
+    if int(run.chain.read(lambda: run.chain.w3.eth.get_balance(to_checksum_address(who)))) == 0:
+        reasons.append("it has no coins to pay for gas")
+    return reasons
+
+
+def start_faults(run: RoundRun, store: BlobStore) -> list[str]:
+    """Why a run is not worth a stake: what it starts from, as an actor checks it before it joins."""
+    try:
+        archive_of(run, store).check()
+    except AssayError as error:
+        return [error.message.rstrip(".")]
+    return []

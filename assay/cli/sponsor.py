@@ -1,0 +1,120 @@
+"""`assay run fund|open|cancel|refund`: a run as its sponsor and its funders see it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from assay.amounts import parse_amount, tokens
+from assay.cli.common import check_run_code, confirm, open_round_run, print_fields, print_json, talk, unlock_key
+from assay.cli.options import KEY, RUN, JsonOption, YesOption, with_settings
+from assay.protocol.errors import FundsError, UserError
+from assay.settings import Settings
+
+
+class RunLacks(UserError):
+    """A run that cannot open its first round yet."""
+
+    remedy = "Wait until enough solvers and auditors take part, or fund the escrow with `assay run fund`."
+
+
+@with_settings(*RUN, *KEY, "allow_code")
+def fund(
+    settings: Settings,
+    amount: Annotated[str, typer.Argument(metavar="AMOUNT", help="Amount of tokens, such as 250 or 12.5.")],
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Add tokens to a run's escrow. What came first is spent first; what is left goes back to its funders."""
+    from assay.sponsor.round_launching import fund_run
+
+    wei, run = parse_amount(amount), open_round_run(settings)
+    check_run_code(run, settings)
+    keys = unlock_key(settings)
+    held = run.chain.ask(run.token.balance_of(keys.address))
+    if held < wei:
+        raise FundsError(
+            f"{keys.account.address} holds {tokens(held)} tokens, {tokens(wei)} are to be paid in.",
+            code="TokensShort",
+            remedy="Fund with less, or get tokens first.",
+        )
+    confirm(f"Pay {tokens(wei)} tokens into the run's escrow?", yes=yes)
+    fund_run(run.chain, keys.account, run, wei)
+    _print({"funded": wei, "escrow": run.chain.ask(run.escrow.balance())}, as_json=as_json)
+
+
+@with_settings(*RUN, *KEY)
+def open_(settings: Settings, as_json: JsonOption = False) -> None:
+    """Open the first round, as the run's sponsor: enough tickets count, a seat is held, and the escrow pays for it."""
+    from assay.sponsor.round_launching import launch_lacks, launch_run
+
+    run = open_round_run(settings)
+    lacks, all_seats = launch_lacks(run), run.charter.launch.seats
+    if lacks.tickets or lacks.escrow or lacks.seats == all_seats:
+        missing = [
+            f"{lacks.tickets} tickets that count (one counts {run.charter.timing.seasoning} s after it is registered)"
+            if lacks.tickets
+            else "",
+            "a seat that is held" if lacks.seats == all_seats else "",
+            f"{tokens(lacks.escrow)} tokens of escrow" if lacks.escrow else "",
+        ]
+        raise RunLacks(
+            f"The run still lacks {' and '.join(filter(None, missing))}.",
+            tickets=lacks.tickets,
+            seats=lacks.seats,
+            escrow=lacks.escrow,
+        )
+    if lacks.seats:
+        talk.print(f"Opening with {lacks.seats} of {all_seats} seats free; they can be taken later.")
+    ask = run.chain.ask
+    talk.print(
+        f"The escrow holds {tokens(ask(run.escrow.balance()))} tokens; "
+        f"the first round sets {tokens(ask(run.escrow.cost_of(all_seats - lacks.seats)))} aside."
+    )
+    launch_run(run.chain, unlock_key(settings).account, run)
+    _print({"opened": run.chain.head().timestamp}, as_json=as_json)
+
+
+@with_settings(*RUN, *KEY)
+def cancel(settings: Settings, yes: YesOption = False, as_json: JsonOption = False) -> None:
+    """Give a run up before its first round, as its sponsor: stakes are free, and funders get everything back."""
+    run = open_round_run(settings)
+    held = tokens(run.chain.ask(run.escrow.balance()))
+    confirm(f"Cancel the run? It can never open afterwards; {held} tokens go back to its funders.", yes=yes)
+    run.chain.send(unlock_key(settings).account, run.escrow.cancel())
+    talk.print("Funders get their tokens back with `assay run refund`.")
+    _print({"phase": run.chain.ask(run.escrow.phase()).name.lower()}, as_json=as_json)
+
+
+@with_settings(*RUN, *KEY)
+def refund(settings: Settings, as_json: JsonOption = False) -> None:
+    """Take back what is left of what you paid into the escrow of a run that has ended."""
+    from assay.sponsor.round_launching import refund_all
+
+    run, keys = open_round_run(settings), unlock_key(settings)
+    before, paid = run.chain.ask(run.vault.free(keys.address)), run.chain.ask(run.escrow.funded_of(keys.address))
+    talk.print(
+        f"You paid {tokens(paid)} tokens in that did not come back yet; "
+        f"the escrow holds {tokens(run.chain.ask(run.escrow.balance()))} of all funders."
+    )
+    refund_all(run.chain, keys.account, run)
+    back = run.chain.ask(run.vault.free(keys.address)) - before
+    talk.print("It is free stake in the run's vault now: `assay ledger unstake` and `withdraw` pay it out.")
+    _print({"refunded": back}, as_json=as_json)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Puts these verbs under `assay run`."""
+    app.command("fund", epilog='Example: assay run fund 5000 --yes --json  ->  {"funded", "escrow"}')(fund)
+    app.command("open", epilog='Example: assay run open --key sponsor --json  ->  {"opened"}')(open_)
+    app.command("cancel", epilog='Example: assay run cancel --key sponsor --yes --json  ->  {"phase"}')(cancel)
+    app.command("refund", epilog='Example: assay run refund --key sponsor --json  ->  {"refunded"}')(refund)
+
+
+def _print(document: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(document)
+        return
+    amounts = ("funded", "escrow", "refunded")
+    print_fields({n: f"{tokens(v)} tokens" if n in amounts else v for n, v in document.items()})

@@ -1,0 +1,71 @@
+"""What a sponsor puts into the store: programs, data and the first lists, and a card that says where they came from.
+
+On chain stand roots only. With the card anybody can capture the programs again and compare roots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from assay.protocol.types import Address, Digest
+from assay.sponsor.cards import Card, ModelOrigin
+from assay_ledger.store.blobs import ArtifactStore
+from assay_ledger.store.canonical import check_canonical
+from assay_ledger.store.objects import Objects, root_of_list
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from assay.protocol.program.program import Program
+
+Talk = Callable[[str], None]
+
+
+class PostedStart(Protocol):
+    """What a run starts from."""
+
+    @property
+    def origin(self) -> ModelOrigin: ...
+    @property
+    def programs(self) -> Sequence[Program]: ...
+    @property
+    def parameters(self) -> tuple[Tensor, ...]: ...
+    @property
+    def optimizer(self) -> tuple[Tensor, ...]: ...
+    @property
+    def data(self) -> Tensor: ...
+
+
+def publish(store: ArtifactStore, prepared: PostedStart) -> None:
+    """Puts programs, data and the first lists into the store. Raises NotCanonical: no actor would join such a run."""
+    from assay.engine.runtime.values.state_io import spec_of, to_lists_of_bytes
+
+    for what, tensors in (("the parameters", prepared.parameters), ("the optimizer's state", prepared.optimizer)):
+        check_canonical(what, [spec_of(t) for t in tensors], to_lists_of_bytes([tensors])[0])
+    objects = Objects(store)
+    for program in prepared.programs:
+        objects.put_program(program)
+    objects.put_tensor(spec_of(prepared.data), to_lists_of_bytes([[prepared.data]])[0][0])
+    for tensors in (prepared.parameters, prepared.optimizer):
+        _put_list(objects, tensors)
+
+
+def publish_card(store: ArtifactStore, prepared: PostedStart, run: Address, first_block: int) -> None:
+    """Puts the run's card into the store, and the text that it names."""
+    origin = prepared.origin
+    if origin.preset is None:
+        card = Card(None, None, first_block, origin.recipe, origin.names)
+    else:
+        card = Card(origin.preset, store.put(origin.text), first_block)
+    store.put(card.encode(), f"runs/{run.hex()}/card")
+
+
+def _put_list(objects: Objects, tensors: Sequence[Tensor]) -> Digest:
+    from assay.engine.runtime.values.state_io import spec_of, to_lists_of_bytes
+
+    specs = [spec_of(t) for t in tensors]
+    data = to_lists_of_bytes([list(tensors)])[0]
+    root = objects.put_list(specs, data)
+    assert root == root_of_list(specs, data)
+    return root

@@ -1,0 +1,270 @@
+"""Commands about a run, on a real node: posted, looked at, funded, joined, cancelled, paid back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eth_account import Account
+
+from assay.cli import acting
+from assay.cli.common import archive_of
+from assay.cli.sponsor import RunLacks
+from assay.cli.weights import WeightsNotOnChain
+from assay.protocol.digests import keccak
+from assay.protocol.errors import ConfigError, FundsError, RejectedError, UsageError, UserError
+from assay.protocol.types import Address, DType
+from assay.sponsor.round_launching import escrow_of, stake_of
+from assay_ledger.agents.heartbeat import HeartbeatWriter
+from assay_ledger.chain.client import address_of
+from assay_ledger.deployment.code import UnknownCode, code_of
+from assay_ledger.deployment.deploy import deploy_round_run
+from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS
+from assay_ledger.keys.keystore import ActorKeys
+from assay_ledger.rounds.run import RoundRun
+from assay_ledger.store.blobs import open_store
+from tests.harness.actors.desk import Desk, open_desk
+from tests.harness.actors.world import ETHER
+
+RECIPE = "examples.own_run:factory"
+TOKEN = 10**18
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with open_desk(tmp_path_factory.mktemp("desk")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def posted(desk: Desk) -> tuple[Desk, Any]:
+    """A small run whose updates travel in one byte a parameter, and what the command said of it."""
+    document = desk.post("--preset", "tiny", "--seats", "2", "--rounds", "1", "--update", "int8", "--escrow", "5000")
+    return desk.at(desk.opened(document)), document
+
+
+def test_a_run_of_int8_updates_is_posted_listed_and_shown(posted: tuple[Desk, Any]) -> None:
+    desk, document = posted
+    run = desk.opened(document)
+    archive = archive_of(run, open_store(desk.folder / "store"))
+    archive.check()
+    assert {spec.dtype for spec in archive.update_specs} == {DType.I8, DType.F32}
+    listed = desk.json("run", "list", *desk.chain_words, *desk.store_words)
+    assert {"run": document["run"], "model": "tiny", "rounds": 1, "block": listed[0]["block"]} in listed
+    shown = desk.json("run", "show", *desk.run_words)
+    assert shown["phase"] == "funding" and shown["code"]["status"] == "release" and shown["seats"] == 2
+    assert shown["escrow"] == 5000 * TOKEN == document["escrow"]
+    assert desk("run", "show", *desk.run_words).exit_code == 0
+    assert desk.refused(
+        "run", "post", "--update", "fp4", *desk.chain_words, *desk.store_words, *desk.key_words
+    ).code == ("UnknownCarrier")
+
+
+def test_a_model_of_ones_own_is_posted_under_its_name_and_its_options_are_its_own(desk: Desk) -> None:
+    words = ("--recipe", RECIPE, "--steps", "10", "--tier", "fixed8", "--rounds", "1")
+    document = desk.post(*words, "--seats", "3", "--pay")
+    run = desk.opened(document)
+    archive_of(run, open_store(desk.folder / "store")).check()
+    listed = desk.json("run", "list", *desk.chain_words, *desk.store_words)
+    assert (document["run"], RECIPE) in [(entry["run"], entry["model"]) for entry in listed]
+    assert run.charter.training.steps_per_round == 10 and run.charter.training.shards == 3
+    assert document["escrow"] == escrow_of(run.charter) == run.chain.ask(run.escrow.balance())
+    at = (*desk.chain_words, *desk.store_words, *desk.key_words, "--yes")
+    for more in (("--preset", "tiny"), ("--data", "text")):
+        assert isinstance(desk.refused("run", "post", *words, *more, *at), UsageError)
+    clash = desk.refused("run", "post", "--steps", "10", *at)
+    assert clash.code == "OptionsClash" and "--steps" in clash.message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "show"),
+        ("run", "open"),
+        ("run", "can-join", "--address", "0x" + "11" * 20),
+        ("economics", "table"),
+        ("ledger", "shares", "--address", "0x" + "11" * 20),
+    ],
+)
+def test_an_address_that_is_no_run_is_refused_by_name(desk: Desk, words: tuple[str, ...]) -> None:
+    found = desk.refused(*words, *desk.chain_words, "--run", "0x" + desk.stage.token.hex())
+    assert isinstance(found, RejectedError) and found.code == "NotARun" and "no charter" in found.message
+
+
+def test_who_asks_whether_it_can_join_is_told_every_reason(posted: tuple[Desk, Any]) -> None:
+    desk, document = posted
+    charter, nobody = desk.opened(document).charter, "0x" + "77" * 20
+    words = ("run", "can-join", "--address", nobody, *desk.run_words)
+    for role, more, needed in (
+        ("solver", (), stake_of(charter, seats=1)),
+        ("verifier", ("--tickets", "3"), stake_of(charter, tickets=3)),
+    ):
+        found = desk.json(*words, "--role", role, *more, *desk.store_words)
+        assert not found["can_join"] and found["locks"] == needed
+        assert ["stake" in reason or "gas" in reason for reason in found["reasons"]] == [True, True]
+    assert desk.refused(*words, "--role", "miner").code == "UnknownRole"
+    empty = desk.json(*words, "--store", str(desk.folder / "empty"))["reasons"]
+    assert len(empty) == 3 and "No object is named" in empty[2]
+    plain = desk(*words).stdout
+    assert plain.startswith("no: ") and "was not looked at" in plain
+
+
+def test_bounds_of_a_run_stand_beside_what_its_charter_names(posted: tuple[Desk, Any]) -> None:
+    desk, document = posted
+    economics = desk.opened(document).charter.economics
+    bounds = desk.json("economics", "table", *desk.run_words)["run"]
+    assert bounds["lock S"]["is"] == economics.seat_lock >= bounds["lock S"]["at_least"] > 0
+    assert bounds["stake B"]["is"] == economics.ticket_bond >= bounds["stake B"]["at_least"] > 0
+    assert (
+        f"(at least {bounds['stake B']['at_least'] / TOKEN:.6f}"[:16]
+        in desk("economics", "table", *desk.run_words).stdout
+    )
+
+
+def test_weights_are_pulled_under_their_names_and_found_again_on_chain(
+    posted: tuple[Desk, Any], tmp_path: Path
+) -> None:
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    desk, file = posted[0], tmp_path / "model.safetensors"
+    at = (*desk.run_words, *desk.store_words)
+    pulled = desk.json("model", "pull", "--out", str(file), *at)
+    assert (pulled["generation"], pulled["final"]) == (0, True)
+    assert "token.weight" in load_file(file)
+    found = desk.json("model", "verify", str(file), *at)
+    assert (found["root"], found["on_chain"], found["generation"]) == (pulled["root"], True, 0)
+    absent = desk.refused("model", "pull", "--generation", "7", "--out", str(file), *at)
+    assert absent.code == "NoSuchModel" and absent.remedy.endswith("stands is 0.")
+    data = file.read_bytes()
+    for place in (-1, -2000):
+        altered = bytearray(data)
+        altered[place] ^= 1
+        file.write_bytes(altered)
+        assert isinstance(desk.refused("model", "verify", str(file), *at), WeightsNotOnChain)
+    file.write_bytes(b"\xff" * 100)
+    assert isinstance(desk.refused("model", "verify", str(file), *at), ConfigError)
+    assert isinstance(desk.refused("model", "verify", str(tmp_path / "none"), *at), ConfigError)
+    save_file({"token.weight": torch.zeros(3)}, file)
+    assert "parameters" in desk.refused("model", "verify", str(file), *at).message
+
+
+def test_an_actor_brings_its_stake_once_however_often_it_is_started(
+    posted: tuple[Desk, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk, document = posted
+    run, keys = desk.opened(document), ActorKeys("ada", Account.create(), None)
+    chain, needed = run.chain, stake_of(run.charter, seats=1)
+    chain.transfer(desk.stage.sponsor, keys.account.address, ETHER)
+    amount = str(-(-needed // TOKEN) + 7)
+    with pytest.raises(FundsError) as refused:
+        acting.bring(run, keys, amount, seats=1)
+    assert refused.value.code == "TokensShort"
+    chain.send(keys.account, run.token.mint(address_of(keys.account), 10 * needed))
+    held = chain.ask(run.token.balance_of(keys.address))
+    capsys.readouterr()
+    acting.bring(run, keys, None, seats=1)
+    assert "are missing: it waits" in capsys.readouterr().err
+    acting.bring(run, keys, amount, seats=1)
+    assert chain.ask(run.vault.free(keys.address)) == int(amount) * TOKEN
+    chain.send(keys.account, run.tenures.join())
+    capsys.readouterr()
+    acting.bring(run, keys, amount, seats=1)
+    said = capsys.readouterr().err
+    assert "deposits nothing" in said and "missing" not in said
+    assert held - chain.ask(run.token.balance_of(keys.address)) == int(amount) * TOKEN
+
+
+def test_what_is_no_preset_or_chain_or_beacon_is_refused_by_name(desk: Desk) -> None:
+    at = (*desk.chain_words, *desk.store_words, *desk.key_words, "--yes")
+    for more, code in (
+        (("--preset", "gigantic"), "UnknownPreset"),
+        (("--profile", "moon"), "UnknownProfile"),
+        (("--beacon", "dice"), "UnknownBeacon"),
+        (("--update", "fp4"), "UnknownCarrier"),
+        (("--preset", "tiny", "--units", "3"), "UnitsDoNotDivide"),
+    ):
+        found = desk.refused("run", "post", *more, *at)
+        assert isinstance(found, UserError) and found.code == code
+
+
+# --- code that nobody knows
+
+
+@pytest.fixture(scope="module")
+def impostor(posted: tuple[Desk, Any]) -> Desk:
+    """A run of the same terms whose vault is somebody's own."""
+    desk, document = posted
+    charter = replace(desk.opened(document).charter, name=keccak(b"an impostor's"))
+    contracts = {**ROUND_CONTRACTS, "vault": "EvilVault"}
+    return desk.at(deploy_round_run(desk.stage.chain, desk.stage.sponsor, charter, contracts=contracts))
+
+
+def test_stake_approves_nothing_to_a_vault_that_is_not_known(posted: tuple[Desk, Any], impostor: Desk) -> None:
+    desk, document = posted
+    honest = desk.opened(document)
+    evil = RoundRun(desk.stage.chain, Address(bytes.fromhex(impostor.run_words[-1][2:])))
+    staker, chain = honest.charter.sponsor, desk.stage.chain
+    desk.json(
+        "ledger", "faucet", "0x" + staker.hex(), "--tokens", "10", "--gas", "0.01", *desk.run_words, *desk.key_words
+    )
+    words = ("ledger", "stake", "5", "--yes")
+    assert isinstance(desk.refused(*words, *impostor.run_words, *desk.key_words), UnknownCode)
+    assert chain.ask(evil.token.allowance(staker, evil.vault.address)) == 0 == chain.ask(evil.vault.free(staker))
+    assert desk.json(*words, *desk.run_words, *desk.key_words)["staked"] == 5 * TOKEN
+    digest = "0x" + code_of(evil).digest.hex()
+    known = desk.json(*words, "--allow-code", digest, *impostor.run_words, *desk.key_words)
+    assert known["staked"] == 5 * TOKEN
+
+
+@pytest.mark.parametrize("role", ["solver", "verifier", "whistleblower"])
+def test_no_actor_starts_in_a_run_that_is_not_known(
+    role: str, impostor: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An actor that starts all the same would run on until the test's time is up.
+    monkeypatch.setattr(HeartbeatWriter, "beating", lambda _: pytest.fail("the actor has started"))
+    at = (*impostor.run_words, *impostor.store_words, *impostor.key_words)
+    assert isinstance(impostor.refused(role, "start", *at, "--data-dir", str(tmp_path / "data")), UnknownCode)
+    assert not (tmp_path / "data").exists()
+
+
+def test_can_join_and_show_say_what_is_known_of_the_code(posted: tuple[Desk, Any], impostor: Desk) -> None:
+    words = ("run", "can-join", "--address", "0x" + "77" * 20, *impostor.run_words)
+    found = impostor.json(*words)
+    assert found["code"]["status"] == "unknown" and "vault" in found["code"]["unknown"]
+    assert "not created from this release's code" in found["reasons"][0]
+    allowed = impostor.json(*words, "--allow-code", found["code"]["digest"])
+    assert allowed["code"]["status"] == "allowed" and not any("release" in reason for reason in allowed["reasons"])
+    assert "vault" in impostor.json("run", "show", *impostor.run_words)["code"]["unknown"]
+    shown = posted[0].json("run", "show", *posted[0].run_words)["code"]
+    leaves = {f"{family} leaf" for family in LEAVES}
+    assert set(shown["contracts"]) == {"charter", *ROUND_CONTRACTS, "arbiter", *leaves, "beacon"}
+
+
+# --- the end
+
+
+def test_a_sponsor_funds_lacks_cancels_and_is_paid_back(posted: tuple[Desk, Any]) -> None:
+    desk, document = posted
+    at = (*desk.run_words, *desk.key_words)
+    run = desk.opened(document)
+    lacking = desk.refused("run", "open", *at)
+    assert isinstance(lacking, RunLacks) and lacking.details["tickets"] == 5
+    assert desk.refused("run", "fund", "1", "--yes", *at).code == "TokensShort"
+    sponsor = "0x" + run.charter.sponsor.hex()
+    desk.json("ledger", "faucet", sponsor, "--tokens", "70", "--gas", "0.01", *at)
+    funded = desk("run", "fund", "70", "--json", *at)
+    assert isinstance(funded.exception, UsageError) and funded.exception.code == "ConfirmationNeeded"
+    assert desk.json("run", "fund", "70", "--yes", *at) == {"funded": 70 * TOKEN, "escrow": 5070 * TOKEN}
+    assert desk.json("run", "cancel", "--yes", *at) == {"phase": "cancelled"}
+    assert desk.json("run", "refund", *at) == {"refunded": 5070 * TOKEN}
+    assert desk.refused("run", "refund", *at).code == "NothingToRefund"
+    reasons = desk.json("run", "can-join", "--address", sponsor, *desk.run_words)["reasons"]
+    assert "the run is cancelled" in reasons
+    staked = desk.json("ledger", "unstake", "5070", "--yes", *at)
+    assert staked["leaving"] == 5070 * TOKEN and desk.refused("ledger", "withdraw", *at).code == "ExitTooEarly"
+    desk.stage.chain.rpc("evm_mine", hex(staked["not_before"] + 1))
+    assert desk.json("ledger", "withdraw", *at)["held"] == 5070 * TOKEN
