@@ -185,13 +185,13 @@ def test_solvers_alone_convict_a_false_root_and_leave_out_a_hidden_update() -> N
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("cheat", [DemoCheat.SQUATTER, DemoCheat.ABSENT, DemoCheat.LATE_COMMITMENT])
-def test_who_works_less_owns_less_of_the_model_and_loses_no_stake(cheat: DemoCheat) -> None:
-    with played(cheat) as (scene, document, _):
+@pytest.mark.parametrize("cheats", [[DemoCheat.SQUATTER, DemoCheat.LATE_COMMITMENT], [DemoCheat.ABSENT]])
+def test_who_works_less_owns_less_of_the_model_and_loses_no_stake(cheats: list[DemoCheat]) -> None:
+    with played(*cheats) as (scene, document, _):
         assert document["slashed"] == document["disputes"] == [] and document["fined"] == {}
         assert document["final_generations"] == 3
-        own = document["shares"][who(scene, f"solver-{cheat}")]
-        assert 0 < own < document["shares"][who(scene, "solver-1")] == 30 * 10**18
+        assert document["shares"][who(scene, "solver-1")] == 30 * 10**18
+        assert all(0 < document["shares"][who(scene, f"solver-{cheat}")] < 30 * 10**18 for cheat in cheats)
 
 
 @pytest.mark.long
@@ -221,7 +221,7 @@ def test_an_auditor_that_invents_its_results_is_convicted_and_nobody_else(cheat:
         assert losers(scene, document) == {f"verifier-{cheat.auditors}": {"LEAF"}}
         assert {entry["role"] for entry in document["slashed"]} == {"auditor"}
         assert {entry["kind"] for entry in document["disputes"]} == {"ATTESTATION"}
-        assert document["final_generations"] == 8 and document["card"]["false_work"] == []
+        assert document["final_generations"] == 8 and not document["card"]["false_work"]
 
 
 @pytest.mark.long
@@ -231,7 +231,7 @@ def test_an_auditor_that_accuses_falsely_loses_its_stake_and_no_solver_does() ->
         assert set(losers(scene, document)) == {"verifier-false-accuser"}
         lost = {entry["loser"] for entry in document["disputes"]}
         assert lost == {who(scene, "verifier-false-accuser")}
-        assert document["final_generations"] == 8 and document["card"]["false_work"] == []
+        assert document["final_generations"] == 8 and not document["card"]["false_work"]
 
 
 @pytest.mark.long
