@@ -1,13 +1,15 @@
-"""Who plays in a demo and on which terms; what their processes cost, by what they say that they do."""
+"""Who plays in a demo and on which terms, what their processes cost, and what is said in the end."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
 from assay.demo.cast import FALSE_TICKETS, MOST_DUTIES, TICKETS, DemoCheat, choose_cast
 from assay.demo.meter import KINDS, CpuMeter, kind_of
+from assay.demo.show import sentences
 from assay.protocol.digests import ZERO
 from assay.protocol.errors import UsageError
 from assay.protocol.run.claims import ClaimKind, ClaimRef
@@ -114,3 +116,49 @@ def test_a_meter_books_what_a_process_used_since_the_last_look() -> None:
     assert meter.seconds["training"] == first
     assert meter.seconds["dispute"] > 0
     assert meter.weigh({"me": os.getpid()}) > 1 << 20
+
+
+def said(**changes: Any) -> str:
+    """The last words of a demo in which nobody cheated, but for what is changed."""
+    honest = {
+        "rounds": 3,
+        "final_generations": 3,
+        "epochs": 9,
+        "findings": 12,
+        "slashed": [],
+        "disputes": [],
+        "fined": {},
+        "claimed": {ADA: 5 * 10**18},
+        "conservation_difference": 0,
+        "cpu_seconds": {"training": 7.0},
+        "wall_seconds": 60.0,
+        "card": {"audits": {"owners": 3}, "false_work": (), "false_roots": ()},
+    }
+    return " ".join(sentences({ADA: "solver-ada", BOB: "verifier-bob"}, honest | changes))
+
+
+ADA, BOB = (f"0x{digit * 40}" for digit in "12")
+
+
+def test_the_last_words_of_an_honest_demo_name_nobody_as_false() -> None:
+    words = said()
+    assert words.startswith("1 solvers trained one model together for 3 rounds, of which 3 generations are final;")
+    assert "No stake was slashed; " in words and "Fined" not in words and "false" not in words
+
+
+def test_the_last_words_name_who_was_slashed_and_who_was_fined() -> None:
+    disputes = [{"leaf_family": "map"}, {"leaf_family": None}]
+    words = said(slashed=[{"address": ADA, "amount": 3 * 10**18}], disputes=disputes, fined={BOB: 10**18})
+    assert "solver-ada lost 3.00 tokens in 2 disputes that ended in map; " in words
+    assert "Fined in tokens for duties left undone: verifier-bob 1.00." in words
+
+
+@pytest.mark.parametrize(
+    ("generation", "where"), [(None, "which was not merged."), (2, "which is part of generation 2.")]
+)
+def test_the_last_words_name_what_the_model_card_names(generation: int | None, where: str) -> None:
+    work = {"round": 1, "seat": 4, "solver": ADA, "what": "its update", "game": 7, "generation": generation}
+    root = {"generation": 2, "by": ADA, "game": 8}
+    words = said(card={"audits": {"owners": 3}, "false_work": (work,), "false_roots": (root,)})
+    assert f"names the false update: update of round 1, seat 4, by solver-ada (game 7), {where}" in words
+    assert "names a false root of generation 2, by solver-ada (game 8)." in words
