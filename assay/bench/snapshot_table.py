@@ -16,6 +16,7 @@ ROWS = {
     "tickets": "call",
     "duties": "call",
     "disputes": "game",
+    "money": "call",
 }
 """What a row of each table is."""
 

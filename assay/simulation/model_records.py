@@ -76,6 +76,10 @@ class ModelRecords:
         """Whether there is a result of this name."""
         return attestation in self._run.attestations.attestations
 
+    def is_doubted(self, epoch: int, ticket: TicketId) -> bool:
+        """Whether a ticket was accused when it opened in an epoch, or before its end."""
+        return (epoch, ticket) in self._run.attestations.doubted
+
     def answer_of(self, epoch: int, ticket: TicketId) -> CallAnswer | None:
         """What a ticket did at a call."""
         return self._run.duties.answers.get((epoch, ticket))

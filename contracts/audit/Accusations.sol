@@ -27,6 +27,8 @@ abstract contract Accusations is IAttestations {
     mapping(bytes32 id => Accusation) internal _accusations;
     /// @inheritdoc IAttestations
     mapping(uint32 ticket => uint256) public accusationsOf;
+    /// @inheritdoc IAttestations
+    mapping(uint24 epoch => mapping(uint32 ticket => bool)) public isDoubted;
 
     constructor(IRunCharter charter) {
         (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
@@ -109,6 +111,7 @@ abstract contract Accusations is IAttestations {
         } else {
             _tickets.dispute(accused);
             ++accusationsOf[accused];
+            isDoubted[epoch][accused] = true;
             ++_attestations[against].disputes;
         }
         emit Accused(id, by, against, isWork);

@@ -61,6 +61,8 @@ contract Attestations is Accusations {
         if (digest != work.digest) revert ICommitments.WorkMismatch(digest, work.digest);
         bool differs = _differ(result.ends, result.update, result.work.ends, result.work.update);
         ++findings;
+        // Attack: a puppet's accusation of oneself, kept in its game so that the stake comes back, and lies for others meanwhile.
+        if (accusationsOf[drawn.ticket] != 0) isDoubted[drawn.epoch][drawn.ticket] = true;
         Attestation storage a = _attestations[drawn.id];
         Finding memory found = Finding(result.ends, result.update, keys, result.accumulators);
         a.finding = _digest(drawn.round, drawn.seat, found);

@@ -37,6 +37,7 @@ contract Duties is DutyTargets {
         if (t.owner != msg.sender) revert ITickets.NotTheTicketsOwner(ticket, t.owner, msg.sender);
         // Attack: accuse with a ticket that has nothing left to lose.
         if (t.convictedAt != 0) revert ITickets.TicketConvicted(ticket);
+        if (!_tickets.canAnswer(ticket)) revert ITickets.TicketDrained(ticket);
         if (e.seed == 0) revert EpochNotSeeded(epoch);
         if (block.timestamp > e.deadline) revert TooLate(block.timestamp, e.deadline);
         if (!_isCalled(ticket, e)) revert NotCalled(ticket, epoch);
@@ -68,7 +69,7 @@ contract Duties is DutyTargets {
     function miss(uint32 ticket, uint24 epoch, uint24 via, Duty calldata duty) external {
         _mustFine(epoch);
         Target memory target = _targetOf(epoch, ticket, duty);
-        _mustBeMissed(Missed(duty.kind, epoch, ticket, via), target);
+        _mustBeMissed(Missed(duty.kind, epoch, ticket, via), target, false);
         // Attack: work on a base that nobody honest holds. Nobody is fined before the base is final.
         if (_generations.statusOf(_commitments.roundOf(target.round).parent) != GenerationStatus.FINAL) {
             revert BaseNotFinal(target.round);

@@ -68,7 +68,7 @@ abstract contract DutyTargets is Epochs {
         // Attack: show a miss when its claim is settled, and let who answers accuse what no game can be opened on.
         bool late = epoch > _lastOf(home) || _answers[m.via][m.ticket].shownIn + 1 != epoch;
         if (own || late) revert NotADuty(duty.kind, epoch);
-        _mustBeMissed(m, target);
+        _mustBeMissed(m, target, _attestations.isDoubted(m.epoch, m.ticket));
         target.threshold = DutyDraws.threshold(AGAIN_PPM, _epochs[epoch].onCall);
     }
 
@@ -124,15 +124,15 @@ abstract contract DutyTargets is Epochs {
         return kind == DutyKind.WORK_AGAIN || kind == DutyKind.REAUDIT_AGAIN;
     }
 
-    /// @dev Was the ticket called and drawn, had room, and did not answer?
-    function _mustBeMissed(Missed memory m, Target memory target) internal view {
+    /// @dev Was the ticket called and drawn, had room, and did not answer, or answered what is drawn again?
+    function _mustBeMissed(Missed memory m, Target memory target, bool doubted) internal view {
         Epoch storage e = _epochs[m.epoch];
         if (!_isCalled(m.ticket, e)) revert NotCalled(m.ticket, m.epoch);
         bytes32 secret = secretOf(m.ticket, m.epoch, m.via);
         uint256 drawn = DutyDraws.draw(secret, e.seed, target.id, m.ticket, m.kind);
         if (drawn >= target.threshold) revert NotDrawn(target.id, m.ticket);
         bytes32 id = DutyDraws.attestation(m.epoch, m.ticket, m.kind, target.id);
-        if (_attestations.attestationOf(id).ticket != 0) revert DutyAnswered(id);
+        if (!doubted && _attestations.attestationOf(id).ticket != 0) revert DutyAnswered(id);
         Answer storage answer = _answers[m.epoch][m.ticket];
         uint256 rank = DutyDraws.rank(drawn, target.threshold);
         // Attack: drop the duty that one is paid to drop, as one too many. The lowest draws are the duties.

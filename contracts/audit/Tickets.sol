@@ -292,6 +292,16 @@ contract Tickets is ITickets {
     }
 
     /// @inheritdoc ITickets
+    function canAnswer(uint32 ticket) external view returns (bool) {
+        Ticket storage t = _tickets[ticket];
+        if (t.owner == address(0) || t.convictedAt != 0) return false;
+        if (t.shortSince == 0) return true;
+        (, uint256 left) = _vault.lockOf(lockOf(ticket));
+        // Attack: let fines drain a stake, half of them into one's own pocket, and lie for what is left.
+        return 2 * left >= bond;
+    }
+
+    /// @inheritdoc ITickets
     function ticketOf(uint32 ticket) external view returns (Ticket memory) {
         return _tickets[ticket];
     }

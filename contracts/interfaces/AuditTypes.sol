@@ -93,7 +93,7 @@ struct Attestation {
     uint32 seat;
     uint8 keys; // in the finding
     bool differs; // from the commitment
-    uint16 disputes; // accusations of it and games on it that are not over
+    uint32 disputes; // accusations of it and games on it that are not over
     uint48 quietAt; // when the last of them ended; 0: there was none
 }
 

@@ -82,7 +82,7 @@ interface IEscrow is IRoundGate {
     error NotGenerations(address caller);
 
     /// @notice The escrow does not cover a payment beside what is set aside for rounds.
-    /// @dev A shortage delays pay and never cuts it.
+    /// @dev A shortage delays pay. It cuts wages alone, beyond what rounds had reserved for them, when the run's last round is settled.
     /// @custom:remedy Fund the run, or wait until a round is settled; then call again: no work is lost.
     /// @param escrow what the escrow holds, in wei
     /// @param needed what it must hold, in wei
@@ -134,8 +134,10 @@ interface IEscrow is IRoundGate {
     /// @dev What one paid in before the launch is one payment; who paid later more than once calls as often.
     function refund(address funder) external;
 
-    /// @notice Payments only: pays from the reserve of a round, beyond it from what no round has reserved.
-    function pay(uint64 round, address to, uint256 amount) external;
+    /// @notice Payments only: pays from the reserve of a round, beyond it from what no round has reserved. Once no round is left to settle, and no duty
+    /// can be drawn, it pays what is there.
+    /// @return paid in wei
+    function pay(uint64 round, address to, uint256 amount) external returns (uint256 paid);
 
     /// @notice Payments only: a round is settled.
     function free(uint64 round) external;

@@ -25,8 +25,9 @@ struct GenerationState {
 /// @notice A root that somebody opened.
 struct NodeState {
     uint16 votes; // positions that opened it
-    uint16 standing; // claims behind it that have not fallen
-    uint16 games; // open
+    uint16 openings; // of seats or tickets, each for all its positions
+    uint32 standing; // claims behind it that have not fallen
+    uint32 games; // open
     uint48 rescueUntil; // last second to back it; zero: no claim behind it fell
 }
 
@@ -36,9 +37,9 @@ struct OpenedRoot {
     uint32 opener; // whose lock stands behind it, a tenure or above 64 seats a ticket; zero: a backer with a lock of its own
     address backer;
     uint48 at;
-    uint16 games; // open
     bool fallen;
     bool closed;
+    uint32 games; // open
 }
 
 /// @notice An update that was committed with weight, in the order of the commits.

@@ -27,7 +27,7 @@ interface IPayments {
     /// @param attestation its id
     error FindingOpen(bytes32 attestation);
 
-    /// @notice The opening is not closed, its generation is not final, or its tenure is accused.
+    /// @notice The opening is not closed, its generation is not final, or its tenure or ticket is accused; above 64 seats also while others may open.
     /// @custom:remedy Close the opening, and wait for verdicts.
     /// @param node generation, or partial sum of a group
     /// @param party name of the opening
@@ -65,7 +65,7 @@ interface IPayments {
     /// @notice A finding was settled.
     /// @param attestation its id
     /// @param ticket whose finding it is
-    /// @param pay in wei; zero where the ticket was convicted, or the base of the work was cut
+    /// @param pay in wei; zero where the ticket was convicted, or the base of the work was cut; less than the wage where the run ends with less
     /// @param shares in wei of shares
     event FindingPaid(bytes32 indexed attestation, uint32 indexed ticket, uint256 pay, uint256 shares);
 

@@ -7,15 +7,14 @@ struct Tenure {
     uint16 seat;
     uint32 from; // first round
     uint32 until; // first round no longer; type(uint32).max while it lasts
-    uint16 unsettled; // commitments and openings that its lock stands behind
-    uint16 games; // open
-    uint16 accusations; // recorded, and not yet judged
-    uint16 suspensions; // open games of accusations
-    uint32 suspendedFrom; // the round under way at the first suspension of those that are open
-    uint48 convictedAt; // 0: never
-    uint32 last; // last round it committed to, plus one; 0: none
     bool feeGone; // lost to an eviction
     bool released;
+    uint32 unsettled; // commitments and openings that its lock stands behind
+    uint32 games; // open
+    uint32 accusations; // recorded, and not yet judged
+    uint32 suspensions; // open games of accusations
+    uint48 convictedAt; // 0: never
+    uint32 last; // last round it committed to, plus one; 0: none
 }
 
 /// @title ITenures: seats, who holds them, and the one lock behind all work of a holder
@@ -128,7 +127,7 @@ interface ITenures {
 
     /// @notice Commitments only: the holder commits to a round.
     /// @return seat of the tenure
-    /// @return weighs false while a game of an accusation is open, for at most 8 rounds
+    /// @return weighs false while a game of an accusation is open
     function charge(uint32 tenure, uint64 round, address who) external returns (uint32 seat, bool weighs);
 
     /// @notice Generations only: one more opening hangs on the tenure.
@@ -149,7 +148,8 @@ interface ITenures {
     /// @notice Attestations only: an accusation was judged, or lapsed.
     function unaccuse(uint32 tenure) external;
 
-    /// @notice Attestations only: the game of an accusation is open; the seat's next commitments have no weight.
+    /// @notice Attestations only: the game of an accusation is open; the tenure's next commitments have no weight. A holder that
+    /// wants its weight back leaves and joins again, with another lock.
     function suspend(uint32 tenure) external;
 
     /// @notice Attestations only: such a game ended.

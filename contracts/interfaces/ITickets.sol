@@ -9,8 +9,8 @@ struct Ticket {
     uint32 slot; // where it stands among the tickets that count, or will count
     uint32 shown; // calls of its shift up to the last one whose secret it showed; 0: none yet
     uint24 lastEpoch; // the last epoch whose secret it showed
-    uint24 obligations; // games, claims and fines owed that are not over
-    uint24 disputes; // accusations of it and games about it that are not over
+    uint32 obligations; // games, claims and fines owed that are not over
+    uint32 disputes; // accusations of it and games about it that are not over
     uint48 shortSince; // since when a fine has left its lock below B; 0: it is whole
     uint48 convictedAt; // 0: never
     bytes32 anchor; // the last secret shown, or the end of the chain
@@ -69,7 +69,7 @@ interface ITickets {
     /// @param ticket id of the ticket
     /// @param obligations games and claims that are not over
     /// @param lastEpoch the last epoch whose secret it showed
-    error TicketObliged(uint32 ticket, uint24 obligations, uint24 lastEpoch);
+    error TicketObliged(uint32 ticket, uint32 obligations, uint24 lastEpoch);
 
     /// @notice Calls of the ticket are not shown.
     /// @dev Its stake comes back, and its next chain begins, only against every secret that it owed: who would not show one hides what it missed.
@@ -128,12 +128,18 @@ interface ITickets {
     /// @param ticket id of the ticket
     error TicketConvicted(uint32 ticket);
 
+    /// @notice Fines have left the ticket less than half of B.
+    /// @dev What it said falsely would cost it next to nothing, so what it says counts as silence.
+    /// @custom:remedy Fill the lock up.
+    /// @param ticket id of the ticket
+    error TicketDrained(uint32 ticket);
+
     /// @notice The ticket is accused, or a game about it is open.
     /// @dev What a verdict may take must not be burned, or taken back by half, before it.
     /// @custom:remedy Collect once its last accusation and game are over; the fine stays owed, and holds the stake.
     /// @param ticket id of the ticket
     /// @param disputes accusations and games that are not over
-    error TicketDisputed(uint32 ticket, uint24 disputes);
+    error TicketDisputed(uint32 ticket, uint32 disputes);
 
     /// @notice The ticket owes no fine of this number.
     /// @dev It was never owed, or was collected.
@@ -328,6 +334,9 @@ interface ITickets {
 
     /// @notice Is its lock gone? Its positions are nobody's from then on.
     function isConvicted(uint32 ticket) external view returns (bool);
+
+    /// @notice Whether the ticket can answer for what it says: its stake is neither lost nor below B / 2.
+    function canAnswer(uint32 ticket) external view returns (bool);
 
     /// @notice Everything about a ticket; empty if it is not there.
     function ticketOf(uint32 ticket) external view returns (Ticket memory);

@@ -213,14 +213,25 @@ contract Escrow is IEscrow {
     }
 
     /// @inheritdoc IEscrow
-    function pay(uint64 round, address to, uint256 amount) external onlyPayments during(RunPhase.RUNNING) {
+    function pay(uint64 round, address to, uint256 amount)
+        external
+        onlyPayments
+        during(RunPhase.RUNNING)
+        returns (uint256 paid)
+    {
         uint256 fromReserve = Math.min(amount, reservedOf[round]);
         reservedOf[round] -= fromReserve;
         reservedTotal -= fromReserve;
+        uint256 there = balance();
         uint256 needed = reservedTotal + amount;
-        // Attack: one round's surplus of draws that is paid from what others have reserved.
-        if (balance() < needed) revert EscrowShort(balance(), needed);
-        _vault.seize(LOCK, to, amount);
+        paid = amount;
+        if (there < needed) {
+            // Attack: one round's surplus of draws that is paid from what others have reserved. Where nothing is reserved any more
+            // what is there is all that there will be, and one wage more would keep the run from its end.
+            if (liveRounds != 0 || !_areDutiesOver()) revert EscrowShort(there, needed);
+            paid = there;
+        }
+        if (paid != 0) _vault.seize(LOCK, to, paid);
     }
 
     /// @inheritdoc IEscrow

@@ -12,6 +12,7 @@ import {IPayments} from "../interfaces/IPayments.sol";
 import {RoundModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter, RunEconomics} from "../interfaces/IRunCharter.sol";
 import {ITenures, Tenure} from "../interfaces/ITenures.sol";
+import {ITicketPositions} from "../interfaces/ITicketPositions.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
 
 /// @title Payments: work, findings and openings of final roots, each paid once nothing can refute it
@@ -46,6 +47,7 @@ contract Payments is IPayments {
     mapping(uint64 node => uint256) public openingsSettled;
     /// @inheritdoc IPayments
     mapping(uint64 round => bool) public isRoundSettled;
+    mapping(uint64 round => uint256) private _nodesSettled; // nodes of which every opening was settled
     mapping(bytes32 id => bool) private _settled;
 
     modifier whileRunning() {
@@ -101,8 +103,8 @@ contract Payments is IPayments {
             if (isOpen || base != GenerationStatus.FINAL) revert FindingOpen(id);
             (pay, shares) = (_wage, _dutyShares);
         }
+        if (pay != 0) pay = _escrow.pay(a.round, payee, pay);
         emit FindingPaid(id, a.ticket, pay, shares);
-        if (pay != 0) _escrow.pay(a.round, payee, pay);
         if (shares != 0) _grants.credit(id, payee, shares, 0, a.ticket);
     }
 
@@ -116,13 +118,17 @@ contract Payments is IPayments {
         if (!isFinal || !opening.closed) revert OpeningOpen(node, party);
         // Attack: rescue one's own root by a thousand names, and be paid for each.
         if (opening.root != g.root || opening.opener == 0) revert NotPayable(node, party);
+        uint64 round = uint32(node) - 1;
+        // Above 64 seats nodes are counted whose openings are all settled: none may be opened any more.
+        if (!_bySeats && block.timestamp <= _commitments.mergeUntil(round)) revert OpeningOpen(node, party);
         (address holder, uint256 accusations, uint256 convictedAt) = _openerOf(opening.opener);
         if (accusations != 0) revert OpeningOpen(node, party);
         _once(keccak256(abi.encode("assay.opening", node, party)));
-        ++openingsSettled[node];
+        uint256 settled = ++openingsSettled[node];
+        if (settled == _generations.nodeOf(node, g.root).openings) ++_nodesSettled[round];
         uint256 pay = opening.fallen || convictedAt != 0 || holder == address(0) ? 0 : _mergePay;
         emit OpeningPaid(node, party, pay);
-        if (pay != 0) _escrow.pay(uint32(node) - 1, holder, pay);
+        if (pay != 0) _escrow.pay(round, holder, pay);
     }
 
     /// @inheritdoc IPayments
@@ -141,8 +147,9 @@ contract Payments is IPayments {
         if (g.status == GenerationStatus.CUT) return true;
         if (g.status == GenerationStatus.OPEN) return block.timestamp > _commitments.mergeUntil(round);
         if (g.status != GenerationStatus.FINAL) return false;
-        // Drawn tickets open once for all their positions: how many they are is not counted, and epochs are their time.
-        return !_bySeats || openingsSettled[round + 1] == _generations.nodeOf(round + 1, g.root).votes;
+        if (_bySeats) return openingsSettled[round + 1] == _generations.nodeOf(round + 1, g.root).openings;
+        // Attack: a game about a true sum, kept open until the run is over, so that who opened it is never paid.
+        return _nodesSettled[round] == uint256(ITicketPositions(address(_generations)).groupsOf(round).finals) + 1;
     }
 
     /// @dev Whose lock stands behind openings: tenures, above 64 seats tickets.

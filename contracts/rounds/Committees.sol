@@ -114,7 +114,7 @@ abstract contract Committees is RoundClock {
             isMine = isMine && !_tenures.isConvicted(opener);
         } else {
             (opener, voices, all) = (position, Lanes.count(positions), node >> 32 != 0 ? _positions : _topPositions);
-            isMine = _tickets.ownerOf(position) == who && !_tickets.isConvicted(position)
+            isMine = _tickets.ownerOf(position) == who && _tickets.canAnswer(position)
                 && _holds(round, _committeeOf(round, uint32(node >> 32)), position, positions, all);
         }
         // Attack: a position that somebody else holds, or that has no lock any more to answer with.
@@ -141,7 +141,7 @@ abstract contract Committees is RoundClock {
                 if (maskable >> j & 1 == 1 && !_tenures.isConvicted(tenure)) holder = _tenures.holderOf(tenure);
             } else if (j < _positions) {
                 uint32 ticket = _tickets.positionOf(seed, committee, j, _rounds[round].t0);
-                if (!_tickets.isConvicted(ticket)) holder = _tickets.ownerOf(ticket);
+                if (_tickets.canAnswer(ticket)) holder = _tickets.ownerOf(ticket);
             }
             // Attack: a word for a position that somebody else holds.
             if (holder != msg.sender) revert NotMyPosition(j, msg.sender);

@@ -147,8 +147,9 @@ abstract contract GenerationMoves is MergeClaims {
     function _giveUp(uint64 round) private {
         uint64 parent = _commitments.parentOf(round);
         if (block.timestamp > _commitments.commitUntil(round) && _commitments.isUnderHalf(round)) {
-            // Attack: a majority of hidden or false roots that nobody can or will train from.
-            _cut(statusOf(parent) == GenerationStatus.FINAL ? round + 1 : parent);
+            // Attack: a majority of hidden or false roots that nobody can or will train from. Half of the seats away in the last
+            // round would take the one before with it, and no round could make good for that.
+            _cut(statusOf(parent) == GenerationStatus.FINAL || _commitments.isOver() ? round + 1 : parent);
         } else if (block.timestamp > _commitments.mergeUntil(round)) {
             // Attack: a root that is opened after its time, and forks a history that has gone on.
             _cut(round + 1);

@@ -164,8 +164,12 @@ abstract contract GenerationNodes is Segments {
         if (opening.at != 0) revert AlreadySealed(position);
         (opening.root, opening.opener, opening.at) = (root, opener, uint48(block.timestamp));
         n = _nodes[node][root];
-        ++n.state.standing;
-        n.state.votes += uint16(voices);
+        // Positions are at most 64, each opens once, and a backer locks S.
+        unchecked {
+            ++n.state.openings;
+            ++n.state.standing;
+            n.state.votes += uint16(voices);
+        }
         _oblige(opener);
     }
 

@@ -14,8 +14,6 @@ import {IVault} from "../interfaces/IVault.sol";
 contract Tenures is ITenures {
     using Checkpoints for Checkpoints.Trace208;
 
-    /// @notice Most rounds in a row for which accusations keep a seat's commitments without weight.
-    uint256 public constant MAX_SUSPENSION = 8;
     uint32 private constant NEVER = type(uint32).max;
 
     uint256 public immutable seats;
@@ -139,8 +137,8 @@ contract Tenures is ITenures {
         }
         ++t.unsettled;
         if (round >= t.last) t.last = uint32(round) + 1;
-        // Attack: an accuser that is wrong, or stalls, and keeps a rival's weight out for as long as a game lasts.
-        weighs = t.suspensions == 0 || round >= t.suspendedFrom + MAX_SUSPENSION;
+        // Attack: a puppet's accusation of oneself, kept in its game so that the lock comes back, and poison for as long.
+        weighs = t.suspensions == 0;
         seat = t.seat;
     }
 
@@ -182,11 +180,7 @@ contract Tenures is ITenures {
 
     /// @inheritdoc ITenures
     function suspend(uint32 tenure) external only(_attestations) {
-        Tenure storage t = _existing(tenure);
-        // Attack: one accusation after the other; the rounds count from the first that is still open.
-        if (t.suspensions++ != 0) return;
-        uint64 count = _commitments.opened();
-        t.suspendedFrom = count == 0 ? 0 : uint32(count - 1);
+        ++_existing(tenure).suspensions;
     }
 
     /// @inheritdoc ITenures

@@ -44,7 +44,7 @@ def own_calls(records: CallRecords, tickets: Sequence[HeldTicket], chains: Ticke
         return ()
     found = []
     for held in tickets:
-        waits = not held.is_convicted and records.answer_of(number, held.id) is None
+        waits = held.can_answer and not held.is_convicted and records.answer_of(number, held.id) is None
         if not waits or not records.is_called(held.id, number):
             continue
         secret = secret_of(held, chains, records, number)

@@ -74,6 +74,10 @@ class AuditRecords(Protocol):
         """Whether there is a result of this name."""
         ...
 
+    def is_doubted(self, epoch: int, ticket: TicketId) -> bool:
+        """Whether a ticket was accused when it opened in an epoch, or before its end."""
+        ...
+
     def answer_of(self, epoch: int, ticket: TicketId) -> CallAnswer | None:
         """What a ticket did at a call."""
         ...
@@ -157,6 +161,13 @@ class DutyBook:
 
     # --- inside
 
+    def _drawn_again(self, number: int, ticket: TicketId, via: int) -> Iterator[Drawn]:
+        """Plain duties of a call that are drawn again: missed, or answered by a ticket that is accused."""
+        secret = self._secret_of(number, ticket, via)
+        if secret is not None and self._records.is_called(ticket, number):
+            drawn = self._drawn(number, ticket, secret, self._plain_of(number))
+            yield from self._unanswered(number, ticket, drawn, self._records.is_doubted(number, ticket))
+
     def _drawn(self, number: int, ticket: TicketId, secret: Digest, targets: Sequence[_Target]) -> Iterator[Drawn]:
         seed = self._records.epochs[number].seed
         assert seed is not None
@@ -171,13 +182,15 @@ class DutyBook:
                 rank = draws.rank_of(drawn, target.threshold)
                 yield Drawn(rank, target.duty, target.id, target.round, target.seat, key, target.audited)
 
-    def _unanswered(self, number: int, ticket: TicketId, drawn: Iterator[Drawn]) -> Iterator[Drawn]:
+    def _unanswered(
+        self, number: int, ticket: TicketId, drawn: Iterator[Drawn], doubted: bool = False
+    ) -> Iterator[Drawn]:
         answer = self._records.answer_of(number, ticket)
         for one in drawn:
             name = draws.attestation_id(number, ticket, one.duty.kind, one.target)
             full = answer is not None and answer.answered == self._records.terms.capacity
             beyond = full and answer is not None and one.rank > answer.top_rank
-            if not self._records.is_attested(name) and not beyond:
+            if (doubted or not self._records.is_attested(name)) and not beyond:
                 yield one
 
     def _secret_of(self, number: int, ticket: TicketId, via: int) -> Digest | None:
@@ -235,7 +248,7 @@ class DutyBook:
         seen: set[Digest] = set()
         for via, ticket in self._records.answers_shown_in(number - 1):
             for home in self.calls_shown_by(via, ticket):
-                for one in self.missed(home, ticket, via):
+                for one in self._drawn_again(home, ticket, via):
                     # A claim may be settled once nothing draws it any more.
                     is_late = number > last_drawn(self._records.epochs, home - one.duty.kind.is_again)
                     if is_late or one.target in seen:

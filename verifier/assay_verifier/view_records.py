@@ -51,6 +51,10 @@ class ViewRecords:
         """Whether there is a result of this name."""
         return self.view.is_attested(attestation)
 
+    def is_doubted(self, epoch: int, ticket: TicketId) -> bool:
+        """Whether a ticket was accused when it opened in an epoch, or before its end."""
+        return self.view.is_doubted(epoch, ticket)
+
     def answer_of(self, epoch: int, ticket: TicketId) -> CallAnswer | None:
         """What a ticket did at a call."""
         return self.view.answer_of(epoch, ticket)
@@ -106,7 +110,7 @@ class ViewRecords:
         return HeldTicket(
             *(number, registry.shift_of(number), ticket.from_, tuple(registry.anchors[number]), ticket.until),
             *(ticket.shown, ticket.obligations, ticket.last_epoch, registry.missing[number]),
-            *(ticket.convicted_at != 0, bool(ticket.until) and number in self.owed),
+            *(ticket.convicted_at != 0, bool(ticket.until) and number in self.owed, registry.can_answer(number)),
         )
 
     def held_tickets(self) -> list[HeldTicket]:

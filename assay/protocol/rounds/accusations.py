@@ -73,6 +73,8 @@ class Accusations:
         self.accusations: dict[Digest, Accusation] = {}
         self.against: Counter[int] = Counter()
         """Accusations against a ticket that are recorded or tried."""
+        self.doubted: set[tuple[int, TicketId]] = set()
+        """Epochs in which a ticket was accused when it opened, or before their end: what it answered is drawn again."""
 
     def lapse(self, who: Address, accusation: Digest, now: int) -> None:
         """End an accusation without a game: excused where the accused was convicted elsewhere, else late and fined.
@@ -130,6 +132,7 @@ class Accusations:
         else:
             self.tickets.dispute(TicketId(accused))
             self.against[accused] += 1
+            self.doubted.add((epoch, TicketId(accused)))
             self.attestations[against].disputes += 1
 
     def _end(self, made: Accusation, status: AccusationStatus, now: int) -> None:

@@ -14,7 +14,7 @@ from assay.protocol.model.errors import refuse
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.accusations import Accusations, AuditedRounds
 from assay.protocol.rounds.duty_types import MAX_AUDITED, Attestation, DrawnResult, DutyResult, ReplayFinding
-from assay.protocol.rounds.ticket_types import Calls
+from assay.protocol.rounds.ticket_types import Calls, TicketId
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Seat
@@ -57,6 +57,7 @@ class Attestations(Accusations):
         round_, seat, result = drawn.round, drawn.seat, drawn.result
         finding = self.check(drawn.key, round_, seat, result)
         differs = (result.ends, result.update) != (result.work.ends, result.work.update)
+        self._doubt(drawn.epoch, drawn.ticket)
         kept, keys = draws.finding_digest(round_, seat, finding), len(finding.keys)
         self.attestations[drawn.id] = Attestation(kept, drawn.epoch, drawn.ticket, round_, seat, keys, differs)
         self.findings[drawn.id] = finding
@@ -133,6 +134,15 @@ class Attestations(Accusations):
         return since and max(since, made.quiet_at)
 
     # --- inside
+
+    def _doubt(self, epoch: int, ticket: TicketId) -> None:
+        """A result of a ticket that is accused is drawn again.
+
+        Attack: a puppet's accusation of oneself, kept in its game so that the stake comes back, and lies for others
+        meanwhile.
+        """
+        if self.against[ticket]:
+            self.doubted.add((epoch, ticket))
 
     def _audited_keys(self, result: DutyResult) -> tuple[Digest, ...]:
         """The keys of the attestation that a result audits.

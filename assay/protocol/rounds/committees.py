@@ -132,7 +132,7 @@ class Committees:
         committee, of = ids.generation_committee(round_), self.terms.top_positions
         if ids.is_group(node):
             committee, of = ids.group_committee(round_, ids.group_of(node)), self.terms.positions
-        is_mine = tickets.owner_of(ticket) == who and not tickets.is_convicted(ticket) and mine and max(mine) < of
+        is_mine = tickets.owner_of(ticket) == who and tickets.can_answer(ticket) and mine and max(mine) < of
         if is_mine:
             seed, t0 = self.seed_of(round_), self.rounds[round_].t0
             is_mine = all(tickets.position_of(seed, committee, j, t0, now) == ticket for j in sorted(mine))

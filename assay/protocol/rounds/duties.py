@@ -31,8 +31,9 @@ class Duties(DutyTargets):
     def open(self, who: Address, ticket: TicketId, secret: Digest, results: Sequence[DutyResult], now: int) -> None:
         """Answer a call of the newest epoch: its secret, and results in the order of their draws.
 
-        Raises NotTheTicketsOwner, TicketConvicted, EpochNotSeeded, TooLate, NotCalled, TooManyResults, what
-        `Tickets.advance` raises, NotADuty, NotDrawn, FindingMismatch, AccumulatorsMissing, WorkMismatch, NotAscending.
+        Raises NotTheTicketsOwner, TicketConvicted, TicketDrained, EpochNotSeeded, TooLate, NotCalled, TooManyResults,
+        what `Tickets.advance` raises, NotADuty, NotDrawn, FindingMismatch, AccumulatorsMissing, WorkMismatch,
+        NotAscending.
         """
         number, epoch = self.number, self.epochs[-1]
         held = self.tickets.tickets.get(ticket)
@@ -41,6 +42,8 @@ class Duties(DutyTargets):
         # Attack: accuse with a ticket that has nothing left to lose.
         if held.convicted_at:
             raise refuse("TicketConvicted", ticket=ticket)
+        if not self.tickets.can_answer(ticket):
+            raise refuse("TicketDrained", ticket=ticket)
         if epoch.seed is None:
             raise refuse("EpochNotSeeded", epoch=number)
         if now > epoch.deadline:
@@ -84,7 +87,7 @@ class Duties(DutyTargets):
         """
         self._check_fines(number)
         target = self._target_of(number, ticket, duty, now)
-        self._check_missed(Missed(duty.kind, number, ticket, via), target, now)
+        self._check_missed(Missed(duty.kind, number, ticket, via), target, False, now)
         # Attack: work on a base that nobody honest holds. Nobody is fined before the base is final.
         if not self.rounds.is_base_final(target.round):
             raise refuse("BaseNotFinal", round=target.round)

@@ -84,7 +84,7 @@ class DutyTargets(Epochs):
         late = number > last_drawn(self.epochs, home) or (shown.shown_in if shown else 0) + 1 != number
         if own or late:
             raise refuse("NotADuty", kind=duty.kind, epoch=number)
-        self._check_missed(missed, target, now)
+        self._check_missed(missed, target, (missed.epoch, missed.ticket) in self.attestations.doubted, now)
         return replace(target, threshold=draws.threshold(AGAIN_PPM, self._epoch(number).on_call))
 
     def _on_began(self, now: int) -> None:
@@ -130,8 +130,8 @@ class DutyTargets(Epochs):
         last = self.rounds.commit_until(round_)
         return last < self._epoch(number).start and (number == 0 or last >= self._epoch(number - 1).start)
 
-    def _check_missed(self, missed: Missed, target: DutyTarget, now: int) -> None:
-        """Whether the ticket was called and drawn, had room, and did not answer."""
+    def _check_missed(self, missed: Missed, target: DutyTarget, doubted: bool, now: int) -> None:
+        """Whether the ticket was called and drawn, had room, and did not answer, or answered what is drawn again."""
         self._check_called(missed.ticket, missed.epoch, now)
         secret, seed = self.secret_of(missed.ticket, missed.epoch, missed.via), self.epochs[missed.epoch].seed
         assert seed is not None
@@ -139,7 +139,7 @@ class DutyTargets(Epochs):
         if drawn >= target.threshold:
             raise refuse("NotDrawn", target=target.id, ticket=missed.ticket)
         name = draws.attestation_id(missed.epoch, missed.ticket, missed.kind, target.id)
-        if self._attestation(name) is not None:
+        if not doubted and self._attestation(name) is not None:
             raise refuse("DutyAnswered", attestation=name)
         answer = self.answers.get((missed.epoch, missed.ticket))
         rank = draws.rank_of(drawn, target.threshold)

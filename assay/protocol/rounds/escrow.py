@@ -159,9 +159,9 @@ class Escrow:
     def finish(self, now: int) -> None:
         """Raises WrongPhase, RunNotOver."""
         self._check_phase(RunPhase.RUNNING)
-        last, unpaid = self.audits.last_epoch, self.audits.unpaid_findings()
+        unpaid = self.audits.unpaid_findings()
         # Attack: end a run with wages unpaid, or with duties to come, and have the wages back as its funder.
-        if not 0 < last < self.audits.newest()[0] or self.live_rounds or unpaid:
+        if not self._are_duties_over() or self.live_rounds or unpaid:
             raise refuse("RunNotOver", live_rounds=self.live_rounds, findings=unpaid)
         self.phase = RunPhase.OVER
 
@@ -211,19 +211,21 @@ class Escrow:
 
     # --- payments
 
-    def check_pay(self, round_: Round, amount: int) -> None:
-        """Raises WrongPhase, EscrowShort."""
-        self._check_phase(RunPhase.RUNNING)
-        needed = self.reserved_total - min(amount, self.reserved.get(round_, 0)) + amount
-        if self.balance < needed:
-            raise refuse("EscrowShort", escrow=self.balance, needed=needed)
+    def pay(self, round_: Round, to: Address, amount: int) -> int:
+        """Pay from a round's reserve, beyond it from what is not reserved; what was paid.
 
-    def pay(self, round_: Round, to: Address, amount: int) -> None:
-        """Pay from a round's reserve, beyond it from what is not reserved. Raises WrongPhase, EscrowShort."""
-        self.check_pay(round_, amount)
+        Once no round is left to settle, and no duty can be drawn, it pays what is there: it is all that there will be,
+        and one wage more would keep the run from its end. Raises WrongPhase, EscrowShort.
+        """
+        self._check_phase(RunPhase.RUNNING)
         held = self.reserved.get(round_, 0)
+        needed = self.reserved_total - min(amount, held) + amount
+        if self.balance < needed and (self.live_rounds or not self._are_duties_over()):
+            raise refuse("EscrowShort", escrow=self.balance, needed=needed)
         self.reserved[round_] = held - min(amount, held)
-        self.vault.seize(ESCROW_LOCK, to, Wei(amount))
+        if paid := min(amount, self.balance):
+            self.vault.seize(ESCROW_LOCK, to, Wei(paid))
+        return paid
 
     def free(self, round_: Round) -> None:
         """A round is settled. Raises WrongPhase."""
@@ -248,6 +250,9 @@ class Escrow:
         return sum(self.reserved.values())
 
     # --- inside
+
+    def _are_duties_over(self) -> bool:
+        return 0 < self.audits.last_epoch < self.audits.newest()[0]
 
     def _moved_at(self, now: int) -> int:
         """When the run moved last. While rounds may open both generations and epochs have to."""

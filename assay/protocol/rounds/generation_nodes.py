@@ -211,6 +211,7 @@ class GenerationNodes(ABC):
         self._oblige(opener)
         self.openings[node, party] = OpenedRoot(root, opener, NO_ONE_HERE, now)
         made = self.nodes.setdefault((node, root), MergeNode(*lists))
+        made.openings += 1
         made.standing += 1
         made.votes += voices
 
@@ -243,8 +244,9 @@ class GenerationNodes(ABC):
         """The generation to cut for what the round under way cannot finish. Raises RoundAlive."""
         state = self.books.commitments.round_of(round_)
         if now > commit_until(self.terms, state) and state.is_under_half:
-            is_final = self.status_of(state.parent) is GenerationStatus.FINAL
-            return round_ + 1 if is_final else state.parent
+            # Half of the seats away in the last round would take the one before with it; none could make good for that.
+            stays = self.status_of(state.parent) is GenerationStatus.FINAL or self.books.commitments.is_over(now)
+            return round_ + 1 if stays else state.parent
         if now > self.books.commitments.merge_until(round_):
             return round_ + 1
         raise refuse("RoundAlive", round=round_)

@@ -6,7 +6,7 @@ from typing import Final
 
 from eth_abi.abi import encode
 
-from assay.protocol.digests import keccak
+from assay.protocol.digests import ZERO, keccak
 from assay.protocol.model.errors import refuse
 from assay.protocol.rounds.attestations import Attestations
 from assay.protocol.rounds.duties import Duties
@@ -78,14 +78,13 @@ class Payments:
             is_open = self.attestations.against[made.ticket] or not self.attestations.window_of(name)
             if is_open or base is not GenerationStatus.FINAL:
                 raise refuse("FindingOpen", attestation=name)
-            pay, shares = self.economics.wage, self.economics.shares_per_duty
-            self.escrow.pay(round_, payee, pay)
+            pay, shares = self.escrow.pay(round_, payee, self.economics.wage), self.economics.shares_per_duty
             if shares:
                 self.grants.credit(name, payee, shares, 0, made.ticket, now)
         self.findings.add(name)
         return pay
 
-    def settle_opening(self, node: Node, party: Digest) -> int:
+    def settle_opening(self, node: Node, party: Digest, now: int) -> int:
         """What an opening is paid. Raises RunStopped, OpeningOpen, NotPayable, AlreadySettled, EscrowShort."""
         self._check_running()
         books, generation = self.rounds.generations, generation_of(node)
@@ -97,15 +96,18 @@ class Payments:
         # Attack: rescue one's own root by a thousand names, and be paid for each.
         if opening.root != votes.root or not opening.opener:
             raise refuse("NotPayable", node=node, party=party)
+        round_, by_seats = Round(generation - 1), self.rounds.terms.by_seats
         holder, accusations, convicted_at = self._opener_of(opening.opener)
-        if accusations:
+        # Above 64 seats nodes are counted whose openings are all settled: none may be opened any more.
+        may_come = not by_seats and now <= self.rounds.commitments.merge_until(round_)
+        if accusations or may_come:
             raise refuse("OpeningOpen", node=node, party=party)
         paid = self.openings.setdefault(node, set())
         if party in paid:
             raise refuse("AlreadySettled", id=party)
         pay = 0 if opening.fallen or convicted_at or holder is None else self.economics.merge_pay
         if pay and holder is not None:
-            self.escrow.pay(Round(generation - 1), holder, pay)
+            self.escrow.pay(round_, holder, pay)
         paid.add(party)
         return pay
 
@@ -132,12 +134,11 @@ class Payments:
             return now > self.rounds.commitments.merge_until(round_)
         if status is not GenerationStatus.FINAL:
             return status is GenerationStatus.CUT
-        root = books.votes[generation].root
-        assert root is not None
-        # Drawn tickets open once for all their positions; how many open is not counted.
-        return (
-            not self.rounds.terms.by_seats
-            or len(self.openings.get(generation, ())) == books.nodes[generation, root].votes
+        # Attack: a game about a true sum, kept open until the run is over, so that who opened it is never paid.
+        nodes = [node for node, votes in books.votes.items() if generation_of(node) == generation and votes.is_final]
+        return all(
+            len(self.openings.get(node, ())) == books.nodes[node, books.votes[node].root or ZERO].openings
+            for node in nodes
         )
 
     def _opener_of(self, opener: int) -> tuple[Address | None, int, int]:

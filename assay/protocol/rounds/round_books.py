@@ -43,6 +43,9 @@ class TicketBook(Protocol):
     def is_convicted(self, ticket: TicketId) -> bool:
         """Whether its lock is gone."""
 
+    def can_answer(self, ticket: TicketId) -> bool:
+        """Whether its stake is neither lost nor below B / 2."""
+
     def dispute(self, ticket: TicketId) -> None:
         """A game about it begins. Raises TicketNotFound."""
 

@@ -120,16 +120,15 @@ class Tenure:
     seat: Seat
     from_: Round
     until: int = NEVER
+    fee_gone: bool = False
+    released: bool = False
     unsettled: int = 0
     games: int = 0
     accusations: int = 0
     suspensions: int = 0
-    suspended_from: int = 0
     convicted_at: int = 0
     last: int = 0
     """Last round it committed to, plus one; 0: none."""
-    fee_gone: bool = False
-    released: bool = False
 
 
 @dataclass(slots=True)
@@ -182,6 +181,8 @@ class MergeNode:
     parameters: Digest
     momentum: Digest
     votes: int = 0
+    openings: int = 0
+    """Of seats or tickets, each for all its positions."""
     standing: int = 0
     games: int = 0
     rescue_until: int = 0

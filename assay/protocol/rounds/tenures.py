@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from assay.protocol.model.errors import refuse
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_books import RoundBooks
 from assay.protocol.rounds.round_terms import NEVER, Presence, Tenure
 from assay.protocol.types import Address, Round, Seat, Wei
-
-MAX_SUSPENSION: Final = 8
-"""Most rounds in a row for which accusations keep a seat's commitments without weight."""
 
 
 class Tenures:
@@ -105,7 +100,8 @@ class Tenures:
         """The holder commits to a round; whether its work has weight."""
         tenure.unsettled += 1
         tenure.last = max(tenure.last, round_ + 1)
-        return not tenure.suspensions or round_ >= tenure.suspended_from + MAX_SUSPENSION
+        # Attack: a puppet accuses one's own tenure, and keeps its game: the lock comes back, and it poisons meanwhile.
+        return not tenure.suspensions
 
     def on_game_closed(self, number: int, convicted: bool, now: int) -> bool:
         """Whether this is the tenure's first conviction."""
@@ -132,10 +128,7 @@ class Tenures:
 
     def suspend(self, number: int) -> None:
         """The game of an accusation is open."""
-        tenure = self.existing(number)
-        if not tenure.suspensions:
-            tenure.suspended_from = max(self._next - 1, 0)
-        tenure.suspensions += 1
+        self.existing(number).suspensions += 1
 
     # --- views
 

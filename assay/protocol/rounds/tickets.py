@@ -277,12 +277,12 @@ class Tickets:
         return TicketId(self._slots[slot].at(time))
 
     def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int, now: int) -> Address:
-        """Who owns the ticket at position j of a node; nobody once it was convicted.
+        """Who owns the ticket at position j of a node; nobody where it cannot answer for what it says.
 
-        Raises TimeNotSettled, NoTickets, TicketNotFound.
+        Raises TimeNotSettled, NoTickets.
         """
-        held = self._known(self.position_of(seed, node, j, time, now))
-        return NO_ONE_HERE if held.convicted_at else held.owner
+        ticket = self.position_of(seed, node, j, time, now)
+        return self.tickets[ticket].owner if self.can_answer(ticket) else NO_ONE_HERE
 
     def on_call_at(self, shift: int, time: int, now: int) -> int:
         """Tickets of a shift that count at a time. Raises TimeNotSettled."""
@@ -304,11 +304,24 @@ class Tickets:
         held = self.tickets.get(ticket)
         return held is not None and held.convicted_at != 0
 
+    def can_answer(self, ticket: TicketId) -> bool:
+        """Whether its stake is neither lost nor below B / 2.
+
+        Attack: let fines drain a stake, half of them into one's own pocket, and lie for what is left.
+        """
+        held = self.tickets.get(ticket)
+        if held is None or held.convicted_at:
+            return False
+        return not held.short_since or 2 * self._left(ticket) >= self.terms.bond
+
     def shift_of(self, ticket: TicketId) -> int:
         """The shift that a ticket is called with."""
         return ticket % self.terms.shifts
 
     # --- inside
+
+    def _left(self, ticket: TicketId) -> int:
+        return self.vault.lock_amount(ticket_lock(ticket))
 
     def _owe(self, ticket: TicketId, held: Ticket, debt: Debt) -> None:
         self.debts[ticket, self._debts[ticket]] = debt

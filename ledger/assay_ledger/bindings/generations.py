@@ -268,7 +268,11 @@ class GenerationsContract(Contract):
     def node_of(self, node: int, root: Digest) -> Query[NodeStateFields]:
         """`nodeOf`."""
         return self._query(
-            "nodeOf(uint64,bytes32)", "((uint16,uint16,uint16,uint48))", lambda v: NodeStateFields.of(v[0]), node, root
+            "nodeOf(uint64,bytes32)",
+            "((uint16,uint16,uint32,uint32,uint48))",
+            lambda v: NodeStateFields.of(v[0]),
+            node,
+            root,
         )
 
     def on_closed(self, ref: ClaimRef, convicted: bool) -> Call:
@@ -287,7 +291,7 @@ class GenerationsContract(Contract):
         """`openingOf`."""
         return self._query(
             "openingOf(uint64,bytes32)",
-            "((bytes32,uint32,address,uint48,uint16,bool,bool))",
+            "((bytes32,uint32,address,uint48,bool,bool,uint32))",
             lambda v: OpenedRootFields.of(v[0]),
             node,
             party,

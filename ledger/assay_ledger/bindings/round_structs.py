@@ -189,6 +189,7 @@ class NodeStateFields:
     """The struct `NodeState`, as contracts give it."""
 
     votes: int
+    openings: int
     standing: int
     games: int
     rescue_until: int
@@ -196,7 +197,7 @@ class NodeStateFields:
     @staticmethod
     def of(v: Decoded) -> NodeStateFields:
         """Of its fields in order."""
-        return NodeStateFields(v[0], v[1], v[2], v[3])
+        return NodeStateFields(v[0], v[1], v[2], v[3], v[4])
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +208,9 @@ class OpenedRootFields:
     opener: int
     backer: Address
     at: int
-    games: int
     fallen: bool
     closed: bool
+    games: int
 
     @staticmethod
     def of(v: Decoded) -> OpenedRootFields:
@@ -330,7 +331,7 @@ def as_round_terms(v: Decoded) -> RoundTerms:
 
 def as_tenure(v: Decoded) -> Tenure:
     """A `Tenure` as a contract gives it."""
-    return Tenure(address(v[0]), Seat(v[1]), v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12])
+    return Tenure(address(v[0]), Seat(v[1]), v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11])
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,10 +92,6 @@ class TenuresContract(Contract):
         "unaccuse(uint32)",
     )
 
-    def max_suspension(self) -> Query[int]:
-        """Most rounds in a row for which accusations keep a seat's commitments without weight."""
-        return self._query("MAX_SUSPENSION()", "(uint256)", lambda v: v[0])
-
     def accuse(self, tenure: int) -> Call:
         """Attestations only: an accusation is recorded."""
         return self._call("accuse(uint32)", tenure)
@@ -169,14 +165,14 @@ class TenuresContract(Contract):
         return self._query("seats()", "(uint256)", lambda v: v[0])
 
     def suspend(self, tenure: int) -> Call:
-        """Attestations only: the game of an accusation is open; the seat's next commitments have no weight."""
+        """Attestations only: the game of an accusation is open; the tenure's next commitments have no weight."""
         return self._call("suspend(uint32)", tenure)
 
     def tenure_of(self, tenure: int) -> Query[Tenure]:
         """`tenureOf`."""
         return self._query(
             "tenureOf(uint32)",
-            "((address,uint16,uint32,uint32,uint16,uint16,uint16,uint16,uint32,uint48,uint32,bool,bool))",
+            "((address,uint16,uint32,uint32,bool,bool,uint32,uint32,uint32,uint32,uint48,uint32))",
             lambda v: as_tenure(v[0]),
             tenure,
         )

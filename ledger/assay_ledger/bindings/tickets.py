@@ -197,6 +197,10 @@ class TicketsContract(Contract):
         """B, in wei."""
         return self._query("bond()", "(uint128)", lambda v: Wei(v[0]))
 
+    def can_answer(self, ticket: TicketId) -> Query[bool]:
+        """Whether the ticket can answer for what it says: its stake is neither lost nor below B / 2."""
+        return self._query("canAnswer(uint32)", "(bool)", lambda v: v[0], ticket)
+
     def collect(self, ticket: TicketId, number: int) -> Call:
         """Takes a fine that was proven while the ticket was disputed, once it is so no longer; half goes to who proved
         it.
@@ -301,7 +305,7 @@ class TicketsContract(Contract):
         """Everything about a ticket; empty if it is not there."""
         return self._query(
             "ticketOf(uint32)",
-            "((address,uint48,uint48,uint32,uint32,uint24,uint24,uint24,uint48,uint48,bytes32,bytes32,uint48))",
+            "((address,uint48,uint48,uint32,uint32,uint24,uint32,uint32,uint48,uint48,bytes32,bytes32,uint48))",
             lambda v: TicketFields.of(v[0]),
             ticket,
         )

@@ -265,6 +265,10 @@ class RoundView:
         """Whether there is a result of this name."""
         return attestation in self.state.attestations
 
+    def is_doubted(self, epoch: int, ticket: TicketId) -> bool:
+        """Whether a ticket was accused when it opened in an epoch, or before its end."""
+        return (epoch, ticket) in self.books.duties.attestations.doubted
+
     def answer_of(self, epoch: int, ticket: TicketId) -> CallAnswer | None:
         """What a ticket did at a call."""
         return self.books.duties.answers.get((epoch, ticket))

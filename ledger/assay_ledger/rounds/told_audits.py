@@ -87,12 +87,16 @@ class ToldTickets(Tickets):
         """It takes no part any more."""
         self._known(e.ticket).convicted_at = now
 
+    def _left(self, ticket: TicketId) -> int:
+        return self.terms.bond - self.missing[ticket]
+
 
 class ToldAttestations(Attestations):
     """The books of attestations and accusations, by their events."""
 
     def on_attested(self, e: Attested, differs: bool) -> None:
         """A ticket found something, `differs` from the commitment."""
+        self._doubt(e.epoch, e.ticket)
         digest, keys = draws.finding_digest(e.round, e.seat, e.finding), len(e.finding.keys)
         self.attestations[e.attestation] = Attestation(digest, e.epoch, e.ticket, e.round, e.seat, keys, differs)
         self.findings[e.attestation] = e.finding

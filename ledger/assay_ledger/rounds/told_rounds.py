@@ -153,6 +153,7 @@ class ToldGenerations(Generations):
         tenure = self.books.commitments.group_of(Round(e.generation - 1), 0).maskable[e.seat].tenure
         self.openings[e.generation, party] = OpenedRoot(e.root, tenure, NO_ONE_HERE, now)
         node = self.nodes.setdefault((e.generation, e.root), MergeNode(e.parameters, e.momentum))
+        node.openings += 1
         node.standing += 1
         node.votes += 1
         self.books.tenures.existing(tenure).unsettled += 1

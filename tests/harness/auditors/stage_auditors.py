@@ -74,7 +74,8 @@ class StageAuditor:
         """Its calls of the newest epoch."""
         records, t = StageRecords(self.stage), self.stage.tickets.tickets[self.ticket]
         shift, anchors = self.stage.tickets.shift_of(self.ticket), ((t.from_, self.chains.anchor(0)),)
-        held = HeldTicket(self.ticket, shift, t.from_, anchors, is_convicted=t.convicted_at != 0)
+        able = self.stage.tickets.can_answer(self.ticket)
+        held = HeldTicket(self.ticket, shift, t.from_, anchors, is_convicted=t.convicted_at != 0, can_answer=able)
         calls = own_calls(records, [held], self.chains)
         if isinstance(self.findings, FakeFindings):
             book, mine = self.stage.attestations, self.ticket

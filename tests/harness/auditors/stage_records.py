@@ -67,6 +67,9 @@ class StageRecords:
     def is_attested(self, attestation: Digest) -> bool:
         return attestation in self._stage.attestations.attestations
 
+    def is_doubted(self, epoch: int, ticket: TicketId) -> bool:
+        return (epoch, ticket) in self._stage.attestations.doubted
+
     def answer_of(self, epoch: int, ticket: TicketId) -> CallAnswer | None:
         return self._stage.duties.answers.get((epoch, ticket))
 

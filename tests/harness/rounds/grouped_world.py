@@ -242,7 +242,7 @@ class GroupedWorld(RoundWorld):
             assert counted == bits(self.generations.counted_groups(Round(r)))
         for (node, root), held in self.generations.nodes.items():
             if node:
-                wanted = (held.votes, held.standing, held.games, held.rescue_until)
+                wanted = (held.votes, held.openings, held.standing, held.games, held.rescue_until)
                 assert self.call("Generations", "nodeOf", node, root) == wanted
         for ticket in self.owners:
             if (kept := self.tickets.tickets.get(ticket)) is not None:

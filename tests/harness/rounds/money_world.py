@@ -10,7 +10,7 @@ from assay.protocol.errors import RejectedError
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.bounties import pot_lock
-from assay.protocol.rounds.duty_types import NO_FINDING, DrawnDuty, DutyKind, DutyResult
+from assay.protocol.rounds.duty_types import NO_FINDING, DrawnDuty, DutyKind, DutyResult, Missed
 from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId, chain_of, ticket_lock
 from assay.protocol.run.claims import ClaimKind
@@ -156,7 +156,12 @@ class MoneyWorld(MoneyCalls, RoundWorld):
         assert seed is not None
         named = [DrawnDuty(DutyKind.WORK, r, seat) for r, seat in self.works]
         named += [DrawnDuty(DutyKind.REAUDIT, attestation=name) for name in duties.attestations.attestations]
-        found = []
+        named += [
+            DrawnDuty(DutyKind.MISSED, r, seat, missed=Missed(DutyKind.WORK, number - 1, TicketId(by), number - 1))
+            for r, seat in self.works
+            for by in self.chains
+        ]
+        found: dict[Digest, tuple[int, DrawnDuty]] = {}
         for duty in named:
             try:
                 target = duties._target_of(number, TicketId(ticket), duty, self.now)
@@ -164,8 +169,11 @@ class MoneyWorld(MoneyCalls, RoundWorld):
                 continue
             drawn = draws.draw(secret, seed, target.id, TicketId(ticket), duty.kind)
             if drawn < target.threshold:
-                found.append((draws.rank_of(drawn, target.threshold), duty))
-        return [duty for _, duty in sorted(found, key=lambda pair: pair[0])][: self.charter.economics.capacity]
+                # A claim is drawn again once, however many missed it.
+                name = draws.attestation_id(number, TicketId(ticket), duty.kind, target.id)
+                found.setdefault(name, (draws.rank_of(drawn, target.threshold), duty))
+        ranked = sorted(found.values(), key=lambda pair: pair[0])
+        return [duty for _, duty in ranked][: self.charter.economics.capacity]
 
     def result(self, ticket: int, duty: DrawnDuty, lie: bool = False) -> DutyResult:
         """What a replay finds: the commitment, as it was made; or something else."""
@@ -267,8 +275,8 @@ class MoneyWorld(MoneyCalls, RoundWorld):
         return self.do(lambda: self.run.payments.settle_duty(name, self.now), "Payments", "settleDuty", name)
 
     def settle_opening(self, generation: int, party: Digest) -> str:
-        pay = self.run.payments
-        return self.do(lambda: pay.settle_opening(generation, party), "Payments", "settleOpening", generation, party)
+        settle = lambda: self.run.payments.settle_opening(generation, party, self.now)  # noqa: E731
+        return self.do(settle, "Payments", "settleOpening", generation, party)
 
     def settle_round(self, round_: int, epoch: int) -> str:
         return self.do(

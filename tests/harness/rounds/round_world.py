@@ -258,9 +258,9 @@ class RoundWorld(RoundCalls):
         assert tuple(self.call("Vault", "totals")) == self.vault.totals()
         for number, tenure in self.model.tenures.tenures.items():
             wanted = (
-                "0x" + tenure.holder.hex(), tenure.seat, tenure.from_, tenure.until, tenure.unsettled, tenure.games,
-                tenure.accusations, tenure.suspensions, tenure.suspended_from, tenure.convicted_at, tenure.last,
-                tenure.fee_gone, tenure.released,
+                "0x" + tenure.holder.hex(), tenure.seat, tenure.from_, tenure.until, tenure.fee_gone, tenure.released,
+                tenure.unsettled, tenure.games, tenure.accusations, tenure.suspensions, tenure.convicted_at,
+                tenure.last,
             )  # fmt: skip
             assert self.call("Tenures", "tenureOf", number) == wanted
         for r, state in enumerate(self.model.commitments.rounds):

@@ -61,7 +61,7 @@ class WholeRound:
 
     def accusations(self, tenure: int) -> int:
         """Accusations that freeze a tenure."""
-        return int(self.do("Tenures", "tenureOf", tenure)[6])
+        return int(self.do("Tenures", "tenureOf", tenure)[8])
 
     def seed(self, time: int) -> bytes:
         """The newest epoch's seed, of which its beacon's round is submitted."""

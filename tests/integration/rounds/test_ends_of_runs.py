@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.protocol.rounds.escrow import RunPhase
-from assay.protocol.types import Address
-from tests.harness.rounds.money_scenes import LAST_ROUND, final_round, leave, settle, settle_findings
+from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.escrow import RunPhase, cost_of
+from assay.protocol.types import Address, Seat
+from tests.harness.rounds.money_scenes import LAST_ROUND, audited, final_round, leave, settle, settle_findings
 from tests.harness.rounds.money_world import MoneyWorld
 
 
@@ -61,6 +62,43 @@ def test_a_run_does_not_end_before_every_wage_of_its_last_duties_is_paid(world: 
     assert paid == world.charter.economics.wage * (len(open_) - 1)
     assert world.finish() == ""
     assert world.call("Attestations", "findings") == world.call("Payments", "findingsSettled") == len(made)
+
+
+def test_one_wage_more_than_is_left_does_not_keep_a_run_from_its_end() -> None:
+    """Missed work is drawn again at rate three, which can cost more than the expected wages twice over."""
+    world = MoneyWorld(LAST_ROUND)
+    wage, spare = world.charter.economics.wage, world.charter.economics.wage // 2
+    people = world.start(escrow=cost_of(world.charter, 4) + spare)
+    r = final_round(world, people)
+    while world.own_epoch(r) != world.epoch:
+        world.play_epoch()
+    world.seed()
+    for ticket in world.chains:
+        assert world.open_call(ticket, results=False) == ""
+    world.close_epoch()
+    own = audited(world, r, more=5)
+    for seat in range(4):
+        assert world.settle_work(r, seat, own) == world.settle_opening(r + 1, ids.seat_party(Seat(seat))) == ""
+    assert 0 < world.run.duties.last_epoch < world.epoch
+    names = list(world.run.duties.attestations.attestations)
+    reserved = world.run.escrow.reserved[r] // wage
+    assert len(names) >= reserved + 2
+    for name in names[:reserved]:
+        assert world.settle_duty(name) == ""
+    # What is not settled may still free a reserve.
+    assert world.settle_duty(names[reserved]) == "EscrowShort"
+    assert world.finish() == "RunNotOver"
+    assert world.settle_round(r, own) == ""
+    books, shares = world.run.duties.attestations.attestations, world.run.grants.grants
+    for name, left in zip(names[reserved:], [spare, *[0] * len(names)], strict=False):
+        owner = world.run.tickets.tickets[books[name].ticket].owner
+        before = world.vault.free_of(owner)
+        assert world.settle_duty(name) == ""
+        assert world.vault.free_of(owner) - before == left
+        assert shares[name].amount == world.charter.economics.shares_per_duty
+    assert world.finish() == ""
+    world.check_money()
+    world.end()
 
 
 def test_a_run_whose_rounds_are_settled_does_not_end_while_duties_can_be_drawn() -> None:

@@ -93,6 +93,30 @@ def test_positions_of_a_convicted_ticket_are_silent(world: RoundWorld) -> None:
     assert w.hold(b, everything, theirs) == ""
 
 
+@pytest.mark.parametrize("drained", [False, True])
+def test_positions_of_a_ticket_below_half_of_its_stake_are_silent(world: RoundWorld, drained: bool) -> None:
+    """Half of what fines take goes to who proves them: what is left must answer for what it says."""
+    w = world
+    a, b = w.add_person(), w.add_person()
+    due = committed(w, [(a, 1), (b, 6)])
+    fine = TICKET_TERMS.bond // 2 + drained
+    to = "0x" + b.hex()
+    assert w.do(lambda: w.tickets.fine(TicketId(1), fine, b, w.now), "RoundsBench", "fine", 1, fine, to) == ""
+    w.at(due)
+    w.submit_beacon()
+    state, seed = w.model.commitments.rounds[0], w.model.commitments.seed_of(Round(0))
+    at = lambda committee, j: w.tickets.position_of(seed, committee, j, state.t0, w.now)  # noqa: E731
+    ours = [j for j in range(TERMS.positions) if at(ids.group_committee(Round(0), 0), j) == 1]
+    assert ours
+    assert w.hold(a, frozenset(range(SIZE)), ours) == ("NotMyPosition" if drained else "")
+    w.at(w.model.commitments.hold_until(Round(0), 0) + 1)
+    said = w.do(
+        lambda: w.model.commitments.speaker_of(ids.node_of(1, 0), TicketId(1), ours, a, w.now),
+        "Commitments", "speakerOf", ids.node_of(1, 0), 1, bits(ours), "0x" + a.hex(),
+    )  # fmt: skip
+    assert said == ("NotThePosition" if drained else "")
+
+
 def test_a_group_of_which_nobody_speaks_counts_nothing_and_puts_nobody_off(world: RoundWorld) -> None:
     """A beacon that is late costs the round its merge and no seat its place."""
     w = world

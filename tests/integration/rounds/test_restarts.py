@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.types import Round
@@ -58,3 +60,18 @@ def test_a_round_is_given_up_while_the_gate_is_shut_and_the_next_one_waits(world
     assert w.restart() == ""
     assert w.model.commitments.rounds[2].parent == 1
     assert w.restart() == "RoundAlive"
+
+
+@pytest.mark.parametrize(("rounds", "kept"), [(2, MERGED), (3, CUT)])
+def test_half_of_the_seats_away_in_the_last_round_cut_it_alone(rounds: int, kept: GenerationStatus) -> None:
+    """Nobody can make good for the one before; where a round can follow, that is given up too."""
+    w = RoundWorld(RoundChain(terms_of(rounds=rounds)))
+    people = w.begin()
+    w.play_round(people)
+    w.commit_all(people[:3])
+    w.at(w.model.commitments.rounds[1].t0 + TERMS.commit + TERMS.inclusion)
+    assert w.restart() == "RoundAlive"
+    w.tick(1)
+    assert w.restart() == ""
+    assert statuses(w)[:3] == [FINAL, kept, CUT]
+    w.check()

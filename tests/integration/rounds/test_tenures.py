@@ -6,7 +6,7 @@ import pytest
 
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Address, Round
+from assay.protocol.types import Address, Round, Seat
 from tests.harness.rounds.round_samples import ETHER, TERMS, work_of, work_ref
 from tests.harness.rounds.round_world import RoundWorld
 
@@ -290,18 +290,43 @@ def test_nothing_settles_or_leaves_while_an_accusation_is_open(world: RoundWorld
         assert w.settle(Round(0), w.seat(people[0])) == ""
 
 
-def test_work_of_a_suspended_seat_has_no_weight_for_at_most_eight_rounds(world: RoundWorld) -> None:
-    """An accuser that stalls keeps a rival out for no longer."""
+def test_work_of_a_suspended_tenure_has_no_weight_until_its_last_verdict(world: RoundWorld) -> None:
+    """A puppet's accusation brings the lock back: whoever is accused poisons nothing for as long as its game lasts."""
     w = world
     people = w.begin(8)
-    w.by_duties("suspend", w.tenures[people[0]])
+    tenure = w.tenures[people[0]]
+    w.by_duties("suspend", tenure)
     weighed = []
-    for number in range(11):
+    for number in range(12):
         if number == 3:
-            w.by_duties("suspend", w.tenures[people[0]])  # a second one does not begin anew
+            w.by_duties("suspend", tenure)
+        if number in (9, 10):
+            w.by_duties("resume", tenure)
         w.commit_all(people)
         weighed.append(0 in w.model.commitments.group_of(Round(number), 0).maskable)
         present = people if weighed[-1] else people[1:]
         w.hold_all(present)
         w.merge(present, number)
-    assert weighed == [*[False] * 8, *[True] * 3]
+    assert weighed == [*[False] * 10, *[True] * 2]
+
+
+def test_who_is_suspended_weighs_again_with_another_lock(world: RoundWorld) -> None:
+    """An accuser that is wrong, or stalls, keeps nobody out who can lock S once more."""
+    w = world
+    people = w.begin(8)
+    first = w.tenures[people[0]]
+    w.by_duties("suspend", first)
+    w.commit_all(people)
+    assert leave(w, people[0]) == w.join(people[0]) == ""
+    assert w.tenures[people[0]] != first and w.seat(people[0]) == 0
+    w.hold_all(people[1:])
+    w.merge(people[1:], "one")
+    w.commit_all(people)
+    assert 0 in w.model.commitments.group_of(Round(1), 0).maskable
+    assert w.vault.free_of(people[0]) == 1000 * ETHER - 2 * (S + FEE)
+    w.by_duties("resume", first)
+    past_commits(w, 0)
+    assert w.settle(Round(0), Seat(0)) == ""
+    number = first
+    assert w.do(lambda: w.model.tenures.release(number, w.now), "Tenures", "release", number) == ""
+    assert w.vault.free_of(people[0]) == 1000 * ETHER - S - FEE

@@ -66,7 +66,7 @@ def check_missed(stage: DutyStage, number: int, ticket: TicketId, via: int) -> i
             continue
         try:
             target = stage.duties._target_of(number, ticket, duty, stage.now)
-            stage.duties._check_missed(Missed(duty.kind, number, ticket, via), target, stage.now)
+            stage.duties._check_missed(Missed(duty.kind, number, ticket, via), target, False, stage.now)
         except RejectedError:
             continue
         theirs.add(duty)
