@@ -76,8 +76,9 @@ def bring(run: RoundRun, keys: ActorKeys, amount: str | None, *, seats: int = 0,
         talk.print(f"deposits nothing: {tokens(has.total)} of {amount} tokens are in the run's vault already")
     needed = stake_of(run.charter, seats=seats, tickets=tickets)
     game = e.challenge_bond + e.challenge_deposit
+    verb = "locks" if seats + tickets == 1 else "lock"
     talk.print(
-        f"in the vault: {tokens(has.free)} tokens free, {tokens(has.locked)} locked; {_what(seats, tickets)} locks "
+        f"in the vault: {tokens(has.free)} tokens free, {tokens(has.locked)} locked; {_what(seats, tickets)} {verb} "
         f"{tokens(needed)}, a challenge {tokens(game)} while it lasts"
     )
     if has.total < needed:

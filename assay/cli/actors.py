@@ -88,13 +88,22 @@ def _serve_auditor(settings: Settings, role: str, tickets: int, deposit: str | N
     _serve(settings, role, load, partial(acting.bring, amount=deposit, tickets=tickets))
 
 
-@with_settings(*STORED_RUN)
-def _status(
-    settings: Settings,
-    address: Annotated[str | None, typer.Option("--address", metavar="ADDRESS", help="One actor's only.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """What the actors of this role say they are doing; needs no key."""
+def _status_of(role: str) -> Callable[..., None]:
+    """The command that lists the actors of a role."""
+
+    @with_settings(*STORED_RUN)
+    def status(
+        settings: Settings,
+        address: Annotated[str | None, typer.Option("--address", metavar="ADDRESS", help="One actor's only.")] = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        """What the actors of this role say they are doing; needs no key."""
+        _say_status(settings, role, address, as_json=as_json)
+
+    return status
+
+
+def _say_status(settings: Settings, role: str, address: str | None, *, as_json: bool) -> None:
     from assay_ledger.agents.heartbeat import read_heartbeats
     from assay_ledger.rounds.round_index import RoundIndex
 
@@ -102,7 +111,6 @@ def _status(
     wanted = None if address is None else Address(parse_address(address))
     known = {wanted} if wanted is not None else RoundIndex(the_run).sync().participants()
     beats = read_heartbeats(open_blobs(settings), the_run.address, known)
-    role = typer_role()
     rows = [
         {
             "actor": "0x" + beat.actor.hex(),
@@ -124,18 +132,10 @@ def _status(
         print_fields(row)
 
 
-def typer_role() -> str:
-    """The noun under which the command was called."""
-    import click
-
-    context = click.get_current_context()
-    return str(context.parent.info_name if context.parent is not None else context.info_name)
-
-
-for _app in (solver, verifier, whistleblower):
+for _role, _app in (("solver", solver), ("verifier", verifier), ("whistleblower", whistleblower)):
     _app.command(
-        "status", epilog='Example: assay verifier status --json  ->  [{"actor", "activity", "deadline", ...}]'
-    )(_status)
+        "status", epilog=f'Example: assay {_role} status --json  ->  [{{"actor", "activity", "deadline", ...}}]'
+    )(_status_of(_role))
 
 
 def _serve(

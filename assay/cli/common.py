@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from assay_ledger.store.blobs import BlobStore
 
 
-talk = Console(stderr=True, highlight=False)
+talk = Console(stderr=True, highlight=False, soft_wrap=True)
 """stderr: for people. stdout is data."""
 
 

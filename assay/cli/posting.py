@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +20,9 @@ from assay.cli.common import (
 )
 from assay.cli.options import CHAIN, KEY, JsonOption, YesOption, with_settings
 from assay.protocol.errors import UsageError, UserError
-from assay.protocol.types import Wei
+from assay.protocol.types import Address, Wei
 from assay.settings import Settings
+from assay.sponsor.round_charters import TOKEN
 from assay.training.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -189,19 +191,37 @@ def post(
     document |= {"escrow": wei} | describe(run)
     if as_json:
         print_json(document)
-    else:
-        show_fields(document)
+        return
+    show_fields(document)
+    for line in _next_steps(run.charter, run.address):
+        talk.print(line, markup=False)
+
+
+def _next_steps(charter: RunCharter, address: Address) -> list[str]:
+    """What has to happen before the first round, as commands."""
+    from assay.sponsor.round_launching import stake_of
+
+    seat, ticket = (math.ceil(stake_of(charter, **{what: 1}) / TOKEN) for what in ("seats", "tickets"))
+    return [
+        "Next, in everybody's shell: export ASSAY_RUN=0x" + address.hex(),
+        f"  auditors:  assay verifier start --key NAME --tickets 1 --deposit {ticket}",
+        f"  solvers:   assay solver start --key NAME --deposit {seat}",
+        f"  sponsor:   assay run open --key NAME   (once {charter.launch.tickets} tickets count, "
+        f"{charter.timing.seasoning} s of chain time after they are registered)",
+        "Test tokens and coins for them: assay ledger faucet ADDRESS... --tokens AMOUNT --key NAME",
+    ]
 
 
 def _terms(charter: RunCharter, escrow: Wei) -> list[str]:
     """What the sponsor is about to promise, in sentences."""
     t, e, w = charter.training, charter.economics, charter.timing
-    paid = "paid" if e.pays else "reserved, and credited in shares"
+    shares = f"{tokens(e.shares_per_unit * t.max_units)} shares"
+    paid = f"{tokens(charter.price)} tokens and {shares}" if e.pays else f"{shares} and no tokens"
     return [
         f"{charter.rounds} rounds of {w.commit} s for {t.seats} seats, up to {t.max_units} units of {t.steps_per_unit} "
         f"steps each",
-        f"a whole commitment is {paid} {tokens(charter.price)} tokens, a replay {tokens(e.wage)}; the escrow gets "
-        f"{tokens(escrow)}, and what is left in the end goes back to its funders",
+        f"a whole commitment earns {paid}, a replay {tokens(e.wage)} tokens; the escrow gets {tokens(escrow)}, and "
+        f"what is left in the end goes back to its funders",
         f"a seat locks {tokens(e.seat_lock)} tokens and a fee of {tokens(e.seat_fee)}, a ticket of an auditor "
         f"{tokens(e.ticket_bond)}; {charter.launch.tickets} tickets must count before a round opens",
     ]

@@ -170,8 +170,14 @@ def epoch_entry(view: RoundView, number: int, epoch: Epoch) -> dict[str, Any]:
 
 
 def show_fields(document: dict[str, Any]) -> None:
-    """Names and values, amounts in tokens."""
-    print_fields({n: f"{tokens(v)} tokens" if n in MONEY else v for n, v in document.items()})
+    """Names and values, amounts in tokens; what belongs together under one name gets a line each."""
+    flat: dict[str, object] = {}
+    for name, value in document.items():
+        if isinstance(value, dict):
+            flat |= {f"{name} {part}": x for part, x in value.items()}
+        else:
+            flat[name] = f"{tokens(value)} tokens" if name in MONEY else value
+    print_fields(flat)
 
 
 def show_progress(document: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from assay.protocol.digests import keccak
 from assay.protocol.errors import ConfigError, FundsError, RejectedError, UsageError, UserError
 from assay.protocol.types import Address, DType
 from assay.sponsor.round_launching import escrow_of, stake_of
-from assay_ledger.agents.heartbeat import HeartbeatWriter
+from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
 from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.code import UnknownCode, code_of
 from assay_ledger.deployment.deploy import deploy_round_run
@@ -57,7 +58,8 @@ def test_a_run_of_int8_updates_is_posted_listed_and_shown(posted: tuple[Desk, An
     shown = desk.json("run", "show", *desk.run_words)
     assert shown["phase"] == "funding" and shown["code"]["status"] == "release" and shown["seats"] == 2
     assert shown["escrow"] == 5000 * TOKEN == document["escrow"]
-    assert desk("run", "show", *desk.run_words).exit_code == 0
+    plain = desk("run", "show", *desk.run_words)
+    assert plain.exit_code == 0 and "programs witness" in plain.stdout
     assert desk.refused(
         "run", "post", "--update", "fp4", *desk.chain_words, *desk.store_words, *desk.key_words
     ).code == ("UnknownCarrier")
@@ -77,6 +79,22 @@ def test_a_model_of_ones_own_is_posted_under_its_name_and_its_options_are_its_ow
         assert isinstance(desk.refused("run", "post", *words, *more, *at), UsageError)
     clash = desk.refused("run", "post", "--steps", "10", *at)
     assert clash.code == "OptionsClash" and "--steps" in clash.message
+
+
+@pytest.mark.parametrize("role", ["solver", "verifier", "whistleblower"])
+def test_actors_of_a_role_say_what_they_do(posted: tuple[Desk, Any], role: str) -> None:
+    desk, document = posted
+    run, account = desk.opened(document), Account.create()
+    words = (role, "status", *desk.run_words, *desk.store_words)
+    who = ("--address", account.address)
+    store = open_store(desk.folder / "store")
+    writer = HeartbeatWriter(store, account, run.address, role, time.monotonic)
+    with writer.beating():
+        writer.report(7, Activity.BUSY, None, "training")
+    (beat,) = desk.json(*words, *who)
+    assert (beat["actor"], beat["role"], beat["doing"]) == (account.address.lower(), role, "training")
+    other = "verifier" if role == "solver" else "solver"
+    assert desk.json(other, *words[1:], *who) == []
 
 
 @pytest.mark.parametrize(
