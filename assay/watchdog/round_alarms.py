@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.protocol.economics.chain_profile import PPM
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Address, Round
+from assay.protocol.types import Address
 from assay.watchdog.alarms import Alarm, AlarmKind
+from assay_ledger.agents.money_keeper import has_auditors, seated_next
 from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.rounds.told_rounds import party_of
 
@@ -48,24 +48,28 @@ def judge_stakes(view: RoundView, who: Address) -> Iterator[Alarm]:
 
 
 def judge_duties(view: RoundView, who: Address, near: float) -> Iterator[Alarm]:
-    """Calls of an address's tickets that are not answered. `near`: the share of the time left at which one is due."""
-    mine = {ticket for ticket, held in view.tickets_of(who) if not held.convicted_at}
-    number = len(view.epochs) - 1
-    epoch = view.epochs[number]
-    if epoch.seed is None:
-        return
-    for ticket in sorted(mine & set(view.called_tickets(number))):
-        answer = view.answer_of(number, ticket)
-        left = epoch.deadline - view.now
-        about, figures = f"ticket {ticket} in epoch {number}", (("seconds_left", left),)
-        if answer is not None:
-            continue
-        if left < 0:
-            text = "it did not open its call in time: it is fined once the epoch is closed; show the secret at once"
-            yield Alarm(AlarmKind.DEADLINE_MISSED, about, text, figures)
-        elif left <= near * view.terms.length:
-            text = f"it has {left} s of chain time left to open its call, {left / view.terms.length:.0%} of the epoch"
-            yield Alarm(AlarmKind.DUTY_DUE, about, text, figures)
+    """Calls of an address's tickets that are not answered. `near`: the share of the time left at which one is due.
+
+    One that was missed is told as long as its secret may still be asked for: until that one is shown, or a later one.
+    """
+    for ticket, held in view.tickets_of(who):
+        for number, epoch in enumerate(view.epochs):
+            if held.convicted_at or held.shown >= epoch.call or not view.is_called(ticket, number):
+                continue
+            left = epoch.deadline - view.now
+            about, figures = f"ticket {ticket} in epoch {number}", (("seconds_left", left),)
+            if epoch.fines:
+                text = "it did not open its call in time: show the secret, or its whole stake burns"
+                yield Alarm(AlarmKind.DEADLINE_MISSED, about, text, figures)
+            elif epoch.closed:
+                continue  # fewer than half opened: nobody is fined for it
+            elif left < 0:
+                text = "it did not open its call in time: it is fined once the epoch is closed; show the secret then"
+                yield Alarm(AlarmKind.DEADLINE_MISSED, about, text, figures)
+            elif left <= near * view.terms.length:
+                share = f"{left / view.terms.length:.0%} of the epoch"
+                text = f"it has {left} s of chain time left to open its call, {share}"
+                yield Alarm(AlarmKind.DUTY_DUE, about, text, figures)
 
 
 def judge_epoch(view: RoundView) -> Iterator[Alarm]:
@@ -83,20 +87,20 @@ def judge_epoch(view: RoundView) -> Iterator[Alarm]:
 
 
 def judge_escrow(view: RoundView) -> Iterator[Alarm]:
-    """An escrow that cannot set the next round's pay aside, or too few tickets for its duties: no round opens."""
-    money, charter, e = view.state.money, view.charter, view.charter.economics
-    opened = len(view.books.commitments.rounds)
-    if money.phase is not RunPhase.RUNNING or opened >= charter.rounds:
+    """An escrow that cannot set the next round's pay aside, or too few tickets for its duties: no round opens.
+
+    A round that only waits for the next epoch, since those before it have taken this one's room, is not told.
+    """
+    money, charter = view.state.money, view.charter
+    if money.phase is not RunPhase.RUNNING or len(view.books.commitments.rounds) >= charter.rounds:
         return
-    seated = view.books.tenures.seated_at(Round(opened))
+    seated = seated_next(view)
     free, wanted = money.balance - sum(money.reserved.values()), cost_of(charter, seated)
     if free < wanted:
         text = f"the escrow has {free} wei free of the {wanted} that the next round sets aside: it will not open"
         yield Alarm(AlarmKind.ESCROW_LOW, "escrow", text, (("free", str(free)), ("wanted", str(wanted))))
-    count = view.books.registry.count_at(view.now, view.now)
-    if count < charter.launch.tickets or e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm) < (
-        2 * seated * e.audit_ppm
-    ):
+    if not has_auditors(view, seated):
+        count = view.books.registry.count_at(view.now, view.now)
         text = f"{count} tickets count, too few for the duties of a round of {seated} seats: it will not open"
         yield Alarm(AlarmKind.ESCROW_LOW, "tickets", text, (("tickets", count), ("least", charter.launch.tickets)))
 

@@ -64,21 +64,26 @@ def epoch_of(view: RoundView, round_: Round) -> int | None:
 
 def may_open(view: RoundView) -> bool:
     """Whether the escrow lets a round open (`reserve` in Escrow.sol): enough tickets for its duties, and its pay."""
-    e, money, seated = (
-        view.charter.economics,
-        view.state.money,
-        view.books.tenures.seated_at(Round((view.round or 0) + 1)),
-    )
-    count = view.books.registry.count_at(view.now, view.now)
-    begun = view.epochs[-1].start
-    load = seated + sum(r.seated for r in view.books.commitments.rounds if r.t0 >= begun)
+    money, seated = view.state.money, seated_next(view)
     if money.phase is RunPhase.FUNDING and view.round is not None:
         return True  # rounds of a run that no escrow launched: another gate decides, and is asked by the call itself
-    if money.phase is not RunPhase.RUNNING or count < view.charter.launch.tickets:
-        return False
-    if e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm) < 2 * load * e.audit_ppm:
+    begun = view.epochs[-1].start
+    load = seated + sum(r.seated for r in view.books.commitments.rounds if r.t0 >= begun)
+    if money.phase is not RunPhase.RUNNING or not has_auditors(view, load):
         return False
     return money.balance >= sum(money.reserved.values()) + cost_of(view.charter, seated)
+
+
+def seated_next(view: RoundView) -> int:
+    """Seats held in the round that opens next."""
+    return view.books.tenures.seated_at(Round(len(view.books.commitments.rounds)))
+
+
+def has_auditors(view: RoundView, load: int) -> bool:
+    """Whether the tickets that count answer for twice the duties expected of so many commitments in one epoch."""
+    e, count = view.charter.economics, view.books.registry.count_at(view.now, view.now)
+    is_enough = e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm) >= 2 * load * e.audit_ppm
+    return is_enough and count >= view.charter.launch.tickets
 
 
 def _launch(view: RoundView) -> Iterator[Task]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from assay.protocol.economics.chain_profile import PPM
 from assay.protocol.errors import ExitCode
 from assay.protocol.rounds.escrow import cost_of
 from assay.protocol.rounds.ticket_types import TicketId
@@ -14,8 +15,10 @@ from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Round, Seat
 from assay.watchdog.alarms import Alarm, AlarmKind, exit_code_of
 from assay.watchdog.round_alarms import judge_duties, judge_epoch, judge_escrow, judge_roots, judge_stakes
+from assay_ledger.agents.money_keeper import may_open
 from assay_ledger.bindings import game
 from assay_ledger.rounds.fold import fold
+from assay_ledger.rounds.round_view import RoundView
 from tests.harness.rounds.round_samples import ETHER, mark
 from tests.harness.rounds.told_money import ToldMoneyWorld
 from tests.harness.rounds.told_world import TRANSACTION
@@ -67,6 +70,40 @@ def test_a_call_is_due_in_the_last_quarter_of_its_epoch_and_missed_after_it(worl
     assert (duties(world, 1), duties(world, 2)) == ([AlarmKind.DEADLINE_MISSED], [])
 
 
+def test_a_missed_call_is_told_in_later_epochs_until_its_secret_is_known(world: ToldMoneyWorld) -> None:
+    world.start()
+    while not call(world):
+        world.close_epoch()
+    assert world.charter.economics.shifts == 1, "every epoch calls everybody"
+    missed, secrets = world.epoch, {ticket: world.secret(ticket) for ticket in (1, 2)}
+    for ticket in set(world.chains) - set(secrets):
+        assert world.open_call(ticket) == ""
+    world.close_epoch()
+    for ticket in secrets:
+        assert duties(world, ticket) == [AlarmKind.DEADLINE_MISSED]
+    books, anybody = world.run.duties, world.sponsor
+    shown = world.do(
+        lambda: books.show(TicketId(1), missed, secrets[1], world.now), "Duties", "show", 1, missed, secrets[1],
+        who=anybody,
+    )  # fmt: skip
+    assert shown == "" and duties(world, 1) == []
+    # Whoever shows a later secret shows the one before it.
+    world.seed()
+    assert duties(world, 2) == [AlarmKind.DEADLINE_MISSED]
+    assert world.open_call(2) == ""
+    assert duties(world, 2) == []
+
+
+def test_a_missed_call_of_an_epoch_without_fines_is_nobodys_alarm(world: ToldMoneyWorld) -> None:
+    world.start()
+    while not call(world):
+        world.close_epoch()
+    number = world.epoch
+    while world.epoch == number:
+        world.close_epoch()
+    assert duties(world, 1) == []
+
+
 def test_an_epoch_is_overdue_when_the_chain_could_have_taken_what_it_waits_for(world: ToldMoneyWorld) -> None:
     world.start()
     patience = world.charter.chain.inclusion_delay
@@ -106,6 +143,23 @@ def test_too_few_tickets_for_a_round_s_duties_are_told(world: ToldMoneyWorld) ->
     lone = replace(world.charter, launch=replace(world.charter.launch, tickets=7))
     view = replace(world.view(world.sponsor), charter=lone)
     assert [(a.kind, a.about) for a in judge_escrow(view)] == [(AlarmKind.ESCROW_LOW, "tickets")]
+
+
+def test_tickets_are_too_few_from_the_duty_on_that_they_do_not_answer_for(world: ToldMoneyWorld) -> None:
+    people = world.start()
+    view, e = world.view(world.sponsor), world.charter.economics
+    answered = e.capacity * (view.books.registry.count_at(view.now, view.now) // e.shifts) * (PPM - e.reaudit_ppm)
+
+    def at_rate(audit_ppm: int) -> RoundView:
+        return replace(view, charter=replace(world.charter, economics=replace(e, audit_ppm=audit_ppm)))
+
+    most = answered // (2 * len(people))
+    assert list(judge_escrow(at_rate(most))) == []
+    assert [a.about for a in judge_escrow(at_rate(most + 1))] == ["tickets"]
+    # Round 0 has opened since the epoch began: two of them are too much for it, and the next epoch takes the second.
+    both = answered // (2 * 2 * len(people))
+    assert may_open(at_rate(both)) and not may_open(at_rate(both + 1))
+    assert list(judge_escrow(at_rate(both + 1))) == []
 
 
 def test_a_stake_is_at_risk_while_an_accusation_of_it_is_alive(world: ToldMoneyWorld) -> None:
