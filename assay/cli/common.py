@@ -47,14 +47,6 @@ def open_run(settings: Settings, chain: Chain | None = None) -> Run:
     return Run(chain or open_chain(settings), where)
 
 
-def open_any_run(settings: Settings, chain: Chain | None = None) -> AnyRun:
-    """The same for a run of whichever design. Raises ConfigError (RunMissing), RejectedError (NotARun)."""
-    from assay_ledger.rounds.run import run_at
-
-    where = run_address(settings)
-    return run_at(chain or open_chain(settings), where)
-
-
 def open_round_run(settings: Settings, chain: Chain | None = None) -> RoundRun:
     """The run that the settings name. Raises ConfigError (RunMissing), RejectedError (NotARun)."""
     from assay_ledger.rounds.run import RoundRun

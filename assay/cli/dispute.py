@@ -9,9 +9,8 @@ import typer
 
 from assay.amounts import tokens
 from assay.cli.common import (
-    open_any_run,
     open_blobs,
-    open_run,
+    open_round_run,
     parse_address,
     print_fields,
     print_json,
@@ -23,7 +22,7 @@ from assay.settings import Settings
 from assay.watchdog.alarms import Alarm, Standing, changes, exit_code_of
 
 if TYPE_CHECKING:
-    from assay.explorer.run_reader import RunReader
+    from assay.explorer.reader import RunReader
     from assay.watchdog.looking import ChainWatch
 
 app = typer.Typer(no_args_is_help=True, help="Disputes: challenge, descent, verdict.")
@@ -40,7 +39,7 @@ def list_(
     as_json: JsonOption = False,
 ) -> None:
     """Every dispute of the run: who challenged what, where it stands, who lost."""
-    from assay.explorer.documents import game_document
+    from assay.explorer.games import game_document
     from assay.explorer.words import short
 
     with _reader(settings).reading() as reader:
@@ -61,14 +60,14 @@ def list_(
     print_table("", ["game", "about", "defender", "challenger", "stands", "transactions", "gas"], rows)
 
 
-@app.command("show", epilog='Example: assay dispute show 1 --json  ->  {"game", "steps": [...], "verdict", "replay"}')
+@app.command("show", epilog='Example: assay dispute show 1 --json  ->  {"game", "steps": [...], "verdict"}')
 @with_settings(*RUN)
 def show(settings: Settings, game: GameArgument, as_json: JsonOption = False) -> None:
-    """One dispute step by step, with our own replay of its signed transactions."""
-    from assay.explorer.games import descent_document
+    """One dispute, transaction by transaction."""
+    from assay.explorer.games import moves_document
 
     with _reader(settings).reading() as reader:
-        document = descent_document(reader, _record(reader, game))
+        document = moves_document(reader, _record(reader, game))
     if as_json:
         print_json(document)
         return
@@ -89,12 +88,12 @@ def follow(
     as_json: JsonOption = False,
 ) -> None:
     """Follow a dispute move by move until its verdict."""
-    from assay.explorer.games import descent_document
+    from assay.explorer.games import moves_document
 
     reader, seen = _reader(settings), -1
     while True:
         with reader.reading():
-            document = descent_document(reader, _record(reader, game))
+            document = moves_document(reader, _record(reader, game))
         if seen < 0 and not as_json:
             _print_head(document)
         steps = document["steps"]
@@ -103,7 +102,7 @@ def follow(
                 print_json(step) if as_json else typer.echo(_line(number, step))
         if document["verdict"] is not None:
             if as_json:
-                print_json({"verdict": document["verdict"], "replay": document["replay"]})
+                print_json({"verdict": document["verdict"]})
             else:
                 _print_end(document)
             return
@@ -136,10 +135,11 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="Look once; the exit code says what was found.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document per line.")] = False,
 ) -> None:
-    """Watch every dispute of a run and say when an honest party is losing; needs no key and changes nothing.
+    """Watch a run and say when an honest party is about to lose something; needs no key and changes nothing.
 
     With a store, disputed claims are recomputed here and a party that says the same is honest; a --party is taken to be
-    honest without asking. One line per change: raised, or cleared. Without --once it goes on until you stop it.
+    honest without asking, and its stakes and calls are watched too. Of the run: epochs, escrow, disputed roots.
+    One line per change: raised, or cleared. Without --once it goes on until you stop it.
     """
     dog = _watchdog(settings, party or [], near, stale_after, max_age)
     before: Standing = {}
@@ -158,24 +158,20 @@ def _watchdog(
 ) -> ChainWatch:
     from assay.protocol.types import Address
     from assay.watchdog.looking import WatchOptions
-    from assay.watchdog.round_watch import RoundWatchdog
     from assay.watchdog.watch import Watchdog
-    from assay_ledger.rounds.run import RoundRun
 
     named = frozenset(Address(parse_address(p)) for p in parties)
     options = WatchOptions(named, near, stale_after, max_age, settings.allowed_code)
-    target = open_any_run(settings)
-    if isinstance(target, RoundRun):
-        if not named:
-            talk.print("No party is named: what its stakes and calls are at is not watched.")
-        return RoundWatchdog(target, options)
+    if not named:
+        talk.print("No party is named: nobody's stakes and calls are watched.")
+    run = open_round_run(settings)
     if settings.store is None:
         if not named:
             talk.print("No store is named: nothing is recomputed, and it is not known who is right.")
-        return Watchdog(target, options=options)
+        return Watchdog(run, options=options)
     from assay.training.rounds import TorchCompute
 
-    return Watchdog(target, open_blobs(settings), TorchCompute(), options)
+    return Watchdog(run, open_blobs(settings), TorchCompute(), options)
 
 
 def _say(head: tuple[int, int], raised: bool, alarm: Alarm, as_json: bool) -> None:
@@ -197,9 +193,9 @@ def _say(head: tuple[int, int], raised: bool, alarm: Alarm, as_json: bool) -> No
 
 
 def _reader(settings: Settings) -> RunReader:
-    from assay.explorer.run_reader import RunReader
+    from assay.explorer.reader import RunReader
 
-    return RunReader(open_run(settings))
+    return RunReader(open_round_run(settings))
 
 
 def _record(reader: RunReader, game: int) -> Any:
@@ -222,7 +218,7 @@ def _clock(document: dict[str, Any]) -> str:
 
 
 def _line(number: int, step: dict[str, Any]) -> str:
-    return f"{number:3}  {step['stage']:<6}  {step['side']:<10}  {step['says']}  ({step['used']} s, {step['gas']} gas)"
+    return f"{number:3}  {step['stage']:<6}  {step['side']:<10}  {step['tx']}  ({step['gas']} gas)"
 
 
 def _print_head(document: dict[str, Any]) -> None:
@@ -240,7 +236,7 @@ def _print_head(document: dict[str, Any]) -> None:
 
 
 def _print_end(document: dict[str, Any]) -> None:
-    verdict, replay = document["verdict"], document["replay"]
+    verdict = document["verdict"]
     if verdict is None:
         talk.print(_clock(document))
         return
@@ -250,6 +246,5 @@ def _print_end(document: dict[str, Any]) -> None:
         fields["node"] = (
             f"{verdict['node']} ({verdict['family']}), element {verdict['element']}, term {verdict['term']}"
         )
-    fields |= {name: replay[name] for name in ("expected", "claimed") if name in replay}
-    fields["replayed here"] = "the same verdict" if replay["agrees"] else f"NOT this verdict: {replay['reason']}"
+        fields |= {name: verdict[name] for name in ("expected", "claimed")}
     print_fields(fields)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli.common import open_any_run, print_json
+from assay.cli.common import open_round_run, print_json
 from assay.cli.options import RUN, JsonOption, with_settings
 from assay.protocol.errors import ConfigError, UserError
 from assay.settings import Settings
@@ -60,17 +60,10 @@ def explain(
 
 def _in_run(name: str, settings: Settings) -> dict[str, Any]:
     from assay.explorer.explain import explain as explain_in
-    from assay.explorer.round_explain import explain as explain_in_rounds
-    from assay.explorer.round_reader import RoundReader
-    from assay.explorer.run_reader import RunReader
-    from assay_ledger.rounds.run import RoundRun
+    from assay.explorer.reader import RunReader
 
-    run = open_any_run(settings)
-    if isinstance(run, RoundRun):
-        with RoundReader(run).reading() as reader:
-            return explain_in_rounds(reader, name)
-    with RunReader(run).reading() as first:
-        return explain_in(first, name)
+    with RunReader(open_round_run(settings)).reading() as reader:
+        return explain_in(reader, name)
 
 
 def _print_code(document: dict[str, Any]) -> None:

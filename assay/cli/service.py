@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.common import open_any_run, open_blobs, print_json, talk
+from assay.cli.common import open_blobs, open_round_run, print_json, talk
 from assay.cli.options import STORED_RUN, JsonOption, with_settings
 from assay.settings import Settings
 
@@ -33,7 +33,7 @@ def start(
     """Serve the explorer until Ctrl-C. Without a store there is no loss curve, and all else is there."""
     from assay.explorer.server import serve
 
-    the_run = open_any_run(settings)
+    the_run = open_round_run(settings)
     blobs = open_blobs(settings) if settings.store is not None else None
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

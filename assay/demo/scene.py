@@ -19,7 +19,7 @@ from assay.demo.lines import RunLines
 from assay.demo.meter import CpuMeter
 from assay.demo.stage import DemoStage
 from assay.demo.timekeeper import STRANGER_LIMIT_S, Timekeeper
-from assay.explorer.round_money import RoundMoney
+from assay.explorer.money import Money
 from assay.protocol.errors import DeadlineError, UnavailableError
 from assay.protocol.types import Address
 from assay.sponsor.charters import TOKEN
@@ -79,7 +79,7 @@ class DemoScene:
     revenue_paid: int = 0
     _run: RoundRun | None = None
     _index: RoundIndex | None = None
-    _money: RoundMoney | None = None
+    _money: Money | None = None
 
     @property
     def run(self) -> RoundRun:
@@ -94,7 +94,7 @@ class DemoScene:
         return self._index
 
     @property
-    def money(self) -> RoundMoney:
+    def money(self) -> Money:
         """Who has, earned and lost what, by the run's events."""
         assert self._money is not None
         return self._money
@@ -127,7 +127,7 @@ class DemoScene:
         """Follow the run at this address."""
         self.stage.name_run(address)
         self._run = RoundRun(Chain(self.node.url), Address(bytes.fromhex(address[2:])))
-        self._money = RoundMoney(self._run)
+        self._money = Money(self._run)
         lines = RunLines({address: name for name, address in self.addresses.items()})
 
         def tell(_contract: str, found: Logged[Event]) -> None:

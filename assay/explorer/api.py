@@ -1,4 +1,4 @@
-"""The explorer as JSON under /api/v1: the same documents as the pages, with cursors and a stream of events."""
+"""The JSON of a run under /api/v1: the same documents as the pages."""
 
 from __future__ import annotations
 
@@ -6,78 +6,101 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path, Query
-from fastapi.responses import PlainTextResponse
 
-from assay.bundle.document import encode_bundle
-from assay.bundle.errors import GameNotOver
-from assay.bundle.export import export_bundle
 from assay.explorer.api_parts import HexAddress, HexDigest, PathNumber, SearchHit, add_tables, losses_document
-from assay.explorer.documents import actor_document, claims, commitment_document, round_document, run_document
+from assay.explorer.audit_documents import accusation_document, epoch_document, finding_document, ticket_document
+from assay.explorer.documents import Document
 from assay.explorer.explain import explain
-from assay.explorer.games import descent_document
+from assay.explorer.games import moves_document
 from assay.explorer.losses import Losses, wanted_points
-from assay.explorer.run_reader import RunReader
+from assay.explorer.people import actor_document, money_document, stakes_of
+from assay.explorer.reader import RunReader
 from assay.explorer.search import search
-from assay.explorer.tables import TABLES
-from assay.protocol.types import Address, Seat
-from assay_ledger.index.records import GameRecord, RoundRecord
+from assay.explorer.work_documents import (
+    generation_document,
+    generations,
+    round_document,
+    run_document,
+    tenure_document,
+    work_document,
+)
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import Address, Digest, Round, Seat
+from assay.sponsor.model_cards import model_card
 
 
 def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
     """The routes under /api/v1."""
     router = APIRouter(prefix="/api/v1")
+    get = GetDocument(reader)
 
     @router.get("/run", summary="What the run promises and how far it has come")
     def run() -> dict[str, Any]:
         with reader.reading():
             return run_document(reader)
 
+    @router.get("/money", summary="Escrow, payments, bounties, grants, revenue")
+    def money() -> dict[str, Any]:
+        with reader.reading():
+            return money_document(reader)
+
+    @router.get("/card", summary="The model card: generations, work that was false, how it was audited")
+    def card() -> dict[str, Any]:
+        with reader.reading():
+            return model_card(reader.view).to_json()
+
     @router.get("/rounds/{number}", summary="A round with everything that was done in it")
     def round_(number: PathNumber) -> dict[str, Any]:
         with reader.reading():
-            return round_document(reader, get_round(reader, number))
+            return get.round(number)
 
     @router.get("/commitments/{number}/{seat}", summary="What a seat committed to in a round")
     def commitment(number: PathNumber, seat: PathNumber) -> dict[str, Any]:
         with reader.reading():
-            record = get_round(reader, number)
-            if Seat(seat) not in record.commitments:
-                raise HTTPException(404, f"Seat {seat} has no commitment in round {number}.")
-            return commitment_document(reader, record, record.commitments[Seat(seat)])
+            return get.commitment(number, seat)
 
-    @router.get("/claims/{claim}", summary="A claim")
-    def claim_(claim: HexDigest) -> dict[str, Any]:
+    @router.get("/generations/{number}", summary="What a round was merged into")
+    def generation(number: PathNumber) -> dict[str, Any]:
         with reader.reading():
-            return get_claim(reader, claim)
+            return get.generation(number)
 
-    @router.get("/games/{game}", summary="A dispute step by step, with our own replay's verdict")
+    @router.get("/tenures/{number}", summary="One holder's time in one seat")
+    def tenure(number: PathNumber) -> dict[str, Any]:
+        with reader.reading():
+            return get.tenure(number)
+
+    @router.get("/tickets/{number}", summary="An auditor's stake: its calls, findings, fines")
+    def ticket(number: PathNumber) -> dict[str, Any]:
+        with reader.reading():
+            return get.ticket(number)
+
+    @router.get("/epochs/{number}", summary="A turn of the audits: who was called, what they found")
+    def epoch(number: PathNumber) -> dict[str, Any]:
+        with reader.reading():
+            return get.epoch(number)
+
+    @router.get("/findings/{name}", summary="A result that a ticket opened")
+    def finding(name: HexDigest) -> dict[str, Any]:
+        with reader.reading():
+            return get.finding(name)
+
+    @router.get("/accusations/{name}", summary="Who accuses whom, and what became of it")
+    def accusation(name: HexDigest) -> dict[str, Any]:
+        with reader.reading():
+            return get.accusation(name)
+
+    @router.get("/games/{game}", summary="A dispute with every transaction of it")
     def game_(game: PathNumber) -> dict[str, Any]:
         with reader.reading():
-            return descent_document(reader, get_game(reader, game))
+            return get.game(game)
 
-    @router.get(
-        "/games/{game}/bundle.json",
-        summary="The evidence of a dispute that is over, for `assay bundle verify`",
-        response_class=PlainTextResponse,
-        responses={409: {"description": "the game is not over"}},
-    )
-    def bundle(game: PathNumber) -> PlainTextResponse:
-        with reader.reading():
-            get_game(reader, game)
-            try:
-                data = encode_bundle(export_bundle(reader.run, reader.state, game))
-            except GameNotOver as error:
-                raise HTTPException(409, error.explain()) from None
-        name = f"game-{game}.json"
-        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-        return PlainTextResponse(data, media_type="application/json", headers=headers)
-
-    @router.get("/actors/{address}", summary="An address: role, stake, earnings, losses, shares")
+    @router.get("/actors/{address}", summary="An address: roles, stakes, earnings, losses, shares")
     def actor(address: HexAddress) -> dict[str, Any]:
         with reader.reading():
-            return actor_document(reader, Address(bytes.fromhex(address[2:])))
+            who = Address(bytes.fromhex(address[2:]))
+            return actor_document(reader, who) | stakes_of(reader, who)
 
-    @router.get("/losses", summary="Validation losses of the weights that the chain names, as far as computed")
+    @router.get("/losses", summary="Validation losses of the generations, as far as computed")
     def losses_() -> dict[str, Any]:
         with reader.reading():
             return losses_document(losses, lambda: wanted_points(reader))
@@ -92,27 +115,75 @@ def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
         with reader.reading():
             return [asdict(hit) for hit in search(reader, q)]
 
-    add_tables(router, reader, TABLES)
+    add_tables(router, reader)
     return router
 
 
-def get_round(reader: RunReader, number: int) -> RoundRecord:
-    """A round's record, or 404."""
-    if number >= len(reader.state.rounds):
-        raise HTTPException(404, f"Round {number} has not been opened.")
-    return reader.state.rounds[number]
+class GetDocument:
+    """The document of a thing, or 404."""
+
+    def __init__(self, reader: RunReader) -> None:
+        self._reader = reader
+
+    def round(self, number: int) -> Document:
+        """A round's."""
+        _there(number < len(self._reader.state.books.commitments.rounds), f"Round {number} has not been opened.")
+        return round_document(self._reader, Round(number))
+
+    def commitment(self, number: int, seat: int) -> Document:
+        """A commitment's."""
+        work = self._reader.state.works.get((Round(number), Seat(seat)))
+        _there(work is not None, f"Seat {seat} has no commitment in round {number}.")
+        assert work is not None
+        return work_document(self._reader, work)
+
+    def generation(self, number: int) -> Document:
+        """A generation's."""
+        _there(number in generations(self._reader), f"No round leads to generation {number} yet.")
+        return generation_document(self._reader, number)
+
+    def tenure(self, number: int) -> Document:
+        """A tenure's."""
+        _there(number in self._reader.state.books.tenures.tenures, f"There is no tenure {number}.")
+        return tenure_document(self._reader, number)
+
+    def ticket(self, number: int) -> Document:
+        """A ticket's."""
+        _there(number in self._reader.money.ticket_owners, f"There is no ticket {number}.")
+        return ticket_document(self._reader, TicketId(number))
+
+    def epoch(self, number: int) -> Document:
+        """An epoch's."""
+        _there(number < len(self._reader.view.epochs), f"Epoch {number} has not begun.")
+        return epoch_document(self._reader, number)
+
+    def finding(self, name: str) -> Document:
+        """A finding's."""
+        record = self._reader.state.attestations.get(_digest(name))
+        _there(record is not None, f"No finding of this run has the name {name}.")
+        assert record is not None
+        return finding_document(self._reader, record)
+
+    def accusation(self, name: str) -> Document:
+        """An accusation's."""
+        _there(_digest(name) in self._reader.state.accusations, f"No accusation of this run has the name {name}.")
+        return accusation_document(self._reader, _digest(name))
+
+    def game(self, number: int) -> Document:
+        """A game's."""
+        game = self._reader.state.games.get(number)
+        _there(game is not None, f"There is no game {number}.")
+        assert game is not None
+        return moves_document(self._reader, game)
 
 
-def get_game(reader: RunReader, number: int) -> GameRecord:
-    """A game's record, or 404."""
-    if number not in reader.state.games:
-        raise HTTPException(404, f"There is no game {number}.")
-    return reader.state.games[number]
+def _there(is_there: bool, otherwise: str) -> None:
+    if not is_there:
+        raise HTTPException(404, otherwise)
 
 
-def get_claim(reader: RunReader, name: str) -> dict[str, Any]:
-    """A claim's document, or 404."""
-    found = next((c for c in claims(reader) if c["id"] == name.lower()), None)
-    if found is None:
-        raise HTTPException(404, f"No claim of this run has the id {name}.")
-    return found
+def _digest(name: str) -> Digest:
+    try:
+        return Digest(bytes.fromhex(name.removeprefix("0x")))
+    except ValueError:
+        raise HTTPException(404, f"{name} is no digest: 0x and 64 hex digits.") from None

@@ -1,27 +1,23 @@
-"""What the JSON of every run has alike: tables page by page and as CSV, the stream of events, the loss curve."""
+"""Parts of the JSON: tables page by page and as CSV, the stream of events, the loss curve."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import asdict
 from itertools import islice
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from assay.explorer.chain_reader import ChainReader, EventRow
 from assay.explorer.documents import Document
 from assay.explorer.losses import Losses, Wanted
-from assay.explorer.tables import to_csv
-
-R = TypeVar("R", bound=ChainReader)
-Tables = Mapping[str, Callable[[R], Iterable[Document]]]
-"""What is listed of a run, by name."""
+from assay.explorer.reader import EventRow, RunReader
+from assay.explorer.tables import TABLES, to_csv
 
 MAX_PAGE: Final = 500
 STREAM_EVERY_S: Final = 1.0
@@ -45,15 +41,15 @@ class SearchHit(BaseModel):
     what: str
 
 
-def add_tables(router: APIRouter, reader: R, tables: Tables[R]) -> None:
+def add_tables(router: APIRouter, reader: RunReader) -> None:
     """Tables as CSV and page by page, and the stream of events. Added last: a table's route takes any name."""
 
-    @router.get("/csv/{table}.csv", summary=f"A whole table: {', '.join(tables)}", response_class=PlainTextResponse)
+    @router.get("/csv/{table}.csv", summary=f"A whole table: {', '.join(TABLES)}", response_class=PlainTextResponse)
     def table(table: str) -> PlainTextResponse:
-        if table not in tables:
+        if table not in TABLES:
             raise HTTPException(404, f"There is no table {table!r}.")
         with reader.reading():
-            return PlainTextResponse(to_csv(tables[table](reader)), media_type="text/csv")
+            return PlainTextResponse(to_csv(TABLES[table](reader)), media_type="text/csv")
 
     @router.get("/stream", summary="New events as server-sent events", response_class=StreamingResponse)
     async def stream(request: Request, after: Annotated[int, Query(ge=-1)] = -1) -> StreamingResponse:
@@ -62,19 +58,21 @@ def add_tables(router: APIRouter, reader: R, tables: Tables[R]) -> None:
         return StreamingResponse(_stream(reader, request, start), media_type="text/event-stream")
 
     # Last, so that nothing above is taken for the name of a list.
-    @router.get("/{table}", summary=f"A list, page by page: {', '.join(tables)}", response_model=Listing)
+    @router.get("/{table}", summary=f"A list, page by page: {', '.join(TABLES)}", response_model=Listing)
     def listing(
         table: str,
         cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,12}$")] = None,
         limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 100,
     ) -> dict[str, Any]:
-        if table not in tables:
+        if table not in TABLES:
             raise HTTPException(404, f"There is no list {table!r}.")
         with reader.reading():
-            return page_of(reader, tables[table], int(cursor or 0), limit)
+            return page_of(reader, TABLES[table], int(cursor or 0), limit)
 
 
-def page_of(reader: R, table: Callable[[R], Iterable[Document]], start: int, limit: int) -> dict[str, Any]:
+def page_of(
+    reader: RunReader, table: Callable[[RunReader], Iterable[Document]], start: int, limit: int
+) -> dict[str, Any]:
     """Part of a table and where the next part begins."""
     items = list(islice(table(reader), start, start + limit + 1))
     more = len(items) > limit
@@ -90,7 +88,6 @@ def losses_document(losses: Losses | None, wanted: Callable[[], list[Wanted]]) -
         "points": [
             {
                 "step": p.wanted.step,
-                "seat": p.wanted.seat,
                 "label": p.wanted.label,
                 "root": "0x" + p.wanted.root.hex(),
                 "loss": p.loss,
@@ -102,7 +99,7 @@ def losses_document(losses: Losses | None, wanted: Callable[[], list[Wanted]]) -
     }
 
 
-async def _stream(reader: ChainReader, request: Request, last: int) -> AsyncIterator[str]:
+async def _stream(reader: RunReader, request: Request, last: int) -> AsyncIterator[str]:
     def new_events() -> list[EventRow]:
         with reader.reading():
             return reader.events[last + 1 :]

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse
 from fastapi.templating import Jinja2Templates
@@ -17,11 +17,7 @@ from assay.explorer.api import make_api
 from assay.explorer.codes import event_meaning
 from assay.explorer.losses import losses_of
 from assay.explorer.pages import Pages
-from assay.explorer.round_api import make_round_api
-from assay.explorer.round_pages import RoundPages
-from assay.explorer.round_reader import RoundReader
-from assay.explorer.run_pages import RunPages
-from assay.explorer.run_reader import RunReader
+from assay.explorer.reader import RunReader
 from assay.protocol.errors import AssayError
 
 HERE: Final = Path(__file__).resolve().parent
@@ -35,8 +31,8 @@ HEADERS: Final = {
 }
 
 
-def make_app(reader: RunReader | RoundReader) -> FastAPI:
-    """The application for one run, of either design."""
+def make_app(reader: RunReader) -> FastAPI:
+    """The application for one run."""
     losses = None if reader.store is None else losses_of(reader)
     app = FastAPI(
         title="Assay explorer",
@@ -48,19 +44,14 @@ def make_app(reader: RunReader | RoundReader) -> FastAPI:
         openapi_url="/api/v1/openapi.json",
     )
     templates = Jinja2Templates(HERE / "templates")
-    for function in (words.amount, words.exact, words.short, words.number, words.when, words.span):
+    for function in (words.amount, words.exact, words.short, words.number, words.when, words.span, words.argument):
         templates.env.filters[function.__name__] = function
     templates.env.filters["meaning"] = event_meaning
-    pages: Pages
-    api: APIRouter
-    if isinstance(reader, RoundReader):
-        pages, api = RoundPages(reader, losses, templates), make_round_api(reader, losses)
-    else:
-        pages, api = RunPages(reader, losses, templates), make_api(reader, losses)
+    pages = Pages(reader, losses, templates)
     for path, handler in pages.routes().items():
         app.get(path, include_in_schema=False, response_class=HTMLResponse)(handler)
     app.get("/style.css", include_in_schema=False)(lambda: FileResponse(HERE / "style.css", media_type="text/css"))
-    app.include_router(api)
+    app.include_router(make_api(reader, losses))
     app.exception_handler(StarletteHTTPException)(pages.on_http_error)
     app.exception_handler(RequestValidationError)(pages.on_bad_address)
     app.exception_handler(AssayError)(pages.on_error)

@@ -1,11 +1,11 @@
-"""Tickets, epochs, findings and accusations as JSON documents. Units as in `round_documents`."""
+"""Tickets, epochs, findings and accusations as JSON documents. Units as in `work_documents`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from assay.explorer.documents import Document, hexed, wei
-from assay.explorer.round_reader import RoundReader
+from assay.explorer.reader import RunReader
 from assay.protocol.rounds.duty_types import DutyKind
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind
@@ -22,7 +22,7 @@ KINDS = {
 """What a duty replays."""
 
 
-def ticket_document(reader: RoundReader, number: TicketId) -> Document:
+def ticket_document(reader: RunReader, number: TicketId) -> Document:
     """A ticket with its calls; one whose stake went back is known by its events alone."""
     registry, state = reader.state.books.registry, reader.state
     held = registry.tickets.get(number)
@@ -54,17 +54,17 @@ def ticket_document(reader: RoundReader, number: TicketId) -> Document:
     }
 
 
-def ticket_numbers(reader: RoundReader) -> list[TicketId]:
+def ticket_numbers(reader: RunReader) -> list[TicketId]:
     """Every ticket that was ever registered."""
     return sorted(reader.state.books.registry.anchors)
 
 
-def owner_of(reader: RoundReader, number: TicketId) -> bytes:
+def owner_of(reader: RunReader, number: TicketId) -> bytes:
     """Who registered a ticket."""
     return reader.money.ticket_owners[number]
 
 
-def ticket_status(reader: RoundReader, number: TicketId) -> str:
+def ticket_status(reader: RunReader, number: TicketId) -> str:
     """What became of a ticket, in a word."""
     registry, now = reader.state.books.registry, reader.state.head.timestamp
     held = registry.tickets.get(number)
@@ -79,12 +79,12 @@ def ticket_status(reader: RoundReader, number: TicketId) -> str:
     return "serving" if held.from_ <= now else "not yet counting"
 
 
-def fines_of(reader: RoundReader, number: TicketId) -> int:
+def fines_of(reader: RunReader, number: TicketId) -> int:
     """What fines have taken of a ticket, in wei."""
     return reader.money.fines.get(number, 0)
 
 
-def epoch_document(reader: RoundReader, number: int) -> Document:
+def epoch_document(reader: RunReader, number: int) -> Document:
     """A turn of the audits: who was called, what they found, what they left undone."""
     view, state = reader.view, reader.state
     epoch = view.epochs[number]
@@ -122,7 +122,7 @@ def epoch_document(reader: RoundReader, number: int) -> Document:
     }
 
 
-def epoch_phase(reader: RoundReader, number: int) -> str:
+def epoch_phase(reader: RunReader, number: int) -> str:
     """What an epoch is at, in a few words."""
     epoch = reader.view.epochs[number]
     if epoch.closed:
@@ -132,12 +132,12 @@ def epoch_phase(reader: RoundReader, number: int) -> str:
     return "open" if reader.state.head.timestamp <= epoch.deadline else "waiting to be closed"
 
 
-def epochs(reader: RoundReader) -> Iterator[Document]:
+def epochs(reader: RunReader) -> Iterator[Document]:
     """Every epoch of the run."""
     return (epoch_document(reader, number) for number in range(len(reader.view.epochs)))
 
 
-def finding_document(reader: RoundReader, record: AttestationRecord) -> Document:
+def finding_document(reader: RunReader, record: AttestationRecord) -> Document:
     """A result that a ticket opened."""
     kept = reader.state.books.duties.attestations
     made = kept.attestations[record.id]
@@ -167,12 +167,12 @@ def finding_document(reader: RoundReader, record: AttestationRecord) -> Document
     }
 
 
-def findings(reader: RoundReader) -> Iterator[Document]:
+def findings(reader: RunReader) -> Iterator[Document]:
     """Every finding of the run, in the order in which they came."""
     return (finding_document(reader, record) for record in reader.state.attestations.values())
 
 
-def accusation_document(reader: RoundReader, name: Digest) -> Document:
+def accusation_document(reader: RunReader, name: Digest) -> Document:
     """Who accuses whom, and what became of it."""
     state = reader.state
     made = state.books.duties.attestations.accusations[name]
@@ -206,13 +206,13 @@ def accused_text(is_work: bool, round_: Round, seat: int) -> str:
     return work if is_work else f"an attestation of {work}"
 
 
-def games_of_accusation(reader: RoundReader, name: Digest) -> list[int]:
+def games_of_accusation(reader: RunReader, name: Digest) -> list[int]:
     """Games that an accuser opened for its accusation."""
     kinds = (ClaimKind.INTERVAL, ClaimKind.UPDATE, ClaimKind.ATTESTATION)
     games = reader.state.games.items()
     return [number for number, g in sorted(games) if g.ref.kind in kinds and g.ref.outer_root == name]
 
 
-def accusations(reader: RoundReader) -> Iterator[Document]:
+def accusations(reader: RunReader) -> Iterator[Document]:
     """Every accusation of the run, in the order in which they came."""
     return (accusation_document(reader, name) for name in reader.state.accusations)

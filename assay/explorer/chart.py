@@ -48,28 +48,18 @@ def loss_chart(points: Sequence[Point], letter_entropy: float | None, steps_per_
             f'<text class="limit" x="{WIDTH - RIGHT}" y="{at - 5:.1f}" text-anchor="end">'
             f"letter frequencies alone {letter_entropy:.3f}</text>"
         )
-    outer = sorted((w.step, loss, w.label) for w, loss in known if w.seat is None)
-    starts = {step: loss for step, loss, _ in outer}
-    for seat in sorted({w.seat for w, _ in known if w.seat is not None}):
-        for first in range(0, last, steps_per_round):
-            line = sorted(
-                (w.step, loss) for w, loss in known if w.seat == seat and first < w.step <= first + steps_per_round
-            )
-            if line and first in starts:
-                line = [(first, starts[first]), *line]
-            if len(line) > 1:
-                parts.append(f'<polyline class="seat seat-{seat}" points="{_points(line, x, y)}"/>')
-    parts.append(f'<polyline class="outer" points="{_points([(s, v) for s, v, _ in outer], x, y)}"/>')
-    for step, loss, label in outer:
+    generations = sorted((w.step, loss, w.label) for w, loss in known)
+    parts.append(f'<polyline class="loss" points="{_points([(s, v) for s, v, _ in generations], x, y)}"/>')
+    for step, loss, label in generations:
         parts.append(
-            f'<circle class="outer" cx="{x(step):.1f}" cy="{y(loss):.1f}" r="4.5">'
+            f'<circle class="loss" cx="{x(step):.1f}" cy="{y(loss):.1f}" r="4.5">'
             f"<title>{escape(label)}: {loss:.4f} nats</title></circle>"
         )
         parts.append(
             f'<text class="value" x="{x(step):.1f}" y="{y(loss) + 19:.1f}" {_anchor(step, last)}>{loss:.3f}</text>'
         )
     body = "".join(parts)
-    first_loss, last_loss = outer[0][1] if outer else values[0], outer[-1][1] if outer else values[-1]
+    first_loss, last_loss = generations[0][1], generations[-1][1]
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Validation loss from {first_loss:.3f} to '
         f'{last_loss:.3f} nats per character">{body}</svg>'

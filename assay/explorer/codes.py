@@ -14,28 +14,12 @@ import assay_solver
 import assay_verifier
 import assay_whistleblower
 from assay_ledger.chain import natspec
-from assay_ledger.deployment.places import MODULE_CONTRACTS, ROUND_CONTRACTS
+from assay_ledger.deployment.places import ROUND_CONTRACTS
 
 STANDING_CODES: Final[dict[str, tuple[str, str]]] = {
-    "Incomplete": (
-        "Too little of the verifiers' stake signed that everything of this commitment was there, so it makes no claim.",
-        "Publish every object before committing, and keep the store reachable until T1+a.",
-    ),
-    "Excluded": (
-        "A drawn party revealed another result, so the work was left out of the outer step; it is paid if it stands.",
-        "If your work is right, challenge that attestation within the window.",
-    ),
     "Convicted": (
         "A game on one of its claims was lost, and the lock behind it is gone.",
-        "`assay bundle export` writes the evidence; of what follows only the next start changes: zero-initialised.",
-    ),
-    "BaseFell": (
-        "The outer root that the work started from fell and was not rescued: the work is void, unpaid, never slashed.",
-        "Start from a root that you computed yourself.",
-    ),
-    "NotSettledYet": (
-        "The challenge window, or a game, is still open.",
-        "Nothing: actors settle it themselves once it is over, and anybody may.",
+        "Nothing takes a verdict back; `assay bundle export` writes the evidence of the game.",
     ),
     "CommittedLate": (
         "It came after the mask had closed: it is paid by its units if it stands, but it has no weight in the merge.",
@@ -57,18 +41,12 @@ STANDING_CODES: Final[dict[str, tuple[str, str]]] = {
         "An accusation or a game of the tenure is not over; nothing of the tenure settles meanwhile.",
         "If your work is right, play the game to its end: a false accusation costs its accuser the bond.",
     ),
-    "Unrevealed": (
-        "Results were bound and not revealed, so no duty of that round is paid.",
-        "Stay up until T5+r; the journal in the data folder holds the salts.",
-    ),
 }
 """What may stand between work and pay, though no contract reverts with it."""
 
 
 _SPEAKERS: Final[dict[str, frozenset[str]]] = {
-    name: frozenset(found[name] for found in (MODULE_CONTRACTS, ROUND_CONTRACTS) if name in found)
-    for name in (*MODULE_CONTRACTS, *ROUND_CONTRACTS)
-} | {
+    **{name: frozenset({contract}) for name, contract in ROUND_CONTRACTS.items()},
     "generations": frozenset({"Generations", "GroupedGenerations"}),
     "beacon": frozenset({"DrandSeed", "PrevrandaoSeed"}),
 }

@@ -5,40 +5,53 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from assay.explorer.answers import no, not_yet, standing, yes
-from assay.explorer.chain_reader import EventRow
+from assay.explorer.audit_documents import accusation_document, finding_document, ticket_document
 from assay.explorer.codes import find_code
-from assay.explorer.documents import (
-    Document,
-    actor_document,
-    claims,
-    commitment_document,
-    game_document,
-    hexed,
-    included,
-)
-from assay.explorer.run_reader import RunReader
+from assay.explorer.documents import Document, hexed
+from assay.explorer.games import game_document
+from assay.explorer.people import actor_document, stakes_of
+from assay.explorer.reader import RunReader
 from assay.explorer.search import search
 from assay.explorer.words import exact
-from assay.protocol.types import Address, Digest, Role, Seat, Status
-from assay_ledger.index.records import CommitmentRecord, GameRecord, RoundRecord
+from assay.explorer.work_documents import work_document
+from assay.protocol.rounds.duty_types import AccusationStatus
+from assay.protocol.rounds.round_terms import GenerationStatus, WorkStatus
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import Address, Digest, Round, Seat
+from assay_ledger.rounds.round_records import WorkRecord
+
+ACCUSATION_TEXTS = {
+    AccusationStatus.RECORDED: "It is recorded; its game has not been opened.",
+    AccusationStatus.TRIED: "Its game is being played.",
+    AccusationStatus.UPHELD: "A game upheld it: the accused was convicted.",
+    AccusationStatus.REJECTED: "A game rejected it: the accuser lost.",
+    AccusationStatus.LAPSED: "It lapsed without a game, and the accuser was fined.",
+    AccusationStatus.EXCUSED: "The accused was convicted elsewhere, so no game could open.",
+}
 
 
 def explain(reader: RunReader, name: str) -> Document:
-    """Everything that can be said about a code, address, digest, transaction, `game N` or `round N`."""
+    """Everything that can be said about a code, address, digest, transaction, `game N`, `ticket N` and so on."""
     code = explain_code(name)
     if code is not None:
         return code
     for url in (hit.url for hit in search(reader, name)):
         kind, *rest = url.strip("/").split("/")
-        if kind == "actors":
-            return explain_actor(reader, Address(bytes.fromhex(rest[0][2:])))
-        if kind == "commitments":
-            return explain_commitment(reader, int(rest[0]), Seat(int(rest[1])))
-        if kind == "claims":
-            return explain_claim(reader, rest[0])
-        if kind == "games":
-            return explain_game(reader, reader.state.games[int(rest[0])])
-        return {"name": name, "kind": kind, "known": True, "see": url, "answers": []}
+        match kind:
+            case "actors":
+                return explain_actor(reader, Address(bytes.fromhex(rest[0][2:])))
+            case "commitments":
+                return explain_work(reader, reader.state.works[Round(int(rest[0])), Seat(int(rest[1]))])
+            case "findings":
+                return explain_finding(reader, Digest(bytes.fromhex(rest[0][2:])))
+            case "accusations":
+                return explain_accusation(reader, Digest(bytes.fromhex(rest[0][2:])))
+            case "tickets":
+                return explain_ticket(reader, TicketId(int(rest[0])))
+            case "games":
+                return explain_game(reader, int(rest[0]))
+            case _:
+                return {"name": name, "kind": kind, "known": True, "see": url, "answers": []}
     return unknown(name)
 
 
@@ -66,135 +79,128 @@ def explain_code(name: str) -> Document | None:
     }
 
 
-def explain_commitment(reader: RunReader, round_: int, seat: Seat) -> Document:
-    """A commitment: is it complete, in the model, beyond challenge, paid?"""
-    record = reader.state.rounds[round_]
-    c = record.commitments[seat]
-    answers = [yes("known", f"Seat {seat} committed to round {round_} in transaction {hexed(c.tx_hash)}.")]
-    answers += [_counted(reader, record, c), _paid(reader, record, c)]
-    document = commitment_document(reader, record, c)
-    return {"name": hexed(c.digest), "kind": "commitment", "known": True, "answers": answers, "commitment": document}
+# --- work
 
 
-def _counted(reader: RunReader, record: RoundRecord, c: CommitmentRecord) -> Document:
-    now, times = reader.state.head.timestamp, record.times
-    if not c.complete:
-        view = reader.view
-        signed = sum(view.stake_at(reader.state.attesters[who], record.number) for who in c.receipts)
-        total = view.total_at(Role.VERIFIER, record.number)
-        text = (
-            f"Receipts stand behind it for {_share(signed, total)} of the verifiers' stake; more than half are needed."
-        )
-        if now <= times.receipts_until:
-            return not_yet("counted", text, times.receipts_until)
-        return standing("counted", text, "Incomplete")
-    if c.convicted:
-        lost = [g.game_id for g in reader.state.games.values() if _is_on(g, record, c) and g.convicted]
+def explain_work(reader: RunReader, work: WorkRecord) -> Document:
+    """A commitment: has it weight in the merge, and is it paid?"""
+    document = work_document(reader, work)
+    answers = [yes("known", f"Seat {work.seat} committed {work.work.units} units to round {work.round}.")]
+    answers += [_counted(reader, work, document), _paid(reader, work, document)]
+    return {"name": hexed(work.digest), "kind": "commitment", "known": True, "answers": answers, "commitment": document}
+
+
+def _counted(reader: RunReader, work: WorkRecord, document: Document) -> Document:
+    view = reader.view
+    if document["convicted"]:
+        lost = [g for g in document["games"] if reader.state.games[g].convicted]
         return standing("counted", f"It was convicted in game {', '.join(map(str, lost))}.", "Convicted")
-    if c.excluded:
-        accusers = [row.arguments["accuser"] for row in _rows(reader, "rounds", "Excluded", record, c.seat)]
-        text = f"It was left out of the outer step: {', '.join(accusers)} revealed another result."
-        return standing("counted", text, "Excluded", times.challenge_until)
-    is_in = included(record, c)
-    if is_in is None:
-        return not_yet("counted", "It is complete; the outer step of the round has not been posted.", times.t7)
-    if is_in:
-        return yes("counted", "It is complete and part of the outer step.")
-    return standing("counted", "It is not part of the outer step from its base.", "BaseFell")
+    if view.status(view.round_of(work.round).parent) is GenerationStatus.CUT:
+        return standing("counted", f"Generation {document['base']}, which it starts from, was cut.", "BaseCut")
+    if work.late:
+        return standing("counted", "It came after the mask had closed.", "CommittedLate")
+    if document["counted"] is None:
+        return not_yet("counted", "The positions are still saying what they hold.", view.merge_until(work.round))
+    if document["counted"]:
+        return yes("counted", f"It is part of the merge of generation {work.round + 1}.")
+    return standing("counted", f"It is not part of the merge of generation {work.round + 1}.", "NotCounted")
 
 
-def _paid(reader: RunReader, record: RoundRecord, c: CommitmentRecord) -> Document:
-    match c.status:
-        case Status.FINAL:
-            (row,) = _rows(reader, "settlement", "WorkSettled", record, c.seat)
-            pay, shares = exact(row.arguments["pay"]), exact(row.arguments["shares"])
-            text = f"It is final: {pay} tokens of pay and {shares} shares."
-            return yes("paid", text) | {"pay": str(row.arguments["pay"]), "shares": str(row.arguments["shares"])}
-        case Status.CONVICTED:
-            return standing("paid", "It was convicted: nothing is paid, and the lock is gone.", "Convicted")
-        case Status.VOID:
-            return standing(
-                "paid", "It is void: unpaid, and nothing was slashed.", "BaseFell" if c.complete else "Incomplete"
-            )
-        case Status.OPEN:
-            until = record.times.challenge_until
-            if c.convicted:
-                return standing("paid", "It was convicted: nothing will be paid.", "Convicted")
-            return standing("paid", "It is not settled yet.", "NotSettledYet", until) | {"yes": None}
+def _paid(reader: RunReader, work: WorkRecord, document: Document) -> Document:
+    tenure = reader.state.books.tenures.existing(work.tenure)
+    match work.status:
+        case WorkStatus.FINAL:
+            return yes("paid", f"It is final: {exact(document['pay'])} tokens.") | {"pay": document["pay"]}
+        case WorkStatus.CONVICTED:
+            return standing("paid", "Its tenure was convicted: nothing is paid, and the lock is gone.", "Convicted")
+        case WorkStatus.VOID:
+            return standing("paid", "It is void: unpaid, and nothing was slashed.", "BaseCut")
+        case _ if tenure.convicted_at:
+            return standing("paid", "Its tenure was convicted: nothing will be paid.", "Convicted")
+        case _ if tenure.accusations or document["disputed"]:
+            return standing("paid", "Its tenure is accused, or a game on it is open.", "UnderAccusation") | {
+                "yes": None
+            }
+        case _:
+            return standing("paid", "It is not settled yet.", "NotAuditedYet") | {"yes": None}
 
 
-def explain_claim(reader: RunReader, name: str) -> Document:
-    """A claim: does it stand, which games are about it, and what follows for the work behind it?"""
-    claim = next(c for c in claims(reader) if c["id"] == name)
-    answers = [yes("known", f"It is the claim of {claim['what']}, and it {_verb(claim['status'])}.")]
-    if claim["kind"] in ("INTERVAL", "UPDATE"):
-        answers += explain_commitment(reader, claim["round"], Seat(claim["seat"]))["answers"][1:]
-    elif claim["status"] == "fallen":
-        answers.append(standing("counted", f"It fell in game {claim['games'][-1]}.", "Convicted"))
+# --- audits
+
+
+def explain_finding(reader: RunReader, name: Digest) -> Document:
+    """A result of an auditor."""
+    document = finding_document(reader, reader.state.attestations[name])
+    agrees = "agrees with it" if document["agrees"] else "differs from it"
+    text = f"Ticket {document['ticket']} replayed seat {document['seat']} of round {document['round']} and {agrees}."
+    answers = [yes("known", text)]
+    if document["paid"] is None:
+        answers.append(standing("paid", "It is not settled yet.", "NotAuditedYet") | {"yes": None})
+    elif int(document["paid"]):
+        answers.append(yes("paid", f"It was paid {exact(document['paid'])} tokens."))
     else:
-        until = reader.state.rounds[claim["round"]].times.challenge_until
-        is_over = reader.state.head.timestamp > until
-        answers.append(
-            yes("counted", "It stands beyond challenge.") if is_over else not_yet("counted", "It stands.", until)
-        )
-    return {"name": name, "kind": "claim", "known": True, "answers": answers, "claim": claim}
+        remedy = "Nothing: work on a generation that was cut, and findings of a convicted ticket, are unpaid."
+        answers.append(no("paid", "It was settled without a wage.", "Unpaid", remedy))
+    return {"name": hexed(name), "kind": "finding", "known": True, "answers": answers, "finding": document}
 
 
-def explain_game(reader: RunReader, game: GameRecord) -> Document:
+def explain_accusation(reader: RunReader, name: Digest) -> Document:
+    """An accusation and how far it is."""
+    document = accusation_document(reader, name)
+    status = reader.state.books.duties.attestations.accusations[name].status
+    text = f"Ticket {document['ticket']} accuses {document['what']}. {ACCUSATION_TEXTS[status]}"
+    return {
+        "name": hexed(name),
+        "kind": "accusation",
+        "known": True,
+        "answers": [yes("known", text)],
+        "accusation": document,
+    }
+
+
+def explain_ticket(reader: RunReader, number: TicketId) -> Document:
+    """A ticket: what it stakes, did and lost."""
+    document = ticket_document(reader, number)
+    opened = sum(call["in_time"] for call in document["calls"])
+    text = f"Ticket {number} is {document['status']}: {opened} calls opened, {document['findings']} findings"
+    text += f", {exact(document['fined'])} tokens of fines." if document["fined"] != "0" else "."
+    return {
+        "name": f"ticket {number}",
+        "kind": "ticket",
+        "known": True,
+        "answers": [yes("known", text)],
+        "ticket": document,
+    }
+
+
+# --- games and people
+
+
+def explain_game(reader: RunReader, number: int) -> Document:
     """A game: whose clock runs until when, or who lost and how."""
+    game = reader.state.games[number]
     document = game_document(reader, game)
     if game.verdict is None:
         whose = hexed(game.defender if document["turn"] == "defender" else game.challenger)
-        text = f"Game {game.game_id} on {document['what']} stands at {game.stage.name}; {whose} is to move."
+        text = f"Game {number} on {document['what']} stands at {game.stage.name}; {whose} is to move."
         answer = not_yet("known", text, game.deadline)
     else:
         how = "an opening or a selection was refuted" if game.verdict.outcome.name == "LEAF" else "a clock ran out"
-        text = f"Game {game.game_id} on {document['what']} is over: {hexed(game.verdict.loser)} lost, because {how}."
-        answer = yes("known", text)
-    return {"name": f"game {game.game_id}", "kind": "game", "known": True, "answers": [answer], "game": document}
+        answer = yes("known", f"Game {number} on {document['what']} is over: {hexed(game.verdict.loser)} lost: {how}.")
+    return {"name": f"game {number}", "kind": "game", "known": True, "answers": [answer], "game": document}
 
 
 def explain_actor(reader: RunReader, who: Address) -> Document:
-    """An address: role, what it did, and what stands between it and pay."""
+    """An address: what it is, what it did, and what stands between it and pay."""
     actor = actor_document(reader, who)
-    answers = [yes("known", f"It is a {actor['role']} of this run." if actor["role"] != "-" else "It took part.")]
-    for record in reader.state.rounds:
-        for seat, c in sorted(record.commitments.items()):
-            if c.solver == who:
-                for answer in explain_commitment(reader, int(record.number), seat)["answers"][1:]:
-                    answers.append(answer | {"about": f"round {record.number}, seat {seat}"})
-        attendance = record.attendance.get(who)
-        if attendance is None:
-            continue
-        about = {"about": f"audit of round {record.number}"}
-        if attendance.settled:
-            answers.append(yes("paid", f"{len(attendance.leaves)} duties were revealed and settled.") | about)
-        elif attendance.leaves:
-            answers.append(
-                standing("paid", "Duties are not settled yet.", "NotSettledYet", record.times.challenge_until) | about
-            )
-        elif reader.state.head.timestamp > record.times.t7 and attendance.root != Digest(bytes(32)):
-            answers.append(standing("paid", "Its results were never revealed.", "Unrevealed") | about)
+    answers = [yes("known", f"It is {actor['role']} of this run." if actor["role"] != "-" else "It took part.")]
+    stakes = stakes_of(reader, who)
+    mine = {document["tenure"] for document in stakes["tenures"]}
+    for (round_, seat), work in sorted(reader.state.works.items()):
+        if work.tenure in mine:
+            about = {"about": f"round {round_}, seat {seat}"}
+            answers += [answer | about for answer in explain_work(reader, work)["answers"][1:]]
+    for document in stakes["tickets"]:
+        about = {"about": f"ticket {document['ticket']}"}
+        answers += [a | about for a in explain_ticket(reader, TicketId(document["ticket"]))["answers"]]
     return {"name": hexed(who), "kind": "actor", "known": True, "answers": answers, "actor": actor}
-
-
-# --- inside
-
-
-def _rows(reader: RunReader, contract: str, name: str, record: RoundRecord, seat: Seat) -> list[EventRow]:
-    wanted = (contract, name, int(record.number), int(seat))
-    return [
-        r for r in reader.events if (r.contract, r.name, r.arguments.get("round"), r.arguments.get("seat")) == wanted
-    ]
-
-
-def _is_on(game: GameRecord, record: RoundRecord, c: CommitmentRecord) -> bool:
-    return (game.ref.round, game.ref.seat, game.defender) == (record.number, c.seat, c.solver)
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f} %" if whole else "none"
-
-
-def _verb(status: str) -> str:
-    return {"stands": "stands", "fallen": "has fallen", "disputed": "is disputed"}[status]

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from assay.explorer.round_reader import RoundReader
-from assay.explorer.run_reader import RunReader
+from assay.explorer.reader import RunReader
 from assay.protocol.errors import AssayError
 from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.types import Digest
@@ -21,12 +20,8 @@ from assay_ledger.store.blobs import ArtifactStore
 from assay_ledger.store.objects import Objects
 
 if TYPE_CHECKING:
-    from assay.protocol.run.charter import Charter
     from assay.protocol.run.run_charter import RunCharter
     from assay.protocol.types import Address
-
-MAX_POINTS: Final = 400
-"""Beyond this many weights only outer steps are evaluated."""
 
 GENTLE: Final = 10
 """Added to the priority number of the thread that computes, so that pages and actors go first."""
@@ -36,15 +31,10 @@ Weigh = Callable[[Digest], float]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Weights by their list root (or, with `is_state`, the state that holds them) and where they stand on the curve.
-
-    `step` counts inner steps from genesis; `seat` is None for what all seats start from.
-    """
+    """Weights by their list root and where they stand on the curve: `step` counts inner steps from genesis."""
 
     root: Digest
-    is_state: bool
     step: int
-    seat: int | None
     label: str
 
 
@@ -57,43 +47,24 @@ class Point:
 
 
 def wanted_points(reader: RunReader) -> list[Wanted]:
-    """Everything on the curve: genesis, the outer steps, then the ends of intervals of every seat."""
-    training, state = reader.run.charter.training, reader.state
-    steps = training.steps_per_round
-    outers = [Wanted(training.parameters, False, 0, None, "genesis")]
-    work: list[Wanted] = []
-    for record in state.rounds:
-        for _, outer in sorted(record.outers.items()):
-            if not outer.fallen:
-                after = steps * (record.number + 1)
-                outers.append(Wanted(outer.parameters, False, after, None, f"after round {record.number}"))
-        for seat, commitment in sorted(record.commitments.items()):
-            for j, root in enumerate(commitment.roots[1:], 1):
-                step = steps * record.number + training.steps_per_interval * j
-                work.append(Wanted(root, True, step, int(seat), f"seat {seat}, round {record.number}, interval {j}"))
-    return outers + work if len(outers) + len(work) <= MAX_POINTS else outers
-
-
-def round_points(reader: RoundReader) -> list[Wanted]:
-    """The same of a run of the second round: generations that were not cut; nobody publishes where work ends."""
+    """Everything on the curve: generations that were not cut. Nobody publishes where the work of a seat ends."""
     steps, view = reader.run.charter.training.steps_per_round, reader.view
-    points = [Wanted(reader.run.charter.training.parameters, False, 0, None, "genesis")]
+    points = [Wanted(reader.run.charter.training.parameters, 0, "genesis")]
     for generation in range(1, len(view.books.commitments.rounds) + 1):
         lists = view.lists(generation)
         if lists is not None and view.status(generation) is not GenerationStatus.CUT:
-            points.append(Wanted(lists.parameters, False, steps * generation, None, f"generation {generation}"))
+            points.append(Wanted(lists.parameters, steps * generation, f"generation {generation}"))
     return points
 
 
 class Losses:
     """Losses by root, computed by a thread that first loads text and module."""
 
-    def __init__(self, make_weigh: Callable[[], tuple[Weigh, float]], lists_of: Callable[[Digest], Digest]) -> None:
-        """`make_weigh` gives a function from list root to loss; `lists_of` the parameters' list root of a state."""
+    def __init__(self, make_weigh: Callable[[], tuple[Weigh, float]]) -> None:
+        """`make_weigh` gives a function from list root to loss, and what letter frequencies alone come to."""
         self._make = make_weigh
-        self._parameters_of = lists_of
-        self._known: dict[tuple[Digest, bool], float] = {}
-        self._missing: set[tuple[Digest, bool]] = set()
+        self._known: dict[Digest, float] = {}
+        self._missing: set[Digest] = set()
         self._queue: list[Wanted] = []
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -105,11 +76,11 @@ class Losses:
     def points(self, wanted: list[Wanted]) -> list[Point]:
         """The losses known by now; the others are computed from here on."""
         with self._lock:
-            self._queue = [w for w in wanted if (w.root, w.is_state) not in self._known.keys() | self._missing]
+            self._queue = [w for w in wanted if w.root not in self._known.keys() | self._missing]
             if self._queue and self.reason is None and (self._thread is None or not self._thread.is_alive()):
                 self._thread = threading.Thread(target=self._work, name="explorer-losses", daemon=True)
                 self._thread.start()
-            return [Point(w, self._known.get((w.root, w.is_state))) for w in wanted]
+            return [Point(w, self._known.get(w.root)) for w in wanted]
 
     def wait(self) -> None:
         """Returns when everything asked for so far is computed."""
@@ -130,28 +101,24 @@ class Losses:
                     self._thread = None
                     return
                 wanted = self._queue.pop(0)
-            key = wanted.root, wanted.is_state
             try:
-                loss = weigh(self._parameters_of(wanted.root) if wanted.is_state else wanted.root)
+                loss = weigh(wanted.root)
             except AssayError:
                 with self._lock:
-                    self._missing.add(key)
+                    self._missing.add(wanted.root)
             else:
                 with self._lock:
-                    self._known[key] = loss
+                    self._known[wanted.root] = loss
 
 
-def losses_of(reader: RunReader | RoundReader) -> Losses:
+def losses_of(reader: RunReader) -> Losses:
     """The losses of a run with a store."""
     store = reader.store
     assert store is not None
-    objects = Objects(store)
-    return Losses(
-        lambda: stock_evaluation(store, reader.run.charter, reader.run.address), lambda root: objects.state(root)[0]
-    )
+    return Losses(lambda: stock_evaluation(store, reader.run.charter, reader.run.address))
 
 
-def stock_evaluation(store: ArtifactStore, charter: Charter | RunCharter, run: Address) -> tuple[Weigh, float]:
+def stock_evaluation(store: ArtifactStore, charter: RunCharter, run: Address) -> tuple[Weigh, float]:
     """A function from list root to validation loss, and the letter entropy of the same text.
 
     Raises UnavailableError, UserError where text or program are missing; ImportError without torch.

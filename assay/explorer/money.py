@@ -1,52 +1,69 @@
-"""Who has, earned, lost and owns what: the money of a run folded from its events. Amounts are wei."""
+"""Who has, earned, lost and owns what in a run of the second round: folded from its events. Amounts are wei.
+
+What the vault moves is told once, by the vault; other contracts say what it was for. So for everybody, at every block,
+free + locked + leaving = deposited - withdrawn - funded + refunded + pay + wages + merges + won - lost.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
-from assay.protocol.types import Address
-from assay_ledger.bindings import game, revenue, settlement, shares, vault, vesting
+from assay.protocol.rounds.escrow import ESCROW_LOCK
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import Address, Digest
+from assay_ledger.bindings import duties, escrow, grants, payments, revenue, shares, tickets, vault
 from assay_ledger.contract import Event
-from assay_ledger.index.run import Run
+from assay_ledger.rounds.run import RoundRun
 
 
 @dataclass(slots=True)
 class Account:
-    """The figures of one address."""
+    """The figures of one address. `won`: of others' locks, by verdicts, bounties and fines; `lost`: of its own."""
 
     free: int = 0
     locked: int = 0
     leaving: int = 0
     deposited: int = 0
     withdrawn: int = 0
+    funded: int = 0
+    refunded: int = 0
     pay: int = 0
     wages: int = 0
-    bounties: int = 0
-    """Of convicted locks, to the winners."""
-    slashed: int = 0
-    """Of its own locks, by convictions."""
-    duties: int = 0
+    merges: int = 0
+    won: int = 0
+    lost: int = 0
     pending: int = 0
     shares: int = 0
     claimed: int = 0
 
     @property
     def earned(self) -> int:
-        """Pay and wages."""
-        return self.pay + self.wages
+        """For work, findings and merges."""
+        return self.pay + self.wages + self.merges
 
 
 class Money:
     """Books of the run. `on_event` is told every event in order."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RoundRun) -> None:
         self.accounts: dict[Address, Account] = {}
         self.burned = 0
-        self.flushed = 0
         self.revenue = 0
+        self.work_pay: dict[tuple[int, int], int] = {}
+        """By round and seat."""
+        self.finding_pay: dict[Digest, int] = {}
+        self.opening_pay: dict[tuple[int, Digest], int] = {}
+        self.ticket_owners: dict[TicketId, Address] = {}
+        """Of every ticket that was ever registered."""
+        self.fines: Counter[TicketId] = Counter()
+        """What fines took of each ticket."""
+        self.duty_fines: list[duties.DutyFined] = []
+        """Misses and absences that were proven."""
         self._locks: dict[bytes, tuple[Address, int]] = {}
-        self._parties: dict[int, tuple[Address, Address]] = {}
-        self._modules = {contract.address for contract in run.contracts().values()}
+        self._paying: payments.WorkPaid | payments.FindingPaid | payments.OpeningPaid | None = None
+        """What the escrow's next payment is for: the vault moves it after the event that says so."""
+        self._modules = {contract.address for contract in run.all_contracts().values()}
 
     @property
     def people(self) -> list[Address]:
@@ -60,47 +77,38 @@ class Money:
     def on_event(self, event: Event) -> None:
         """Books one event."""
         match event:
-            case vault.Deposited():
-                account = self._at(event.owner)
-                account.free += event.amount
-                account.deposited += event.amount
-            case vault.ExitRequested():
+            case vault.Deposited() | vault.ExitRequested() | vault.Withdrawn():
+                self._moved(event)
+            case vault.Locked():
                 account = self._at(event.owner)
                 account.free -= event.amount
-                account.leaving += event.amount
-            case vault.Withdrawn():
-                account = self._at(event.owner)
-                account.leaving -= event.amount
-                account.withdrawn += event.amount
-            case vault.Locked():
-                self._locked(event)
+                account.locked += event.amount
+                self._locks[event.id] = event.owner, self._locks.get(event.id, (event.owner, 0))[1] + event.amount
             case vault.Released():
                 account = self._at(event.owner)
                 account.free += event.amount
                 account.locked -= event.amount
                 self._locks.pop(event.id, None)
             case vault.Seized():
-                self._take(event.id, event.amount)
-                self._at(event.to).free += event.amount
+                self._seized(event)
             case vault.Burned():
-                self._take(event.id, event.amount)
+                self._take(event.id, event.amount).lost += event.amount
                 self.burned += event.amount
-            case vault.Flushed():
-                self.burned -= event.amount
-                self.flushed += event.amount
-            case game.GameOpened():
-                self._parties[event.game_id] = event.defender, event.challenger
-            case game.LockTaken():
-                self._lock_taken(event)
-            case settlement.WorkSettled():
-                self._at(event.solver).pay += event.pay
-            case settlement.DutiesSettled():
-                account = self._at(event.attester)
-                account.wages += event.wages
-                account.duties += event.duties
-            case vesting.Credited():
+            case escrow.Funded():
+                account = self._at(event.funder)
+                account.funded += event.amount
+                account.lost -= event.amount
+            case tickets.TicketRegistered():
+                self.ticket_owners[event.ticket] = event.owner
+            case tickets.TicketFined():
+                self.fines[event.ticket] += event.amount
+            case duties.DutyFined():
+                self.duty_fines.append(event)
+            case payments.WorkPaid() | payments.FindingPaid() | payments.OpeningPaid():
+                self._settled(event)
+            case grants.Credited():
                 self._at(event.owner).pending += event.amount
-            case vesting.Vested() | vesting.Cancelled():
+            case grants.Vested() | grants.Cancelled():
                 self._at(event.owner).pending -= event.amount
             case shares.Transfer():
                 self._transferred(event)
@@ -112,21 +120,52 @@ class Money:
     def _at(self, who: Address) -> Account:
         return self.accounts.setdefault(who, Account())
 
-    def _locked(self, event: vault.Locked) -> None:
+    def _moved(self, event: vault.Deposited | vault.ExitRequested | vault.Withdrawn) -> None:
         account = self._at(event.owner)
-        account.free -= event.amount
-        account.locked += event.amount
-        self._locks[event.id] = event.owner, self._locks.get(event.id, (event.owner, 0))[1] + event.amount
+        match event:
+            case vault.Deposited():
+                account.free += event.amount
+                account.deposited += event.amount
+            case vault.ExitRequested():
+                account.free -= event.amount
+                account.leaving += event.amount
+            case vault.Withdrawn():
+                account.leaving -= event.amount
+                account.withdrawn += event.amount
 
-    def _take(self, lock_id: bytes, amount: int) -> None:
+    def _seized(self, event: vault.Seized) -> None:
+        self._take(event.id, event.amount).lost += event.amount
+        to = self._at(event.to)
+        to.free += event.amount
+        match self._paying if event.id == ESCROW_LOCK else event:
+            case vault.Seized():
+                to.won += event.amount
+            case payments.WorkPaid():
+                to.pay += event.amount
+            case payments.FindingPaid():
+                to.wages += event.amount
+            case payments.OpeningPaid():
+                to.merges += event.amount
+            case None:
+                to.refunded += event.amount
+        self._paying = None
+
+    def _settled(self, event: payments.WorkPaid | payments.FindingPaid | payments.OpeningPaid) -> None:
+        self._paying = event if event.pay else None
+        match event:
+            case payments.WorkPaid():
+                self.work_pay[event.round, event.seat] = event.pay
+            case payments.FindingPaid():
+                self.finding_pay[event.attestation] = event.pay
+            case payments.OpeningPaid():
+                self.opening_pay[event.node, event.party] = event.pay
+
+    def _take(self, lock_id: bytes, amount: int) -> Account:
         owner, held = self._locks[lock_id]
-        self.accounts[owner].locked -= amount
         self._locks[lock_id] = owner, held - amount
-
-    def _lock_taken(self, event: game.LockTaken) -> None:
-        defender, challenger = self._parties[event.game_id]
-        self._at(defender).slashed += event.bounty + event.burned + event.reserved
-        self._at(challenger).bounties += event.bounty
+        account = self._at(owner)
+        account.locked -= amount
+        return account
 
     def _transferred(self, event: shares.Transfer) -> None:
         # Minting comes from the zero address, which owns nothing.

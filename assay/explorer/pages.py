@@ -1,91 +1,221 @@
-"""Pages that every run has alike: events, search, errors; rendered on the server, readable without scripts."""
+"""The pages of a run."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-from fastapi import Query, Request, Response
-from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from fastapi import HTTPException, Query, Request
+from fastapi.responses import HTMLResponse
 from fastapi.templating import Jinja2Templates
-from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from assay.explorer import words
-from assay.explorer.chain_reader import ChainReader
-from assay.explorer.search import Hit
-from assay.protocol.errors import AssayError
+from assay.explorer.api import GetDocument
+from assay.explorer.api_parts import losses_document, page_of
+from assay.explorer.audit_documents import accusation_document, epoch_document, finding_document
+from assay.explorer.chart import loss_chart
+from assay.explorer.documents import hexed
+from assay.explorer.explain import explain_actor, explain_work
+from assay.explorer.games import game_document
+from assay.explorer.losses import Losses, wanted_points
+from assay.explorer.page_parts import ROWS, PageParts
+from assay.explorer.people import actor_document, actors, money_document, stakes_of
+from assay.explorer.reader import RunReader
+from assay.explorer.tables import TABLES
+from assay.explorer.work_documents import generation_document, generations, marks_of, round_document, run_document
+from assay.protocol.errors import UnavailableError
+from assay.protocol.types import Address, Digest, Round, Seat
+from assay.sponsor.model_cards import model_card
 
-ROWS: Final = 100
+NEWEST = 12
+"""Rounds and epochs on the first page; all are in the tables."""
 
 
-class Pages(ABC):
+class Pages(PageParts):
     """One method per page."""
 
-    folder = ""
-    """Where the templates of its own pages are, with a slash."""
+    def __init__(self, reader: RunReader, losses: Losses | None, templates: Jinja2Templates) -> None:
+        super().__init__(reader, templates)
+        self._losses = losses
+        self._get = GetDocument(reader)
 
-    def __init__(self, reader: ChainReader, templates: Jinja2Templates) -> None:
-        self._chain = reader
-        self._templates = templates
-
-    @abstractmethod
     def routes(self) -> dict[str, Callable[..., Any]]:
         """Path to handler."""
+        return {
+            "/": self.index,
+            "/run": self.run,
+            "/money": self.money,
+            "/card": self.card,
+            "/rounds/{number}": self.round,
+            "/commitments/{number}/{seat}": self.commitment,
+            "/generations/{number}": self.generation,
+            "/tenures/{number}": self.tenure,
+            "/tickets/{number}": self.ticket,
+            "/epochs/{number}": self.epoch,
+            "/findings": self.findings,
+            "/findings/{name}": self.finding,
+            "/accusations/{name}": self.accusation,
+            "/games/{number}": self.game,
+            "/actors/{address}": self.actor,
+            "/events": self.events,
+            "/search": self.search,
+        }
 
-    @abstractmethod
-    def find(self, query: str) -> list[Hit]:
-        """Where the thing that a query names is shown."""
+    # --- pages
 
-    def _page(self, request: Request, name: str, status: int = 200, **context: Any) -> HTMLResponse:
-        """A rendered template; `named` are the names of addresses."""
-        run = "0x" + self._chain.run.address.hex()
-        context |= {"named": words.namer(self._chain.names), "run_address": run, "base": f"{self.folder}base.html"}
-        return self._templates.TemplateResponse(request, name, context, status_code=status)
+    def index(self, request: Request) -> HTMLResponse:
+        """Loss curve, rounds, audits, disputes, ledger."""
+        with self._reader.reading() as reader:
+            curve, chart = losses_document(self._losses, lambda: wanted_points(reader)), None
+            if self._losses is not None:
+                points = self._losses.points(wanted_points(reader))
+                chart = loss_chart(points, self._losses.letter_entropy, reader.run.charter.training.steps_per_round)
+            rounds, epochs = len(reader.state.books.commitments.rounds), len(reader.view.epochs)
+            return self._page(
+                request,
+                "index.html",
+                run=run_document(reader),
+                curve=curve,
+                chart=chart,
+                generations=[generation_document(reader, g) for g in generations(reader)[-NEWEST - 1 :]],
+                rounds=[round_document(reader, Round(r)) for r in range(max(0, rounds - NEWEST), rounds)][::-1],
+                epochs=[epoch_document(reader, e) for e in range(max(0, epochs - NEWEST), epochs)][::-1],
+                accusations=[accusation_document(reader, a) for a in list(reader.state.accusations)[-ROWS:]],
+                games=[game_document(reader, g) for _, g in sorted(reader.state.games.items())[-ROWS:]],
+                actors=actors(reader),
+            )
 
-    def events(
-        self, request: Request, tx: str | None = None, about: str | None = None, cursor: int | None = None
-    ) -> HTMLResponse:
-        """Events of the run's contracts, newest first: all, those of one transaction, or those that name something."""
-        with self._chain.reading() as reader:
-            rows = [row for row in reader.events if tx is None or row.tx == tx.lower()]
-            if about is not None:
-                rows = [row for row in rows if about.lower() in row.arguments.values()]
-            end = len(rows) if cursor is None else max(0, min(cursor, len(rows)))
-            start = max(0, end - ROWS)
-            shown = [(row, reader.time_of(row.block)) for row in rows[start:end][::-1]]
-            return self._page(request, "events.html", events=shown, tx=tx, about=about, older=start or None)
+    def run(self, request: Request) -> HTMLResponse:
+        """The charter."""
+        with self._reader.reading() as reader:
+            return self._page(request, "run.html", run=run_document(reader))
 
-    def search(self, request: Request, q: str = Query("", max_length=200)) -> Response:
-        """The page of what was asked for, or a list of what it may be."""
-        with self._chain.reading():
-            hits = self.find(q)
-        if len({hit.url for hit in hits}) == 1:
-            return RedirectResponse(hits[0].url, 303)
-        return self._page(request, "search.html", 200 if hits else 404, q=q, hits=hits)
+    def money(self, request: Request) -> HTMLResponse:
+        """Escrow, payments, bounties, grants, revenue."""
+        with self._reader.reading() as reader:
+            return self._page(request, "money.html", money=money_document(reader), actors=actors(reader))
 
-    # --- errors
+    def card(self, request: Request) -> HTMLResponse:
+        """The model card."""
+        with self._reader.reading() as reader:
+            return self._page(request, "card.html", card=model_card(reader.view).to_json())
 
-    async def on_http_error(self, request: Request, error: Exception) -> Response:
-        """A page for people, JSON for programs."""
-        assert isinstance(error, StarletteHTTPException)
-        if request.url.path.startswith("/api/"):
-            return await http_exception_handler(request, error)
-        return self._page(request, "error.html", error.status_code, title="Not here", text=error.detail, remedy="")
+    def round(self, request: Request, number: int) -> HTMLResponse:
+        """One round."""
+        with self._reader.reading() as reader:
+            document = self._get.round(number)
+            games = [game_document(reader, reader.state.games[g]) for g in document["games"]]
+            return self._page(request, "round.html", round=document, games=games, now=reader.state.head.timestamp)
 
-    async def on_bad_address(self, request: Request, error: Exception) -> Response:
-        """An address of a page that cannot be one."""
-        assert isinstance(error, RequestValidationError)
-        if request.url.path.startswith("/api/"):
-            return await request_validation_exception_handler(request, error)
-        text = "This page's address is not one: numbers are whole and digests have 64 hex digits."
-        return self._page(request, "error.html", 404, title="Not here", text=text, remedy="")
+    def commitment(self, request: Request, number: int, seat: int) -> HTMLResponse:
+        """What a seat committed to, and who audited it."""
+        with self._reader.reading() as reader:
+            document = self._get.commitment(number, seat)
+            work = reader.state.works[Round(number), Seat(seat)]
+            marks: tuple[Digest, ...] = ()
+            why = "no store is named"
+            if reader.store is not None:
+                try:
+                    marks, why = marks_of(reader, work), ""
+                except UnavailableError as error:
+                    why = error.explain()
+            found = [r for r in reader.state.attestations.values() if (r.round, r.seat) == (work.round, work.seat)]
+            return self._page(
+                request,
+                "commitment.html",
+                c=document,
+                answers=explain_work(reader, work)["answers"],
+                marks=[hexed(mark) for mark in marks],
+                no_marks=why,
+                findings=[finding_document(reader, record) for record in found],
+                accusations=[self._get.accusation(name) for name in document["accusations"]],
+                games=[game_document(reader, reader.state.games[g]) for g in document["games"]],
+            )
 
-    async def on_error(self, request: Request, error: Exception) -> Response:
-        """The chain or the store does not answer: said in a sentence."""
-        assert isinstance(error, AssayError)
-        if request.url.path.startswith("/api/"):
-            return JSONResponse({"error": error.to_json()}, 503)
-        return self._page(request, "error.html", 503, title=error.code, text=error.message, remedy=error.remedy)
+    def generation(self, request: Request, number: int) -> HTMLResponse:
+        """A merge."""
+        with self._reader.reading() as reader:
+            document = self._get.generation(number)
+            games = [game_document(reader, reader.state.games[g]) for g in document["games"]]
+            return self._page(request, "generation.html", g=document, games=games)
+
+    def tenure(self, request: Request, number: int) -> HTMLResponse:
+        """A seat's holder."""
+        with self._reader.reading() as reader:
+            works = [w for _, w in sorted(reader.state.works.items()) if w.tenure == number]
+            commitments = [self._get.commitment(int(w.round), int(w.seat)) for w in works]
+            return self._page(request, "tenure.html", t=self._get.tenure(number), commitments=commitments)
+
+    def ticket(self, request: Request, number: int) -> HTMLResponse:
+        """An auditor's stake."""
+        with self._reader.reading() as reader:
+            document = self._get.ticket(number)
+            mine = [r for r in reader.state.attestations.values() if r.ticket == number]
+            names = [*document["accuses"], *document["accused"]]
+            return self._page(
+                request,
+                "ticket.html",
+                t=document,
+                findings=[finding_document(reader, record) for record in mine],
+                accusations=[self._get.accusation(name) for name in names],
+            )
+
+    def epoch(self, request: Request, number: int) -> HTMLResponse:
+        """A turn of the audits."""
+        with self._reader.reading():
+            return self._page(request, "epoch.html", e=self._get.epoch(number))
+
+    def findings(self, request: Request, cursor: int = Query(0, ge=0)) -> HTMLResponse:
+        """Every finding, page by page."""
+        with self._reader.reading() as reader:
+            page = page_of(reader, TABLES["findings"], cursor, ROWS)
+            return self._page(request, "findings.html", page=page, cursor=cursor)
+
+    def finding(self, request: Request, name: str) -> HTMLResponse:
+        """A result that a ticket opened."""
+        with self._reader.reading() as reader:
+            document = self._get.finding(name)
+            work = reader.state.works[Round(document["round"]), Seat(document["seat"])].work
+            committed = {"ends": [hexed(end) for end in work.ends], "update": hexed(work.update)}
+            names = [*document["accuses"], *document["accused_by"]]
+            return self._page(
+                request,
+                "finding.html",
+                f=document,
+                committed=committed,
+                accusations=[self._get.accusation(a) for a in names],
+            )
+
+    def accusation(self, request: Request, name: str) -> HTMLResponse:
+        """Who accuses whom."""
+        with self._reader.reading() as reader:
+            document = self._get.accusation(name)
+            games = [game_document(reader, reader.state.games[g]) for g in document["games"]]
+            return self._page(request, "accusation.html", a=document, games=games)
+
+    def game(self, request: Request, number: int) -> HTMLResponse:
+        """One dispute, step by step."""
+        with self._reader.reading() as reader:
+            now = reader.state.head.timestamp
+            return self._page(request, "game.html", game=self._get.game(number), now=now)
+
+    def actor(self, request: Request, address: str) -> HTMLResponse:
+        """One address."""
+        with self._reader.reading() as reader:
+            try:
+                who = Address(bytes.fromhex(address.removeprefix("0x")))
+            except ValueError:
+                who = Address(b"")
+            if len(who) != 20:
+                raise HTTPException(404, "An address is 0x and 40 hex digits.")
+            mine = [row for row in reader.events if address.lower() in map(str, row.arguments.values())]
+            games = [g for g in reader.state.games.values() if who in (g.defender, g.challenger)]
+            return self._page(
+                request,
+                "actor.html",
+                actor=actor_document(reader, who),
+                stakes=stakes_of(reader, who),
+                answers=explain_actor(reader, who)["answers"],
+                games=[game_document(reader, g) for g in games],
+                events=mine[-ROWS:][::-1],
+                more=len(mine) > ROWS,
+            )

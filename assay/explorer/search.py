@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
-from assay.explorer.chain_reader import ChainReader, EventRow
-from assay.explorer.documents import claims, hexed
-from assay.explorer.run_reader import RunReader
+from assay.explorer.audit_documents import accused_text
+from assay.explorer.documents import hexed
+from assay.explorer.reader import EventRow, RunReader
+from assay.explorer.work_documents import generations
 
 LEAST_DIGITS: Final = 6
 MAX_HITS: Final = 50
@@ -50,20 +50,14 @@ class Directory:
                 self.add(value, f"/events?about={value}", "named in events")
 
 
-Numbered = Callable[[str, int], list[Hit]]
-"""Things of a noun, "" for any, that have a number."""
-
-
-def look_up(
-    reader: ChainReader, query: str, numbered: Numbered, directory: Callable[[], dict[str, list[Hit]]]
-) -> list[Hit]:
+def search(reader: RunReader, query: str) -> list[Hit]:
     """Where the thing that a query names is shown; empty when nothing has that name."""
     query = query.strip()[:MAX_QUERY]
     if match := _WORDS.fullmatch(query):
-        return numbered((match[1] or "").lower(), int(match[2]))
+        return _numbered(reader, (match[1] or "").lower(), int(match[2]))
     if match := _HEX.fullmatch(query):
         wanted = match[1].lower()
-        found = directory()
+        found = _directory(reader)
         if wanted in found:
             return found[wanted]
         near = [hit for name in sorted(found) if name.startswith(wanted) for hit in found[name]]
@@ -72,60 +66,78 @@ def look_up(
     return [Hit(f"/actors/{hexed(w)}", query) for w in who]
 
 
-def search(reader: RunReader, query: str) -> list[Hit]:
-    """See look_up."""
-    return look_up(reader, query, partial(_numbered, reader), partial(_directory, reader))
-
-
 def _numbered(reader: RunReader, noun: str, number: int) -> list[Hit]:
-    hits = []
-    if noun in ("", "game", "dispute") and number in reader.state.games:
-        hits.append(Hit(f"/games/{number}", f"game {number}"))
-    if noun in ("", "round") and number < len(reader.state.rounds):
-        hits.append(Hit(f"/rounds/{number}", f"round {number}"))
-    return hits
+    books = reader.state.books
+    there = {
+        "game": number in reader.state.games,
+        "round": number < len(books.commitments.rounds),
+        "generation": number in generations(reader),
+        "tenure": number in books.tenures.tenures,
+        "ticket": number in reader.money.ticket_owners,
+        "epoch": number < len(reader.view.epochs),
+    }
+    wanted = "game" if noun == "dispute" else noun
+    return [
+        Hit(f"/{name}s/{number}", f"{name} {number}")
+        for name, is_there in there.items()
+        if is_there and wanted in ("", name)
+    ]
 
 
 def _directory(reader: RunReader) -> dict[str, list[Hit]]:
-    directory = Directory()
-    add = directory.add
-    charter, training = reader.run.charter, reader.run.charter.training
+    """Everything that has a name in hex."""
+    directory, run, state = Directory(), reader.run, reader.state
+    add, charter = directory.add, run.charter
     for who in reader.money.people:
         add(who, f"/actors/{hexed(who)}", reader.names.get(who, "an account"))
-    for name, contract in reader.run.contracts().items():
-        add(contract.address, "/run", f"the run's {name} contract")
-    add(reader.run.address, "/run", "the run's charter")
-    add(reader.run.run_id, "/run", "the run's identity")
-    for name, program in charter.programs.items():
-        add(program.root, "/run", f"the {name} program")
-    for name, root in training.roots.items():
-        add(root, "/run", f"{name} at genesis")
-    add(reader.facts.genesis, "/run", "the outer root at genesis")
-    for claim in claims(reader):
-        add(claim["id"], f"/claims/{claim['id']}", f"the claim of {claim['what']}")
-    for record in reader.state.rounds:
-        for seat, c in sorted(record.commitments.items()):
-            url, where = f"/commitments/{record.number}/{seat}", f"seat {seat} in round {record.number}"
-            add(c.digest, url, f"the commitment of {where}")
-            add(c.tx_hash, url, f"the commitment of {where}")
-            add(c.update, url, f"the update of {where}")
-            for j, root in enumerate(c.roots):
-                add(root, url, f"state {j} of {where}")
-            for root in c.end_lists:
-                add(root, url, f"a list of the last state of {where}")
-        for root, outer in sorted(record.outers.items()):
-            url = f"/outers/{record.number}/{hexed(root)}"
-            add(root, url, f"an outer root after round {record.number}")
-            add(outer.parameters, url, f"the parameters after round {record.number}")
-            add(outer.momentum, url, f"the outer momentum after round {record.number}")
-        for seed in (record.seed, record.whistle_seed):
-            if seed is not None:
-                add(seed, f"/rounds/{record.number}", f"a seed of round {record.number}")
-    for game_id, game in sorted(reader.state.games.items()):
+    for title, contract in run.all_contracts().items():
+        add(contract.address, "/run", f"the run's {title} contract")
+    add(run.address, "/run", "the run's charter")
+    add(run.run_id, "/run", "the run's identity")
+    for title, program in charter.programs.items():
+        add(program.root, "/run", f"the {title} program")
+    add(charter.training.data, "/run", "the data")
+    _add_work(reader, directory)
+    for name, record in state.attestations.items():
+        where = f"ticket {record.ticket} about seat {record.seat} in round {record.round}"
+        add(name, f"/findings/{hexed(name)}", f"a finding of {where}")
+        add(record.tx_hash, f"/epochs/{record.epoch}", f"an opening of epoch {record.epoch}")
+        for accumulator in record.finding.accumulators:
+            add(accumulator, f"/findings/{hexed(name)}", f"an accumulator of {where}")
+    for name, accusation in state.accusations.items():
+        by = state.attestations[accusation.by]
+        what = accused_text(accusation.is_work, by.round, int(by.seat))
+        add(name, f"/accusations/{hexed(name)}", f"an accusation of {what}")
+    for number, epoch in enumerate(reader.view.epochs):
+        if epoch.seed is not None:
+            add(epoch.seed, f"/epochs/{number}", f"the seed of epoch {number}")
+    for game_id, game in sorted(state.games.items()):
+        add(game.claim_id, f"/games/{game_id}", f"the claim of game {game_id}")
         for move in game.moves:
             add(move.tx_hash, f"/games/{game_id}", f"a transaction of game {game_id}")
     directory.add_events(reader.events)
     return directory.found
+
+
+def _add_work(reader: RunReader, directory: Directory) -> None:
+    add, state = directory.add, reader.state
+    training = reader.run.charter.training
+    add(reader.run.facts.genesis, "/generations/0", "the genesis")
+    add(training.parameters, "/generations/0", "the parameters at genesis")
+    for (round_, seat), work in sorted(state.works.items()):
+        url, where = f"/commitments/{round_}/{seat}", f"seat {seat} in round {round_}"
+        add(work.digest, url, f"the commitment of {where}")
+        add(work.tx_hash, url, f"the commitment of {where}")
+        add(work.work.update, url, f"the update of {where}")
+        add(work.work.marks, url, f"the marks of progress of {where}")
+        for end in work.work.ends:
+            add(end, url, f"a list of the last state of {where}")
+    for generation, root in sorted({(o.generation, o.root) for o in state.openings.values()}):
+        url = f"/generations/{generation}"
+        add(root, url, f"a root of generation {generation}")
+        if (lists := reader.view.lists(generation, root)) is not None:
+            add(lists.parameters, url, f"parameters of generation {generation}")
+            add(lists.momentum, url, f"the momentum of generation {generation}")
 
 
 def is_name(value: object) -> bool:

@@ -11,21 +11,13 @@ from typing import Final, Self
 import uvicorn
 
 from assay.explorer.app import make_app
-from assay.explorer.round_reader import RoundReader
-from assay.explorer.run_reader import RunReader
+from assay.explorer.reader import RunReader
 from assay.protocol.errors import ConfigError, UnavailableError
 from assay.protocol.types import Address
-from assay_ledger.rounds.run import AnyRun, RoundRun
+from assay_ledger.rounds.run import RoundRun
 from assay_ledger.store.blobs import ArtifactStore
 
 START_LIMIT_S: Final = 20.0
-
-
-def reader_of(
-    run: AnyRun, store: ArtifactStore | None = None, names: Mapping[Address, str] | None = None
-) -> RunReader | RoundReader:
-    """What follows a run of either design."""
-    return RoundReader(run, store, names) if isinstance(run, RoundRun) else RunReader(run, store, names)
 
 
 class Server:
@@ -57,7 +49,7 @@ class Server:
 
 
 def serve(
-    run: AnyRun,
+    run: RoundRun,
     store: ArtifactStore | None = None,
     port: int = 0,
     *,
@@ -79,7 +71,7 @@ def serve(
             code="PortInUse",
             remedy="Name another port, or 0 for a free one.",
         ) from None
-    app = make_app(reader_of(run, store, names))
+    app = make_app(RunReader(run, store, names))
     config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
     started = Server(uvicorn.Server(config), listener, host)
     ready = threading.Event()

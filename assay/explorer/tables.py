@@ -1,4 +1,4 @@
-"""Tables for download: the documents as flat rows of CSV."""
+"""Everything that is listed of a run, by name, in an order that only grows; and as flat rows of CSV."""
 
 from __future__ import annotations
 
@@ -8,42 +8,43 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from assay.explorer.chain_reader import ChainReader
-from assay.explorer.documents import Document, actors, claims, commitment_document, game_document, round_document
-from assay.explorer.run_reader import RunReader
-
-
-def commitments(reader: RunReader) -> Iterator[Document]:
-    """Every commitment of the run."""
-    for record in reader.state.rounds:
-        for _, commitment in sorted(record.commitments.items()):
-            yield commitment_document(reader, record, commitment)
-
-
-def games(reader: RunReader) -> Iterator[Document]:
-    """Every dispute of the run."""
-    return (game_document(reader, game) for _, game in sorted(reader.state.games.items()))
+from assay.explorer.audit_documents import accusations, epochs, findings
+from assay.explorer.documents import Document
+from assay.explorer.games import games
+from assay.explorer.people import actors, tickets
+from assay.explorer.reader import RunReader
+from assay.explorer.work_documents import generation_document, generations, round_document, tenures, works
+from assay.protocol.types import Round
 
 
 def rounds(reader: RunReader) -> Iterator[Document]:
     """Every round of the run."""
-    return (round_document(reader, record) for record in reader.state.rounds)
+    return (round_document(reader, Round(number)) for number in range(len(reader.state.books.commitments.rounds)))
 
 
-def events(reader: ChainReader) -> Iterator[Document]:
+def all_generations(reader: RunReader) -> Iterator[Document]:
+    """Every generation of the run, the genesis first."""
+    return (generation_document(reader, number) for number in generations(reader))
+
+
+def events(reader: RunReader) -> Iterator[Document]:
     """Every event of the run's contracts, in the order of the chain."""
     return (asdict(row) for row in reader.events)
 
 
 TABLES: Final[dict[str, Callable[[RunReader], Iterable[Document]]]] = {
     "rounds": rounds,
-    "commitments": commitments,
-    "claims": claims,
+    "commitments": works,
+    "generations": all_generations,
+    "tenures": tenures,
+    "tickets": tickets,
+    "epochs": epochs,
+    "findings": findings,
+    "accusations": accusations,
     "games": games,
     "actors": actors,
     "events": events,
 }
-"""Everything that is listed, by name, in an order that only grows."""
 
 
 def to_csv(documents: Iterable[Document]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Final
 
 from assay.amounts import tokens
 from assay.protocol.types import Address
@@ -41,6 +42,23 @@ def span(seconds: int) -> str:
     hours, rest = divmod(rest, 3_600)
     parts = [f"{n} {unit}" for n, unit in ((days, "d"), (hours, "h"), (rest // 60, "min"), (rest % 60, "s")) if n]
     return sign + (" ".join(parts[:2]) or "0 s")
+
+
+AMOUNTS: Final = frozenset({"amount", "bounty", "burned", "fine", "funded", "left", "pay", "reserved", "unearned"})
+TIMES: Final = frozenset({"deadline", "from", "maskAt", "notBefore", "rescueUntil", "until", "vestsAt"})
+EARLIEST: Final = 10**9
+"""Below it a number is no time: terms of seats begin and end with rounds."""
+
+
+def argument(value: str | int, name: str, contract: str) -> str:
+    """An event's argument: amounts with their unit, times as dates, anything else as it is."""
+    if name in AMOUNTS:
+        return f"{exact(value)} {'shares' if contract == 'grants' else 'tokens'}"
+    if name == "shares":
+        return exact(value)
+    if name in TIMES and isinstance(value, int) and value >= EARLIEST:
+        return when(value)
+    return str(value)
 
 
 def namer(names: Mapping[Address, str]) -> Mapping[str, str]:

@@ -1,52 +1,39 @@
-"""The watchdog itself: reads chain and store, recomputes what is disputed, and keeps the alarms in force.
+"""The watchdog itself: clocks and truth of games, stakes, duties, epochs, escrow and roots.
 
-It holds no key and writes nothing, neither to the chain nor to the store. What it cannot fetch it says it cannot check.
+It holds no key and writes nothing, neither to the chain nor to the store. With a store it computes what is disputed,
+and who says the same is honest; without one only the parties that it is told to watch for are. What it cannot fetch it
+says it cannot check.
 """
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final
 
 from eth_utils.address import to_checksum_address
 
 from assay.protocol.errors import AssayError
 from assay.protocol.game.clock import LARGEST, most_moves
 from assay.protocol.game.shapes import shape_of
-from assay.protocol.game.state import GameConfig, GameState
+from assay.protocol.game.state import GameState
 from assay.protocol.game.table import Side
 from assay.protocol.model.games import game_lock
-from assay.protocol.program.trace import Trace
-from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
+from assay.protocol.rounds.run_terms import game_config
+from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address, Digest, Wei
 from assay.watchdog.alarms import Alarm, AlarmKind, CommittedFacts, GameFacts, GameTerms, judge_committed, judge_game
 from assay.watchdog.looking import GAS_PER_MOVE, USUALLY, ChainWatch, WatchOptions
+from assay.watchdog.run_alarms import judge_duties, judge_epoch, judge_escrow, judge_roots, judge_stakes
 from assay.watchdog.standing import favoured
-from assay_ledger.bindings.game import ChallengeCommitted, ChallengeUncommitted
-from assay_ledger.bindings.structs import ClaimViewFields
-from assay_ledger.contract import Event, Logged, Query
-from assay_ledger.index.archive import Archive, Computation, Compute
-from assay_ledger.index.indexer import Index
-from assay_ledger.index.publications import Publications
+from assay.watchdog.truths import Truth, Truths
+from assay_ledger.bindings.challenges import ChallengeCommitted, ChallengeUncommitted
+from assay_ledger.contract import Event, Logged
+from assay_ledger.index.archive import Compute
 from assay_ledger.index.records import GameRecord
-from assay_ledger.index.run import Run
-from assay_ledger.index.view import Facts, Memory, RunView
+from assay_ledger.rounds.round_index import RoundIndex
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.run import RoundRun
 from assay_ledger.store.blobs import ArtifactStore
-from assay_ledger.store.objects import Objects
-
-MAX_TRACES: Final = 2
-"""Claims whose runs are kept; a trace holds states between steps and the values of a few nodes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """A claim as we computed it: the true run, and whether it ends where it is claimed to."""
-
-    trace: Trace
-    holds: bool
 
 
 class Watchdog(ChainWatch):
@@ -54,7 +41,7 @@ class Watchdog(ChainWatch):
 
     def __init__(
         self,
-        run: Run,
+        run: RoundRun,
         store: ArtifactStore | None = None,
         compute: Compute | None = None,
         options: WatchOptions = USUALLY,
@@ -62,24 +49,23 @@ class Watchdog(ChainWatch):
         wall: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(run, options, clock, wall)
-        self.run: Run = run
-        self._compute = compute
-        self._facts = Facts(run.chain.chain_id, run.address, run.run_id, run.charter)
-        objects = None if store is None or compute is None else Objects(store)
-        self._archive = None if objects is None else Archive(self._facts, objects, Publications(run.chain, objects))
-        self._terms = GameTerms(
-            run.charter.economics.challenge_bond, options.near, GAS_PER_MOVE, GameConfig.of(run.charter).reveal_window
-        )
-        self._index = Index(run, [self._on_event])
+        self._truths = None if store is None or compute is None else Truths(run, store, compute)
+        window = game_config(run.charter).reveal_window
+        self._terms = GameTerms(run.charter.economics.challenge_bond, options.near, GAS_PER_MOVE, window)
         self._committed: dict[Digest, Address] = {}
         self._honest: dict[int, Side] = {}
-        self._truths: OrderedDict[ClaimRef, Truth] = OrderedDict()
         self._standing: dict[int, tuple[GameState, Side]] = {}
+        self._index = RoundIndex(run, [self._on_event], run.all_contracts(), self._start_again)
 
     @property
     def head(self) -> tuple[int, int]:
-        """Number and chain time of the last block read."""
+        """See ChainWatch."""
         return self._index.state.head.number, self._index.state.head.timestamp
+
+    @property
+    def view(self) -> RoundView:
+        """The run as an outsider sees it."""
+        return RoundView(self.run.charter, self.run.facts, NO_ADDRESS, self._index.state)
 
     def sync(self) -> None:
         """See ChainWatch."""
@@ -87,16 +73,19 @@ class Watchdog(ChainWatch):
 
     def found(self) -> Iterator[Alarm]:
         """See ChainWatch."""
-        now = self.head[1]
+        view = self.view
         yield from self.of_the_chain()
-        for _, record in sorted(self._index.state.games.items()):
-            if record.is_over:
-                yield from self._lost(record)
-            else:
-                yield from self._open(record, now)
+        for who in sorted(self.options.parties):
+            yield from judge_stakes(view, who)
+            yield from judge_duties(view, who, self.options.near)
+        yield from judge_epoch(view)
+        yield from judge_escrow(view)
+        yield from judge_roots(view)
+        for _, record in sorted(view.games.items()):
+            yield from self._lost(record) if record.is_over else self._open(view, record)
         for commitment, owner in sorted(self._committed.items()):
             if not self.options.parties or owner in self.options.parties:
-                yield from self._pending(commitment, owner, now)
+                yield from self._pending(commitment, owner)
 
     # --- committed challenges
 
@@ -107,12 +96,17 @@ class Watchdog(ChainWatch):
             case ChallengeUncommitted(commitment):
                 self._committed.pop(commitment, None)
 
-    def _pending(self, commitment: Digest, owner: Address, now: int) -> Iterator[Alarm]:
+    def _start_again(self) -> None:
+        """The index started again after a reorganization."""
+        self._committed.clear()
+
+    def _pending(self, commitment: Digest, owner: Address) -> Iterator[Alarm]:
         ask, run = self.run.chain.ask, self.run
-        _, _, committed_at = ask(run.game.committed_challenge(commitment))
+        _, _, committed_at = ask(run.challenges.committed_challenge(commitment))
         free = ask(run.vault.free(owner))
         if committed_at:
-            yield from judge_committed(CommittedFacts(commitment, owner, committed_at, free), now, self._terms)
+            facts = CommittedFacts(commitment, owner, committed_at, free)
+            yield from judge_committed(facts, self.head[1], self._terms)
 
     # --- games
 
@@ -127,24 +121,22 @@ class Watchdog(ChainWatch):
             figures = (("side", name), ("party", "0x" + verdict.loser.hex()), ("outcome", verdict.outcome.name))
             yield Alarm(AlarmKind.HONEST_LOST, f"game {record.game_id}", text, figures)
 
-    def _open(self, record: GameRecord, now: int) -> Iterator[Alarm]:
-        parties = self.options.parties
+    def _open(self, view: RoundView, record: GameRecord) -> Iterator[Alarm]:
+        run, ask, parties = self.run, self.run.chain.ask, self.options.parties
         if parties and not parties & {record.defender, record.challenger}:
             return
-        run, ask = self.run, self.run.chain.ask
         state = run.games.game(record.game_id).state
         if state.is_over:
             # Ended since the index was read; the next look has its verdict.
             return
-        about = f"game {record.game_id}"
+        truth: Truth | None = None
         try:
-            truth = self._truth(record)
+            truth = None if self._truths is None else self._truths.of(view, record.ref)
         except AssayError as error:
-            truth = None
-            yield Alarm(AlarmKind.CANNOT_CHECK, about, f"its claim cannot be recomputed here: {error.explain()}")
+            text = f"its claim cannot be recomputed here: {error.explain()}"
+            yield Alarm(AlarmKind.CANNOT_CHECK, f"game {record.game_id}", text)
         honest = self._honest_side(record, truth)
         self._honest[record.game_id] = honest
-        claim = ask(self._claim(record.ref))
         _, claim_lock = ask(run.vault.lock_of(state.claim.lock_id))
         _, bond_locked = ask(run.vault.lock_of(game_lock(record.game_id)))
         eth, mover = run.chain.w3.eth, state.party(state.turn)
@@ -155,12 +147,12 @@ class Watchdog(ChainWatch):
             standing_known=truth is not None,
             bond_locked=bond_locked,
             claim_lock=claim_lock,
-            claim_lock_promised=None if claim.fallen else claim.lock_amount,
+            claim_lock_promised=None,
             coin=Wei(run.chain.read(lambda: eth.get_balance(to_checksum_address(mover)))),
             gas_price=Wei(run.chain.read(lambda: eth.gas_price)),
             moves_left=self._moves_left(record, state.turn, truth),
         )
-        yield from judge_game(facts, now, self._terms)
+        yield from judge_game(facts, view.now, self._terms)
 
     def _honest_side(self, record: GameRecord, truth: Truth | None) -> Side:
         """A party that we watch for is honest; else one that says what our own run says."""
@@ -185,42 +177,6 @@ class Watchdog(ChainWatch):
         # The first event of a game is its opening.
         made = sum(m.mover == _party(record, side) for m in record.moves[1:])
         return max(most - made, 1)
-
-    def _claim(self, ref: ClaimRef) -> Query[ClaimViewFields]:
-        """What the book of a claim says of it."""
-        if ref.kind is ClaimKind.OUTER:
-            return self.run.outers.claim_of(ref)
-        return self.run.audit.claim_of(ref) if ref.kind is ClaimKind.ATTESTATION else self.run.rounds.claim_of(ref)
-
-    # --- what is true
-
-    def _truth(self, record: GameRecord) -> Truth | None:
-        """Our own run of a disputed claim; None without a store. Raises what fetching raises."""
-        archive, compute = self._archive, self._compute
-        if archive is None or compute is None:
-            return None
-        if record.ref not in self._truths:
-            job, claimed = self._job(archive, record.ref)
-            trace = compute.trace(job.program, job.lists, job.steps)
-            self._truths[record.ref] = Truth(trace, trace.state_root(job.steps) == claimed)
-            while len(self._truths) > MAX_TRACES:
-                self._truths.popitem(last=False)
-        self._truths.move_to_end(record.ref)
-        return self._truths[record.ref]
-
-    def _job(self, archive: Archive, ref: ClaimRef) -> tuple[Computation, Digest]:
-        """Program, X and steps of a claim, and the end that is claimed."""
-        state = self._index.state
-        view = RunView(self._facts, NO_ADDRESS, state.head.timestamp, state.head.number, state, Memory())
-        record = state.rounds[ref.round]
-        if ref.kind is ClaimKind.OUTER:
-            base = record.outers[ref.outer_root].base
-            mask, x = record.inclusions[base]
-            return archive.outer_job(view, ref.round, base, mask, x), ref.outer_root
-        duty = view.duty(record, record.commitments[ref.seat], ref.duty)
-        attested = ref.kind is ClaimKind.ATTESTATION
-        claimed = record.attendance[ref.party].leaves[ref.seat, ref.duty] if attested else duty.y
-        return archive.job(view, duty), claimed
 
 
 def _party(record: GameRecord, side: Side) -> Address:

@@ -198,8 +198,8 @@ class RoundArchive:
         with self.objects.told(self._publications.told(openers)):
             return self.objects.list(wanted.parameters, self.specs(TrainingList.PARAMETERS))
 
-    def base(self, view: RoundView, generation: int, compute: Compute) -> ListBytes:
-        """Parameters and momentum of a generation: published, or merged again from the newest that is.
+    def base(self, view: RoundView, generation: int, compute: Compute, *, publish: bool = True) -> ListBytes:
+        """Parameters and momentum of a generation: published, or merged again from the newest that is, and published.
 
         Raises UnavailableError where an update that counted is gone too, StateMismatch where the merge of what counted
         is not the root that has the majority.
@@ -219,7 +219,8 @@ class RoundArchive:
             lists = compute.run(job.program, job.lists, job.steps)
             if self.base_roots(lists) != view.lists(wanted):
                 raise StateMismatch(f"Generation {wanted} is not the merge of what counted.", generation=wanted)
-            self.publish_base(lists)
+            if publish:
+                self.publish_base(lists)
         return lists
 
     # --- merges

@@ -10,13 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from eth_account import Account
-from starlette.testclient import TestClient
 
-from assay.explorer.app import make_app
-from assay.explorer.run_reader import RunReader
 from assay.protocol.digests import keccak
 from assay.protocol.program.trace import Tamper
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
@@ -55,11 +51,10 @@ SOLVERS: dict[str, str | Cheat | None] = {
 
 @dataclass(frozen=True)
 class Played:
-    """The world after its last game, and its records. `glimpse` is a game's page and document while it was open."""
+    """The world after its last game, and its records."""
 
     world: ActorWorld
     state: RunState
-    glimpse: tuple[str, dict[str, Any]]
 
     @property
     def run(self) -> Run:
@@ -88,10 +83,9 @@ def play(folder: Path) -> Iterator[Played]:
             world.settle(lambda state: len(state.rounds) == 2)
             post_false_outer(world, "bob")
             challenge_falsely(world, "ada")
-            glimpse = look_at_open_game(world)
             world.settle()
             pay_revenue(world)
-            yield Played(world, world.settle(), glimpse)
+            yield Played(world, world.settle())
         finally:
             stage.close()
 
@@ -128,9 +122,3 @@ def pay_revenue(world: ActorWorld) -> None:
     chain.rpc("evm_mine", hex(chain.head().timestamp + 36 * DAY))
     for name in ("ada", "vera"):
         chain.send(world.players[name].agent.account, run.revenue.claim(world.stage.token))
-
-
-def look_at_open_game(world: ActorWorld) -> tuple[str, dict[str, Any]]:
-    """What the explorer shows of the first game before anybody has answered."""
-    client = TestClient(make_app(RunReader(world.run)))
-    return client.get("/games/1").text, client.get("/api/v1/games/1").json()

@@ -1,7 +1,7 @@
 """A run of the second round that was really played, in process: release contracts, real solvers and auditors.
 
-One solver opens a false root, which the others challenge; an auditor accuses falsely whatever it is drawn for; a
-stranger commits to a challenge and never reveals it; the model earns something.
+One solver opens a false root, which the others challenge; an auditor accuses falsely whatever it is drawn for; the
+model earns something.
 """
 
 from __future__ import annotations
@@ -15,19 +15,23 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from assay.explorer.app import make_app
-from assay.explorer.round_reader import RoundReader
+from assay.explorer.reader import RunReader
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Wei
 from assay.sponsor.round_charters import AuditRates
+from assay.watchdog.alarms import AlarmKind
+from assay.watchdog.looking import WatchOptions
+from assay.watchdog.watch import Watchdog
 from assay_ledger.bindings.payments import FindingPaid
 from assay_ledger.chain.client import address_of
 from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.rounds.run import RoundRun
+from assay_ledger.store.blobs import open_store
 from assay_solver.round_cheats import round_cheat_named
 from assay_verifier.round_cheats import AuditCheat
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
-from tests.harness.actors.world import SharedChain, actors_artifacts
+from tests.harness.actors.world import COMPUTE, SharedChain, actors_artifacts
 
 REVENUE = Wei(1000 * 10**18)
 SOLVERS = ("mallory", "ada", "bob", "cleo")
@@ -38,12 +42,25 @@ ENDED = (AccusationStatus.UPHELD, AccusationStatus.REJECTED, AccusationStatus.LA
 
 
 @dataclass(frozen=True)
+class Glimpse:
+    """The first game while it was open: its page, its document, and what watchdogs said of it.
+
+    By whom they watch for: "nobody" is the one that computed what is true, and `dog`; "stranger" has an empty store.
+    """
+
+    page: str
+    document: dict[str, Any]
+    alarms: dict[str, set[AlarmKind]]
+    dog: Watchdog
+
+
+@dataclass(frozen=True)
 class PlayedRounds:
-    """The run after its last step. `glimpse` is the first game's page and document while it was open."""
+    """The run after its last step."""
 
     made: WholeRun
     view: RoundView
-    glimpse: tuple[str, dict[str, Any]]
+    glimpse: Glimpse
 
     @property
     def run(self) -> RoundRun:
@@ -55,9 +72,9 @@ class PlayedRounds:
         """Names by address."""
         return {player.agent.me: name for name, player in self.made.players.items()}
 
-    def reader(self) -> RoundReader:
+    def reader(self) -> RunReader:
         """A reader of its own."""
-        return RoundReader(self.run, self.made.store, self.names)
+        return RunReader(self.run, self.made.store, self.names)
 
 
 @contextmanager
@@ -78,13 +95,38 @@ def play_rounds(folder: Path) -> Iterator[PlayedRounds]:
             made.fund()
             made.launch()
             made.settle(lambda view: any(game.ref.kind is ClaimKind.OUTER for game in view.games.values()))
-            client = TestClient(make_app(RoundReader(made.run, made.store)))
-            glimpse = client.get("/games/1").text, client.get("/api/v1/games/1").json()
+            glimpse = look_at_open_game(made)
             made.settle(lambda view: _is_paid_and_judged(view) and _earns_wages(made))
             pay_revenue(made)
             yield PlayedRounds(made, made.view, glimpse)
         finally:
             stage.close()
+
+
+def look_at_open_game(made: WholeRun) -> Glimpse:
+    """What explorer and watchdog say of game 1, in which the liar defends a false root."""
+    run, store, chain = made.run, made.store, made.chain
+    client = TestClient(make_app(RunReader(run, store)))
+    page, document = client.get("/games/1").text, client.get("/api/v1/games/1").json()
+    liar = WatchOptions(frozenset({made.address(LIAR)}))
+    mover = WatchOptions(frozenset({run.games.game(1).state.party(run.games.game(1).state.turn)}))
+    dogs = {
+        "nobody": Watchdog(run, store, COMPUTE),
+        "liar": Watchdog(run, store, COMPUTE, liar),
+        "stranger": Watchdog(run, open_store(made.folder / "empty"), COMPUTE),
+    }
+    alarms = {name: alarms_about(dog, "game 1") for name, dog in dogs.items()}
+    snapshot, deadline = chain.rpc("evm_snapshot"), run.games.game(1).state.deadline
+    for name, at in (("mover in time", deadline), ("mover too late", deadline + 1)):
+        chain.rpc("evm_mine", hex(at))
+        alarms[name] = alarms_about(Watchdog(run, options=mover), "game 1")
+    assert chain.rpc("evm_revert", snapshot)
+    return Glimpse(page, document, alarms, dogs["nobody"])
+
+
+def alarms_about(dog: Watchdog, about: str) -> set[AlarmKind]:
+    """What a watchdog says of one thing."""
+    return {alarm.kind for alarm in dog.look().values() if alarm.about == about}
 
 
 def _is_paid_and_judged(view: RoundView) -> bool:

@@ -14,8 +14,6 @@ from assay.bundle.errors import BundleContradiction, BundleMalformed
 from assay.bundle.export import export_bundle
 from assay.bundle.replay import verify
 from assay.bundle.signed import read_signed
-from assay.explorer.games import descent_document
-from assay.explorer.run_reader import RunReader
 from assay.protocol.digests import digest_list_hash, keccak
 from assay.protocol.game.moves import PostDigests
 from assay.protocol.game.state import Outcome
@@ -111,9 +109,6 @@ def check_evidence(world: ActorWorld, second: GameRecord) -> None:
     ):
         with pytest.raises((BundleMalformed, BundleContradiction)):
             verify(replace(bundle, reused=tuple(reused)))
-    output = told(world, bundle)
-    assert "posted there in another game counts" in output[0]
-    assert sum("posted there in another game counts" in text for text in output) == len(bundle.reused)
 
 
 def signed_by_another(bundle: Bundle, sent: MinedTransaction) -> MinedTransaction:
@@ -123,13 +118,6 @@ def signed_by_another(bundle: Bundle, sent: MinedTransaction) -> MinedTransactio
     signed = stranger.sign_transaction({"chainId": bundle.chain_id, "type": 2, "nonce": 0, "value": 0, **fees, **call})
     raw = bytes(signed.raw_transaction)
     return replace(sent, raw=raw, hash=keccak(raw), sender=address_of(stranger))
-
-
-def told(world: ActorWorld, bundle: Bundle) -> list[str]:
-    """What the explorer says of the opening of a game and of every step."""
-    with RunReader(world.run).reading() as reader:
-        document = descent_document(reader, reader.state.games[bundle.game_id])
-    return [str(document["opened"]["says"]), *(str(step["says"]) for step in document["steps"])]
 
 
 def test_two_who_come_at_once_are_answered_by_one_list_and_a_short_reply(stage: Scene, tmp_path: Path) -> None:
@@ -144,8 +132,6 @@ def test_two_who_come_at_once_are_answered_by_one_list_and_a_short_reply(stage: 
     posts = [s.move for b in bundles for s in verify(b).steps if isinstance(s.move, PostDigests)]
     assert sum(bool(p.digests) for p in posts) == len(lists)
     assert any(not p.digests for p in posts)
-    output = [text for bundle in bundles for text in told(world, bundle)]
-    assert sum("that it posted in another game" in text for text in output) == sum(not p.digests for p in posts)
 
 
 def test_a_list_that_a_reorganization_took_back_is_known_to_nobody(stage: Scene, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
-from assay.explorer.round_reader import RoundReader
+from assay.explorer.reader import RunReader
 from assay.protocol.digests import keccak
 from assay.protocol.types import Wei
 from assay.sponsor.round_launching import deposit, fund_run, stake_of
@@ -33,7 +33,7 @@ class FollowedRun:
 
     def __init__(self, made: WholeRun) -> None:
         self.made, self.chain, self.run = made, made.chain, made.run
-        self.index, self.reader = RoundIndex(made.run), RoundReader(made.run, clock=_ticking())
+        self.index, self.reader = RoundIndex(made.run), RunReader(made.run, clock=_ticking())
 
     def person(self) -> LocalAccount:
         """Somebody with stake for a seat and a ticket."""
@@ -56,7 +56,7 @@ class FollowedRun:
 
     def check(self) -> None:
         """What was followed is what somebody reads who begins now."""
-        fresh = RoundReader(self.run)
+        fresh = RunReader(self.run)
         with self.reader.reading(), fresh.reading():
             assert self.reader.events == fresh.events
             assert self.reader.money.accounts == fresh.money.accounts

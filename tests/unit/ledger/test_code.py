@@ -13,14 +13,9 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_utils.crypto import keccak
 
-from assay.explorer.documents import run_document
-from assay.explorer.run_reader import RunReader
 from assay.protocol.errors import RejectedError
 from assay.protocol.run.charter import Charter, Modules, modules_tuple
 from assay.protocol.types import Address, Digest
-from assay.watchdog.alarms import AlarmKind
-from assay.watchdog.looking import WatchOptions
-from assay.watchdog.watch import Watchdog
 from assay_ledger.bindings.deployer import DeployerContract
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import Chain, address_of
@@ -271,19 +266,3 @@ def test_create2_addresses_are_those_of_ethereum() -> None:
     creator = Address(bytes.fromhex("deadbeef00000000000000000000000000000000"))
     salt = bytes.fromhex("000000000000000000000000feed000000000000000000000000000000000000")
     assert create2_address(b"\0", creator, salt).hex() == "d04116cdd17bebe565eb2422f2497e06cc1c9833"
-
-
-# --- commands
-
-
-def test_watchdog_and_explorer_say_whose_code_it_is(stage: CodeStage, honest: Run) -> None:
-    contracts = {**MODULE_CONTRACTS, "vault": "EvilVault"}
-    evil = deploy_run(stage.chain, stage.sponsor, stage.named("watched"), contracts=contracts)
-    digest = code_of(evil).digest
-    assert {kind for kind, _ in Watchdog(evil).look()} == {AlarmKind.CODE_UNKNOWN}
-    assert not Watchdog(evil, options=WatchOptions(allowed_code=frozenset({digest}))).look()
-    assert not Watchdog(honest).look()
-    for run, status in ((evil, "unknown"), (honest, "release")):
-        with RunReader(run).reading() as reader:
-            shown = run_document(reader)["code"]
-        assert shown["status"] == status and ("vault" in shown["unknown"]) == (status == "unknown")

@@ -1,4 +1,4 @@
-"""What the watchdog says of a run of the second round: each alarm at the second, or wei, from which it holds."""
+"""What the watchdog says of a run: each alarm at the second, or wei, from which it holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Round, Seat
 from assay.watchdog.alarms import Alarm, AlarmKind, exit_code_of
-from assay.watchdog.round_alarms import judge_duties, judge_epoch, judge_escrow, judge_roots, judge_stakes
+from assay.watchdog.run_alarms import judge_duties, judge_epoch, judge_escrow, judge_roots, judge_stakes
 from assay_ledger.agents.money_keeper import may_open
 from assay_ledger.bindings import game
 from assay_ledger.rounds.fold import fold

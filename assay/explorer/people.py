@@ -1,52 +1,22 @@
-"""People, games and money of a run of the second round as JSON documents. Units as in `round_documents`."""
+"""People and money of a run as JSON documents. Units as in `work_documents`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from assay.bundle.words import round_ref_text
 from assay.explorer.audit_documents import owner_of, ticket_document, ticket_numbers
-from assay.explorer.documents import Document, game_figures, hexed, wei
-from assay.explorer.round_documents import tenure_document
-from assay.explorer.round_reader import RoundReader
-from assay.protocol.game.table import Side
+from assay.explorer.documents import Document, hexed, wei
+from assay.explorer.reader import RunReader
+from assay.explorer.work_documents import tenure_document
+from assay.protocol.rounds.round_ids import tenure_lock
+from assay.protocol.rounds.ticket_types import ticket_lock
 from assay.protocol.types import Address
-from assay_ledger.index.records import GameRecord
-
-# --- games
-
-
-def game_document(reader: RoundReader, game: GameRecord) -> Document:
-    """A dispute in figures."""
-    return game_figures(reader, game, round_ref_text(game.ref))
-
-
-def games(reader: RoundReader) -> Iterator[Document]:
-    """Every dispute of the run."""
-    return (game_document(reader, game) for _, game in sorted(reader.state.games.items()))
-
-
-def moves_document(reader: RoundReader, game: GameRecord) -> Document:
-    """A dispute with every transaction of it."""
-    steps = [
-        {
-            "side": (Side.DEFENDER if move.mover == game.defender else Side.CHALLENGER).name.lower(),
-            "sender": hexed(move.mover),
-            "stage": move.stage.name,
-            "tx": hexed(move.tx_hash),
-            "gas": reader.gas_of(move.tx_hash),
-            "reuses": number in game.reused,
-        }
-        for number, move in enumerate(game.moves)
-    ]
-    return game_document(reader, game) | {"seat": int(game.ref.seat), "steps": steps}
-
 
 # --- people
 
 
-def actor_document(reader: RoundReader, who: Address) -> Document:
+def actor_document(reader: RunReader, who: Address) -> Document:
     """An address: what it is in this run, has, earned, lost and owns."""
     figures = {name: wei(amount) for name, amount in asdict(reader.money.of(who)).items()}
     return {
@@ -57,7 +27,7 @@ def actor_document(reader: RoundReader, who: Address) -> Document:
     }
 
 
-def roles_of(reader: RoundReader, who: Address) -> list[str]:
+def roles_of(reader: RunReader, who: Address) -> list[str]:
     """What an address is in this run: it may be several things at once."""
     state = reader.state
     found = []
@@ -74,7 +44,7 @@ def roles_of(reader: RoundReader, who: Address) -> list[str]:
     return found or (["owner"] if reader.money.of(who).shares else [])
 
 
-def actors(reader: RoundReader) -> list[Document]:
+def actors(reader: RunReader) -> list[Document]:
     """Everybody who has or had money in the run: solvers, auditors, then the rest."""
     found = [actor_document(reader, who) for who in reader.money.people]
     order = ("solver", "auditor", "sponsor")
@@ -82,12 +52,12 @@ def actors(reader: RoundReader) -> list[Document]:
     return sorted(found, key=lambda d: (first[d["address"]], d["name"] or "", d["address"]))
 
 
-def tickets(reader: RoundReader) -> Iterator[Document]:
+def tickets(reader: RunReader) -> Iterator[Document]:
     """Every ticket of the run."""
     return (ticket_document(reader, number) for number in ticket_numbers(reader))
 
 
-def stakes_of(reader: RoundReader, who: Address) -> Document:
+def stakes_of(reader: RunReader, who: Address) -> Document:
     """The seats and tickets of an address."""
     held = sorted(n for n, t in reader.state.books.tenures.tenures.items() if t.holder == who)
     mine = [n for n in ticket_numbers(reader) if owner_of(reader, n) == who]
@@ -100,9 +70,11 @@ def stakes_of(reader: RoundReader, who: Address) -> Document:
 # --- money
 
 
-def money_document(reader: RoundReader) -> Document:
+def money_document(reader: RunReader) -> Document:
     """Where the run's money is and went: escrow, payments, pots of convictions, shares that vest, revenue."""
     money, books = reader.state.money, reader.money
+    whose = {tenure_lock(number): ("tenure", number) for number in reader.state.books.tenures.tenures}
+    whose |= {ticket_lock(number): ("ticket", int(number)) for number in ticket_numbers(reader)}
     return {
         "phase": money.phase.name.lower().replace("_", " "),
         "launched_at": money.launched_at or None,
@@ -118,6 +90,8 @@ def money_document(reader: RoundReader) -> Document:
         "bounties": [
             {
                 "lock": hexed(lock),
+                "of": whose[lock][0],
+                "number": whose[lock][1],
                 "filled_at": pot.filled_at,
                 "amount": wei(pot.amount),
                 "entered": pot.entered,

@@ -1,13 +1,13 @@
-"""Follows one run for readers: every event once, gas and times of transactions, all from the chain.
+"""Follows one run for readers: every event once, books and records, money, gas and times of transactions.
 
-One lock guards it: a request holds it while it reads, so that no page shows half of a new block.
+All of it is the chain's. One lock guards it: a request holds it while it reads, so that no page shows half of a new
+block.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +16,16 @@ from typing import Any, Final, Self
 
 from hexbytes import HexBytes
 
+from assay.explorer.documents import plain
+from assay.explorer.money import Money
+from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address
 from assay_ledger.contract import Event, Logged
 from assay_ledger.deployment.code import RunCode, code_of
-from assay_ledger.rounds.run import AnyRun
+from assay_ledger.rounds.round_index import RoundIndex
+from assay_ledger.rounds.round_records import RoundRunState
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.run import RoundRun
 from assay_ledger.store.blobs import ArtifactStore
 
 REFRESH_S: Final = 1.0
@@ -39,37 +45,27 @@ class EventRow:
     arguments: Mapping[str, Any]
 
 
-class ChainReader(ABC):
+class RunReader:
     """Follows one run. `names` are what people call addresses, where somebody knows."""
-
-    run: AnyRun
 
     def __init__(
         self,
+        run: RoundRun,
         store: ArtifactStore | None = None,
         names: Mapping[Address, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.run = run
         self.store = store
-        self.names = dict(names or {})
+        self.names = {run.charter.sponsor: "the sponsor", **(names or {})}
         self.events: list[EventRow] = []
+        self.money = Money(run)
         self._clock = clock
         self._lock = threading.RLock()
         self._asked: float | None = None
         self._times: dict[int, int] = {}
         self._gas: dict[bytes, int] = {}
-
-    @abstractmethod
-    def sync(self) -> None:
-        """Reads what is new. Raises UnavailableError."""
-
-    @abstractmethod
-    def forget(self) -> None:
-        """Forgets what was counted of events: the first one comes again."""
-
-    @abstractmethod
-    def count(self, event: Event) -> None:
-        """Counts one event."""
+        self._index = RoundIndex(run, [self._on_event], run.all_contracts(), self._start_again)
 
     @contextmanager
     def reading(self) -> Iterator[Self]:
@@ -77,9 +73,19 @@ class ChainReader(ABC):
         with self._lock:
             now = self._clock()
             if self._asked is None or now - self._asked >= REFRESH_S:
-                self.sync()
+                self._index.sync()
                 self._asked = now
             yield self
+
+    @property
+    def state(self) -> RoundRunState:
+        """Books and records."""
+        return self._index.state
+
+    @property
+    def view(self) -> RoundView:
+        """The run as an outsider sees it."""
+        return RoundView(self.run.charter, self.run.facts, NO_ADDRESS, self.state)
 
     @cached_property
     def code(self) -> RunCode:
@@ -105,33 +111,18 @@ class ChainReader(ABC):
 
     # --- events
 
-    def start_again(self) -> None:
+    def _start_again(self) -> None:
         """The index started again after a reorganization: so does everything that was counted."""
         self.events.clear()
         self._times.clear()
         self._gas.clear()
-        self.forget()
+        self.money = Money(self.run)
 
-    def on_event(self, contract: str, found: Logged[Event]) -> None:
+    def _on_event(self, contract: str, found: Logged[Event]) -> None:
         """An event, as the index tells of it."""
         name, arguments = type(found.event).__name__, plain(found.event.arguments())
         row = EventRow(
             len(self.events), found.block, found.log_index, "0x" + found.transaction.hex(), contract, name, arguments
         )
         self.events.append(row)
-        self.count(found.event)
-
-
-def plain(value: Any) -> Any:
-    """Event arguments as JSON values: bytes as hex, amounts and other large numbers as decimal strings."""
-    if isinstance(value, bytes):
-        return "0x" + value.hex()
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, str) and value.startswith("0x"):
-        return value.lower()
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 1 << 53:
-        return str(value)
-    return value
+        self.money.on_event(found.event)

@@ -1,4 +1,4 @@
-"""What the watchdog says of a run of the second round beside its games: stakes, duties, epochs, escrow, roots. Pure.
+"""What the watchdog says of a run beside its games: stakes, duties, epochs, escrow, roots. Pure.
 
 Times are seconds of chain time, amounts wei. A party that we watch for is taken to be honest, so whoever accuses it
 lies, and what it stakes is at risk.

@@ -1,16 +1,12 @@
-"""Rounds, commitments and generations as JSON documents: the one source of pages, of the API and of tables.
-
-Amounts are wei as decimal strings, digests and addresses full lower-case hex, times seconds of chain time.
-"""
+"""The run, its rounds, commitments, generations and seats as JSON documents. Units as in `documents`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from assay.explorer.chain_reader import plain
-from assay.explorer.documents import Document, hexed, wei
-from assay.explorer.round_reader import RoundReader
+from assay.explorer.documents import Document, hexed, plain, wei
+from assay.explorer.reader import RunReader
 from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.round_terms import NEVER, GenerationStatus, WorkStatus
 from assay.protocol.run.claims import ClaimKind
@@ -19,7 +15,7 @@ from assay_ledger.agents.money_keeper import epoch_of
 from assay_ledger.rounds.round_records import OpeningRecord, WorkRecord
 
 
-def run_document(reader: RoundReader) -> Document:
+def run_document(reader: RunReader) -> Document:
     """What the run promises and how far it has come."""
     run, state, view = reader.run, reader.state, reader.view
     c, money = run.charter, state.money
@@ -69,7 +65,7 @@ def _is_amount(name: str) -> bool:
     return not name.endswith("_ppm") and name not in ("pays", "capacity", "shifts")
 
 
-def generations(reader: RoundReader) -> range:
+def generations(reader: RunReader) -> range:
     """Generations of which anything is known; 0 is the genesis."""
     return range(len(reader.state.books.commitments.rounds) + 1)
 
@@ -77,7 +73,7 @@ def generations(reader: RoundReader) -> range:
 # --- rounds and commitments
 
 
-def round_document(reader: RoundReader, round_: Round) -> Document:
+def round_document(reader: RunReader, round_: Round) -> Document:
     """One round with everything that was done in it."""
     view, money = reader.view, reader.state.money
     made = view.round_of(round_)
@@ -107,12 +103,12 @@ def round_document(reader: RoundReader, round_: Round) -> Document:
     }
 
 
-def games_of_round(reader: RoundReader, round_: Round) -> list[int]:
+def games_of_round(reader: RunReader, round_: Round) -> list[int]:
     """Games about work, findings and merges of a round."""
     return [number for number, game in sorted(reader.state.games.items()) if game.ref.round == round_]
 
 
-def _counted(reader: RoundReader, round_: Round) -> tuple[set[int], bool]:
+def _counted(reader: RunReader, round_: Round) -> tuple[set[int], bool]:
     view, found, is_closed = reader.view, set[int](), True
     for group in view.groups():
         try:
@@ -124,7 +120,7 @@ def _counted(reader: RoundReader, round_: Round) -> tuple[set[int], bool]:
     return found, is_closed
 
 
-def phase(reader: RoundReader, round_: Round) -> str:
+def phase(reader: RunReader, round_: Round) -> str:
     """What a round is at, in a few words."""
     view, status = reader.view, reader.view.status(round_ + 1)
     if status is GenerationStatus.CUT:
@@ -140,7 +136,7 @@ def phase(reader: RoundReader, round_: Round) -> str:
     return "merging" if view.now <= view.merge_until(round_) else "without a majority"
 
 
-def work_document(reader: RoundReader, work: WorkRecord) -> Document:
+def work_document(reader: RunReader, work: WorkRecord) -> Document:
     """A commitment, and what became of it."""
     state, view = reader.state, reader.view
     tenure = state.books.tenures.existing(work.tenure)
@@ -178,7 +174,7 @@ def work_document(reader: RoundReader, work: WorkRecord) -> Document:
     }
 
 
-def works(reader: RoundReader) -> Iterator[Document]:
+def works(reader: RunReader) -> Iterator[Document]:
     """Every commitment of the run."""
     return (work_document(reader, work) for _, work in sorted(reader.state.works.items()))
 
@@ -186,7 +182,7 @@ def works(reader: RoundReader) -> Iterator[Document]:
 # --- generations
 
 
-def generation_document(reader: RoundReader, generation: int) -> Document:
+def generation_document(reader: RunReader, generation: int) -> Document:
     """A generation: who opened which root of it, and what became of it."""
     view, state = reader.view, reader.state
     votes, lists = view.votes(generation), view.lists(generation)
@@ -208,7 +204,7 @@ def generation_document(reader: RoundReader, generation: int) -> Document:
     }
 
 
-def merge_games(reader: RoundReader, generation: int) -> list[int]:
+def merge_games(reader: RunReader, generation: int) -> list[int]:
     """Games about roots of a generation."""
     return [
         number
@@ -217,7 +213,7 @@ def merge_games(reader: RoundReader, generation: int) -> list[int]:
     ]
 
 
-def opening_document(reader: RoundReader, record: OpeningRecord) -> Document:
+def opening_document(reader: RunReader, record: OpeningRecord) -> Document:
     """Somebody's word for a root."""
     opening = reader.state.books.generations.openings[record.generation, record.party]
     root = reader.view.votes(record.generation).root
@@ -239,7 +235,7 @@ def opening_document(reader: RoundReader, record: OpeningRecord) -> Document:
     }
 
 
-def opener_of(reader: RoundReader, record: OpeningRecord) -> Address:
+def opener_of(reader: RunReader, record: OpeningRecord) -> Address:
     """Who stands behind an opening: its backer, the holder of its tenure, above 64 seats the owner of its ticket."""
     books = reader.state.books
     opening = books.generations.openings[record.generation, record.party]
@@ -251,7 +247,7 @@ def opener_of(reader: RoundReader, record: OpeningRecord) -> Address:
     return opening.backer if held is None else held.owner
 
 
-def marks_of(reader: RoundReader, work: WorkRecord) -> tuple[Digest, ...]:
+def marks_of(reader: RunReader, work: WorkRecord) -> tuple[Digest, ...]:
     """The marks of progress of a commitment: state roots, one a unit; none without a store.
 
     Raises UnavailableError.
@@ -266,7 +262,7 @@ def marks_of(reader: RoundReader, work: WorkRecord) -> tuple[Digest, ...]:
 # --- seats
 
 
-def tenure_document(reader: RoundReader, number: int) -> Document:
+def tenure_document(reader: RunReader, number: int) -> Document:
     """One holder's time in one seat."""
     books = reader.state.books
     t = books.tenures.existing(number)
@@ -291,7 +287,7 @@ def tenure_document(reader: RoundReader, number: int) -> Document:
     }
 
 
-def tenure_status(reader: RoundReader, number: int) -> str:
+def tenure_status(reader: RunReader, number: int) -> str:
     """What became of a tenure, in a word."""
     t = reader.state.books.tenures.existing(number)
     if t.convicted_at:
@@ -305,6 +301,6 @@ def tenure_status(reader: RoundReader, number: int) -> str:
     return "seated" if t.until == NEVER else "left"
 
 
-def tenures(reader: RoundReader) -> Iterator[Document]:
+def tenures(reader: RunReader) -> Iterator[Document]:
     """Every tenure of the run."""
     return (tenure_document(reader, number) for number in sorted(reader.state.books.tenures.tenures))
