@@ -52,6 +52,8 @@ class Glimpse:
     document: dict[str, Any]
     alarms: dict[str, set[AlarmKind]]
     dog: Watchdog
+    written: set[str]
+    """Files of the store that came while they looked."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +117,15 @@ def look_at_open_game(made: WholeRun) -> Glimpse:
         "liar": Watchdog(run, store, COMPUTE, liar),
         "stranger": Watchdog(run, open_store(made.folder / "empty"), COMPUTE),
     }
+    stored = set(map(str, (made.folder / "store").rglob("*")))
     alarms = {name: alarms_about(dog, "game 1") for name, dog in dogs.items()}
+    written = set(map(str, (made.folder / "store").rglob("*"))) - stored
     snapshot, deadline = chain.rpc("evm_snapshot"), run.games.game(1).state.deadline
     for name, at in (("mover in time", deadline), ("mover too late", deadline + 1)):
         chain.rpc("evm_mine", hex(at))
         alarms[name] = alarms_about(Watchdog(run, options=mover), "game 1")
     assert chain.rpc("evm_revert", snapshot)
-    return Glimpse(page, document, alarms, dogs["nobody"])
+    return Glimpse(page, document, alarms, dogs["nobody"], written)
 
 
 def alarms_about(dog: Watchdog, about: str) -> set[AlarmKind]:

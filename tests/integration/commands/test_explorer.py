@@ -306,6 +306,7 @@ def test_a_watchdog_with_a_store_knows_who_is_losing_a_game_that_is_open(played:
     # Whoever is watched for is taken to be honest, and the liar's root is not what its merge gives.
     assert AlarmKind.HONEST_LOSING in said["liar"]
     assert AlarmKind.CANNOT_CHECK in said["stranger"] and AlarmKind.HONEST_LOSING not in said["stranger"]
+    assert played.glimpse.written == set(), "watching writes nothing"
     assert AlarmKind.DEADLINE_NEAR in said["mover in time"]
     assert AlarmKind.DEADLINE_MISSED in said["mover too late"]
     # It saw who was right, and that one won.
