@@ -193,7 +193,7 @@ def explain_game(reader: RunReader, number: int) -> Document:
 def explain_actor(reader: RunReader, who: Address) -> Document:
     """An address: what it is, what it did, and what stands between it and pay."""
     actor = actor_document(reader, who)
-    answers = [yes("known", f"It is {actor['role']} of this run." if actor["role"] != "-" else "It took part.")]
+    answers = [yes("known", f"Its role in this run: {actor['role']}." if actor["role"] != "-" else "It took part.")]
     stakes = stakes_of(reader, who)
     mine = {document["tenure"] for document in stakes["tenures"]}
     for (round_, seat), work in sorted(reader.state.works.items()):
