@@ -25,7 +25,7 @@ ACCUSATION_TEXTS = {
     AccusationStatus.TRIED: "Its game is being played.",
     AccusationStatus.UPHELD: "A game upheld it: the accused was convicted.",
     AccusationStatus.REJECTED: "A game rejected it: the accuser lost.",
-    AccusationStatus.LAPSED: "It lapsed without a game, and the accuser was fined.",
+    AccusationStatus.LAPSED: "It lapsed without a game: its accuser was fined, unless the run was stopped before.",
     AccusationStatus.EXCUSED: "The accused was convicted elsewhere, so no game could open.",
 }
 

@@ -52,6 +52,8 @@ def judge_duties(view: RoundView, who: Address, near: float) -> Iterator[Alarm]:
 
     One that was missed is told as long as its secret may still be asked for: until that one is shown, or a later one.
     """
+    if view.state.money.is_stopped:
+        return  # audits ended with the run
     for ticket, held in view.tickets_of(who):
         for number, epoch in enumerate(view.epochs):
             if held.convicted_at or held.shown >= epoch.call or not view.is_called(ticket, number):

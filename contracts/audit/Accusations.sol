@@ -5,7 +5,8 @@ import {Accusation, AccusationStatus, Attestation} from "../interfaces/AuditType
 import {IAttestations} from "../interfaces/IAttestations.sol";
 import {ICalls} from "../interfaces/ICalls.sol";
 import {IDuties} from "../interfaces/IDuties.sol";
-import {IAccusers, IRoundGate, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IEscrow} from "../interfaces/IEscrow.sol";
+import {IAccusers, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
@@ -15,7 +16,7 @@ import {ITickets} from "../interfaces/ITickets.sol";
 abstract contract Accusations is IAttestations {
     ITickets internal immutable _tickets;
     ITenures private immutable _tenures;
-    IRoundGate private immutable _gate;
+    IEscrow internal immutable _escrow;
     ICalls internal immutable _duties;
     address private immutable _book;
     address private immutable _bounties;
@@ -34,7 +35,7 @@ abstract contract Accusations is IAttestations {
         (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
         (_tickets, _tenures) = (ITickets(modules.tickets), ITenures(modules.tenures));
         (_duties, _book) = (ICalls(modules.duties), modules.commitments);
-        _gate = IRoundGate(modules.escrow);
+        _escrow = IEscrow(modules.escrow);
         _bounties = modules.bounties;
         (_drawnPpm, _thirdPpm) = (terms.drawnBountyPpm, terms.thirdBountyPpm);
         _fine = 3 * uint256(charter.dutyTerms().wage);
@@ -50,8 +51,9 @@ abstract contract Accusations is IAttestations {
         Accusation storage a = _at(id, AccusationStatus.RECORDED);
         bool excused = a.isWork ? _tenures.isConvicted(a.accused) : _tickets.ticketOf(a.accused).convictedAt != 0;
         // Attack: let the accused lose everything in a puppet's game, and take the fine of who accused it rightly.
-        // A run that is wound down closes no more epochs, and holds nobody but by an open game.
-        if (excused || _gate.isStopped()) return _end(id, a, AccusationStatus.EXCUSED);
+        if (excused) return _end(id, a, AccusationStatus.EXCUSED);
+        // Attack: accuse falsely just before a stop, after which nothing is tried, and share what an older game takes.
+        if (_escrow.isStopped()) return _end(id, a, AccusationStatus.LAPSED);
         (uint24 newest,) = _duties.newest();
         if (newest <= a.epoch + 1) revert IDuties.EpochOpen(a.epoch + 1);
         _end(id, a, AccusationStatus.LAPSED);

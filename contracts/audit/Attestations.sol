@@ -149,6 +149,7 @@ contract Attestations is Accusations {
         Attestation storage a = _attestations[id];
         if (a.ticket == 0 || a.disputes != 0) return 0;
         uint48 since = _duties.overSince(a.epoch + 1);
+        if (since == 0) since = _escrow.stoppedAt();
         return since != 0 && since < a.quietAt ? a.quietAt : since;
     }
 

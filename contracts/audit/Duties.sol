@@ -30,7 +30,8 @@ contract Duties is DutyTargets {
     // ------------------------------------------------------------------------------------------------ tickets
 
     /// @inheritdoc IDuties
-    function open(uint32 ticket, bytes32 secret, Result[] calldata results) external {
+    /// @dev Attack: accuse falsely when no game can open any more, and share what an older one takes.
+    function open(uint32 ticket, bytes32 secret, Result[] calldata results) external whileRunning {
         uint24 epoch = _newest;
         Epoch storage e = _epochs[epoch];
         Ticket memory t = _tickets.ticketOf(ticket);
@@ -55,7 +56,7 @@ contract Duties is DutyTargets {
     }
 
     /// @inheritdoc IDuties
-    function show(uint32 ticket, uint24 epoch, bytes32 secret) external {
+    function show(uint32 ticket, uint24 epoch, bytes32 secret) external whileRunning {
         _mustBeClosed(epoch);
         Epoch storage e = _epochs[epoch];
         if (!_isCalled(ticket, e)) revert NotCalled(ticket, epoch);
@@ -66,7 +67,7 @@ contract Duties is DutyTargets {
     // ------------------------------------------------------------------------------------------------ anybody
 
     /// @inheritdoc IDuties
-    function miss(uint32 ticket, uint24 epoch, uint24 via, Duty calldata duty) external {
+    function miss(uint32 ticket, uint24 epoch, uint24 via, Duty calldata duty) external whileRunning {
         _mustFine(epoch);
         Target memory target = _targetOf(epoch, ticket, duty);
         _mustBeMissed(Missed(duty.kind, epoch, ticket, via), target, false);
@@ -80,7 +81,7 @@ contract Duties is DutyTargets {
     }
 
     /// @inheritdoc IDuties
-    function absent(uint32 ticket, uint24 epoch) external {
+    function absent(uint32 ticket, uint24 epoch) external whileRunning {
         _mustFine(epoch);
         if (!_isCalled(ticket, _epochs[epoch])) revert NotCalled(ticket, epoch);
         if (_answers[epoch][ticket].inTime) revert CallAnswered(ticket, epoch);
@@ -91,7 +92,7 @@ contract Duties is DutyTargets {
     }
 
     /// @inheritdoc IDuties
-    function forfeit(uint32 ticket, uint24 epoch, uint24 later) external {
+    function forfeit(uint32 ticket, uint24 epoch, uint24 later) external whileRunning {
         _mustFine(epoch);
         _mustFine(later);
         if (later <= epoch) revert EpochOpen(later);

@@ -6,7 +6,7 @@ import {IBeacon} from "../interfaces/IBeacon.sol";
 import {ICalls} from "../interfaces/ICalls.sol";
 import {DutyTerms, Epoch} from "../interfaces/AuditTypes.sol";
 import {IDuties} from "../interfaces/IDuties.sol";
-import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {IRoundGate, RoundModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
 
@@ -20,6 +20,7 @@ abstract contract Epochs is IDuties {
 
     ITickets internal immutable _tickets;
     IBeacon private immutable _beacon;
+    IRoundGate private immutable _gate;
     uint48 private immutable _length;
     uint48 private immutable _delay;
 
@@ -33,12 +34,19 @@ abstract contract Epochs is IDuties {
         // Attack: chains chosen for a seed that is known.
         if (terms.length == 0 || 2 * uint256(terms.length) > charter.ticketTerms().seasoning) revert BadDutyTerms();
         (_tickets, _beacon) = (ITickets(modules.tickets), IBeacon(modules.beacon));
+        _gate = IRoundGate(modules.escrow);
         (_length, _delay) = (terms.length, terms.delay);
         _begin(0, terms.start);
     }
 
+    /// @dev Attack: a puppet's game that holds its victim through a wind-down, and fines it for calls that nobody pays.
+    modifier whileRunning() {
+        _mustRun();
+        _;
+    }
+
     /// @inheritdoc IDuties
-    function seedEpoch() external {
+    function seedEpoch() external whileRunning {
         Epoch storage e = _epochs[_newest];
         if (e.seed != 0) revert EpochSeeded(_newest);
         // Attack: know the seed while what it draws over can still change. Reverts until the round is submitted.
@@ -58,7 +66,7 @@ abstract contract Epochs is IDuties {
     }
 
     /// @inheritdoc IDuties
-    function closeEpoch() external {
+    function closeEpoch() external whileRunning {
         uint24 epoch = _newest;
         Epoch storage e = _epochs[epoch];
         if (e.seed == 0) revert EpochNotSeeded(epoch);
@@ -126,6 +134,10 @@ abstract contract Epochs is IDuties {
     /// @dev Share of the tickets on call that did not open, in ppm of `ppm`, rounded down.
     function _unopened(Epoch storage e, uint256 ppm) internal view returns (uint256) {
         return e.onCall == 0 ? 0 : ppm * (e.onCall - e.opened) / e.onCall;
+    }
+
+    function _mustRun() private view {
+        if (_gate.isStopped()) revert RunStopped();
     }
 
     function _mustBeClosed(uint24 epoch) internal view {

@@ -91,7 +91,8 @@ interface IAttestations is IClaims, IAccusers {
     function record(Drawn calldata drawn, Result calldata result) external;
 
     /// @notice Ends an accusation without a game, by anybody. Where the accused was convicted elsewhere it is excused, at any time. Else it has lapsed
-    /// once the epoch after its own is closed, and its accuser is fined 3 w, half of which goes to the caller.
+    /// once the epoch after its own is closed, and its accuser is fined 3 w, half of which goes to the caller. In a run that was stopped it lapses at
+    /// once, without a fine: no game can open any more.
     function lapse(bytes32 accusation) external;
 
     /// @notice Builds X and Y of one part of a finding, by anybody: a challenge needs it.
@@ -114,6 +115,7 @@ interface IAttestations is IClaims, IAccusers {
     function accusationsOf(uint32 ticket) external view returns (uint256);
 
     /// @notice Since when nothing can accuse or challenge an attestation any more, as a chain time in seconds; 0: something can.
-    /// @dev What re-audits it is drawn in the next epoch, what was not opened then in the one after, what was missed in the third.
+    /// @dev What re-audits it is drawn in the next epoch, what was not opened then in the one after, what was missed in the third. A stop ends
+    /// what epochs would have.
     function windowOf(bytes32 attestation) external view returns (uint48);
 }

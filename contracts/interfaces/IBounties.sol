@@ -26,8 +26,9 @@ interface IBounties {
     error NotRight(bytes32 accusation);
 
     /// @notice The accuser's own attestation can still be refuted, or was.
-    /// @dev Who accuses with a result of its own invention is right by chance, at nobody's cost.
-    /// @custom:remedy Wait until its window is over.
+    /// @dev Who accuses with a result of its own invention is right by chance, at nobody's cost. After a stop nobody can refute it any more, so that
+    /// what no game upheld must have stood before.
+    /// @custom:remedy Wait until its window is over; none in a run that was stopped before.
     /// @param attestation its id
     error AttestationOpen(bytes32 attestation);
 

@@ -14,6 +14,11 @@ interface IDuties is ICalls {
     /// @custom:remedy Name a capacity of 1 to 16, rates above zero, and a length of at most half of the tickets' seasoning.
     error BadDutyTerms();
 
+    /// @notice The run was cancelled or wound down: nothing is audited, and nobody fined, any more.
+    /// @dev No game opens after that, so that nothing could be tried either.
+    /// @custom:remedy None: take back what is staked.
+    error RunStopped();
+
     /// @notice The epoch has its seed.
     /// @custom:remedy None: open your secret.
     /// @param epoch number of the epoch, from 0

@@ -5,6 +5,7 @@ import {Accusation, AccusationStatus} from "../interfaces/AuditTypes.sol";
 import {IAttestations} from "../interfaces/IAttestations.sol";
 import {Pot, IBounties} from "../interfaces/IBounties.sol";
 import {IDuties} from "../interfaces/IDuties.sol";
+import {IEscrow} from "../interfaces/IEscrow.sol";
 import {RoundModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter, RunTiming} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
@@ -20,6 +21,7 @@ contract Bounties is IBounties {
     ITickets private immutable _tickets;
     IDuties private immutable _duties;
     IAttestations private immutable _attestations;
+    IEscrow private immutable _escrow;
     uint256 private immutable _time; // to enter, after the windows of all who accused before the conviction
 
     mapping(bytes32 lockId => Pot) private _pots;
@@ -33,6 +35,7 @@ contract Bounties is IBounties {
         (charter, _game, _vault) = (charter_, modules.game, IVault(modules.vault));
         (_tenures, _tickets) = (ITenures(modules.tenures), ITickets(modules.tickets));
         (_duties, _attestations) = (IDuties(modules.duties), IAttestations(modules.attestations));
+        _escrow = IEscrow(modules.escrow);
         // Attack: a game about a right accuser's attestation, lost on purpose, that lasts until the pot is closed.
         _time = uint256(timing.longestDispute) + timing.epoch;
     }
@@ -54,8 +57,10 @@ contract Bounties is IBounties {
         // Attack: see a conviction, and accuse.
         if (!isRight || a.at >= convictedAt) revert NotRight(id);
         // Attack: accuse everybody with results of one's own invention; some are right by chance.
+        // A stop tests nothing.
+        bool isTested = a.status == AccusationStatus.UPHELD || _duties.overSince(a.epoch + 1) != 0;
         bool stands = _attestations.windowOf(a.by) != 0 && _tickets.payeeOf(a.ticket) != address(0);
-        if (!stands) revert AttestationOpen(a.by);
+        if (!isTested || !stands) revert AttestationOpen(a.by);
         if (hasEntered[id]) revert AlreadyEntered(id);
         // Attack: a liar that sees itself caught accuses itself, and shares what it loses.
         if (pot.entered != 0 && a.epoch > pot.epoch) revert LaterAccusation(a.epoch, pot.epoch);
@@ -72,8 +77,11 @@ contract Bounties is IBounties {
         uint256 left = _left(lockId);
         if (pot.closed || left == 0) revert PotClosed(lockId);
         bool isLater = _duties.epochOf(epoch).start > convictedAt;
-        // No accusation that was recorded before the conviction is of a later epoch than this one.
-        uint256 over = isLater ? _duties.overSince(epoch + 1) : 0;
+        // No accusation that was recorded before the conviction is of a later epoch than this one; what was accused in the last epoch that its
+        // accuser's attestation is drawn in has the next one to open its game.
+        uint256 over = isLater ? _duties.overSince(epoch + 2) : 0;
+        // No epoch ends after a stop, and no game opens.
+        if (over == 0) over = _escrow.stoppedAt();
         if (over == 0) revert PotOpen(lockId, 0);
         if (block.timestamp <= over + _time) revert PotOpen(lockId, over + _time + 1);
         pot.closed = true;

@@ -66,6 +66,8 @@ contract Escrow is IEscrow {
     uint64 private _load; // seats of rounds opened while it was
     uint64 public liveRounds;
     /// @inheritdoc IEscrow
+    uint48 public stoppedAt;
+    /// @inheritdoc IEscrow
     uint256 public reservedTotal;
     uint256 private _paidIn;
     uint256 private _paidBack;
@@ -145,7 +147,7 @@ contract Escrow is IEscrow {
     function cancel() external during(RunPhase.FUNDING) {
         // Attack: a sponsor who is silent until the run expires, with everybody's money in its escrow.
         if (msg.sender != sponsor && !_commitments.isOver()) revert NotTheSponsor(msg.sender);
-        _enter(RunPhase.CANCELLED);
+        _stop(RunPhase.CANCELLED);
     }
 
     /// @inheritdoc IEscrow
@@ -154,7 +156,7 @@ contract Escrow is IEscrow {
         // Attack: a run that has just begun and had no time to move.
         uint256 notBefore = Math.max(_movedAt(), _launchedAt) + _stall + 1;
         if (block.timestamp < notBefore) revert RunMoves(block.timestamp, notBefore);
-        _enter(RunPhase.WOUND_DOWN);
+        _stop(RunPhase.WOUND_DOWN);
     }
 
     /// @inheritdoc IEscrow
@@ -247,7 +249,7 @@ contract Escrow is IEscrow {
 
     /// @inheritdoc IRoundGate
     function isStopped() external view returns (bool) {
-        return phase == RunPhase.CANCELLED || phase == RunPhase.WOUND_DOWN;
+        return stoppedAt != 0;
     }
 
     /// @inheritdoc IEscrow
@@ -299,6 +301,11 @@ contract Escrow is IEscrow {
         }
         uint256 staked = tickets * _ticketBond + seats * _seatLock;
         if (staked < balance()) revert StakesBelowEscrow(staked, balance());
+    }
+
+    function _stop(RunPhase next) private {
+        stoppedAt = uint48(block.timestamp);
+        _enter(next);
     }
 
     function _enter(RunPhase next) private {

@@ -21,8 +21,10 @@ contract AuditStage {
     uint64 public opened;
     bool public isOver;
 
-    function isStopped() external pure returns (bool) {
-        return false;
+    uint48 public stoppedAt;
+
+    function isStopped() external view returns (bool) {
+        return stoppedAt != 0;
     }
 
     function act(address target, bytes calldata call) external returns (bytes memory answer) {
@@ -43,6 +45,10 @@ contract AuditStage {
 
     function setRound(uint64 round, uint48 until, bool isFinal) external {
         (_commitUntil[round], _isFinal[round]) = (until, isFinal);
+    }
+
+    function setStopped(uint48 at) external {
+        stoppedAt = at;
     }
 
     function setOver(uint64 rounds) external {

@@ -119,6 +119,8 @@ class ReplayingAgent(RoundAgent):
         at = (newest, epoch.seed, epoch.deadline, tuple(h.id for h in held), drawn_over, tuple(self._answered(view)))
         if at != self._called_at:
             self.calls, self._called_at = own_calls(self.records, held, self.chains), at
+        if view.state.money.is_stopped:
+            self.calls = ()
         lacks = sum(not h.until for h in held) < self.tickets_wanted
         if not self._is_leaving(view) and (lacks or any(h.missing for h in held)):
             self._free = self.chain.ask(self.target.vault.free(self.me))
@@ -127,7 +129,8 @@ class ReplayingAgent(RoundAgent):
         """See ActorLoop."""
         yield from self.play(view)
         yield from auditing(self.calls, self.findings, self._done, view.now, self.inclusion, self._unit_s)
-        plan = TicketPlan(self.tickets_wanted, self._is_leaving(view), self._free, self.target.facts.tickets.bond)
+        bond, stopped = self.target.facts.tickets.bond, view.state.money.is_stopped
+        plan = TicketPlan(self.tickets_wanted, self._is_leaving(view), self._free, bond, stopped)
         yield from ticket_actions(plan, self.records.held_tickets(), self.chains, self.records, view.now)
         yield from self.keep(view)
         yield from self._bases(view)

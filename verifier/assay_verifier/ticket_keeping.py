@@ -64,6 +64,8 @@ class TicketPlan:
     is_leaving: bool
     free: int
     bond: int
+    is_stopped: bool = False
+    """Whether the run was cancelled or wound down: nobody is called any more, and what nothing holds is free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,10 @@ def ticket_actions(
     plan: TicketPlan, tickets: Sequence[HeldTicket], chains: TicketChains, records: TicketRecords, now: int
 ) -> Iterator[TicketAction]:
     """Actions, most urgent first: what is owed, then what is short, then what is to come or go."""
+    if plan.is_stopped:
+        free_tickets = (h for h in tickets if not (h.is_convicted or h.is_owed or h.obligations))
+        yield from (ReclaimTicket(held.id) for held in free_tickets)
+        return
     for held in tickets:
         if not held.is_convicted:
             yield from _owed(held, records, now)

@@ -110,8 +110,11 @@ class ViewRecords:
         return HeldTicket(
             *(number, registry.shift_of(number), ticket.from_, tuple(registry.anchors[number]), ticket.until),
             *(ticket.shown, ticket.obligations, ticket.last_epoch, registry.missing[number]),
-            *(ticket.convicted_at != 0, bool(ticket.until) and number in self.owed, registry.can_answer(number)),
+            *(ticket.convicted_at != 0, self._may_leave(ticket) and number in self.owed, registry.can_answer(number)),
         )
+
+    def _may_leave(self, ticket: Ticket) -> bool:
+        return bool(ticket.until) or self.view.state.money.is_stopped
 
     def held_tickets(self) -> list[HeldTicket]:
         """This owner's tickets whose stake has not gone back, the oldest first."""

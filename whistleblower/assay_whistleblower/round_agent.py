@@ -60,7 +60,7 @@ class AuditorAgent(ReplayingAgent):
 
     def reports(self, view: RoundView) -> Iterator[ReportDue]:
         """What others left undone, if this owner reports."""
-        if self._reports:
+        if self._reports and not view.state.money.is_stopped:
             yield from reports(self.records, participants(view), self.me)
 
     def handlers(self) -> Handlers[RoundView]:
@@ -73,8 +73,10 @@ class AuditorAgent(ReplayingAgent):
     # --- pursuit
 
     def accusations(self, view: RoundView) -> list[OwnAccusation]:
-        """What this owner's tickets accuse."""
-        made = []
+        """What this owner's tickets accuse, and can still be tried."""
+        made: list[OwnAccusation] = []
+        if view.state.money.is_stopped:
+            return made
         for name, record in view.state.accusations.items():
             kept = view.books.duties.attestations.accusations[name]
             held = view.books.registry.tickets.get(kept.ticket)

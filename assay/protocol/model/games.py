@@ -39,6 +39,7 @@ from assay.protocol.game.machine import open_game, process_defer, process_move, 
 from assay.protocol.game.moves import AnyMove, PostDigests
 from assay.protocol.game.state import REVEAL_BLOCKS, DisputedClaim, GameConfig, GameState, ProgramHeader, Rules
 from assay.protocol.game.table import Side, Stage
+from assay.protocol.model.errors import refuse
 from assay.protocol.run.claims import ClaimRef, challenge_commitment
 from assay.protocol.types import Address, Digest, Wei
 
@@ -145,6 +146,8 @@ class GameBook:
     advanced: dict[Digest, Wei] = field(default_factory=dict)
     epochs: dict[Digest, int] = field(default_factory=dict)
     position_cache: dict[Digest, Digest] = field(default_factory=dict)
+    is_stopped: Callable[[], bool] = lambda: False
+    """Whether the run was cancelled or wound down: its locks are released, and no game opens any more."""
 
     # --- opening
 
@@ -162,7 +165,7 @@ class GameBook:
 
         Raises:
             CommitmentNotFound, RevealTooEarly, RevealTooLate: not committed by the caller, or not at this time.
-            WrongDigest: the root committed to is the claimant's own.
+            WrongDigest: the root committed to is the claimant's own. In a run that was stopped nobody looks.
             UnknownProgram: the claim names a program that is not the run's.
         """
         commitment = challenge_commitment(ref, own_root, salt, who)
@@ -178,13 +181,13 @@ class GameBook:
             raise RevealTooEarly("The commitment can still be undone.", now=now, not_before=earliest)
         if now > (deadline := committed.time + self.config.reveal_window):
             raise RevealTooLate("The time to reveal is over.", now=now, deadline=deadline)
-        view = self.book_of(ref).claim_of(ref)
-        if view.claim.y == own_root:
+        view, stopped = self.book_of(ref).claim_of(ref), self.is_stopped()
+        if view.claim.y == own_root and not stopped:
             raise WrongDigest("The root committed to is the one claimed.", got=own_root, wanted=view.claim.y)
         self._release(commitment_lock(commitment))
         del self.commitments[commitment]
         # A challenger that committed in time and found the claim fallen or closed has done nothing wrong.
-        return self._open(who, ref, view, now) if is_challengeable(view, now) else 0
+        return self._open(who, ref, view, now) if is_challengeable(view, now) and not stopped else 0
 
     def expire_challenge(self, commitment: Digest, now: int) -> None:
         """Burn the deposit of a challenge that was not revealed in time; anyone may call.
@@ -205,10 +208,14 @@ class GameBook:
         """Open a game at once, as a party whose own revealed leaf differs.
 
         Raises:
+            RunStopped: the run was cancelled or wound down.
             NotChallengeable: the claim does not exist, its window is over, or it has fallen.
             MayNotChallenge: the caller has no such leaf.
             UnknownProgram: the claim names a program that is not the run's.
         """
+        # Attack: after a wind-down, convict claims whose locks were released, and suspend or freeze what has left.
+        if self.is_stopped():
+            raise refuse("RunStopped")
         claims = self.book_of(ref)
         view = claims.claim_of(ref)
         if not is_challengeable(view, now):

@@ -79,13 +79,16 @@ class Accusations:
     def lapse(self, who: Address, accusation: Digest, now: int) -> None:
         """End an accusation without a game: excused where the accused was convicted elsewhere, else late and fined.
 
-        Raises WrongAccusation, EpochOpen.
+        What a stop leaves without a game lapses at once, without a fine. Raises WrongAccusation, EpochOpen.
         """
         made = self._at(accusation, AccusationStatus.RECORDED)
         # Attack: let the accused lose everything in a puppet's game, and take the fine of who accused it rightly.
-        # A run that is wound down closes no more epochs, and holds nobody but by an open game.
-        if self._is_convicted(made) or self.tickets.state.is_stopped():
+        if self._is_convicted(made):
             self._end(made, AccusationStatus.EXCUSED, now)
+            return
+        # Attack: accuse falsely just before a stop, after which nothing is tried, and share what an older game takes.
+        if self.tickets.state.is_stopped():
+            self._end(made, AccusationStatus.LAPSED, now)
             return
         newest, _ = self.calls.newest()
         if newest <= made.epoch + 1:

@@ -126,11 +126,14 @@ class Attestations(Accusations):
         return made.against if made is not None and not made.is_work else ZERO
 
     def window_of(self, attestation: Digest) -> int:
-        """Since when nothing can accuse or challenge an attestation any more, in chain time; 0: something can."""
+        """Since when nothing can accuse or challenge an attestation any more, in chain time; 0: something can.
+
+        A stop ends what epochs would have.
+        """
         made = self.attestations.get(attestation)
         if made is None or made.disputes:
             return 0
-        since = self.calls.over_since(made.epoch + 1)
+        since = self.calls.over_since(made.epoch + 1) or self.tickets.state.stopped_at()
         return since and max(since, made.quiet_at)
 
     # --- inside

@@ -63,8 +63,9 @@ class Bounties:
         # Attack: see a conviction, and accuse.
         if made.status not in (AccusationStatus.UPHELD, AccusationStatus.EXCUSED) or made.at >= convicted_at:
             raise refuse("NotRight", accusation=accusation)
-        # Attack: accuse everybody with results of one's own invention; some are right by chance.
-        if not self.attestations.window_of(made.by) or self._owner(made) is None:
+        # Attack: accuse everybody with results of one's own invention; some are right by chance. A stop tests nothing.
+        is_tested = made.status is AccusationStatus.UPHELD or self.duties.over_since(made.epoch + 1)
+        if not is_tested or not self.attestations.window_of(made.by) or self._owner(made) is None:
             raise refuse("AttestationOpen", attestation=made.by)
         if accusation in self.entered:
             raise refuse("AlreadyEntered", accusation=accusation)
@@ -84,7 +85,10 @@ class Bounties:
         if pot.closed or not left:
             raise refuse("PotClosed", lock=lock)
         is_later = epoch < len(self.duties.epochs) and self.duties.epochs[epoch].start > convicted_at
-        over = self.duties.over_since(epoch + 1) if is_later else 0
+        # What was accused in the last of these epochs has the next one to open its game.
+        over = self.duties.over_since(epoch + 2) if is_later else 0
+        # No epoch ends after a stop, and no game opens.
+        over = over or self.attestations.tickets.state.stopped_at()
         if not over or now <= over + self.time:
             raise refuse("PotOpen", lock=lock, not_before=over and over + self.time + 1)
         pot.closed = True

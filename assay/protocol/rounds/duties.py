@@ -31,10 +31,12 @@ class Duties(DutyTargets):
     def open(self, who: Address, ticket: TicketId, secret: Digest, results: Sequence[DutyResult], now: int) -> None:
         """Answer a call of the newest epoch: its secret, and results in the order of their draws.
 
-        Raises NotTheTicketsOwner, TicketConvicted, TicketDrained, EpochNotSeeded, TooLate, NotCalled, TooManyResults,
-        what `Tickets.advance` raises, NotADuty, NotDrawn, FindingMismatch, AccumulatorsMissing, WorkMismatch,
-        NotAscending.
+        Raises RunStopped, NotTheTicketsOwner, TicketConvicted, TicketDrained, EpochNotSeeded, TooLate, NotCalled,
+        TooManyResults, what `Tickets.advance` raises, NotADuty, NotDrawn, FindingMismatch, AccumulatorsMissing,
+        WorkMismatch, NotAscending.
         """
+        # Attack: accuse falsely when no game can open any more, and share what an older one takes.
+        self._check_running()
         number, epoch = self.number, self.epochs[-1]
         held = self.tickets.tickets.get(ticket)
         if held is None or held.owner != who:
@@ -69,8 +71,9 @@ class Duties(DutyTargets):
     def show(self, ticket: TicketId, number: int, secret: Digest, now: int) -> None:
         """Show the secret of a call that was not answered.
 
-        Raises EpochOpen, NotCalled, and what `Tickets.advance` raises.
+        Raises RunStopped, EpochOpen, NotCalled, and what `Tickets.advance` raises.
         """
+        self._check_running()
         self._check_closed(number)
         self._check_called(ticket, number, now)
         epoch = self.epochs[number]
@@ -82,7 +85,7 @@ class Duties(DutyTargets):
     def miss(self, who: Address, ticket: TicketId, number: int, via: int, duty: DrawnDuty, now: int) -> int:
         """Fine a ticket for a duty that it did not answer; the fine taken, in wei.
 
-        Raises EpochOpen, EpochWithoutFines, NotADuty, NotCalled, SecretNotShown, NotDrawn, DutyAnswered,
+        Raises RunStopped, EpochOpen, EpochWithoutFines, NotADuty, NotCalled, SecretNotShown, NotDrawn, DutyAnswered,
         DutyBeyondCapacity, BaseNotFinal, AlreadyFined.
         """
         self._check_fines(number)
@@ -97,7 +100,7 @@ class Duties(DutyTargets):
     def absent(self, who: Address, ticket: TicketId, number: int, now: int) -> int:
         """Fine a ticket that did not open in time; the fine taken, in wei.
 
-        Raises EpochOpen, EpochWithoutFines, NotCalled, CallAnswered, AlreadyFined.
+        Raises RunStopped, EpochOpen, EpochWithoutFines, NotCalled, CallAnswered, AlreadyFined.
         """
         self._check_fines(number)
         self._check_called(ticket, number, now)
@@ -111,7 +114,7 @@ class Duties(DutyTargets):
     def forfeit(self, ticket: TicketId, number: int, later: int, now: int) -> None:
         """Burn the stake of a ticket whose secret is not shown when a later epoch with fines has closed too.
 
-        Raises EpochOpen, EpochWithoutFines, NotCalled, SecretKnown, AlreadyFined.
+        Raises RunStopped, EpochOpen, EpochWithoutFines, NotCalled, SecretKnown, AlreadyFined.
         """
         self._check_fines(number)
         self._check_fines(later)

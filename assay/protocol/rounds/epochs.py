@@ -46,7 +46,8 @@ class Epochs:
         return len(self.epochs) - 1
 
     def seed_epoch(self, now: int) -> None:
-        """Take the newest epoch's seed and call a shift. Raises EpochSeeded, BeaconNotSubmitted."""
+        """Take the newest epoch's seed and call a shift. Raises RunStopped, EpochSeeded, BeaconNotSubmitted."""
+        self._check_running()
         epoch = self.epochs[-1]
         if epoch.seed is not None:
             raise refuse("EpochSeeded", epoch=self.number)
@@ -67,7 +68,8 @@ class Epochs:
         calls.push(epoch.start, epoch.call)
 
     def close_epoch(self, now: int) -> None:
-        """Close the newest epoch and begin the next, or repeat it. Raises EpochNotSeeded, TooEarly."""
+        """Close the newest epoch and begin the next, or repeat it. Raises RunStopped, EpochNotSeeded, TooEarly."""
+        self._check_running()
         epoch = self.epochs[-1]
         if epoch.seed is None:
             raise refuse("EpochNotSeeded", epoch=self.number)
@@ -102,6 +104,11 @@ class Epochs:
 
     # --- inside
 
+    def _check_running(self) -> None:
+        # Attack: a puppet's game that holds its victim through a wind-down, and fines it for calls that nobody pays.
+        if self.tickets.state.is_stopped():
+            raise refuse("RunStopped")
+
     def _is_idle(self, number: int) -> bool:
         return 0 < self.last_epoch < number
 
@@ -125,6 +132,7 @@ class Epochs:
             raise refuse("EpochOpen", epoch=number)
 
     def _check_fines(self, number: int) -> None:
+        self._check_running()
         self._check_closed(number)
         if not self._epoch(number).fines:
             raise refuse("EpochWithoutFines", epoch=number)

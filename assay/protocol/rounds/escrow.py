@@ -93,6 +93,8 @@ class Escrow:
         """Set when the books of rounds are there, whose gate this is."""
         self.phase = RunPhase.FUNDING
         self.launched_at = 0
+        self.stop = 0
+        """When the run was cancelled or wound down, in seconds of chain time; 0: it was not."""
         self.load = (0, 0)
         """The newest epoch when the last round opened, and seats of rounds opened while it was."""
         self.live_rounds = 0
@@ -145,7 +147,7 @@ class Escrow:
         assert self.rounds is not None
         if who != self.charter.sponsor and not self.rounds.is_over(now):
             raise refuse("NotTheSponsor", caller=who)
-        self.phase = RunPhase.CANCELLED
+        self.phase, self.stop = RunPhase.CANCELLED, now
 
     def wind_down(self, now: int) -> None:
         """Raises WrongPhase, RunMoves."""
@@ -154,7 +156,7 @@ class Escrow:
         not_before = max(self._moved_at(now), self.launched_at) + self.charter.timing.stall + 1
         if now < not_before:
             raise refuse("RunMoves", now=now, not_before=not_before)
-        self.phase = RunPhase.WOUND_DOWN
+        self.phase, self.stop = RunPhase.WOUND_DOWN, now
 
     def finish(self, now: int) -> None:
         """Raises WrongPhase, RunNotOver."""
@@ -189,8 +191,12 @@ class Escrow:
     # --- the gate of rounds
 
     def is_stopped(self) -> bool:
-        """The run was cancelled or wound down: what no open game holds is free."""
-        return self.phase in (RunPhase.CANCELLED, RunPhase.WOUND_DOWN)
+        """See GateState."""
+        return self.stop != 0
+
+    def stopped_at(self) -> int:
+        """See GateState."""
+        return self.stop
 
     def may_open(self, seated: int, now: int) -> bool:
         """Whether a round can be audited and paid."""

@@ -83,19 +83,26 @@ class GateState(Protocol):
     """Whether a run goes on (IRoundGate)."""
 
     def is_stopped(self) -> bool:
-        """It was cancelled or wound down: what no open game holds is free."""
+        """It was cancelled or wound down: what no open game holds is free, and nothing is audited any more."""
+
+    def stopped_at(self) -> int:
+        """When, in seconds of chain time; 0: it was not."""
 
 
-@dataclass(frozen=True, slots=True)
-class AlwaysRuns:
-    """Where nobody can stop the run."""
+@dataclass(slots=True)
+class ToldStop:
+    """Whether a run goes on, as somebody says."""
+
+    at: int = 0
+    """When it was stopped, in seconds of chain time; 0: it was not."""
 
     def is_stopped(self) -> bool:
         """See GateState."""
-        return False
+        return self.at != 0
 
-
-ALWAYS_RUNS: Final = AlwaysRuns()
+    def stopped_at(self) -> int:
+        """See GateState."""
+        return self.at
 
 
 def ticket_lock(ticket: TicketId) -> Digest:

@@ -16,7 +16,6 @@ from assay.protocol.model.errors import refuse
 from assay.protocol.model.vault import Vault
 from assay.protocol.rounds.round_terms import NO_ONE_HERE
 from assay.protocol.rounds.ticket_types import (
-    ALWAYS_RUNS,
     MAX_LINKS,
     Calls,
     Debt,
@@ -24,6 +23,7 @@ from assay.protocol.rounds.ticket_types import (
     Ticket,
     TicketId,
     TicketTerms,
+    ToldStop,
     next_link,
     ticket_lock,
 )
@@ -34,8 +34,9 @@ from assay.protocol.types import Address, Digest, Wei
 class Tickets:
     """The books of all tickets; `now` is chain time in seconds."""
 
-    def __init__(self, vault: Vault, calls: Calls, terms: TicketTerms, state: GateState = ALWAYS_RUNS) -> None:
-        self.state = state
+    def __init__(self, vault: Vault, calls: Calls, terms: TicketTerms) -> None:
+        self.state: GateState = ToldStop()
+        """Set by whoever has an escrow."""
         self.vault = vault
         self.calls = calls
         self.terms = terms

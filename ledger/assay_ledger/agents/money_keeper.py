@@ -218,22 +218,29 @@ def _bounty(view: RoundView, accusation: Digest, made: Accusation) -> Iterator[T
         return
     _, convicted_at = _accused(view, made)
     later, over = _entered_by(view, convicted_at)
-    if later is not None and over:
+    if over:
         timing = view.charter.timing
         at = over + timing.longest_dispute + timing.epoch + 1
         yield Task(at + wait(view, made.epoch), CloseBounty(accusation, later))
 
 
 def pots_wait(view: RoundView) -> bool:
-    """Whether what a conviction left can be entered for until epochs close that have not yet."""
-    pots = view.state.money.pots.values()
-    return any(pot.entered and not pot.closed and not _entered_by(view, pot.filled_at)[1] for pot in pots)
+    """Whether epochs have to close until what a conviction left can be shared by who was right."""
+    if all(pot.closed for pot in view.state.money.pots.values()):
+        return False
+    accusations = view.books.duties.attestations.accusations
+    waiting = (pot for name, made in accusations.items() if (pot := _pot_of(view, name, made)) and not pot.closed)
+    return any(not _entered_by(view, pot.filled_at)[1] for pot in waiting)
 
 
-def _entered_by(view: RoundView, convicted_at: int) -> tuple[int | None, int]:
-    """The first epoch that began after a conviction, and since when nothing that it drew can be accused; 0: it can."""
+def _entered_by(view: RoundView, convicted_at: int) -> tuple[int, int]:
+    """The first epoch that began after a conviction, and since when no game of an earlier accuser opens; 0: it does.
+
+    A stop ends what epochs would have.
+    """
     later = next((number for number, epoch in enumerate(view.epochs) if epoch.start > convicted_at), None)
-    return later, 0 if later is None else view.books.duties.over_since(later + 1)
+    over = 0 if later is None else view.books.duties.over_since(later + 2)
+    return later or 0, over or view.state.money.stopped_at
 
 
 def is_owed(view: RoundView) -> bool:
@@ -249,11 +256,12 @@ def _pot_of(view: RoundView, accusation: Digest, made: Accusation) -> PotRecord 
     money, pot = view.state.money, view.state.money.pots.get(lock)
     if pot is None or view.books.registry.payee_of(made.ticket) is None or accusation in money.parts_taken:
         return None
-    if money.is_stopped and not pot.closed:
-        return None  # no epoch ends any more, so that no window does
     if accusation in money.entered:
         return pot if made.epoch == pot.epoch else None
-    is_right = made.status in (AccusationStatus.UPHELD, AccusationStatus.EXCUSED) and made.at < convicted_at
+    # What no game upheld is worth nothing where a stop came before its window ended.
+    is_tested = not money.is_stopped or view.books.duties.over_since(made.epoch + 1)
+    is_excused = made.status is AccusationStatus.EXCUSED and is_tested
+    is_right = (made.status is AccusationStatus.UPHELD or is_excused) and made.at < convicted_at
     is_late = pot.closed or (pot.entered and made.epoch > pot.epoch)
     return pot if is_right and not is_late else None
 

@@ -56,9 +56,11 @@ def tasks(view: RoundView) -> Iterator[Task]:
 def goes_on(view: RoundView) -> bool:
     """Whether epochs are still needed: rounds may open, or what was done waits for its audits, its pay or its stake.
 
-    A run whose epochs stop before every round and finding is settled is wound down, and pays nobody.
+    A run whose epochs stop before every round and finding is settled is wound down, and pays nobody; a stop ends them.
     """
     tickets, money = view.books.registry.tickets.values(), view.state.money
+    if money.is_stopped:
+        return False
     unpaid = money.phase is RunPhase.RUNNING and len(money.findings_paid) < len(view.state.attestations)
     leaves = any(t.until and not t.convicted_at for t in tickets)
     waits = view.state.unsettled or money.reserved or unpaid or leaves or pots_wait(view)
@@ -182,8 +184,9 @@ def _audits(view: RoundView) -> Iterator[Task]:
             convicted_at = view.books.tenures.existing(made.accused).convicted_at
         else:
             convicted_at = view.books.registry.tickets[TicketId(made.accused)].convicted_at
-        if convicted_at:  # elsewhere: its accuser is excused, and keeps its fine
-            yield Task(convicted_at + wait(view, made.epoch), LapseAccusation(name))
+        # Whose accused was convicted elsewhere is excused; what a stop left without a game lapses without a fine.
+        if ended_at := convicted_at or view.state.money.stopped_at:
+            yield Task(ended_at + wait(view, made.epoch), LapseAccusation(name))
         elif made.epoch + 2 < len(view.epochs):
             yield Task(view.epochs[made.epoch + 2].start + wait(view, made.epoch), LapseAccusation(name))
     for ticket, held in sorted(view.books.registry.tickets.items()):

@@ -173,6 +173,10 @@ class EscrowContract(Contract):
         """`sponsor`."""
         return self._query("sponsor()", "(address)", lambda v: address(v[0]))
 
+    def stopped_at(self) -> Query[int]:
+        """When the run was cancelled or wound down, as a chain time in seconds; 0: it was not."""
+        return self._query("stoppedAt()", "(uint48)", lambda v: v[0])
+
     def wind_down(self) -> Call:
         """Ends a run that has had no final generation, or closed no epoch, for longer than the charter's stall."""
         return self._call("windDown()")

@@ -12,7 +12,7 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_books import BeaconBook, EpochEnds, Rights, TicketBook
 from assay.protocol.rounds.round_clock import commit_until
 from assay.protocol.rounds.round_terms import GenerationStatus, SeatWork
-from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.rounds.ticket_types import TicketId, ToldStop
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.trees.state import list_root
 from assay.protocol.types import Digest, Round, Seat
@@ -34,11 +34,13 @@ class ToldBooks:
         self.rights: Rights = _ChainDecides()
         self.now = 0
         """Chain time of the newest block, in seconds."""
+        self.stop = ToldStop()
         self.tenures = ToldTenures(self)
         self.commitments = ToldCommitments(self)
         self.generations = ToldGenerations(self)
         self.audits: EpochEnds = _EpochCalls(self)
         self.registry = ToldTickets(self.vault, _EpochCalls(self), facts.tickets)
+        self.registry.state = self.stop
         self.tickets: TicketBook = self.registry
         self.duties = ToldDuties(self.registry, self.randomness, _AuditedBooks(self), facts.duties)
 

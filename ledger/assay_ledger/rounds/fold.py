@@ -25,6 +25,7 @@ def fold(state: RoundRunState, event: Event, now: int, transaction: bytes) -> No
     _fold_audits(state, event, now, transaction)
     _fold_games(state, event, transaction)
     state.money.fold(event, now, lambda name: state.attestations[name].round)
+    state.books.stop.at = state.money.stopped_at
 
 
 def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: bytes) -> None:

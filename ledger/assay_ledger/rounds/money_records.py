@@ -40,6 +40,8 @@ class MoneyRecords:
 
     phase: RunPhase = RunPhase.FUNDING
     launched_at: int = 0
+    stopped_at: int = 0
+    """Chain time at which the run was cancelled or wound down, in seconds; 0: it was not."""
     funded: dict[Address, int] = field(default_factory=dict)
     balance: int = 0
     """What the escrow holds, in wei."""
@@ -66,8 +68,8 @@ class MoneyRecords:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nothing is paid any more, and only open games hold a lock."""
-        return self.phase in (RunPhase.CANCELLED, RunPhase.WOUND_DOWN)
+        """Whether nothing is audited or paid any more, and only open games hold a lock."""
+        return self.stopped_at != 0
 
     def fold(self, event: Event, now: int, round_of: Callable[[Digest], Round]) -> None:
         """Applies an event of a block at chain time `now`, in seconds; `round_of` an attestation is its work's."""
@@ -81,6 +83,8 @@ class MoneyRecords:
             case escrow.PhaseChanged():
                 self.phase = event.phase
                 self.launched_at = now if event.phase is RunPhase.RUNNING else self.launched_at
+                stops = event.phase in (RunPhase.CANCELLED, RunPhase.WOUND_DOWN)
+                self.stopped_at = now if stops else self.stopped_at
             case escrow.Reserved():
                 self.reserved[event.round] = event.amount
             case escrow.Freed():

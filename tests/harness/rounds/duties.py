@@ -22,7 +22,7 @@ from assay.protocol.rounds.duty_types import (
     ReplayFinding,
 )
 from assay.protocol.rounds.round_terms import SeatWork
-from assay.protocol.rounds.ticket_types import TicketId, TicketTerms, chain_of
+from assay.protocol.rounds.ticket_types import TicketId, TicketTerms, ToldStop, chain_of
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Seat, Wei
@@ -114,6 +114,11 @@ class DutyStage(ModelAndContracts):
         """No game can be opened on a commitment any more."""
         self.rounds.settled.add((round_, seat))
         self.write("setSettled", round_, seat)
+
+    def stop(self) -> None:
+        """The run is wound down, or cancelled."""
+        self.tickets.state = ToldStop(self.now)
+        self.write("setStopped", self.now)
 
     def convict(self, tenure: int) -> None:
         """A tenure is convicted by a game elsewhere."""

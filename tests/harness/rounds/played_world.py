@@ -60,6 +60,7 @@ class PlayedWorld(MoneyWorld):
         modules = self.chain.modules  # type: ignore[attr-defined]
         self.claims = ClaimBooks(self.run, 1, modules.charter)
         self.book = GameBook(modules.game, config, headers, self.vault, self.claims.book_of)
+        self.book.is_stopped = self.run.escrow.is_stopped
         self.done: dict[Seat, SeatRun] = {}
         """What seats committed to, in the order of their commitments."""
         self.blind: set[int] = set()

@@ -47,6 +47,11 @@ class ToldMoneyWorld(MoneyWorld):
             self.told.books.randomness.known[args[0]] = args[1]
         return answer
 
+    def end_verdict(self, ref: tuple[Any, ...], convicted: bool, to_pot: bool, who: Address) -> None:
+        """See MoneyWorld; what the verdict moved is read from its events."""
+        super().end_verdict(ref, convicted, to_pot, who)
+        self._read()
+
     def _read(self) -> None:
         for event in events_of(self.chain.evm, self.chain.contracts, {**KINDS, **MONEY}):
             fold(self.told, event, self.now, TRANSACTION)

@@ -63,10 +63,10 @@ def late(world: MoneyWorld, accusation: Digest) -> int:
     while world.run.duties.epochs[-1].start <= convicted_at:
         world.play_epoch()
     first = world.epoch
-    while not world.run.duties.over_since(first + 1):
+    while not world.run.duties.over_since(first + 2):
         assert world.close_pot(accusation, first) == "PotOpen"
         world.play_epoch()
-    world.at(max(world.now, world.run.duties.over_since(first + 1) + world.run.bounties.time))
+    world.at(max(world.now, world.run.duties.over_since(first + 2) + world.run.bounties.time))
     return first
 
 
@@ -111,7 +111,7 @@ def test_a_part_is_paid_to_an_accuser_whose_ticket_has_left_since(world: MoneyWo
     # Nothing of the ticket can be refuted any more; the pot is open for a dispute and an epoch yet.
     assert leave(world, ticket) == who and ticket not in world.run.tickets.tickets
     assert world.enter(accusations[0]) == ""
-    world.at(max(world.now, world.run.duties.over_since(epoch + 1) + world.run.bounties.time + 1))
+    world.at(max(world.now, world.run.duties.over_since(epoch + 2) + world.run.bounties.time + 1))
     assert world.close_pot(accusations[0], epoch) == ""
     before, pot = world.vault.free_of(who), world.run.bounties.left(ids.tenure_lock(tenure))
     assert world.take(accusations[0]) == ""

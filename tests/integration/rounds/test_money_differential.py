@@ -64,7 +64,11 @@ class MoneyPlay:
         if w.run.escrow.is_stopped() or self.random.random() < 0.3:
             w.do(lambda: w.model.tenures.leave(who, tenure), "Tenures", "leave", tenure, who=who)
         w.release(who)
-        w.reclaim(self.random.choice(list(w.run.tickets.tickets)))
+        self.reclaim()
+
+    def reclaim(self) -> None:
+        if held := list(self.world.run.tickets.tickets):
+            self.world.reclaim(self.random.choice(held))
 
     # --- training and audits
 
@@ -92,6 +96,11 @@ class MoneyPlay:
     def epoch(self) -> None:
         w = self.world
         lies = {ticket: {Seat(0)} for ticket in w.chains if self.random.random() < 0.1}
+        if w.run.escrow.is_stopped():
+            for function, model in (("seedEpoch", w.run.duties.seed_epoch), ("closeEpoch", w.run.duties.close_epoch)):
+                assert w.do(lambda act=model: act(w.now), "Duties", function) == "RunStopped"  # type: ignore[misc]
+            self.reclaim()
+            return
         w.seed()
         for ticket in w.chains:
             held = w.run.tickets.tickets.get(ticket)  # type: ignore[call-overload]

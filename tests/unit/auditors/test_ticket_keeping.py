@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -159,6 +160,25 @@ def test_a_ticket_stays_until_its_findings_and_bounties_are_paid() -> None:
     kept.owed = False
     kept.act()
     assert not kept.held() and kept.done["ReclaimTicket"] == 1
+
+
+def test_a_run_that_was_stopped_gives_tickets_back_at_once_that_nothing_holds() -> None:
+    kept = KeptTickets()
+    kept.act(wanted=2)
+    kept.epoch(answers=False)
+    first, second = kept.held()
+    assert [type(a) for a in ticket_actions(TicketPlan(2, True, 0, BOND), [first], kept.chains, kept, 0)] == [
+        ShowSecret,
+        RetireTicket,
+    ]
+    stopped = TicketPlan(2, True, 0, BOND, is_stopped=True)
+    for held, wanted in (
+        (first, [ReclaimTicket(first.id), ReclaimTicket(second.id)]),
+        (replace(first, obligations=1), [ReclaimTicket(second.id)]),
+        (replace(first, is_owed=True), [ReclaimTicket(second.id)]),
+        (replace(first, is_convicted=True), [ReclaimTicket(second.id)]),
+    ):
+        assert list(ticket_actions(stopped, [held, second], kept.chains, kept, 0)) == wanted
 
 
 def test_a_ticket_is_registered_while_stake_is_free_for_it() -> None:
