@@ -39,7 +39,8 @@ from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.processes.scratch import ScratchDir
 from assay_ledger.store.blobs import open_store
 from assay_solver.cheating import CheatingSolver
-from assay_solver.cheats import Cheat, Lie, Scene
+from assay_solver.cheats import Cheat, Scene
+from assay_solver.lies import Lie
 from assay_verifier.agent import VerifierAgent
 
 GENESIS_TIME: Final = 1_800_000_000

@@ -69,7 +69,7 @@ def prepare_rounds(
     state = initial_state(step, initialize(step.module, seed), scalars)
     program = training_program(preset, corpus, restarts=True)
     origin = ModelOrigin(preset=preset.name, text=text.encode())
-    return _prepared(origin, program, state, seats, preset.inner_steps, wire)
+    return prepared_rounds(origin, program, state, seats, preset.inner_steps, wire)
 
 
 def prepare_recipe_rounds(
@@ -103,7 +103,8 @@ def prepare_recipe_rounds(
     begin = time.perf_counter()
     executor.run(captured.state)
     seconds = time.perf_counter() - begin
-    return replace(_prepared(origin, captured.program, captured.state, seats, inner_steps, wire), step_seconds=seconds)
+    made = prepared_rounds(origin, captured.program, captured.state, seats, inner_steps, wire)
+    return replace(made, step_seconds=seconds)
 
 
 def check_names(origin: ModelOrigin) -> None:
@@ -149,14 +150,15 @@ def _bad(message: str, remedy: str) -> UserError:
     return UserError(message, code="BadRunRecipe", remedy=remedy)
 
 
-def _prepared(
+def prepared_rounds(
     origin: ModelOrigin,
     program: Program,
     state: Sequence[Sequence[Tensor]],
     seats: int,
     inner_steps: int,
-    wire: UpdateWire | None,
+    wire: UpdateWire | None = None,
 ) -> PreparedRounds:
+    """What a run of any captured step starts from; state: its first lists. Raises as `prepare_rounds`."""
     from assay.engine.runtime.values.state_io import list_roots, root_of, to_lists_of_bytes
     from assay.protocol.trees.state import TrainingList
     from assay.training.merge import MergeRule, usual_limit

@@ -8,13 +8,12 @@ Each cheat lies in one round and is honest otherwise.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from assay.protocol.arithmetic.words import canonical, from_bytes, to_bytes
 from assay.protocol.errors import UsageError
-from assay.protocol.program.nodes import Const, Gather, Input, Output, reads
+from assay.protocol.program.nodes import Gather, Output, reads
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import Tamper
 from assay.protocol.trees.state import ListBytes, Scalar, TrainingList
@@ -23,24 +22,7 @@ from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.index.archive import Archive, Computation, Compute
 from assay_ledger.index.records import RoundRecord
 from assay_ledger.index.view import RunView
-
-Change = Callable[[bytes], bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Lie:
-    """A `Tamper`: changes of single nodes, by (step, node), with step 0 for every step."""
-
-    changes: Mapping[tuple[int, int], Change]
-
-    def touches(self, step: int, node: int) -> bool:
-        """Does it change this value?"""
-        return (step, node) in self.changes or (0, node) in self.changes
-
-    def __call__(self, step: int, node: int, data: bytes) -> bytes:
-        """The bytes that the node's value is claimed to have."""
-        change = self.changes.get((step, node)) or self.changes.get((0, node))
-        return data if change is None else change(data)
+from assay_solver.lies import Change, Lie, constant, flipped, is_computed, output_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,17 +167,6 @@ def cheat_named(name: str, rounds: int, at: int | None = None) -> Cheat:
 # --- where to lie
 
 
-def is_computed(program: Program, node: int) -> bool:
-    """Is a node's value computed by the contract, and not compared with another root?"""
-    return not isinstance(program.nodes[node], Input | Const | Output)
-
-
-def output_source(program: Program, number: int) -> int:
-    """The first computed node that an output of a list of Y names."""
-    ends = (program.nodes[k] for k in program.output_nodes[number])
-    return next(end.node for end in ends if isinstance(end, Output) and is_computed(program, end.node))
-
-
 def data_gather(program: Program) -> int:
     """The node that reads the data: the first gather from the data tensor or from something computed of it alone."""
     data = program.input_nodes[TrainingList.SCALARS][Scalar.DATA]
@@ -242,24 +213,8 @@ def _base_before(scene: Scene) -> Digest:
     return outer.base
 
 
-def constant(value: bytes) -> Change:
-    return lambda _: value
-
-
 def _rolled(spec: TensorSpec, data: bytes) -> bytes:
     """The elements moved one place; one bit flipped where that changes nothing."""
     size = spec.dtype.size
     moved = data[size:] + data[:size]
     return moved if moved != data else flipped(spec, data)
-
-
-def flipped(spec: TensorSpec, data: bytes) -> bytes:
-    """The first element with one bit flipped, and zero where that would be no number.
-
-    In an f32 a middle bit of the mantissa: the lowest is often rounded away by the next step, and a lie that leaves no
-    trace in the claimed end is none.
-    """
-    size = spec.dtype.size
-    (word,) = from_bytes(spec.dtype, data[:size])
-    bent = canonical(spec.dtype, word ^ (1 << 12 if spec.dtype.is_float else 1))
-    return to_bytes(spec.dtype, [bent if bent != word else 0]) + data[size:]

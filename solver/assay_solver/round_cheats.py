@@ -23,7 +23,7 @@ from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.rounds.run import RoundRun
 from assay_ledger.store.objects import Tensors
-from assay_solver.cheats import Change, Lie, constant, flipped, is_computed, output_source
+from assay_solver.lies import Change, Lie, constant, flipped, is_computed, output_source
 from assay_solver.round_actions import CommitWork, TrainUnit
 from assay_solver.round_agent import RoundSolver
 

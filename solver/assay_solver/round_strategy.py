@@ -88,6 +88,7 @@ def seen(view: RoundView, round_: Round) -> MergeSeen:
     assert tenure is not None
     seat, state, group = tenure[1].seat, view.round_of(round_), view.group(round_, 0)
     work, votes = group.maskable.get(seat), view.votes(round_ + 1)
+    abstained = seat in votes.seals and votes.seals[seat] is None  # so that nothing is there to open
     return MergeSeen(
         round=round_,
         seat=seat,
@@ -100,7 +101,7 @@ def seen(view: RoundView, round_: Round) -> MergeSeen:
         is_alive=not state.is_under_half and not view.books.generations.segments.is_cut(round_ + 1),
         seal_until=view.seal_until(round_),
         has_sealed=seat in votes.seals,
-        has_opened=(round_ + 1, seat_party(seat)) in view.books.generations.openings,
+        has_opened=(round_ + 1, seat_party(seat)) in view.books.generations.openings or abstained,
         merge_until=view.merge_until(round_),
     )
 

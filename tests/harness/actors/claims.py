@@ -18,7 +18,7 @@ from assay.protocol.game.table import Side
 from assay.protocol.program.nodes import Family
 from assay.protocol.program.trace import ReferenceTrace, Trace
 from assay.protocol.run.claims import ClaimRef, challenge_commitment
-from assay.protocol.types import Address, Digest
+from assay.protocol.types import Address, Digest, Round
 from assay.sponsor.posting import post_run
 from assay.sponsor.preparing import Prepared
 from assay_ledger.agents.actions import Challenge
@@ -31,12 +31,33 @@ from assay_ledger.index.run import Run
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.store.blobs import open_store
 from assay_solver.cheating import CheatingSolver
+from assay_solver.cheats import Cheat, Scene
+from assay_solver.lies import Lie
 from assay_verifier.attesting import RESULT_BLOCKS
-from tests.harness.actors.families import LiesInNodes, NodeLie
+from tests.harness.actors.families import NodeLie, lie_in
 from tests.harness.actors.world import ActorWorld, SharedChain, fill_escrow, tiny_prepared, work_of
 
 MOVE_GAS = 1_000_000
 """No move of a game may need more."""
+
+
+class LiesInNodes(Cheat):
+    """Lies in every interval, each time in a node of another family, in every step in turn."""
+
+    name = "lies-in-nodes"
+
+    def __init__(self, families: Sequence[Family]) -> None:
+        super().__init__(Round(0))
+        self.families = families
+        self.lies: dict[int, NodeLie] = {}
+
+    def lie(self, scene: Scene, number: int, job: Computation) -> Lie | None:
+        """See Cheat."""
+        if number >= len(self.families):
+            return None
+        if number not in self.lies:
+            self.lies[number] = lie_in(scene.compute, job, self.families[number], 1 + number % job.steps)
+        return self.lies[number].tamper
 
 
 class Liar(GamePlayer):

@@ -13,9 +13,8 @@ from assay.protocol.program.nodes import Const, Dot, Family, Input, Output, Scat
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import SlotTamper, Trace
 from assay.protocol.trees.tensors import tensor_root
-from assay.protocol.types import Round
 from assay_ledger.index.archive import Computation, Compute
-from assay_solver.cheats import Cheat, Lie, Scene
+from assay_solver.lies import Lie
 from tests.harness.damage import flip
 
 Words = tuple[int, int, int, int]
@@ -67,25 +66,6 @@ def _has_parts(place: Position, words: Sequence[int], honest: Sequence[int]) -> 
     heads, claimed = place.heads(element), signed(words[element])
     found = defend_parts(place.node, heads, [0], claimed, whole=True)
     return signed(leaf.fold(place.node, heads, found)) == claimed
-
-
-class LiesInNodes(Cheat):
-    """Lies in every interval, each time in a node of another family, in every step in turn."""
-
-    name = "lies-in-nodes"
-
-    def __init__(self, families: Sequence[Family]) -> None:
-        super().__init__(Round(0))
-        self.families = families
-        self.lies: dict[int, NodeLie] = {}
-
-    def lie(self, scene: Scene, number: int, job: Computation) -> Lie | None:
-        """See Cheat."""
-        if number >= len(self.families):
-            return None
-        if number not in self.lies:
-            self.lies[number] = lie_in(scene.compute, job, self.families[number], 1 + number % job.steps)
-        return self.lies[number].tamper
 
 
 def predict(truth: Trace, lie: NodeLie, defended: bytes, disputed: bytes, arity: int) -> Words:

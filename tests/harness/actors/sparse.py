@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from assay.engine import ops
 from assay.engine.compiler.capture import capture
 from assay.engine.runtime.values.state_io import to_lists_of_bytes
+from assay.sponsor.preparing import ModelOrigin
+from assay.sponsor.round_preparing import PreparedRounds, prepared_rounds
 from assay.training.initialize import initialize
 from assay.training.outer import SLOTS, outer_step, zero_momentum
 from assay.training.state import Scalars, TensorLists
@@ -70,3 +72,13 @@ def sparse_work() -> TrainedWork:
         10,
         rate,
     )
+
+
+@cache
+def sparse_rounds(seats: int) -> PreparedRounds:
+    """A run of the second round of this step, whose residuals are zero when a round begins."""
+    data = torch.tensor([t % VOCABULARY for k in range(32) for t in sha256(bytes([k])).digest()], dtype=torch.uint8)
+    parameters = initialize(bigram().module, 1)
+    zeros = [torch.zeros_like(p) for p in parameters]
+    state: TensorLists = (parameters, zeros, Scalars.of(data, learning_rate=RATE).to_list())
+    return prepared_rounds(ModelOrigin(), capture(sparse_step, state).program, state, seats, inner_steps=10)

@@ -107,7 +107,8 @@ class WholeRun:
         deposit(self.chain, account, self.run, brought)
         keys, folder = ActorKeys(name, account, None), self.folder / name
         store = options.pop("store", self.store)
-        make = lambda: kind(self.run, keys, store, folder, compute=COMPUTE, **options)  # noqa: E731
+        options = {"compute": COMPUTE, **options}
+        make = lambda: kind(self.run, keys, store, folder, **options)  # noqa: E731
         self.players[name] = WholeActor(make, make(), brought)
         return self.players[name].agent
 

@@ -22,7 +22,8 @@ from assay_ledger.chain.client import address_of
 from assay_ledger.index.archive import Computation
 from assay_ledger.index.records import GameRecord, RunState
 from assay_ledger.index.run import Run
-from assay_solver.cheats import Cheat, Lie, Scene, output_source
+from assay_solver.cheats import Cheat, Scene
+from assay_solver.lies import Lie, output_source
 from tests.harness.actors.world import ActorWorld, SharedChain, actors_artifacts, new_world, small_work, with_economics
 
 REVENUE = 1000 * 10**18

@@ -1,7 +1,7 @@
-"""A whole game in every family, from the challenge to the verdict, by the agents' own code on the demo's contracts.
+"""A whole game in every family, from the challenge to the verdict, by the agents' own code on the contracts of a run.
 
-Once with a defender whose lie begins in exactly one node of that family, once with a challenger that lies in such a
-node about a true claim: the true side wins. The programs are captured: the demo's at its small size, and one that
+Once with a commitment whose lie begins in exactly one node of that family, once with a challenger that lies in such a
+node about a true commitment: the true side wins. The programs are captured: the demo's at its small size, and one that
 ranks its gradients.
 """
 
@@ -17,40 +17,58 @@ from assay.protocol.errors import RejectedError
 from assay.protocol.game import errors as game_errors
 from assay.protocol.game.moves import AnyMove, ProveRoot
 from assay.protocol.game.state import Outcome, Verdict
-from assay.protocol.game.table import Move, Side
+from assay.protocol.game.table import Move
 from assay.protocol.program.nodes import Family
+from assay.protocol.program.trace import Trace
+from assay.protocol.types import Address
 from assay_ledger.agents.game_player import encode_move
 from assay_ledger.index.games import Game
-from tests.harness.actors.claims import ClaimsRun, aside, open_claims, posted_world
 from tests.harness.actors.families import NodeLie, lie_in, predict, slot_of
-from tests.harness.actors.sparse import sparse_work
-from tests.harness.actors.verdicts import digest_of
-from tests.harness.actors.world import SharedChain, new_world
+from tests.harness.actors.round_claims import RoundClaims, aside, open_round
+from tests.harness.actors.sparse import sparse_rounds
+from tests.harness.actors.world import COMPUTE, SharedChain
 from tests.harness.damage import flip, flipped
 
-IN_THE_GPT = tuple(f for f in Family if f is not Family.RANK)
 PROOFS = (Move.SELECT_ELEMENT, Move.PROVE_TERM, Move.PROVE_ROOT)
 LEAST_FIELDS = {Family.CONST: 1, Family.INPUT: 8}
 """A const is proved by its descriptor alone, an input by the state that it is a slot of, all else by openings."""
 
 REFUSALS = {e.__name__ for e in vars(game_errors).values() if isinstance(e, type)}
+PPM = 1_000_000
 
 
 @pytest.fixture(scope="module")
-def claims_of(stage: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Family], ClaimsRun]:
-    """The claims with a lie in this family; each run is brought there once."""
+def claims_of(
+    stage: SharedChain, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[Family], RoundClaims]]:
+    """A run whose step program has this family; each is brought there once."""
 
     @cache
-    def gpt() -> ClaimsRun:
-        liars = {"mallory": IN_THE_GPT[:5], "oscar": IN_THE_GPT[5:10], "trudy": IN_THE_GPT[10:]}
-        return open_claims(posted_world(stage, tmp_path_factory.mktemp("gpt")), liars)
+    def gpt() -> RoundClaims:
+        return begun(open_round(stage, tmp_path_factory.mktemp("gpt")))
 
     @cache
-    def sparse() -> ClaimsRun:
-        world = new_world(stage, tmp_path_factory.mktemp("sparse"), sparse_work(), rounds=1)
-        return open_claims(world, {"mallory": [Family.RANK]})
+    def sparse() -> RoundClaims:
+        # On a node of its own: the time at which its round begins would end the other's.
+        nodes.append(SharedChain())
+        return begun(open_round(nodes[0], tmp_path_factory.mktemp("sparse"), sparse_rounds(2)))
 
-    return lambda family: sparse() if family is Family.RANK else gpt()
+    nodes: list[SharedChain] = []
+    yield lambda family: sparse() if family is Family.RANK else gpt()
+    for node in nodes:
+        node.close()
+
+
+def begun(claims: RoundClaims) -> RoundClaims:
+    """With somebody who challenges."""
+    claims.add_stranger()
+    return claims
+
+
+def false_run(claims: RoundClaims, name: str, lie: NodeLie) -> Trace:
+    """The run behind an actor's claim with this lie in it."""
+    job = claims.job_of(name)
+    return COMPUTE.trace(job.program, job.lists, job.steps, lie.tamper)
 
 
 def damages(move: AnyMove) -> Iterator[AnyMove]:
@@ -61,140 +79,164 @@ def damages(move: AnyMove) -> Iterator[AnyMove]:
             yield replace(move, opening=flip(move.opening, 8 * at + at // 32))
 
 
-def check_refused(claims: ClaimsRun, game: Game, move: AnyMove, sender: str) -> None:
+def check_refused(claims: RoundClaims, game: Game, move: AnyMove, sender: str) -> None:
     """The contract takes no such move, and says why."""
     with pytest.raises(RejectedError) as refused:
-        claims.world.stage.chain.simulate(encode_move(claims.world.run.game, game.game_id, move), sender=sender)
+        claims.made.chain.simulate(encode_move(claims.made.run.game, game.game_id, move), sender=sender)
     assert refused.value.code in REFUSALS, refused.value
 
 
-def check_verdict(verdict: Verdict, loser: bytes, family: Family, lie: NodeLie) -> None:
-    """Who lost, how, and where."""
-    assert (verdict.loser, verdict.outcome, verdict.family) == (loser, Outcome.LEAF, family)
+def wealth(claims: RoundClaims) -> dict[str, int]:
+    """What everybody who may play can spend, in wei."""
+    made, (stranger,) = claims.made, claims.strangers
+    people = {"ada": made.address("ada"), "mallory": made.address("mallory"), "stranger": stranger.address}
+    return {name: made.free(who) for name, who in people.items()}
+
+
+def check_verdict(
+    claims: RoundClaims, before: dict[str, int], verdict: Verdict | None, loser: str, lie: NodeLie, family: Family
+) -> Verdict:
+    """Who lost, how, and where; and that no wei moved but those that the rules move."""
+    made, e = claims.made, claims.made.run.charter.economics
+    (stranger,) = claims.strangers
+    who: Address = stranger.address if loser == "stranger" else made.address(loser)
+    assert verdict is not None
+    assert (verdict.loser, verdict.outcome, verdict.family) == (who, Outcome.LEAF, family)
     assert verdict.node == lie.node
-
-
-def check_money(claims: ClaimsRun, before: dict[bytes, int], verdict: Verdict, other: bytes, replies: int) -> None:
-    """The loser pays what the terms say, and no other wealth changed."""
-    run, terms = claims.world.run, claims.world.run.charter.economics
-    refunds = replies * claims.world.stage.chain.ask(run.game.move_refund())
-    assert 0 < refunds < terms.challenge_bond
-    after = claims.wealth()
-    gains = {who: after[who] - before[who] for who in before if after[who] != before[who]}
-    if verdict.side is Side.DEFENDER:
-        bounty = terms.claim_lock * terms.bounty_ppm // 1_000_000
-        assert gains == {verdict.loser: refunds - terms.claim_lock, other: bounty - refunds}
+    state = made.run.games.game(made.run.games.count()).state
+    gains = {name: now - before[name] for name, now in wealth(claims).items() if now != before[name]}
+    paid = state.advanced + state.held
+    if loser == "stranger":
+        assert gains == {"stranger": -e.challenge_bond, "ada": paid + (e.challenge_bond - paid) // 2}
+        assert claims.lock_of("ada") == e.seat_lock
     else:
-        won = refunds + (terms.challenge_bond - refunds) // 2
-        assert gains == {verdict.loser: -terms.challenge_bond, other: won}
+        bounty = e.seat_lock * e.third_bounty_ppm // PPM
+        assert gains == {"stranger": bounty - state.advanced, "mallory": state.advanced}
+        assert claims.lock_of("mallory") == 0 and bounty > paid
+    return verdict
 
 
 @pytest.mark.parametrize("family", Family, ids=lambda f: f.name)
 def test_a_lie_in_this_family_is_convicted_and_every_field_of_the_proof_counts(
-    claims_of: Callable[[Family], ClaimsRun], family: Family
+    claims_of: Callable[[Family], RoundClaims], family: Family
 ) -> None:
     claims = claims_of(family)
-    name, ref, lie = claims.lie_of(family)
-    vera, liar, chain = claims.participant("vera"), claims.participant(name), claims.world.stage.chain
+    (stranger,), job = claims.strangers, claims.job_of("mallory")
+    lie = lie_in(COMPUTE, job, family, 1 + family % job.steps)
+    truth, false = claims.truth("mallory", lie.step), false_run(claims, "mallory", lie)
+    honest = COMPUTE.trace(job.program, job.lists, job.steps)
     refused: list[int] = []
 
     def damage(game: Game, move: AnyMove) -> None:
         """Sends every damaged form of a proof first; `refused` counts those of the last move."""
         refused.append(0)
         for damaged in damages(move) if move.kind in PROOFS else ():
-            check_refused(claims, game, damaged, vera.account.address)
+            check_refused(claims, game, damaged, stranger.account.address)
             refused[-1] += 1
 
     with aside(claims):
-        before, first = claims.wealth(), chain.head().number + 1
-        game_id = claims.accuse(ref)
-        verdict, replies = claims.play(game_id, claims.player(liar), claims.player(vera), damage)
+        first = claims.made.chain.head().number + 1
+        claims.commit(false)
+        before = wealth(claims)
+        game_id = claims.challenge(stranger, claims.ref("mallory"), honest.state_root(job.steps))
+        players = claims.player(claims.mallory, false), claims.player(stranger, honest)
+        verdict = claims.play(game_id, *players, damage)
         assert refused[-1] >= LEAST_FIELDS.get(family, 20)
-        check_verdict(verdict, liar.me, family, lie)
-        truth = claims.truth(ref, lie.step)
+        made = check_verdict(claims, before, verdict, "mallory", lie, family)
         words = predict(truth, lie, lie.data, truth.node_bytes(lie.step, lie.node), claims.arity)
-        assert (verdict.element, verdict.term, verdict.expected, verdict.claimed) == words
-        assert verdict.expected != verdict.claimed
-        check_money(claims, before, verdict, vera.me, replies)
-        assert claims.check_transactions(first, chain.head().number) > 2 * replies
+        assert (made.element, made.term, made.expected, made.claimed) == words
+        assert made.expected != made.claimed
+        assert claims.check_transactions(first) > len(refused)
 
 
 @pytest.mark.parametrize("family", Family, ids=lambda f: f.name)
 def test_a_challenger_that_lies_in_this_family_about_a_true_claim_loses(
-    claims_of: Callable[[Family], ClaimsRun], family: Family
+    claims_of: Callable[[Family], RoundClaims], family: Family
 ) -> None:
     claims = claims_of(family)
-    ada, chain, ref = claims.participant("ada"), claims.world.stage.chain, claims.ref("ada", 0)
-    job = claims.job(ref)
-    lie = lie_in(ada.compute, job, family, 1 + family % job.steps)
-    false = ada.compute.trace(job.program, job.lists, job.steps, lie.tamper)
+    (stranger,), job = claims.strangers, claims.job_of("ada")
+    lie = lie_in(COMPUTE, job, family, 1 + family % job.steps)
+    truth, false = claims.truth("ada", lie.step), false_run(claims, "ada", lie)
     with aside(claims):
-        before, first = claims.wealth(), chain.head().number + 1
-        game_id = claims.challenge_as_third_party(ref, false.state_root(job.steps))
-        verdict, replies = claims.play(game_id, claims.player(ada), claims.liar(claims.stranger, false))
-        check_verdict(verdict, claims.stranger.address, family, lie)
-        truth = claims.truth(ref, job.steps)
+        claims.prepare_adas()
+        before = wealth(claims)
+        game_id = claims.challenge(stranger, claims.ref("ada"), false.state_root(job.steps))
+        verdict = claims.play(game_id, claims.adas_player(), claims.liar(stranger, false))
+        made = check_verdict(claims, before, verdict, "stranger", lie, family)
         words = predict(truth, lie, truth.node_bytes(lie.step, lie.node), lie.data, claims.arity)
-        assert (verdict.element, verdict.term, verdict.expected, verdict.claimed) == words
-        assert verdict.expected == verdict.claimed
-        check_money(claims, before, verdict, ada.me, replies)
-        assert claims.check_transactions(first, chain.head().number) > 2 * replies
+        assert (made.element, made.term, made.expected, made.claimed) == words
+        assert made.expected == made.claimed
 
 
-def test_a_slot_that_is_not_its_output_node_convicts_the_defender(claims_of: Callable[[Family], ClaimsRun]) -> None:
-    claims = claims_of(Family.OUTPUT)
-    name, ref, lie = claims.lie_of(Family.OUTPUT)
-    vera, liar, job = claims.participant("vera"), claims.participant(name), claims.job(ref)
-    false = liar.compute.trace(job.program, job.lists, job.steps, tamper_slot=lie.in_slot(job.program))
-    with aside(claims):
-        before = claims.wealth()
-        game_id = claims.accuse(ref)
-        verdict, replies = claims.play(game_id, claims.liar(liar.keys, false), claims.player(vera))
-        check_verdict(verdict, liar.me, Family.OUTPUT, lie)
-        check_slot(claims, verdict, lie, claims.truth(ref, lie.step).node_root(lie.step, lie.node))
-        assert verdict.expected != verdict.claimed
-        check_money(claims, before, verdict, vera.me, replies)
+def false_slot(claims: RoundClaims, name: str, step: int) -> tuple[Trace, NodeLie]:
+    """A run whose output node is right, and the slot of the state after it wrong."""
+    job = claims.job_of(name)
+    lie = lie_in(COMPUTE, job, Family.OUTPUT, step)
+    return COMPUTE.trace(job.program, job.lists, job.steps, tamper_slot=lie.in_slot(job.program)), lie
 
 
-def test_a_challenger_that_lies_about_a_slot_of_a_true_claim_loses(claims_of: Callable[[Family], ClaimsRun]) -> None:
-    claims = claims_of(Family.OUTPUT)
-    ada, ref = claims.participant("ada"), claims.ref("ada", 0)
-    job = claims.job(ref)
-    lie = lie_in(ada.compute, job, Family.OUTPUT, job.steps)
-    false = ada.compute.trace(job.program, job.lists, job.steps, tamper_slot=lie.in_slot(job.program))
-    with aside(claims):
-        before = claims.wealth()
-        game_id = claims.challenge_as_third_party(ref, false.state_root(job.steps))
-        verdict, replies = claims.play(game_id, claims.player(ada), claims.liar(claims.stranger, false))
-        check_verdict(verdict, claims.stranger.address, Family.OUTPUT, lie)
-        check_slot(claims, verdict, lie, claims.truth(ref, job.steps).node_root(lie.step, lie.node))
-        assert verdict.expected == verdict.claimed
-        check_money(claims, before, verdict, ada.me, replies)
-
-
-def check_slot(claims: ClaimsRun, verdict: Verdict, lie: NodeLie, root: bytes) -> None:
+def check_slot(claims: RoundClaims, name: str, verdict: Verdict, lie: NodeLie) -> None:
     """The verdict names the slot and the root that the reference computes for it."""
-    assert (verdict.term, verdict.element) == slot_of(claims.world.work.step, lie.node)
-    assert digest_of(verdict.expected) == root
+    assert (verdict.term, verdict.element) == slot_of(claims.job_of(name).program, lie.node)
+    root = claims.truth(name, lie.step).node_root(lie.step, lie.node)
+    assert (verdict.expected % (1 << 256)).to_bytes(32, "big") == root
 
 
-def test_after_a_reorganization_the_same_number_is_another_game(claims_of: Callable[[Family], ClaimsRun]) -> None:
-    claims, families = claims_of(Family.MAP), IN_THE_GPT[:2]
-    vera, numbers = claims.participant("vera"), []
-    for family in families:
-        name, ref, lie = claims.lie_of(family)
-        liar = claims.participant(name)
+def test_a_slot_that_is_not_its_output_node_convicts_the_defender(claims_of: Callable[[Family], RoundClaims]) -> None:
+    claims = claims_of(Family.OUTPUT)
+    (stranger,), job = claims.strangers, claims.job_of("mallory")
+    false, lie = false_slot(claims, "mallory", 1)
+    honest = COMPUTE.trace(job.program, job.lists, job.steps)
+    with aside(claims):
+        claims.commit(false)
+        before = wealth(claims)
+        game_id = claims.challenge(stranger, claims.ref("mallory"), honest.state_root(job.steps))
+        verdict = claims.play(game_id, claims.liar(claims.mallory, false), claims.player(stranger, honest))
+        made = check_verdict(claims, before, verdict, "mallory", lie, Family.OUTPUT)
+        check_slot(claims, "mallory", made, lie)
+        assert made.expected != made.claimed
+
+
+def test_a_challenger_that_lies_about_a_slot_of_a_true_claim_loses(claims_of: Callable[[Family], RoundClaims]) -> None:
+    claims = claims_of(Family.OUTPUT)
+    (stranger,) = claims.strangers
+    false, lie = false_slot(claims, "ada", claims.steps)
+    with aside(claims):
+        claims.prepare_adas()
+        before = wealth(claims)
+        game_id = claims.challenge(stranger, claims.ref("ada"), false.state_root(claims.steps))
+        verdict = claims.play(game_id, claims.adas_player(), claims.liar(stranger, false))
+        made = check_verdict(claims, before, verdict, "stranger", lie, Family.OUTPUT)
+        check_slot(claims, "ada", made, lie)
+        assert made.expected == made.claimed
+
+
+def test_after_a_reorganization_the_same_number_is_another_game(claims_of: Callable[[Family], RoundClaims]) -> None:
+    """One process plays both, with what it remembers of the first."""
+    claims, numbers = claims_of(Family.MAP), []
+    (stranger,), job = claims.strangers, claims.job_of("mallory")
+    honest = COMPUTE.trace(job.program, job.lists, job.steps)
+    lies = [lie_in(COMPUTE, job, family, 1 + family % job.steps) for family in (Family.MAP, Family.DOT)]
+    runs = {false.state_root(job.steps): false for false in (false_run(claims, "mallory", lie) for lie in lies)}
+    claimed: list[Trace] = []
+    defender = claims.player(claims.mallory, honest)
+    defender._trace_of = lambda game: claimed[-1]
+    for lie, false in zip(lies, runs.values(), strict=True):
+        claimed.append(false)
         with aside(claims):
-            numbers.append(claims.accuse(ref))
-            verdict, _ = claims.play(numbers[-1], claims.player(liar), claims.player(vera))
-            check_verdict(verdict, liar.me, family, lie)
-    assert numbers[0] == numbers[1] and len({claims.lie_of(f)[0] for f in families}) == 1
+            claims.commit(false)
+            before = wealth(claims)
+            numbers.append(claims.challenge(stranger, claims.ref("mallory"), honest.state_root(job.steps)))
+            verdict = claims.play(numbers[-1], defender, claims.player(stranger, honest))
+            family = job.program.nodes[lie.node].family
+            check_verdict(claims, before, verdict, "mallory", lie, family)
+    assert numbers[0] == numbers[1]
 
 
 @pytest.mark.parametrize("family", (Family.MAP, Family.RANK), ids=("gpt", "sparse"))
 def test_deployment_and_round_stay_within_the_caps_of_every_transaction(
-    claims_of: Callable[[Family], ClaimsRun], family: Family
+    claims_of: Callable[[Family], RoundClaims], family: Family
 ) -> None:
     claims = claims_of(family)
-    run = claims.world.run
-    assert claims.check_transactions(0, claims.world.stage.chain.head().number) > len(run.contracts())
+    first = claims.made.run.first_block
+    assert claims.check_transactions(first) > len(claims.made.run.all_contracts())

@@ -1,6 +1,6 @@
-"""Many false challenges of one true claim at once: its claimant executes it once, and no clock runs out.
+"""Many false challenges of one true commitment at once: its solver executes it once, and no clock runs out.
 
-The hardware is as slow as its clocks allow: an execution of the interval takes exactly the `replay` that the charter
+The hardware is as slow as its clocks allow: an execution of the commitment takes exactly the `replay` that the charter
 grants for it, in chain time. Every puppet lies in another node, so that nothing below the lists is shared.
 """
 
@@ -12,7 +12,7 @@ import pytest
 
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
-from tests.harness.actors.game_floods import flooded
+from tests.harness.actors.round_floods import flooded
 from tests.harness.actors.world import SharedChain
 
 
@@ -21,8 +21,8 @@ def test_games_in_lockstep_on_one_claim_cost_one_execution_and_none_is_lost(
     stage: SharedChain, tmp_path: Path, count: int
 ) -> None:
     """On this hardware a run per reply lost the fourth game."""
-    world, compute, flood = flooded(stage, tmp_path, count)
-    charter, ada = world.run.charter, world.players["ada"].agent
+    claims, compute, flood = flooded(stage, tmp_path, count)
+    charter, ada = claims.made.run.charter, claims.ada
     passes = steps = used = 0
     while flood.select():
         before = sum(executor.steps for executor in compute.slow)
@@ -36,15 +36,14 @@ def test_games_in_lockstep_on_one_claim_cost_one_execution_and_none_is_lost(
         used = max([used, *(charter.clocks.budget - game.state.budget_left[0] for game in flood.games())])
         assert passes < 50
     for number in range(1, count + 1):
-        found = world.run.games.verdict(number)
+        found = claims.made.run.games.verdict(number)
         assert found is not None
         assert (found[0].side, found[0].outcome) == (Side.CHALLENGER, Outcome.LEAF)
     print(
         f"{count} games: {passes} passes, {compute.slow[0].steps} steps run, {steps} at most in a pass, {used} s used"
     )
     assert len(compute.slow) == 1
-    assert steps <= charter.training.steps_per_interval
+    assert steps <= claims.steps
     # Beyond the extension for one execution only blocks are waited for.
     assert used < charter.clocks.replay // 2
-    record = world.state.rounds[0]
-    assert not record.commitments[0].convicted  # type: ignore[index]
+    assert claims.lock_of("ada") == charter.economics.seat_lock

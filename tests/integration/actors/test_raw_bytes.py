@@ -28,7 +28,8 @@ from assay_ledger.index.archive import Computation
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.canonical import NotCanonical, check_canonical, is_canonical
 from assay_solver.agent import SolverAgent
-from assay_solver.cheats import Cheat, Lie, Scene
+from assay_solver.cheats import Cheat, Scene
+from assay_solver.lies import Lie
 from tests.harness.actors.programs import outer_program, update_program
 from tests.harness.actors.world import (
     ActorWorld,

@@ -15,7 +15,7 @@ from assay_ledger.agents.agent import Agent
 from assay_ledger.index.games import Game
 from assay_ledger.index.records import GameRecord, OuterRecord, RunState
 from assay_ledger.index.view import RunView
-from assay_solver.cheats import Lie, is_computed
+from assay_solver.lies import Lie, is_computed
 from tests.harness.actors.world import COMPUTE, ActorWorld, SharedChain, new_world, small_work, with_economics
 from tests.integration.actors.test_outer_steps import until_t7
 

@@ -1,101 +1,186 @@
-"""Two honest challengers open games on one false claim at once, and the agents play both to the end."""
+"""Two honest challengers of one false commitment: its claimant answers once per position, and both are made whole."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
+from assay.protocol.digests import digest_list_hash
 from assay.protocol.errors import RejectedError
+from assay.protocol.game.moves import AnyMove, PostDigests
 from assay.protocol.game.state import Outcome
-from assay.protocol.run.claims import ClaimRef
-from assay.protocol.types import Status
-from assay_ledger.agents.actions import Challenge
-from assay_ledger.agents.agent import Agent
-from assay_solver.cheats import cheat_named
-from assay_verifier import attesting
-from tests.harness.actors.world import ActorWorld, SharedChain, new_world, small_work
+from assay.protocol.game.table import Side, Stage
+from assay.protocol.program.trace import Trace
+from assay.protocol.types import Address
+from assay_ledger.agents.game_player import GamePlayer
+from assay_ledger.bindings.game import DigestsPosted
+from assay_ledger.index.games import Game
+from assay_ledger.keys.keystore import ActorKeys
+from assay_solver.lies import Lie, flipped, output_source
+from tests.harness.actors.round_claims import RoundClaims, aside, open_round
+from tests.harness.actors.world import COMPUTE, SharedChain
 
-FOUNDERS = {"first_seats": 2, "first_verifiers": 2}
-ACCUSERS = ("vera", "viktor")
-
-
-def disputed(stage: SharedChain, folder: Path) -> ActorWorld:
-    """A round in which one solver lied and both verifiers know it; there is no challenge yet."""
-    world = new_world(stage, folder, small_work(), rounds=1)
-    world.solver("ada", **FOUNDERS)
-    world.solver("mallory", cheat=cheat_named("bit-flip", 1), **FOUNDERS)
-    for name in ACCUSERS:
-        world.verifier(name, **FOUNDERS)
-    for player in world.players.values():
-        player.wealth = world.wealth(player.name)
-    while not all(knows(world.players[name].agent) for name in ACCUSERS):
-        step_until_revealed(world)
-    assert not world.state.games
-    return world
+PPM = 1_000_000
 
 
-def knows(agent: Agent) -> list[ClaimRef]:
-    """The claims that an auditor's own revealed results contradict."""
-    return [ref for _, _, refs in attesting.false_claims(agent.see()) for ref in refs]
+@dataclass
+class Disputed:
+    """A round in which mallory lied and two strangers know it; there is no challenge yet."""
+
+    claims: RoundClaims
+    honest: Trace
+    defender: GamePlayer
+    challengers: list[tuple[ActorKeys, GamePlayer]]
+
+    def accuse(self, number: int) -> int:
+        """One of them challenges; its game."""
+        keys, _ = self.challengers[number]
+        return self.claims.challenge(keys, self.claims.ref("mallory"), self.honest.state_root(self.claims.steps))
+
+    def game(self, number: int) -> Game:
+        """A game as the chain has it."""
+        return self.claims.made.run.games.game(number)
+
+    def free(self) -> list[int]:
+        """What the two can spend, in wei."""
+        return [self.claims.made.free(keys.address) for keys, _ in self.challengers]
+
+    def lists_posted(self) -> list[bytes]:
+        """The hash of every list that a transaction carried for STEPS or NODES: those that positions keep."""
+        chain, run = self.claims.made.chain, self.claims.made.run
+        posts = chain.events(DigestsPosted.search(run.game.address), run.first_block)
+        selector = run.game.post_digests(0, []).data[:4]
+        return [log.event.list for log in posts if chain.calldata(log.transaction)[:4] == selector]
+
+    def win(self, number: int, by: int) -> list[PostDigests]:
+        """A game is played to the element, which is against mallory; the lists with which it replied."""
+        moves: list[AnyMove] = []
+        verdict = self.claims.play(
+            number, self.defender, self.challengers[by][1], lambda game, move: moves.append(move)
+        )
+        assert verdict is not None and verdict.outcome is Outcome.LEAF
+        assert verdict.loser == self.claims.mallory.address
+        return [move for move in moves if isinstance(move, PostDigests)]
 
 
-def step_until_revealed(world: ActorWorld) -> None:
-    """Everybody acts, but a verifier that has revealed its leaves waits for the other."""
-    acted = False
-    for name, player in world.players.items():
-        if name not in ACCUSERS or not knows(player.agent):
-            acted |= player.agent.step()
-    if not acted:
-        now = world.stage.chain.head().timestamp
-        times = [p.agent.deadline for p in world.players.values() if p.agent.deadline is not None]
-        world.stage.chain.rpc("evm_mine", hex(min((t for t in times if t > now), default=now + 1)))
+@pytest.fixture(scope="module")
+def round_(stage: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> RoundClaims:
+    """One run for all tests."""
+    claims = open_round(stage, tmp_path_factory.mktemp("disputed"))
+    claims.add_stranger()
+    claims.add_stranger()
+    return claims
 
 
-def gain(world: ActorWorld, name: str) -> int:
-    """What an actor's wealth in the vault has changed by."""
-    return world.wealth(name) - world.players[name].wealth
+@pytest.fixture
+def disputed(round_: RoundClaims) -> Iterator[Disputed]:
+    """Mallory has committed to a run with one false bit."""
+    job = round_.job_of("mallory")
+    node = output_source(job.program, 1)
+    lie = Lie({(2, node): lambda data: flipped(job.program.specs[node], data)})
+    false = COMPUTE.trace(job.program, job.lists, job.steps, lie)
+    honest = COMPUTE.trace(job.program, job.lists, job.steps)
+    with aside(round_):
+        round_.commit(false)
+        players = [(keys, round_.player(keys, honest)) for keys in round_.strangers]
+        yield Disputed(round_, honest, round_.player(round_.mallory, false), players)
 
 
-def test_both_win_their_own_game_and_both_are_made_whole(stage: SharedChain, tmp_path: Path) -> None:
-    world = disputed(stage, tmp_path)
-    for name in ACCUSERS:
-        agent = world.players[name].agent
-        agent.perform(Challenge(knows(agent)[0]), agent.see())
-    world.settle()
-    games = world.verdicts()
-    assert {world.name_of(g.challenger) for g in games} == set(ACCUSERS) and len(games) == 2
-    assert all(g.convicted and g.outcome is Outcome.LEAF for g in games)
-    terms = world.run.charter.economics
-    # One lock is taken once: what it burns is burned once, and the bounty pays for both defences.
-    assert sorted(g.burned for g in games) == [0, terms.claim_lock - terms.claim_lock * terms.bounty_ppm // 1_000_000]
-    wages = 2 * world.run.charter.training.duties * terms.wage
-    assert all(gain(world, name) >= wages for name in ACCUSERS)
-    assert any(gain(world, name) > wages for name in ACCUSERS)
-    assert gain(world, "ada") == 0 and gain(world, "mallory") < 0
-    (record,) = world.state.rounds
-    endings = {world.name_of(c.solver): c.status for c in record.commitments.values()}
-    assert endings == {"ada": Status.FINAL, "mallory": Status.CONVICTED}
+def at_its_node(game: Game) -> bool:
+    """Whether all lists of a game have been posted."""
+    return game.state.stage is Stage.NODE
 
 
-def test_a_defender_withdrawing_in_mid_dispute_leaves_its_lock_to_the_verdict(
-    stage: SharedChain, tmp_path: Path
-) -> None:
-    world = disputed(stage, tmp_path)
-    vera, mallory = world.players["vera"].agent, world.players["mallory"].agent
-    vera.perform(Challenge(knows(vera)[0]), vera.see())
-    vault = world.run.vault
-    free = world.stage.chain.ask(vault.free(mallory.me))
+def test_a_challenger_who_comes_later_is_shown_what_the_first_was_shown(disputed: Disputed) -> None:
+    first = disputed.accuse(0)
+    moves: list[str] = []
+    disputed.claims.play(
+        first, disputed.defender, disputed.challengers[0][1], lambda g, m: moves.append(m.kind.name), at_its_node
+    )
+    lists = disputed.lists_posted()
+    assert len(lists) == len(set(lists)) == moves.count("POST_DIGESTS") >= 2
+    second = disputed.accuse(1)
+    # Nothing was sent for it, and it is the challenger's turn.
+    game = disputed.game(second)
+    assert (game.state.turn, game.state.posted) == (Side.CHALLENGER, lists[0])
+    assert digest_list_hash(disputed.claims.made.run.games.posted(game.state).digests) == lists[0]
+    disputed.win(second, by=1)
+    disputed.win(first, by=0)
+    assert disputed.lists_posted() == lists
+
+
+def test_two_who_come_at_once_are_answered_by_one_list_and_a_short_reply(disputed: Disputed) -> None:
+    one, two = disputed.accuse(0), disputed.accuse(1)
+    # Of two that wait for the same list, the first is sent it.
+    (told,) = disputed.defender.calls_of([disputed.game(one), disputed.game(two)])
+    assert told[0].game_id == one
+    move = disputed.defender.next_move(disputed.game(one))
+    assert isinstance(move, PostDigests) and move.digests
+    assert disputed.defender.move(disputed.game(one)) is not None
+    waiting = disputed.game(two)
+    assert disputed.claims.made.run.games.cached_list(waiting.state) == digest_list_hash(move.digests)
+    assert disputed.defender.next_move(waiting) == PostDigests(())
+    # Another list than its own is not that one.
+    other = PostDigests((move.digests[-1], *move.digests[1:]))
+    assert disputed.defender._shortened(waiting.state, other) is other
+    replies = disputed.win(two, by=1) + disputed.win(one, by=0)
+    # No list is sent twice: what a game that waits has come to is answered in short, what comes later is shown.
+    lists = disputed.lists_posted()
+    assert len(lists) == len(set(lists)) == 1 + sum(bool(reply.digests) for reply in replies)
+    assert [reply for reply in replies if not reply.digests] == [PostDigests(())]
+
+
+def test_a_list_that_a_reorganization_took_back_is_known_to_nobody(disputed: Disputed) -> None:
+    chain, games = disputed.claims.made.chain, disputed.claims.made.run.games
+    first = disputed.accuse(0)
+    snapshot = chain.rpc("evm_snapshot")
+    disputed.claims.play(first, disputed.defender, disputed.challengers[0][1], until=at_its_node)
+    gone = disputed.lists_posted()
+    assert chain.rpc("evm_revert", snapshot)
+    chain.rpc("evm_mine")
+    assert gone and not disputed.lists_posted()
+    second = disputed.accuse(1)
+    for number in (first, second):
+        state = disputed.game(number).state
+        assert state.turn is Side.DEFENDER and games.cached_list(state) is None
+    disputed.win(second, by=1)
+    # The same claimant, the same work: the same lists, each posted once more.
+    assert disputed.lists_posted() == gone
+    disputed.win(first, by=0)
+
+
+def test_both_win_their_own_game_and_both_are_made_whole(disputed: Disputed) -> None:
+    before, e = disputed.free(), disputed.claims.made.run.charter.economics
+    one, two = disputed.accuse(0), disputed.accuse(1)
+    # Side by side, so that both have advanced refunds when the first conviction takes the lock.
+    for number, by in ((one, 0), (two, 1)):
+        disputed.claims.play(number, disputed.defender, disputed.challengers[by][1], until=at_its_node)
+    assert all(disputed.game(number).state.advanced for number in (one, two))
+    disputed.win(two, by=1)
+    burned = disputed.claims.made.chain.ask(disputed.claims.made.run.vault.totals())[3]
+    disputed.win(one, by=0)
+    # One lock is taken once: what it burns is burned once, and its bounty pays for both defences.
+    assert disputed.claims.made.chain.ask(disputed.claims.made.run.vault.totals())[3] == burned
+    paid = sum(disputed.game(number).state.advanced for number in (one, two))
+    bounty = e.seat_lock * e.third_bounty_ppm // PPM
+    gains = [after - held for after, held in zip(disputed.free(), before, strict=True)]
+    assert gains == [0, bounty - paid]
+    assert disputed.claims.lock_of("mallory") == 0
+
+
+def test_a_defender_withdrawing_in_mid_dispute_leaves_its_lock_to_the_verdict(disputed: Disputed) -> None:
+    made, mallory = disputed.claims.made, disputed.claims.mallory
+    number = disputed.accuse(0)
+    me, account = Address(mallory.address), mallory.account
+    free, lock = made.free(me), disputed.claims.lock_of("mallory")
     with pytest.raises(RejectedError) as refused:
-        mallory.send(vault.request_exit(free + 1))
+        made.chain.send(account, made.run.vault.request_exit(free + 1))
     assert refused.value.code == "InsufficientFree"
-    mallory.send(vault.request_exit(free))
-    world.settle()
-    (game,) = world.verdicts()
-    assert game.convicted and game.outcome is Outcome.LEAF
-    terms = world.run.charter.economics
-    assert game.taken == terms.claim_lock
+    made.chain.send(account, made.run.vault.request_exit(free))
+    disputed.win(number, by=0)
     # Refunds of its replies came from the challenger's bond: an empty purse defends itself as well.
-    assert gain(world, "vera") > 0
-    amount, _ = world.stage.chain.ask(vault.exiting(mallory.me))
-    assert amount == free and world.stage.chain.ask(vault.free(mallory.me)) < terms.claim_lock
+    leaving, _ = made.chain.ask(made.run.vault.exiting(me))
+    assert leaving == free and 0 < made.free(me) < lock
+    assert disputed.claims.lock_of("mallory") == 0

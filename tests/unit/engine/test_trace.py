@@ -12,7 +12,7 @@ from assay.engine.runtime.trace import PREFIX_BYTES_PER_NODE, TorchTrace
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import Family
 from assay.protocol.program.trace import ReferenceTrace, flip_bit
-from assay_solver.cheats import Lie
+from assay_solver.lies import Lie
 from tests.harness.engine.helpers import tensors_of
 from tests.harness.programs import Example, all_examples, counting, every_family, mlp_step
 
