@@ -29,13 +29,14 @@ from assay_solver.round_merging import ComputeMerge, FetchUpdate, HoldUpdates, O
 from assay_solver.round_pace import OwnPace
 from tests.harness.rounds.round_chain import RoundChain
 from tests.harness.rounds.round_player import TERMS, RoundPlayer
-from tests.harness.rounds.round_samples import fields, mark, work_of
+from tests.harness.rounds.round_samples import fields, mark, node_ref, work_of
 from tests.harness.rounds.told_world import ToldWorld
 from tests.integration.rounds.test_round_keeper import view_of
 
 SEEDS = 10
 STEPS = 200
-CALLS = (CommitWork, HoldUpdates, SealRoot, OpenRoot, TakeSeat, LeaveTenure, PrepareMerge, BackRoot, ChallengeRoot)
+OFTEN = (CommitWork, HoldUpdates, SealRoot, OpenRoot, TakeSeat, LeaveTenure)
+CALLS = (*OFTEN, PrepareMerge, BackRoot, ChallengeRoot)
 UNTIL, FALLEN = 7, 10
 """Their places in ClaimView."""
 
@@ -131,31 +132,44 @@ def everything(world: ToldWorld, who: Address) -> Iterator[RoundChoice]:
             yield SealRoot(r, seat)
 
 
+class WatchedWorld(ToldWorld):
+    """People who are asked what they would do whenever time has passed."""
+
+    watch: Callable[[], None] = staticmethod(lambda: None)
+
+    def at(self, now: int) -> None:
+        """See RoundCalls."""
+        super().at(now)
+        self.watch()
+
+
 def test_contracts_take_what_a_solver_chooses_and_nothing_is_left_out(chain: RoundChain) -> None:
     done: Counter[str] = Counter()
     for seed in range(SEEDS):
         kept = chain.evm.evm.snapshot()
-        player = RoundPlayer(ToldWorld(chain), seed)
-        world = player.w
-        assert isinstance(world, ToldWorld)
-        for step in range(STEPS):
-            player.step()
-            if step % 5:
-                continue
-            who = player.random.choice(world.people)
-            leaving = player.random.random() < 0.1
+        player = RoundPlayer(world := WatchedWorld(chain), seed)
+
+        def watch(player: RoundPlayer = player, world: WatchedWorld = world) -> None:
+            world.watch = lambda: None
+            who, leaving = player.random.choice(world.people), player.random.random() < 0.1
             found = chosen(world, who, leaving=leaving)
             for action in found:
                 if isinstance(action, CALLS):
-                    assert refused(world, who, action) == "", (seed, step, action, world.now)
+                    assert refused(world, who, action) == "", (player, action, world.now)
                     done[type(action).__name__] += 1
             for action in everything(world, who):
                 if refused(world, who, action) == "":
-                    assert action in found, (seed, step, action, world.now)
+                    assert action in found, (player, action, world.now)
                     done[f"{type(action).__name__} in time"] += 1
+            world.watch = watch
+
+        world.watch = watch
+        for _ in range(STEPS):
+            player.step()
+        world.watch = lambda: None
         chain.evm.evm.revert(kept)
     print(dict(done))
-    wanted = {kind.__name__ for kind in CALLS} | {f"{k.__name__} in time" for k in CALLS[:4]}
+    wanted = {kind.__name__ for kind in OFTEN} | {f"{kind.__name__} in time" for kind in OFTEN[:4]}
     assert wanted - done.keys() == set()
 
 
@@ -194,5 +208,51 @@ def test_a_solver_goes_on_from_the_root_of_the_majority_and_from_no_other(chain:
     assert ComputeMerge not in {type(action) for action in chosen(world, me)}
     # X of the merge has to be built before the false root can be challenged.
     world.tick(600)
-    assert PrepareMerge(Round(0)) in chosen(world, me)
+    assert [a for a in chosen(world, me) if isinstance(a, CALLS[-3:])] == [PrepareMerge(Round(0))]
+    assert send(world, me, PrepareMerge(Round(0))) == ""
+    world._read()
+    (challenge,) = (a for a in chosen(world, me) if isinstance(a, CALLS[-3:]))
+    assert isinstance(challenge, ChallengeRoot) and challenge.ref.seat == world.seat(people[0])
+    assert send(world, me, challenge) == ""
+    chain.evm.evm.revert(kept)
+
+
+def test_solvers_back_in_turns_what_they_computed_once_nobody_stands_behind_it(chain: RoundChain) -> None:
+    kept = chain.evm.evm.snapshot()
+    world = ToldWorld(chain)
+    people = world.begin(5)
+    base = world.root_of("root")[2]
+    world.commit_all(people)
+    world.hold_all(people)
+    openers, others = people[:3], people[3:]
+    world.at(max(world.now, world.model.commitments.hold_until(world.round, 0)) + 1)
+    assert [world.seal(who, "root") for who in openers] == [""] * 3
+    world.tick(TERMS.grace + 1)
+    assert [world.open(who, "root", Round(0)) for who in openers] == [""] * 3
+    assert send(world, people[0], PrepareMerge(Round(0))) == ""
+    world._read()
+
+    def convict(who: Address) -> None:
+        world.end_game(world.open_game(people[4], node_ref(Round(0), world.seat(who), base)), True)
+
+    def backs(who: Address, is_ready: bool = True) -> list[RoundChoice]:
+        return [action for action in chosen(world, who, is_ready) if isinstance(action, BackRoot)]
+
+    for who in openers:
+        assert not any(backs(other) for other in people), "somebody stands behind it"
+        convict(who)
+    fell, until = world.now, world.told.books.generations.nodes[1, base].rescue_until
+    assert until == fell + TERMS.rescue
+    firsts = []
+    for who in others:
+        world.at(fell)
+        waited = next(after for after in range(0, TERMS.rescue, 10) if world.at(fell + after) or backs(who))
+        firsts.append(waited)
+        assert refused(world, who, BackRoot(1, base)) == ""
+        assert not backs(who, is_ready=False), "it does not know what is right"
+    assert sorted(firsts) == [0, 30]
+    world.at(until - 1)
+    assert all(backs(who) == [BackRoot(1, base)] for who in others)
+    world.at(until)
+    assert not any(backs(who) for who in people)
     chain.evm.evm.revert(kept)
