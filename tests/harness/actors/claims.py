@@ -35,6 +35,7 @@ from assay_solver.cheats import Cheat, Scene
 from assay_solver.lies import Lie
 from assay_verifier.attesting import RESULT_BLOCKS
 from tests.harness.actors.families import NodeLie, lie_in
+from tests.harness.actors.round_claims import Liar
 from tests.harness.actors.world import ActorWorld, SharedChain, fill_escrow, tiny_prepared, work_of
 
 MOVE_GAS = 1_000_000
@@ -58,13 +59,6 @@ class LiesInNodes(Cheat):
         if number not in self.lies:
             self.lies[number] = lie_in(scene.compute, job, self.families[number], 1 + number % job.steps)
         return self.lies[number].tamper
-
-
-class Liar(GamePlayer):
-    """Sends what its false run says, whatever the reference computes."""
-
-    def confirm(self, game: Game, move: AnyMove) -> None:
-        """See GamePlayer."""
 
 
 @dataclass

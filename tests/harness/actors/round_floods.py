@@ -20,7 +20,7 @@ from tests.harness.actors.round_claims import RoundClaims, open_round
 from tests.harness.actors.world import COMPUTE, SharedChain
 
 
-class SlowExecutor(Executor):
+class DelayedExecutor(Executor):
     """Every step takes chain time."""
 
     chain: Chain
@@ -34,18 +34,18 @@ class SlowExecutor(Executor):
         return super().run(*args, **options)
 
 
-class SlowCompute(TorchCompute):
+class DelayedCompute(TorchCompute):
     """Executes traces on slow hardware; counts them and their steps."""
 
     def __init__(self, chain: Chain) -> None:
         super().__init__()
         self._chain = chain
         self.seconds_per_step = 0
-        self.slow: list[SlowExecutor] = []
+        self.slow: list[DelayedExecutor] = []
 
     def trace(self, program: Any, lists: Any, *args: Any, **options: Any) -> Any:
         """See TorchCompute."""
-        executor = SlowExecutor(program)
+        executor = DelayedExecutor(program)
         executor.chain, executor.seconds = self._chain, self.seconds_per_step
         self.slow.append(executor)
         return super().trace(executor, lists, *args, **options)
@@ -54,7 +54,7 @@ class SlowCompute(TorchCompute):
         return program if isinstance(program, Executor) else super()._executor(program)
 
 
-class Flood:
+class PuppetGames:
     """Puppets of one key, each with a game of its own on the commitment of an honest solver."""
 
     def __init__(self, claims: RoundClaims, keys: ActorKeys, count: int) -> None:
@@ -91,9 +91,9 @@ class Flood:
         return left
 
 
-def flooded(stage: SharedChain, folder: Path, count: int) -> tuple[RoundClaims, SlowCompute, Flood]:
+def flooded(stage: SharedChain, folder: Path, count: int) -> tuple[RoundClaims, DelayedCompute, PuppetGames]:
     """An honest solver on the slowest hardware that its charter allows, whose commitment is challenged so often."""
-    compute = SlowCompute(stage.chain)
+    compute = DelayedCompute(stage.chain)
     claims = open_round(stage, folder, compute=compute)
     compute.seconds_per_step = claims.made.run.charter.clocks.replay // claims.steps
-    return claims, compute, Flood(claims, claims.add_stranger(bonds=count), count)
+    return claims, compute, PuppetGames(claims, claims.add_stranger(bonds=count), count)

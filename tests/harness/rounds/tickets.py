@@ -344,6 +344,16 @@ class TicketMachine(RuleBasedStateMachine):
         ticket, number = owed[which % len(owed)] if owed and number else (self.any_ticket(which), number)
         self.attempt(self.stage.collect, ticket, number)
 
+    @rule(which=choice, to=people)
+    def owe_and_pay(self, which: int, to: int) -> None:
+        """Fined while a game is open, so that it is owed until the game is over."""
+        ticket = self.any_ticket(which)
+        self.attempt(self.stage.dispute, ticket)
+        self.attempt(self.stage.fine, ticket, ETHER, to)
+        self.undispute(which)
+        for of, number in sorted(self.stage.tickets.debts)[-1:]:
+            self.attempt(self.stage.collect, of, number)
+
     @invariant()
     def the_books_agree_and_nothing_is_lost(self) -> None:
         if hasattr(self, "stage"):

@@ -121,3 +121,41 @@ def test_an_auditor_that_leaves_duties_out_is_fined_for_them(stage: SharedChain,
     assert [gained(made, name) for name in solvers] == [pay_of(made, 5)] * 4
     wages = sum(len(made.wages(name)) * e.wage for name in honest)
     assert sum(gained(made, name) for name in honest) == wages + sum(fines) // 2
+
+
+CAUGHT = {
+    "false-step": ClaimKind.INTERVAL,
+    "false-update": ClaimKind.UPDATE,
+    "copied-update": ClaimKind.UPDATE,
+    "false-root": ClaimKind.OUTER,
+}
+"""What each lie of a solver is convicted of."""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_all_lies_of_solvers_at_once_are_each_convicted_and_nobody_else_is(stage: SharedChain, tmp_path: Path) -> None:
+    # One ticket a shift, so that whoever is called is drawn for all: it answers for five seats, and no more.
+    rates = AuditRates(audit_ppm=1_000_000, capacity=14, shifts=5, drawn_bounty_ppm=1_000_000)
+    auditors = "vera", "viktor"
+    made = new_whole_run(stage, tmp_path, seats=1 + len(CAUGHT), rounds=3, rates=rates)
+    made.solver("ada")
+    for name in CAUGHT:
+        made.solver(name, round_cheat_named(name, 1))
+    for name, tickets in zip(auditors, (3, 2), strict=True):
+        made.auditor(name, tickets=tickets)
+    view = play(made)
+    names = {made.address(name): name for name in made.players}
+    games = {names[game.defender]: game for game in view.games.values()}
+    assert {name: game.ref.kind for name, game in games.items()} == CAUGHT
+    for game in view.games.values():
+        assert game.outcome is Outcome.LEAF and game.verdict is not None
+        assert names[game.verdict.loser] in CAUGHT
+    convicted = {names[held.holder] for held in view.books.tenures.tenures.values() if held.convicted_at}
+    assert convicted == CAUGHT.keys()
+    e = made.run.charter.economics
+    for name in CAUGHT:
+        assert gained(made, name) < pay_of(made, 3) - e.seat_lock and made.shares(name) == 0
+    # Whoever challenged the false root has its bounty besides.
+    assert gained(made, "ada") >= pay_of(made, 3)
+    assert all(gained(made, name) >= len(made.wages(name)) * e.wage for name in auditors)

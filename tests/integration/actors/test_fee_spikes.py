@@ -8,7 +8,8 @@ from assay.protocol.game.clock import DEFERRALS
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from tests.harness.actors.world import SharedChain, new_world, small_work
-from tests.integration.actors.test_cheats import FOUNDERS
+
+FOUNDERS = {"first_seats": 2, "first_verifiers": 2}
 
 
 def test_actors_wait_and_defer_above_the_fee_cap_and_the_truth_still_wins(stage: SharedChain, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ PPM = 1_000_000
 
 
 @dataclass
-class Disputed:
+class TwoChallengers:
     """A round in which mallory lied and two strangers know it; there is no challenge yet."""
 
     claims: RoundClaims
@@ -75,7 +75,7 @@ def round_(stage: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> Roun
 
 
 @pytest.fixture
-def disputed(round_: RoundClaims) -> Iterator[Disputed]:
+def disputed(round_: RoundClaims) -> Iterator[TwoChallengers]:
     """Mallory has committed to a run with one false bit."""
     job = round_.job_of("mallory")
     node = output_source(job.program, 1)
@@ -85,7 +85,7 @@ def disputed(round_: RoundClaims) -> Iterator[Disputed]:
     with aside(round_):
         round_.commit(false)
         players = [(keys, round_.player(keys, honest)) for keys in round_.strangers]
-        yield Disputed(round_, honest, round_.player(round_.mallory, false), players)
+        yield TwoChallengers(round_, honest, round_.player(round_.mallory, false), players)
 
 
 def at_its_node(game: Game) -> bool:
@@ -93,7 +93,7 @@ def at_its_node(game: Game) -> bool:
     return game.state.stage is Stage.NODE
 
 
-def test_a_challenger_who_comes_later_is_shown_what_the_first_was_shown(disputed: Disputed) -> None:
+def test_a_challenger_who_comes_later_is_shown_what_the_first_was_shown(disputed: TwoChallengers) -> None:
     first = disputed.accuse(0)
     moves: list[str] = []
     disputed.claims.play(
@@ -111,7 +111,7 @@ def test_a_challenger_who_comes_later_is_shown_what_the_first_was_shown(disputed
     assert disputed.lists_posted() == lists
 
 
-def test_two_who_come_at_once_are_answered_by_one_list_and_a_short_reply(disputed: Disputed) -> None:
+def test_two_who_come_at_once_are_answered_by_one_list_and_a_short_reply(disputed: TwoChallengers) -> None:
     one, two = disputed.accuse(0), disputed.accuse(1)
     # Of two that wait for the same list, the first is sent it.
     (told,) = disputed.defender.calls_of([disputed.game(one), disputed.game(two)])
@@ -132,7 +132,7 @@ def test_two_who_come_at_once_are_answered_by_one_list_and_a_short_reply(dispute
     assert [reply for reply in replies if not reply.digests] == [PostDigests(())]
 
 
-def test_a_list_that_a_reorganization_took_back_is_known_to_nobody(disputed: Disputed) -> None:
+def test_a_list_that_a_reorganization_took_back_is_known_to_nobody(disputed: TwoChallengers) -> None:
     chain, games = disputed.claims.made.chain, disputed.claims.made.run.games
     first = disputed.accuse(0)
     snapshot = chain.rpc("evm_snapshot")
@@ -151,7 +151,7 @@ def test_a_list_that_a_reorganization_took_back_is_known_to_nobody(disputed: Dis
     disputed.win(first, by=0)
 
 
-def test_both_win_their_own_game_and_both_are_made_whole(disputed: Disputed) -> None:
+def test_both_win_their_own_game_and_both_are_made_whole(disputed: TwoChallengers) -> None:
     before, e = disputed.free(), disputed.claims.made.run.charter.economics
     one, two = disputed.accuse(0), disputed.accuse(1)
     # Side by side, so that both have advanced refunds when the first conviction takes the lock.
@@ -170,7 +170,7 @@ def test_both_win_their_own_game_and_both_are_made_whole(disputed: Disputed) -> 
     assert disputed.claims.lock_of("mallory") == 0
 
 
-def test_a_defender_withdrawing_in_mid_dispute_leaves_its_lock_to_the_verdict(disputed: Disputed) -> None:
+def test_a_defender_withdrawing_in_mid_dispute_leaves_its_lock_to_the_verdict(disputed: TwoChallengers) -> None:
     made, mallory = disputed.claims.made, disputed.claims.mallory
     number = disputed.accuse(0)
     me, account = Address(mallory.address), mallory.account

@@ -62,9 +62,15 @@ def test_more_audits_find_it_sooner_and_less_capacity_later() -> None:
     assert usual < expected_epochs(replace(BASE, capacity=2)) < expected_epochs(replace(BASE, capacity=1))
 
 
-def test_a_blind_auditor_is_accused_and_convicted_when_the_formula_says() -> None:
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pytest.param((CELLS[1], CELLS[5], CELLS[8]), id="three"),
+        pytest.param(CELLS, id="all", marks=pytest.mark.long),
+    ],
+)
+def test_a_blind_auditor_is_accused_and_convicted_when_the_formula_says(cells: tuple[BlindAuditTerms, ...]) -> None:
     """On the executable model, with everybody else honest: never, in the first design."""
-    cells = (CELLS[1], CELLS[5], CELLS[8])
     for row in blind_rows(60, cells):
         assert row.is_as_expected, row
         assert row.convicted.mean == pytest.approx(row.accused.mean + 1)
