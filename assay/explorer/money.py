@@ -61,8 +61,10 @@ class Money:
         self.duty_fines: list[duties.DutyFined] = []
         """Misses and absences that were proven."""
         self._locks: dict[bytes, tuple[Address, int]] = {}
-        self._paying: payments.WorkPaid | payments.FindingPaid | payments.OpeningPaid | None = None
+        self._paying: payments.WorkPaid | payments.OpeningPaid | None = None
         """What the escrow's next payment is for: the vault moves it after the event that says so."""
+        self._taker: Account | None = None
+        """Who was paid by the escrow last: a finding says what was left for it, after its wage has moved."""
         self._modules = {contract.address for contract in run.all_contracts().values()}
 
     @property
@@ -142,16 +144,21 @@ class Money:
                 to.won += event.amount
             case payments.WorkPaid():
                 to.pay += event.amount
-            case payments.FindingPaid():
-                to.wages += event.amount
             case payments.OpeningPaid():
                 to.merges += event.amount
             case None:
+                # A refund, or a wage: the event that says so follows.
                 to.refunded += event.amount
+                self._taker = to
         self._paying = None
 
     def _settled(self, event: payments.WorkPaid | payments.FindingPaid | payments.OpeningPaid) -> None:
-        self._paying = event if event.pay else None
+        if event.pay and isinstance(event, payments.FindingPaid):
+            assert self._taker is not None
+            self._taker.refunded -= event.pay
+            self._taker.wages += event.pay
+        elif event.pay:
+            self._paying = event
         match event:
             case payments.WorkPaid():
                 self.work_pay[event.round, event.seat] = event.pay
