@@ -1,7 +1,7 @@
 """A real dispute in one process: a node, the contracts of a run, and the agents' own code on both sides.
 
-A solver trains a round and lies in one node; the verifier that replays it challenges; both play to the verdict. What is
-measured are the transactions as mined.
+A solver trains a round and lies in one node; the auditor that is drawn for it accuses and challenges; both play to the
+verdict. What is measured are the transactions as mined.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Final
 from eth_account import Account
 
 from assay.bundle.calls import decode_call
+from assay.protocol.economics.chain_profile import PPM
 from assay.protocol.errors import InvariantError
 from assay.protocol.game.state import Outcome, Verdict
 from assay.protocol.game.table import Move, Side
@@ -24,27 +25,37 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.program.program import Program
 from assay.protocol.trees.state import TrainingList
 from assay.protocol.types import Round, Wei
-from assay.sponsor.posting import post_run
-from assay.sponsor.preparing import prepare
+from assay.sponsor.round_charters import AuditRates, Pace
+from assay.sponsor.round_launching import deposit, escrow_of, fund_run, launch_run, mint_tokens, stake_of
+from assay.sponsor.round_posting import post_round_run
+from assay.sponsor.round_preparing import prepare_rounds
 from assay.training.presets import Preset
 from assay.training.rounds import TorchCompute
-from assay_ledger.agents.agent import Agent
-from assay_ledger.agents.participant import Participant
+from assay_ledger.agents.round_agent import RoundAgent
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Anvil
 from assay_ledger.index.archive import Computation
-from assay_ledger.index.run import Run
-from assay_ledger.keys.bls import BlsKey
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.processes.scratch import ScratchDir
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.run import RoundRun
 from assay_ledger.store.blobs import open_store
-from assay_solver.cheating import CheatingSolver
-from assay_solver.cheats import Cheat, Scene
 from assay_solver.lies import Lie
-from assay_verifier.agent import VerifierAgent
+from assay_solver.round_agent import RoundSolver
+from assay_whistleblower.round_agent import AuditorAgent
 
 GENESIS_TIME: Final = 1_800_000_000
-TOKENS: Final = Wei(10_000 * 10**18)
+HOUR: Final = 3600
+UNITS: Final = 5
+"""Of a commitment."""
+
+TICKETS: Final = 5
+"""The fewest that a run opens with. An epoch calls one of them, which is drawn for all work."""
+
+RATES: Final = AuditRates(audit_ppm=PPM, shifts=TICKETS, tickets=TICKETS)
+GAMES: Final = 10
+"""Bonds of games that each actor can pay at once, beside what it locks."""
+
 MAX_STOPS: Final = 200
 OPENING: Final = "challenge"
 
@@ -62,9 +73,10 @@ class GameTransaction:
 class Dispute:
     """A game that was really played. Seconds are processor time of this machine.
 
-    job: the claim's program, X and steps. step: where the node of the verdict is; defended: its bytes as the defender
-    claims them. bytes_kept: what the defender's trace held at the end. replay_s: the whole claim executed again, its
-    state roots only; retrace_s: the disputed step once more with all its digests and the node's bytes;
+    job: the claim's program, X and steps: a whole commitment. step: where the node of the verdict is; defended: its
+    bytes as the defender claims them. bytes_kept: what the defender's trace held in memory at the end. replay_s: the
+    whole claim executed again, its state roots only; retrace_s: the disputed step once more with all its digests and
+    the node's bytes;
     retrace_peak: by how many bytes the process grew meanwhile.
     """
 
@@ -90,81 +102,100 @@ class Dispute:
         return self.job.steps
 
 
-class LiesInFamily(Cheat):
-    """One bit of the last node of a family whose bit reaches the end of the first interval."""
+class LyingSolver(RoundSolver):
+    """A solver that lies in its first commitment: in one bit of the last node of a family that reaches the end."""
 
-    name = "lies-in-family"
+    def __init__(self, *args: Any, family: Family, **options: Any) -> None:
+        self._family = family
+        self._told: Lie | None = None
+        super().__init__(*args, **options)
 
-    def __init__(self, family: Family) -> None:
-        super().__init__(Round(0))
-        self.family = family
-        self._found: Lie | None = None
-
-    def lie(self, scene: Scene, number: int, job: Computation) -> Lie | None:
-        """See Cheat."""
-        if number != 0:
+    def lie(self, round_: Round) -> Lie | None:
+        """See RoundWorker."""
+        if round_ != 0:
             return None
-        if self._found is None:
-            self._found = self._search(scene, job)
-        return self._found
+        if self._told is None:
+            self._told = self._search(commitment_job(self, Round(0)))
+        return self._told
 
-    def _search(self, scene: Scene, job: Computation) -> Lie:
-        truth = scene.compute.run(job.program, job.lists, job.steps)
+    def _search(self, job: Computation) -> Lie:
+        truth = self.compute.run(job.program, job.lists, job.steps)
         # From the end: what is computed late is a part of the next state, or close to one.
-        for node in (k for k, n in reversed(list(enumerate(job.program.nodes))) if n.family is self.family):
+        for node in (k for k, n in reversed(list(enumerate(job.program.nodes))) if n.family is self._family):
             # A high bit of a mantissa: lower ones are often rounded away before the end.
             lie = Lie({(job.steps // 2 + 1, node): lambda data: data[:2] + bytes((data[2] ^ 0x40,)) + data[3:]})
-            end = scene.compute.run(job.program, job.lists, job.steps, lie)
+            end = self.compute.run(job.program, job.lists, job.steps, lie)
             # Scalars are computed by everybody: a state with others is not a false claim but none at all.
             if end != truth and end[TrainingList.SCALARS] == truth[TrainingList.SCALARS]:
                 return lie
-        raise InvariantError(f"No lie in a {self.family.name} reaches the end.", code="NoLie")
+        raise InvariantError(f"No lie in a {self._family.name} reaches the end.", code="NoLie")
+
+
+def commitment_job(solver: RoundSolver, round_: Round) -> Computation:
+    """A whole commitment of a solver's as it is to be computed."""
+    view, rules = solver.see(), solver.target.facts.rounds
+    tenure = view.tenure_in(round_)
+    assert tenure is not None
+    start = solver._start(round_, tenure[1].seat, view)
+    return Computation(solver.archive.step, start, rules.max_units * rules.steps_per_unit)
 
 
 def play(preset: Preset, text: str, family: Family, talk: Callable[[str], None] = lambda _: None) -> Dispute:
-    """Plays a dispute about a claim of this preset's model whose lie begins in a node of this family."""
+    """Plays a dispute about a commitment of this preset's model whose lie begins in a node of this family."""
     with ScratchDir("arena") as scratch, Anvil(accounts=1, genesis_time=GENESIS_TIME) as node:
         chain, sponsor = Chain(node.url), Account.from_key(node.dev_keys[0])
         store = open_store(scratch.path / "store")
         talk("capturing")
-        prepared = prepare(preset, text)
-        run = Run(chain, post_run(chain, sponsor, store, prepared, name="arena", rounds=1, talk=talk))
-        _rich(run, sponsor, sponsor)
-        chain.send(sponsor, run.settlement.fund(TOKENS))
-        compute = TorchCompute()
+        prepared = prepare_rounds(preset, text, seats=1)
+        pace = Pace(units=UNITS, least=UNITS, steps=preset.inner_steps // UNITS, commit=HOUR)
+        run = post_round_run(
+            *(chain, sponsor, store, prepared), name="arena", rounds=1, seats=1, pace=pace, rates=RATES, talk=talk
+        )
+        compute, charter = TorchCompute(), run.charter
 
-        def keys(name: str) -> ActorKeys:
+        def actor(name: str, stake: Wei) -> tuple[ActorKeys, Path]:
             account = Account.create()
-            _rich(run, sponsor, account)
-            return ActorKeys(name, account, BlsKey.generate())
+            chain.transfer(sponsor, account.address, 10 * 10**18)
+            e = charter.economics
+            _deposit(run, account, Wei(stake + GAMES * (e.challenge_bond + e.challenge_deposit)))
+            return ActorKeys(name, account, None), scratch.path / name
 
-        def folder(name: str) -> Path:
-            return scratch.path / name
-
-        bond = Wei(run.charter.economics.verifier_bond)
-        verifier = VerifierAgent(run, keys("verifier"), store, folder("verifier"), compute=compute, stake=bond)
-        cheat = LiesInFamily(family)
-        solver = CheatingSolver(run, keys("solver"), store, folder("solver"), cheat=cheat, compute=compute)
+        keys, folder = actor("auditor", stake_of(charter, tickets=TICKETS))
+        auditor = AuditorAgent(run, keys, store, folder, compute=compute, tickets=TICKETS)
+        keys, folder = actor("solver", stake_of(charter, seats=1))
+        solver = LyingSolver(run, keys, store, folder, compute=compute, family=family)
         try:
+            talk("taking a seat and tickets")
+            agents = [auditor, solver]
+            _settle(chain, agents, lambda: _is_enrolled(auditor.see()))
+            mint_tokens(chain, sponsor, run.token, address_of(sponsor), escrow_of(charter))
+            fund_run(chain, sponsor, run, escrow_of(charter))
+            launch_run(chain, sponsor, run)
             talk("training, auditing, disputing")
-            _settle(chain, [verifier, solver], lambda: any(g.is_over for g in verifier.state.games.values()))
-            return _measure(run, verifier, solver, compute)
+            _settle(chain, agents, lambda: any(g.is_over for g in auditor.state.games.values()))
+            return _measure(run, auditor, solver, compute)
         finally:
-            verifier.close()
+            auditor.close()
             solver.close()
 
 
-def _rich(run: Run, sponsor: Any, account: Any) -> None:
-    """Coin for gas, and tokens in the vault."""
-    chain, stake = run.chain, Wei(2 * TOKENS)
-    if account.address != sponsor.address:
-        chain.transfer(sponsor, account.address, 10 * 10**18)
-    chain.send(account, run.token.mint(address_of(account), stake))
-    chain.send(account, run.token.approve(run.vault.address, stake))
-    chain.send(account, run.vault.deposit(stake))
+def _deposit(run: RoundRun, account: Any, amount: Wei) -> None:
+    """Tokens of somebody's own, in the vault."""
+    mint_tokens(run.chain, account, run.token, address_of(account), amount)
+    deposit(run.chain, account, run, amount)
 
 
-def _settle(chain: Chain, agents: Sequence[Agent], until: Callable[[], bool]) -> None:
+def _is_enrolled(view: RoundView) -> bool:
+    """Whether the seat is held and all tickets count."""
+    tickets = view.books.registry.tickets.values()
+    return (
+        len(tickets) == TICKETS
+        and view.books.tenures.seated_at(Round(0)) == 1
+        and view.now > max(held.from_ for held in tickets)
+    )
+
+
+def _settle(chain: Chain, agents: Sequence[RoundAgent], until: Callable[[], bool]) -> None:
     """Steps the agents in turn; when all rest, chain time jumps to the earliest time that one waits for."""
     for _ in range(MAX_STOPS):
         while sum(agent.step() for agent in agents):
@@ -179,8 +210,8 @@ def _settle(chain: Chain, agents: Sequence[Agent], until: Callable[[], bool]) ->
         raise InvariantError("The dispute does not come to its end.", code="NoVerdict")
 
 
-def _measure(run: Run, verifier: Participant, solver: Participant, compute: TorchCompute) -> Dispute:
-    record = next(g for _, g in sorted(verifier.state.games.items()) if g.is_over)
+def _measure(run: RoundRun, auditor: AuditorAgent, solver: LyingSolver, compute: TorchCompute) -> Dispute:
+    record = next(g for _, g in sorted(auditor.state.games.items()) if g.is_over)
     assert record.verdict is not None and record.verdict.side is Side.DEFENDER
     if record.verdict.outcome is not Outcome.LEAF:
         raise InvariantError("The dispute ended by the clock.", code="NoLeaf")
@@ -188,8 +219,7 @@ def _measure(run: Run, verifier: Participant, solver: Participant, compute: Torc
     sent = tuple(_sent(run, h) for h in hashes)
     game, node = run.games.game(record.game_id), record.verdict.node
     kept: Any = solver._player(solver.see())._trace(game)
-    held, view = kept.bytes_kept, verifier.see()
-    job = verifier.archive.job(view, verifier.duty_of(record.ref, view))
+    held, job = kept.bytes_kept, commitment_job(solver, record.ref.round)
     step = game.state.step
     replay_s, retrace_s, peak = _retrace(compute.trace(job.program, job.lists, job.steps), step, node)
     return Dispute(
@@ -234,7 +264,7 @@ def forget_peak() -> None:
 _BY_CHALLENGER: Final = frozenset(m.function for m in Move if m.side is Side.CHALLENGER)
 
 
-def _sent(run: Run, tx_hash: bytes) -> GameTransaction:
+def _sent(run: RoundRun, tx_hash: bytes) -> GameTransaction:
     eth = run.chain.w3.eth
     transaction = run.chain.read(lambda: eth.get_transaction(tx_hash))  # type: ignore[arg-type]
     receipt = run.chain.read(lambda: eth.get_transaction_receipt(tx_hash))  # type: ignore[arg-type]

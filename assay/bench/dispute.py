@@ -42,8 +42,8 @@ BLOCK_S: Final = 2
 CHALLENGE: Final = "challenge"
 GPT2_STEPS: Final = 80_000
 MODELS: Final = ("demo", "gpt-10m", "gpt2-small")
-GPT_10M: Final = Preset("gpt-10m", layers=6, width=384, heads=6, context=64, batch=4, inner_steps=125)
-"""nanoGPT's character model, 10.7 M parameters, on shorter rows: an interval is 25 steps."""
+GPT_10M: Final = Preset("gpt-10m", layers=6, width=384, heads=6, context=64, batch=4, inner_steps=25)
+"""nanoGPT's character model, 10.7 M parameters, on shorter rows: a commitment is 25 steps."""
 
 RATES: Final = Preset("rates", layers=1, width=256, heads=4, context=128, batch=4, inner_steps=5)
 """Large enough that nodes, not calls, take the time."""

@@ -12,12 +12,14 @@ from eth_abi.exceptions import DecodingError
 from assay.bundle.errors import BundleMalformed
 from assay.protocol.game.moves import AnyMove
 from assay.protocol.game.openings import Opening
+from assay.protocol.rounds.duty_types import MAX_CAPACITY
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
-from assay_ledger.bindings.audit import AuditContract
+from assay_ledger.bindings.challenges import ChallengesContract
+from assay_ledger.bindings.commitments import CommitmentsContract
+from assay_ledger.bindings.duties import DutiesContract
 from assay_ledger.bindings.game import GameContract
-from assay_ledger.bindings.outers import OutersContract
-from assay_ledger.bindings.rounds import RoundsContract
+from assay_ledger.bindings.generations import GenerationsContract
 from assay_ledger.contract import Contract, selector, types_of
 
 MAX_OPENINGS: Final = 16
@@ -28,48 +30,53 @@ OPENINGS: Final = "(uint8,uint64[],bytes,bytes32[],bytes32[])[]"
 MOVES: Final[Mapping[str, type[AnyMove]]] = {move.kind.function: move for move in get_args(AnyMove)}
 """Each move by its function."""
 
-CALLS: Final[Mapping[type[Contract], frozenset[str]]] = {
-    GameContract: frozenset({*MOVES, "timeout", "defer", "challenge", "revealChallenge"}),
-    RoundsContract: frozenset({"commit"}),
-    OutersContract: frozenset({"postOuter"}),
-    AuditContract: frozenset({"revealLeaves"}),
+CALLS: Final[Mapping[str, tuple[type[Contract], frozenset[str]]]] = {
+    "game": (GameContract, frozenset({*MOVES, "timeout", "defer", "challenge"})),
+    "challenges": (ChallengesContract, frozenset({"revealChallenge"})),
+    "commitments": (CommitmentsContract, frozenset({"commit"})),
+    "generations": (GenerationsContract, frozenset({"open", "back"})),
+    "duties": (DutiesContract, frozenset({"open"})),
 }
-"""The functions that have a place in a dispute, by the contract that has them."""
+"""The functions that have a place in a dispute, by the contract of the run that has them."""
 
-SIGNATURES: Final[Mapping[str, str]] = {
-    name: signature
-    for contract, names in CALLS.items()
+SIGNATURES: Final[Mapping[tuple[str, str], str]] = {
+    (place, name): signature
+    for place, (contract, names) in CALLS.items()
     for signature in contract.CALLS
     if (name := signature.partition("(")[0]) in names
 }
-"""The signature of each of them by its name."""
+"""The signature of each of them by contract and name."""
 
-_NAMES: Final = {selector(signature): name for name, signature in SIGNATURES.items()}
+_PLACES: Final = {selector(signature): place for place, signature in SIGNATURES.items()}
+
+_MOST: Final = {OPENINGS: MAX_OPENINGS, types_of(SIGNATURES["duties", "open"])[2]: MAX_CAPACITY}
+"""How many entries an array of structs may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedCall:
-    """A decoded call: the function's name and its arguments; bytes32 as bytes, addresses as text."""
+    """A call: the contract that has the function, its name and arguments; bytes32 as bytes, addresses as text."""
 
+    contract: str
     name: str
     arguments: tuple[Any, ...]
 
 
 def decode_call(data: bytes) -> DecodedCall:
     """The call in some calldata. Raises BundleMalformed for a function that has no place in a dispute."""
-    name = _NAMES.get(data[:4])
-    if name is None:
+    place = _PLACES.get(data[:4])
+    if place is None:
         raise BundleMalformed(f"The function 0x{data[:4].hex()} has no place in a dispute.")
-    types, body = types_of(SIGNATURES[name]), data[4:]
-    # Many openings may point at the same bytes: without a bound a small file takes gigabytes.
+    types, body = types_of(SIGNATURES[place]), data[4:]
+    # Many entries may point at the same bytes: without a bound a small file takes gigabytes.
     for k, kind in enumerate(types):
-        if kind == OPENINGS and _length_at(body, k) > MAX_OPENINGS:
-            raise BundleMalformed(f"More than {MAX_OPENINGS} openings in one move.")
+        if kind in _MOST and _length_at(body, k) > _MOST[kind]:
+            raise BundleMalformed(f"More than {_MOST[kind]} openings or results in one call.")
     try:
         # Not strict: Solidity ignores what stands in the padding, and so must every reader of the same move.
-        return DecodedCall(name, tuple(decode(types, body, strict=False)))
+        return DecodedCall(*place, tuple(decode(types, body, strict=False)))
     except (DecodingError, OverflowError, ValueError) as error:
-        raise BundleMalformed(f"The calldata of {name} cannot be decoded ({type(error).__name__}).") from error
+        raise BundleMalformed(f"The calldata of {place[1]} cannot be decoded ({type(error).__name__}).") from error
 
 
 def _length_at(body: bytes, k: int) -> int:
@@ -80,10 +87,11 @@ def _length_at(body: bytes, k: int) -> int:
 
 def move_of(call: DecodedCall) -> tuple[int, AnyMove] | None:
     """The game's number and the move that a call makes; None for other functions."""
-    kind = MOVES.get(call.name)
+    kind = MOVES.get(call.name) if call.contract == "game" else None
     if kind is None:
         return None
-    game_id, *arguments = (_value(a, t) for a, t in zip(call.arguments, types_of(SIGNATURES[call.name]), strict=True))
+    types = types_of(SIGNATURES[call.contract, call.name])
+    game_id, *arguments = (_value(a, t) for a, t in zip(call.arguments, types, strict=True))
     return game_id, kind(*arguments)
 
 

@@ -7,21 +7,28 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from assay.bundle.calls import DecodedCall
-from assay.bundle.document import Bundle, ClaimOrigin
-from assay.bundle.errors import BundleContradiction
-from assay.protocol.digests import state_digest
-from assay.protocol.run.charter import Charter, ProgramRef
-from assay.protocol.run.claims import ClaimKind, claim_id
-from assay.protocol.run.outer import outer_input, outer_state, update_input, update_state
-from assay.protocol.types import SEATS, Address, Digest
+from assay.bundle.document import Bundle
+from assay.bundle.errors import BundleContradiction, BundleMalformed
+from assay.protocol.digests import ZERO, state_digest
+from assay.protocol.errors import InvariantError
+from assay.protocol.rounds import duty_draws as draws
+from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.duty_types import MAX_AUDITED, DutyResult
+from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.run.charter import ProgramRef
+from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, claim_id
+from assay.protocol.run.run_charter import RunCharter
+from assay.protocol.trees.state import list_root
+from assay.protocol.types import Address, Digest
+from assay_ledger.bindings.round_structs import as_result, as_work
 
 
 @dataclass(frozen=True, slots=True)
 class Origination:
-    """A call that a claim follows from: who sent it, and to which contract."""
+    """A call that a claim follows from, and who sent it."""
 
     sender: Address
-    to: Address
     call: DecodedCall
 
 
@@ -37,91 +44,151 @@ class DerivedClaim:
     steps: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """What a claim says, before it has a name."""
+
+    claimant: Address
+    x: Digest
+    y: Digest
+    program: ProgramRef
+    steps: int = 1
+
+
 BOOKS: Final = {
-    ClaimKind.INTERVAL: ("rounds",),
-    ClaimKind.UPDATE: ("rounds",),
-    ClaimKind.OUTER: ("outers",),
-    ClaimKind.ATTESTATION: ("rounds", "audit"),
+    ClaimKind.INTERVAL: ("commitments",),
+    ClaimKind.UPDATE: ("commitments",),
+    ClaimKind.OUTER: ("generations",),
+    ClaimKind.ATTESTATION: ("commitments", "duties"),
 }
 """The contracts that a claim of a kind follows from."""
 
 
-def derive_claim(bundle: Bundle, charter: Charter, originations: Sequence[Origination]) -> DerivedClaim:
-    """The claim that `bundle.ref` names. Raises BundleContradiction when its origin does not give it."""
-    ref, origin, training = bundle.ref, bundle.origin, charter.training
-    named = sorted(bundle.contracts.named())
-    _same("the list of contracts", named, sorted(("charter", "game", *BOOKS.get(ref.kind, ()))))
-    _same("the number of its origins", len(originations), len(BOOKS[ref.kind]))
-    base = outer_state(origin.base_parameters, origin.base_momentum)
-    if ref.kind is ClaimKind.OUTER:
-        posted = _one(originations, "postOuter", bundle.contracts.outers)
-        round_, named_base, named_x, parameters, momentum = posted.call.arguments
-        _same("the round of the outer step", round_, ref.round)
-        _same("its poster", posted.sender, ref.party)
-        _same("the outer root that it starts from", base, bytes(named_base))
-        y = state_digest((Digest(parameters), Digest(momentum)))
-        _same("the outer root that it ends in", y, ref.outer_root)
-        updates = _slots(origin, training.zero_update)
-        x = outer_input(origin.base_parameters, origin.base_momentum, updates, training.zero_update, origin.mask)
-        _same("the X that its poster named", x, bytes(named_x))
-        return _derived(bundle, posted.sender, x, y, charter.outer, 1)
+def derive_claim(bundle: Bundle, charter: RunCharter, originations: Sequence[Origination]) -> DerivedClaim:
+    """The claim that `bundle.ref` names.
 
-    _same("the inclusion", (origin.mask, origin.updates), (0, ()))
-    committed = _one(originations, "commit", bundle.contracts.rounds)
-    round_, seat, roots, end_lists, update, named_base = committed.call.arguments
-    _same("the round of the commitment", round_, ref.round)
-    _same("its seat", seat, ref.seat)
-    _same("the outer root that it starts from", base, bytes(named_base))
-    _same("the number of its roots", len(roots), training.intervals + 1)
-    if ref.duty < training.intervals:
-        x, y = Digest(roots[ref.duty]), Digest(roots[ref.duty + 1])
-        program, steps = charter.step, training.steps_per_interval
-    elif ref.duty == training.intervals:
-        x = update_input(origin.base_parameters, Digest(end_lists[0]))
-        y = update_state(Digest(update))
-        program, steps = charter.update, 1
-    else:
-        raise BundleContradiction(f"A commitment has no duty {ref.duty}.")
-    wanted = ClaimKind.INTERVAL if ref.duty < training.intervals else ClaimKind.UPDATE
-    claimant = committed.sender
-    if ref.kind is ClaimKind.ATTESTATION:
-        revealed = _one(originations, "revealLeaves", bundle.contracts.audit)
-        _same("the round of the revealed leaf", revealed.call.arguments[0], ref.round)
-        _same("the attester", revealed.sender, ref.party)
-        claimant, y = revealed.sender, _leaf_end(revealed.call.arguments[1], ref.seat, ref.duty)
-    else:
-        _same("the kind of the claim", ref.kind.name, wanted.name)
-    return _derived(bundle, claimant, x, y, program, steps)
-
-
-def _derived(bundle: Bundle, claimant: Address, x: Digest, y: Digest, program: ProgramRef, steps: int) -> DerivedClaim:
-    name = claim_id(bundle.chain_id, bundle.contracts.charter, bundle.run, bundle.ref.kind, claimant, x, y)
+    Raises BundleContradiction when its origin does not give it, BundleMalformed for terms that no run has.
+    """
+    books = BOOKS.get(bundle.ref.kind, ())
+    named = {name for name in bundle.contracts.named() if name != "challenges"}
+    _same("the list of contracts", sorted(named), sorted(("charter", "game", *books)))
+    _same("what its origins call", [o.call.contract for o in originations], list(books))
+    if not charter.by_seats or not charter.training.shards:
+        raise BundleMalformed("Runs above 64 seats, or without data, have no bundles.")
+    try:
+        made = _claimed(bundle, charter, originations)
+    except InvariantError as error:
+        raise BundleMalformed(f"No claim has such terms: {error.message}") from error
+    place = bundle.chain_id, bundle.contracts.charter, bundle.run
+    name = claim_id(*place, bundle.ref.kind, made.claimant, made.x, made.y)
     _same("the claim's id", name, bundle.claim_id)
-    return DerivedClaim(name, claimant, x, y, program, steps)
+    return DerivedClaim(name, made.claimant, made.x, made.y, made.program, made.steps)
 
 
-def _one(originations: Sequence[Origination], name: str, to: Address | None) -> Origination:
-    found = [o for o in originations if o.call.name == name]
-    if len(found) != 1 or found[0].to != to:
-        raise BundleContradiction(f"The claim does not follow from one call of {name} to the run's own contract.")
-    return found[0]
+def _claimed(bundle: Bundle, charter: RunCharter, originations: Sequence[Origination]) -> _Claimed:
+    origin = bundle.origin
+    if bundle.ref.kind is ClaimKind.OUTER:
+        _same("the accuser of a root", origin.accuser, ZERO)
+        _same("the draw of a root", (origin.epoch, origin.seed), (0, ZERO))
+        return _merged(bundle, charter, originations[0])
+    _same("the inclusion", (origin.counted, origin.updates), ((), ()))
+    committed = originations[0]
+    round_, tenure, named_base, decoded = committed.call.arguments
+    work = as_work(decoded)
+    _same("the round of the commitment", round_, bundle.ref.round)
+    _same("the base that it starts from", _base(bundle), bytes(named_base))
+    if bundle.ref.kind is ClaimKind.ATTESTATION:
+        return _attested(bundle, charter, tenure, work, originations[1])
+    _same("the draw of a commitment", (origin.epoch, origin.seed), (0, ZERO))
+    accused = ids.work_digest(bundle.ref.round, bundle.ref.seat, tenure, work)
+    _same("the accusation that it is challenged by", bundle.ref.outer_root, _accusation(bundle, accused, ZERO))
+    if bundle.ref.kind is ClaimKind.UPDATE:
+        return _Claimed(committed.sender, *_update(bundle, work.ends[0], work.update), charter.update)
+    x, steps = state_digest(_start(bundle, charter)), work.units * charter.training.steps_per_unit
+    return _Claimed(committed.sender, x, state_digest(work.ends), charter.step, steps)
 
 
-def _leaf_end(leaves: Sequence[Any], seat: int, duty: int) -> Digest:
-    """The end root of the leaf revealed for a duty."""
-    ends = [Digest(end) for at, number, end, _ in leaves if (at, number) == (seat, duty)]
-    if len(ends) != 1:
-        raise BundleContradiction(f"No single leaf was revealed for duty {duty} of seat {seat}.")
-    return ends[0]
+def _merged(bundle: Bundle, charter: RunCharter, opened: Origination) -> _Claimed:
+    """Who opened a root of a generation, or put a lock behind it, says that the merge ends there."""
+    ref, origin, seats = bundle.ref, bundle.origin, charter.training.seats
+    if opened.call.name == "back":
+        generation, root = opened.call.arguments
+        _same("the generation of the root", generation, ref.round + 1)
+        _same("its backer", opened.sender, ref.party)
+        y = Digest(bytes(root))
+    else:
+        round_, seat, parameters, momentum, _ = opened.call.arguments
+        _same("the round of the root", (round_, NO_ADDRESS), (ref.round, ref.party))
+        _same("the seat that opened it", seat, ref.seat)
+        y = state_digest((Digest(parameters), Digest(momentum)))
+    _same("the root that was opened", y, ref.outer_root)
+    _same("the part of the merge", ref.duty, 0)
+    updates, counted = [charter.training.zero_update] * seats, sorted(set(origin.counted))
+    if list(origin.counted) != counted or (counted and counted[-1] >= seats) or len(counted) != len(origin.updates):
+        raise BundleContradiction("The seats that count are not seats of the run in their order, an update each.")
+    for seat, update in zip(counted, origin.updates, strict=True):
+        updates[seat] = update
+    mask = sum(1 << seat for seat in counted)
+    x = ids.merge_input(origin.base_parameters, origin.base_momentum, updates, mask)
+    return _Claimed(opened.sender, x, y, charter.merge)
 
 
-def _slots(origin: ClaimOrigin, zero: Digest) -> tuple[Digest, ...]:
-    """The update list root in each slot of an outer step; the all-zero one where a seat is not included."""
-    _same("the number of update slots", len(origin.updates), SEATS)
-    for seat, update in enumerate(origin.updates):
-        if not origin.mask >> seat & 1:
-            _same(f"the update of seat {seat}, which is not included,", update, zero)
-    return origin.updates
+def _attested(bundle: Bundle, charter: RunCharter, tenure: int, work: SeatWork, opened: Origination) -> _Claimed:
+    """A part of what a ticket found: the accumulator under one of its keys, or the update."""
+    ref, origin = bundle.ref, bundle.origin
+    ticket, secret, results = opened.call.arguments
+    target = ids.work_digest(ref.round, ref.seat, tenure, work)
+    found = None
+    for result in map(as_result, results):
+        duty = result.duty
+        # A duty that names no attestation audits a commitment itself.
+        if duty.attestation == ZERO and (duty.round, duty.seat) != (ref.round, ref.seat):
+            continue
+        audits = target if duty.attestation == ZERO else duty.attestation
+        name = draws.attestation_id(origin.epoch, TicketId(ticket), duty.kind, audits)
+        if ref.outer_root == _accusation(bundle, name, name):
+            found = result, draws.witness_key(Digest(secret), origin.seed, audits, TicketId(ticket), duty.kind)
+    if found is None:
+        raise BundleContradiction("None of the results that the ticket opened is the one that is challenged.")
+    result, own_key = found
+    _same("the commitment that was audited", result.work, work)
+    keys = (own_key, *_audited_keys(result))
+    _same("the number of accumulators", len(result.accumulators), len(keys))
+    if ref.duty == len(keys):
+        return _Claimed(opened.sender, *_update(bundle, result.ends[0], result.update), charter.update)
+    if ref.duty > len(keys):
+        raise BundleContradiction(f"The result has no part {ref.duty}.")
+    key, steps = keys[ref.duty], work.units * charter.training.steps_per_unit
+    x = draws.witnessed_state(_start(bundle, charter), key, ZERO)
+    y = draws.witnessed_state(result.ends, key, result.accumulators[ref.duty])
+    return _Claimed(opened.sender, x, y, charter.witness, steps)
+
+
+def _audited_keys(result: DutyResult) -> tuple[Digest, ...]:
+    """The keys of the attestation that a result audits, for which it answers too."""
+    is_bounded = result.duty.attestation != ZERO and len(result.audited.keys) <= MAX_AUDITED
+    return result.audited.keys if is_bounded else ()
+
+
+def _accusation(bundle: Bundle, accused: Digest, nobody: Digest) -> Digest:
+    """What a reference names: an accusation of `accused`, or `nobody` where a third party challenges."""
+    by = bundle.origin.accuser
+    return nobody if by == ZERO else draws.accusation_id(by, accused)
+
+
+def _base(bundle: Bundle) -> Digest:
+    return state_digest((bundle.origin.base_parameters, bundle.origin.base_momentum))
+
+
+def _start(bundle: Bundle, charter: RunCharter) -> tuple[Digest, Digest, Digest]:
+    """The lists that a seat's work starts from."""
+    scalars = charter.round_scalars(bundle.ref.round, bundle.ref.seat)
+    return bundle.origin.base_parameters, charter.training.zero_optimizer, list_root(scalars.roots())
+
+
+def _update(bundle: Bundle, after: Digest, update: Digest) -> tuple[Digest, Digest]:
+    """X and Y of an update: from the parameters before and after to what travels."""
+    return state_digest((bundle.origin.base_parameters, after)), state_digest((update,))
 
 
 def _same(what: str, got: object, wanted: object) -> None:
@@ -133,5 +200,5 @@ def _same(what: str, got: object, wanted: object) -> None:
         )
 
 
-def _shown(value: object) -> str:
+def _shown(value: Any) -> str:
     return "0x" + value.hex() if isinstance(value, bytes) else str(value)

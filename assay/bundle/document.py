@@ -15,17 +15,18 @@ import rfc8785
 
 from assay.bundle.errors import BundleMalformed
 from assay.bundle.signed import MAX_RAW
+from assay.protocol.digests import ZERO
 from assay.protocol.game.state import Outcome, Verdict
 from assay.protocol.game.table import Side
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
 from assay_ledger.json_input import JsonRefused, parse_json
 
-FORMAT: Final = "assay-evidence-1"
+FORMAT: Final = "assay-evidence-2"
 MAX_BYTES: Final = 16 << 20
 MAX_TRANSACTIONS: Final = 256
 MAX_TERMS: Final = 1 << 20
-MAX_UPDATES: Final = 8
+MAX_SEATS: Final = 64
 
 _HEX: Final = re.compile(r"0x(?:[0-9a-f]{2})*")
 _DECIMAL: Final = re.compile(r"0|-?[1-9][0-9]{0,79}")
@@ -44,13 +45,17 @@ class MinedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Contracts:
-    """Where the contracts of the run are: charter, game, and the books that the claim follows from."""
+    """Where the contracts of the run are: charter, game, and the books that the claim follows from.
+
+    challenges: where the game was opened by revealing a challenge.
+    """
 
     charter: Address
     game: Address
-    rounds: Address | None = None
-    outers: Address | None = None
-    audit: Address | None = None
+    challenges: Address | None = None
+    commitments: Address | None = None
+    generations: Address | None = None
+    duties: Address | None = None
 
     def named(self) -> dict[str, Address]:
         """Those that are there, by name."""
@@ -62,16 +67,21 @@ class Contracts:
 class ClaimOrigin:
     """What X and Y of the claim follow from.
 
-    transactions: the commitment; for an attestation also the revealed leaves; for an outer step its posting instead.
-    base_parameters, base_momentum: list roots of the outer root that the work starts from. mask, updates: of an outer
-    step, the seats included and the update list root per seat; 0 and none otherwise.
+    transactions: the commitment; for an attestation also the ticket's opening; for a root its opening, or its backing.
+    base_parameters, base_momentum: list roots of the base that the round starts from. counted, updates: of a root, the
+    seats whose updates count, in their order, and the list root of each; none otherwise. epoch, seed: of an
+    attestation, the epoch in which it was opened and its seed; zero otherwise. accuser: the attestation whose
+    accusation opened the game; zero otherwise.
     """
 
     transactions: tuple[MinedTransaction, ...]
     base_parameters: Digest
     base_momentum: Digest
-    mask: int = 0
+    counted: tuple[Seat, ...] = ()
     updates: tuple[Digest, ...] = ()
+    epoch: int = 0
+    seed: Digest = ZERO
+    accuser: Digest = ZERO
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +140,11 @@ def to_document(bundle: Bundle) -> dict[str, Any]:
         "origin": {
             "base_parameters": _hex(origin.base_parameters),
             "base_momentum": _hex(origin.base_momentum),
-            "mask": origin.mask,
+            "counted": [int(seat) for seat in origin.counted],
             "updates": [_hex(u) for u in origin.updates],
+            "epoch": origin.epoch,
+            "seed": _hex(origin.seed),
+            "accuser": _hex(origin.accuser),
             "transactions": [_sent(s) for s in origin.transactions],
         },
         "game": {
@@ -187,8 +200,11 @@ def decode_bundle(data: bytes) -> Bundle:
     return bundle
 
 
+_BOOKS: Final = ("challenges", "commitments", "generations", "duties")
+
+
 def _contracts(found: _Fields) -> Contracts:
-    books = {name: found.address(name) for name in ("rounds", "outers", "audit") if found.has(name)}
+    books = {name: found.address(name) for name in _BOOKS if found.has(name)}
     contracts = Contracts(found.address("charter"), found.address("game"), **books)
     found.end()
     return contracts
@@ -211,13 +227,20 @@ def _ref(found: _Fields) -> ClaimRef:
 
 
 def _origin(found: _Fields) -> ClaimOrigin:
-    updates = found.items("updates", MAX_UPDATES)
+    counted, updates = (found.items(name, MAX_SEATS) for name in ("counted", "updates"))
+    for seat in counted:
+        if type(seat) is not int or not 0 <= seat < MAX_SEATS:
+            raise BundleMalformed("A seat that counts is no number below 64.")
+    others = {"counted", "updates", "base_parameters", "base_momentum", "epoch", "seed", "accuser"}
     return ClaimOrigin(
         base_parameters=found.digest("base_parameters"),
         base_momentum=found.digest("base_momentum"),
-        mask=found.number("mask", 8),
+        counted=tuple(Seat(seat) for seat in counted if isinstance(seat, int)),
         updates=tuple(Digest(_bytes(u, 32, 32, "an update")) for u in updates),
-        transactions=_transactions(found, ("base_parameters", "base_momentum", "mask", "updates")),
+        epoch=found.number("epoch", 24),
+        seed=found.digest("seed"),
+        accuser=found.digest("accuser"),
+        transactions=_transactions(found, tuple(others)),
     )
 
 

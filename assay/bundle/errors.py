@@ -30,6 +30,6 @@ class GameUnknown(UserError):
 
 
 class MoveNotDirect(UserError):
-    """A party plays through a contract, so its moves are no transactions of its own to the game."""
+    """A party acts through a contract, so what it said is no transaction of its own to the run's contracts."""
 
     remedy = "Nothing can be done: such a game is judged on chain as any other, but not exported yet."

@@ -11,20 +11,20 @@ from assay.bundle.claim import BOOKS
 from assay.bundle.document import Bundle, ClaimOrigin, Contracts, MinedTransaction, Reused
 from assay.bundle.errors import GameNotOver, GameUnknown, MoveNotDirect
 from assay.bundle.signed import FeeMarketCall, read_signed
-from assay.protocol.digests import keccak
+from assay.protocol.digests import ZERO, keccak
 from assay.protocol.errors import AssayError, UnavailableError
-from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import SEATS, Address, Digest, Round, Seat
-from assay_ledger.bindings.audit import LeafRevealed
+from assay.protocol.run.claims import NO_ADDRESS, ClaimKind
+from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.game import DigestsPosted
-from assay_ledger.bindings.outers import OuterPosted
 from assay_ledger.chain.client import Chain
-from assay_ledger.contract import E, Search
-from assay_ledger.index.records import GameRecord, RunState
-from assay_ledger.index.run import Run
+from assay_ledger.index.records import GameRecord
+from assay_ledger.rounds.round_records import RoundRunState
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.told_rounds import party_of
 
 
-def export_bundle(run: Run, state: RunState, game_id: int) -> Bundle:
+def export_bundle(run: RoundRun, state: RoundRunState, game_id: int) -> Bundle:
     """The evidence of a game that is over; `state` are the run's records.
 
     Raises GameUnknown, GameNotOver, MoveNotDirect, UnavailableError.
@@ -35,18 +35,19 @@ def export_bundle(run: Run, state: RunState, game_id: int) -> Bundle:
     return bundle
 
 
-def gather(run: Run, state: RunState, game_id: int) -> Bundle:
+def gather(run: RoundRun, state: RoundRunState, game_id: int) -> Bundle:
     """The same for a game that may still be played; its verdict is None then."""
     game = state.games.get(game_id)
     if game is None:
         raise GameUnknown(f"The run has {len(state.games)} games; there is no game {game_id}.")
-    transactions = [_direct(run, fetch(run.chain, move.tx_hash)) for move in game.moves]
-    modules = run.modules
+    transactions = [_direct(run, "game", move.tx_hash) for move in game.moves[1:]]
+    opening = fetch(run.chain, game.opened_tx)
+    is_revealed = read_signed(opening.raw).to == run.modules.challenges
+    transactions.insert(0, opening if is_revealed else _direct(run, "game", game.opened_tx))
+    books = (*BOOKS[game.ref.kind], *(("challenges",) if is_revealed else ()))
     return Bundle(
         chain_id=run.chain.chain_id,
-        contracts=Contracts(
-            run.address, modules.game, **{name: getattr(modules, name) for name in BOOKS[game.ref.kind]}
-        ),
+        contracts=Contracts(run.address, run.modules.game, **{name: getattr(run.modules, name) for name in books}),
         run=run.run_id,
         terms=run.charter.encoded,
         claim_id=game.claim_id,
@@ -59,58 +60,45 @@ def gather(run: Run, state: RunState, game_id: int) -> Bundle:
     )
 
 
-def _reused(run: Run, state: RunState, game: GameRecord, after: int, list_: Digest) -> Reused:
+def _reused(run: RoundRun, state: RoundRunState, game: GameRecord, after: int, list_: Digest) -> Reused:
     """The claimant's own posting of a list that counted in this game; others may have posted the same one."""
     posted = run.chain.events(DigestsPosted.search(run.game.address, list=list_), run.first_block)
     mine = {g.game_id for g in state.games.values() if g.defender == game.defender and g is not game}
     found = next((logged for logged in posted if logged.event.game_id in mine), None)
     if found is None:
         raise UnavailableError("The node does not have the posting of a list that was reused.", code="EventsMissing")
-    return Reused(after, _direct(run, fetch(run.chain, found.transaction)))
+    return Reused(after, _direct(run, "game", found.transaction))
 
 
-def _direct(run: Run, sent: MinedTransaction) -> MinedTransaction:
-    """The transaction, when its sender called the game itself. Raises MoveNotDirect."""
-    if read_signed(sent.raw).to != run.modules.game:
-        raise MoveNotDirect(f"Transaction 0x{sent.hash.hex()} reaches the game through another contract.")
+def _direct(run: RoundRun, name: str, tx_hash: bytes) -> MinedTransaction:
+    """A transaction whose sender called this contract of the run itself. Raises MoveNotDirect."""
+    sent = fetch(run.chain, tx_hash)
+    if read_signed(sent.raw).to != getattr(run.modules, name):
+        raise MoveNotDirect(f"Transaction 0x{tx_hash.hex()} reaches the run's {name} through another contract.")
     return sent
 
 
-def _origin(run: Run, state: RunState, game: GameRecord) -> ClaimOrigin:
-    ref, record = game.ref, state.rounds[game.ref.round]
+def _origin(run: RoundRun, state: RoundRunState, game: GameRecord) -> ClaimOrigin:
+    ref, view = game.ref, RoundView(run.charter, run.facts, NO_ADDRESS, state)
+    base = view.base(ref.round)
     if ref.kind is ClaimKind.OUTER:
-        outer = record.outers[ref.outer_root]
-        base = outer.bases[ref.party]
-        mask, _ = record.inclusions[base]
-        parameters, momentum = _base_lists(run, state, ref.round, base)
-        zero = run.charter.training.zero_update
-        updates = [record.commitments[Seat(k)].update if mask >> k & 1 else zero for k in range(SEATS)]
-        search = OuterPosted.search(run.outers.address, round=ref.round, root=ref.outer_root, poster=ref.party)
-        posted = _first(run, search)
-        return ClaimOrigin((fetch(run.chain, posted),), parameters, momentum, mask, tuple(updates))
-    commitment = record.commitments[ref.seat]
-    parameters, momentum = _base_lists(run, state, ref.round, commitment.base)
-    transactions = [fetch(run.chain, commitment.tx_hash)]
-    if ref.kind is ClaimKind.ATTESTATION:
-        revealed = _first(run, LeafRevealed.search(run.audit.address, round=ref.round, who=ref.party))
-        transactions.append(fetch(run.chain, revealed))
-    return ClaimOrigin(tuple(transactions), parameters, momentum)
-
-
-def _base_lists(run: Run, state: RunState, round_: Round, base: Digest) -> tuple[Digest, Digest]:
-    """The list roots of the outer root that a round starts from."""
-    if round_ == 0:
-        return run.charter.training.parameters, run.charter.training.momentum
-    outer = state.rounds[round_ - 1].outers[base]
-    return outer.parameters, outer.momentum
-
-
-def _first(run: Run, search: Search[E]) -> bytes:
-    """The hash of the transaction that brought the first of these events."""
-    found = run.chain.events(search, run.first_block)
-    if not found:
-        raise UnavailableError("The node does not have the events of this claim.", code="EventsMissing")
-    return found[0].transaction
+        opening = state.openings[ref.round + 1, party_of(ref)]
+        counted = tuple(sorted(view.counted(ref.round)[0]))
+        updates = tuple(state.works[ref.round, seat].work.update for seat in counted)
+        opened = _direct(run, "generations", opening.tx_hash)
+        return ClaimOrigin((opened,), base.parameters, base.momentum, counted, updates)
+    committed = _direct(run, "commitments", state.works[ref.round, ref.seat].tx_hash)
+    accusation = state.accusations.get(ref.outer_root)
+    accuser = ZERO if accusation is None else accusation.by
+    if ref.kind is not ClaimKind.ATTESTATION:
+        return ClaimOrigin((committed,), base.parameters, base.momentum, accuser=accuser)
+    found = state.attestations[ref.outer_root if accusation is None else accusation.against]
+    seed = view.epochs[found.epoch].seed
+    assert seed is not None  # nothing is opened in an epoch without one
+    opened = _direct(run, "duties", found.tx_hash)
+    return ClaimOrigin(
+        (committed, opened), base.parameters, base.momentum, epoch=found.epoch, seed=seed, accuser=accuser
+    )
 
 
 def fetch(chain: Chain, tx_hash: bytes) -> MinedTransaction:

@@ -25,12 +25,14 @@ from assay.protocol.errors import AssayError, InvariantError
 from assay.protocol.game.errors import GameError
 from assay.protocol.game.machine import open_game, process_defer, process_move, process_timeout
 from assay.protocol.game.moves import AnyMove, BisectDigests, OpenNode, PostDigests
-from assay.protocol.game.state import DisputedClaim, GameConfig, GameState, Outcome, ProgramHeader, Rules, Verdict
+from assay.protocol.game.state import DisputedClaim, GameState, Outcome, ProgramHeader, Rules, Verdict
 from assay.protocol.game.table import POSTINGS, Side, Stage, Turn
 from assay.protocol.program.encoding import MalformedError, decode_header, decode_node
 from assay.protocol.program.nodes import Node
-from assay.protocol.run.charter import TERMS_TYPE, Charter, ProgramRef
+from assay.protocol.rounds.run_terms import game_config
+from assay.protocol.run.charter import ProgramRef
 from assay.protocol.run.claims import ClaimRef
+from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RunCharter
 from assay.protocol.types import Digest
 
 TIMEOUT: Final = "timeout"
@@ -68,7 +70,7 @@ class GameStep:
 class ReplayedDispute:
     """A dispute replayed. `own_root` is the end root that a third party had committed to, else None."""
 
-    charter: Charter
+    charter: RunCharter
     ref: ClaimRef
     claim: DerivedClaim
     opened: MinedTransaction
@@ -151,21 +153,23 @@ def replay(bundle: Bundle) -> ReplayedDispute:
     return ReplayedDispute(charter, bundle.ref, claim, opening, own_root, begin, tuple(steps))
 
 
-def _charter(bundle: Bundle) -> Charter:
+def _charter(bundle: Bundle) -> RunCharter:
     if keccak(bundle.terms) != bundle.run:
         raise BundleContradiction("The terms do not hash to the run that the bundle names.")
     try:
-        (values,) = decode([TERMS_TYPE], bundle.terms, strict=False)
-        return Charter.from_tuple(values)
+        (values,) = decode([RUN_TERMS_TYPE], bundle.terms, strict=False)
+        return RunCharter.from_tuple(values)
     except (DecodingError, OverflowError, ValueError, TypeError) as error:
         raise BundleMalformed(f"The terms cannot be decoded ({type(error).__name__}).") from error
 
 
-def _rules(charter: Charter, program: ProgramRef) -> Rules:
+def _rules(charter: RunCharter, program: ProgramRef) -> Rules:
     if not program.is_consistent:
         raise BundleContradiction("Header and tree of the disputed program do not hash to its root.")
+    if charter.clocks.arity < 2:  # bounds of games are counted by dividing by it
+        raise BundleMalformed(f"No game has such terms: an arity of {charter.clocks.arity}.")
     try:
-        config = GameConfig.of(charter)
+        config = game_config(charter)
         header = ProgramHeader(program.root, program.tree, *decode_header(program.header))
     except (MalformedError, InvariantError) as error:
         raise BundleMalformed(f"No game has such terms: {error.message}") from error
@@ -192,7 +196,7 @@ def _list_of(bundle: Bundle, entry: Reused, claim: DerivedClaim) -> tuple[Digest
     """The list that the claimant posted in another game."""
     signed, call = _read(bundle, entry.sent)
     found = move_of(call)
-    if signed.to != bundle.contracts.game or signed.sender != claim.claimant or found is None:
+    if signed.sender != claim.claimant or found is None:
         raise BundleContradiction("A reused list was not posted by the claimant in the run's games.")
     game_id, move = found
     if not isinstance(move, PostDigests) or not move.digests or game_id == bundle.game_id:
@@ -217,11 +221,15 @@ def _check_reused(state: GameState, digests: tuple[Digest, ...] | None, rules: R
 
 def _open(bundle: Bundle, sent: MinedTransaction, claim: DerivedClaim, rules: Rules) -> tuple[GameState, Digest | None]:
     signed, call = _read(bundle, sent)
-    if signed.to != bundle.contracts.game or call.name not in ("challenge", "revealChallenge"):
+    if call.name not in ("challenge", "revealChallenge"):
         raise BundleContradiction("The first transaction of the game does not open it.")
+    if (call.contract == "game") is not (bundle.contracts.challenges is None):
+        raise BundleContradiction("The contract of challenges is named, and the game was not opened by revealing one.")
     if ref_of(call.arguments[0]) != bundle.ref:
         raise BundleContradiction("The game was opened on another claim than the bundle names.")
     own_root = Digest(bytes(call.arguments[1])) if call.name == "revealChallenge" else None
+    if own_root == claim.y:
+        raise BundleContradiction("The game was opened by somebody who had committed to the claimed root.")
     disputed = DisputedClaim(claim.id, claim.claimant, claim.x, claim.y, claim.program.root, claim.steps, ZERO)
     try:
         return open_game(bundle.game_id, disputed, signed.sender, sent.time, rules), own_root
@@ -231,8 +239,6 @@ def _open(bundle: Bundle, sent: MinedTransaction, claim: DerivedClaim, rules: Ru
 
 def _step(bundle: Bundle, number: int, sent: MinedTransaction, state: GameState, rules: Rules) -> GameStep:
     signed, call = _read(bundle, sent)
-    if signed.to != bundle.contracts.game:
-        raise BundleContradiction(f"Transaction {number} is not addressed to the game.")
     side = state.turn
     try:
         if call.name == TIMEOUT:
@@ -265,7 +271,7 @@ def _check_game(game_id: int, bundle: Bundle) -> None:
 
 def _origination(bundle: Bundle, sent: MinedTransaction) -> Origination:
     signed, call = _read(bundle, sent)
-    return Origination(signed.sender, signed.to, call)
+    return Origination(signed.sender, call)
 
 
 def _read(bundle: Bundle, sent: MinedTransaction) -> tuple[SignedCall, DecodedCall]:
@@ -278,4 +284,8 @@ def _read(bundle: Bundle, sent: MinedTransaction) -> tuple[SignedCall, DecodedCa
         raise BundleContradiction("A transaction was not signed by its sender.", transaction="0x" + sent.hash.hex())
     if signed.chain_id not in (None, bundle.chain_id):
         raise BundleContradiction(f"A transaction was signed for chain {signed.chain_id}.")
-    return signed, decode_call(signed.data)
+    call = decode_call(signed.data)
+    # Attack: true words, said to a contract of somebody's own.
+    if signed.to != bundle.contracts.named().get(call.contract):
+        raise BundleContradiction(f"A call of {call.name} is not addressed to the run's {call.contract}.")
+    return signed, call

@@ -45,7 +45,7 @@ def round_ref_text(ref: ClaimRef) -> str:
 
 def claim_text(found: ReplayedDispute) -> str:
     """What the claim of a replayed dispute is about."""
-    return ref_text(found.ref, found.charter.training.intervals)
+    return round_ref_text(found.ref)
 
 
 def value_texts(found: ReplayedDispute) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.common import open_run, print_fields, print_json, talk
+from assay.cli.common import open_round_run, print_fields, print_json, talk
 from assay.cli.options import RUN, JsonOption, with_settings
 from assay.settings import Settings
 
@@ -34,10 +34,10 @@ def export(
     from assay.bundle.export import export_bundle
     from assay.bundle.replay import verify
     from assay.programs.files import writing
-    from assay_ledger.index.indexer import Index
+    from assay_ledger.rounds.round_index import RoundIndex
 
-    the_run = open_run(settings)
-    bundle = export_bundle(the_run, Index(the_run).sync(), game)
+    the_run = open_round_run(settings)
+    bundle = export_bundle(the_run, RoundIndex(the_run).sync(), game)
     data = encode_bundle(bundle)
     with writing(out):
         out.write_bytes(data)

@@ -49,6 +49,11 @@ class LongTrace:
         """See Trace."""
         return self._count
 
+    @property
+    def bytes_kept(self) -> int:
+        """What the parts hold in memory; states on disk do not count."""
+        return sum(getattr(part, "bytes_kept", 0) for part in self._parts.values())
+
     def shed(self) -> None:
         """Lets go of all parts; what they noted stays."""
         self._parts.clear()

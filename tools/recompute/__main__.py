@@ -5,7 +5,8 @@
 
 Nothing of the project's actors, demo, index or protocol is used: calls and events are encoded here, objects are read as
 files and hashed here. It is this folder alone, so that a stranger can read all of it before running it. Of the project
-only the stock PyTorch module is loaded, with the weights that the chain names.
+only the stock PyTorch module is loaded, with the weights that the chain names. Every final base is merged again, from
+the updates that the chain counts.
 Not recomputed, because no chain knows them: CPU and wall seconds, memory, multiplier. Exit code 1 on any difference.
 """
 
@@ -16,6 +17,7 @@ import json
 import sys
 from pathlib import Path
 
+from tools.recompute.bases import false_merges
 from tools.recompute.chain import RecordedRun
 from tools.recompute.comparing import differences
 from tools.recompute.fields import recompute
@@ -33,8 +35,9 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     document = json.loads(options.document.read_text())
     ledger = RecordedRun(options.rpc_url or document["rpc_url"], document["run"])
-    fields = recompute(ledger, Store(Path(options.store or document["store"])), document)
-    found = differences(document, fields)
+    store = Store(Path(options.store or document["store"]))
+    fields = recompute(ledger, store, document)
+    found = [*differences(document, fields), *false_merges(ledger, store)]
     for line in found:
         print(line)
     print(f"{len(fields)} fields recomputed, {len(found)} differences")

@@ -14,13 +14,23 @@ Page = dict[str, Any]
 BLOCKS_PER_QUERY = 5_000
 
 REF = "(uint8,uint64,uint32,uint32,address,bytes32)"
-TRAINING = "(uint32,uint32,uint32,uint32,uint32,bytes32,bytes32,bytes32,bytes32,bytes32)"
+TRAINING = f"({','.join(['uint32'] * 10 + ['bytes32'] * 6)})"
 TERMS = (
-    f"(bytes32,address,address,address,uint64,uint64,{TRAINING},({','.join(['uint64'] * 11)}),"
-    "(uint128,uint64,bool,uint128,uint128,uint128,uint128,uint128,uint128,uint128,uint128,uint32,uint32,uint32,uint32,"
-    "uint32),(uint64,uint64,uint64,uint32),(uint64,uint64,uint128,uint128),(bytes32,bytes32,bytes),(bytes32,bytes32,bytes),(bytes32,bytes32,bytes),"
-    "address[])"
+    f"(bytes32,address,address,address,uint64,uint64,{TRAINING},({','.join(['uint48'] * 16)}),"
+    f"(uint128,bool,{','.join(['uint128'] * 9 + ['uint32'] * 7)}),(uint48,uint32,uint32),(uint64,uint64,uint64,uint32),"
+    f"(uint48,uint48,uint48,uint128,uint128,uint128),{','.join(['(bytes32,bytes32,bytes)'] * 5)},address[])"
 )
+MAX_UNITS, STEPS_PER_UNIT, RATE, PARAMETERS, MOMENTUM, DATA = 5, 6, 9, 10, 11, 15
+"""Where these stand in TRAINING."""
+
+MODULES = (
+    "charter vault tickets tenures commitments generations duties attestations escrow payments bounties game "
+    "challenges shares grants revenue beacon"
+)
+WORK = "(uint32,bytes32,bytes32[3],bytes32)"
+FINDING = "(bytes32[3],bytes32,bytes32[],bytes32[])"
+GENERATION = "(uint8,bytes32,bytes32,bytes32,uint32,uint32,uint48)"
+OPENING = "(bytes32,uint32,address,uint48,uint16,bool,bool)"
 
 EVENTS = {
     # contract, event: indexed types, other types, names in that order
@@ -32,21 +42,27 @@ EVENTS = {
     ),
     ("game", "Moved"): (["uint256", "address"], ["uint8", "uint8", "uint64"], "id mover stage turn deadline"),
     ("game", "LockTaken"): (["uint256", "bytes32"], ["uint256"] * 3, "id lock bounty burned reserved"),
-    ("outers", "OuterPosted"): (
-        ["uint64", "bytes32", "address"],
-        ["bytes32", "bytes32", "bytes32"],
-        "round root poster base parameters momentum",
+    ("commitments", "RoundBegan"): (["uint64"], ["uint64", "uint48", "uint32"], "round parent t0 seated"),
+    ("commitments", "WorkCommitted"): (
+        ["uint64", "uint32", "uint32"],
+        [WORK, "bytes32", "bool"],
+        "round seat tenure work acc late",
     ),
-    ("settlement", "WorkSettled"): (
-        ["uint64", "uint32", "address"],
+    ("tenures", "TenureBegan"): (["uint32", "address"], ["uint32", "uint64"], "tenure holder seat from"),
+    ("tickets", "TicketRegistered"): (["uint32", "address"], ["uint48", "bytes32"], "ticket owner from anchor"),
+    ("attestations", "Attested"): (
+        ["uint24", "uint32", "bytes32"],
+        ["bytes32", "uint64", "uint32", FINDING],
+        "epoch ticket attestation target round seat finding",
+    ),
+    ("payments", "WorkPaid"): (
+        ["uint64", "uint32", "uint32"],
         ["uint8", "uint256", "uint256"],
-        "round seat who status paid shares",
+        "round seat tenure status pay shares",
     ),
-    ("settlement", "DutiesSettled"): (
-        ["uint64", "address"],
-        ["uint32", "uint256", "uint256"],
-        "round who duties paid shares",
-    ),
+    ("payments", "FindingPaid"): (["bytes32", "uint32"], ["uint256", "uint256"], "attestation ticket pay shares"),
+    ("payments", "OpeningPaid"): (["uint64", "bytes32"], ["uint256"], "node party pay"),
+    ("bounties", "PartPaid"): (["bytes32", "address"], ["uint256"], "accusation to amount"),
     ("revenue", "Deposited"): (["address", "address"], ["uint256", "uint256"], "token who amount week"),
     ("revenue", "Claimed"): (["address", "address"], ["uint256"], "token who amount"),
     ("vault", "Deposited"): (["address"], ["uint256"], "who amount"),
@@ -62,10 +78,10 @@ class RecordedRun:
         os.environ["NO_PROXY"] = "*"
         self.eth = Web3(HTTPProvider(url, request_kwargs={"timeout": 60})).eth
         self.run = Web3.to_checksum_address(run)
-        names = ["vault", "rounds", "outers", "audit", "settlement", "game", "shares", "vesting", "revenue"]
-        addresses = self.call(self.run, "modules()", [], [f"({','.join(['address'] * 9)})"])
+        names = MODULES.split()
+        addresses = self.call(self.run, "roundModules()", [], [f"({','.join(['address'] * len(names))})"])
         self.at = {n: Web3.to_checksum_address(a) for n, a in zip(names, addresses, strict=True)}
-        self.terms = self.call(self.run, "terms()", [], [TERMS])
+        self.terms = self.call(self.run, "runTerms()", [], [TERMS])
         if Web3.keccak(encode([TERMS], [self.terms])) != self.call(self.run, "run()", [], ["bytes32"]):
             raise SystemExit("the terms do not hash to the run's identity")
         self.token = Web3.to_checksum_address(self.terms[2])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from web3 import Web3
 
-from tools.recompute.chain import Page, RecordedRun
+from tools.recompute.bases import final_generations, generation
+from tools.recompute.chain import OPENING, Page, RecordedRun
 from tools.recompute.model import quality
 from tools.recompute.store import Store
 
@@ -42,10 +43,13 @@ MOVES_DOWN = {
 
 def recompute(ledger: RecordedRun, store: Store, document: Page) -> Page:
     """Every field of the document that chain and store determine."""
-    games = _games(ledger)
+    games, final = _games(ledger), final_generations(ledger)
     fields = {
-        "rounds": ledger.call(ledger.at["rounds"], "opened()", [], ["uint64"]),
-        "slashed": [_slashed(ledger, g) for g in games if g["verdict"]["loser"] == g["defender"] and g["taken"]],
+        "rounds": len(list(ledger.events("commitments", "RoundBegan"))),
+        "final_generations": len(final) - 1,
+        "epochs": ledger.call(ledger.at["duties"], "newest()", [], ["uint24", "uint48"])[0] + 1,
+        "findings": len(list(ledger.events("attestations", "Attested"))),
+        "slashed": [_slashed(g) for g in games if g["verdict"]["loser"] == g["defender"] and g["taken"]],
         "disputes": [_dispute(ledger, g) for g in games],
         "shares": {a: ledger.balance(ledger.at["shares"], a) for a in document["shares"]},
         "earned": _earned(ledger),
@@ -53,7 +57,7 @@ def recompute(ledger: RecordedRun, store: Store, document: Page) -> Page:
         "claimed": _claimed(ledger, document["claimed"]),
         "conservation_difference": _conservation(ledger),
     }
-    return fields | quality(store, ledger.run, ledger.training, final_parameters(ledger))
+    return fields | quality(store, ledger.run, ledger.training, generation(ledger, final[-1])["parameters"])
 
 
 def _games(ledger: RecordedRun) -> list[Page]:
@@ -68,16 +72,11 @@ def _games(ledger: RecordedRun) -> list[Page]:
     return [g for _, g in sorted(games.items()) if "verdict" in g]
 
 
-def _slashed(ledger: RecordedRun, game: Page) -> Page:
-    role = "solver"
-    if KINDS[game["ref"][0]] == "ATTESTATION":
-        attester = "(uint8,uint128,uint64,uint64,uint32)"
-        code = ledger.call(ledger.at["audit"], "attesterOf(address)", [game["defender"]], [attester])[0]
-        role = ("none", "verifier", "whistleblower")[code]
+def _slashed(game: Page) -> Page:
     return {
         "address": Web3.to_checksum_address(game["defender"]),
         "amount": game["taken"],
-        "role": role,
+        "role": "auditor" if KINDS[game["ref"][0]] == "ATTESTATION" else "solver",
         "claim": "0x" + game["claim"].hex(),
         "kind": OUTCOMES[game["verdict"]["outcome"]],
         "leaf_tx": "0x" + game["verdict"]["tx"].hex(),
@@ -103,13 +102,21 @@ def _dispute(ledger: RecordedRun, game: Page) -> Page:
 
 
 def _earned(ledger: RecordedRun) -> Page:
-    """Pay and wages per address that settlement named."""
-    paid: dict[str, int] = {}
-    for name in ("WorkSettled", "DutiesSettled"):
-        for event in ledger.events("settlement", name):
-            who = Web3.to_checksum_address(event["who"])
-            paid[who] = paid.get(who, 0) + event["paid"]
-    return paid
+    """Pay, wages and parts of bounties per address."""
+    holders = {e["tenure"]: e["holder"] for e in ledger.events("tenures", "TenureBegan")}
+    owners = {e["ticket"]: e["owner"] for e in ledger.events("tickets", "TicketRegistered")}
+    paid = [(holders[e["tenure"]], e["pay"]) for e in ledger.events("payments", "WorkPaid")]
+    paid += [(owners[e["ticket"]], e["pay"]) for e in ledger.events("payments", "FindingPaid")]
+    for event in ledger.events("payments", "OpeningPaid"):
+        place = [event["node"], event["party"]]
+        opened = ledger.call(ledger.at["generations"], "openingOf(uint64,bytes32)", place, [OPENING])
+        paid.append((holders.get(opened[1], opened[2]), event["pay"]))
+    paid += [(e["to"], e["amount"]) for e in ledger.events("bounties", "PartPaid")]
+    earned: dict[str, int] = {}
+    for who, amount in paid:
+        key = Web3.to_checksum_address(who)
+        earned[key] = earned.get(key, 0) + amount
+    return earned
 
 
 def _claimed(ledger: RecordedRun, asked: Page) -> Page:
@@ -132,12 +139,3 @@ def _conservation(ledger: RecordedRun) -> int:
     revenue = total("revenue", "Deposited") - total("revenue", "Claimed")
     held = ledger.balance(ledger.token, ledger.at["vault"]) + ledger.balance(ledger.token, ledger.at["revenue"])
     return held - vault - revenue + abs(books - vault)
-
-
-def final_parameters(ledger: RecordedRun) -> bytes:
-    """The parameters' list root that the run ended in: of the latest outer step that stands, else genesis."""
-    for event in sorted(ledger.events("outers", "OuterPosted"), key=lambda e: -int(e["round"])):
-        arguments = [event["round"] + 1, event["root"]]
-        if ledger.call(ledger.at["outers"], "isStanding(uint64,bytes32)", arguments, ["bool"]):
-            return bytes(event["parameters"])
-    return bytes(ledger.training[5])

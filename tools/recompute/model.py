@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from typing import Any
 
-from tools.recompute.chain import Page
+from tools.recompute.chain import DATA, PARAMETERS, Page
 from tools.recompute.store import Store, tensor_root
 
 
@@ -26,10 +26,10 @@ def quality(store: Store, run: str, training: tuple[Any, ...], final: bytes) -> 
     cut = len(tokens) - len(tokens) // 10
     width = 1 if len(vocabulary) <= 256 else 2
     train = b"".join(t.to_bytes(width, "little") for t in tokens[:cut])
-    if tensor_root(4 if width == 1 else 6, (cut,), train) != training[9]:
+    if tensor_root(4 if width == 1 else 6, (cut,), train) != training[DATA]:
         raise SystemExit("the text that the store holds is not the one whose root stands on chain")
     model = build_model(preset(card["preset"]), len(vocabulary))
-    parameters = [store.weights(bytes(training[5])), store.weights(final)]
+    parameters = [store.weights(bytes(training[PARAMETERS])), store.weights(final)]
     before, after = (
         _loss(torch, model, [torch.from_numpy(a.copy()) for a in arrays], tokens[cut:]) for arrays in parameters
     )

@@ -61,3 +61,8 @@ def list_root(arrays: list[Any]) -> bytes:
     """The root of a list of f32 arrays."""
     roots = [tensor_root(0, a.shape, a.astype("<f4", copy=False).tobytes()) for a in arrays]
     return _sha(b"\5", len(roots).to_bytes(4, "big"), tree(roots))
+
+
+def state_root(lists: tuple[bytes, ...]) -> bytes:
+    """The root of a state of several lists."""
+    return _sha(b"\3", bytes((len(lists),)), *lists)

@@ -87,7 +87,7 @@ class WholeRun:
     def solver(self, name: str, cheat: RoundCheat | None = None, **options: Any) -> RoundSolver:
         """A solver, honest or not."""
         kind = RoundSolver if cheat is None else partial(CheatingRoundSolver, cheat=cheat)
-        agent = self._add(name, kind, stake_of(self.run.charter, seats=1), options)
+        agent = self.add(name, kind, stake_of(self.run.charter, seats=1), **options)
         assert isinstance(agent, RoundSolver)
         return agent
 
@@ -95,11 +95,12 @@ class WholeRun:
         """An auditor with so many tickets, honest or not."""
         kind = AuditorAgent if cheat is None else partial(CheatingAuditor, cheat=cheat)
         stake = stake_of(self.run.charter, tickets=tickets)
-        agent = self._add(name, kind, stake, {"tickets": tickets, **options})
+        agent = self.add(name, kind, stake, tickets=tickets, **options)
         assert isinstance(agent, AuditorAgent)
         return agent
 
-    def _add(self, name: str, kind: Callable[..., RoundAgent], stake: int, options: dict[str, Any]) -> RoundAgent:
+    def add(self, name: str, kind: Callable[..., RoundAgent], stake: int, **options: Any) -> RoundAgent:
+        """An actor of any kind that brings so much more than the bonds of its games, in wei."""
         account, e = Account.create(), self.run.charter.economics
         brought = Wei(stake + GAMES * (e.challenge_bond + e.challenge_deposit))
         self.chain.transfer(self.stage.sponsor, account.address, 10 * ETHER)

@@ -7,9 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from tests.harness.demo.played import Played, play
+from tests.harness.demo.played_disputes import PlayedDisputes, play_disputes
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     with play(tmp_path_factory.mktemp("played")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def disputes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedDisputes]:
+    with play_disputes(tmp_path_factory.mktemp("disputes")) as found:
         yield found

@@ -13,10 +13,19 @@ from typing import Any
 
 import pytest
 import rfc8785
+from eth_abi.abi import decode
 from eth_account import Account
 from eth_utils.address import to_checksum_address
 
-from assay.bundle.document import Bundle, decode_bundle, encode_bundle, to_document
+from assay.bundle.document import (
+    Bundle,
+    ClaimOrigin,
+    MinedTransaction,
+    Reused,
+    decode_bundle,
+    encode_bundle,
+    to_document,
+)
 from assay.bundle.errors import BundleContradiction, BundleMalformed, GameNotOver, GameUnknown
 from assay.bundle.export import export_bundle
 from assay.bundle.replay import VerdictValues, replay, verify
@@ -26,55 +35,68 @@ from assay.protocol.errors import ExitCode
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Address
-from tests.harness.demo.played import Played
+from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RunCharter
+from assay.protocol.types import Address, Seat
+from assay_ledger.chain.client import address_of
+from assay_ledger.rounds.round_index import RoundIndex
+from tests.harness.demo.played_disputes import LOST, PlayedDisputes
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
-def bundles(played: Played) -> list[Bundle]:
-    return [export_bundle(played.run, played.state, game_id) for game_id in sorted(played.state.games)]
+def bundles(disputes: PlayedDisputes) -> list[Bundle]:
+    return [export_bundle(disputes.made.run, disputes.view.state, game_id) for game_id in sorted(disputes.view.games)]
 
 
 def of_kind(bundles: list[Bundle], kind: ClaimKind, outcome: Outcome = Outcome.LEAF) -> Bundle:
-    return next(b for b in bundles if b.ref.kind is kind and b.verdict and b.verdict.outcome is outcome)
+    """The first game about a claim of a kind that was lost in this way by its claimant."""
+    return next(
+        b for b in bundles
+        if b.ref.kind is kind and b.verdict and (b.verdict.outcome, b.verdict.side) == (outcome, Side.DEFENDER)
+    )  # fmt: skip
+
+
+def false_challenge(bundles: list[Bundle]) -> Bundle:
+    """The game of the first stranger, who challenged true work and fell silent."""
+    return next(b for b in bundles if b.contracts.challenges is not None)
 
 
 # --- what is true replays
 
 
-def test_every_game_of_a_run_replays_to_the_verdict_on_chain(played: Played, bundles: list[Bundle]) -> None:
-    assert len(bundles) == len(played.state.games) >= 5
+def test_every_game_of_a_run_replays_to_the_verdict_on_chain(disputes: PlayedDisputes, bundles: list[Bundle]) -> None:
+    assert len(bundles) == len(disputes.view.games) >= 6
     for bundle in bundles:
-        record = played.state.games[bundle.game_id]
+        record = disputes.view.games[bundle.game_id]
         found = verify(decode_bundle(encode_bundle(bundle)))
         assert found.verdict == record.verdict
         assert found.claim.id == record.claim_id
         assert [s.sent.hash for s in found.steps] == [m.tx_hash for m in record.moves[1:]]
 
 
-def test_each_kind_of_claim_was_disputed_and_the_liar_lost(played: Played, bundles: list[Bundle]) -> None:
+def test_a_game_exported_again_is_the_same_file(disputes: PlayedDisputes, bundles: list[Bundle]) -> None:
+    made, bundle = disputes.made, bundles[0]
+    again = export_bundle(made.run, RoundIndex(made.run).sync(), bundle.game_id)
+    assert encode_bundle(again) == encode_bundle(bundle)
+
+
+def test_each_kind_of_claim_was_disputed_and_the_liar_lost(disputes: PlayedDisputes, bundles: list[Bundle]) -> None:
     lost: dict[ClaimKind, set[str]] = {}
     for bundle in bundles:
         found = verify(bundle)
         assert found.verdict is not None
         if found.verdict.side is Side.DEFENDER:
-            lost.setdefault(bundle.ref.kind, set()).add(played.world.name_of(found.verdict.loser))
-    assert lost == {
-        ClaimKind.OUTER: {"bob"},
-        ClaimKind.INTERVAL: {"flip", "mute"},
-        ClaimKind.UPDATE: {"bent"},
-        ClaimKind.ATTESTATION: {"lazy"},
-    }
+            lost.setdefault(bundle.ref.kind, set()).add(disputes.name_of(found.verdict.loser))
+    assert lost == LOST
 
 
-def test_a_false_challenge_is_evidence_against_its_author(played: Played, bundles: list[Bundle]) -> None:
-    (bundle,) = [b for b in bundles if b.verdict and b.verdict.side is Side.CHALLENGER]
-    found = verify(bundle)
+def test_a_false_challenge_is_evidence_against_its_author(disputes: PlayedDisputes, bundles: list[Bundle]) -> None:
+    found = verify(false_challenge(bundles))
     assert found.verdict is not None
-    assert played.world.name_of(found.claim.claimant) == "ada"
-    assert found.verdict.loser == found.begin.challenger != found.claim.claimant
+    assert disputes.name_of(found.claim.claimant) == "ada"
+    assert disputes.name_of(found.verdict.loser) == "stranger"
+    assert found.verdict.loser == found.begin.challenger
     assert found.own_root == keccak(b"own") != found.claim.y
 
 
@@ -89,18 +111,19 @@ def test_a_game_lost_at_an_element_names_the_words_and_one_lost_by_silence_none(
     assert silent.steps[-1].name == "timeout"
 
 
-def test_a_game_that_is_not_over_replays_so_far_and_is_not_exported(played: Played, bundles: list[Bundle]) -> None:
-    whole = of_kind(bundles, ClaimKind.INTERVAL)
+def test_a_game_that_is_not_over_replays_so_far_and_is_not_exported(
+    disputes: PlayedDisputes, bundles: list[Bundle]
+) -> None:
+    whole, state = of_kind(bundles, ClaimKind.INTERVAL), disputes.view.state
     part = replace(whole, transactions=whole.transactions[:4], verdict=None)
     assert replay(part).verdict is None
     assert len(replay(part).steps) == 3
-    state = replace(played.state)
-    record = replace(played.state.games[whole.game_id], verdict=None)
-    state.games = {**played.state.games, whole.game_id: record}
+    record = replace(state.games[whole.game_id], verdict=None)
+    open_ = replace(state, games={**state.games, whole.game_id: record})
     with pytest.raises(GameNotOver):
-        export_bundle(played.run, state, whole.game_id)
+        export_bundle(disputes.made.run, open_, whole.game_id)
     with pytest.raises(GameUnknown):
-        export_bundle(played.run, played.state, 999)
+        export_bundle(disputes.made.run, state, 999)
 
 
 # --- what is altered is found out
@@ -135,44 +158,102 @@ def bent(value: Any) -> Any:
     return str(int(value) + 1) if value.lstrip("-").isdigit() else {"LEAF": "DEFAULT"}.get(value, "LEAF")
 
 
-@pytest.mark.parametrize("number", range(6))
-def test_every_field_of_a_bundle_is_bound(bundles: list[Bundle], number: int) -> None:
-    document = to_document(bundles[number])
-    places = list(leaves_of(document))
-    assert len(places) >= 40
-    for path, _ in places:
-        # Order and time come from the chain; nothing that is signed says them.
-        if path[-1] in ("block", "time"):
-            continue
+def test_every_field_of_a_bundle_is_bound(bundles: list[Bundle]) -> None:
+    kinds = [of_kind(bundles, kind) for kind in LOST]
+    silent = of_kind(bundles, ClaimKind.INTERVAL, Outcome.DEFAULT)
+    for bundle in (*kinds, silent, false_challenge(bundles), *(b for b in bundles if b.reused)):
+        places = list(leaves_of(document := to_document(bundle)))
+        assert len(places) >= 40
+        for path, _ in places:
+            # Order and time come from the chain; nothing that is signed says them.
+            if path[-1] in ("block", "time"):
+                continue
+            with pytest.raises((BundleMalformed, BundleContradiction)):
+                verify(decode_bundle(altered(document, path, bent)))
+                pytest.fail(f"{path} may be anything")
+
+
+def test_a_list_that_counted_is_there_as_its_claimant_signed_it(
+    disputes: PlayedDisputes, bundles: list[Bundle]
+) -> None:
+    (bundle,) = [b for b in bundles if b.reused]
+    record = disputes.view.games[bundle.game_id]
+    assert [r.after for r in bundle.reused] == sorted(record.reused)
+    assert {r.sent.sender for r in bundle.reused} == {record.defender}
+    (one,), own = bundle.reused, next(s.sent for s in verify(bundle).steps if s.name == "openNode")
+    forged = signed_by_another(bundle, one.sent)
+    for reused in (
+        (),
+        (one, one),
+        (replace(one, after=len(bundle.transactions)),),
+        (replace(one, after=one.after + 1),),
+        (Reused(one.after, own),),
+        (replace(one, sent=forged),),
+    ):
         with pytest.raises((BundleMalformed, BundleContradiction)):
-            verify(decode_bundle(altered(document, path, bent)))
-            pytest.fail(f"{path} may be anything")
+            verify(replace(bundle, reused=tuple(reused)))
+
+
+@pytest.mark.parametrize(
+    "kind, change",
+    [
+        (ClaimKind.OUTER, lambda o: replace(o, counted=o.counted[::-1])),
+        (ClaimKind.OUTER, lambda o: replace(o, counted=o.counted[1:])),
+        (ClaimKind.OUTER, lambda o: replace(o, counted=o.counted[1:], updates=o.updates[1:])),
+        (ClaimKind.OUTER, lambda o: replace(o, transactions=o.transactions * 2)),
+        (ClaimKind.UPDATE, lambda o: replace(o, counted=(Seat(0),))),
+        (ClaimKind.UPDATE, lambda o: replace(o, transactions=())),
+        (ClaimKind.INTERVAL, lambda o: replace(o, base_momentum=o.base_parameters)),
+        (ClaimKind.ATTESTATION, lambda o: replace(o, transactions=o.transactions[::-1])),
+        (ClaimKind.ATTESTATION, lambda o: replace(o, transactions=o.transactions[:1])),
+        (ClaimKind.ATTESTATION, lambda o: replace(o, epoch=o.epoch + 1)),
+    ],
+)
+def test_a_claim_follows_from_its_own_origin_alone(
+    bundles: list[Bundle], kind: ClaimKind, change: Callable[[ClaimOrigin], ClaimOrigin]
+) -> None:
+    bundle = of_kind(bundles, kind)
+    with pytest.raises(BundleContradiction):
+        verify(replace(bundle, origin=change(bundle.origin)))
+
+
+def test_true_words_said_to_another_contract_are_found_out(bundles: list[Bundle]) -> None:
+    bundle = of_kind(bundles, ClaimKind.ATTESTATION)
+    for name, address in bundle.contracts.named().items():
+        elsewhere = replace(bundle.contracts, **{name: Address(bytes(20)[:-1] + address[-1:])})
+        with pytest.raises(BundleContradiction):
+            verify(replace(bundle, contracts=elsewhere))
+
+
+@pytest.mark.parametrize("field", ["arity", "shards", "seats"])
+def test_terms_that_no_run_has_are_refused_at_once(bundles: list[Bundle], field: str) -> None:
+    bundle = of_kind(bundles, ClaimKind.OUTER)
+    (values,) = decode([RUN_TERMS_TYPE], bundle.terms)
+    charter = RunCharter.from_tuple(values)
+    part = {"arity": "clocks"}.get(field, "training")
+    most = {"arity": 1, "shards": 0, "seats": 2**32 - 1}[field]
+    changed = replace(charter, **{part: replace(getattr(charter, part), **{field: most})})
+    with pytest.raises((BundleMalformed, BundleContradiction)):
+        replay(replace(bundle, terms=changed.encoded, run=changed.run))
 
 
 def test_words_put_into_a_party_s_mouth_are_found_out(bundles: list[Bundle]) -> None:
     bundle = of_kind(bundles, ClaimKind.INTERVAL)
     at, sent = 2, bundle.transactions[2]
-    forger = Account.create()
-    signed = forger.sign_transaction(
-        {
-            "chainId": bundle.chain_id,
-            "type": 2,
-            "nonce": 0,
-            "value": 0,
-            "gas": 100_000,
-            "maxFeePerGas": 1,
-            "maxPriorityFeePerGas": 1,
-            "to": to_checksum_address(bundle.contracts.game),
-            "data": "0x" + read_signed(sent.raw).data.hex(),
-        }
-    )
-    raw = bytes(signed.raw_transaction)
-    forged = replace(sent, raw=raw, hash=keccak(raw))
+    forged = signed_by_another(bundle, sent)
     with pytest.raises(BundleContradiction, match="not signed by its sender"):
-        verify(with_move(bundle, at, forged))
-    own = Address(bytes.fromhex(forger.address[2:]))
+        verify(with_move(bundle, at, replace(forged, sender=sent.sender)))
     with pytest.raises(BundleContradiction, match="NotYourTurn"):
-        verify(with_move(bundle, at, replace(forged, sender=own)))
+        verify(with_move(bundle, at, forged))
+
+
+def signed_by_another(bundle: Bundle, sent: MinedTransaction) -> MinedTransaction:
+    """The same call to the same contract, by somebody who plays no part in it."""
+    stranger, fees = Account.create(), {"gas": 100_000, "maxFeePerGas": 1, "maxPriorityFeePerGas": 1}
+    call = {"to": to_checksum_address(bundle.contracts.game), "data": "0x" + read_signed(sent.raw).data.hex()}
+    signed = stranger.sign_transaction({"chainId": bundle.chain_id, "type": 2, "nonce": 0, "value": 0, **fees, **call})
+    raw = bytes(signed.raw_transaction)
+    return replace(sent, raw=raw, hash=keccak(raw), sender=address_of(stranger))
 
 
 def with_move(bundle: Bundle, at: int, sent: Any) -> Bundle:
@@ -215,10 +296,10 @@ def test_a_timeout_before_the_deadline_convicts_nobody(bundles: list[Bundle]) ->
         b"[" * 100_000,
         b'{"a":' * 100_000,
         b"null",
-        b'"assay-evidence-1"',
+        b'"assay-evidence-2"',
         b"\xff\xfe",
-        b'{"format":"assay-evidence-1"}',
         b'{"format":"assay-evidence-2"}',
+        b'{"format":"assay-evidence-1"}',
     ],
 )
 def test_no_hostile_file_is_more_than_malformed(data: bytes) -> None:

@@ -97,28 +97,35 @@ def test_arbitrary_bytes_are_no_transaction_and_nothing_worse(raw: bytes) -> Non
 
 def test_the_signatures_are_the_contracts_own() -> None:
     assert {move.function for move in Move} == MOVES.keys()
-    assert SIGNATURES.keys() == {name for names in CALLS.values() for name in names}
-    homes = {"commit": "IRounds", "postOuter": "IOuters", "revealLeaves": "IAudit", "revealChallenge": "IChallenges"}
-    for name, signature in SIGNATURES.items():
-        entry = harness.artifact(homes.get(name, "IGame")).entry("function", name)
+    assert SIGNATURES.keys() == {(place, name) for place, (_, names) in CALLS.items() for name in names}
+    for (place, name), signature in SIGNATURES.items():
+        entry = harness.artifact(f"I{place.capitalize()}").entry("function", name)
         assert signature == f"{name}({','.join(harness._type(i) for i in entry['inputs'])})"
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(sorted(SIGNATURES)), st.binary(max_size=600))
-def test_arbitrary_calldata_is_a_call_or_malformed(name: str, body: bytes) -> None:
+def test_arbitrary_calldata_is_a_call_or_malformed(place: tuple[str, str], body: bytes) -> None:
     try:
-        call = decode_call(selector(SIGNATURES[name]) + body)
+        call = decode_call(selector(SIGNATURES[place]) + body)
     except BundleMalformed:
         return
-    assert call.name == name
+    assert (call.contract, call.name) == place
     move_of(call)
+
+
+def test_many_results_of_the_same_bytes_are_refused_before_they_are_read() -> None:
+    count = 2000
+    called, array = selector(SIGNATURES["duties", "open"]), [32 * count] * count
+    head = [1, 2, 96, count, *array]
+    with pytest.raises(BundleMalformed, match="results"):
+        decode_call(called + b"".join(word.to_bytes(32, "big") for word in head) + bytes(60_000))
 
 
 def test_many_openings_of_the_same_bytes_are_refused_before_they_are_read() -> None:
     types = ["uint256", "bytes", OPENINGS]
-    assert types_of(SIGNATURES["proveTerm"]) == types
-    called = selector(SIGNATURES["proveTerm"])
+    assert types_of(SIGNATURES["game", "proveTerm"]) == types
+    called = selector(SIGNATURES["game", "proveTerm"])
     honest = called + encode(types, (1, b"node", [(0, [2], b"leaf", [bytes(32)], [bytes(32)] * 20)] * 2))
     found = move_of(decode_call(honest))
     assert found is not None
@@ -133,9 +140,9 @@ def test_many_openings_of_the_same_bytes_are_refused_before_they_are_read() -> N
 
 
 def test_padding_that_solidity_ignores_is_ignored() -> None:
-    body = bytearray(encode(types_of(SIGNATURES["openLeaf"]), (1, b"leaf")))
+    body = bytearray(encode(types_of(SIGNATURES["game", "openLeaf"]), (1, b"leaf")))
     body[-1] = 0xFF
-    found = move_of(decode_call(selector(SIGNATURES["openLeaf"]) + bytes(body)))
+    found = move_of(decode_call(selector(SIGNATURES["game", "openLeaf"]) + bytes(body)))
     assert found is not None
     assert found[1].leaf == b"leaf"  # type: ignore[union-attr]
 

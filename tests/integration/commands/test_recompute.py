@@ -15,10 +15,11 @@ from eth_utils.address import to_checksum_address
 from assay.protocol.types import Address
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.objects import Objects
-from tests.harness.demo.played import REVENUE, Played
-from tools.recompute import comparing
+from tests.harness.demo.played_disputes import LOST, REVENUE, PlayedDisputes
+from tools.recompute import bases, comparing
 from tools.recompute import fields as recomputed
-from tools.recompute.chain import RecordedRun
+from tools.recompute.bases import counted_updates, false_merges, final_generations, generation
+from tools.recompute.chain import DATA, PARAMETERS, RecordedRun
 from tools.recompute.model import quality
 from tools.recompute.store import Store
 
@@ -41,20 +42,22 @@ def test_the_script_imports_nothing_of_the_project_but_the_stock_module() -> Non
 
 
 @pytest.fixture(scope="module")
-def document(played: Played) -> dict[str, Any]:
+def document(disputes: PlayedDisputes) -> dict[str, Any]:
     """What the demo's own report says of the played run; losses are another test's."""
-    from tests.harness.demo.first_report import report
+    from assay.demo.report import report
 
-    players = [SimpleNamespace(name=name) for name in played.world.players]
+    made = disputes.made
+    players = {name: Address(p.agent.me) for name, p in made.players.items()}
     scene: Any = SimpleNamespace(
-        index=SimpleNamespace(state=played.state),
-        run=played.run,
-        chain=played.run.chain,
-        cast=SimpleNamespace(players=players),
-        addresses={name: Address(p.agent.me) for name, p in played.world.players.items()},
+        index=SimpleNamespace(state=disputes.view.state),
+        view=disputes.view,
+        run=made.run,
+        chain=made.chain,
+        cast=SimpleNamespace(players=[SimpleNamespace(name=name) for name in players]),
+        addresses=players,
         meter=SimpleNamespace(seconds={"training": 1.0}, peak_pss=0),
-        node=SimpleNamespace(url=played.run.chain.url),
-        stage=SimpleNamespace(store=played.world.folder / "store"),
+        node=SimpleNamespace(url=made.chain.url),
+        stage=SimpleNamespace(store=made.folder / "store"),
         options=SimpleNamespace(cheats=()),
         revenue_paid=REVENUE,
         started=0.0,
@@ -62,17 +65,19 @@ def document(played: Played) -> dict[str, Any]:
     quality: Any = SimpleNamespace(
         parameters=1, loss_before=4.0, loss_after=3.0, letter_entropy=3.2, eager_step_cpu=0.001
     )
-    found = report(scene, quality)
-    # The demo's cast has no cheat that posts a wrong outer step or bends an update.
-    return found | {"cheats": ["bit-flip", "wrong-data", "stale-start", "silent", "lazy-verifier"]}
+    return report(scene, quality)
 
 
 @pytest.fixture(scope="module")
-def fields(played: Played, document: dict[str, Any]) -> dict[str, Any]:
+def ledger(disputes: PlayedDisputes) -> RecordedRun:
+    return RecordedRun(disputes.made.chain.url, "0x" + disputes.made.run.address.hex())
+
+
+@pytest.fixture(scope="module")
+def fields(ledger: RecordedRun, document: dict[str, Any]) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         losses = {n: document[n] for n in ("parameters", "val_loss_before", "val_loss_after", "letter_entropy")}
         patch.setattr(recomputed, "quality", lambda *_: losses)
-        ledger = RecordedRun(played.run.chain.url, document["run"])
         found: dict[str, Any] = recomputed.recompute(ledger, Store(Path(document["store"])), document)
         return found
 
@@ -109,16 +114,30 @@ def test_a_document_that_says_anything_else_is_found_out(document: dict[str, Any
         assert comparing.differences(shorter, fields)
 
 
-def test_figures_are_the_contracts_own(played: Played, fields: dict[str, Any]) -> None:
+def test_figures_are_the_contracts_own(disputes: PlayedDisputes, fields: dict[str, Any]) -> None:
     assert fields["revenue"] == REVENUE
     assert fields["conservation_difference"] == 0
-    assert {e["address"] for e in fields["slashed"]} == {
-        to_checksum_address(played.world.address(name)) for name in ("flip", "mute", "bent", "lazy", "bob")
-    }
-    assert {e["role"] for e in fields["slashed"]} == {"solver", "verifier"}
+    lost = {(kind.name, to_checksum_address(disputes.made.address(n))) for kind, names in LOST.items() for n in names}
+    assert {e["address"] for e in fields["slashed"]} == {address for _, address in lost}
+    assert {e["role"] for e in fields["slashed"]} == {"solver", "auditor"}
     # A silent defender never let its challenger bisect anything.
     assert {e["levels"] for e in fields["disputes"] if e["ended_by"] == "DEFAULT"} == {0}
     assert all(e["levels"] >= 3 for e in fields["disputes"] if e["ended_by"] == "LEAF")
+
+
+def test_the_model_follows_from_the_genesis_by_merges_of_public_updates(
+    disputes: PlayedDisputes, ledger: RecordedRun, document: dict[str, Any]
+) -> None:
+    store = Store(Path(document["store"]))
+    final = final_generations(ledger)
+    assert final[0] == 0 and len(final) == document["final_generations"] + 1 >= 3
+    newest = generation(ledger, final[-1])
+    assert newest["root"] == disputes.view.votes(final[-1]).root
+    assert list(false_merges(ledger, store)) == []
+    # One update less, and a parameter is not what the rest gives.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bases, "counted_updates", lambda *place: counted_updates(*place)[1:])
+        assert list(false_merges(ledger, store))
 
 
 def test_what_the_chain_shows_of_cheats_is_compared() -> None:
@@ -161,8 +180,9 @@ def test_losses_and_entropy_are_those_of_stock_pytorch_on_the_weights_named(tmp_
     run = "0x" + "12" * 20
     card = Card("tiny", store.put(text.encode()), 0)
     store.put(card.encode(), f"runs/{run[2:]}/card")
-    training = (5, 2, 8, 10, 0, roots[0], b"", b"", b"", root_of(corpus.train))
-    found = quality(Store(tmp_path), run, training, roots[1])
+    training = [b""] * 16
+    training[PARAMETERS], training[DATA] = roots[0], root_of(corpus.train)
+    found = quality(Store(tmp_path), run, tuple(training), roots[1])
     assert found["parameters"] == sum(p.numel() for p in model.parameters())
     assert found["letter_entropy"] == pytest.approx(corpus.letter_entropy(), abs=1e-9)
     assert [found["val_loss_before"], found["val_loss_after"]] == pytest.approx(losses, abs=1e-5)

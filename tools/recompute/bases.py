@@ -1,0 +1,113 @@
+"""The bases of a run: how each final generation follows from the one that its round started from.
+
+The merge is computed here in double precision, from the updates that the chain says counted, so what a run's own
+program gives in f32 is compared within a tolerance; that its bits are right is what the run's games are about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from tools.recompute.chain import (
+    GENERATION,
+    MAX_UNITS,
+    MOMENTUM,
+    PARAMETERS,
+    RATE,
+    STEPS_PER_UNIT,
+    Page,
+    RecordedRun,
+)
+from tools.recompute.store import Store, list_root, state_root
+
+FINAL = 2
+OUTER_RATE, OUTER_MOMENTUM = 0.7, 0.9
+TOLERANCE = 1e-4
+"""Of what a merge changes: f32 sums in another order."""
+
+
+def generation(ledger: RecordedRun, number: int) -> Page:
+    """Status, root and list roots of a generation; the genesis has the charter's."""
+    if not number:
+        lists = bytes(ledger.training[PARAMETERS]), bytes(ledger.training[MOMENTUM])
+        return {"status": FINAL, "root": state_root(lists), "parameters": lists[0], "momentum": lists[1]}
+    found = ledger.call(ledger.at["generations"], "generationOf(uint64)", [number], [GENERATION])
+    return dict(zip(("status", "root", "parameters", "momentum"), found, strict=False))
+
+
+def final_generations(ledger: RecordedRun) -> list[int]:
+    """Every final generation from the genesis on, each of which starts from the one before it in the list.
+
+    Ends the script where a root is not that of its lists, or the chain of bases is broken.
+    """
+    found = [0]
+    for round_, parent in sorted(parents(ledger).items()):
+        made = generation(ledger, round_ + 1)
+        if made["status"] != FINAL:
+            continue
+        if parent != found[-1] or made["root"] != state_root((made["parameters"], made["momentum"])):
+            raise SystemExit(f"generation {round_ + 1} does not follow from generation {found[-1]}")
+        found.append(round_ + 1)
+    return found
+
+
+def parents(ledger: RecordedRun) -> dict[int, int]:
+    """The generation that each round started from."""
+    return {e["round"]: e["parent"] for e in ledger.events("commitments", "RoundBegan")}
+
+
+def false_merges(ledger: RecordedRun, store: Store) -> Iterator[str]:
+    """A line for each final generation that is not the merge of what counted, from the genesis to the newest.
+
+    Each starts from the bytes of the one before it, so that what is true of all is true of the model.
+    """
+    training = ledger.training
+    # A round of Adam's steps moves an element by about the rate in each: no update's root mean square is beyond it.
+    rate = float(np.array([training[RATE]], "<u4").view("<f4")[0])
+    limit = training[MAX_UNITS] * training[STEPS_PER_UNIT] * rate
+    parameters = store.weights(bytes(training[PARAMETERS]))
+    velocity = [np.zeros(value.shape, "f4") for value in parameters]
+    if list_root(velocity) != bytes(training[MOMENTUM]):
+        raise SystemExit("the run does not start from a momentum of zeros")
+    for number in final_generations(ledger)[1:]:
+        updates = [store.weights(root) for root in counted_updates(ledger, number - 1)]
+        wanted, velocity = _merged(parameters, velocity, updates, limit)
+        made = store.weights(bytes(generation(ledger, number)["parameters"]))
+        for k, (before, after) in enumerate(zip(parameters, wanted, strict=True)):
+            moved = float(np.abs(after - before).max(initial=0.0))
+            if float(np.abs(after - made[k]).max(initial=0.0)) > TOLERANCE * max(moved, rate):
+                yield f"generation {number}: parameter {k} is not the merge of {len(updates)} updates"
+        parameters = made
+
+
+def counted_updates(ledger: RecordedRun, round_: int) -> list[bytes]:
+    """The list root of each update of a round that the chain counts."""
+    mask, _ = ledger.call(ledger.at["commitments"], "mergedOf(uint64,uint32)", [round_, 0], ["uint64", "bytes32"])
+    works = [e for e in ledger.events("commitments", "WorkCommitted") if e["round"] == round_]
+    return [bytes(e["work"][3]) for e in works if mask >> e["seat"] & 1]
+
+
+def _merged(
+    parameters: list[Any], velocity: list[Any], updates: list[list[Any]], limit: float
+) -> tuple[list[Any], list[Any]]:
+    """New parameters and velocity: the mean of the updates, each cut to its limit, then a step of Nesterov's."""
+    if not updates:
+        return parameters, velocity
+    means = [
+        sum(_limited(update[k].astype("f8"), limit * sqrt(value.size)) for update in updates) / len(updates)
+        for k, value in enumerate(parameters)
+    ]
+    after = [old * OUTER_MOMENTUM + mean for old, mean in zip(velocity, means, strict=True)]
+    steps = [(mean + new * OUTER_MOMENTUM) * OUTER_RATE for mean, new in zip(means, after, strict=True)]
+    return [value - step for value, step in zip(parameters, steps, strict=True)], after
+
+
+def _limited(update: Any, bound: float) -> Any:
+    """An update with zeros for what is not finite, scaled down to a norm of at most `bound`."""
+    clean = np.where(np.isfinite(update), update, 0.0)
+    norm = float(np.sqrt((clean * clean).sum()))
+    return clean if norm <= bound else clean * (bound / norm)
