@@ -30,7 +30,6 @@ MODULES = (
 WORK = "(uint32,bytes32,bytes32[3],bytes32)"
 FINDING = "(bytes32[3],bytes32,bytes32[],bytes32[])"
 GENERATION = "(uint8,bytes32,bytes32,bytes32,uint32,uint32,uint48)"
-OPENING = "(bytes32,uint32,address,uint48,uint16,bool,bool)"
 
 EVENTS = {
     # contract, event: indexed types, other types, names in that order
@@ -48,26 +47,24 @@ EVENTS = {
         [WORK, "bytes32", "bool"],
         "round seat tenure work acc late",
     ),
-    ("tenures", "TenureBegan"): (["uint32", "address"], ["uint32", "uint64"], "tenure holder seat from"),
     ("tickets", "TicketRegistered"): (["uint32", "address"], ["uint48", "bytes32"], "ticket owner from anchor"),
     ("attestations", "Attested"): (
         ["uint24", "uint32", "bytes32"],
         ["bytes32", "uint64", "uint32", FINDING],
         "epoch ticket attestation target round seat finding",
     ),
-    ("payments", "WorkPaid"): (
-        ["uint64", "uint32", "uint32"],
-        ["uint8", "uint256", "uint256"],
-        "round seat tenure status pay shares",
-    ),
-    ("payments", "FindingPaid"): (["bytes32", "uint32"], ["uint256", "uint256"], "attestation ticket pay shares"),
-    ("payments", "OpeningPaid"): (["uint64", "bytes32"], ["uint256"], "node party pay"),
-    ("bounties", "PartPaid"): (["bytes32", "address"], ["uint256"], "accusation to amount"),
     ("revenue", "Deposited"): (["address", "address"], ["uint256", "uint256"], "token who amount week"),
     ("revenue", "Claimed"): (["address", "address"], ["uint256"], "token who amount"),
     ("vault", "Deposited"): (["address"], ["uint256"], "who amount"),
     ("vault", "Withdrawn"): (["address"], ["uint256"], "who amount"),
     ("vault", "Flushed"): ([], ["uint256"], "amount"),
+    ("vault", "ExitRequested"): (["address"], ["uint256", "uint64"], "who amount not_before"),
+    ("vault", "Locked"): (["bytes32", "address"], ["uint256"], "lock who amount"),
+    ("vault", "Seized"): (["bytes32", "address"], ["uint256"], "lock who amount"),
+    ("vault", "Burned"): (["bytes32"], ["uint256"], "lock amount"),
+    ("escrow", "Funded"): (["address"], ["uint256"], "who amount"),
+    ("escrow", "Refunded"): (["address"], ["uint256", "uint256"], "who funded amount"),
+    ("tickets", "TicketFined"): (["uint32", "address"], ["uint256"], "ticket to amount"),
 }
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from web3 import Web3
 
 from tools.recompute.bases import final_generations, generation
-from tools.recompute.chain import OPENING, Page, RecordedRun
+from tools.recompute.chain import Page, RecordedRun
 from tools.recompute.model import quality
+from tools.recompute.money import fines, money
 from tools.recompute.store import Store
 
 KINDS = {1: "INTERVAL", 2: "UPDATE", 3: "OUTER", 4: "ATTESTATION"}
@@ -49,14 +50,15 @@ def recompute(ledger: RecordedRun, store: Store, document: Page) -> Page:
         "final_generations": len(final) - 1,
         "epochs": ledger.call(ledger.at["duties"], "newest()", [], ["uint24", "uint48"])[0] + 1,
         "findings": len(list(ledger.events("attestations", "Attested"))),
+        "fined": fines(ledger),
         "slashed": [_slashed(g) for g in games if g["verdict"]["loser"] == g["defender"] and g["taken"]],
         "disputes": [_dispute(ledger, g) for g in games],
         "shares": {a: ledger.balance(ledger.at["shares"], a) for a in document["shares"]},
-        "earned": _earned(ledger),
         "revenue": sum(e["amount"] for e in ledger.events("revenue", "Deposited")),
         "claimed": _claimed(ledger, document["claimed"]),
         "conservation_difference": _conservation(ledger),
     }
+    fields |= money(ledger, document["deposited"])
     return fields | quality(store, ledger.run, ledger.training, generation(ledger, final[-1])["parameters"])
 
 
@@ -99,24 +101,6 @@ def _dispute(ledger: RecordedRun, game: Page) -> Page:
         "ended_by": OUTCOMES[verdict["outcome"]],
         "verdict_tx": "0x" + verdict["tx"].hex(),
     }
-
-
-def _earned(ledger: RecordedRun) -> Page:
-    """Pay, wages and parts of bounties per address."""
-    holders = {e["tenure"]: e["holder"] for e in ledger.events("tenures", "TenureBegan")}
-    owners = {e["ticket"]: e["owner"] for e in ledger.events("tickets", "TicketRegistered")}
-    paid = [(holders[e["tenure"]], e["pay"]) for e in ledger.events("payments", "WorkPaid")]
-    paid += [(owners[e["ticket"]], e["pay"]) for e in ledger.events("payments", "FindingPaid")]
-    for event in ledger.events("payments", "OpeningPaid"):
-        place = [event["node"], event["party"]]
-        opened = ledger.call(ledger.at["generations"], "openingOf(uint64,bytes32)", place, [OPENING])
-        paid.append((holders.get(opened[1], opened[2]), event["pay"]))
-    paid += [(e["to"], e["amount"]) for e in ledger.events("bounties", "PartPaid")]
-    earned: dict[str, int] = {}
-    for who, amount in paid:
-        key = Web3.to_checksum_address(who)
-        earned[key] = earned.get(key, 0) + amount
-    return earned
 
 
 def _claimed(ledger: RecordedRun, asked: Page) -> Page:

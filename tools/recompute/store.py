@@ -57,9 +57,13 @@ def tensor_root(code: int, dims: tuple[int, ...], data: bytes) -> bytes:
     return _sha(b"\2", header, tree(leaves))
 
 
+CODES = {"float32": 0, "int8": 5}
+"""Element types that parameters and updates have."""
+
+
 def list_root(arrays: list[Any]) -> bytes:
-    """The root of a list of f32 arrays."""
-    roots = [tensor_root(0, a.shape, a.astype("<f4", copy=False).tobytes()) for a in arrays]
+    """The root of a list of arrays."""
+    roots = [tensor_root(CODES[a.dtype.name], a.shape, a.astype(a.dtype.newbyteorder("<")).tobytes()) for a in arrays]
     return _sha(b"\5", len(roots).to_bytes(4, "big"), tree(roots))
 
 

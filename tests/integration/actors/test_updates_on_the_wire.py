@@ -15,6 +15,9 @@ from assay.training.updates import UpdateWire
 from assay_ledger.store.blobs import BlobStore
 from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import SharedChain
+from tools.recompute.bases import false_merges
+from tools.recompute.chain import RecordedRun
+from tools.recompute.store import Store
 
 TEXT = "\n".join(f"{n} times {n} is {n * n}, and half of it is {n * n / 2}." for n in range(120))
 WIDE = Preset("wide", layers=1, width=96, heads=2, context=8, batch=2, inner_steps=4, warmup=2)
@@ -57,5 +60,8 @@ def test_int8_updates_are_merged_and_cost_a_byte_a_parameter_and_round(stage: Sh
     assert {spec.dtype for spec in archive.update_specs} == {DType.I8, DType.F32}
     parameters = sum(tensor.numel() for tensor in prepared.parameters)
     assert all(store.sent / parameters / 2 < MOST for store in stores.values()), stores
+    # A script that knows nothing of the programs merges the same of what the stores have.
+    recorded = RecordedRun(made.chain.url, "0x" + made.run.address.hex())
+    assert list(false_merges(recorded, Store(made.folder / "store"))) == []
     # Both generations differ from the one before: what travelled says something.
     assert len({view.base(Round(0)).root, *(view.votes(g).root for g in (1, 2))}) == 3

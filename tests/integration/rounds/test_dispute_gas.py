@@ -1,6 +1,6 @@
-"""What a whole game costs, from its challenge to the verdict on one element, beside the same game in the first design.
+"""What a whole game costs, from its challenge to the verdict on one element.
 
-The in-process chain counts all calls as one transaction: slots are warm, and a node's figures are higher, for both.
+The in-process chain counts all calls as one transaction: slots are warm, and a node's figures are higher.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ import pytest
 from assay.protocol.game.table import Move, Side
 from assay.protocol.run.claims import ClaimKind
 from tests.harness.contracts import snapshots
-from tests.harness.contracts.battles import HONEST, LIAR
-from tests.harness.contracts.game_chain import Twin
 from tests.harness.contracts.harness import MAX_MOVE_GAS
-from tests.harness.games import ETHER, config, play_out, player
+from tests.harness.games import player
 from tests.harness.rounds.played_scenes import dispute
 
 MOST_GAS, MOST_TRANSACTIONS = 4_000_000, 20
@@ -30,7 +28,7 @@ KINDS = {
 Moves = list[tuple[str, int]]
 
 
-def second_design(kind: ClaimKind, by_accuser: bool, part: int) -> Moves:
+def moves_of_a_game(kind: ClaimKind, by_accuser: bool, part: int) -> Moves:
     """Function and gas of each transaction of a game on a lie."""
     w, d = dispute(kind, True, by_accuser, part)
     try:
@@ -41,23 +39,10 @@ def second_design(kind: ClaimKind, by_accuser: bool, part: int) -> Moves:
         w.end()
 
 
-def first_design() -> Moves:
-    """The same of the lie in a seat's work, on `Game.sol`, at the same arity."""
-    w, d = dispute(ClaimKind.INTERVAL, True, False)
-    w.end()
-    twin = Twin(d.defence.program, config(w.book.config.arity))
-    game = twin.challenge(twin.claim(d.defence, LIAR, 1000 * ETHER), HONEST)
-    arity = twin.settings.arity
-    end = play_out(twin, game, player(Side.DEFENDER, d.defence, arity), player(Side.CHALLENGER, d.attack, arity))
-    assert end.verdict is not None and end.verdict.side is Side.DEFENDER
-    return [(function, g.transaction) for function, found in twin.gas.items() for g in found]
-
-
 @pytest.mark.timeout(400)
 def test_a_whole_dispute_stays_within_its_bars_and_its_table() -> None:
     defends = {move.function for move in Move if move.side is Side.DEFENDER}
-    played = {name: second_design(*row) for name, row in KINDS.items()}
-    played["work, first design"] = first_design()
+    played = {name: moves_of_a_game(*row) for name, row in KINDS.items()}
     table = {}
     for name, moves in played.items():
         gas = [g for _, g in moves]
