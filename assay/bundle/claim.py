@@ -136,8 +136,8 @@ def _merged(bundle: Bundle, charter: RunCharter, opened: Origination) -> _Claime
 def _attested(bundle: Bundle, charter: RunCharter, tenure: int, work: SeatWork, opened: Origination) -> _Claimed:
     """A part of what a ticket found: the accumulator under one of its keys, or the update."""
     ref, origin = bundle.ref, bundle.origin
-    ticket, secret, results = opened.call.arguments
-    target = ids.work_digest(ref.round, ref.seat, tenure, work)
+    number, secret, results = opened.call.arguments
+    ticket, target = TicketId(number), ids.work_digest(ref.round, ref.seat, tenure, work)
     found = None
     for result in map(as_result, results):
         duty = result.duty
@@ -145,20 +145,26 @@ def _attested(bundle: Bundle, charter: RunCharter, tenure: int, work: SeatWork, 
         if duty.attestation == ZERO and (duty.round, duty.seat) != (ref.round, ref.seat):
             continue
         audits = target if duty.attestation == ZERO else duty.attestation
-        name = draws.attestation_id(origin.epoch, TicketId(ticket), duty.kind, audits)
+        name = draws.attestation_id(origin.epoch, ticket, duty.kind, audits)
         if ref.outer_root == _accusation(bundle, name, name):
-            found = result, draws.witness_key(Digest(secret), origin.seed, audits, TicketId(ticket), duty.kind)
+            found = result, audits
     if found is None:
         raise BundleContradiction("None of the results that the ticket opened is the one that is challenged.")
-    result, own_key = found
+    result, audits = found
     _same("the commitment that was audited", result.work, work)
-    keys = (own_key, *_audited_keys(result))
-    _same("the number of accumulators", len(result.accumulators), len(keys))
-    if ref.duty == len(keys):
+    audited = _audited_keys(result)
+    _same("the number of accumulators", len(result.accumulators), 1 + len(audited))
+    if ref.duty == len(result.accumulators):
+        _same("the seed that nothing is drawn with", origin.seed, ZERO)
         return _Claimed(opened.sender, *_update(bundle, result.ends[0], result.update), charter.update)
-    if ref.duty > len(keys):
+    if ref.duty > len(result.accumulators):
         raise BundleContradiction(f"The result has no part {ref.duty}.")
-    key, steps = keys[ref.duty], work.units * charter.training.steps_per_unit
+    if ref.duty == 0:
+        key = draws.witness_key(Digest(secret), origin.seed, audits, ticket, result.duty.kind)
+    else:
+        _same("the seed that nothing is drawn with", origin.seed, ZERO)
+        key = audited[ref.duty - 1]
+    steps = work.units * charter.training.steps_per_unit
     x = draws.witnessed_state(_start(bundle, charter), key, ZERO)
     y = draws.witnessed_state(result.ends, key, result.accumulators[ref.duty])
     return _Claimed(opened.sender, x, y, charter.witness, steps)

@@ -69,9 +69,9 @@ class ClaimOrigin:
 
     transactions: the commitment; for an attestation also the ticket's opening; for a root its opening, or its backing.
     base_parameters, base_momentum: list roots of the base that the round starts from. counted, updates: of a root, the
-    seats whose updates count, in their order, and the list root of each; none otherwise. epoch, seed: of an
-    attestation, the epoch in which it was opened and its seed; zero otherwise. accuser: the attestation whose
-    accusation opened the game; zero otherwise.
+    seats whose updates count, in their order, and the list root of each; none otherwise. epoch: of an attestation, the
+    one in which it was opened. seed: the epoch's, where the ticket's own key is disputed. accuser: the attestation
+    whose accusation opened the game. Each is zero otherwise.
     """
 
     transactions: tuple[MinedTransaction, ...]

@@ -93,7 +93,8 @@ def _origin(run: RoundRun, state: RoundRunState, game: GameRecord) -> ClaimOrigi
     if ref.kind is not ClaimKind.ATTESTATION:
         return ClaimOrigin((committed,), base.parameters, base.momentum, accuser=accuser)
     found = state.attestations[ref.outer_root if accusation is None else accusation.against]
-    seed = view.epochs[found.epoch].seed
+    # The ticket's own key is drawn with the seed; what else it answers for is said in its opening.
+    seed = ZERO if ref.duty else view.epochs[found.epoch].seed
     assert seed is not None  # nothing is opened in an epoch without one
     opened = _direct(run, "duties", found.tx_hash)
     return ClaimOrigin(
