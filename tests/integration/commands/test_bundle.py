@@ -41,6 +41,8 @@ from assay_ledger.chain.client import address_of
 from assay_ledger.rounds.round_index import RoundIndex
 from tests.harness.demo.played_disputes import LOST, PlayedDisputes
 
+pytestmark = pytest.mark.timeout(600)
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -23,6 +23,8 @@ from tools.recompute.chain import DATA, PARAMETERS, RecordedRun
 from tools.recompute.model import quality
 from tools.recompute.store import Store
 
+pytestmark = pytest.mark.timeout(600)
+
 FOLDER = Path(__file__).resolve().parents[3] / "tools" / "recompute"
 
 
