@@ -76,7 +76,10 @@ def false_merges(ledger: RecordedRun, store: Store) -> Iterator[str]:
     for number in final_generations(ledger)[1:]:
         updates = [_received(store.weights(root)) for root in counted_updates(ledger, number - 1)]
         wanted, velocity = _merged(parameters, velocity, updates, limit)
-        made = store.weights(bytes(generation(ledger, number)["parameters"]))
+        made = store.find(bytes(generation(ledger, number)["parameters"]))
+        if made is None:  # nobody needed it any more: what was computed here stands for it
+            parameters = [value.astype("f4") for value in wanted]
+            continue
         for k, (before, after) in enumerate(zip(parameters, wanted, strict=True)):
             moved = float(np.abs(after - before).max(initial=0.0))
             if float(np.abs(after - made[k]).max(initial=0.0)) > TOLERANCE * max(moved, rate):

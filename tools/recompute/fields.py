@@ -59,7 +59,14 @@ def recompute(ledger: RecordedRun, store: Store, document: Page) -> Page:
         "conservation_difference": _conservation(ledger),
     }
     fields |= money(ledger, document["deposited"])
-    return fields | quality(store, ledger.run, ledger.training, generation(ledger, final[-1])["parameters"])
+    parameters = generation(ledger, final[-1])["parameters"]
+    # Of the card only what it says about the weights: the rest is prose about these very events.
+    fields["card"] = document["card"] | {
+        "run": ledger.run.lower(),
+        "newest_final": final[-1],
+        "parameters": "0x" + parameters.hex(),
+    }
+    return fields | quality(store, ledger.run, ledger.training, parameters)
 
 
 def _games(ledger: RecordedRun) -> list[Page]:
