@@ -108,6 +108,8 @@ class LyingSolver(RoundSolver):
     def __init__(self, *args: Any, family: Family, **options: Any) -> None:
         self._family = family
         self._told: Lie | None = None
+        self.job: Computation | None = None
+        """Its commitment as it was to be computed, once it is under way."""
         super().__init__(*args, **options)
 
     def lie(self, round_: Round) -> Lie | None:
@@ -115,8 +117,16 @@ class LyingSolver(RoundSolver):
         if round_ != 0:
             return None
         if self._told is None:
-            self._told = self._search(commitment_job(self, Round(0)))
+            self.job = self._commitment()
+            self._told = self._search(self.job)
         return self._told
+
+    def _commitment(self) -> Computation:
+        view, rules = self.see(), self.target.facts.rounds
+        tenure = view.tenure_in(Round(0))
+        assert tenure is not None
+        start = self._start(Round(0), tenure[1].seat, view)
+        return Computation(self.archive.step, start, rules.max_units * rules.steps_per_unit)
 
     def _search(self, job: Computation) -> Lie:
         truth = self.compute.run(job.program, job.lists, job.steps)
@@ -129,15 +139,6 @@ class LyingSolver(RoundSolver):
             if end != truth and end[TrainingList.SCALARS] == truth[TrainingList.SCALARS]:
                 return lie
         raise InvariantError(f"No lie in a {self._family.name} reaches the end.", code="NoLie")
-
-
-def commitment_job(solver: RoundSolver, round_: Round) -> Computation:
-    """A whole commitment of a solver's as it is to be computed."""
-    view, rules = solver.see(), solver.target.facts.rounds
-    tenure = view.tenure_in(round_)
-    assert tenure is not None
-    start = solver._start(round_, tenure[1].seat, view)
-    return Computation(solver.archive.step, start, rules.max_units * rules.steps_per_unit)
 
 
 def play(preset: Preset, text: str, family: Family, talk: Callable[[str], None] = lambda _: None) -> Dispute:
@@ -219,7 +220,8 @@ def _measure(run: RoundRun, auditor: AuditorAgent, solver: LyingSolver, compute:
     sent = tuple(_sent(run, h) for h in hashes)
     game, node = run.games.game(record.game_id), record.verdict.node
     kept: Any = solver._player(solver.see())._trace(game)
-    held, job = kept.bytes_kept, commitment_job(solver, record.ref.round)
+    held, job = kept.bytes_kept, solver.job
+    assert job is not None
     step = game.state.step
     replay_s, retrace_s, peak = _retrace(compute.trace(job.program, job.lists, job.steps), step, node)
     return Dispute(

@@ -42,18 +42,20 @@ def _compare(name: str, said: Any, computed: Any) -> Iterator[str]:
         yield f"{name}: {said}, computed {computed}"
 
 
+CONVICTED = {"false-step", "false-update", "copied-update", "false-root"}
+"""Cheats of solvers that end in a verdict; others only cost what they left undone."""
+
+CONVICTED_AUDITORS = {"blind-auditor", "copying-auditor", "false-accuser-auditor"}
+
+
 def _cheats(document: Page) -> list[str]:
-    """What the chain shows of the cheats: who was convicted, in what role, and how."""
-    cheats, slashed = set(document["cheats"]) - {"none"}, document["slashed"]
-    solvers = {e["address"] for e in slashed if e["role"] == "solver"}
-    verifiers = {e["address"] for e in slashed if e["role"] == "verifier"}
-    expected = len(cheats - {"lazy-verifier"}) or int("lazy-verifier" in cheats)
+    """What the chain shows of the cheats: who was convicted, and in what role."""
+    cheats, slashed = set(document["cheats"]), document["slashed"]
     found = []
-    if len(solvers) != expected:
-        found.append(f"cheats: {sorted(cheats)} name {expected} cheating solvers, {len(solvers)} were convicted")
-    if bool(verifiers) != ("lazy-verifier" in cheats):
-        found.append(f"cheats: {sorted(cheats)}, and {len(verifiers)} verifiers were convicted")
-    silent = {e["address"] for e in slashed if e["kind"] == "DEFAULT" and e["role"] == "solver"}
-    if len(silent) != int("silent" in cheats):
-        found.append(f"cheats: {sorted(cheats)}, and {len(silent)} solvers were convicted by silence")
+    for role, lies in (("solver", CONVICTED), ("auditor", CONVICTED_AUDITORS)):
+        liars = {e["address"] for e in slashed if e["role"] == role}
+        if len(liars) != len(cheats & lies):
+            found.append(
+                f"cheats: {sorted(cheats)} name {len(cheats & lies)} lying {role}s, {len(liars)} were convicted"
+            )
     return found

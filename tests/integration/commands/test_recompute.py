@@ -159,13 +159,14 @@ def test_what_the_chain_shows_of_cheats_is_compared() -> None:
 
     check = comparing._cheats
     assert check(document(["none"])) == []
-    assert check(document(["bit-flip"], ("a", "solver", "LEAF"))) == []
-    assert check(document(["silent"], ("a", "solver", "DEFAULT"))) == []
-    assert check(document(["lazy-verifier"], ("a", "solver", "LEAF"), ("v", "verifier", "LEAF"))) == []
-    assert check(document(["bit-flip"]))
+    assert check(document(["squatter", "hidden-update"])) == []
+    assert check(document(["false-step"], ("a", "solver", "LEAF"))) == []
+    assert check(document(["false-root", "blind-auditor"], ("a", "solver", "LEAF"), ("v", "auditor", "LEAF"))) == []
+    assert check(document(["false-step"]))
     assert check(document(["none"], ("a", "solver", "LEAF")))
-    assert check(document(["silent"], ("a", "solver", "LEAF")))
-    assert check(document(["bit-flip"], ("a", "solver", "LEAF"), ("v", "verifier", "LEAF")))
+    assert check(document(["squatter"], ("a", "solver", "LEAF")))
+    assert check(document(["blind-auditor"]))
+    assert check(document(["false-step"], ("a", "solver", "LEAF"), ("v", "auditor", "LEAF")))
 
 
 def test_losses_and_entropy_are_those_of_stock_pytorch_on_the_weights_named(tmp_path: Path) -> None:
