@@ -18,17 +18,8 @@ def family_text(family: int) -> str:
     return Family(family).name.lower() if family in Family._value2member_map_ else "none"
 
 
-def ref_text(ref: ClaimRef, intervals: int) -> str:
+def ref_text(ref: ClaimRef) -> str:
     """What a claim is about."""
-    if ref.kind is ClaimKind.OUTER:
-        return f"the outer step after round {ref.round}"
-    what = "the update" if ref.duty == intervals else f"interval {ref.duty}"
-    work = f"{what} of seat {ref.seat} in round {ref.round}"
-    return f"an attestation of {work}" if ref.kind is ClaimKind.ATTESTATION else work
-
-
-def round_ref_text(ref: ClaimRef) -> str:
-    """What a claim of the second round is about."""
     work = f"seat {ref.seat} in round {ref.round}"
     match ref.kind:
         case ClaimKind.OUTER if ref.duty:
@@ -45,7 +36,7 @@ def round_ref_text(ref: ClaimRef) -> str:
 
 def claim_text(found: ReplayedDispute) -> str:
     """What the claim of a replayed dispute is about."""
-    return round_ref_text(found.ref)
+    return ref_text(found.ref)
 
 
 def value_texts(found: ReplayedDispute) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.bundle.words import family_text, round_ref_text
+from assay.bundle.words import family_text, ref_text
 from assay.explorer.documents import Document, hexed, wei
 from assay.explorer.reader import RunReader
 from assay.protocol.game.state import Outcome
@@ -22,7 +22,7 @@ def game_document(reader: RunReader, game: GameRecord) -> Document:
         "game": game.game_id,
         "claim": hexed(game.claim_id),
         "kind": game.ref.kind.name,
-        "what": round_ref_text(game.ref),
+        "what": ref_text(game.ref),
         "round": int(game.ref.round),
         "challenger": hexed(game.challenger),
         "defender": hexed(game.defender),

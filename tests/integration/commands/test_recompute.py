@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from eth_utils.address import to_checksum_address
 
-from assay.explorer.round_money import RoundMoney
+from assay.explorer.money import Money
 from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.types import Address
 from assay_ledger.rounds.round_index import RoundIndex
@@ -53,7 +53,7 @@ def document(disputes: PlayedDisputes) -> dict[str, Any]:
     from assay.demo.report import report
 
     made, view = disputes.made, disputes.view
-    money, players = RoundMoney(made.run), {name: Address(p.agent.me) for name, p in made.players.items()}
+    money, players = Money(made.run), {name: Address(p.agent.me) for name, p in made.players.items()}
     index = RoundIndex(made.run, [lambda _, found: money.on_event(found.event)], made.run.all_contracts())
     scene: Any = SimpleNamespace(
         index=SimpleNamespace(state=index.sync()),
