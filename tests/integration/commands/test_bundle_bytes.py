@@ -8,18 +8,28 @@ from typing import Any
 import pytest
 from eth_abi import encode
 from eth_account import Account
+from eth_account.signers.local import LocalAccount
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.bundle.calls import CALLS, MOVES, OPENINGS, SIGNATURES, decode_call, move_of
-from assay.bundle.errors import BundleMalformed
+from assay.bundle.claim import DerivedClaim
+from assay.bundle.document import Bundle, ClaimOrigin, Contracts, MinedTransaction, Reused
+from assay.bundle.errors import BundleContradiction, BundleMalformed
+from assay.bundle.replay import _list_of, _read
 from assay.bundle.signed import FeeMarketCall, read_signed
+from assay.protocol.digests import ZERO, keccak
 from assay.protocol.errors import AssayError
 from assay.protocol.game.table import Move
+from assay.protocol.run.charter import ProgramRef
+from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.types import Address, Round
+from assay_ledger.chain.client import address_of
 from assay_ledger.contract import selector, types_of
 from tests.harness.contracts import harness
 
 TO = "0x" + "51" * 20
+GAME = Address(b"g" * 20)
 KEY = "0x" + "11" * 32
 
 
@@ -137,6 +147,45 @@ def test_many_openings_of_the_same_bytes_are_refused_before_they_are_read() -> N
     bomb = called + b"".join(word.to_bytes(32, "big") for word in head) + opening
     with pytest.raises(BundleMalformed, match="openings"):
         decode_call(bomb)
+
+
+def posting(account: LocalAccount, game: int, to: Address) -> MinedTransaction:
+    """A list of two digests, posted in a game."""
+    body = encode(["uint256", "bytes32[]"], [game, [b"\1" * 32, b"\2" * 32]])
+    data = selector(SIGNATURES["game", "postDigests"]) + body
+    raw = bytes(account.sign_transaction(fields(2, data, to="0x" + to.hex())).raw_transaction)
+    return MinedTransaction(keccak(raw), address_of(account), 1, 1, raw)
+
+
+def disputed_by(account: LocalAccount) -> tuple[Bundle, DerivedClaim]:
+    """Game 7 about a claim of this account's, of which nothing else is known."""
+    contracts = Contracts(charter=Address(b"c" * 20), game=GAME)
+    origin = ClaimOrigin((), ZERO, ZERO)
+    ref = ClaimRef(ClaimKind.INTERVAL, Round(0))
+    bundle = Bundle(31337, contracts, ZERO, b"", ZERO, ref, origin, 7, (), None)
+    program = ProgramRef(ZERO, ZERO, b"")
+    return bundle, DerivedClaim(ZERO, address_of(account), ZERO, ZERO, program, 1)
+
+
+def test_a_reused_list_counts_only_as_its_claimant_signed_it() -> None:
+    claimant, stranger = Account.from_key(KEY), Account.create()
+    bundle, claim = disputed_by(claimant)
+    assert _list_of(bundle, Reused(0, posting(claimant, 6, GAME)), claim) == (b"\1" * 32, b"\2" * 32)
+    for forged in (posting(stranger, 6, GAME), posting(claimant, 7, GAME)):
+        with pytest.raises(BundleContradiction):
+            _list_of(bundle, Reused(0, forged), claim)
+
+
+def test_a_call_counts_only_where_it_was_addressed_to_the_run_s_contract() -> None:
+    bundle, _ = disputed_by(account := Account.from_key(KEY))
+    assert _read(bundle, posting(account, 7, GAME))[1].name == "postDigests"
+    with pytest.raises(BundleContradiction, match="not addressed to the run's game"):
+        _read(bundle, posting(account, 7, Address(b"x" * 20)))
+    # Generations are none of this claim's contracts.
+    backing = fields(2, selector(SIGNATURES["generations", "back"]) + bytes(64))
+    raw = bytes(account.sign_transaction(backing).raw_transaction)
+    with pytest.raises(BundleContradiction, match="not addressed to the run's generations"):
+        _read(bundle, MinedTransaction(keccak(raw), address_of(account), 1, 1, raw))
 
 
 def test_padding_that_solidity_ignores_is_ignored() -> None:
