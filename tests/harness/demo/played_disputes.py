@@ -1,6 +1,6 @@
 """A run that was really played, in process: cheats of several kinds, and a dispute of every kind of claim, all judged.
 
-The games: a commitment lost at an element, on which two play, one lost by silence, an update, a false attestation, a
+The games: a commitment lost at an element, one lost by silence, an update, a false attestation, a
 root that the merge does not give, and a true commitment whose challenger falls silent.
 """
 
@@ -117,8 +117,6 @@ def play_disputes(folder: Path) -> Iterator[PlayedDisputes]:
             made.launch()
             made.settle(lambda view: any(view.games))
             challenge_silently(made, "ada")
-            # What its claimant posts in this game counts in the auditor's too.
-            challenge_silently(made, "flip")
             made.settle(lambda view: all_judged(made, view))
             pay_revenue(made)
             yield PlayedDisputes(made, made.view)

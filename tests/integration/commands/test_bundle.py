@@ -15,8 +15,10 @@ import pytest
 import rfc8785
 from eth_abi.abi import decode
 from eth_account import Account
+from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_checksum_address
 
+from assay.bundle.calls import decode_call, move_of
 from assay.bundle.document import (
     Bundle,
     ClaimOrigin,
@@ -32,6 +34,7 @@ from assay.bundle.replay import VerdictValues, replay, verify
 from assay.bundle.signed import read_signed
 from assay.protocol.digests import keccak
 from assay.protocol.errors import ExitCode
+from assay.protocol.game.moves import PostDigests
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay.protocol.run.claims import ClaimKind
@@ -164,7 +167,7 @@ def bent(value: Any) -> Any:
 def test_every_field_of_a_bundle_is_bound(bundles: list[Bundle]) -> None:
     kinds = [of_kind(bundles, kind) for kind in LOST]
     silent = of_kind(bundles, ClaimKind.INTERVAL, Outcome.DEFAULT)
-    for bundle in (*kinds, silent, false_challenge(bundles), *(b for b in bundles if b.reused)):
+    for bundle in (*kinds, silent, false_challenge(bundles)):
         places = list(leaves_of(document := to_document(bundle)))
         assert len(places) >= 40
         for path, _ in places:
@@ -176,25 +179,37 @@ def test_every_field_of_a_bundle_is_bound(bundles: list[Bundle]) -> None:
                 pytest.fail(f"{path} may be anything")
 
 
+def with_reused_list(disputes: PlayedDisputes, bundle: Bundle) -> Bundle:
+    """The same game, had its claimant posted its first list in another game before this one was opened."""
+    opening, posted, *moves = bundle.transactions
+    found = move_of(decode_call(read_signed(posted.raw).data))
+    assert found is not None and isinstance(found[1], PostDigests)
+    call = disputes.made.run.game.post_digests(bundle.game_id + 100, found[1].digests)
+    account = disputes.made.players[disputes.name_of(posted.sender)].agent.account
+    return replace(bundle, transactions=(opening, *moves), reused=(Reused(0, signed_by(account, bundle, call.data)),))
+
+
 def test_a_list_that_counted_is_there_as_its_claimant_signed_it(
     disputes: PlayedDisputes, bundles: list[Bundle]
 ) -> None:
-    (bundle,) = [b for b in bundles if b.reused]
-    record = disputes.view.games[bundle.game_id]
-    assert [r.after for r in bundle.reused] == sorted(record.reused)
-    assert {r.sent.sender for r in bundle.reused} == {record.defender}
-    (one,), own = bundle.reused, next(s.sent for s in verify(bundle).steps if s.name == "openNode")
-    forged = signed_by_another(bundle, one.sent)
+    bundle = with_reused_list(disputes, of_kind(bundles, ClaimKind.INTERVAL, Outcome.LEAF))
+    found = verify(decode_bundle(encode_bundle(bundle)))
+    assert found.begin.turn is Side.CHALLENGER
+    (one,), own = bundle.reused, next(s.sent for s in found.steps if s.name == "openNode")
     for reused in (
         (),
         (one, one),
         (replace(one, after=len(bundle.transactions)),),
         (replace(one, after=one.after + 1),),
         (Reused(one.after, own),),
-        (replace(one, sent=forged),),
+        (replace(one, sent=signed_by(Account.create(), bundle, read_signed(one.sent.raw).data)),),
     ):
         with pytest.raises((BundleMalformed, BundleContradiction)):
             verify(replace(bundle, reused=tuple(reused)))
+    for path, _ in leaves_of(document := to_document(bundle)):
+        if path[:2] == ("game", "reused") and path[-1] not in ("block", "time"):
+            with pytest.raises((BundleMalformed, BundleContradiction)):
+                verify(decode_bundle(altered(document, path, bent)))
 
 
 @pytest.mark.parametrize(
@@ -243,20 +258,20 @@ def test_terms_that_no_run_has_are_refused_at_once(bundles: list[Bundle], field:
 def test_words_put_into_a_party_s_mouth_are_found_out(bundles: list[Bundle]) -> None:
     bundle = of_kind(bundles, ClaimKind.INTERVAL, Outcome.LEAF)
     at, sent = 2, bundle.transactions[2]
-    forged = signed_by_another(bundle, sent)
+    forged = replace(signed_by(Account.create(), bundle, read_signed(sent.raw).data), time=sent.time)
     with pytest.raises(BundleContradiction, match="not signed by its sender"):
         verify(with_move(bundle, at, replace(forged, sender=sent.sender)))
     with pytest.raises(BundleContradiction, match="NotYourTurn"):
         verify(with_move(bundle, at, forged))
 
 
-def signed_by_another(bundle: Bundle, sent: MinedTransaction) -> MinedTransaction:
-    """The same call to the same contract, by somebody who plays no part in it."""
-    stranger, fees = Account.create(), {"gas": 100_000, "maxFeePerGas": 1, "maxPriorityFeePerGas": 1}
-    call = {"to": to_checksum_address(bundle.contracts.game), "data": "0x" + read_signed(sent.raw).data.hex()}
-    signed = stranger.sign_transaction({"chainId": bundle.chain_id, "type": 2, "nonce": 0, "value": 0, **fees, **call})
+def signed_by(account: LocalAccount, bundle: Bundle, data: bytes) -> MinedTransaction:
+    """A call of the run's game, as this account would send it."""
+    fees = {"gas": 100_000, "maxFeePerGas": 1, "maxPriorityFeePerGas": 1}
+    call = {"to": to_checksum_address(bundle.contracts.game), "data": "0x" + data.hex()}
+    signed = account.sign_transaction({"chainId": bundle.chain_id, "type": 2, "nonce": 0, "value": 0, **fees, **call})
     raw = bytes(signed.raw_transaction)
-    return replace(sent, raw=raw, hash=keccak(raw), sender=address_of(stranger))
+    return MinedTransaction(keccak(raw), address_of(account), 1, 1, raw)
 
 
 def with_move(bundle: Bundle, at: int, sent: Any) -> Bundle:
