@@ -14,6 +14,9 @@ contract ClaimsBench is IClaims {
     mapping(bytes32 ref => mapping(address who => bool)) private _direct;
     mapping(bytes32 ref => int256) private _open;
 
+    /// @notice Whether the run was wound down, of which its gate would know.
+    bool public isStopped;
+
     constructor(ICharter charter_) {
         _charter = charter_;
     }
@@ -27,6 +30,10 @@ contract ClaimsBench is IClaims {
     function put(ClaimRef calldata ref, ClaimView calldata claim, uint256 fresh) external {
         _views[_key(ref)] = claim;
         if (fresh != 0) IVault(_charter.modules().vault).lock(claim.lockId, claim.claimant, fresh);
+    }
+
+    function stop(bool stopped) external {
+        isStopped = stopped;
     }
 
     function allow(ClaimRef calldata ref, address who) external {

@@ -13,9 +13,7 @@ GENERATED = "ledger/assay_ledger/bindings/"
 """Bindings are named after what each contract calls its own events and structs."""
 USERS_CODE = "tests/harness/training/own_"
 """Modules as users write them."""
-PENDING = {
-    "Leaf": "results of attestations: deleted with the first round",
-}
+PENDING = {}
 
 
 def type_names(path: Path) -> list[str]:

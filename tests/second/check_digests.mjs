@@ -1,4 +1,4 @@
-// Digests, claim ids, tickets: digests.json against docs/protocol/trees.md, claims.md, round.md.
+// Digests, claim ids, draws: digests.json against docs/protocol/trees.md, claims.md, second-round.md.
 import { decode, decodeHeader } from "./decode.mjs";
 import {
   ZERO, climb, digestList, hex, keccak, leafDigest, leaves, listRoot, partList, pathLength, prefixRoot, programRoot,
@@ -35,7 +35,9 @@ export function checkDigests(known, expect) {
   for (const { parts, hash } of known.kept_parts) is("kept parts", () => partList(parts.map(BigInt)), hash);
   claims(known, is);
   is("run", () => keccak(abi(["tuple", TERMS], known.run.terms).outer), known.run.run);
-  receipt(known.receipt, is);
+  work(known.work, is);
+  finding(known.finding, is);
+  draws(known, expect);
   states(known, is, expect);
 }
 
@@ -99,7 +101,7 @@ function abi(type, value) {
   return { dynamic, bytes, outer: dynamic ? Buffer.concat([word(32), bytes]) : bytes };
 }
 
-function claims({ claim, challenge, attestation, position }, is) {
+function claims({ claim, challenge, position }, is) {
   const word = (value) => uint(value, 32);
   is("claim id", () => keccak(
     word(claim.chain_id), address(claim.contract), unhex(claim.run), word(claim.kind), word(0), address(claim.claimant),
@@ -110,9 +112,6 @@ function claims({ claim, challenge, attestation, position }, is) {
     ...[c.kind, c.round, c.seat, c.duty].map(word), address(c.party), unhex(c.outer_root), unhex(c.own_root),
     unhex(c.salt), address(c.sender),
   ), c.commitment);
-  const a = attestation;
-  is("attestation", () => keccak(unhex(a.claim_id), word(a.duty), unhex(a.end_root), ZERO, unhex(a.salt)), a.leaf);
-  is("attestation root", () => tree([unhex(a.leaf)]), a.root_of_one);
   for (const p of position) {
     is("position", () => keccak(
       unhex(p.claim_id), unhex(p.program), ...[p.stage, p.step, p.lo, p.hi].map(word), unhex(p.agreed), unhex(p.disputed),
@@ -120,17 +119,57 @@ function claims({ claim, challenge, attestation, position }, is) {
   }
 }
 
-/** RD-6; the dynamic list of roots stands behind the eight words of the head. */
-function receipt(r, is) {
-  const word = (value) => uint(value, 32);
-  is("receipt", () => keccak(
-    word(r.round), word(r.seat), word(256), ...list(r.end_lists), unhex(r.update), unhex(r.base), word(r.roots.length),
-    ...list(r.roots),
-  ), r.digest);
+/** K over abi.encode of a name and static words. */
+function named(name, ...words) {
+  const text = Buffer.from(name);
+  return keccak(uint(32 * (words.length + 1), 32), ...words, uint(text.length, 32), text, Buffer.alloc(32 - text.length));
 }
 
-/** ST-1 to ST-3, CL-5, CL-6, DR-5, DR-6. */
-function states({ scalars: s, built: b, draw, threshold }, is, expect) {
+/** WK-1, WK-2, WK-5, GN-2. */
+function work(w, is) {
+  const word = (value) => uint(value, 32);
+  is("work", () => keccak(
+    ...[w.round, w.seat, w.tenure, w.units].map(word), unhex(w.marks), ...list(w.ends), unhex(w.update),
+  ), w.digest);
+  is("accumulator", () => list(w.updates).reduce(
+    (acc, update, seat) => keccak(acc, word(seat), update, word(w.units + seat)), Buffer.alloc(32),
+  ), w.accumulator);
+  is("marks", () => keccak(...list(w.marked)), w.marks_of);
+  is("seal", () => keccak(
+    word(w.round), word(w.seat), ...list(w.marked).slice(0, 2), address(w.who),
+  ), w.seal);
+}
+
+/** AT-1 to AT-3: names, and the state of a witnessed claim. */
+function finding(f, is) {
+  const word = (value) => uint(value, 32);
+  is("attestation", () => named("assay.attestation", ...[f.epoch, f.ticket, f.kind].map(word), unhex(f.target)), f.id);
+  is("accusation", () => named("assay.accusation", unhex(f.target), unhex(f.against)), f.accusation);
+  const words = (bytes) => listRoot([tensorRoot(I32, [BigInt(bytes.length / 4)], bytes)]);
+  const key = unhex(f.keys[0]).subarray(0, 8);
+  is("witnessed state", () => stateRoot([...list(f.ends), words(key), words(unhex(f.accumulators[0]))]), f.state);
+}
+
+/** DU-2, DU-4, DU-5. */
+function draws({ draw, threshold }, expect) {
+  const number = (bytes) => BigInt(`0x${hex(bytes)}`);
+  for (const d of draw) {
+    const words = [...[d.secret, d.seed, d.target].map(unhex), uint(d.ticket, 32), uint(d.kind, 32)];
+    const drawn = () => number(named("assay.draw", ...words));
+    expect("digests", "draw", () => `${drawn()}`, d.draw);
+    expect("digests", "rank", () => `${drawn() / ((BigInt(d.below) >> 128n) + 1n)}`, d.rank);
+    const key = () => Buffer.concat([named("assay.witness", ...words).subarray(0, 8), Buffer.alloc(24)]);
+    expect("digests", "witness key", () => hex(key()), d.key);
+  }
+  const most = (1n << 256n) - 1n;
+  for (const { ppm, on_call: onCall, threshold: known } of threshold) {
+    const all = 1000000n * BigInt(onCall);
+    expect("digests", `threshold ${ppm}`, () => `${BigInt(ppm) >= all ? most : most / all * BigInt(ppm)}`, known);
+  }
+}
+
+/** ST-1 to ST-3, CL-6, GN-1. */
+function states({ scalars: s, built: b }, is, expect) {
   const key = H(Buffer.from("assay-key-v1"), unhex(s.run), uint(s.seat, 4), uint(s.round, 8));
   const pair = [key.readUInt32BE(0), key.readUInt32BE(4)];
   expect("digests", "key", () => pair, s.key);
@@ -142,23 +181,16 @@ function states({ scalars: s, built: b, draw, threshold }, is, expect) {
     ...ints.map((value) => tensor(I32, [], [value])), unhex(s.data_root),
   ];
   expect("digests", "scalars", () => roots().map(hex), s.roots);
-  const [r0, r1, r2, , r4] = list(b.roots);
+  const [r0, r1, r2] = list(b.roots);
   is("s_0", () => stateRoot([r0, r1, listRoot(roots())]), s.initial_state);
-  const bits = Array.from({ length: 8 }, (_, k) => (b.mask >> k) & 1);
-  const mask = () => listRoot([tensor(F32, [8], bits.map((bit) => (bit ? 0x3f800000 : 0)))]);
-  is("mask", mask, b.mask_list);
   is("outer state", () => stateRoot([r0, r1]), b.outer_state);
   is("X of an update", () => stateRoot([r0, r1]), b.update_input);
   is("Y of an update", () => stateRoot([r2]), b.update_state);
-  const updates = list(b.updates).map((root, k) => (bits[k] ? root : r4));
-  is("X of an outer step", () => stateRoot([r0, r1, ...updates, mask()]), b.outer_input);
-  for (const { signature, claim_id: id, duty, ticket } of draw) {
-    const encoded = () => keccak(uint(96, 32), unhex(id), uint(duty, 32), uint(256, 32), unhex(signature));
-    expect("digests", `ticket ${duty}`, () => `${BigInt(`0x${hex(encoded().subarray(16))}`)}`, ticket);
-  }
-  for (const { ppm, stake, total, threshold: known } of threshold) {
-    const [p, part, all] = [ppm, stake, total].map(BigInt);
-    const exact = () => (all === 0n ? 0n : (p * part << 128n) / (1000000n * all));
-    expect("digests", `threshold ${ppm}`, () => `${exact() < 1n << 128n ? exact() : 1n << 128n}`, known);
-  }
+  const float = (value) => { const bits = Buffer.alloc(4); bits.writeFloatBE(value); return bits.readUInt32BE(0); };
+  const weighed = (weights) => stateRoot([
+    r0, r1, ...list(b.updates), listRoot([tensor(F32, [8], weights.map(float))]),
+  ]);
+  is("X of a merge", () => weighed(Array.from({ length: 8 }, (_, k) => (b.mask >> k) & 1)), b.merge_input);
+  is("X of a merge of sums", () => weighed(b.weights), b.weighed_input);
+  is("X of a partial sum", () => stateRoot(list(b.updates)), b.partial_input);
 }

@@ -51,7 +51,7 @@ SPOILT = (
     ("games", ("games", 0, "turns", 0, "key"), "00" * 32, "games"),
     ("games", ("games", 1, "verdict", "expected"), "77", "games"),
     ("games", ("games", 0, "turns", 1, "refused", 0, "error"), "accepted", "games"),
-    ("digests", ("draw", 0, "ticket"), "7", "digests"),
+    ("digests", ("draw", 0, "rank"), "7", "digests"),
     ("nodes", ("cases", 0, "y", 0, 0), "00", "whole programs"),
     ("witness", ("cases", 0, "accumulator"), "00", "witness"),
     ("witness", ("cases", 3, "root"), "00", "witness"),

@@ -1,4 +1,4 @@
-"""The money of games and how they are opened: what `Game.sol` does besides judging moves.
+"""The money of games and how they are opened: what `RoundGame.sol` and `Challenges.sol` do besides judging moves.
 
 A challenger locks a bond per game. Every reply of the defender is paid `move_refund` from it **at once**, so defence
 needs no capital, as long as the claim's lock can answer for it: all such advances under one lock stay within half of
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from assay.protocol import abi
-from assay.protocol.digests import keccak
+from assay.protocol.digests import ZERO, keccak
 from assay.protocol.game.descent import position_key
 from assay.protocol.game.errors import (
     CommitmentExists,
@@ -69,6 +69,10 @@ class ClaimView:
     """Share of the lock that a conviction pays, in parts per million; the rest burns."""
     beneficiary: Beneficiary | None = None
     """Whose the bounty is; None: the winner's."""
+
+
+NO_CLAIM: Final = ClaimView(DisputedClaim(ZERO, Address(bytes(20)), ZERO, ZERO, ZERO, 0, ZERO), 0, 0, Wei(0), False, 0)
+"""What a book answers for a claim that does not exist."""
 
 
 class ClaimBook(Protocol):

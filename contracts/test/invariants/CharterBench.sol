@@ -3,41 +3,55 @@ pragma solidity ^0.8.30;
 
 import {Admitted, Modules, Terms} from "../../interfaces/ICharter.sol";
 import {ClaimKind, IClaims} from "../../interfaces/IClaims.sol";
+import {RoundModules} from "../../interfaces/IRoundTerms.sol";
+import {RunTerms} from "../../interfaces/IRunCharter.sol";
 
 /// @title CharterBench: a charter whose terms and modules the test writes, for contracts that read no more of it
 contract CharterBench {
     bytes32 public constant run = "bench";
 
-    Terms private _terms;
-    Modules private _modules;
+    RunTerms private _terms;
+    RoundModules private _modules;
 
-    function write(Terms memory terms_, Modules memory modules_) external {
+    function write(RunTerms memory terms_, RoundModules memory modules_) external {
         (_terms, _modules) = (terms_, modules_);
     }
 
-    function terms() external view returns (Terms memory) {
+    function runTerms() external view returns (RunTerms memory) {
         return _terms;
     }
 
-    function modules() external view returns (Modules memory) {
+    function roundModules() external view returns (RoundModules memory) {
         return _modules;
     }
 
+    function terms() external view returns (Terms memory t) {
+        (t.token, t.clocks, t.revenueTokens) = (_terms.token, _terms.clocks, _terms.revenueTokens);
+        (t.windows.longestDispute, t.windows.exit) = (_terms.timing.longestDispute, _terms.timing.exit);
+        t.economics.challengeBond = _terms.economics.challengeBond;
+        t.economics.challengeDeposit = _terms.economics.challengeDeposit;
+        t.economics.bountyPpm = _terms.economics.thirdBountyPpm;
+    }
+
+    function modules() external view returns (Modules memory m) {
+        (m.vault, m.game, m.shares) = (_modules.vault, _modules.game, _modules.shares);
+        (m.vesting, m.revenue) = (_modules.grants, _modules.revenue);
+    }
+
     function lockers() external view returns (address[] memory all) {
-        all = new address[](5);
-        (all[0], all[1], all[2]) = (_modules.rounds, _modules.outers, _modules.audit);
-        (all[3], all[4]) = (_modules.settlement, _modules.game);
+        all = new address[](3);
+        (all[0], all[1], all[2]) = (_modules.commitments, _modules.game, _modules.challenges);
     }
 
     function programs() external view returns (Admitted[] memory all) {
         all = new Admitted[](3);
-        (all[0].program, all[0].steps) = (_terms.step, _terms.training.stepsPerInterval);
+        (all[0].program, all[0].steps) = (_terms.step, _terms.training.stepsPerUnit);
         (all[1].program, all[1].steps) = (_terms.update, 1);
-        (all[2].program, all[2].steps) = (_terms.outer, 1);
+        (all[2].program, all[2].steps) = (_terms.merge, 1);
     }
 
-    /// @notice One book for claims of every kind: whoever the test calls the rounds.
+    /// @notice One book for claims of every kind: whoever the test calls the commitments.
     function bookOf(ClaimKind) external view returns (IClaims) {
-        return IClaims(_modules.rounds);
+        return IClaims(_modules.commitments);
     }
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Game} from "../../Game.sol";
+import {Challenges} from "../../game/Challenges.sol";
+import {RoundGame} from "../../game/RoundGame.sol";
 import {GameState, Side, Stage} from "../../interfaces/GameTypes.sol";
-import {Modules, Program, Terms} from "../../interfaces/ICharter.sol";
+import {Program} from "../../interfaces/ICharter.sol";
 import {ClaimKind, ClaimRef, ClaimView} from "../../interfaces/IClaims.sol";
 import {IChallenges} from "../../interfaces/IChallenges.sol";
 import {IGame} from "../../interfaces/IGame.sol";
+import {RoundModules} from "../../interfaces/IRoundTerms.sol";
+import {RunTerms} from "../../interfaces/IRunCharter.sol";
 import {TestToken} from "../../TestToken.sol";
 import {Vault} from "../../Vault.sol";
 import {ClaimsBench} from "../ClaimsBench.sol";
@@ -42,7 +45,8 @@ contract GameHandler is Handler {
 
     TestToken public immutable token = new TestToken();
     Vault public immutable vault;
-    Game public immutable game;
+    RoundGame public immutable game;
+    Challenges public immutable challenges;
     ClaimsBench public immutable bench;
 
     mapping(uint256 id => End) private _ends;
@@ -58,15 +62,17 @@ contract GameHandler is Handler {
         vm.warp(1_800_000_000);
         CharterBench charter = new CharterBench();
         bytes memory argument = abi.encode(charter);
-        Modules memory modules;
+        RoundModules memory modules;
         bench = ClaimsBench(_deploy("ClaimsBench.sol:ClaimsBench", argument));
-        // Claims stand in the bench, and the bench may lock what stands behind them.
-        modules.rounds = address(bench);
-        modules.game = _place("Game.sol:Game", abi.encode(charter, ARBITER));
+        // Claims stand in the bench, and the bench may lock what stands behind them; it is the gate too.
+        (modules.commitments, modules.escrow) = (address(bench), address(bench));
+        modules.game = _place("RoundGame.sol:RoundGame", abi.encode(charter, ARBITER));
+        modules.challenges = _place("Challenges.sol:Challenges", argument);
         modules.vault = _place("Vault.sol:Vault", argument);
         charter.write(_terms(), modules);
         vault = Vault(_deploy("Vault.sol:Vault", argument));
-        game = Game(_deploy("Game.sol:Game", abi.encode(charter, ARBITER)));
+        game = RoundGame(_deploy("RoundGame.sol:RoundGame", abi.encode(charter, ARBITER)));
+        challenges = Challenges(_deploy("Challenges.sol:Challenges", argument));
         for (uint256 i = 0; i < PEOPLE; ++i) {
             token.mint(person(i), WEALTH);
             vm.prank(person(i));
@@ -79,18 +85,18 @@ contract GameHandler is Handler {
         }
     }
 
-    function _terms() private view returns (Terms memory terms) {
+    function _terms() private view returns (RunTerms memory terms) {
         terms.token = address(token);
         (terms.clocks.arity, terms.clocks.budget, terms.clocks.replay, terms.clocks.move) = (4, 100, 10, 5);
-        terms.windows.longestDispute = type(uint64).max;
+        terms.timing.longestDispute = type(uint48).max;
         terms.economics.challengeBond = uint128(BOND);
         terms.economics.challengeDeposit = uint128(DEPOSIT);
-        terms.economics.bountyPpm = 500_000;
+        terms.economics.thirdBountyPpm = 500_000;
         // version 1, five nodes, one list of one slot in and out
         bytes memory header = hex"00010000000501000000010100000001";
         terms.step = Program(PROGRAM, bytes32(0), header);
         terms.update = Program("update", bytes32(0), header);
-        terms.outer = Program("outer", bytes32(0), header);
+        terms.merge = Program("merge", bytes32(0), header);
     }
 
     function _claim(uint256 i) private {
@@ -134,7 +140,7 @@ contract GameHandler is Handler {
 
     function challenge(uint256 claim, uint256 seed) external {
         (claim, seed) = (claim % CLAIMS, seed % PEOPLE);
-        bool may = !_fallen[claim % LOCKS] && vault.free(person(seed)) >= BOND;
+        bool may = !bench.isStopped() && !_fallen[claim % LOCKS] && vault.free(person(seed)) >= BOND;
         _call(person(seed), address(game), abi.encodeCall(IGame.challenge, (refOf(claim))), may);
         if (may) _opened(claim);
     }
@@ -144,23 +150,23 @@ contract GameHandler is Handler {
         bool may = vault.free(who) >= DEPOSIT;
         bytes memory data =
             abi.encodeCall(IChallenges.commitChallenge, (_commitment(_committed.length, claim % CLAIMS, who)));
-        _call(who, address(game), data, may);
+        _call(who, address(challenges), data, may);
         if (may) _committed.push(CommittedCall(who, claim % CLAIMS, block.number, block.timestamp, false));
     }
 
     function reveal(uint256 which, uint256 seed) external {
         if (_committed.length == 0) return;
         CommittedCall storage b = _committed[which %= _committed.length];
-        bool fallen = _fallen[b.claim % LOCKS];
+        bool opensNone = bench.isStopped() || _fallen[b.claim % LOCKS];
         bool inTime = block.number >= b.block_ + 2 && block.timestamp <= b.time + 1 hours;
-        bool may = !b.done && inTime && (fallen || vault.free(b.who) + DEPOSIT >= BOND);
+        bool may = !b.done && inTime && (opensNone || vault.free(b.who) + DEPOSIT >= BOND);
         bytes memory data =
             abi.encodeCall(IChallenges.revealChallenge, (refOf(b.claim), bytes32("own"), bytes32(which)));
-        if (person(seed) != b.who) _call(person(seed), address(game), data, false);
-        _call(b.who, address(game), data, may);
+        if (person(seed) != b.who) _call(person(seed), address(challenges), data, false);
+        _call(b.who, address(challenges), data, may);
         if (!may) return;
         b.done = true;
-        if (!fallen) _opened(b.claim);
+        if (!opensNone) _opened(b.claim);
     }
 
     function expire(uint256 which, uint256 seed) external {
@@ -168,7 +174,7 @@ contract GameHandler is Handler {
         CommittedCall storage b = _committed[which %= _committed.length];
         bool may = !b.done && block.timestamp > b.time + 1 hours;
         bytes memory data = abi.encodeCall(IChallenges.expireChallenge, (_commitment(which, b.claim, b.who)));
-        _call(person(seed), address(game), data, may);
+        _call(person(seed), address(challenges), data, may);
         if (!may) return;
         b.done = true;
         leastBurned += DEPOSIT;
@@ -180,6 +186,11 @@ contract GameHandler is Handler {
         if (!_fallen[lock] || vault.free(person(lock)) < CLAIM_LOCK) return;
         bench.renew(lockId(lock), person(lock), CLAIM_LOCK);
         _fallen[lock] = false;
+    }
+
+    /// @notice The run is wound down, or it was not after all, so that both are seen: games go on, none is opened.
+    function stop(uint256 seed) external {
+        bench.stop(seed % 4 == 0);
     }
 
     function _opened(uint256 claim) private {

@@ -1,37 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Attester} from "../../interfaces/IAudit.sol";
-import {Modules, Terms} from "../../interfaces/ICharter.sol";
+import {RoundModules} from "../../interfaces/IRoundTerms.sol";
+import {RunTerms} from "../../interfaces/IRunCharter.sol";
+import {Tenure} from "../../interfaces/ITenures.sol";
+import {Ticket} from "../../interfaces/ITickets.sol";
 import {ModelShares} from "../../ModelShares.sol";
+import {Grants} from "../../money/Grants.sol";
 import {Revenue} from "../../Revenue.sol";
 import {TestToken} from "../../TestToken.sol";
-import {Vesting} from "../../Vesting.sol";
 import {CharterBench} from "./CharterBench.sol";
 import {Handler, Invariants} from "./Handler.sol";
 
-/// @notice Owners of shares, somebody who pays revenue in, and what credits and convicts (this contract, as settlement and audit).
+/// @notice Owners of shares, somebody who pays revenue in, and what credits and convicts (this contract, as payments, tenures and tickets).
 contract SharesHandler is Handler {
     uint256 public constant OWNERS = 4;
     uint256 public constant MAX_REVENUE = 1e24; // wei per deposit
     uint128 public constant MAX_SHARES = 1e24; // wei per grant
+    uint48 public constant VESTING = 20 days;
 
     struct Credit {
         bytes32 id;
         address owner;
         uint128 amount;
-        uint64 vestsAt;
+        uint48 vestsAt;
         bool forDuties;
         bool done;
     }
 
     TestToken public immutable token = new TestToken();
-    Vesting public immutable vesting;
+    Grants public immutable grants;
     ModelShares public immutable shares;
     Revenue public immutable revenue;
 
     Credit[] private _credits;
-    mapping(address who => uint64) private _convictedAt;
+    mapping(uint256 number => uint48) private _tenureConvictedAt;
+    mapping(uint256 number => uint48) private _ticketConvictedAt;
     mapping(uint256 week => uint256) private _bucketOf;
     uint256 public firstWeek;
     uint256 public lastWeek;
@@ -48,17 +52,18 @@ contract SharesHandler is Handler {
         firstWeek = block.timestamp / 7 days;
         CharterBench charter = new CharterBench();
         bytes memory argument = abi.encode(charter);
-        Terms memory terms;
-        Modules memory modules;
+        RunTerms memory terms;
+        RoundModules memory modules;
+        terms.timing.vesting = VESTING;
         terms.revenueTokens = new address[](1);
         terms.revenueTokens[0] = address(token);
-        (modules.settlement, modules.audit) = (address(this), address(this));
+        (modules.payments, modules.tenures, modules.tickets) = (address(this), address(this), address(this));
         modules.shares = _place("ModelShares.sol:ModelShares", argument);
-        modules.vesting = _place("Vesting.sol:Vesting", argument);
+        modules.grants = _place("Grants.sol:Grants", argument);
         modules.revenue = _place("Revenue.sol:Revenue", argument);
         charter.write(terms, modules);
         shares = ModelShares(_deploy("ModelShares.sol:ModelShares", argument));
-        vesting = Vesting(_deploy("Vesting.sol:Vesting", argument));
+        grants = Grants(_deploy("Grants.sol:Grants", argument));
         revenue = Revenue(_deploy("Revenue.sol:Revenue", argument));
         token.approve(address(revenue), type(uint256).max);
     }
@@ -67,33 +72,44 @@ contract SharesHandler is Handler {
         return address(uint160(0x201 + seed % OWNERS));
     }
 
-    /// @notice For Vesting: when an attester was convicted.
-    function attesterOf(address who) external view returns (Attester memory attester) {
-        attester.convictedAt = _convictedAt[who];
+    /// @dev Every owner holds the tenure and the ticket of its number, from 1 on: 0 is none of either.
+    function _number(uint256 seed) private pure returns (uint32) {
+        return uint32(1 + seed % OWNERS);
+    }
+
+    /// @notice For Grants: when a tenure was convicted.
+    function tenureOf(uint32 number) external view returns (Tenure memory tenure) {
+        tenure.convictedAt = _tenureConvictedAt[number];
+    }
+
+    /// @notice For Grants: when a ticket was convicted.
+    function ticketOf(uint32 number) external view returns (Ticket memory ticket) {
+        ticket.convictedAt = _ticketConvictedAt[number];
     }
 
     // --- shares
 
-    function credit(uint256 seed, uint256 amount, uint256 delay, bool forDuties) external {
+    function credit(uint256 seed, uint256 amount, bool forDuties) external {
         address who = owner(seed);
         uint128 size = uint128(bound(amount, 0, MAX_SHARES));
-        uint64 vestsAt = uint64(block.timestamp + bound(delay, 0, 30 days));
+        uint32 tenure = forDuties ? 0 : _number(seed);
+        uint32 ticket = forDuties ? _number(seed) : 0;
         bytes32 id = keccak256(abi.encode(_credits.length));
-        bytes memory data = abi.encodeCall(Vesting.credit, (id, who, size, vestsAt, forDuties));
-        _call(who, address(vesting), data, false);
-        _call(address(this), address(vesting), data, true);
-        _call(address(this), address(vesting), data, false);
-        _credits.push(Credit(id, who, size, vestsAt, forDuties, false));
+        bytes memory data = abi.encodeCall(Grants.credit, (id, who, size, tenure, ticket));
+        _call(who, address(grants), data, false);
+        _call(address(this), address(grants), data, true);
+        _credits.push(Credit(id, who, size, uint48(block.timestamp) + VESTING, forDuties, false));
         credited += size;
     }
 
     function release(uint256 seed, uint256 which) external {
         if (_credits.length == 0) return;
         Credit storage grant = _credits[which % _credits.length];
-        uint64 convictedAt = _convictedAt[grant.owner];
-        bool falls = grant.forDuties && convictedAt != 0 && convictedAt < grant.vestsAt;
+        uint256 number = uint160(grant.owner) - uint160(owner(0)) + 1;
+        uint48 convictedAt = grant.forDuties ? _ticketConvictedAt[number] : _tenureConvictedAt[number];
+        bool falls = convictedAt != 0 && convictedAt < grant.vestsAt;
         bool may = !grant.done && (falls || block.timestamp >= grant.vestsAt);
-        _call(owner(seed), address(vesting), abi.encodeCall(Vesting.release, (grant.id)), may);
+        _call(owner(seed), address(grants), abi.encodeCall(Grants.release, (grant.id)), may);
         if (!may) return;
         grant.done = true;
         if (falls) cancelled += grant.amount;
@@ -101,8 +117,9 @@ contract SharesHandler is Handler {
         ++settlements;
     }
 
-    function convict(uint256 seed) external {
-        if (_convictedAt[owner(seed)] == 0) _convictedAt[owner(seed)] = uint64(block.timestamp);
+    function convict(uint256 seed, bool asAuditor) external {
+        mapping(uint256 => uint48) storage convictedAt = asAuditor ? _ticketConvictedAt : _tenureConvictedAt;
+        if (convictedAt[_number(seed)] == 0) convictedAt[_number(seed)] = uint48(block.timestamp);
     }
 
     function transfer(uint256 from, uint256 to, uint256 amount) external {
@@ -175,7 +192,9 @@ contract SharesHandler is Handler {
 
     /// @notice The end: all streams run dry, somebody surely holds a share, everybody claims.
     function finish() external onlyTest {
-        this.credit(0, 1 ether, 0, false);
+        this.credit(0, 1 ether, false);
+        delete _tenureConvictedAt[_number(0)];
+        vm.warp(block.timestamp + VESTING);
         this.release(0, _credits.length - 1);
         vm.warp(block.timestamp + 6 weeks);
         for (uint256 i = 0; i < OWNERS; ++i) {
@@ -197,7 +216,7 @@ contract SharesInvariants is Invariants {
         uint256 pending;
         for (uint256 i = 0; i < _h.OWNERS(); ++i) {
             address who = _h.owner(i);
-            assertEq(_h.vesting().pendingOf(who), _h.pendingOf(who), "pending");
+            assertEq(_h.grants().pendingOf(who), _h.pendingOf(who), "pending");
             pending += _h.pendingOf(who);
         }
         assertEq(pending + _h.vested() + _h.cancelled(), _h.credited(), "credits");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Modules, Terms} from "../../interfaces/ICharter.sol";
+import {RoundModules} from "../../interfaces/IRoundTerms.sol";
+import {RunTerms} from "../../interfaces/IRunCharter.sol";
 import {TestToken} from "../../TestToken.sol";
 import {Vault} from "../../Vault.sol";
 import {CharterBench} from "./CharterBench.sol";
@@ -12,7 +13,7 @@ contract VaultHandler is Handler {
     uint256 public constant PEOPLE = 3;
     uint256 public constant LOCKS = 4;
     uint256 public constant WEALTH = 1000; // wei of each person at the start
-    uint64 public constant EXIT = 1000; // seconds
+    uint48 public constant EXIT = 1000; // seconds
 
     struct Lock {
         address owner;
@@ -31,9 +32,9 @@ contract VaultHandler is Handler {
 
     constructor() {
         CharterBench charter = new CharterBench();
-        Terms memory terms;
-        Modules memory modules;
-        (terms.token, terms.windows.exit, modules.game) = (address(token), EXIT, address(this));
+        RunTerms memory terms;
+        RoundModules memory modules;
+        (terms.token, terms.timing.exit, modules.game) = (address(token), EXIT, address(this));
         charter.write(terms, modules);
         vault = Vault(_deploy("Vault.sol:Vault", abi.encode(charter)));
         for (uint256 i = 0; i < PEOPLE; ++i) {

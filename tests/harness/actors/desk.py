@@ -17,7 +17,7 @@ from assay.protocol.types import Address
 from assay_ledger.rounds.run import RoundRun
 from tests.harness.actors.world import CONTRACTS, ETHER, SharedChain
 from tests.harness.commands import assay
-from tests.harness.contracts.world import fresh_artifacts
+from tests.harness.contracts.fresh import fresh_artifacts
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from assay_verifier.agent import VerifierAgent
 from assay_verifier.cheats import LazyVerifier
 from assay_whistleblower.agent import WhistleblowerAgent
 from tests.harness.actors.programs import outer_program, update_program
-from tests.harness.contracts.world import fresh_artifacts
+from tests.harness.contracts.fresh import fresh_artifacts
 from tests.harness.programs import Example, mlp_step
 
 ETHER = 10**18

@@ -1,10 +1,10 @@
-"""The arena of tests.harness.games on contracts: the same games on `Game.sol` and the pure model, compared after
-every call.
+"""The arena of tests.harness.games on contracts: the same games on `RoundGame.sol` with `Challenges.sol` and the pure
+model, compared after every call.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from functools import cache, partial
 from typing import Any
 
@@ -20,20 +20,20 @@ from assay.protocol.game.state import GameConfig, GameState
 from assay.protocol.game.table import POSTINGS, Side, Turn
 from assay.protocol.model.games import ClaimView, GameBook
 from assay.protocol.program.program import Program
-from assay.protocol.run.charter import ClockTerms, Modules, ProgramRef, modules_tuple
 from assay.protocol.run.claims import NO_ADDRESS, ClaimRef
 from assay.protocol.types import Address, Digest
 from assay_ledger.deployment.places import by_code, create_address
+from tests.harness.contracts.arena import arena_charter
 from tests.harness.contracts.game_fields import same, stored
 from tests.harness.contracts.harness import Evm, EvmContract, Reverted, _type, transaction_gas
 from tests.harness.contracts.leaf_cases import CONTRACTS, NO_LEAF
 from tests.harness.contracts.node_chain import NodeChain, NodeContract
-from tests.harness.contracts.world import charter, economics
 from tests.harness.games import GameWorld, address
+from tests.harness.rounds.staged import modules_at
 
 START = 1_700_000_000
 TOKENS = 500_000 * 10**18
-LONG = ("commit", "receipt", "seed_delay", "attest", "draw", "whistle", "reveal", "challenge", "rescue")
+THIRD_PARTY = ("commitChallenge", "revealChallenge", "expireChallenge")
 ANYBODY = address("anybody")
 
 
@@ -70,34 +70,23 @@ class ChainGames:
         arbiter = chain.deploy("Arbiter", by_code(leaves, NO_LEAF))
         self.token = chain.deploy(token)
         sender = bytes.fromhex(chain.caller[2:])
-        # Charter, vault, book and game know each other from the addresses that they will have.
+        # Charter, vault, book, game and challenges know each other from the addresses that they will have.
         nonce = first + len(leaves) + 2
-        at = [create_address(Address(sender), nonce + i) for i in range(4)]
-        none = Address(bytes(19) + b"\x01")
-        modules = Modules(at[1], at[2], at[2], at[2], none, at[3], none, none, none)
-        clocks = settings.clocks
+        names = ("charter", "vault", "book", "game", "challenges")
+        at = {name: "0x" + create_address(Address(sender), nonce + k).hex() for k, name in enumerate(names)}
+        books = dict.fromkeys(("commitments", "generations", "attestations", "escrow"), at["book"])
+        modules = modules_at(
+            charter=at["charter"], vault=at["vault"], game=at["game"], challenges=at["challenges"], **books
+        )
+        terms = arena_charter(program, other or program, settings, steps)
         token_address = Address(bytes.fromhex(self.token.address[2:]))
-        money = economics(
-            challenge_bond=settings.bond, challenge_deposit=settings.commit_deposit, bounty_ppm=settings.bounty_ppm
-        )
-        money = replace(money, verifier_bond=max(money.verifier_bond, settings.bond))
-        base = charter(token=token_address, economics=money, step=ProgramRef.of(program))
-        terms = replace(
-            base,
-            update=ProgramRef.of(other or program),
-            outer=ProgramRef.of(program),
-            training=replace(base.training, steps_per_interval=steps),
-            # Rounds long enough for any clock: it is the game that refuses too long ones.
-            windows=replace(base.windows, **dict.fromkeys(LONG, 10**7), longest_dispute=10**6, exit=120_000_000),
-            clocks=ClockTerms(clocks.budget, clocks.replay, clocks.move, settings.arity),
-            chain=settings.chain,
-        )
-        self.charter = chain.deploy("Charter", terms.as_tuple(), modules_tuple(modules))
+        self.charter = chain.deploy("RunCharter", replace(terms, token=token_address).as_tuple(), astuple(modules))
         self.vault = chain.deploy("Vault", self.charter.address)
         self.book = chain.deploy("ClaimsBench", self.charter.address)
-        self.game = chain.deploy("Game", self.charter.address, arbiter.address)
-        assert [bytes.fromhex(c.address[2:]) for c in (self.charter, self.vault, self.book, self.game)] == at
-        self.address = at[3]
+        self.game = chain.deploy("RoundGame", self.charter.address, arbiter.address)
+        self.challenges = chain.deploy("Challenges", self.charter.address)
+        assert {name: getattr(self, name).address.lower() for name in names} == at
+        self.address = modules.game
 
     # --- time and calls
 
@@ -141,6 +130,15 @@ class ChainGames:
                     named[item["name"]] = decode([_type(item)], word)[0]
                 found.append(named)
         return found
+
+    def contract_of(self, function: str) -> EvmContract:
+        """The contract that a call is made to: third parties come through Challenges."""
+        return self.challenges if function in THIRD_PARTY else self.game
+
+    def error_of(self, reverted: Reverted) -> str:
+        """The error by name, whichever of the contracts raised it."""
+        entries = [entry for contract in (self.game, self.challenges) for entry in contract.artifact.abi]
+        return Reverted(reverted.data, entries).name
 
     def view(self, function: str, *args: Any, contract: EvmContract | None = None) -> Any:
         """Read."""
@@ -339,9 +337,9 @@ class TwinBook(GameBook):
         reverted = ""
         gas = None
         try:
-            _, gas = games.call(who, function, *args)
+            _, gas = games.call(who, function, *args, contract=games.contract_of(function))
         except Reverted as error:
-            reverted = error.name
+            reverted = games.error_of(error)
             assert reverted, f"{function}: {error}"
         try:
             result = model()

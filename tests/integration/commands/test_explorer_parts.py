@@ -20,7 +20,7 @@ from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest
 from assay_ledger.chain import natspec
 from assay_ledger.deployment.places import MODULE_CONTRACTS, ROUND_CONTRACTS
-from tests.harness.contracts.world import fresh_artifacts
+from tests.harness.contracts.fresh import fresh_artifacts
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -16,7 +16,7 @@ from assay.conformance.fuzz.executors import ReferenceRun, executors
 from assay.conformance.fuzz.programs import draw
 from assay_ledger.deployment.places import LEAVES
 from tests.harness.commands import assay
-from tests.harness.contracts.world import fresh_artifacts
+from tests.harness.contracts.fresh import fresh_artifacts
 
 
 @pytest.fixture(scope="module")

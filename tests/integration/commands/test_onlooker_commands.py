@@ -20,7 +20,7 @@ from assay.engine.runtime.native.build import INSTRUCTION_SETS
 from assay.protocol.economics.price_table import RATES
 from assay.protocol.errors import ConfigError, NumericsError
 from tests.harness.commands import CONFIGURED
-from tests.harness.contracts.world import fresh_artifacts
+from tests.harness.contracts.fresh import fresh_artifacts
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""A node with one run per worker; every test that asks for `strangers` gets it in its first state.
+"""A node with one run per worker; every test that asks for `clean_world` gets it in its first state.
 
 Beside it, for tests of single contracts, an EVM in this process and the leaf contracts on it.
 """
@@ -13,8 +13,7 @@ from assay.protocol.program.nodes import Family
 from assay_ledger.deployment.places import by_code
 from tests.harness.contracts.harness import Evm, EvmContract
 from tests.harness.contracts.leaf_cases import NO_LEAF, deploy_leaves
-from tests.harness.contracts.world import RunWorld
-from tests.harness.ledger.strangers import PEOPLE, Strangers
+from tests.harness.contracts.run_world import RunWorld
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +43,7 @@ def arbiter(evm: Evm, leaves: dict[Family, EvmContract]) -> EvmContract:
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunWorld]:
     """A node and a run on it; its state is whatever the last test left."""
-    made = RunWorld(tmp_path_factory.mktemp("artifacts"), accounts=PEOPLE)
+    made = RunWorld(tmp_path_factory.mktemp("artifacts"))
     made.first_state = made.rpc("evm_snapshot")
     yield made
     made.close()
@@ -57,17 +56,3 @@ def clean_world(world: RunWorld) -> RunWorld:
     world.first_state = world.rpc("evm_snapshot")
     world.now = int(world.rpc("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
     return world
-
-
-@pytest.fixture
-def strangers(world: RunWorld) -> Strangers:
-    """People on model and contracts at once: every call must end alike on both."""
-    return strangers_on(world)
-
-
-def strangers_on(world: RunWorld, **attributes: object) -> Strangers:
-    """People at the node's first state, `attributes` of their class changed."""
-    made: Strangers = type("OnChain", (Strangers,), {"world": world, "snapshot": world.first_state, **attributes})()
-    made.set_up()
-    world.first_state = type(made).snapshot
-    return made

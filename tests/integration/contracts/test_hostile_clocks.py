@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from assay.protocol.economics.chain_profile import MIN_TURN, MIN_WINDOW
-from assay.protocol.economics.formulas import check_charter
+from assay.protocol.economics.run_bounds import check_run
 from assay.protocol.errors import RejectedError
 from assay.protocol.game import errors
 from assay.protocol.game.clock import Clocks
@@ -18,7 +18,8 @@ from tests.harness.contracts.battles import HONEST, LIAR
 from tests.harness.contracts.game_chain import ChainGames, Twin
 from tests.harness.games import ETHER, config, honest_trace, player
 from tests.harness.programs import counting
-from tests.unit.ledger.test_deploy import real_charter
+from tests.harness.rounds.charters import RUN, changed
+from tests.harness.rounds.round_samples import START
 
 SHORTEST = Clocks(budget=MIN_WINDOW, replay=MIN_TURN, move=MIN_TURN)
 NONE = Clocks(budget=0, replay=0, move=1)
@@ -26,10 +27,8 @@ NONE = Clocks(budget=0, replay=0, move=1)
 
 def test_a_puppet_that_challenges_true_work_cannot_call_its_timeout_a_second_later() -> None:
     """Played on the first version: opened at one second, convicted at the next, half of S for the puppet."""
-    terms = real_charter()
-    hostile = replace(terms, clocks=replace(terms.clocks, budget=0, replay=0, move=1))
     with pytest.raises(RejectedError) as refused:
-        check_charter(hostile, 0)
+        check_run(changed(RUN, "clocks", budget=0, replay=0, move=1), START)
     assert (refused.value.code, refused.value.details["what"]) == ("WindowTooShort", "budget")
     with pytest.raises(RuntimeError, match="Revert"):
         ChainGames(counting().program, replace(config(4), clocks=NONE))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.contracts.world import Rejected, RunWorld
+from tests.harness.contracts.run_world import Rejected, RunWorld
 from tests.integration.contracts.test_shares import STREAM, WEEK, claim, deposit, mint
 
 MAX_TOTAL = 1 << 120
@@ -17,11 +17,11 @@ MAX_SUPPLY = (1 << 208) - 1
 
 @pytest.fixture
 def shares(tmp_path: Path) -> Iterator[RunWorld]:
-    """A run that lists a token without any limit, and a vesting contract that the test speaks for."""
+    """A run that lists a token without any limit, and a contract of grants that the test speaks for."""
     world = RunWorld(tmp_path, accounts=10, token="ReentrantToken")
-    vesting = "0x" + world.addresses["vesting"].hex()
-    world.rpc("anvil_impersonateAccount", vesting)
-    world.rpc("anvil_setBalance", vesting, hex(10**20))
+    grants = "0x" + world.addresses["grants"].hex()
+    world.rpc("anvil_impersonateAccount", grants)
+    world.rpc("anvil_setBalance", grants, hex(10**20))
     payer = world.people[9]
     world.send(payer, "token", "approve", world.addresses["revenue"], 2**256 - 1)
     world.send(payer, "token", "mint", payer, 1 << 140)

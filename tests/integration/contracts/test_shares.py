@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.harness.contracts.world import ETHER, Rejected, RunWorld
+from tests.harness.contracts.run_world import Rejected, RunWorld
+from tests.harness.rounds.round_samples import ETHER
 
 WEEK = 7 * 24 * 3600
 STREAM = 4 * WEEK
@@ -17,11 +18,11 @@ HOLDERS = (1, 2, 3)
 
 @pytest.fixture
 def shares(clean_world: RunWorld) -> RunWorld:
-    """The run's shares with a vesting contract that the test speaks for, at the start of a week."""
+    """The run's shares with a contract of grants that the test speaks for, at the start of a week."""
     world = clean_world
-    vesting = "0x" + world.addresses["vesting"].hex()
-    world.rpc("anvil_impersonateAccount", vesting)
-    world.rpc("anvil_setBalance", vesting, hex(10**20))
+    grants = "0x" + world.addresses["grants"].hex()
+    world.rpc("anvil_impersonateAccount", grants)
+    world.rpc("anvil_setBalance", grants, hex(10**20))
     for person in world.people:
         world.send(person, "token", "approve", world.addresses["revenue"], 2**256 - 1)
     world.now = (world.now // WEEK + 1) * WEEK
@@ -29,7 +30,7 @@ def shares(clean_world: RunWorld) -> RunWorld:
 
 
 def mint(world: RunWorld, k: int, amount: int, at: int | None = None) -> None:
-    world.send(world.addresses["vesting"], "shares", "mint", world.people[k], amount, at=at)
+    world.send(world.addresses["grants"], "shares", "mint", world.people[k], amount, at=at)
 
 
 def deposit(world: RunWorld, amount: int, at: int | None = None) -> int:
@@ -48,15 +49,15 @@ def claim(world: RunWorld, k: int, at: int | None = None) -> int:
     return int(world.call("token", "balanceOf", world.people[k]) - before)
 
 
-def test_only_vesting_mints_and_only_shares_settle(shares: RunWorld) -> None:
+def test_only_grants_mint_and_only_shares_settle(shares: RunWorld) -> None:
     world = shares
     for caller in (world.people[0], world.people[1]):
         with pytest.raises(Rejected, match="NotVesting"):
             world.send(caller, "shares", "mint", caller, 1)
         with pytest.raises(Rejected, match="NotShares"):
             world.send(caller, "revenue", "onTransfer", caller, caller)
-        with pytest.raises(Rejected, match="NotSettlement"):
-            world.send(caller, "vesting", "credit", bytes(32), caller, 1, 1, False)
+        with pytest.raises(Rejected, match="NotPayments"):
+            world.send(caller, "grants", "credit", bytes(32), caller, 1, 1, 0)
 
 
 def test_revenue_streams_over_the_four_weeks_after_its_bucket_begins(shares: RunWorld) -> None:

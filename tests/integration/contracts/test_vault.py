@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.protocol.model import ids
-from tests.harness.contracts.world import ETHER, Rejected, RunWorld
+from assay.protocol.rounds.escrow import ESCROW_LOCK
+from tests.harness.contracts.run_world import Rejected, RunWorld
+from tests.harness.rounds.round_samples import ETHER
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +32,9 @@ def test_a_stake_comes_back_after_the_delay_and_not_before(world: RunWorld) -> N
     world.send(me, "vault", "requestExit", 4 * ETHER)
     asked = world.now
     assert world.call("vault", "free", me) == 6 * ETHER
-    assert world.call("vault", "exiting", me) == (4 * ETHER, asked + world.charter.windows.exit)
-    refused(world, "ExitTooEarly", me, "vault", "withdraw", at=asked + world.charter.windows.exit)
-    world.send(me, "vault", "withdraw", at=asked + world.charter.windows.exit + 1)
+    assert world.call("vault", "exiting", me) == (4 * ETHER, asked + world.charter.timing.exit)
+    refused(world, "ExitTooEarly", me, "vault", "withdraw", at=asked + world.charter.timing.exit)
+    world.send(me, "vault", "withdraw", at=asked + world.charter.timing.exit + 1)
     assert world.call("token", "balanceOf", me) == before - 6 * ETHER
     assert world.call("token", "balanceOf", token) == sum(world.call("vault", "totals"))
     refused(world, "NothingExiting", me, "vault", "withdraw")
@@ -45,7 +46,7 @@ def test_asking_again_starts_the_delay_again(world: RunWorld) -> None:
     world.send(me, "vault", "requestExit", ETHER)
     first = world.now
     world.send(me, "vault", "requestExit", ETHER, at=first + 1000)
-    assert world.call("vault", "exiting", me) == (2 * ETHER, first + 1000 + world.charter.windows.exit)
+    assert world.call("vault", "exiting", me) == (2 * ETHER, first + 1000 + world.charter.timing.exit)
 
 
 def test_nobody_moves_what_is_not_there(world: RunWorld) -> None:
@@ -56,7 +57,7 @@ def test_nobody_moves_what_is_not_there(world: RunWorld) -> None:
 
 @pytest.mark.parametrize("function", ["lock", "release", "seize", "burn"])
 def test_strangers_lock_release_seize_and_burn_nothing(world: RunWorld, function: str) -> None:
-    me, lock = world.people[4], ids.escrow_lock()
+    me, lock = world.people[4], ESCROW_LOCK
     args = {"lock": (lock, me, 1), "release": (lock,), "seize": (lock, me, 1), "burn": (lock, 1)}[function]
     assert refused(world, "NotAModule", me, "vault", function, *args).values == (me,)
     sponsor = world.people[0]

@@ -33,7 +33,8 @@ from assay_ledger.deployment.places import (
 )
 from assay_ledger.index.run import Run
 from tests.harness.contracts import harness, world
-from tests.harness.contracts.world import ETHER, START, fresh_artifacts
+from tests.harness.contracts.fresh import fresh_artifacts
+from tests.harness.contracts.world import ETHER, START
 from tests.unit.ledger.test_deploy import real_charter
 
 SHARED = ["TestToken", "PrevrandaoSeed", "DrandSeed", "Arbiter"]

@@ -29,10 +29,13 @@ from assay_ledger.deployment.places import LEAVES, MODULE_CONTRACTS, create_addr
 from assay_ledger.index.run import Run
 from tests.harness import programs
 from tests.harness.contracts import harness, world
-from tests.harness.contracts.game_chain import LONG
-from tests.harness.contracts.world import START, fresh_artifacts
+from tests.harness.contracts.fresh import fresh_artifacts
+from tests.harness.contracts.world import START
 
 NAMES = ["Deployer", "Charter", "TestToken", "PrevrandaoSeed", "Arbiter", *MODULE_CONTRACTS.values(), *LEAVES.values()]
+
+LONG = ("commit", "receipt", "seed_delay", "attest", "draw", "whistle", "reveal", "challenge", "rescue")
+"""Windows that the chain's delays bound from below."""
 
 
 @pytest.fixture(scope="module")

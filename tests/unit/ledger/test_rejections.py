@@ -13,7 +13,7 @@ from assay.protocol.errors import AssayError
 from assay_ledger.chain import natspec
 from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.chain.rejections import rejection
-from tests.harness.contracts.world import fresh_artifacts
+from tests.harness.contracts.fresh import fresh_artifacts
 
 
 @pytest.fixture(autouse=True, scope="module")

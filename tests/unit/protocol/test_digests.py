@@ -19,22 +19,19 @@ from assay.protocol import digests
 from assay.protocol.game.descent import position_key
 from assay.protocol.game.state import DisputedClaim, GameState
 from assay.protocol.game.table import Side, Stage
-from assay.protocol.model.rounds import commitment_digest
 from assay.protocol.program.program import verify_descriptor
 from assay.protocol.program.trace import ReferenceTrace
-from assay.protocol.run import draws, outer
+from assay.protocol.rounds import duty_draws as draws
+from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.duty_types import DutyKind, ReplayFinding
+from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.run import outer
 from assay.protocol.run.charter import Charter
-from assay.protocol.run.claims import (
-    AttestationLeaf,
-    ClaimKind,
-    ClaimRef,
-    attestation_root,
-    challenge_commitment,
-    claim_id,
-)
+from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment, claim_id
 from assay.protocol.trees import merkle, prefix, state
 from assay.protocol.trees.tensors import TensorSpec, tensor_root
-from assay.protocol.types import Address, Digest, DType, Round, Seat, Wei
+from assay.protocol.types import Address, Digest, DType, Round, Seat
 from tests.harness.programs import all_examples, round_scalars
 
 PATH = Path(__file__).parents[2] / "vectors" / "digests.json"
@@ -51,7 +48,6 @@ def numbered(count: int) -> list[Digest]:
 def compute() -> dict[str, Any]:
     """All vectors; bytes as hex."""
     roots = numbered(5)
-    leaf = AttestationLeaf(roots[0], 3, roots[1], roots[2])
     ref = ClaimRef(ClaimKind.ATTESTATION, Round(7), Seat(2), 4, CLAIMANT, roots[4])
     scalars = round_scalars(bytes(range(64)), seat=3, round_=5)
     claim = claim_id(31337, CONTRACT, RUN, ClaimKind.INTERVAL, CLAIMANT, roots[0], roots[1])
@@ -139,14 +135,6 @@ def compute() -> dict[str, Any]:
             "sender": CONTRACT.hex(),
             "commitment": challenge_commitment(ref, roots[0], roots[1], CONTRACT).hex(),
         },
-        "attestation": {
-            "claim_id": roots[0].hex(),
-            "duty": 3,
-            "end_root": roots[1].hex(),
-            "salt": roots[2].hex(),
-            "leaf": leaf.digest.hex(),
-            "root_of_one": attestation_root([leaf]).hex(),
-        },
         "position": [
             {
                 "claim_id": roots[0].hex(),
@@ -162,49 +150,100 @@ def compute() -> dict[str, Any]:
         "built": {
             "roots": _hex(roots),
             "mask": 0b10000101,
-            "mask_list": outer.mask_list_root(0b10000101).hex(),
             "outer_state": outer.outer_state(roots[0], roots[1]).hex(),
             "update_input": outer.update_input(roots[0], roots[1]).hex(),
             "update_state": outer.update_state(roots[2]).hex(),
             "updates": _hex(numbered(8)),
-            "outer_input": outer.outer_input(roots[0], roots[1], numbered(8), roots[4], 0b10000101).hex(),
+            "merge_input": ids.merge_input(roots[0], roots[1], numbered(8), 0b10000101).hex(),
+            "weights": WEIGHTS,
+            "weighed_input": ids.weighed_input(roots[0], roots[1], numbered(8), WEIGHTS).hex(),
+            "partial_input": ids.partial_input(numbered(8)).hex(),
         },
         "run": run_vector(),
-        "receipt": {
-            "round": 7,
-            "seat": 2,
-            "roots": _hex(numbered(4)),
-            "end_lists": _hex(roots[1:4]),
-            "update": roots[4].hex(),
-            "base": roots[0].hex(),
-            "digest": commitment_digest(Round(7), Seat(2), numbered(4), roots[1:4], roots[4], roots[0]).hex(),
-        },
-        "draw": [
-            {
-                "signature": signature.hex(),
-                "claim_id": roots[0].hex(),
-                "duty": duty,
-                "ticket": str(draws.ticket(signature, roots[0], duty)),
-            }
-            for signature, duty in ((bytes(range(256)), 0), (bytes(range(256)), 5), (bytes(256), (1 << 32) - 1))
-        ],
+        "work": work_vector(),
+        "finding": finding_vector(),
+        "draw": [draw_vector(TicketId(ticket), kind) for ticket, kind in ((1, DutyKind.WORK), (77, DutyKind.MISSED))],
         "threshold": [
-            {"ppm": ppm, "stake": str(stake), "total": str(total)}
-            | {"threshold": str(draws.threshold(ppm, Wei(stake), Wei(total)))}
-            for ppm, stake, total in (
-                (100_000, 1, 3),
-                (1_000_000, 1, 3),
-                (3_000_000, 1, 3),
-                (2_999_999, 1, 3),
-                (100_000, 0, 7),
-                (100_000, 0, 0),
-                ((1 << 32) - 1, 10**30, 10**38),
+            {"ppm": ppm, "on_call": on_call, "threshold": str(draws.threshold(ppm, on_call))}
+            for ppm, on_call in (
+                (0, 1),
+                (1, 1),
+                (100_000, 7),
+                (999_999, 1),
+                (1_000_000, 1),
+                (2_999_999, 3),
+                (3_000_000, 3),
             )
         ],
         "kept_list": [
             {"digests": _hex(numbered(n)), "hash": digests.digest_list_hash(numbered(n)).hex()} for n in (1, 3)
         ],
         "kept_parts": [{"parts": p, "hash": digests.integer_list_hash(p).hex()} for p in ([0], [-1, 5, 1 << 61])],
+    }
+
+
+WEIGHTS = [0, 1, 2, 3, 64, 255, 1023, 65_535]
+
+
+def work_vector() -> dict[str, Any]:
+    """A commitment, and an accumulator over three updates."""
+    roots = numbered(6)
+    work = SeatWork(40, roots[0], (roots[1], roots[2], roots[3]), roots[4])
+    acc = Digest(bytes(32))
+    for seat, update in enumerate(roots[:3]):
+        acc = ids.accumulate(acc, Seat(seat), update, 40 + seat)
+    return {
+        "round": 7,
+        "seat": 2,
+        "tenure": 9,
+        "units": work.units,
+        "marks": work.marks.hex(),
+        "ends": _hex(work.ends),
+        "update": work.update.hex(),
+        "digest": ids.work_digest(Round(7), Seat(2), 9, work).hex(),
+        "updates": _hex(roots[:3]),
+        "accumulator": acc.hex(),
+        "marked": _hex(roots),
+        "marks_of": ids.marks_digest(roots).hex(),
+        "seal": ids.seal_digest(Round(7), Seat(2), roots[0], roots[1], CLAIMANT).hex(),
+        "who": CLAIMANT.hex(),
+    }
+
+
+def finding_vector() -> dict[str, Any]:
+    """What a re-audit found, by which names it and its accusation go, and its state with a witness."""
+    roots = numbered(8)
+    key = Digest(roots[4][:8] + bytes(24))
+    finding = ReplayFinding((roots[0], roots[1], roots[2]), roots[3], (key, roots[5]), (roots[6], roots[7]))
+    return {
+        "epoch": 5,
+        "ticket": 77,
+        "kind": int(DutyKind.REAUDIT),
+        "target": roots[0].hex(),
+        "id": draws.attestation_id(5, TicketId(77), DutyKind.REAUDIT, roots[0]).hex(),
+        "against": roots[1].hex(),
+        "accusation": draws.accusation_id(roots[0], roots[1]).hex(),
+        "ends": _hex(finding.ends),
+        "keys": _hex(finding.keys),
+        "accumulators": _hex(finding.accumulators),
+        "state": draws.witnessed_state(finding.ends, key, roots[6]).hex(),
+    }
+
+
+def draw_vector(ticket: TicketId, kind: DutyKind) -> dict[str, Any]:
+    """A ticket's draw, its rank among others and its witness key."""
+    secret, seed, target = numbered(3)
+    drawn, below = draws.draw(secret, seed, target, ticket, kind), draws.threshold(300_000, 2)
+    return {
+        "secret": secret.hex(),
+        "seed": seed.hex(),
+        "target": target.hex(),
+        "ticket": ticket,
+        "kind": int(kind),
+        "draw": str(drawn),
+        "below": str(below),
+        "rank": str(draws.rank_of(drawn, below)),
+        "key": draws.witness_key(secret, seed, target, ticket, kind).hex(),
     }
 
 
@@ -290,10 +329,6 @@ def test_claim_digests_are_what_abi_encode_gives() -> None:
         [struct, "bytes32", "bytes32", "address"], [(3, 7, 2, 4, CLAIMANT, roots[4]), roots[0], roots[1], CONTRACT]
     )
     assert challenge_commitment(ref, roots[0], roots[1], CONTRACT) == keccak(expected)
-
-    leaf = AttestationLeaf(roots[0], 3, roots[1], roots[2])
-    kinds = ["bytes32", "uint32", "bytes32", "bytes32", "bytes32"]
-    assert leaf.digest == keccak(encode(kinds, [roots[0], 3, roots[1], bytes(32), roots[2]]))
 
     kinds = ["bytes32", "bytes32", *["uint256"] * 4, "bytes32", "bytes32"]
     expected = encode(kinds, [roots[0], roots[1], 2, 7, 64, 1 << 20, roots[2], roots[3]])
