@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.amounts import parse_amount, tokens
 from assay.cli.common import check_run_code, confirm, open_round_run, print_fields, print_json, talk, unlock_key
 from assay.cli.options import KEY, RUN, JsonOption, YesOption, with_settings
-from assay.protocol.errors import FundsError, UserError
+from assay.protocol.errors import FundsError, RejectedError, UserError
+from assay.protocol.rounds.escrow import RunPhase
 from assay.settings import Settings
+
+if TYPE_CHECKING:
+    from assay_ledger.rounds.run import RoundRun
 
 
 class RunLacks(UserError):
     """A run that cannot open its first round yet."""
 
     remedy = "Wait until enough solvers and auditors take part, or fund the escrow with `assay run fund`."
+
+
+def _expect(run: RoundRun, can: Callable[[RunPhase], bool], when: str) -> None:
+    """What a command needs of the run's phase, in words and before anything is asked. Raises RejectedError."""
+    phase = run.chain.ask(run.escrow.phase())
+    if not can(phase):
+        raise RejectedError(
+            f"The run is {phase.name.lower().replace('_', ' ')}; this can be done {when}.",
+            code="WrongPhase",
+            remedy="`assay run show` says how far the run is.",
+        )
 
 
 @with_settings(*RUN, *KEY, "allow_code")
@@ -50,6 +66,7 @@ def open_(settings: Settings, as_json: JsonOption = False) -> None:
     from assay.sponsor.round_launching import launch_lacks, launch_run
 
     run = open_round_run(settings)
+    _expect(run, lambda phase: phase is RunPhase.FUNDING, "before its first round")
     lacks, all_seats = launch_lacks(run), run.charter.launch.seats
     if lacks.tickets or lacks.escrow or lacks.seats == all_seats:
         missing = [
@@ -80,6 +97,7 @@ def open_(settings: Settings, as_json: JsonOption = False) -> None:
 def cancel(settings: Settings, yes: YesOption = False, as_json: JsonOption = False) -> None:
     """Give a run up before its first round, as its sponsor: stakes are free, and funders get everything back."""
     run = open_round_run(settings)
+    _expect(run, lambda phase: phase is RunPhase.FUNDING, "before its first round")
     held = tokens(run.chain.ask(run.escrow.balance()))
     confirm(f"Cancel the run? It can never open afterwards; {held} tokens go back to its funders.", yes=yes)
     run.chain.send(unlock_key(settings).account, run.escrow.cancel())
@@ -92,7 +110,9 @@ def refund(settings: Settings, as_json: JsonOption = False) -> None:
     """Take back what is left of what you paid into the escrow of a run that has ended."""
     from assay.sponsor.round_launching import refund_all
 
-    run, keys = open_round_run(settings), unlock_key(settings)
+    run = open_round_run(settings)
+    _expect(run, lambda phase: phase > RunPhase.RUNNING, "once it has ended")
+    keys = unlock_key(settings)
     before, paid = run.chain.ask(run.vault.free(keys.address)), run.chain.ask(run.escrow.funded_of(keys.address))
     talk.print(
         f"You paid {tokens(paid)} tokens in that did not come back yet; "

@@ -271,6 +271,8 @@ def test_a_sponsor_funds_lacks_cancels_and_is_paid_back(posted: tuple[Desk, Any]
     run = desk.opened(document)
     lacking = desk.refused("run", "open", *at)
     assert isinstance(lacking, RunLacks) and lacking.details["tickets"] == 5
+    early = desk.refused("run", "refund", *at)
+    assert early.code == "WrongPhase" and "is funding" in early.message
     assert desk.refused("run", "fund", "1", "--yes", *at).code == "TokensShort"
     sponsor = "0x" + run.charter.sponsor.hex()
     desk.json("ledger", "faucet", sponsor, "--tokens", "70", "--gas", "0.01", *at)
@@ -280,6 +282,9 @@ def test_a_sponsor_funds_lacks_cancels_and_is_paid_back(posted: tuple[Desk, Any]
     assert desk.json("run", "cancel", "--yes", *at) == {"phase": "cancelled"}
     assert desk.json("run", "refund", *at) == {"refunded": 5070 * TOKEN}
     assert desk.refused("run", "refund", *at).code == "NothingToRefund"
+    for words in (("open",), ("cancel", "--yes")):
+        late = desk.refused("run", *words, *at)
+        assert late.code == "WrongPhase" and "is cancelled" in late.message
     reasons = desk.json("run", "can-join", "--address", sponsor, *desk.run_words)["reasons"]
     assert "the run is cancelled" in reasons
     staked = desk.json("ledger", "unstake", "5070", "--yes", *at)
