@@ -60,14 +60,14 @@ def list_(
     print_table("", ["game", "about", "defender", "challenger", "stands", "transactions", "gas"], rows)
 
 
-@app.command("show", epilog='Example: assay dispute show 1 --json  ->  {"game", "steps": [...], "verdict"}')
+@app.command("show", epilog='Example: assay dispute show 1 --json  ->  {"game", "steps": [...], "verdict", "replay"}')
 @with_settings(*RUN)
 def show(settings: Settings, game: GameArgument, as_json: JsonOption = False) -> None:
-    """One dispute, transaction by transaction."""
-    from assay.explorer.games import moves_document
+    """One dispute step by step, with our own replay of its signed transactions."""
+    from assay.explorer.descent import descent_document
 
     with _reader(settings).reading() as reader:
-        document = moves_document(reader, _record(reader, game))
+        document = descent_document(reader, _record(reader, game))
     if as_json:
         print_json(document)
         return
@@ -88,12 +88,12 @@ def follow(
     as_json: JsonOption = False,
 ) -> None:
     """Follow a dispute move by move until its verdict."""
-    from assay.explorer.games import moves_document
+    from assay.explorer.descent import descent_document
 
     reader, seen = _reader(settings), -1
     while True:
         with reader.reading():
-            document = moves_document(reader, _record(reader, game))
+            document = descent_document(reader, _record(reader, game))
         if seen < 0 and not as_json:
             _print_head(document)
         steps = document["steps"]
@@ -102,7 +102,7 @@ def follow(
                 print_json(step) if as_json else typer.echo(_line(number, step))
         if document["verdict"] is not None:
             if as_json:
-                print_json({"verdict": document["verdict"]})
+                print_json({"verdict": document["verdict"], "replay": document["replay"]})
             else:
                 _print_end(document)
             return
@@ -218,7 +218,7 @@ def _clock(document: dict[str, Any]) -> str:
 
 
 def _line(number: int, step: dict[str, Any]) -> str:
-    return f"{number:3}  {step['stage']:<6}  {step['side']:<10}  {step['tx']}  ({step['gas']} gas)"
+    return f"{number:3}  {step['stage']:<6}  {step['side']:<10}  {step['says']}  ({step['used']} s, {step['gas']} gas)"
 
 
 def _print_head(document: dict[str, Any]) -> None:
@@ -236,7 +236,7 @@ def _print_head(document: dict[str, Any]) -> None:
 
 
 def _print_end(document: dict[str, Any]) -> None:
-    verdict = document["verdict"]
+    verdict, replay = document["verdict"], document["replay"]
     if verdict is None:
         talk.print(_clock(document))
         return
@@ -246,5 +246,6 @@ def _print_end(document: dict[str, Any]) -> None:
         fields["node"] = (
             f"{verdict['node']} ({verdict['family']}), element {verdict['element']}, term {verdict['term']}"
         )
-        fields |= {name: verdict[name] for name in ("expected", "claimed")}
+    fields |= {name: replay[name] for name in ("expected", "claimed") if name in replay}
+    fields["replayed here"] = "the same verdict" if replay["agrees"] else f"NOT this verdict: {replay['reason']}"
     print_fields(fields)

@@ -6,12 +6,16 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path, Query
+from fastapi.responses import PlainTextResponse
 
+from assay.bundle.document import encode_bundle
+from assay.bundle.errors import GameNotOver
+from assay.bundle.export import export_bundle
 from assay.explorer.api_parts import HexAddress, HexDigest, PathNumber, SearchHit, add_tables, losses_document
 from assay.explorer.audit_documents import accusation_document, epoch_document, finding_document, ticket_document
+from assay.explorer.descent import descent_document
 from assay.explorer.documents import Document
 from assay.explorer.explain import explain
-from assay.explorer.games import moves_document
 from assay.explorer.losses import Losses, wanted_points
 from assay.explorer.people import actor_document, money_document, stakes_of
 from assay.explorer.reader import RunReader
@@ -89,10 +93,27 @@ def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
         with reader.reading():
             return get.accusation(name)
 
-    @router.get("/games/{game}", summary="A dispute with every transaction of it")
+    @router.get("/games/{game}", summary="A dispute step by step, with our own replay's verdict")
     def game_(game: PathNumber) -> dict[str, Any]:
         with reader.reading():
             return get.game(game)
+
+    @router.get(
+        "/games/{game}/bundle.json",
+        summary="The evidence of a dispute that is over, for `assay bundle verify`",
+        response_class=PlainTextResponse,
+        responses={409: {"description": "the game is not over"}},
+    )
+    def bundle(game: PathNumber) -> PlainTextResponse:
+        with reader.reading():
+            get.game(game)
+            try:
+                data = encode_bundle(export_bundle(reader.run, reader.state, game))
+            except GameNotOver as error:
+                raise HTTPException(409, error.explain()) from None
+        name = f"game-{game}.json"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return PlainTextResponse(data, media_type="application/json", headers=headers)
 
     @router.get("/actors/{address}", summary="An address: roles, stakes, earnings, losses, shares")
     def actor(address: HexAddress) -> dict[str, Any]:
@@ -174,7 +195,7 @@ class GetDocument:
         game = self._reader.state.games.get(number)
         _there(game is not None, f"There is no game {number}.")
         assert game is not None
-        return moves_document(self._reader, game)
+        return descent_document(self._reader, game)
 
 
 def _there(is_there: bool, otherwise: str) -> None:

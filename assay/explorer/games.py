@@ -24,6 +24,7 @@ def game_document(reader: RunReader, game: GameRecord) -> Document:
         "kind": game.ref.kind.name,
         "what": ref_text(game.ref),
         "round": int(game.ref.round),
+        "seat": int(game.ref.seat),
         "challenger": hexed(game.challenger),
         "defender": hexed(game.defender),
         "stage": game.stage.name,
@@ -65,19 +66,3 @@ def _selections(game: GameRecord) -> int:
 def games(reader: RunReader) -> Iterator[Document]:
     """Every dispute of the run."""
     return (game_document(reader, game) for _, game in sorted(reader.state.games.items()))
-
-
-def moves_document(reader: RunReader, game: GameRecord) -> Document:
-    """A dispute with every transaction of it."""
-    steps = [
-        {
-            "side": (Side.DEFENDER if move.mover == game.defender else Side.CHALLENGER).name.lower(),
-            "sender": hexed(move.mover),
-            "stage": move.stage.name,
-            "tx": hexed(move.tx_hash),
-            "gas": reader.gas_of(move.tx_hash),
-            "reuses": number in game.reused,
-        }
-        for number, move in enumerate(game.moves)
-    ]
-    return game_document(reader, game) | {"seat": int(game.ref.seat), "steps": steps}

@@ -16,12 +16,15 @@ from typing import Any, Final, Self
 
 from hexbytes import HexBytes
 
+from assay.bundle.export import gather
+from assay.bundle.replay import ReplayedDispute, replay
 from assay.explorer.documents import plain
 from assay.explorer.money import Money
 from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address
 from assay_ledger.contract import Event, Logged
 from assay_ledger.deployment.code import RunCode, code_of
+from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds.round_index import RoundIndex
 from assay_ledger.rounds.round_records import RoundRunState
 from assay_ledger.rounds.round_view import RoundView
@@ -65,6 +68,7 @@ class RunReader:
         self._asked: float | None = None
         self._times: dict[int, int] = {}
         self._gas: dict[bytes, int] = {}
+        self._replays: dict[tuple[int, int], ReplayedDispute] = {}
         self._index = RoundIndex(run, [self._on_event], run.all_contracts(), self._start_again)
 
     @contextmanager
@@ -109,6 +113,13 @@ class RunReader:
             self._gas[tx_hash] = int(receipt["gasUsed"])
         return self._gas[tx_hash]
 
+    def replay_of(self, game: GameRecord) -> ReplayedDispute:
+        """The game as its signed transactions make it, over or not. Raises what `assay.bundle` raises."""
+        key = game.game_id, len(game.moves)
+        if key not in self._replays:
+            self._replays[key] = replay(gather(self.run, self.state, game.game_id))
+        return self._replays[key]
+
     # --- events
 
     def _start_again(self) -> None:
@@ -116,6 +127,7 @@ class RunReader:
         self.events.clear()
         self._times.clear()
         self._gas.clear()
+        self._replays.clear()
         self.money = Money(self.run)
 
     def _on_event(self, contract: str, found: Logged[Event]) -> None:

@@ -7,13 +7,15 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from html import unescape
+from html import escape, unescape
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
+from assay.bundle.document import decode_bundle
+from assay.bundle.replay import verify
 from assay.demo.lines import RunLines, parties
 from assay.explorer.app import make_app
 from assay.explorer.reader import RunReader
@@ -121,17 +123,25 @@ def test_a_game_that_is_open_shows_whose_clock_runs(played: PlayedRounds) -> Non
     text, document = played.glimpse.page, played.glimpse.document
     assert "is to move</b> until" in text
     assert (document["verdict"], document["kind"], document["what"]) == (None, "OUTER", "the merge of generation 2")
+    assert document["replay"]["agrees"] is None
     assert document["turn"] in ("defender", "challenger") and document["deadline"] > 0
 
 
-def test_a_game_that_is_over_shows_every_transaction_of_it(client: TestClient, played: PlayedRounds) -> None:
+def test_a_game_that_is_over_shows_its_descent_and_what_our_own_replay_says(
+    client: TestClient, played: PlayedRounds
+) -> None:
     over = {number: game for number, game in played.view.games.items() if game.is_over}
     assert over
     for number, game in over.items():
-        document = get(client, f"/api/v1/games/{number}")
-        assert [step["tx"] for step in document["steps"]] == ["0x" + move.tx_hash.hex() for move in game.moves]
-        assert document["gas"] == sum({step["tx"]: step["gas"] for step in document["steps"]}.values())
-        assert game.claim_id.hex() in client.get(f"/games/{number}").text
+        text, document = client.get(f"/games/{number}").text, get(client, f"/api/v1/games/{number}")
+        assert game.claim_id.hex() in text and "gives the same verdict" in text
+        made = [document["opened"], *document["steps"]]
+        assert [step["tx"] for step in made] == ["0x" + move.tx_hash.hex() for move in game.moves]
+        assert document["gas"] == sum(step["gas"] for step in made)
+        for step in document["steps"]:
+            assert step["agreed"] in text and escape(step["says"]) in text
+        data = client.get(f"/api/v1/games/{number}/bundle.json").content
+        assert verify(decode_bundle(data)).verdict == game.verdict
 
 
 # --- who did what
@@ -379,9 +389,10 @@ def test_disputes_are_listed_shown_and_followed_without_a_key(played: PlayedRoun
     assert [g["game"] for g in still] == [n for n, g in sorted(games.items()) if not g.is_over]
     over = next(g for g in games.values() if g.is_over)
     shown = json.loads(run_cli(played, "dispute", "show", str(over.game_id), "--json").stdout)
-    assert len(shown["steps"]) == len(over.moves)
+    assert len(shown["steps"]) == len(over.moves) - 1 and shown["replay"]["agrees"] is True
+    assert "the same verdict" in run_cli(played, "dispute", "show", str(over.game_id)).stdout
     followed = run_cli(played, "dispute", "follow", str(over.game_id), "--json").stdout.splitlines()
-    assert len(followed) == len(over.moves) + 1
+    assert len(followed) == len(over.moves) - 1 + 1
     assert json.loads(followed[-1])["verdict"]["outcome"] == over.outcome.name
     missing = run_cli(played, "dispute", "show", "999")
     assert getattr(missing.exception, "code", "") == "GameUnknown"
