@@ -153,12 +153,12 @@ class Money:
         self._paying = None
 
     def _settled(self, event: payments.WorkPaid | payments.FindingPaid | payments.OpeningPaid) -> None:
-        if event.pay and isinstance(event, payments.FindingPaid):
+        if not isinstance(event, payments.FindingPaid):
+            self._paying = event if event.pay else self._paying
+        elif event.pay:
             assert self._taker is not None
             self._taker.refunded -= event.pay
             self._taker.wages += event.pay
-        elif event.pay:
-            self._paying = event
         match event:
             case payments.WorkPaid():
                 self.work_pay[event.round, event.seat] = event.pay

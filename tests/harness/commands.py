@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner, Result
 
+from assay_ledger.rounds.run import RoundRun
+
 CONFIGURED = (
     "ETH_RPC_URL",
     "ASSAY_STORE",
@@ -26,3 +28,17 @@ def assay(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     if not main.app.registered_groups:
         main._add_commands()
     return CliRunner().invoke(main.app, list(words))
+
+
+def assay_on(run: RoundRun, *words: str) -> Result:
+    """The same of a command that is told of a run by the environment."""
+    from assay.cli import main
+
+    if not main.app.registered_groups:
+        main._add_commands()
+    environment = {
+        "ETH_RPC_URL": run.chain.url,
+        "ASSAY_RUN": "0x" + run.address.hex(),
+        "ASSAY_CONFIG": "/dev/null",
+    }
+    return CliRunner().invoke(main.app, list(words), env=environment)

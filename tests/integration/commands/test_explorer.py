@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from typer.testing import CliRunner
 
 from assay.bundle.document import decode_bundle
 from assay.bundle.replay import verify
@@ -35,6 +34,7 @@ from assay_ledger.bindings.tickets import TicketReclaimed
 from assay_ledger.contract import Event, Logged
 from assay_ledger.rounds.round_index import RoundIndex
 from tests.harness.actors.world import COMPUTE
+from tests.harness.commands import assay_on
 from tests.harness.demo.played_rounds import LIAR, REVENUE, SLANDERER, SOLVERS, PlayedRounds, play_rounds
 
 LINK = re.compile(r'href="(/[^"]*)"')
@@ -343,19 +343,6 @@ def test_a_watchdog_sees_the_games_of_who_it_watches(played: PlayedRounds) -> No
     assert alone.head == (played.run.chain.head().number, played.run.chain.head().timestamp)
 
 
-def run_cli(played: PlayedRounds, *words: str) -> Any:
-    from assay.cli import main
-
-    if not main.app.registered_groups:
-        main._add_commands()
-    environment = {
-        "ETH_RPC_URL": played.run.chain.url,
-        "ASSAY_RUN": "0x" + played.run.address.hex(),
-        "ASSAY_CONFIG": "/dev/null",
-    }
-    return CliRunner().invoke(main.app, list(words), env=environment)
-
-
 def test_an_actor_that_is_started_anew_tells_of_tickets_it_did_not_see_registered(played: PlayedRounds) -> None:
     told: list[tuple[Event, str | None, list[Address]]] = []
 
@@ -383,27 +370,27 @@ def test_an_actor_that_is_started_anew_tells_of_tickets_it_did_not_see_registere
 
 def test_disputes_are_listed_shown_and_followed_without_a_key(played: PlayedRounds) -> None:
     games = played.view.games
-    listed = json.loads(run_cli(played, "dispute", "list", "--json").stdout)
+    listed = json.loads(assay_on(played.run, "dispute", "list", "--json").stdout)
     assert [g["game"] for g in listed] == sorted(games)
-    still = json.loads(run_cli(played, "dispute", "list", "--open", "--json").stdout)
+    still = json.loads(assay_on(played.run, "dispute", "list", "--open", "--json").stdout)
     assert [g["game"] for g in still] == [n for n, g in sorted(games.items()) if not g.is_over]
     over = next(g for g in games.values() if g.is_over)
-    shown = json.loads(run_cli(played, "dispute", "show", str(over.game_id), "--json").stdout)
+    shown = json.loads(assay_on(played.run, "dispute", "show", str(over.game_id), "--json").stdout)
     assert len(shown["steps"]) == len(over.moves) - 1 and shown["replay"]["agrees"] is True
-    assert "the same verdict" in run_cli(played, "dispute", "show", str(over.game_id)).stdout
-    followed = run_cli(played, "dispute", "follow", str(over.game_id), "--json").stdout.splitlines()
+    assert "the same verdict" in assay_on(played.run, "dispute", "show", str(over.game_id)).stdout
+    followed = assay_on(played.run, "dispute", "follow", str(over.game_id), "--json").stdout.splitlines()
     assert len(followed) == len(over.moves) - 1 + 1
     assert json.loads(followed[-1])["verdict"]["outcome"] == over.outcome.name
-    missing = run_cli(played, "dispute", "show", "999")
+    missing = assay_on(played.run, "dispute", "show", "999")
     assert getattr(missing.exception, "code", "") == "GameUnknown"
 
 
 def test_explain_and_watch_answer_on_the_command_line(played: PlayedRounds) -> None:
     work = played.view.state.works[Round(0), Seat(1)]
-    text = run_cli(played, "explain", "0x" + work.digest.hex()).stdout
+    text = assay_on(played.run, "explain", "0x" + work.digest.hex()).stdout
     assert "known: yes" in text and "counted: yes" in text
     liar = "0x" + played.made.address(LIAR).hex()
-    watched = run_cli(played, "dispute", "watch", "--party", liar, "--once", "--json")
+    watched = assay_on(played.run, "dispute", "watch", "--party", liar, "--once", "--json")
     assert watched.exit_code == int(ExitCode.FRAUD), watched.output
     kinds = {json.loads(line)["kind"] for line in watched.stdout.splitlines()}
     assert str(AlarmKind.HONEST_LOST) in kinds and str(AlarmKind.CODE_UNKNOWN) not in kinds
