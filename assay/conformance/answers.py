@@ -30,7 +30,11 @@ from assay.protocol.game.state import DisputedClaim, GameState
 from assay.protocol.game.table import Side, Stage
 from assay.protocol.program.builder import ProgramBuilder
 from assay.protocol.program.program import verify_descriptor
-from assay.protocol.run.claims import AttestationLeaf, ClaimKind, ClaimRef, challenge_commitment, claim_id
+from assay.protocol.rounds import duty_draws, round_ids
+from assay.protocol.rounds.duty_types import DutyKind
+from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment, claim_id
 from assay.protocol.trees import merkle, prefix, state
 from assay.protocol.trees.tensors import TensorSpec, tensor_root
 from assay.protocol.types import Address, Digest, DType, Round, Seat
@@ -271,11 +275,27 @@ def _claim_cases(document: dict[str, Any]) -> Iterator[Case]:
     )
     committed = challenge_commitment(ref, _digest(b["own_root"]), _digest(b["salt"]), _address(b["sender"]))
     yield "challenge", committed.hex(), b["commitment"]
-    a = document["attestation"]
-    leaf = AttestationLeaf(_digest(a["claim_id"]), a["duty"], _digest(a["end_root"]), _digest(a["salt"]))
-    yield "attestation leaf", leaf.digest.hex(), a["leaf"]
+    yield from _round_cases(document)
     for p in document["position"]:
         yield f"position at {Stage(p['stage']).name}", position_key(_standing(p)).hex(), p["key"]
+
+
+def _round_cases(document: dict[str, Any]) -> Iterator[Case]:
+    w, f = document["work"], document["finding"]
+    ends = _digest(w["ends"][0]), _digest(w["ends"][1]), _digest(w["ends"][2])
+    work = SeatWork(w["units"], _digest(w["marks"]), ends, _digest(w["update"]))
+    named = round_ids.work_digest(Round(w["round"]), Seat(w["seat"]), w["tenure"], work)
+    yield "a commitment", named.hex(), w["digest"]
+    ticket, kind, target = TicketId(f["ticket"]), DutyKind(f["kind"]), _digest(f["target"])
+    yield "a finding", duty_draws.attestation_id(f["epoch"], ticket, kind, target).hex(), f["id"]
+    yield "an accusation", duty_draws.accusation_id(target, _digest(f["against"])).hex(), f["accusation"]
+    for d in document["draw"]:
+        secret, seed, target = _list([d["secret"], d["seed"], d["target"]])
+        given = secret, seed, target, TicketId(d["ticket"]), DutyKind(d["kind"])
+        yield "a draw", str(duty_draws.draw(*given)), d["draw"]
+        yield "a witness key", duty_draws.witness_key(*given).hex(), d["key"]
+    for t in document["threshold"]:
+        yield "a threshold", str(duty_draws.threshold(t["ppm"], t["on_call"])), t["threshold"]
 
 
 def _standing(p: dict[str, Any]) -> GameState:

@@ -21,6 +21,7 @@ from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Address, Digest, Round, Wei
 from assay.sponsor.round_charters import AuditRates
 from assay.sponsor.round_launching import deposit, stake_of
+from assay_ledger.agents.actions import Defer, EndOverdue, Play
 from assay_ledger.agents.round_actions import RoundChoice
 from assay_ledger.chain.client import address_of
 from assay_ledger.index.archive import Computation
@@ -68,8 +69,11 @@ class Mute(Relentless):
     """One that lies and then lets the clock run out."""
 
     def play(self, view: RoundView) -> Iterator[RoundChoice]:
-        """See RoundAgent: it makes no move."""
-        return iter(())
+        """See RoundAgent: it makes no move about its work. The liar about merges challenges its true ones, too."""
+        for choice in super().play(view):
+            assert isinstance(choice, Play | Defer | EndOverdue)
+            if view.games[choice.game_id].ref.kind is not ClaimKind.INTERVAL:
+                yield choice
 
 
 LIARS = {
@@ -103,7 +107,6 @@ def play_disputes(folder: Path) -> Iterator[PlayedDisputes]:
     with actors_artifacts(folder / "artifacts"):
         stage = SharedChain()
         try:
-            pace = replace(PACE, commit=3600)
             pace = replace(PACE, commit=3600)
             made = new_whole_run(stage, folder, seats=2 + len(LIARS), rounds=60, pace=pace, rates=RATES)
             for name in ("ada", "bob"):

@@ -93,12 +93,13 @@ def test_blind_auditors_lose_their_tickets_to_who_audits_them(stage: SharedChain
     games = list(view.games.values())
     assert games and {(game.ref.kind, game.outcome) for game in games} == {(ClaimKind.ATTESTATION, Outcome.LEAF)}
     convicted = [t.owner for t in view.books.registry.tickets.values() if t.convicted_at]
-    assert len(convicted) == len(games) and set(convicted) == {made.address("mallory")}
+    # Two honest auditors may try one ticket at once: it is convicted, and its stake taken, once.
+    assert len(games) >= len(convicted) and set(convicted) == {made.address("mallory")}
     e = made.run.charter.economics
-    assert gained(made, "mallory") < -len(games) * e.ticket_bond * 99 // 100
+    assert gained(made, "mallory") < -len(convicted) * e.ticket_bond * 99 // 100
     assert [gained(made, name) for name in solvers] == [pay_of(made, 8)] * 4
     won = sum(gained(made, name) - len(made.wages(name)) * e.wage for name in honest)
-    assert len(games) * e.ticket_bond * 99 // 100 < won <= len(games) * e.ticket_bond
+    assert len(convicted) * e.ticket_bond * 99 // 100 < won <= len(convicted) * e.ticket_bond
 
 
 @pytest.mark.timeout(600)
