@@ -68,7 +68,7 @@ class RunReader:
         self._asked: float | None = None
         self._times: dict[int, int] = {}
         self._gas: dict[bytes, int] = {}
-        self._replays: dict[tuple[int, int], ReplayedDispute] = {}
+        self._replays: dict[int, tuple[int, ReplayedDispute]] = {}
         self._index = RoundIndex(run, [self._on_event], run.all_contracts(), self._start_again)
 
     @contextmanager
@@ -115,10 +115,12 @@ class RunReader:
 
     def replay_of(self, game: GameRecord) -> ReplayedDispute:
         """The game as its signed transactions make it, over or not. Raises what `assay.bundle` raises."""
-        key = game.game_id, len(game.moves)
-        if key not in self._replays:
-            self._replays[key] = replay(gather(self.run, self.state, game.game_id))
-        return self._replays[key]
+        # Of a game that goes on only the newest is kept: each holds all that was shown.
+        moves, found = self._replays.get(game.game_id, (-1, None))
+        if found is None or moves != len(game.moves):
+            found = replay(gather(self.run, self.state, game.game_id))
+            self._replays[game.game_id] = len(game.moves), found
+        return found
 
     # --- events
 
