@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from assay.protocol.rounds import round_ids as ids
@@ -12,6 +14,26 @@ from tests.harness.rounds.money_world import MoneyWorld
 
 LAST_ROUND = replace(DENSE, rounds=1)
 """One round, and the run is over."""
+
+
+@contextmanager
+def with_work_prepared(made: MoneyWorld, merged: bool = False) -> Iterator[None]:
+    """Four seats and eight tickets: round 0 has taken its commitments, prepared for games, and is merged if asked for.
+
+    In the end every wei has its place, and the chain is as it was before.
+    """
+    people = made.start(tickets=8)
+    if merged:
+        made.play_round(people)
+    else:
+        made.commit_all(people)
+    for seat in range(len(people)):
+        made.prepare_work(Round(0), Seat(seat))
+    try:
+        yield
+        made.check_money()
+    finally:
+        made.end()
 
 
 def final_round(world: MoneyWorld, people: list[Address]) -> Round:

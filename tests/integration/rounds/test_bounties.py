@@ -11,7 +11,7 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat
-from tests.harness.rounds.money_scenes import leave
+from tests.harness.rounds.money_scenes import leave, with_work_prepared
 from tests.harness.rounds.money_world import MoneyWorld
 
 
@@ -19,15 +19,8 @@ from tests.harness.rounds.money_world import MoneyWorld
 def world() -> Iterator[MoneyWorld]:
     """Round 0 has taken its commitments; all work was prepared for games."""
     made = MoneyWorld(label=3)
-    people = made.start(tickets=8)
-    made.commit_all(people)
-    for seat in range(len(people)):
-        made.prepare_work(Round(0), Seat(seat))
-    try:
+    with with_work_prepared(made):
         yield made
-        made.check_money()
-    finally:
-        made.end()
 
 
 def everybody(world: MoneyWorld) -> list[Digest]:

@@ -12,6 +12,7 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat
 from tests.harness.rounds.duties import finding_tuple
+from tests.harness.rounds.money_scenes import with_work_prepared
 from tests.harness.rounds.money_world import MoneyWorld
 from tests.integration.rounds.test_bounties import convict, everybody, late
 
@@ -23,15 +24,8 @@ UPDATE = 1
 def world() -> Iterator[MoneyWorld]:
     """Round 0 is played; its work was prepared for games, and its base, the genesis, is final."""
     made = MoneyWorld(label=3)
-    people = made.start(tickets=8)
-    made.play_round(people)
-    for seat in range(len(people)):
-        made.prepare_work(Round(0), Seat(seat))
-    try:
+    with with_work_prepared(made, merged=True):
         yield made
-        made.check_money()
-    finally:
-        made.end()
 
 
 def work_ref(round_: int = 0, accusation: Digest = ZERO, seat: int = 0) -> tuple[Any, ...]:

@@ -8,11 +8,12 @@ import pytest
 
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Address, Digest, Round, Seat
+from assay.protocol.types import Address, Digest
 from assay_ledger.agents import round_keeper
 from assay_ledger.agents.money_actions import CloseBounty, EnterBounty, TakeBounty
 from assay_ledger.agents.money_keeper import pots_wait
 from assay_ledger.agents.round_actions import CloseEpoch, LapseAccusation, RoundAction, SeedEpoch, SubmitBeacon
+from tests.harness.rounds.money_scenes import with_work_prepared
 from tests.harness.rounds.told_money import ToldMoneyWorld
 from tests.integration.rounds.test_bounties import convict, everybody
 from tests.integration.rounds.test_stopped_pots import LABEL, accused_before_the_stop, owner, stop
@@ -23,15 +24,8 @@ def world() -> Iterator[ToldMoneyWorld]:
     """Round 0 has taken its commitments; all work was prepared for games."""
     made = ToldMoneyWorld()
     made.label = LABEL
-    people = made.start(tickets=8)
-    made.commit_all(people)
-    for seat in range(len(people)):
-        made.prepare_work(Round(0), Seat(seat))
-    try:
+    with with_work_prepared(made):
         yield made
-        made.check_money()
-    finally:
-        made.end()
 
 
 def tasks(world: ToldMoneyWorld, who: Address, *kinds: type[RoundAction]) -> list[round_keeper.Task]:

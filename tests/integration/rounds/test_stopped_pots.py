@@ -12,6 +12,7 @@ from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.epochs import last_drawn
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat
+from tests.harness.rounds.money_scenes import with_work_prepared
 from tests.harness.rounds.money_world import MoneyWorld
 from tests.integration.rounds.test_bounties import convict, everybody
 
@@ -23,15 +24,8 @@ LABEL = 4
 def world() -> Iterator[MoneyWorld]:
     """Round 0 has taken its commitments; all work was prepared for games. No generation becomes final."""
     made = MoneyWorld(label=LABEL)
-    people = made.start(tickets=8)
-    made.commit_all(people)
-    for seat in range(len(people)):
-        made.prepare_work(Round(0), Seat(seat))
-    try:
+    with with_work_prepared(made):
         yield made
-        made.check_money()
-    finally:
-        made.end()
 
 
 def accused_before_the_stop(world: MoneyWorld) -> list[Digest]:
