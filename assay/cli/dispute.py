@@ -247,5 +247,10 @@ def _print_end(document: dict[str, Any]) -> None:
             f"{verdict['node']} ({verdict['family']}), element {verdict['element']}, term {verdict['term']}"
         )
     fields |= {name: replay[name] for name in ("expected", "claimed") if name in replay}
-    fields["replayed here"] = "the same verdict" if replay["agrees"] else f"NOT this verdict: {replay['reason']}"
+    words = {
+        True: "the same verdict",
+        None: f"not yet: {replay['reason']}",
+        False: f"NOT this verdict: {replay['reason']}",
+    }
+    fields["replayed here"] = words[replay["agrees"]]
     print_fields(fields)

@@ -7,7 +7,7 @@ from assay.bundle.words import value_texts
 from assay.explorer.documents import Document, hexed
 from assay.explorer.games import game_document
 from assay.explorer.reader import RunReader
-from assay.protocol.errors import AssayError
+from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.game.moves import (
     BisectDigests,
     OpenLeaf,
@@ -34,10 +34,9 @@ def descent_document(reader: RunReader, game: GameRecord) -> Document:
     try:
         found = reader.replay_of(game)
     except AssayError as error:
-        return document | {
-            "steps": [],
-            "replay": {"agrees": False, "reason": error.explain()},
-        }
+        # What could not be asked for says nothing against the verdict.
+        agrees = None if isinstance(error, UnavailableError) else False
+        return document | {"steps": [], "replay": {"agrees": agrees, "reason": error.explain()}}
     return document | {
         "x": hexed(found.claim.x),
         "y": hexed(found.claim.y),

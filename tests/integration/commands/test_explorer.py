@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from html import escape, unescape
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from starlette.testclient import TestClient
@@ -20,7 +21,7 @@ from assay.explorer.app import make_app
 from assay.explorer.reader import RunReader
 from assay.explorer.search import search
 from assay.explorer.tables import TABLES
-from assay.protocol.errors import ExitCode
+from assay.protocol.errors import ExitCode, UnavailableError
 from assay.protocol.rounds.round_terms import WorkStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Round, Seat
@@ -128,7 +129,7 @@ def test_a_game_that_is_open_shows_whose_clock_runs(played: PlayedRounds) -> Non
 
 
 def test_a_game_that_is_over_shows_its_descent_and_what_our_own_replay_says(
-    client: TestClient, played: PlayedRounds
+    client: TestClient, played: PlayedRounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     over = {number: game for number, game in played.view.games.items() if game.is_over}
     assert over
@@ -142,6 +143,9 @@ def test_a_game_that_is_over_shows_its_descent_and_what_our_own_replay_says(
             assert step["agreed"] in text and escape(step["says"]) in text
         data = client.get(f"/api/v1/games/{number}/bundle.json").content
         assert verify(decode_bundle(data)).verdict == game.verdict
+    monkeypatch.setattr(RunReader, "replay_of", Mock(side_effect=UnavailableError("The node is gone.")))
+    text, document = client.get(f"/games/{min(over)}").text, get(client, f"/api/v1/games/{min(over)}")
+    assert document["replay"]["agrees"] is None and "not give this verdict" not in text and "The node is gone" in text
 
 
 # --- who did what
