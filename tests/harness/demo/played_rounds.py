@@ -85,9 +85,9 @@ def play_rounds(folder: Path) -> Iterator[PlayedRounds]:
     with actors_artifacts(folder / "artifacts"):
         stage = SharedChain()
         try:
-            # Each commitment is somebody's duty once an epoch: over four rounds the slanderer is drawn.
+            # More rounds than there will be: chance decides when the slanderer is drawn and wages are paid, not whether.
             rates = AuditRates(audit_ppm=1_000_000, reaudit_ppm=300_000)
-            made = new_whole_run(stage, folder, rounds=4, rates=rates)
+            made = new_whole_run(stage, folder, rounds=12, rates=rates)
             for name in SOLVERS:
                 made.solver(name, round_cheat_named("false-root", 1) if name == LIAR else None)
             made.auditor("vera", tickets=6, reports=True)
