@@ -85,7 +85,7 @@ def play_rounds(folder: Path) -> Iterator[PlayedRounds]:
     with actors_artifacts(folder / "artifacts"):
         stage = SharedChain()
         try:
-            # More rounds than there will be: chance decides when the slanderer is drawn and wages are paid, not whether.
+            # More rounds than there will be: chance decides when the slanderer is drawn, and not whether.
             rates = AuditRates(audit_ppm=1_000_000, reaudit_ppm=300_000)
             made = new_whole_run(stage, folder, rounds=12, rates=rates)
             for name in SOLVERS:
