@@ -22,10 +22,7 @@ with contextlib.suppress(ValueError):  # not the main thread: then the parent pr
 
 UNMEASURED = (
     "tests/integration/actors/test_crashes.py",
-    "tests/integration/actors/test_unavailable_stores.py",
     "tests/integration/actors/test_families.py",
-    "tests/integration/actors/test_late_arrivals.py",
-    "tests/integration/actors/test_publication.py",
     "tests/integration/actors/test_reorganizations.py",
     "tests/integration/actors/test_two_challengers.py",
     "tests/integration/commands/test_demo_processes.py",

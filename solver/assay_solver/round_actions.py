@@ -41,6 +41,14 @@ class CommitWork(RoundAction):
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreUpdate(WithoutClock):
+    """Look whether the store still has one's own update of a round, and put it back where it is gone."""
+
+    round: Round
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class PrepareMerge(RoundAction):
     """Have the contract build X of a round's merge, so that a false root of it can be challenged."""
 

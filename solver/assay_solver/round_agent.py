@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from assay.protocol.errors import UnavailableError
 from assay.protocol.program.trace import Trace
@@ -25,6 +26,7 @@ from assay_solver.round_actions import (
     CommitWork,
     LeaveTenure,
     PrepareMerge,
+    RestoreUpdate,
     TakeSeat,
     TrainUnit,
 )
@@ -58,12 +60,17 @@ class RoundSolver(RoundWorker):
     def candidates(self, view: RoundView) -> Iterator[RoundChoice]:
         """See ActorLoop."""
         yield from self.play(view)
-        yield from round_strategy.candidates(view, self.own(view), self.keep(view))
+        yield from round_strategy.candidates(view, self.own(view), chain(self.restoring(view), self.keep(view)))
 
     def times(self, view: RoundView) -> Iterator[int]:
         """See ActorLoop."""
         yield from self.keeping_times(view)
         yield from round_strategy.times(view, self.own(view))
+
+    def share(self, action: RoundChoice, view: RoundView) -> float:
+        """See RoundAgent."""
+        found = round_strategy.share(action, view, self.own(view))
+        return super().share(action, view) if found is None else found
 
     def is_in_game(self, action: RoundChoice) -> bool:
         """See ActorLoop."""
@@ -81,6 +88,7 @@ class RoundSolver(RoundWorker):
         table = super().handlers()
         table.add(TakeSeat, self.do_take_seat).add(LeaveTenure, self.do_leave_tenure)
         table.add(TrainUnit, self.do_train_unit).add(CommitWork, self.do_commit_work)
+        table.add(RestoreUpdate, self.do_restore_update)
         table.add(FetchUpdate, self.do_fetch_update).add(HoldUpdates, self.do_hold_updates)
         table.add(ComputeMerge, self.do_compute_merge)
         table.add(SealRoot, self.do_seal_root).add(OpenRoot, self.do_open_root)

@@ -13,7 +13,7 @@ from assay.protocol.rounds.round_ids import seat_party
 from assay.protocol.rounds.round_terms import GenerationStatus, Tenure
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.agents import keeping
+from assay_ledger.agents import keeping, patience
 from assay_ledger.agents.round_actions import RoundChoice
 from assay_ledger.rounds.round_records import OpeningRecord
 from assay_ledger.rounds.round_view import BaseLists, RoundView
@@ -27,7 +27,7 @@ from assay_solver.round_actions import (
     TrainUnit,
 )
 from assay_solver.round_memory import FinishedWork, MergeKey
-from assay_solver.round_merging import FetchUpdate, MergeKnown, MergeSeen, merging
+from assay_solver.round_merging import ComputeMerge, FetchUpdate, MergeKnown, MergeSeen, merging
 from assay_solver.round_merging import times as merge_times
 from assay_solver.round_pace import OwnPace, Pacing, RoundWindow, pacing
 
@@ -71,6 +71,24 @@ def times(view: RoundView, own: OwnRounds) -> Iterator[int]:
         yield from merge_times(seen(view, r), own.lead)
         for opening in view.openings(r + 1):
             yield from (opening.at + keeping.wait(view, r), _patience_until(view, opening))
+
+
+def share(action: RoundChoice, view: RoundView, own: OwnRounds) -> float | None:
+    """Seconds that an action may wait for stores of what its window leaves; None where none runs against it.
+
+    Attack: a store that is slow enough never to be silent, so that a solver's word, seal or commitment comes too late.
+    """
+    match action:
+        case FetchUpdate(round=round_):
+            there, mine = seen(view, round_), known(view, own, round_)
+            speak_until = there.hold_until - own.lead
+            until = speak_until if view.now < speak_until else there.seal_until
+            return patience.share(until - view.now, len(there.maskable - mine.held - mine.lost))
+        case ComputeMerge(round=round_):
+            return patience.share(view.seal_until(round_) - view.now, 1)
+        case TrainUnit(round=round_) | CommitWork(round=round_):
+            return patience.share(view.commit_until(round_) - view.now, 2)
+    return None
 
 
 def recent(view: RoundView) -> list[Round]:

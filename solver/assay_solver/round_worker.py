@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from assay_ledger.store.progress import ProgressFolder
 from assay_solver.round_actions import (
     CommitWork,
     LeaveTenure,
+    RestoreUpdate,
     TakeSeat,
     TrainUnit,
 )
@@ -68,12 +70,13 @@ class RoundWorker(RoundAgent):
         self._runs: dict[tuple[Round, Digest], LongRun] = {}
         self._updates: dict[tuple[Round, Seat, Digest], int] = {}
         """Updates that were asked for: how often in vain, -1 once they are held."""
+        self._restored: dict[Round, int] = {}
+        """The epoch in which this solver last looked whether the store has its update of a round."""
 
     def keep_copies(self, view: RoundView) -> None:
         """See ActorLoop. Progress of rounds is kept while a commitment of this actor's is not settled."""
         newest = view.round or 0
-        mine = [r for (r, _), w in view.state.unsettled.items() if self._is_mine(view, w)]
-        oldest = min([*mine, max(newest - UNSETTLED_KEPT + 1, 0)])
+        oldest = min([*(work.round for work in self._unsettled(view)), max(newest - UNSETTLED_KEPT + 1, 0)])
         self.local_cache.turn(newest, max(oldest - 1, 0))
         self._runs = {key: run for key, run in self._runs.items() if key[0] >= newest}
         self._updates = {key: misses for key, misses in self._updates.items() if key[0] >= newest - 1}
@@ -109,6 +112,30 @@ class RoundWorker(RoundAgent):
         began = self._clock()
         run.advance(lambda t: self.progress(f"training round {action.round}", t, total))
         self._pace = self._pace.measured(self._clock() - began)
+
+    def restoring(self, view: RoundView) -> Iterator[RestoreUpdate]:
+        """Own updates that others may still need: once an epoch each, while the commitment is not settled.
+
+        Attack: who may write to a store deletes what was held, so that no auditor can make the next base.
+        """
+        epoch, began = len(view.epochs) - 1, view.epochs[-1].start
+        for work in self._unsettled(view):
+            if self._restored.get(work.round) != epoch and began > view.commit_until(work.round):
+                yield RestoreUpdate(work.round, epoch)
+
+    def do_restore_update(self, action: RestoreUpdate, view: RoundView) -> None:
+        """Puts its update back where the store has lost it. Raises UnavailableError."""
+        specs = self.archive.update_specs
+        for work in self._unsettled(view):
+            root = work.work.update
+            if work.round == action.round and not self.objects.is_served(root, specs):
+                with self.objects.own_copies_first():
+                    self.put_update(action.round, self.objects.list(root, specs))
+        self._restored[action.round] = action.epoch
+
+    def _unsettled(self, view: RoundView) -> list[WorkRecord]:
+        """This actor's commitments that are not settled, the oldest first."""
+        return [work for _, work in sorted(view.state.unsettled.items()) if self._is_mine(view, work)]
 
     def do_commit_work(self, action: CommitWork, view: RoundView) -> None:
         """Publishes the update, notes it, and commits; where it is noted already, commits to that very work."""

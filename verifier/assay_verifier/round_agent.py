@@ -15,6 +15,7 @@ from typing import Any, Final
 from assay.protocol.errors import InvariantError
 from assay.protocol.types import Digest, Round, Seat
 from assay.training.rounds import TorchCompute
+from assay_ledger.agents import patience
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.loop import RunStore
 from assay_ledger.agents.money_keeper import is_owed
@@ -139,6 +140,13 @@ class ReplayingAgent(RoundAgent):
         """See ActorLoop."""
         yield from self.keeping_times(view)
         yield from (last_moment(call.deadline, self.inclusion) for call in self.calls)
+
+    def share(self, action: RoundChoice, view: RoundView) -> float:
+        """See RoundAgent. A replay waits for stores as long as the first call leaves to each of its duties."""
+        if not self.calls or not isinstance(action, ReplayUnit | ConfirmFinding | PublishBase):
+            return super().share(action, view)
+        left = min(call.deadline for call in self.calls) - view.now
+        return patience.share(left, sum(len(call.duties) for call in self.calls))
 
     def handlers(self) -> Handlers[RoundView]:
         """See ActorLoop."""

@@ -20,6 +20,7 @@ from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.journal import Journal
 from assay_ledger.agents.loop import RunStore
 from assay_ledger.agents.money_handlers import MoneyHandlers
+from assay_ledger.agents.patience import BESIDE_GAME_S, IN_GAME_S, MOST_S
 from assay_ledger.agents.round_actions import (
     CloseEpoch,
     CloseOpening,
@@ -36,9 +37,8 @@ from assay_ledger.agents.round_actions import (
     SeedEpoch,
     SubmitBeacon,
 )
-from assay_ledger.agents.urgency import BESIDE_GAME_S, IN_GAME_S, MOST_S
 from assay_ledger.index.archive import Compute
-from assay_ledger.index.follower import Listener
+from assay_ledger.index.follower import Listener, Once
 from assay_ledger.index.publications import Publications
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.round_archive import RoundArchive
@@ -66,7 +66,7 @@ class RoundAgent(GameActor[RoundView, RoundChoice]):
         on_progress: Callable[[str, int, int], None] | None = None,
         listeners: Sequence[Listener] = (),
     ) -> None:
-        """`listeners` are told every event of the run once, after the records have it."""
+        """`listeners` are told every event of the run once, after the records have it, whatever blocks are replaced."""
         self.journal = Journal(data_dir)  # first: one process at a time works in this folder
         super().__init__(
             *(run.chain, run.address, run.charter.chain.fee_cap, keys, store, data_dir, compute),
@@ -76,7 +76,7 @@ class RoundAgent(GameActor[RoundView, RoundChoice]):
         self.target = run
         self.archive = RoundArchive(run.charter, run.facts, self.objects, Publications(run.chain, self.objects))
         self._beacon: BeaconSource | None = source_of(run.chain, run.beacon)
-        self._index = RoundIndex(run, listeners)
+        self._index = RoundIndex(run, [Once(listener) for listener in listeners])
         clocks, delay = run.charter.clocks, run.charter.chain.inclusion_delay
         self._clocks = Clocks(clocks.budget, clocks.replay + delay, clocks.move + delay)
 
@@ -98,10 +98,15 @@ class RoundAgent(GameActor[RoundView, RoundChoice]):
         self.local_cache.turn(latest, max(unsettled - 1, 0))
 
     def patience(self, action: RoundChoice, view: RoundView) -> float:
-        """See ActorLoop. Less beside a game whose clock runs; a role knows better what else its actions may wait."""
+        """See ActorLoop. Less beside a game whose clock runs, else what its window leaves."""
         if self.is_in_game(action):
             return IN_GAME_S
-        return BESIDE_GAME_S if any(playing.is_my_turn(view.me, game) for game in view.open_games()) else MOST_S
+        is_beside = any(playing.is_my_turn(view.me, game) for game in view.open_games())
+        return BESIDE_GAME_S if is_beside else self.share(action, view)
+
+    def share(self, action: RoundChoice, view: RoundView) -> float:
+        """Seconds that an action outside of games may wait for stores in all; a role knows its windows."""
+        return MOST_S
 
     def is_in_game(self, action: RoundChoice) -> bool:
         """See ActorLoop."""

@@ -1,9 +1,4 @@
-"""How long an action may wait for stores, from the clock that runs against it. Pure.
-
-What is waited counts, not what is computed. A store that is only slow enough never to be silent could add up many short
-waits to a missed window; so each action has its share of the time that is left, and what did not get through is tried
-again later, after whatever else is due.
-"""
+"""How long an action of the first design may wait for stores, from the clock that runs against it. Pure."""
 
 from __future__ import annotations
 
@@ -24,20 +19,9 @@ from assay_ledger.agents.actions import (
     RevealChallenge,
     Train,
 )
+from assay_ledger.agents.patience import BESIDE_GAME_S, IN_GAME_S, LEAST_S, MOST_S
 from assay_ledger.index.records import GameRecord
 from assay_ledger.index.view import RunView
-
-LEAST_S: Final = 10.0
-"""Less would not even get one object of a store that is far away."""
-
-MOST_S: Final = 300.0
-"""Half of the shortest turn: a game that opens while an actor waits is answered in time."""
-
-IN_GAME_S: Final = 60.0
-"""For all that a move needs and that the actor has no copy of: a tenth of the shortest turn."""
-
-BESIDE_GAME_S: Final = 30.0
-"""For anything else while a clock of this actor's runs in a game."""
 
 _IN_GAME: Final = (Play, Defer, EndOverdue, Challenge, CommitChallenge, RevealChallenge)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 
 from eth_utils.address import to_checksum_address
 from hexbytes import HexBytes
@@ -25,6 +26,25 @@ def _nothing() -> None:
     """Nobody keeps anything of its own."""
 
 
+class ListenerFailed(Exception):
+    """A listener raised what is its cause, which says nothing about the node."""
+
+
+class Once:
+    """Tells a listener every event once, however often blocks are read, and though its transaction is mined again."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._told: set[bytes] = set()
+        """A hash of each, 32 bytes."""
+
+    def __call__(self, contract: str, found: Logged[Event]) -> None:
+        told = sha256(repr((contract, found.transaction, found.event)).encode()).digest()
+        if told not in self._told:
+            self._told.add(told)
+            self._listener(contract, found)
+
+
 class Follower(ABC):
     """Keeps something that follows from events up to date with the chain."""
 
@@ -36,8 +56,9 @@ class Follower(ABC):
         listeners: Sequence[Listener] = (),
         restarted: Callable[[], None] = _nothing,
     ) -> None:
-        """`listeners` are told every event once, with the name of its contract; `restarted` is called when what they
-        were told may be of blocks that are gone, before the first event comes again."""
+        """`listeners` are told every event, with the name of its contract; `restarted` is called when what they were
+        told may be of blocks that are gone, before the first event comes again. Who keeps nothing is told once by
+        `Once`."""
         self.chain = chain
         self._first_block = first_block
         self._listeners = tuple(listeners)
@@ -68,11 +89,15 @@ class Follower(ABC):
     def follow(self) -> None:
         """Applies what is new: one request while there is no new block, two after each.
 
-        Raises UnavailableError. What a node did not answer, or answered without sense, in the middle of some blocks
-        leaves nothing half read: it begins again from the first block.
+        Raises UnavailableError, and what a listener raises. What a node did not answer, or answered without sense, or
+        a listener did not take, in the middle of some blocks leaves nothing half read: it begins again from the first.
         """
         try:
             self._follow()
+        except ListenerFailed as failed:
+            self._restart()
+            assert failed.__cause__ is not None
+            raise failed.__cause__ from None
         except (*NONSENSE, InvariantError) as error:
             self._restart()
             raise UnavailableError(
@@ -128,4 +153,7 @@ class Follower(ABC):
         found = Logged.of(kind, log)
         self.apply(found, log)
         for listener in self._listeners:
-            listener(contract, found)
+            try:
+                listener(contract, found)
+            except Exception as error:
+                raise ListenerFailed from error

@@ -29,6 +29,7 @@ MAX_POSTERS: Final = 24
 
 _CALLS: Final = (
     "commit(uint64,uint32,bytes32[],bytes32[3],bytes32,bytes32)",
+    "commit(uint64,uint32,bytes32,(uint32,bytes32,bytes32[3],bytes32))",
     "postOuter(uint64,bytes32,bytes32,bytes32,bytes32)",
     "open(uint64,uint32,bytes32,bytes32,bytes32)",
 )

@@ -123,6 +123,11 @@ class Objects:
                 raise
         return root
 
+    def is_served(self, root: Digest, specs: Sequence[TensorSpec]) -> bool:
+        """Whether the store has the list that lies here as a copy. Raises UnavailableError."""
+        with self.own_copies_first():
+            return self.store.has(self.list_digest(root, specs))
+
     def keep_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
         """Keeps a list in the local cache without publishing it; returns the list root."""
         root = root_of_list(specs, tensors)

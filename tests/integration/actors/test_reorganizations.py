@@ -5,55 +5,53 @@ The actors live on through it with all that they remember of blocks that are gon
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from assay.protocol.game.state import Outcome
-from assay.protocol.types import Role, Round, Status, Wei
-from assay_ledger.index.records import RunState
-from tests.harness.actors.world import (
-    ETHER,
-    ActorWorld,
-    SharedChain,
-    new_world,
-    small_work,
-    with_a_bit_flipper,
-    with_economics,
-)
+from assay.protocol.types import Digest, Round
+from assay_ledger.rounds.round_view import RoundView
+from tests.harness.actors.disputed import aside, check_judged, is_judged, launched_run, verdicts
+from tests.harness.actors.whole_run import WholeRun
+from tests.harness.actors.world import SharedChain
 
-Milestone = Callable[[RunState], bool]
+Milestone = Callable[[RoundView], bool]
 
 MILESTONES: dict[str, Milestone] = {
-    "the round opened": lambda s: bool(s.rounds),
-    "a solver committed": lambda s: bool(s.rounds[0].commitments),
-    "both solvers committed": lambda s: len(s.rounds[0].commitments) == 2,
-    "the seed was drawn": lambda s: s.rounds[0].seed is not None,
-    "somebody attested": lambda s: bool(s.rounds[0].attendance),
-    "somebody showed its draw": lambda s: any(a.y for a in s.rounds[0].attendance.values()),
-    "leaves were revealed": lambda s: any(a.leaves for a in s.rounds[0].attendance.values()),
-    "a game was opened": lambda s: bool(s.games),
-    "a digest was selected": lambda s: any(len(g.moves) > 2 for g in s.games.values()),
-    "a node was opened": lambda s: any(len(g.moves) > 5 for g in s.games.values()),
-    "there was a verdict": lambda s: any(g.is_over for g in s.games.values()),
-    "the round was settled": lambda s: s.rounds[0].settled,
+    "a solver committed": lambda v: bool(v.works(Round(0))),
+    "both solvers committed": lambda v: len(v.works(Round(0))) == 2,
+    "the mask closed": lambda v: v.counted(Round(0))[1],
+    "a root was opened": lambda v: bool(v.openings(1)),
+    "the next epoch was seeded": lambda v: called(v) is not None,
+    "the call was opened": lambda v: len(v.state.attestations) == 2,
+    "a game was opened": lambda v: bool(v.games),
+    "a digest was selected": lambda v: any(len(g.moves) > 2 for g in v.games.values()),
+    "a node was opened": lambda v: any(len(g.moves) > 5 for g in v.games.values()),
+    "there was a verdict": lambda v: bool(verdicts(v)),
 }
 """Each is reached twice: what happened since the one before it is undone in between."""
 
 
-def settle_until(world: ActorWorld, milestone: Milestone) -> None:
-    """Everybody acts until the milestone is reached."""
-
-    def reached(state: RunState) -> bool:
-        return bool(state.rounds) and milestone(state)
-
-    assert reached(world.settle(reached))
+def called(view: RoundView) -> int | None:
+    """The epoch whose call answers for round 0, once it has its seed."""
+    homes = (k for k, epoch in enumerate(view.epochs) if view.works_of(k) and epoch.seed is not None)
+    return next(homes, None)
 
 
-def reorganize(world: ActorWorld, snapshot: object) -> int:
+@pytest.fixture(scope="module")
+def launched(stage: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> WholeRun:
+    return launched_run(stage, tmp_path_factory.mktemp("launched"))
+
+
+@pytest.fixture
+def made(launched: WholeRun) -> Iterator[WholeRun]:
+    with aside(launched):
+        yield launched
+
+
+def reorganize(made: WholeRun, snapshot: object) -> int:
     """The chain goes back to the snapshot and on by a block of its own; returns how many blocks are gone."""
-    chain = world.stage.chain
+    chain = made.chain
     gone = chain.rpc("eth_getBlockByNumber", "latest", False)
     assert chain.rpc("evm_revert", snapshot)
     kept = chain.head()
@@ -62,148 +60,66 @@ def reorganize(world: ActorWorld, snapshot: object) -> int:
     return int(gone["number"], 16) - kept.number
 
 
-def test_a_reorganization_at_any_point_of_round_and_game_changes_no_outcome(stage: SharedChain, tmp_path: Path) -> None:
-    world = with_a_bit_flipper(stage, tmp_path)
-    undone = 0
-    snapshot = world.stage.chain.rpc("evm_snapshot")
+def test_a_reorganization_at_any_point_of_round_and_game_changes_no_outcome(made: WholeRun) -> None:
+    undone, snapshot = 0, made.chain.rpc("evm_snapshot")
     for milestone in MILESTONES.values():
-        settle_until(world, milestone)
-        undone += reorganize(world, snapshot)
-        settle_until(world, milestone)
-        snapshot = world.stage.chain.rpc("evm_snapshot")
-    world.settle()
-    check(world)
+        made.settle(milestone)
+        undone += reorganize(made, snapshot)
+        made.settle(milestone)
+        snapshot = made.chain.rpc("evm_snapshot")
+    check_judged(made, made.settle(is_judged))
     assert undone > 30
 
 
-def check(world: ActorWorld) -> None:
-    """The run ended as it does on a chain that never forgets."""
-    (record,) = world.state.rounds
-    endings = {world.name_of(c.solver): c.status for c in record.commitments.values()}
-    assert endings == {"ada": Status.FINAL, "mallory": Status.CONVICTED}
-    games = world.verdicts()
-    assert {g.outcome for g in games} == {Outcome.LEAF}
-    assert {world.name_of(g.defender) for g in games} == {"mallory"} and all(g.convicted for g in games)
-    duties = 2 * world.run.charter.training.duties
-    assert {len(a.leaves) for a in record.attendance.values()} == {duties}
-    assert record.settled and all(a.settled for a in record.attendance.values())
-    terms = world.run.charter.economics
-    for name in ("vera", "viktor"):
-        assert world.wealth(name) >= world.players[name].wealth + duties * terms.wage
-    assert world.wealth("ada") == world.players["ada"].wealth
-    assert world.wealth("mallory") < world.players["mallory"].wealth
+@pytest.mark.parametrize("milestone", ["a game was opened", "a node was opened"])
+def test_killed_in_the_reorganization_everybody_finishes_the_game_that_is_left(made: WholeRun, milestone: str) -> None:
+    made.settle(MILESTONES["the call was opened"])
+    snapshot = made.chain.rpc("evm_snapshot")
+    made.settle(MILESTONES[milestone])
+    reorganize(made, snapshot)
+    for name in made.players:
+        made.restart(name)
+    check_judged(made, made.settle(is_judged))
 
 
-@pytest.mark.parametrize("milestone", ["a game was opened", "a node was opened", "there was a verdict"])
-def test_killed_in_the_reorganization_everybody_finishes_the_game_that_is_left(
-    stage: SharedChain, tmp_path: Path, milestone: str
-) -> None:
-    world = with_a_bit_flipper(stage, tmp_path)
-    settle_until(world, MILESTONES["leaves were revealed"])
-    snapshot = world.stage.chain.rpc("evm_snapshot")
-    settle_until(world, MILESTONES[milestone])
-    reorganize(world, snapshot)
-    for name in world.players:
-        world.restart(name)
-    world.settle()
-    check(world)
+def test_a_seed_that_is_drawn_again_is_another_draw_and_nobody_holds_on_to_the_first(made: WholeRun) -> None:
+    made.settle(lambda view: view.votes(1).root is not None)
+    assert called(made.view) is None
+    snapshot, kept = made.chain.rpc("evm_snapshot"), made.chain.head().number
+    view = made.settle(MILESTONES["the call was opened"])
+    first = seed_of(view)
+    statuses = mine_again(made, snapshot, kept)
+    # The opening was drawn under a seed that is gone: it is refused, and made anew.
+    assert not made.view.state.attestations and 0 in statuses
+    view = made.settle(MILESTONES["the call was opened"])
+    assert seed_of(view) not in (first, None)
+    check_judged(made, made.settle(is_judged))
 
 
-@pytest.mark.parametrize("milestone", ["the seed was drawn", "somebody attested"])
-def test_a_seed_that_is_drawn_again_is_another_draw_and_nobody_holds_on_to_the_first(
-    stage: SharedChain, tmp_path: Path, milestone: str
-) -> None:
-    world = with_a_bit_flipper(stage, tmp_path)
-    settle_until(world, lambda s: len(s.rounds[0].commitments) == 2)
-    snapshot = world.stage.chain.rpc("evm_snapshot")
-    settle_until(world, MILESTONES[milestone])
-    while world.sweep() and not world.state.rounds[0].attendance:
-        pass
-    first = world.state.rounds[0].seed
-    reorganize(world, snapshot)
-    settle_until(world, MILESTONES["the seed was drawn"])
-    assert world.state.rounds[0].seed != first
-    world.settle()
-    check(world)
+def seed_of(view: RoundView) -> Digest | None:
+    """What the call of round 0 was drawn from."""
+    epoch = called(view)
+    assert epoch is not None and all(made.epoch == epoch for made in view.state.attestations.values())
+    return view.epochs[epoch].seed
 
 
-# --- what was bound under a seed that is gone, and is mined once more
-
-
-def of_drawn_auditors(stage: SharedChain, folder: Path) -> ActorWorld:
-    """Honest people, and auditors who draw most duties and not all: another seed is other duties."""
-    change = with_economics(audit_ppm=1_400_000, whistle_ppm=800_000, verifier_bond=Wei(200 * ETHER))
-    world = new_world(stage, folder, small_work(), rounds=1, change=change)
-    founders = {"first_seats": 2, "first_verifiers": 2}
-    for name in ("ada", "bob"):
-        world.solver(name, **founders)
-    for name in ("vera", "viktor"):
-        world.verifier(name, **founders)
-    world.whistleblower("wilma")
-    world.enrol()
-    for player in world.players.values():
-        player.wealth = world.wealth(player.name)
-    return world
-
-
-def mine_again(world: ActorWorld, snapshot: object, first: int) -> list[int]:
-    """The chain goes back, and every transaction since is block `first` is mined once more, in its order.
+def mine_again(made: WholeRun, snapshot: object, first: int) -> list[int]:
+    """The chain goes back, and every transaction since is block `first` is mined once more, in its order and time.
 
     Returns their statuses.
     """
-    chain = world.stage.chain
+    chain = made.chain
     blocks = [chain.rpc("eth_getBlockByNumber", hex(n), False) for n in range(first + 1, chain.head().number + 1)]
-    busy = [block for block in blocks if block["transactions"]]
-    raw = [chain.rpc("eth_getRawTransactionByHash", h) for block in busy for h in block["transactions"]]
+    raw = {b["number"]: [chain.rpc("eth_getRawTransactionByHash", h) for h in b["transactions"]] for b in blocks}
     assert chain.rpc("evm_revert", snapshot)
-    chain.rpc("evm_mine", busy[0]["timestamp"])
-    hashes = [chain.rpc("eth_sendRawTransaction", r) for r in raw]
-    return [chain.w3.eth.wait_for_transaction_receipt(h, timeout=30)["status"] for h in hashes]
-
-
-def roots_bound(state: RunState, role: Role) -> int:
-    """How many auditors of a role are bound in the first round."""
-    return sum(a.role is role for a in state.rounds[0].attendance.values())
-
-
-STRETCHES: dict[Role, tuple[Milestone, Milestone]] = {
-    Role.VERIFIER: (
-        lambda s: len(s.rounds[0].commitments) == 2 and all(c.complete for c in s.rounds[0].commitments.values()),
-        lambda s: roots_bound(s, Role.VERIFIER) == 2,
-    ),
-    Role.WHISTLEBLOWER: (
-        lambda s: sum(a.y is not None for a in s.rounds[0].attendance.values()) == 2,
-        lambda s: roots_bound(s, Role.WHISTLEBLOWER) == 1,
-    ),
-}
-"""Per role: what stands before its seed, and what is bound under it."""
-
-
-@pytest.mark.parametrize("role", STRETCHES, ids=lambda role: role.name.lower())
-def test_a_root_bound_under_a_seed_that_is_gone_is_refused_and_bound_anew(
-    stage: SharedChain, tmp_path: Path, role: Role
-) -> None:
-    world = of_drawn_auditors(stage, tmp_path)
-    before, after = STRETCHES[role]
-    settle_until(world, before)
-    snapshot = world.stage.chain.rpc("evm_snapshot")
-    kept = world.stage.chain.head().number
-    settle_until(world, after)
-    gone = seeds(world)
-    statuses = mine_again(world, snapshot, kept)
-    (record,) = world.settle().rounds
-    assert seeds(world) != gone
-    terms = world.run.charter.economics
-    for name in ("vera", "viktor", "wilma"):
-        mine, memory = record.attendance[world.address(name)], world.players[name].agent.memory
-        drawn = {(duty.seat, duty.number) for duty in memory.duties[Round(0)]}
-        assert drawn and set(mine.leaves) == drawn and mine.settled
-        assert world.wealth(name) == world.players[name].wealth + len(drawn) * terms.wage
-    assert not world.state.games
-    assert sorted(statuses) == [0] * (len(statuses) - 1) + [1], "the seed was drawn again and no root was taken"
-
-
-def seeds(world: ActorWorld) -> tuple[object, object]:
-    """Both seeds of the first round."""
-    record = world.state.rounds[0]
-    return record.seed, record.whistle_seed
+    chain.rpc("evm_mine")
+    statuses = []
+    for block in blocks:
+        at = hex(max(int(block["timestamp"], 16), chain.head().timestamp + 1))
+        if not raw[block["number"]]:
+            chain.rpc("evm_mine", at)
+        for one in raw[block["number"]]:
+            chain.rpc("evm_setNextBlockTimestamp", hex(max(int(at, 16), chain.head().timestamp + 1)))
+            sent = chain.rpc("eth_sendRawTransaction", one)
+            statuses.append(chain.w3.eth.wait_for_transaction_receipt(sent, timeout=30)["status"])
+    return statuses

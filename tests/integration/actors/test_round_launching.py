@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from assay.cli.joining import start_faults
-from assay.protocol.errors import AssayError, CancelledError, RejectedError, UserError
+from assay.protocol.errors import CancelledError, RejectedError, UserError
 from assay.protocol.rounds.escrow import RunPhase, cost_of
-from assay.protocol.run.layouts import zero_root
 from assay.protocol.run.run_charter import RunCharter
-from assay.protocol.trees.tensors import TensorSpec
-from assay.protocol.types import Address, Digest, DType, Wei
+from assay.protocol.types import Address, Wei
 from assay.sponsor.round_charters import Pace
 from assay.sponsor.round_launching import (
     LaunchLacks,
@@ -30,11 +26,9 @@ from assay.sponsor.round_posting import post_round_run
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.code import code_of
-from assay_ledger.deployment.deploy import deploy_round_run
 from assay_ledger.store.blobs import open_store
 from assay_solver.round_actions import TakeSeat
-from assay_verifier.ticket_keeping import RegisterTicket
-from tests.harness.actors.whole_run import PACE, WholeRun, new_whole_run, tiny_rounds
+from tests.harness.actors.whole_run import PACE, new_whole_run, tiny_rounds
 from tests.harness.actors.world import SharedChain
 
 
@@ -128,31 +122,3 @@ def test_rounds_of_another_length_than_the_programs_count_are_not_posted(stage: 
     with pytest.raises(UserError) as refused:
         new_whole_run(stage, tmp_path, pace=Pace(units=3, least=2, steps=2, commit=600))
     assert refused.value.code == "OtherRoundLength" and "10 steps a round" in refused.value.message
-
-
-@pytest.mark.parametrize(
-    ("start", "code"),
-    [
-        ({"zero_update": zero_root([TensorSpec(DType.F32, (3,))])}, "WrongLayout"),
-        ({"zero_optimizer": zero_root([TensorSpec(DType.F32, (3,))])}, "GenesisMissing"),
-        ({"data": Digest(b"\1" * 32)}, "GenesisMissing"),
-    ],
-)
-def test_nobody_stakes_anything_in_a_run_that_cannot_be_trained(
-    stage: SharedChain, tmp_path: Path, start: dict[str, Any], code: str
-) -> None:
-    good = new_whole_run(stage, tmp_path)
-    training = replace(good.run.charter.training, **start)
-    # Its sponsor deploys it by other means than ours, whose posting looks first.
-    run = deploy_round_run(stage.chain, stage.sponsor, replace(good.run.charter, training=training))
-    made = WholeRun(stage, tmp_path, run, good.store)
-    ada, vera = made.solver("ada"), made.auditor("vera")
-    for agent, action in ((ada, TakeSeat()), (vera, RegisterTicket(0))):
-        with pytest.raises(AssayError) as refused:
-            agent.perform(action, agent.see())
-        assert refused.value.code == code
-        agent.step()
-    assert made.locks() == {}
-    # Who only asks whether it can join is told the same.
-    assert start_faults(made.run, made.store) == [refused.value.message.rstrip(".")]
-    assert start_faults(good.run, good.store) == []

@@ -15,6 +15,7 @@ from assay.protocol.digests import keccak
 from assay.protocol.types import Wei
 from assay.sponsor.round_launching import deposit, fund_run, stake_of
 from assay_ledger.chain.client import address_of
+from assay_ledger.contract import Event, Logged
 from assay_ledger.rounds.round_index import RoundIndex
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import ETHER, SharedChain, actors_artifacts
@@ -130,3 +131,43 @@ def test_blocks_replaced_by_a_node_at_the_same_height_are_read_again(followed: F
     assert followed.chain.head().number == height
     followed.check()
     assert followed.index.state.books.tenures.tenures == {} and followed.index.state.books.registry.tickets == {}
+
+
+def test_an_error_of_a_listener_is_its_own_and_leaves_nothing_half_read(followed: FollowedRun) -> None:
+    followed.enrol(followed.person())
+    fails = [True]
+
+    def listen(contract: str, found: Logged[Event]) -> None:
+        if contract == "tickets" and fails:
+            raise KeyError(fails.pop())
+
+    index = RoundIndex(followed.run, [listen])
+    # A node that talks nonsense is asked again; a listener of ours that stumbles must be seen.
+    with pytest.raises(KeyError):
+        index.sync()
+    assert index.state.books.tenures.tenures == {}
+    assert told(index.sync()) == told(followed.index.sync())
+    assert len(index.state.books.tenures.tenures) == 1
+
+
+def test_an_actors_listener_is_told_every_event_once_whatever_blocks_are_replaced(followed: FollowedRun) -> None:
+    heard: list[tuple[str, bytes, str]] = []
+
+    def listen(contract: str, found: Logged[Event]) -> None:
+        heard.append((contract, found.transaction, type(found.event).__name__))
+
+    agent = followed.made.solver("ada", listeners=[listen])
+    first, second = followed.person(), followed.person()
+    followed.enrol(first)
+    agent.see()
+    before = list(heard)
+    assert [name for _, _, name in before] == ["TenureBegan", "TicketRegistered"]
+    snapshot = followed.chain.rpc("evm_snapshot")
+    followed.fund(Wei(ETHER))
+    agent.see()
+    assert followed.chain.rpc("evm_revert", snapshot)
+    followed.enrol(second)
+    agent.see()
+    news = heard[len(before) :]
+    assert [name for _, _, name in news] == ["Funded", "TenureBegan", "TicketRegistered"]
+    assert len(agent.state.books.tenures.tenures) == 2

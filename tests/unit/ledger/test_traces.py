@@ -10,8 +10,8 @@ from typing import Any
 from assay.protocol.game.table import Side, Stage
 from assay.protocol.types import Address, Digest
 from assay_ledger.agents.actions import Defer, Play
+from assay_ledger.agents.game_actor import GameActor
 from assay_ledger.agents.game_player import GamePlayer
-from assay_ledger.agents.participant import Participant
 from assay_ledger.agents.traces import Traces
 
 ME, OTHER = Address(b"\1" * 20), Address(b"\2" * 20)
@@ -123,8 +123,8 @@ def test_moves_that_wait_for_no_execution_but_the_first_ones_go_out_together() -
     records = {k: SimpleNamespace(claim_id=claim, turn=Side.DEFENDER) for k, claim in claims.items()}
     view: Any = SimpleNamespace(games=records)
     ready = {claims[4]}
-    participant: Any = SimpleNamespace(_player=lambda _: SimpleNamespace(is_ready=lambda claim, _: claim in ready))
-    participant._is_at_hand = partial(Participant._is_at_hand, participant)
+    actor: Any = SimpleNamespace(_player=lambda _: SimpleNamespace(is_ready=lambda claim, _: claim in ready))
+    actor._is_at_hand = partial(GameActor._is_at_hand, actor)
     due = [Play(1, 0), Defer(2, 0), Play(2, 0), Play(3, 4), Play(4, 1)]
-    assert list(Participant.together(participant, due, view)) == [Play(1, 0), Play(3, 4), Play(4, 1)]
-    assert list(Participant.together(participant, due[1:], view)) == [Defer(2, 0)]
+    assert list(GameActor.together(actor, due, view)) == [Play(1, 0), Play(3, 4), Play(4, 1)]
+    assert list(GameActor.together(actor, due[1:], view)) == [Defer(2, 0)]
