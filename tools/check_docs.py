@@ -2,9 +2,8 @@
 
 Checked: links and anchors in every Markdown file resolve; a block between `<!-- help: COMMAND -->` and `<!-- /help -->`
 equals what the command prints (`--write` rewrites the blocks); the table between `<!-- exit-codes -->` marks equals
-assay/protocol/errors.py, the diagram between `<!-- game-diagram -->` marks assay/protocol/game/table.py, the table
-between `<!-- claim-locks -->` marks the rules of the economics, one between `<!-- table: NAME -->` marks that of
-tools/doc_tables.py, one between `<!-- function-errors -->` marks
+assay/protocol/errors.py, the diagram between `<!-- game-diagram -->` marks assay/protocol/game/table.py, a table
+between `<!-- table: NAME -->` marks that of tools/doc_tables.py, one between `<!-- function-errors -->` marks
 docs/functions.json, measured on the functions' code of today, one between `<!-- snapshot: NAME -->` marks
 docs/snapshots/NAME.json; every `make` target that a document names exists, and every test that one names as
 `path::name`; each fault of tests/mutants applies, names a test that exists and has its row in docs/mutants.md; the
@@ -19,7 +18,6 @@ import sys
 from pathlib import Path
 
 from assay.bench import function_table, snapshot_table
-from assay.protocol.economics.formulas import RATES_OF_TABLE, claim_lock_table
 from assay.protocol.errors import ExitCode
 from assay.protocol.game.table import to_mermaid
 from tools.doc_tables import TABLES
@@ -31,12 +29,12 @@ FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 HELP = re.compile(r"(<!-- help: (.+?) -->\n)(.*?)(<!-- /help -->)", re.DOTALL)
 DIAGRAM = re.compile(r"(<!-- game-diagram -->\n)(.*?)(<!-- /game-diagram -->)", re.DOTALL)
 CODES = re.compile(r"(<!-- exit-codes -->\n)(.*?)(<!-- /exit-codes -->)", re.DOTALL)
-LOCKS = re.compile(r"(<!-- claim-locks -->\n)(.*?)(<!-- /claim-locks -->)", re.DOTALL)
 ERRORS = re.compile(r"(<!-- function-errors -->\n)(.*?)(<!-- /function-errors -->)", re.DOTALL)
 SNAPSHOT = re.compile(r"(<!-- snapshot: (.+?) -->\n)(.*?)(<!-- /snapshot -->)", re.DOTALL)
 TABLE = re.compile(r"(<!-- table: (.+?) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
 MAKE = re.compile(r"`make ([a-z][a-z-]*)")
-RULE = re.compile(r"\b(?:AR|SM|TR|ENC|HDR|FILE|MAL|WF|EL|ST|CL|GM|OPEN|CK|RD|DR|STO|CH|WT)-[1-9]\d*\b")
+GROUPS = "AR|SM|TR|ENC|HDR|FILE|MAL|WF|EL|ST|CL|GM|OPEN|CK|TM|SE|WK|CM|GN|EP|DU|AT|MO|STO|CH|WT"
+RULE = re.compile(rf"\b(?:{GROUPS})-[1-9]\d*\b")
 RULE_LINE = re.compile(rf"^- \*\*({RULE.pattern})\*\* ", re.MULTILINE)
 CITING = ("assay", "contracts", "ledger", "solver", "verifier", "whistleblower", "tools", "tests")
 TEST = re.compile(r"`([\w./-]+\.(?:py|sol))::(\w+)`")
@@ -88,20 +86,10 @@ def exit_code_table() -> str:
     return "| code | meaning |\n|---|---|\n" + rows
 
 
-def lock_table() -> str:
-    """The least lock of a claim in units of W, as a Markdown table over intervals and replay rates."""
-    rates = "".join(f" {100 * p:g} % |" for p in RATES_OF_TABLE)
-    rows = "".join(
-        f"| {n} |" + "".join(f" {multiple:.1f} |" for multiple in row) + "\n" for n, row in claim_lock_table().items()
-    )
-    return f"| n \\ p |{rates}\n" + "|---" * (1 + len(RATES_OF_TABLE)) + f"|\n{rows}"
-
-
 def renew(text: str) -> str:
     """`text` with every generated block as it should be."""
     text = HELP.sub(lambda m: m[1] + help_text(m[2]) + m[4], text)
     text = DIAGRAM.sub(lambda m: m[1] + "```mermaid\n" + to_mermaid() + "```\n" + m[3], text)
-    text = LOCKS.sub(lambda m: m[1] + lock_table() + m[3], text)
     text = ERRORS.sub(lambda m: m[1] + function_table.table() + m[3], text)
     text = SNAPSHOT.sub(lambda m: m[1] + snapshot_table.table(m[2]) + m[4], text)
     text = TABLE.sub(lambda m: m[1] + TABLES[m[2]]() + m[4], text)

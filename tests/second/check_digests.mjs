@@ -1,4 +1,4 @@
-// Digests, claim ids, draws: digests.json against docs/protocol/trees.md, claims.md, second-round.md.
+// Digests, claim ids, draws: digests.json against docs/protocol/trees.md, claims.md, charter.md, round.md.
 import { decode, decodeHeader } from "./decode.mjs";
 import {
   ZERO, climb, digestList, hex, keccak, leafDigest, leaves, listRoot, partList, pathLength, prefixRoot, programRoot,
@@ -67,12 +67,13 @@ const some = (number, type) => Array(number).fill(type);
 const PROGRAM = ["bytes32", "bytes32", "bytes"];
 const TERMS = [
   "bytes32", ...some(3, "address"), "uint64", "uint64",
-  ["tuple", [...some(5, "uint32"), ...some(5, "bytes32")]],
-  ["tuple", some(11, "uint64")],
-  ["tuple", ["uint128", "uint64", "bool", ...some(8, "uint128"), ...some(5, "uint32")]],
+  ["tuple", [...some(10, "uint32"), ...some(6, "bytes32")]],
+  ["tuple", some(16, "uint48")],
+  ["tuple", ["uint128", "bool", ...some(9, "uint128"), ...some(7, "uint32")]],
+  ["tuple", ["uint48", "uint32", "uint32"]],
   ["tuple", [...some(3, "uint64"), "uint32"]],
-  ["tuple", ["uint64", "uint64", "uint128", "uint128"]],
-  ["tuple", PROGRAM], ["tuple", PROGRAM], ["tuple", PROGRAM], "address[]",
+  ["tuple", [...some(3, "uint48"), ...some(3, "uint128")]],
+  ...some(5, ["tuple", PROGRAM]), "address[]",
 ];
 
 /** The ABI's encoding of a value: `bytes`, whether it is dynamic, and `outer`, as the only argument of a call. */
@@ -140,7 +141,7 @@ function work(w, is) {
   ), w.seal);
 }
 
-/** AT-1 to AT-3: names, and the state of a witnessed claim. */
+/** AT-1, AT-3, WT-11: names, and the state of a witnessed claim. */
 function finding(f, is) {
   const word = (value) => uint(value, 32);
   is("attestation", () => named("assay.attestation", ...[f.epoch, f.ticket, f.kind].map(word), unhex(f.target)), f.id);
@@ -168,7 +169,7 @@ function draws({ draw, threshold }, expect) {
   }
 }
 
-/** ST-1 to ST-3, CL-6, GN-1. */
+/** ST-1 to ST-3, ST-9, CL-6, GN-1. */
 function states({ scalars: s, built: b }, is, expect) {
   const key = H(Buffer.from("assay-key-v1"), unhex(s.run), uint(s.seat, 4), uint(s.round, 8));
   const pair = [key.readUInt32BE(0), key.readUInt32BE(4)];

@@ -113,12 +113,17 @@ def _training() -> Iterator[RunLimit]:
         yield of(field, "ScheduleTooLong", what, 63, 64, base=WIDE)
     yield of("min_units", "ValueZero", "least units", 1, 0)
     yield of("min_units", "ScheduleTooLong", "least units", 60, 61)
+    few, free = RUN.training.min_units, changed(RUN, "economics", seat_fee=Wei(0), merge_pay=Wei(0))
+    yield of("max_units", "ScheduleTooLong", "least units", few, few - 1, base=free)
+    yield of("max_units", "ScheduleTooLong", "steps", 60, 61, base=changed(RUN, "training", steps_per_unit=71_582_788))
     yield of("steps_per_unit", "ValueZero", "steps per unit", 1, 0)
     most = ((1 << 32) - 1) // 60
     yield of("steps_per_unit", "ScheduleTooLong", "steps", most, most + 1)
     yield of("shards", "ShardsFewerThanSeats", None, 8, 7)
     yield of("shards", "ScheduleTooLong", "data", 2_147_483, 2_147_484)
     yield of("shard_length", "ValueZero", "shard length", 1, 0)
+    most = ((1 << 31) - 1) // RUN.training.shards
+    yield of("shard_length", "ScheduleTooLong", "data", most, most + 1)
     yield of("learning_rate", "NotFinite", "learning rate", 0x7F7FFFFF, 0x7F800000)
     for field in ("parameters", "momentum", "zero_optimizer", "zero_update", "data"):
         yield of(field, "ValueZero", field.replace("_", " "), getattr(RUN.training, field), ZERO)
@@ -158,6 +163,20 @@ def _times() -> Iterator[RunLimit]:
     yield from of("rescue", f + replay + MIN_WINDOW, MAX_WINDOW)
     least = (SLOW.economics.capacity + 1) * t.commit + 2 * f
     yield _of("timing", "epoch", "WindowTooShort", "epoch", least, least - 1, base=SLOW)
+    rich = changed(SLOW, "economics", ticket_bond=Wei(10**24))
+    # Four epochs with their seeds' delays, and F, in the 63 rounds after a commitment's own.
+    longest = (63 * t.commit - f) // 4 - t.seed_delay
+    yield _of("timing", "epoch", "ScheduleTooLong", "unsettled rounds", longest, longest + 1, base=rich)
+    yield _of(
+        "economics",
+        "capacity",
+        "WindowTooShort",
+        "epoch",
+        rich.economics.capacity,
+        1 + rich.economics.capacity,
+        base=rich,
+    )
+    yield _of("timing", "commit", "ValueZero", "commit", t.commit, 0, base=SLOW)
     yield from of("seed_delay", reorg + 1, MAX_WINDOW, base=changed(_waiting(), "economics", ticket_bond=Wei(10**24)))
     yield from of("seasoning", 2 * (t.epoch + t.seed_delay), 4 * MAX_WINDOW)
     yield from of("audits_from", 0, SLOW.launch.open_from)

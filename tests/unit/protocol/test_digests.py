@@ -27,8 +27,8 @@ from assay.protocol.rounds.duty_types import DutyKind, ReplayFinding
 from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run import outer
-from assay.protocol.run.charter import Charter
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment, claim_id
+from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.trees import merkle, prefix, state
 from assay.protocol.trees.tensors import TensorSpec, tensor_root
 from assay.protocol.types import Address, Digest, DType, Round, Seat
@@ -248,21 +248,22 @@ def draw_vector(ticket: TicketId, kind: DutyKind) -> dict[str, Any]:
 
 
 def run_vector() -> dict[str, Any]:
-    """Terms in which every number is another, two lists and three headers of different lengths."""
-    roots = numbered(12)
-    programs = [(roots[2 * i + 5], roots[2 * i + 6], bytes(range(length))) for i, length in enumerate((11, 32, 33))]
-    money = [*range(300, 302), True, *range(303, 311), *range(3_000_000_311, 3_000_000_316)]
+    """Terms in which every number is another, a list of two and headers of different lengths."""
+    roots = numbered(17)
+    lengths = (11, 32, 33, 0, 65)
+    programs = [(roots[2 * i + 6], roots[2 * i + 7], bytes(range(length))) for i, length in enumerate(lengths)]
     terms = (
         *(roots[0], CONTRACT, CLAIMANT, Address(bytes(range(40, 60))), 100, (1 << 40) - 1),
-        (*range(101, 105), 0x3D4CCCCD, *roots[:5]),
-        tuple(range(200, 211)),
-        tuple(money),
+        (*range(101, 110), 0x3D4CCCCD, *roots[:6]),
+        tuple(range((1 << 40) + 200, (1 << 40) + 216)),
+        (1 << 100, True, *range(302, 311), *range(3_000_000_311, 3_000_000_318)),
+        ((1 << 40) + 320, 321, 322),
         tuple(range(400, 404)),
-        (*range(500, 503), 1 << 100),
+        (*range(500, 503), 1 << 100, 504, 505),
         *programs,
         (CLAIMANT, CONTRACT),
     )
-    return {"terms": _nested(terms), "run": Charter.from_tuple(terms).run.hex()}
+    return {"terms": _nested(terms), "run": RunCharter.from_tuple(terms).run.hex()}
 
 
 def _nested(value: Any) -> Any:
