@@ -41,7 +41,7 @@ def plan(
     capacity: Annotated[int, typer.Option("--capacity", min=1, help="c: duties of a ticket and epoch.")] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Plan a run of the second round: time, goodput, bytes, gas, stake, income, and what lies would cost.
+    """Plan a run: time, goodput, bytes, gas, stake, income, and what lies would cost.
 
     Nothing is asked of a chain. Times and bytes follow from the figures given; gas is estimated for calls that no
     contract has yet; amounts are in W, the pay of one commitment.

@@ -36,7 +36,7 @@ def simulate(
     plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="Write curves there as PNG.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Play each strategy among honest strangers at the second round's rules, a minute in all.
+    """Play each strategy among honest strangers at the rules of rounds and audits, a minute in all.
 
     Incomes are in W with 95 % intervals, at what work costs. A turning point is the parameter below which (for v, above
     which) a strategy pays, as if work cost nothing, beside the bound that the formulas set. The rules are played in

@@ -1,4 +1,4 @@
-"""What is measured at the end of a demo, of whichever design: games, money, and how good the model became."""
+"""What is measured at the end of a demo: games, money, and how good the model became."""
 
 from __future__ import annotations
 

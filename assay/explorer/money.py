@@ -1,4 +1,4 @@
-"""Who has, earned, lost and owns what in a run of the second round: folded from its events. Amounts are wei.
+"""Who has, earned, lost and owns what in a run: folded from its events. Amounts are wei.
 
 What the vault moves is told once, by the vault; other contracts say what it was for. So for everybody, at every block,
 free + locked + leaving = deposited - withdrawn - funded + refunded + pay + wages + merges + won - lost.

@@ -1,4 +1,4 @@
-"""The second round in events: draws by ticket, misses, redraws, fines, slashes, settlement. No bytes, no gas.
+"""Rounds and audits in events: draws by ticket, misses, redraws, fines, slashes, settlement. No bytes, no gas.
 
 It stands where the executable model of the contracts will stand, behind the same interface, and shares no line with
 the formulas that it checks (assay/protocol/economics/audit_prices.py). Source of the rules: docs/adr/0033, with pay an
@@ -71,7 +71,7 @@ class _EventClaim:
 
 
 class EventModel:
-    """The second round as `interface.PlayableRounds`, with chance as an argument."""
+    """Rounds and audits as `interface.PlayableRounds`, with chance as an argument."""
 
     def __init__(self, rules: EventRules, rng: np.random.Generator) -> None:
         self._rules, self._rng = rules, rng

@@ -1,4 +1,4 @@
-"""The second round's executable model as `interface.PlayableRounds`: the same populations, on the contracts' own rules.
+"""The contracts' executable model as `interface.PlayableRounds`: the same populations, on the contracts' own rules.
 
 An epoch of a population is a round of the run and the epoch of audits that is open meanwhile: what is committed in one
 is drawn in the next. Money is only counted, since the model has neither pay nor bounties yet: a commitment is paid when

@@ -1,4 +1,4 @@
-"""What a population needs of a model of the second round: claims, draws, answers, verdicts and a tally of money.
+"""What a population needs of a model of rounds: claims, draws, answers, verdicts and a tally of money.
 
 A model knows the rules and nothing of the truth: it learns from `uphold` and `dismiss` who lost a game. Money is
 counted in events (locks, tickets, wages), so that one play tells what an owner earns at any prices.
@@ -66,7 +66,7 @@ class OwnerTally:
 
 
 class PlayableRounds(Protocol):
-    """A model of the second round by epochs of audits, one commitment a tenure and epoch."""
+    """A model of rounds by epochs of audits, one commitment a tenure and epoch."""
 
     def take_seat(self, owner: OwnerNumber) -> TenureNumber | None:
         """A tenure for an owner that locks S, or None while all seats are taken."""

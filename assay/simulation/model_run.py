@@ -1,4 +1,4 @@
-"""A run of the second round on the executable model of its contracts, in process.
+"""A run on the executable model of its contracts, in process.
 
 Roots are marks instead of tensors: what a commitment or a replay ends in is named, not computed. Everything else is
 `assay.protocol.rounds` as it stands: rounds, masks, merges, epochs, draws, openings, accusations, fines.

@@ -1,4 +1,4 @@
-"""The model card of a run of the second round: what it is made of, which work was false, and how it was audited. Pure.
+"""The model card of a run: what it is made of, which work was false, and how it was audited. Pure.
 
 Everything follows from the chain's events, so whoever reads the same head writes the same card. A false update that
 was merged before its game was over stays in the weights of its generation: the card names it.

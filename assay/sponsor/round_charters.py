@@ -1,4 +1,4 @@
-"""The charter of a run of the second round unless its sponsor says otherwise: prices, stakes, lengths and clocks.
+"""The charter of a run unless its sponsor says otherwise: prices, stakes, lengths and clocks.
 
 Stakes are the least that protocol.economics admits, with a margin; lengths are the least that the chain's own delays
 admit, with a margin where a machine computes. Amounts follow from the reference price of one step.

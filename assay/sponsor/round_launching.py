@@ -1,4 +1,4 @@
-"""What a sponsor of the second round does after posting: fill the escrow, and open the run once enough take part."""
+"""What a sponsor does after posting: fill the escrow, and open the run once enough take part."""
 
 from __future__ import annotations
 

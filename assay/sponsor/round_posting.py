@@ -1,4 +1,4 @@
-"""What a sponsor of the second round does: publish programs, data and genesis, and deploy the contracts."""
+"""What a sponsor does: publish programs, data and genesis, and deploy the contracts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of the second round starts from, before anything is posted: four programs, data, first lists, their roots.
+"""What a run starts from, before anything is posted: four programs, data, first lists, their roots.
 
 Moments are zero when a round begins, so the rate rises anew in each; the witnessed step follows from the plain one.
 """

@@ -1,4 +1,4 @@
-"""What a solver of the second round chooses to do beside what everybody does. Pure values."""
+"""What a solver chooses to do beside what everybody does. Pure values."""
 
 from __future__ import annotations
 

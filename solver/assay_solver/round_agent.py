@@ -1,4 +1,4 @@
-"""The solver of the second round: trains, commits, merges with the others, and defends what it said."""
+"""The solver: trains, commits, merges with the others, and defends what it said."""
 
 from __future__ import annotations
 

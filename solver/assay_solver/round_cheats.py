@@ -1,4 +1,4 @@
-"""Dishonest solvers of the second round, for demonstrations and tests: an honest one that lies, or leaves work undone.
+"""Dishonest solvers, for demonstrations and tests: an honest one that lies, or leaves work undone.
 
 Each cheats in one round and is honest otherwise. A lie is consistent to the last byte: what follows from it is computed
 from it, so that the longest defence loses only where the contract computes an element.

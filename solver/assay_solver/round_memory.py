@@ -1,4 +1,4 @@
-"""What a solver of the second round must not forget, on disk before anything relies on it.
+"""What a solver must not forget, on disk before anything relies on it.
 
 The update of finished work, by (round, base): a commitment is made once, and to what was trained from its base. Merges
 that were computed, by (round, base, seats that count). Salts of seals need no disk: they follow from the account's key.

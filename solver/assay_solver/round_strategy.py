@@ -1,4 +1,4 @@
-"""What a solver of the second round does next: pure, from what it sees and what it has.
+"""What a solver does next: pure, from what it sees and what it has.
 
 What other seats wait for comes first: openings, words, seals, the commitment. Fetching and tasks
 that anybody may do come before the next unit, since a unit takes long. Source: docs/adr/0033-second-round.md.

@@ -1,4 +1,4 @@
-"""A solver of the second round at its work: a seat, units, the update, the commitment. `round_agent` merges."""
+"""A solver at its work: a seat, units, the update, the commitment. `round_agent` merges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prices of the second round: what locks and stakes must be so that no lie about whole commitments pays.
+"""Prices of audits: what locks and stakes must be so that no lie about whole commitments pays.
 
 Symbols, as docs/economics.md explains them: W full pay of a commitment, w wage of a duty, p audit rate and q re-audit
 rate (expected replays, at most 1), v share of tickets that a cartel holds or that are not online, beta_d and beta_f

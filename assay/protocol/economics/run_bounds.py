@@ -1,4 +1,4 @@
-"""What the terms of a run of the second round must be: the checks of RunBounds.sol and RunPrices.sol in their order."""
+"""What the terms of a run must be: the checks of RunBounds.sol and RunPrices.sol in their order."""
 
 from __future__ import annotations
 

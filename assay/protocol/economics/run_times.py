@@ -1,4 +1,4 @@
-"""What a chain's delays, reorganizations and fees demand of a run of the second round: equal to RunTimes.sol.
+"""What a chain's delays, reorganizations and fees demand of a run: equal to RunTimes.sol.
 
 Times are seconds of chain time.
 """

@@ -1,4 +1,4 @@
-"""The books of a run of the second round as its games see them: what is claimed, by whom, and what stands behind it.
+"""The books of a run as its games see them: what is claimed, by whom, and what stands behind it.
 
 INTERVAL and UPDATE are what a seat committed (Commitments.sol), OUTER is an opened root (MergeClaims.sol), ATTESTATION
 a part of a finding (Attestations.sol). A reference's `outer_root` names an accusation where its accuser challenges.

@@ -1,4 +1,4 @@
-"""All books of a run of the second round, wired: stakes, rounds, audits, money."""
+"""All books of a run, wired: stakes, rounds, audits, money."""
 
 from __future__ import annotations
 

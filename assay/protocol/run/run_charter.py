@@ -1,4 +1,4 @@
-"""The charter of a run of the second round: every constant that its contracts are built from (IRunCharter.sol).
+"""The charter of a run: every constant that its contracts are built from (IRunCharter.sol).
 
 `RunCharter.encoded` is Solidity's abi.encode of the constructor's struct `RunTerms`, and `RunCharter.run` its
 keccak-256, the identity of the run. Amounts are Wei of the settlement token, rates parts per million (ppm), times

@@ -1,4 +1,4 @@
-"""How actors share what anybody may do for a run of the second round. Pure.
+"""How actors share what anybody may do for a run. Pure.
 
 Many see the same task at the same time. Participants stand in an order that turns with every round, epoch or
 generation: the first goes at once, the second STAGGER_S later, the next two 2 STAGGER_S, the next four 3 STAGGER_S, and

@@ -1,4 +1,4 @@
-"""What anybody does for a run of the second round, and the class that all actions of its actors share. Pure values."""
+"""What anybody does for a run, and the class that all actions of its actors share. Pure values."""
 
 from __future__ import annotations
 
@@ -116,4 +116,4 @@ class RemoveTicket(WithoutClock):
 GameAction = Play | Defer | EndOverdue | Challenge | CommitChallenge | RevealChallenge
 
 RoundChoice = RoundAction | GameAction
-"""What an actor of the second round can choose; each role adds actions of its own."""
+"""What an actor can choose; each role adds actions of its own."""

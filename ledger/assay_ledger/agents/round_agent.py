@@ -1,4 +1,4 @@
-"""An actor of the second round: the loop over its index, its games, and what anybody does for the run.
+"""An actor: the loop over its index, its games, and what anybody does for the run.
 
 A role adds what it chooses (`candidates`, `times`), its handlers, and the runs behind disputed claims (`trace_of`).
 """

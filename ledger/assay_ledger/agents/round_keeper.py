@@ -1,4 +1,4 @@
-"""What anybody may do for a run of the second round, and when this actor does it: rounds, seats, epochs. Pure."""
+"""What anybody may do for a run, and when this actor does it: rounds, seats, epochs. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The second round as its contracts' events tell it: the books, what an actor sees of them, what lies in the store."""
+"""A run as its contracts' events tell it: the books, what an actor sees of them, what lies in the store."""

@@ -1,4 +1,4 @@
-"""What never changes about a run of the second round, and the neighbours that its books ask."""
+"""What never changes about a run, and the neighbours that its books ask."""
 
 from __future__ import annotations
 

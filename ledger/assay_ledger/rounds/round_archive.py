@@ -1,4 +1,4 @@
-"""The published work of a run of the second round: programs, bases and updates, fetched by root and checked.
+"""The published work of a run: programs, bases and updates, fetched by root and checked.
 
 A solver publishes its update and nothing else. Where a commitment starts follows from its round's base, zeros, and the
 scalars that everybody computes, so whoever holds a base replays any commitment. A base that nobody published is merged

@@ -1,4 +1,4 @@
-"""The index of a run of the second round: its events folded into books and records, block by block."""
+"""The index of a run: its events folded into books and records, block by block."""
 
 from __future__ import annotations
 

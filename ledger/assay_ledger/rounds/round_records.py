@@ -1,4 +1,4 @@
-"""What the events of the second round say beyond its books: who sent what in which transaction, and games.
+"""What the events of a run say beyond its books: who sent what in which transaction, and games.
 
 The books (`assay_ledger.rounds.books`) are those of the executable model. Records are plain mutable values, so that an
 event costs one assignment; readers must not change them.

@@ -1,4 +1,4 @@
-"""What a strategy sees of a run of the second round: its books and records at a head. Pure values and lookups.
+"""What a strategy sees of a run: its books and records at a head. Pure values and lookups.
 
 Nothing here asks the chain or a store. `now` is the chain time of the newest block, in seconds; a transaction lands
 later. What a contract would answer at `now` is asked of the books, which are the executable model's.

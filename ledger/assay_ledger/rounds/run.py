@@ -1,4 +1,4 @@
-"""A run of the second round as actors and commands address it: its charter, read from the chain, and its contracts.
+"""A run as actors and commands address it: its charter, read from the chain, and its contracts.
 
 The address of the charter names a run; everything else follows from it. Source: docs/protocol.md; IRunCharter.sol.
 """

@@ -1,4 +1,4 @@
-"""Runs of the second round on a real node: contracts of rounds, solvers stepped in turn, chain time moved as needed.
+"""Runs on a real node: contracts of rounds, solvers stepped in turn, chain time moved as needed.
 
 Gate, payments, duties and games are the bench's (contracts/test/RoundsBench.sol, PuppetGame.sol); tenures, commitments,
 generations and the vault are those of every run. No threads, no sleeps.

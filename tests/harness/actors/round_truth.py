@@ -1,4 +1,4 @@
-"""What rounds of the second design must come to, computed by the protocol's reference executor alone."""
+"""What rounds must come to, computed by the protocol's reference executor alone."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def sparse_work() -> TrainedWork:
 
 @cache
 def sparse_rounds(seats: int) -> PreparedRounds:
-    """A run of the second round of this step, whose residuals are zero when a round begins."""
+    """A run of this step, whose residuals are zero when a round begins."""
     data = torch.tensor([t % VOCABULARY for k in range(32) for t in sha256(bytes([k])).digest()], dtype=torch.uint8)
     parameters = initialize(bigram().module, 1)
     zeros = [torch.zeros_like(p) for p in parameters]

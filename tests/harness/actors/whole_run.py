@@ -1,4 +1,4 @@
-"""Whole runs of the second round on a real node: release contracts, as a sponsor posts them, and real actors.
+"""Whole runs on a real node: release contracts, as a sponsor posts them, and real actors.
 
 Everybody is stepped in turn in one process, and chain time moves when all rest. No threads, no sleeps, no stand-ins.
 """

@@ -1,4 +1,4 @@
-"""Audits of the second round on a real node: real tickets, epochs, commitments, charter and beacon, auditors stepped in
+"""Audits on a real node: real tickets, epochs, commitments, charter and beacon, auditors stepped in
 turn, chain time moved as needed.
 
 Seats are the test's: it commits what they are told to, true unless told otherwise, and merges nothing, so that every

@@ -1,4 +1,4 @@
-"""A run of the second round that was really played, in process: release contracts, real solvers and auditors.
+"""A run that was really played, in process: release contracts, real solvers and auditors.
 
 One solver opens a false root, which the others challenge; an auditor accuses falsely whatever it is drawn for; the
 model earns something.

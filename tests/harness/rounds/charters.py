@@ -1,4 +1,4 @@
-"""Charters of the second round that tests begin from, and what they are deployed with."""
+"""Charters that tests begin from, and what they are deployed with."""
 
 from __future__ import annotations
 

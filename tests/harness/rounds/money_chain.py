@@ -1,4 +1,4 @@
-"""A run of the second round on contracts that are all real but the beacon and the game's verdicts, beside its model."""
+"""A run on contracts that are all real but the beacon and the game's verdicts, beside its model."""
 
 from __future__ import annotations
 

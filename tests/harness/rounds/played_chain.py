@@ -1,4 +1,4 @@
-"""A run of the second round on contracts that are all real but the beacon: `RoundGame` and `Challenges` judge it."""
+"""A run on contracts that are all real but the beacon: `RoundGame` and `Challenges` judge it."""
 
 from __future__ import annotations
 

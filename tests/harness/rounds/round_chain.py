@@ -1,4 +1,4 @@
-"""The second round's contracts in an in-process EVM beside their model: each call on both must end alike."""
+"""The contracts of rounds in an in-process EVM beside their model: each call on both must end alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People of the second round who do what comes to their mind, mostly what is allowed."""
+"""People who do what comes to their mind, mostly what is allowed."""
 
 from __future__ import annotations
 

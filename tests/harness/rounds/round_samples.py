@@ -1,4 +1,4 @@
-"""Terms, work and claims of the second round that its tests begin from, and values named by labels."""
+"""Terms, work and claims that tests of rounds begin from, and values named by labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People of the second round, who act on its contracts and its model at once: every call must end alike."""
+"""People who act on contracts and model at once: every call must end alike."""
 
 from __future__ import annotations
 

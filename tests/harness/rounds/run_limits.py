@@ -1,4 +1,4 @@
-"""Every bound on a term of the second round's charter, as two charters: the last admitted, the first that is not."""
+"""Every bound on a term of the charter, as two charters: the last admitted, the first that is not."""
 
 from __future__ import annotations
 

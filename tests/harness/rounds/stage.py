@@ -1,4 +1,4 @@
-"""Model and contracts of the second round side by side in one process: every call must end alike on both."""
+"""Model and contracts of rounds side by side in one process: every call must end alike on both."""
 
 from __future__ import annotations
 

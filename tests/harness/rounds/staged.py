@@ -1,4 +1,4 @@
-"""A staged charter: terms of the second round as tests write them, unchecked, for contracts and their vault."""
+"""A staged charter: terms as tests write them, unchecked, for contracts and their vault."""
 
 from __future__ import annotations
 

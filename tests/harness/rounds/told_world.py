@@ -1,4 +1,4 @@
-"""People of the second round whose contracts' events are folded as an index folds them, and compared at every check."""
+"""People whose contracts' events are folded as an index folds them, and compared at every check."""
 
 from __future__ import annotations
 

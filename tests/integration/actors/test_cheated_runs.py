@@ -1,4 +1,4 @@
-"""Whole runs of the second round in which somebody cheats: the cheat pays, nobody else does, and the run ends."""
+"""Whole runs in which somebody cheats: the cheat pays, nobody else does, and the run ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of the second round left in the store, read by somebody who took no part in it."""
+"""What a run left in the store, read by somebody who took no part in it."""
 
 from __future__ import annotations
 

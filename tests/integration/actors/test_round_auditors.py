@@ -1,4 +1,4 @@
-"""Auditors of the second round on a real node: what they answer, whom they accuse, and what becomes of it."""
+"""Auditors on a real node: what they answer, whom they accuse, and what becomes of it."""
 
 from __future__ import annotations
 

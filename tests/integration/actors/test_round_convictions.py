@@ -1,4 +1,4 @@
-"""Solvers and auditors of the second round with real games: a lie in the middle of a commitment, to its one element."""
+"""Solvers and auditors with real games: a lie in the middle of a commitment, to its one element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sponsor of the second round: what its run still lacks, the escrow, and the launch."""
+"""A sponsor: what its run still lacks, the escrow, and the launch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Eight solvers through rounds of the second design on a real node: what they do, and what becomes of it."""
+"""Eight solvers through rounds on a real node: what they do, and what becomes of it."""
 
 from __future__ import annotations
 

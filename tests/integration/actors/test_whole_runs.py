@@ -1,4 +1,4 @@
-"""A run of the second round from its post to its last withdrawal: release contracts, real solvers and auditors."""
+"""A run from its post to its last withdrawal: release contracts, real solvers and auditors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second round's charter in Python and in its contract: one encoding, one identity, the same parts of its terms."""
+"""The charter in Python and in its contract: one encoding, one identity, the same parts of its terms."""
 
 from __future__ import annotations
 

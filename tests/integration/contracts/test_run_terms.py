@@ -1,4 +1,4 @@
-"""Bounds of the second round's charter hold at their limits, in contract and model alike."""
+"""Bounds of the charter hold at their limits, in contract and model alike."""
 
 from __future__ import annotations
 

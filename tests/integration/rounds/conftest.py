@@ -1,4 +1,4 @@
-"""The second round's contracts beside their model, as new for every test."""
+"""The contracts of rounds beside their model, as new for every test."""
 
 from __future__ import annotations
 

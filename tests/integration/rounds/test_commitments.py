@@ -1,4 +1,4 @@
-"""When the mask closes, and who holds which update, on the second round's contracts and their model at once."""
+"""When the mask closes, and who holds which update, on the contracts and their model at once."""
 
 from __future__ import annotations
 

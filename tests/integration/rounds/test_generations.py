@@ -1,4 +1,4 @@
-"""Seals, openings, cut and restart, on the second round's contracts and their model at once."""
+"""Seals, openings, cut and restart, on the contracts and their model at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each kind of lie of the second round, played on its real contracts to one element, and who pays what, to the wei."""
+"""Each kind of lie, played on the real contracts to one element, and who pays what, to the wei."""
 
 from __future__ import annotations
 

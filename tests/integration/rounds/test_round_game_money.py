@@ -1,4 +1,4 @@
-"""What the game of the second round pays where a bounty belongs to drawn accusers, on its contract."""
+"""What the game pays where a bounty belongs to drawn accusers, on its contract."""
 
 from __future__ import annotations
 

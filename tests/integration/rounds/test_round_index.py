@@ -1,4 +1,4 @@
-"""The index of a run of the second round, and what follows it, when the chain takes blocks back."""
+"""The index of a run, and what follows it, when the chain takes blocks back."""
 
 from __future__ import annotations
 

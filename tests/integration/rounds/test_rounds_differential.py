@@ -1,4 +1,4 @@
-"""Random play on the second round's contracts and their model at once: every call ends alike, and so does the money."""
+"""Random play on the contracts of rounds and their model at once: every call ends alike, and so does the money."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gas of the second round's calls at 8, 64 and 1,024 seats: none grows with the seats, members or rounds of the run."""
+"""Gas of a round's calls at 8, 64 and 1,024 seats: none grows with the seats, members or rounds of the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seats, evictions and the one lock, on the second round's contracts and their model at once."""
+"""Seats, evictions and the one lock, on the contracts and their model at once."""
 
 from __future__ import annotations
 

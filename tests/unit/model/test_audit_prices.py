@@ -1,4 +1,4 @@
-"""Prices of the second round: the drafts' tables, the accepted bounds, and what they mean for a liar at the bound."""
+"""Prices of audits: the drafts' tables, the accepted bounds, and what they mean for a liar at the bound."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ THIRD = 333_333
 def terms(
     audit: float = 0.10, reaudit: float = 0.20, *, v: int = THIRD, m: int = 1, rounds: int = 1
 ) -> prices.AuditTerms:
-    """Terms at p, q, v, m and U; both bounties as the second round names them."""
+    """Terms at p, q, v, m and U; both bounties as charters name them unless told otherwise."""
     rates = (round(audit * PPM), round(reaudit * PPM), v, 970_000, 100_000)
     return prices.AuditTerms(Wei(W), Wei(13 * W // 10), *rates, m, rounds)
 
@@ -47,7 +47,7 @@ def draft_stake(t: prices.AuditTerms, lock: Fraction, m: int) -> Fraction:
 def test_the_drafts_table_of_prices(
     n: int, p: float, q: float, lock: int, stake: int, overhead: str, update: str
 ) -> None:
-    """Rows of the notes on the second round: n intervals of a commitment, a duty on one of them."""
+    """Rows of a draft's notes: n intervals of a commitment, a duty on one of them."""
     t = replace(terms(p, q), wage=Wei(13 * W // (10 * n)))
     least = 1 / (n * t.honest_audit / 2)
     assert round(least) == lock

@@ -1,4 +1,4 @@
-"""Rules of the second round's model against their plain statements: masks, counts, cuts, conservation."""
+"""Rules of the model of rounds against their plain statements: masks, counts, cuts, conservation."""
 
 from __future__ import annotations
 

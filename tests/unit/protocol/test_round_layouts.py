@@ -1,4 +1,4 @@
-"""Programs of a run of the second round fit each other, its data and its zeros, or are refused with what does not."""
+"""Programs of a run fit each other, its data and its zeros, or are refused with what does not."""
 
 from __future__ import annotations
 

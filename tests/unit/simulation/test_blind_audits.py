@@ -70,7 +70,7 @@ def test_more_audits_find_it_sooner_and_less_capacity_later() -> None:
     ],
 )
 def test_a_blind_auditor_is_accused_and_convicted_when_the_formula_says(cells: tuple[BlindAuditTerms, ...]) -> None:
-    """On the executable model, with everybody else honest: never, in the first design."""
+    """On the executable model, with everybody else honest."""
     for row in blind_rows(60, cells):
         assert row.is_as_expected, row
         assert row.convicted.mean == pytest.approx(row.accused.mean + 1)

@@ -1,4 +1,4 @@
-"""The event model keeps the rules of the second round: draws, misses, redraws, fines, slashes and settlement."""
+"""The event model keeps the rules of audits: draws, misses, redraws, fines, slashes and settlement."""
 
 from __future__ import annotations
 

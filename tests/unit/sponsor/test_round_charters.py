@@ -1,4 +1,4 @@
-"""Charters of the second round that a sponsor posts unless told otherwise: refused on no chain, and not by a hair."""
+"""Charters that a sponsor posts unless told otherwise: refused on no chain, and not by a hair."""
 
 from __future__ import annotations
 
