@@ -43,8 +43,8 @@ def plan(
 ) -> None:
     """Plan a run: time, goodput, bytes, gas, stake, income, and what lies would cost.
 
-    Nothing is asked of a chain. Times and bytes follow from the figures given; gas is estimated for calls that no
-    contract has yet; amounts are in W, the pay of one commitment.
+    Nothing is asked of a chain. Times and bytes follow from the figures given; gas is that of
+    measured calls; amounts are in W, the pay of one commitment.
     """
     from assay.planning.inputs import PlanInputs
     from assay.planning.plan import plan_run
@@ -86,7 +86,7 @@ def _show(found: RunPlan) -> None:
             "multiplier": f"{document['multiplier']:.3f} over the exact steps alone: "
             + ", ".join(f"{name} {part:.3f}" for name, part in found.multiplier.items()),
             "cost of audits": f"{found.overhead:.3f} of the pay for training",
-            "gas of a round": f"{found.gas_of_round / 1e6:.1f} M, in part estimated",
+            "gas of a round": f"{found.gas_of_round / 1e6:.1f} M",
             "lock of a seat": f"{s.lock:.1f} W",
             "stake of a ticket": "none suffices" if s.stake is None else f"{s.stake:.1f} W",
             "tickets": f"{s.tickets}, with {s.open_duties} open duties each and {t.unsettled} rounds unsettled; "
@@ -98,7 +98,7 @@ def _show(found: RunPlan) -> None:
         }
     )
     rows = [[b.role, b.per, _bytes(b.up), _bytes(b.down), f"{b.gas:,.0f}"] for b in found.burdens]
-    print_table("", ["role", "per", "up", "down", "gas (in part estimated)"], rows)
+    print_table("", ["role", "per", "up", "down", "gas"], rows)
     incomes = [[who, *(f"{amount:.3f}" for amount in x.values())] for who, x in found.incomes.items()]
     print_table("", ["income in W", "paid", "left after work"], incomes)
     for warning in found.warnings:

@@ -62,7 +62,7 @@ def fund(
 
 @with_settings(*RUN, *KEY)
 def open_(settings: Settings, as_json: JsonOption = False) -> None:
-    """Open the first round, as the run's sponsor: enough tickets count, a seat is held, and the escrow pays for it."""
+    """Open the first round: as the run's sponsor, or as anybody from the charter's day on, if enough take part."""
     from assay.sponsor.round_launching import launch_lacks, launch_run
 
     run = open_round_run(settings)

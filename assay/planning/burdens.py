@@ -1,6 +1,6 @@
 """Who carries what in a planned round: bytes and gas by role, and the work of all over the work of training.
 
-Gas of calls that are built is measured (docs/snapshots); of the others it was counted, not run. Each figure says which.
+Gas of calls is measured (docs/snapshots).
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ TOP_POSITIONS = 63
 STATE_BYTES = 12
 """A parameter and its two moments, f32."""
 
-ESTIMATE = "estimate"
-
 
 @dataclass(frozen=True, slots=True)
 class CallGas:
-    """What a call costs at 64 seats, and where the figure is from: a snapshot's file and row, or an estimate."""
+    """What a call costs at 64 seats or tickets, and the snapshot's file and row that say so.
+
+    `less`: a row of the same file that is taken off, for what one call does more than another.
+    """
 
     gas: int
-    source: str = ESTIMATE
+    source: str
+    less: str | None = None
 
 
 CALLS = {
@@ -32,11 +34,12 @@ CALLS = {
     "seal": CallGas(59_613, "rounds.json seal"),
     "open": CallGas(131_400, "rounds.json open"),
     "open with the majority": CallGas(169_180, "rounds.json open with the majority"),
-    "open a secret": CallGas(42_000),
-    "attest": CallGas(28_000),
-    "settle": CallGas(110_000),
+    "open a secret": CallGas(68_011, "duties.json open, none"),
+    "attest": CallGas(75_717, "duties.json open, 1 result", less="open, none"),
+    "settle": CallGas(124_294, "money.json settleWork"),
+    "settle a finding": CallGas(138_038, "money.json settleDuty"),
 }
-"""By call; `tests/unit/planning/test_plan.py` compares the measured ones with docs/snapshots."""
+"""By call; `tests/unit/planning/test_plan.py` compares them with docs/snapshots."""
 
 
 def gas_of(*calls: str) -> int:
@@ -55,7 +58,6 @@ class RoleBurden:
     down: float
     """Bytes."""
     gas: float
-    """Measured and estimated together."""
 
 
 def burdens(x: PlanInputs, timing: RoundTiming) -> list[RoleBurden]:
@@ -64,7 +66,7 @@ def burdens(x: PlanInputs, timing: RoundTiming) -> list[RoleBurden]:
     own, merging = gas_of("commit", "settle"), gas_of("hold", "seal", "open")
     fetched = x.group_size * x.upload
     shard = 4 * x.inner_steps * x.batch
-    duty = RoleBurden("auditor", "duty", 0.0, partial + shard, gas_of("attest", "settle"))
+    duty = RoleBurden("auditor", "duty", 0.0, partial + shard, gas_of("attest", "settle a finding"))
     ticket = RoleBurden("auditor", "ticket and epoch", 0.0, 0.0, gas_of("open a secret"))
     if x.is_one_level:
         return [RoleBurden("solver", "round", x.upload, fetched + shard, own + merging), duty, ticket]
@@ -78,7 +80,7 @@ def burdens(x: PlanInputs, timing: RoundTiming) -> list[RoleBurden]:
 
 
 def gas_of_round(x: PlanInputs, timing: RoundTiming, tickets: int, duties: float) -> float:
-    """Of everybody in one round, measured and estimated together."""
+    """Of everybody in one round."""
     by = {(b.role, b.per): b.gas for b in burdens(x, timing)}
     total = x.solvers * by["solver", "round"] + duties * by["auditor", "duty"]
     total += tickets * by["auditor", "ticket and epoch"] * timing.round / timing.epoch

@@ -99,7 +99,7 @@ class PlanInputs:
     hash_rate: float = 2e9
     """Bytes a second of one participant; a few cores of SHA-256."""
     witness: float = 1.05
-    """A witnessed step over a plain one: the issue's bar, not yet measured on this model."""
+    """A witnessed step over a plain one: an upper figure, of which smaller models stay below (docs/LOG.md)."""
     work_cost: float = 0.7
     """What training costs a solver, over its pay: an assumption, for incomes only."""
 
