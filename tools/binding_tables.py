@@ -4,18 +4,11 @@ from assay.protocol.run.charter import TERMS_TYPE
 from assay.protocol.run.run_charter import RUN_TERMS_TYPE
 
 CONTRACTS = {
-    "Charter": "charter",
     "Vault": "vault",
-    "Rounds": "rounds",
-    "Outers": "outers",
-    "Audit": "audit",
-    "Settlement": "settlement",
     "Game": "game",
     "ModelShares": "shares",
-    "Vesting": "vesting",
     "Revenue": "revenue",
     "TestToken": "token",
-    "Deployer": "deployer",
     "Arbiter": "arbiter",
     "DrandSeed": "beacon",
     "Tickets": "tickets",
@@ -36,8 +29,6 @@ CONTRACTS = {
 """The contracts by the module of their binding."""
 
 ROUND_CONTRACTS = {
-    "RunCharter",
-    "RunDeployer",
     "Tickets",
     "Tenures",
     "Commitments",
@@ -45,16 +36,13 @@ ROUND_CONTRACTS = {
     "Duties",
     "Attestations",
     *("Escrow", "Payments", "Bounties", "Grants"),
-    "RoundGame",
-    "Challenges",
 }
-"""Those of the second round."""
+"""Those of rounds, audits and money, whose structs stand in a module of their own, `round_structs`."""
 
 ENUMS = {
     "ClaimKind": "assay.protocol.run.claims",
     "Status": "assay.protocol.types",
     "Outcome": "assay.protocol.game.state",
-    "Role": "assay.protocol.types",
     "Side": "assay.protocol.game.table",
     "Stage": "assay.protocol.game.table",
     "AccusationStatus": "assay.protocol.rounds.duty_types",
@@ -74,7 +62,6 @@ STRUCTS = {
     "RoundTerms": ("assay.protocol.rounds.round_terms", "RoundTerms"),
     "RunTerms": ("assay.protocol.run.run_charter", "RunCharter"),
     "Terms": ("assay.protocol.run.charter", "Charter"),
-    "Times": ("assay.protocol.run.schedule", "Times"),
     "Accusation": ("assay.protocol.rounds.duty_types", "Accusation"),
     "Answer": ("assay.protocol.rounds.duty_types", "CallAnswer"),
     "Attestation": ("assay.protocol.rounds.duty_types", "Attestation"),
@@ -91,14 +78,14 @@ STRUCTS = {
 CHARTERS = {"Terms": TERMS_TYPE, "RunTerms": RUN_TERMS_TYPE}
 """Structs that their class reads itself, `from_tuple`, and their types, which the class's module names."""
 
-ROUNDS = {"round", "generation", "retiresWith", "countsFrom"}
+ROUNDS = {"round", "generation"}
 NAMED = {"seat": "Seat", "beaconRound": "BeaconRound", "ticket": "TicketId"}
 WEI = {
     *("amount", "stake", "value", "wages", "pay", "shares", "bounty", "burned", "reserved", "unearned", "locked"),
     *("leaving", "free", "parked", "advanced", "held", "backing", "lockAmount"),
     *("allowance", "balanceOf", "claimable", "escrow", "getPastTotalSupply", "getPastVotes", "getVotes", "moveRefund"),
     *("bond", "seatFee", "seatLock", "wage", "fine"),
-    *("pendingOf", "receiptStake", "reservedOf", "reservedTotal", "stakeAt", "totalAt", "totalSupply"),
+    *("pendingOf", "reservedOf", "reservedTotal", "totalSupply"),
 }
 """Arguments, results and functions with one result that are amounts of a token."""
 

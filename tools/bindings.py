@@ -65,7 +65,7 @@ def struct_of(item: dict[str, Any]) -> str | None:
 
 
 def home_of(struct: str, is_round: bool) -> str:
-    """The module that a struct stands in: what the second round's contracts alone have, or have with other fields."""
+    """The module that a struct stands in: what contracts of rounds alone have, or have with other fields, apart."""
     first, second = _groups()
     shared = struct in first and (struct not in second or second[struct] == first[struct])
     return "round_structs" if is_round and not shared else "structs"
@@ -73,7 +73,7 @@ def home_of(struct: str, is_round: bool) -> str:
 
 @cache
 def _groups() -> tuple[dict[str, list[dict[str, Any]]], dict[str, list[dict[str, Any]]]]:
-    """The structs of the contracts of the first design, and of the second round's."""
+    """The structs of the contracts that are not of rounds, audits and money, and of those that are."""
     return _structs(n for n in CONTRACTS if n not in ROUND_CONTRACTS), _structs(sorted(ROUND_CONTRACTS))
 
 
@@ -116,7 +116,7 @@ class Writer:
     """Writes types, in one module."""
 
     def __init__(self, module: BindingModule, is_round: bool, home: str = "") -> None:
-        """`is_round`: of the second round; `home`: the module of structs that is written, if it is one."""
+        """`is_round`: of ROUND_CONTRACTS; `home`: the module of structs that is written, if it is one."""
         self.module = module
         self._is_round = is_round
         self._home = home

@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from assay.protocol.types import Address
     from assay_ledger.chain.client import Chain
     from assay_ledger.deployment.code import RunCode
-    from assay_ledger.index.run import Run
     from assay_ledger.keys.keystore import ActorKeys
     from assay_ledger.rounds.round_archive import RoundArchive
     from assay_ledger.rounds.round_view import RoundView
-    from assay_ledger.rounds.run import AnyRun, RoundRun
+    from assay_ledger.rounds.run import RoundRun
     from assay_ledger.store.blobs import BlobStore
 
 
@@ -37,14 +36,6 @@ def open_chain(settings: Settings) -> Chain:
     from assay_ledger.chain.client import Chain
 
     return Chain(settings.rpc_url, retry_for_s=5.0, tip_floor=settings.tip_floor)
-
-
-def open_run(settings: Settings, chain: Chain | None = None) -> Run:
-    """The run that the settings name. Raises ConfigError (RunMissing), RejectedError (NotARun)."""
-    from assay_ledger.index.run import Run
-
-    where = run_address(settings)
-    return Run(chain or open_chain(settings), where)
 
 
 def open_round_run(settings: Settings, chain: Chain | None = None) -> RoundRun:
@@ -85,7 +76,7 @@ def run_address(settings: Settings) -> Address:
     return Address(bytes.fromhex(settings.run[2:]))
 
 
-def check_run_code(run: AnyRun, settings: Settings) -> RunCode:
+def check_run_code(run: RoundRun, settings: Settings) -> RunCode:
     """What every command does before it approves or stakes anything. Raises RejectedError (UnknownCode)."""
     from assay_ledger.deployment.code import check_code
 

@@ -22,7 +22,7 @@ from assay.demo.timekeeper import STRANGER_LIMIT_S, Timekeeper
 from assay.explorer.money import Money
 from assay.protocol.errors import DeadlineError, UnavailableError
 from assay.protocol.types import Address
-from assay.sponsor.charters import TOKEN
+from assay.sponsor.round_charters import TOKEN
 from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest, read_heartbeats
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil

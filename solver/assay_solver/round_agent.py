@@ -14,9 +14,8 @@ from assay.protocol.types import Digest, Round, Seat, Wei
 from assay.training.long_runs import LongRun
 from assay.training.long_trace import LongTrace
 from assay_ledger.agents.handlers import Handlers
-from assay_ledger.agents.participant import RecheckMismatch
 from assay_ledger.agents.round_actions import RoundChoice
-from assay_ledger.index.archive import Computation
+from assay_ledger.index.archive import Computation, RecheckMismatch
 from assay_ledger.index.games import Game
 from assay_ledger.rounds.round_view import BaseLists, RoundView
 from assay_solver import round_strategy

@@ -19,10 +19,9 @@ from assay_ledger.agents import patience
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.loop import RunStore
 from assay_ledger.agents.money_keeper import is_owed
-from assay_ledger.agents.participant import RecheckMismatch
 from assay_ledger.agents.round_actions import RoundAction, RoundChoice
 from assay_ledger.agents.round_agent import RoundAgent
-from assay_ledger.index.archive import Compute
+from assay_ledger.index.archive import Compute, RecheckMismatch
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.keys.ticket_seed import ticket_seed
 from assay_ledger.rounds.round_view import RoundView

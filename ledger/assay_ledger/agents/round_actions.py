@@ -117,3 +117,13 @@ GameAction = Play | Defer | EndOverdue | Challenge | CommitChallenge | RevealCha
 
 RoundChoice = RoundAction | GameAction
 """What an actor can choose; each role adds actions of its own."""
+
+
+def highest_base_fee(action: RoundChoice, base_fee: int, cap: int) -> int | None:
+    """The highest base fee at which an action is worth sending, in wei per gas; None for any.
+
+    What has no clock waits below the cap. A move that was chosen below the cap is not sent above it: the side to move
+    then waits or defers first, and chooses to move at any fee when its clock demands it (`game.clock.timing`).
+    """
+    waits = isinstance(action, EndOverdue) or (isinstance(action, RoundAction) and not action.has_clock)
+    return cap if waits or (isinstance(action, Play) and base_fee <= cap) else None

@@ -32,10 +32,10 @@ from assay_ledger.agents.round_actions import (
     ReleaseTenure,
     RemoveTicket,
     Restart,
-    RoundAction,
     RoundChoice,
     SeedEpoch,
     SubmitBeacon,
+    highest_base_fee,
 )
 from assay_ledger.index.archive import Compute
 from assay_ledger.index.follower import Listener, Once
@@ -113,10 +113,8 @@ class RoundAgent(GameActor[RoundView, RoundChoice]):
         return isinstance(action, IN_A_GAME)
 
     def highest_base_fee(self, action: RoundChoice, base_fee: int) -> int | None:
-        """See ActorLoop. What has no clock waits below the cap; a move chosen below it is not sent above it."""
-        cap = self.target.charter.chain.fee_cap
-        waits = isinstance(action, EndOverdue) or (isinstance(action, RoundAction) and not action.has_clock)
-        return cap if waits or (isinstance(action, Play) and base_fee <= cap) else None
+        """See ActorLoop."""
+        return highest_base_fee(action, base_fee, self.target.charter.chain.fee_cap)
 
     @property
     def disputes(self) -> RoundRun:

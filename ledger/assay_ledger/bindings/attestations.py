@@ -9,8 +9,7 @@ from assay.protocol.rounds.duty_types import Accusation, AccusationStatus, Attes
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
-from assay_ledger.bindings.round_structs import DrawnFields, as_accusation, as_attestation, as_finding
-from assay_ledger.bindings.structs import ClaimViewFields
+from assay_ledger.bindings.round_structs import ClaimViewFields, DrawnFields, as_accusation, as_attestation, as_finding
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 

@@ -8,8 +8,13 @@ from typing import ClassVar
 from assay.protocol.rounds.round_terms import Presence, SeatWork, WorkStatus
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
-from assay_ledger.bindings.round_structs import GroupStateFields, RoundStateFields, WorkStateFields, as_work
-from assay_ledger.bindings.structs import ClaimViewFields
+from assay_ledger.bindings.round_structs import (
+    ClaimViewFields,
+    GroupStateFields,
+    RoundStateFields,
+    WorkStateFields,
+    as_work,
+)
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query
 
 

@@ -9,8 +9,12 @@ from typing import ClassVar
 from assay.protocol.rounds.round_terms import GenerationStatus, UpdateEntry
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
-from assay_ledger.bindings.round_structs import GenerationStateFields, NodeStateFields, OpenedRootFields
-from assay_ledger.bindings.structs import ClaimViewFields
+from assay_ledger.bindings.round_structs import (
+    ClaimViewFields,
+    GenerationStateFields,
+    NodeStateFields,
+    OpenedRootFields,
+)
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 

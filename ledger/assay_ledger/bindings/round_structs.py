@@ -15,9 +15,8 @@ from assay.protocol.rounds.duty_types import (
     Missed,
     ReplayFinding,
 )
-from assay.protocol.rounds.round_terms import GenerationStatus, RoundTerms, SeatWork, Tenure, UpdateEntry
+from assay.protocol.rounds.round_terms import GenerationStatus, SeatWork, Tenure, UpdateEntry
 from assay.protocol.rounds.ticket_types import TicketId
-from assay.protocol.run.run_charter import RoundModules
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from assay_ledger.contract import Decoded, address
 
@@ -35,6 +34,44 @@ def as_answer(v: Decoded) -> CallAnswer:
 def as_attestation(v: Decoded) -> Attestation:
     """A `Attestation` as a contract gives it."""
     return Attestation(Digest(v[0]), v[1], TicketId(v[2]), Round(v[3]), Seat(v[4]), v[5], v[6], v[7], v[8])
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimViewFields:
+    """The struct `ClaimView`, as contracts give it."""
+
+    id: Digest
+    claimant: Address
+    x: Digest
+    y: Digest
+    program: Digest
+    steps: int
+    challengeable_from: int
+    challengeable_until: int
+    lock_id: Digest
+    lock_amount: Wei
+    fallen: bool
+    bounty_ppm: int
+    beneficiary: Address
+
+    @staticmethod
+    def of(v: Decoded) -> ClaimViewFields:
+        """Of its fields in order."""
+        return ClaimViewFields(
+            Digest(v[0]),
+            address(v[1]),
+            Digest(v[2]),
+            Digest(v[3]),
+            Digest(v[4]),
+            v[5],
+            v[6],
+            v[7],
+            Digest(v[8]),
+            Wei(v[9]),
+            v[10],
+            v[11],
+            address(v[12]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +108,6 @@ class DrawnFields:
 def as_duty(v: Decoded) -> DrawnDuty:
     """A `Duty` as a contract gives it."""
     return DrawnDuty(DutyKind(v[0]), Round(v[1]), Seat(v[2]), Digest(v[3]), as_missed(v[4]))
-
-
-@dataclass(frozen=True, slots=True)
-class DutyTermsFields:
-    """The struct `DutyTerms`, as contracts give it."""
-
-    start: int
-    length: int
-    delay: int
-    capacity: int
-    audit_ppm: int
-    reaudit_ppm: int
-    wage: Wei
-
-    @staticmethod
-    def of(v: Decoded) -> DutyTermsFields:
-        """Of its fields in order."""
-        return DutyTermsFields(v[0], v[1], v[2], v[3], v[4], v[5], Wei(v[6]))
 
 
 def as_entry(v: Decoded) -> UpdateEntry:
@@ -245,29 +264,6 @@ def as_result(v: Decoded) -> DutyResult:
     )
 
 
-def as_round_modules(v: Decoded) -> RoundModules:
-    """A `RoundModules` as a contract gives it."""
-    return RoundModules(
-        address(v[0]),
-        address(v[1]),
-        address(v[2]),
-        address(v[3]),
-        address(v[4]),
-        address(v[5]),
-        address(v[6]),
-        address(v[7]),
-        address(v[8]),
-        address(v[9]),
-        address(v[10]),
-        address(v[11]),
-        address(v[12]),
-        address(v[13]),
-        address(v[14]),
-        address(v[15]),
-        address(v[16]),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class RoundStateFields:
     """The struct `RoundState`, as contracts give it."""
@@ -284,49 +280,6 @@ class RoundStateFields:
     def of(v: Decoded) -> RoundStateFields:
         """Of its fields in order."""
         return RoundStateFields(v[0], v[1], v[2], v[3], v[4], v[5], Digest(v[6]))
-
-
-def as_round_terms(v: Decoded) -> RoundTerms:
-    """A `RoundTerms` as a contract gives it."""
-    return RoundTerms(
-        v[0],
-        v[1],
-        v[2],
-        v[3],
-        v[4],
-        v[5],
-        v[6],
-        v[7],
-        v[8],
-        v[9],
-        v[10],
-        v[11],
-        v[12],
-        v[13],
-        v[14],
-        v[15],
-        v[16],
-        v[17],
-        v[18],
-        v[19],
-        v[20],
-        Digest(v[21]),
-        Digest(v[22]),
-        Digest(v[23]),
-        Digest(v[24]),
-        Digest(v[25]),
-        Digest(v[26]),
-        Digest(v[27]),
-        Digest(v[28]),
-        Digest(v[29]),
-        Digest(v[30]),
-        Digest(v[31]),
-        Digest(v[32]),
-        Wei(v[33]),
-        Wei(v[34]),
-        v[35],
-        v[36],
-    )
 
 
 def as_tenure(v: Decoded) -> Tenure:
@@ -358,20 +311,6 @@ class TicketFields:
         return TicketFields(
             address(v[0]), v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], Digest(v[10]), Digest(v[11]), v[12]
         )
-
-
-@dataclass(frozen=True, slots=True)
-class TicketTermsFields:
-    """The struct `TicketTerms`, as contracts give it."""
-
-    bond: Wei
-    seasoning: int
-    shifts: int
-
-    @staticmethod
-    def of(v: Decoded) -> TicketTermsFields:
-        """Of its fields in order."""
-        return TicketTermsFields(Wei(v[0]), v[1], v[2])
 
 
 def as_work(v: Decoded) -> SeatWork:

@@ -7,8 +7,14 @@ from assay.protocol.run.charter import TERMS_TYPE, Charter, Modules
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RoundModules, RunCharter
 from assay.protocol.types import Address, Digest
-from assay_ledger.bindings.round_structs import DutyTermsFields, TicketTermsFields, as_round_modules, as_round_terms
-from assay_ledger.bindings.structs import AdmittedFields, as_modules
+from assay_ledger.bindings.structs import (
+    AdmittedFields,
+    DutyTermsFields,
+    TicketTermsFields,
+    as_modules,
+    as_round_modules,
+    as_round_terms,
+)
 from assay_ledger.contract import Contract, Query, address
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from assay.protocol.game.openings import Opening
 from assay.protocol.game.table import Side, Stage
+from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.run.charter import Modules
 from assay.protocol.run.claims import ClaimKind, ClaimRef
-from assay.protocol.run.schedule import Times
-from assay.protocol.types import Address, Digest, Role, Round, Seat, Wei
+from assay.protocol.run.run_charter import RoundModules
+from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from assay_ledger.contract import Decoded, address
 
 
@@ -24,39 +25,6 @@ class AdmittedFields:
     def of(v: Decoded) -> AdmittedFields:
         """Of its fields in order."""
         return AdmittedFields(ProgramFields.of(v[0]), v[1])
-
-
-@dataclass(frozen=True, slots=True)
-class AttendanceFields:
-    """The struct `Attendance`, as contracts give it."""
-
-    root: Digest
-    ticket: Digest
-    duties: int
-    open_games: int
-    revealed: bool
-    closed: bool
-
-    @staticmethod
-    def of(v: Decoded) -> AttendanceFields:
-        """Of its fields in order."""
-        return AttendanceFields(Digest(v[0]), Digest(v[1]), v[2], v[3], v[4], v[5])
-
-
-@dataclass(frozen=True, slots=True)
-class AttesterFields:
-    """The struct `Attester`, as contracts give it."""
-
-    role: Role
-    stake: Wei
-    convicted_at: int
-    retires_with: Round
-    open_games: int
-
-    @staticmethod
-    def of(v: Decoded) -> AttesterFields:
-        """Of its fields in order."""
-        return AttesterFields(Role(v[0]), Wei(v[1]), v[2], Round(v[3]), v[4])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,75 +46,21 @@ def as_claim_ref(v: Decoded) -> ClaimRef:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimViewFields:
-    """The struct `ClaimView`, as contracts give it."""
+class DutyTermsFields:
+    """The struct `DutyTerms`, as contracts give it."""
 
-    id: Digest
-    claimant: Address
-    x: Digest
-    y: Digest
-    program: Digest
-    steps: int
-    challengeable_from: int
-    challengeable_until: int
-    lock_id: Digest
-    lock_amount: Wei
-    fallen: bool
-    bounty_ppm: int
-    beneficiary: Address
+    start: int
+    length: int
+    delay: int
+    capacity: int
+    audit_ppm: int
+    reaudit_ppm: int
+    wage: Wei
 
     @staticmethod
-    def of(v: Decoded) -> ClaimViewFields:
+    def of(v: Decoded) -> DutyTermsFields:
         """Of its fields in order."""
-        return ClaimViewFields(
-            Digest(v[0]),
-            address(v[1]),
-            Digest(v[2]),
-            Digest(v[3]),
-            Digest(v[4]),
-            v[5],
-            v[6],
-            v[7],
-            Digest(v[8]),
-            Wei(v[9]),
-            v[10],
-            v[11],
-            address(v[12]),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class CommitmentFields:
-    """The struct `Commitment`, as contracts give it."""
-
-    solver: Address
-    open_games: int
-    convicted: bool
-    excluded: bool
-    closed: bool
-    digest: Digest
-    base: Digest
-    start_optimizer: Digest
-    parameters: Digest
-    optimizer: Digest
-    update: Digest
-
-    @staticmethod
-    def of(v: Decoded) -> CommitmentFields:
-        """Of its fields in order."""
-        return CommitmentFields(
-            address(v[0]),
-            v[1],
-            v[2],
-            v[3],
-            v[4],
-            Digest(v[5]),
-            Digest(v[6]),
-            Digest(v[7]),
-            Digest(v[8]),
-            Digest(v[9]),
-            Digest(v[10]),
-        )
+        return DutyTermsFields(v[0], v[1], v[2], v[3], v[4], v[5], Wei(v[6]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,37 +153,6 @@ class GameStateFields:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class GrantFields:
-    """The struct `Grant`, as contracts give it."""
-
-    owner: Address
-    amount: Wei
-    vests_at: int
-    for_duties: bool
-    done: bool
-
-    @staticmethod
-    def of(v: Decoded) -> GrantFields:
-        """Of its fields in order."""
-        return GrantFields(address(v[0]), Wei(v[1]), v[2], v[3], v[4])
-
-
-@dataclass(frozen=True, slots=True)
-class LeafFields:
-    """The struct `Leaf`, as contracts give it."""
-
-    seat: Seat
-    duty: int
-    end_root: Digest
-    salt: Digest
-
-    @staticmethod
-    def of(v: Decoded) -> LeafFields:
-        """Of its fields in order."""
-        return LeafFields(Seat(v[0]), v[1], Digest(v[2]), Digest(v[3]))
-
-
 def as_modules(v: Decoded) -> Modules:
     """A `Modules` as a contract gives it."""
     return Modules(
@@ -324,38 +207,6 @@ def as_opening(v: Decoded) -> Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class OuterClaimFields:
-    """The struct `OuterClaim`, as contracts give it."""
-
-    base: Digest
-    posted_at: int
-    open_games: int
-    convicted: bool
-    closed: bool
-
-    @staticmethod
-    def of(v: Decoded) -> OuterClaimFields:
-        """Of its fields in order."""
-        return OuterClaimFields(Digest(v[0]), v[1], v[2], v[3], v[4])
-
-
-@dataclass(frozen=True, slots=True)
-class OuterRootFields:
-    """The struct `OuterRoot`, as contracts give it."""
-
-    parameters: Digest
-    momentum: Digest
-    standing: int
-    is_final: bool
-    rescue_until: int
-
-    @staticmethod
-    def of(v: Decoded) -> OuterRootFields:
-        """Of its fields in order."""
-        return OuterRootFields(Digest(v[0]), Digest(v[1]), v[2], v[3], v[4])
-
-
-@dataclass(frozen=True, slots=True)
 class ProgramFields:
     """The struct `Program`, as contracts give it."""
 
@@ -367,6 +218,72 @@ class ProgramFields:
     def of(v: Decoded) -> ProgramFields:
         """Of its fields in order."""
         return ProgramFields(Digest(v[0]), Digest(v[1]), v[2])
+
+
+def as_round_modules(v: Decoded) -> RoundModules:
+    """A `RoundModules` as a contract gives it."""
+    return RoundModules(
+        address(v[0]),
+        address(v[1]),
+        address(v[2]),
+        address(v[3]),
+        address(v[4]),
+        address(v[5]),
+        address(v[6]),
+        address(v[7]),
+        address(v[8]),
+        address(v[9]),
+        address(v[10]),
+        address(v[11]),
+        address(v[12]),
+        address(v[13]),
+        address(v[14]),
+        address(v[15]),
+        address(v[16]),
+    )
+
+
+def as_round_terms(v: Decoded) -> RoundTerms:
+    """A `RoundTerms` as a contract gives it."""
+    return RoundTerms(
+        v[0],
+        v[1],
+        v[2],
+        v[3],
+        v[4],
+        v[5],
+        v[6],
+        v[7],
+        v[8],
+        v[9],
+        v[10],
+        v[11],
+        v[12],
+        v[13],
+        v[14],
+        v[15],
+        v[16],
+        v[17],
+        v[18],
+        v[19],
+        v[20],
+        Digest(v[21]),
+        Digest(v[22]),
+        Digest(v[23]),
+        Digest(v[24]),
+        Digest(v[25]),
+        Digest(v[26]),
+        Digest(v[27]),
+        Digest(v[28]),
+        Digest(v[29]),
+        Digest(v[30]),
+        Digest(v[31]),
+        Digest(v[32]),
+        Wei(v[33]),
+        Wei(v[34]),
+        v[35],
+        v[36],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +303,15 @@ class StartedFields:
         return StartedFields(v[0], v[1], v[2], Wei(v[3]), v[4], tuple(v[5]))
 
 
-def as_times(v: Decoded) -> Times:
-    """A `Times` as a contract gives it."""
-    return Times(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9])
+@dataclass(frozen=True, slots=True)
+class TicketTermsFields:
+    """The struct `TicketTerms`, as contracts give it."""
+
+    bond: Wei
+    seasoning: int
+    shifts: int
+
+    @staticmethod
+    def of(v: Decoded) -> TicketTermsFields:
+        """Of its fields in order."""
+        return TicketTermsFields(Wei(v[0]), v[1], v[2])

@@ -3,26 +3,24 @@
 An impostor's vault with a way out for its author answers every question as the real one does, and so does the real code
 over storage that another constructor wrote. What cannot be imitated is an address
 (`assay_ledger.deployment.places`): charter, modules,
-arbiter, leaves and seed source must be where this release's creation code puts them.
+arbiter, leaves and beacon must be where this release's creation code puts them.
 Reasons: docs/adr/0023-code-checked.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
 from assay.protocol.errors import AssayError, RejectedError
-from assay.protocol.run.charter import Modules
 from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.arbiter import ArbiterContract
 from assay_ledger.chain.artifacts import load_artifact
-from assay_ledger.deployment.places import FAMILY_CODES, LEAVES, NOBODY, beacons, places_of, round_places_of
-from assay_ledger.index.run import Run
+from assay_ledger.deployment.places import FAMILY_CODES, LEAVES, NOBODY, beacons, round_places_of
 from assay_ledger.rounds.run import RoundRun
 
 Pair = tuple[str, Address, Address]
@@ -78,18 +76,8 @@ class RunCode:
         return TEST_TOKEN if self.token.is_known else "its issuer's own code, which this release does not know"
 
 
-def code_of(run: Run | RoundRun) -> RunCode:
+def code_of(run: RoundRun) -> RunCode:
     """What is at the addresses of a run. Raises UnavailableError, ConfigError (ContractsNotCompiled)."""
-    if isinstance(run, RoundRun):
-        return _round_code_of(run)
-    places = places_of(run.charter.run)
-    pairs = [("charter", run.address, places.charter)]
-    pairs += [(f.name, getattr(run.modules, f.name), getattr(places.modules, f.name)) for f in fields(Modules)]
-    judges = _judges(run, pairs, places.arbiter, places.leaves)
-    return _code(run, [*pairs, *judges, ("seed", run.charter.seed, places.seed)], run.charter.token)
-
-
-def _round_code_of(run: RoundRun) -> RunCode:
     places = round_places_of(run.charter.run)
     pairs = [("charter", run.address, places.charter)]
     pairs += [(name, getattr(run.modules, name), place) for name, place in places.modules.items()]
@@ -100,7 +88,7 @@ def _round_code_of(run: RoundRun) -> RunCode:
     )
 
 
-def _judges(run: Run | RoundRun, pairs: list[Pair], arbiter: Address, leaves: Mapping[str, Address]) -> Iterator[Pair]:
+def _judges(run: RoundRun, pairs: list[Pair], arbiter: Address, leaves: Mapping[str, Address]) -> Iterator[Pair]:
     """The arbiter that the game asks, and its leaves."""
     if all(found == wanted for _, found, wanted in pairs):
         # The deployer gave this arbiter to the game, and the arbiter's address names its leaves.
@@ -112,7 +100,7 @@ def _judges(run: Run | RoundRun, pairs: list[Pair], arbiter: Address, leaves: Ma
         yield from ((name, found, leaves[family]) for name, family, found in _leaves_of(run, named))
 
 
-def _code(run: Run | RoundRun, pairs: Sequence[Pair], token: Address) -> RunCode:
+def _code(run: RoundRun, pairs: Sequence[Pair], token: Address) -> RunCode:
     contracts = []
     for name, found, wanted in pairs:
         code = _code_hash(run, found)
@@ -122,7 +110,7 @@ def _code(run: Run | RoundRun, pairs: Sequence[Pair], token: Address) -> RunCode
     return RunCode(tuple(contracts), CodeAt("token", token, code, is_test))
 
 
-def check_code(run: Run | RoundRun, allowed: Collection[Digest] = ()) -> RunCode:
+def check_code(run: RoundRun, allowed: Collection[Digest] = ()) -> RunCode:
     """The code of a run, if it is this release's or what the user allowed by its digest. Raises UnknownCode."""
     code = code_of(run)
     if code.status(allowed) == "unknown":
@@ -137,7 +125,7 @@ def check_code(run: Run | RoundRun, allowed: Collection[Digest] = ()) -> RunCode
     return code
 
 
-def _arbiter_of(run: Run | RoundRun) -> Address:
+def _arbiter_of(run: RoundRun) -> Address:
     """What a game that is not ours says of its arbiter; NOBODY if it says nothing."""
     try:
         return run.chain.ask(run.game.arbiter())
@@ -145,7 +133,7 @@ def _arbiter_of(run: Run | RoundRun) -> Address:
         return NOBODY
 
 
-def _leaves_of(run: Run | RoundRun, arbiter: Address) -> Iterator[tuple[str, str, Address]]:
+def _leaves_of(run: RoundRun, arbiter: Address) -> Iterator[tuple[str, str, Address]]:
     contract = ArbiterContract(arbiter)
     for family, code in zip(LEAVES, FAMILY_CODES, strict=True):
         try:
@@ -154,6 +142,6 @@ def _leaves_of(run: Run | RoundRun, arbiter: Address) -> Iterator[tuple[str, str
             yield f"{family} leaf", family, NOBODY
 
 
-def _code_hash(run: Run | RoundRun, address: Address) -> Digest:
+def _code_hash(run: RoundRun, address: Address) -> Digest:
     code = run.chain.code_at(address)
     return Digest(keccak(code) if code else bytes(32))

@@ -9,25 +9,19 @@ before.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from assay.protocol.economics.formulas import check_charter
 from assay.protocol.errors import AssayError, ConfigError
 from assay.protocol.run.beacon import DrandNetwork
-from assay.protocol.run.charter import Charter, Modules
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address
-from assay_ledger.bindings.deployer import DeployerContract
 from assay_ledger.bindings.run_deployer import RunDeployerContract
-from assay_ledger.bindings.vault import VaultContract
 from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.chain.client import Chain
 from assay_ledger.contract import Call
 from assay_ledger.deployment.places import (
     FACTORY,
     LEAVES,
-    MODULE_CONTRACTS,
     NOBODY,
     ROUND_CONTRACTS,
     SALT,
@@ -35,12 +29,10 @@ from assay_ledger.deployment.places import (
     beacon_code,
     create2_address,
     create_address,
-    deployer_code,
     leaf_code,
     run_deployer_code,
     seed_code,
 )
-from assay_ledger.index.run import Run
 from assay_ledger.rounds.run import RoundRun
 
 if TYPE_CHECKING:
@@ -87,34 +79,6 @@ def deploy_arbiter(chain: Chain, account: LocalAccount) -> Address:
     return _create2(chain, account, "Arbiter", arbiter_code())
 
 
-def deploy_run(
-    chain: Chain,
-    account: LocalAccount,
-    charter: Charter,
-    *,
-    contracts: Mapping[str, str] = MODULE_CONTRACTS,
-    arbiter: Address | None = None,
-) -> Run:
-    """Create every contract of a run, or those that are missing, and verify how they are wired.
-
-    `charter` names token, seed source and sponsor. `contracts` and `arbiter` are others than this release's, for tests:
-    a run of them is elsewhere, and no client takes part in it.
-
-    Raises RejectedError under the constructors' own names (checked here first, so a bad charter costs no gas),
-    DeploymentFailed, WiringWrong, FactoryMissing.
-    """
-    check_charter(charter, chain.head().timestamp)
-    for name in ("Charter", *contracts.values()):
-        load_artifact(name)  # its absence is an error of its own, not of the deployment
-    first_block = chain.head().number
-    code = deployer_code(charter.run, _arbiter(chain, account, contracts, arbiter), contracts)
-    deployer = DeployerContract(_create2(chain, account, "Deployer", code))
-    _create_all(
-        chain, account, deployer, ("Charter", *contracts.values()), lambda c: deployer.create_charter(c, charter)
-    )
-    return verify_wiring(Run(chain, create_address(deployer.address, 1), first_block))
-
-
 def deploy_round_run(
     chain: Chain,
     account: LocalAccount,
@@ -123,12 +87,15 @@ def deploy_round_run(
     contracts: Mapping[str, str] = ROUND_CONTRACTS,
     arbiter: Address | None = None,
 ) -> RoundRun:
-    """The same of a run of the second round; `charter` names token, beacon and sponsor.
+    """Create every contract of a run, or those that are missing, and see that they are there.
+
+    `charter` names token, beacon and sponsor. `contracts` and `arbiter` are others than this release's, for tests: a
+    run of them is elsewhere, and no client takes part in it.
 
     Raises RejectedError under the constructors' own names, DeploymentFailed, WiringWrong, FactoryMissing.
     """
     for name in ("RunCharter", *contracts.values()):
-        load_artifact(name)
+        load_artifact(name)  # its absence is an error of its own, not of the deployment
     first_block = chain.head().number
     code = run_deployer_code(charter.run, _arbiter(chain, account, contracts, arbiter), contracts)
     deployer = RunDeployerContract(_create2(chain, account, "RunDeployer", code))
@@ -141,13 +108,13 @@ def _arbiter(chain: Chain, account: LocalAccount, contracts: Mapping[str, str], 
     if arbiter is not None:
         return arbiter
     # A game other than ours asks none.
-    return deploy_arbiter(chain, account) if contracts["game"] in ("Game", "RoundGame") else NOBODY
+    return deploy_arbiter(chain, account) if contracts["game"] == "RoundGame" else NOBODY
 
 
 def _create_all(
     chain: Chain,
     account: LocalAccount,
-    deployer: DeployerContract | RunDeployerContract,
+    deployer: RunDeployerContract,
     names: Sequence[str],
     charter: Callable[[bytes], Call],
 ) -> None:
@@ -164,24 +131,8 @@ def _create_all(
             raise DeploymentFailed(f"{name} could not be created: {error.message}", reason=error.code) from error
 
 
-def _created(deployer: DeployerContract | RunDeployerContract, chain: Chain) -> int:
+def _created(deployer: RunDeployerContract, chain: Chain) -> int:
     return chain.ask(deployer.created())
-
-
-def verify_wiring(run: Run) -> Run:
-    """The run itself, once every contract of it is found to exist and to name this charter.
-
-    It says nothing of their code: `assay_ledger.deployment.code` does. Raises WiringWrong.
-    """
-    for field in fields(Modules):
-        address: Address = getattr(run.modules, field.name)
-        try:
-            named = run.chain.ask(VaultContract(address).charter())  # every module has charter()
-        except AssayError as error:
-            raise WiringWrong(f"The {field.name} contract at 0x{address.hex()} does not answer.") from error
-        if named != run.address:
-            raise WiringWrong(f"The {field.name} contract belongs to another run.", found="0x" + named.hex())
-    return run
 
 
 def verify_round_wiring(run: RoundRun) -> RoundRun:

@@ -1,13 +1,13 @@
 """Where the contracts of a run are if they were created from this release's code: addresses that prove their code.
 
-Everything is created by CREATE2 from creation code, or by a contract that was (Deployer.sol), so an address is a hash
-over code, arguments and wiring. Nothing is asked of the chain here. Reasons: docs/adr/0023-code-checked.md.
+Everything is created by CREATE2 from creation code, or by a contract that was (RunDeployer.sol), so an address is a
+hash over code, arguments and wiring. Nothing is asked of the chain here. Reasons: docs/adr/0023-code-checked.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from eth_abi.abi import encode
@@ -15,7 +15,6 @@ from eth_utils.crypto import keccak
 
 from assay.protocol.program.nodes import Family
 from assay.protocol.run.beacon import KEY_LENGTH, NETWORKS, DrandNetwork
-from assay.protocol.run.charter import Modules
 from assay.protocol.types import Address, Digest
 from assay_ledger.chain.artifacts import load_artifact
 
@@ -24,19 +23,6 @@ FACTORY: Final = Address(bytes.fromhex("4e59b44847b379578588920ca78fbf26c0b4956c
 code is, only creation code that hashes to an address can have been run there (EIP-1014)."""
 
 SALT: Final = bytes(32)
-
-MODULE_CONTRACTS: Final = {
-    "vault": "Vault",
-    "rounds": "Rounds",
-    "outers": "Outers",
-    "audit": "Audit",
-    "settlement": "Settlement",
-    "game": "Game",
-    "shares": "ModelShares",
-    "vesting": "Vesting",
-    "revenue": "Revenue",
-}
-"""Field of `Modules` to contract, in the order of creation after the charter."""
 
 ROUND_CONTRACTS: Final = {
     "vault": "Vault",
@@ -55,7 +41,7 @@ ROUND_CONTRACTS: Final = {
     "grants": "Grants",
     "revenue": "Revenue",
 }
-"""Field of `RoundModules` to contract of the second round, in the order of creation after the charter."""
+"""Field of `RoundModules` to contract, in the order of creation after the charter."""
 
 LEAVES: Final = {
     "map": "MapLeaf",
@@ -79,29 +65,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Addresses of one run's contracts; `leaves` by family."""
-
-    deployer: Address
-    charter: Address
-    modules: Modules
-    arbiter: Address
-    leaves: Mapping[str, Address]
-    seed: Address
-
-
-def places_of(run: Digest) -> Places:
-    """Where everything of a run is, given its identity. Raises ConfigError (ContractsNotCompiled)."""
-    leaves = {family: create2_address(leaf_code(family)) for family in LEAVES}
-    arbiter = create2_address(arbiter_code())
-    deployer = create2_address(deployer_code(run, arbiter))
-    modules = Modules(**{f.name: create_address(deployer, 2 + k) for k, f in enumerate(fields(Modules))})
-    return Places(deployer, create_address(deployer, 1), modules, arbiter, leaves, create2_address(seed_code()))
-
-
-@dataclass(frozen=True, slots=True)
 class RoundPlaces:
-    """Addresses of the contracts of one run of the second round, but for its beacon; `leaves` by family."""
+    """Addresses of the contracts of one run, but for its beacon; `leaves` by family."""
 
     deployer: Address
     charter: Address
@@ -111,7 +76,7 @@ class RoundPlaces:
 
 
 def round_places_of(run: Digest) -> RoundPlaces:
-    """Where everything of a run of the second round is. Raises ConfigError (ContractsNotCompiled)."""
+    """Where everything of a run is, given its identity. Raises ConfigError (ContractsNotCompiled)."""
     leaves = {family: create2_address(leaf_code(family)) for family in LEAVES}
     arbiter = create2_address(arbiter_code())
     deployer = create2_address(run_deployer_code(run, arbiter))
@@ -155,20 +120,11 @@ def by_code(leaves: Mapping[Family, T], nobody: T) -> list[T]:
     return [place.get(code, nobody) for code in range(min(place), max(place) + 1)]
 
 
-def deployer_code(run: Digest, arbiter: Address, contracts: Mapping[str, str] = MODULE_CONTRACTS) -> bytes:
-    """Creation code of a run's deployer with its arguments."""
-    return _deployer("Deployer", ("Charter", *contracts.values()), run, arbiter)
-
-
 def run_deployer_code(run: Digest, arbiter: Address, contracts: Mapping[str, str] = ROUND_CONTRACTS) -> bytes:
-    """The same of a run of the second round."""
-    return _deployer("RunDeployer", ("RunCharter", *contracts.values()), run, arbiter)
-
-
-def _deployer(name: str, contracts: Sequence[str], run: Digest, arbiter: Address) -> bytes:
-    codes = [keccak(load_artifact(contract).bytecode) for contract in contracts]
+    """Creation code of a run's deployer with its arguments."""
+    codes = [keccak(load_artifact(contract).bytecode) for contract in ("RunCharter", *contracts.values())]
     arguments = encode(["bytes32", "address", f"bytes32[{len(codes)}]"], [run, arbiter, codes])
-    return load_artifact(name).bytecode + arguments
+    return load_artifact("RunDeployer").bytecode + arguments
 
 
 def create2_address(code: bytes, creator: Address = FACTORY, salt: bytes = SALT) -> Address:

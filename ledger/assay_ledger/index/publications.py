@@ -1,6 +1,6 @@
 """What the senders of transactions say their objects hash to, read when it is first needed.
 
-A commitment or an outer step comes with 32 bytes behind the arguments of its call: the digest of a manifest. Contracts
+A commitment or an opened root comes with 32 bytes behind the arguments of its call: the digest of a manifest. Contracts
 ignore them, only the sender can put them there, and every reader of the event finds them by its transaction. Whoever
 sends through another contract leaves them out, and names are searched. Source: docs/protocol/store.md;
 docs/adr/0027-time-of-stores-and-nodes.md.
@@ -28,9 +28,7 @@ MAX_POSTERS: Final = 24
 """Senders whose word about one root is asked for; each of them has a lock behind it."""
 
 _CALLS: Final = (
-    "commit(uint64,uint32,bytes32[],bytes32[3],bytes32,bytes32)",
     "commit(uint64,uint32,bytes32,(uint32,bytes32,bytes32[3],bytes32))",
-    "postOuter(uint64,bytes32,bytes32,bytes32,bytes32)",
     "open(uint64,uint32,bytes32,bytes32,bytes32)",
 )
 
@@ -64,7 +62,7 @@ class Publications:
 
 
 def named_digest(calldata: bytes) -> Digest | None:
-    """The 32 bytes behind the arguments of a commitment or an outer step; None for any other calldata."""
+    """The 32 bytes behind the arguments of a commitment or an opening; None for any other calldata."""
     for call in _CALLS:
         types = types_of(call)
         if calldata[:4] != selector(call):

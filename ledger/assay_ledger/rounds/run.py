@@ -31,7 +31,6 @@ from assay_ledger.bindings.vault import VaultContract
 from assay_ledger.chain.client import Chain
 from assay_ledger.contract import Contract
 from assay_ledger.index.games import Games
-from assay_ledger.index.run import Run
 from assay_ledger.rounds.facts import PREVRANDAO_TIMES, BeaconTimes, RoundFacts
 
 
@@ -181,21 +180,6 @@ class RoundRun:
         """The same, and those whose events say where its money went: what whoever watches a run follows."""
         money = {"vault": self.vault, "shares": self.shares, "revenue": self.revenue}
         return {**self.contracts(), "challenges": self.challenges, **money}
-
-
-AnyRun = Run | RoundRun
-"""A run of whichever design."""
-
-
-def run_at(chain: Chain, address: Address, first_block: int = 0) -> AnyRun:
-    """The run at an address, of the design that its charter answers for. Raises RejectedError (NotARun)."""
-    if not chain.code_at(address):
-        return Run(chain, address, first_block)  # which says so
-    try:
-        chain.ask(RunCharterContract(address).run_terms())
-    except RejectedError:
-        return Run(chain, address, first_block)
-    return RoundRun(chain, address, first_block)
 
 
 def beacon_times(chain: Chain, address: Address) -> BeaconTimes:

@@ -15,11 +15,12 @@ from assay.protocol.errors import AssayError
 from assay.protocol.game.clock import DEFERRALS
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
-from assay_ledger.agents.agent import Agent
+from assay_ledger.agents.round_agent import RoundAgent
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.sent import Payload
-from tests.harness.actors.game_floods import Flood, flooded
-from tests.harness.actors.world import ActorWorld, SharedChain
+from assay_ledger.rounds.run import RoundRun
+from tests.harness.actors.disputed import Puppet, again, aside
+from tests.harness.actors.whole_run import WholeRun
 from tests.harness.mempool import GWEI, Held, Mempool
 
 
@@ -28,13 +29,19 @@ class Siege:
     """One game against an honest solver behind a public node."""
 
     pool: Mempool
-    world: ActorWorld
-    flood: Flood
+    made: WholeRun
+    puppet: Puppet
+    game_id: int
 
     @property
-    def ada(self) -> Agent:
+    def ada(self) -> RoundAgent:
         """The defender."""
-        return self.world.players["ada"].agent
+        return self.made.players["ada"].agent
+
+    def restarted(self) -> RoundAgent:
+        """The defender's process starts anew, with a connection of its own."""
+        run = RoundRun(Chain(self.pool.url), self.made.run.address, self.made.run.first_block)
+        return again(self.made, "ada", run=run)
 
     def on_reply(self, act: Callable[[Held], None]) -> None:
         """`act` is told of every transaction of the defender that the pool takes."""
@@ -43,63 +50,61 @@ class Siege:
 
     def play(self) -> None:
         """To the end; chain time moves on to what the defender waits for. The defender must not lose."""
-        chain = self.world.stage.chain
+        chain, games = self.made.chain, self.made.run.games
         for _ in range(60):
-            if not self.flood.select():
+            if not self.puppet.select(self.game_id):
                 break
+            # Where blocks come fast the defender may not come to rest before its other side has moved.
             while self.ada.step():
-                pass
-            (game,) = list(self.flood.games()) or [None]
-            if game is not None and game.state.turn is Side.DEFENDER:
+                self.puppet.select(self.game_id)
+            state = games.game(self.game_id).state
+            if not state.is_over and state.turn is Side.DEFENDER:
                 assert self.ada.deadline is not None
                 now = chain.head().timestamp
                 if self.ada.deadline > now:
                     chain.rpc("evm_mine", hex(self.ada.deadline))
-        found = self.world.run.games.verdict(1)
+        found = games.verdict(self.game_id)
         assert found is not None
         assert (found[0].side, found[0].outcome) == (Side.CHALLENGER, Outcome.LEAF)
 
 
 @pytest.fixture(scope="module")
-def opened(stage: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> tuple[ActorWorld, Flood]:
-    """A round up to where a puppet has opened a game on the honest solver's work."""
-    world, _, flood = flooded(stage, tmp_path_factory.mktemp("run"), 1)
-    return world, flood
+def opened(disputed: WholeRun) -> Iterator[tuple[WholeRun, Puppet, int]]:
+    """A stranger has opened a game on the honest solver's work."""
+    with aside(disputed):
+        puppet = Puppet(disputed)
+        yield disputed, puppet, puppet.challenge()
 
 
 @pytest.fixture
-def siege(stage: SharedChain, opened: tuple[ActorWorld, Flood]) -> Iterator[Siege]:
-    world, flood = opened
-    before, snapshot = stage.chain, stage.chain.rpc("evm_snapshot")
-    with Mempool(stage.node, every_s=0.005) as pool:
-        pool.mine()
-        besieged = Siege(pool, world, flood)
-        stage.chain = Chain(pool.url)
-        restarted(besieged)
-        try:
-            yield besieged
-        finally:
-            pool.is_mining = False
-            stage.chain = world.run.chain = world.run.games.chain = before
-            stage.node.rpc("anvil_setBlockTimestampInterval", 1)
-            stage.node.rpc("evm_setAutomine", True)
-    assert stage.chain.rpc("evm_revert", snapshot)
-    world.players["ada"].agent.close()
-    (world.folder / "ada" / "outbox.jsonl").unlink(missing_ok=True)
-
-
-def restarted(siege: Siege) -> Agent:
-    """The defender's process starts anew, with a connection of its own."""
-    run = siege.world.run
-    run.chain = run.games.chain = Chain(siege.pool.url)
-    return siege.world.restart("ada")
+def siege(opened: tuple[WholeRun, Puppet, int]) -> Iterator[Siege]:
+    made, puppet, game_id = opened
+    node, before = made.stage.node, made.stage.chain
+    with aside(made):
+        made.players["ada"].agent.close()
+        outbox = made.folder / "ada" / "outbox.jsonl"
+        outbox.unlink(missing_ok=True)
+        with Mempool(node, every_s=0.005) as pool:
+            pool.mine()
+            made.stage.chain = Chain(pool.url)
+            besieged = Siege(pool, made, puppet, game_id)
+            besieged.restarted()
+            try:
+                yield besieged
+            finally:
+                pool.is_mining = False
+                made.stage.chain = before
+                node.rpc("anvil_setBlockTimestampInterval", 1)
+                node.rpc("evm_setAutomine", True)
+        made.players["ada"].agent.close()
+        outbox.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("factor", (2.5, 8))
 def test_a_base_fee_that_rises_while_a_reply_waits_convicts_nobody_honest(siege: Siege, factor: float) -> None:
     siege.on_reply(lambda held: setattr(siege.pool, "base", int(factor * GWEI)))
     siege.play()
-    assert siege.world.stage.chain.head().base_fee > 2 * GWEI
+    assert siege.made.chain.head().base_fee > 2 * GWEI
 
 
 def test_replies_that_the_pool_loses_are_sent_again(siege: Siege) -> None:
@@ -117,15 +122,15 @@ def test_replies_that_the_pool_loses_are_sent_again(siege: Siege) -> None:
 
 
 def test_above_the_cap_the_defender_waits_and_defers_and_then_moves_at_any_fee(siege: Siege) -> None:
-    cap = siege.world.run.charter.chain.fee_cap
+    cap = siege.made.run.charter.chain.fee_cap
     siege.on_reply(lambda held: setattr(siege.pool, "base", 3 * cap))
     siege.play()
-    game = siege.world.state.games[1]
+    game = siege.made.view.games[siege.game_id]
     assert game.deferrals[Side.DEFENDER] == DEFERRALS
 
 
 def test_a_transaction_that_waits_for_a_lower_fee_stands_in_no_replys_way(siege: Siege) -> None:
-    cap, pool = siege.world.run.charter.chain.fee_cap, siege.pool
+    cap, pool = siege.made.run.charter.chain.fee_cap, siege.pool
     patient = Payload(Account.create().address.lower(), b"", 1)
     box = siege.ada.chain.outbox(siege.ada.account)
 
@@ -137,6 +142,8 @@ def test_a_transaction_that_waits_for_a_lower_fee_stands_in_no_replys_way(siege:
     (error,) = box.send([patient], cap)
     assert isinstance(error, AssayError) and error.code == "FeeAboveLimit" and len(box.in_flight) == 1
     siege.on_reply(lambda _: None)
+    # The patient transaction keeps blocks coming, 12 s of chain time each: slowly, or the stranger's clock runs out.
+    pool.every_s = 0.1
     siege.play()
     assert balance(siege, str(patient.to)) == 0 and not box.in_flight
 
@@ -163,14 +170,14 @@ def test_another_process_with_the_same_key_delays_a_reply_and_no_more(siege: Sie
 
 def test_a_defender_that_is_restarted_with_a_stuck_reply_outbids_itself(siege: Siege) -> None:
     ada, pool = siege.ada, siege.pool
-    siege.flood.select()
+    siege.puppet.select(siege.game_id)
     pool.is_mining = False
     siege.on_reply(lambda held: setattr(pool, "base", 8 * GWEI))
     ada.chain.outbox(ada.account)._receipt_for_s = 0.2
     ada.step()
     (stuck,) = pool.pool.values()
-    again = restarted(siege)
-    assert list(again.chain.outbox(again.account).in_flight) == [stuck.nonce]
+    anew = siege.restarted()
+    assert list(anew.chain.outbox(anew.account).in_flight) == [stuck.nonce]
     siege.on_reply(lambda _: None)
     pool.is_mining = True
     siege.play()

@@ -7,12 +7,15 @@ import os
 
 from eth_utils.crypto import keccak
 
-from assay_ledger.deployment.places import LEAVES, MODULE_CONTRACTS
+from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS
 from tests.harness.contracts.harness import artifact
 from tests.harness.contracts.snapshots import FOLDER, RENEW
 
 MANIFEST = FOLDER / "code.json"
-NAMES = ("Deployer", "Charter", *MODULE_CONTRACTS.values(), "Arbiter", *LEAVES.values(), "PrevrandaoSeed", "DrandSeed")
+NAMES = (
+    *("RunDeployer", "RunCharter", *ROUND_CONTRACTS.values(), "Arbiter"),
+    *(*LEAVES.values(), "PrevrandaoSeed", "DrandSeed"),
+)
 
 
 def test_the_manifest_names_the_code_that_these_sources_compile_to() -> None:

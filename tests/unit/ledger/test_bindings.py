@@ -18,10 +18,10 @@ from web3.types import LogReceipt
 
 from assay.protocol.run.charter import Charter
 from assay.protocol.run.run_charter import RunCharter
-from assay.protocol.types import Address, Digest, Round, Seat
+from assay.protocol.types import Address, Digest
 from assay_ledger.bindings import round_structs, structs
+from assay_ledger.bindings.commitments import CommitmentsContract, WorkCommitted
 from assay_ledger.bindings.game import DigestsPosted, LeafPosted
-from assay_ledger.bindings.rounds import Committed, RoundsContract
 from assay_ledger.contract import Call, Contract, Event, Logged, abi_value, selector
 from tests.harness.contracts import harness
 from tools import bindings
@@ -180,17 +180,17 @@ def test_a_search_names_indexed_arguments_alone() -> None:
 
 
 def test_what_does_not_fit_its_solidity_type_is_no_call() -> None:
-    contract = RoundsContract(AT)
+    contract = CommitmentsContract(AT)
     with pytest.raises(EncodingError):
-        contract.receipt(Round(0), Seat(0), Digest(b"\x01" * 31))
+        contract.open_round(0, Digest(b"\x01" * 31))
     with pytest.raises(EncodingError):
-        contract.receipt(Round(1 << 64), Seat(0), Digest(bytes(32)))
+        contract.open_round(1 << 64, Digest(bytes(32)))
 
 
 def test_a_log_of_another_form_is_an_error() -> None:
-    entry = next(e for e in entries("Rounds", "event") if e["name"] == "Committed")
+    entry = next(e for e in entries("Commitments", "event") if e["name"] == "WorkCommitted")
     log = log_of(entry, [drawn(item, random.Random(1)) for item in entry["inputs"]])
     with pytest.raises(ValueError, match="zip"):
-        Committed.decode({**log, "topics": log["topics"][:2]})
+        WorkCommitted.decode({**log, "topics": log["topics"][:2]})
     with pytest.raises(Exception, match="read"):
-        Committed.decode({**log, "data": HexBytes(log["data"][:40])})
+        WorkCommitted.decode({**log, "data": HexBytes(log["data"][:40])})

@@ -7,15 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.protocol.run.claims import AttestationLeaf, ClaimKind, ClaimRef
-from assay.protocol.types import Address, Digest, Round, Seat
 from assay_ledger.agents.journal import FILE, Journal, JournalInUse
-from assay_ledger.agents.memory import Recorder
-from assay_ledger.index.view import Leaf, OuterStep, Trained
-
-
-def digest(n: int) -> Digest:
-    return Digest(bytes([n]) * 32)
 
 
 def test_entries_are_there_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,20 +39,3 @@ def test_a_folder_has_one_journal_at_a_time(tmp_path: Path) -> None:
         Journal(tmp_path)
     journal.close()
     Journal(tmp_path).close()
-
-
-def test_a_memory_is_rebuilt_from_its_journal(tmp_path: Path) -> None:
-    recorder = Recorder(Journal(tmp_path))
-    ref = ClaimRef(ClaimKind.OUTER, Round(3), party=Address(b"p" * 20), outer_root=digest(9))
-    recorder.result(digest(1), digest(2), digest(3))
-    recorder.outer(digest(4), OuterStep(digest(5), digest(6)))
-    recorder.trained(Round(1), Trained(digest(7), (digest(1), digest(2)), (digest(3),) * 3, digest(8)))
-    recorder.leaves(Round(2), digest(7), (Leaf(Seat(4), AttestationLeaf(digest(1), 5, digest(2), digest(3))),))
-    recorder.committed(ref, digest(1), digest(2))
-    recorder.committed(ClaimRef(ClaimKind.UPDATE, Round(0)), digest(1), digest(2))
-    recorder.uncommitted(ClaimRef(ClaimKind.UPDATE, Round(0)))
-    recorder.released("work", Round(0))
-    recorder.journal.close()
-    again = Recorder(Journal(tmp_path)).memory
-    assert again == recorder.memory
-    assert again.committed.keys() == {ref} and again.results == {(digest(1), digest(2)): digest(3)}

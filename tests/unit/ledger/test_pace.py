@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from assay.protocol.digests import ZERO
 from assay.protocol.types import Round, Seat
-from assay_ledger.agents.actions import Commit, Defer, Play, SettleRound, highest_base_fee
+from assay_ledger.agents.actions import Defer, EndOverdue, Play
+from assay_ledger.agents.money_actions import SettleSeat
+from assay_ledger.agents.round_actions import CloseEpoch, highest_base_fee
 from assay_ledger.chain.fees import TIP_FLOOR, Market, Offer, affordable, first_offer, raised, tip_of
 from assay_ledger.chain.pace import LEAST_S, MOST_S, SEEN, SILENT_SHARE, PollPace
 
@@ -103,8 +104,9 @@ def test_a_balance_that_is_short_offers_what_it_covers_if_that_can_be_mined() ->
 def test_what_has_no_clock_waits_below_the_cap_and_what_has_one_pays_any_fee() -> None:
     cap = 100 * GWEI
     for fee in (cap, cap + 1):
-        assert highest_base_fee(SettleRound(Round(0)), fee, cap) == cap
-        assert highest_base_fee(Commit(Round(0), Seat(0), ZERO), fee, cap) is None
+        assert highest_base_fee(SettleSeat(Round(0), Seat(0), 1), fee, cap) == cap
+        assert highest_base_fee(EndOverdue(1), fee, cap) == cap
+        assert highest_base_fee(CloseEpoch(1, 0), fee, cap) is None
         assert highest_base_fee(Defer(1, 0), fee, cap) is None
     # A move chosen below the cap goes back to its strategy when the fee has passed it.
     assert highest_base_fee(Play(1, 0), cap, cap) == cap
