@@ -11,7 +11,7 @@ from assay.cli.options import RUN, JsonOption, with_settings
 from assay.protocol.errors import ConfigError, UserError
 from assay.settings import Settings
 
-EPILOG = 'Examples: assay explain StartMismatch; assay explain 0xabc... --json  ->  {"kind", "known", "answers": [...]}'
+EPILOG = 'Examples: assay explain WorkMismatch; assay explain 0xabc... --json  ->  {"kind", "known", "answers": [...]}'
 
 
 class NameUnknown(UserError):
