@@ -4,18 +4,21 @@ A run as strangers have it: a node, contracts, a process for every solver and au
 all rest. The CPU time of these processes, and of the one that moves time, counts from their start to the run's end; the
 sponsor's commands before it (capture, keys, deployment) do not. Audits are drawn, so their time is a matter of luck:
 they count as what a duty took times the duties that the charter's rates make expected. Steps alone are the same program
-on the same state, without marks, files or chain, before the run and after it; stock eager f32 alternates with them.
+on the same state, without marks, files or chain, before the run and after it, in as many processes at once as the run's
+solvers have cores: they share caches in both. Stock eager f32 alternates with them.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
+from threading import Barrier
 from typing import Any, Final
 
 from assay.demo import play
@@ -27,6 +30,8 @@ from assay.protocol.types import Round
 from assay.training.presets import preset as preset_of
 
 BAR: Final = 1.25
+PARTNER_S: Final = 600.0
+"""Longer than any process is behind the others, unless it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class MultiplierTerms:
 
 @dataclass(frozen=True, slots=True)
 class StepCpu:
-    """CPU seconds of one step, one thread: medians over turns in which each side runs once."""
+    """CPU seconds of one step, one thread: medians over turns in which each side runs once, mean of the processes."""
 
     exact: float
     eager: float
@@ -77,7 +82,7 @@ def measure(terms: MultiplierTerms, talk: Callable[[str], None], folder: Path | 
 
 def run_cpu(terms: MultiplierTerms, talk: Callable[[str], None], folder: Path | None) -> tuple[RunCpu, float]:
     """Plays a run from its posting to its end; and the seconds that it took by the clock."""
-    options = DemoOptions(cheats=(), rounds=terms.rounds, preset=terms.preset, folder=folder)
+    options = DemoOptions(cheats=(), rounds=terms.rounds, preset=terms.preset, weighs=False, folder=folder)
     with play.open_scene(options, talk, cast_of(terms)) as scene:
         play.post(scene)
         play.join(scene)
@@ -105,6 +110,7 @@ def document_of(terms: MultiplierTerms, run: RunCpu, before: StepCpu, after: Ste
         "cpu_seconds": {kind: round(seconds, 1) for kind, seconds in run.seconds.items()},
         "exact_step_ms": [round(side.exact * 1e3, 2) for side in (before, after)],
         "eager_step_ms": [round(side.eager * 1e3, 2) for side in (before, after)],
+        "processes_at_once": at_once(terms),
         "steps": run.steps,
         "commitments": run.commitments,
         "duties_drawn": run.duties,
@@ -135,13 +141,22 @@ def cast_of(terms: MultiplierTerms) -> Cast:
     )
 
 
+def at_once(terms: MultiplierTerms) -> int:
+    """How many solvers train at the same time on this machine."""
+    return min(terms.seats, len(os.sched_getaffinity(0)))
+
+
 def step_cpu(terms: MultiplierTerms) -> StepCpu:
-    """Measured in a process of its own, which no meter watches."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_step_cpu, terms.preset, terms.steps, terms.turns).result()
+    """Measured in processes of their own, which no meter watches."""
+    count, context = at_once(terms), multiprocessing.get_context("spawn")
+    with context.Manager() as manager, ProcessPoolExecutor(count, mp_context=context) as pool:
+        together = manager.Barrier(count, timeout=PARTNER_S)
+        jobs = [pool.submit(_step_cpu, terms.preset, terms.steps, terms.turns, together) for _ in range(count)]
+        found = [job.result() for job in jobs]
+    return StepCpu(fmean(side.exact for side in found), fmean(side.eager for side in found))
 
 
-def _step_cpu(preset_name: str, steps: int, turns: int) -> StepCpu:
+def _step_cpu(preset_name: str, steps: int, turns: int, together: Barrier) -> StepCpu:
     import torch
 
     from assay.engine.runtime.values.state_io import to_lists_of_bytes
@@ -164,9 +179,11 @@ def _step_cpu(preset_name: str, steps: int, turns: int) -> StepCpu:
     lists, tensors = compute.run(program, lists, 1), step(*tensors)
     found: dict[str, list[float]] = {"exact": [], "eager": []}
     for _ in range(turns):
+        together.wait()
         begin = time.process_time()
         lists = compute.run(program, lists, steps)
         found["exact"].append((time.process_time() - begin) / steps)
+        together.wait()
         begin = time.process_time()
         for _ in range(steps):
             tensors = step(*tensors)

@@ -23,7 +23,7 @@ from assay.explorer.money import Money
 from assay.protocol.errors import DeadlineError, UnavailableError
 from assay.protocol.types import Address
 from assay.sponsor.round_charters import TOKEN
-from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest, read_heartbeats
+from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
 from assay_ledger.contract import Event, Logged
@@ -39,7 +39,7 @@ POLL_S: Final = 0.05
 LOOK_EVERY_S: Final = 0.25
 WEIGH_EVERY_S: Final = 1.0
 WEIGH_SHARE: Final = 60
-"""Of the time that the demo has taken: a look at the memory of many large processes costs CPU time itself."""
+"""Of the time that the demo has taken."""
 STUCK_AFTER_S: Final = 1.5 * STRANGER_LIMIT_S
 """Nothing on chain and no actor busy for so long: something is wrong, and waiting longer will not fix it."""
 
@@ -60,6 +60,8 @@ class DemoOptions:
     verbose: bool = False
     folder: Path | None = None
     """Where everything stays afterwards; a private folder that vanishes unless given."""
+    weighs: bool = True
+    """Whether memory is measured. To look at that of many large processes costs CPU time itself."""
 
 
 @dataclass
@@ -201,15 +203,14 @@ def watch(scene: DemoScene, is_enough: Callable[[dict[Address, Heartbeat]], bool
         if state.head.number != last_head:
             last_head, last_change = state.head.number, now
         if now - looked >= LOOK_EVERY_S:
-            looked = now
-            beats = read_heartbeats(scene.store, scene.run.address, scene.addresses.values())
+            looked, beats = now, keeper.beats
             book(scene, beats)
             check_alive(scene)
             rested = (rested or now) if is_enough(beats) else None
             # Strangers end what they began, if they do not take forever over it.
             if rested is not None and (not keeper.strangers_work or now - rested > STRANGER_LIMIT_S):
                 return
-        if now - weighed >= max(WEIGH_EVERY_S, (now - scene.started) / WEIGH_SHARE):
+        if scene.options.weighs and now - weighed >= max(WEIGH_EVERY_S, (now - scene.started) / WEIGH_SHARE):
             weighed = now
             scene.meter.weigh(pids(scene))
         if keeper.tick() is None:

@@ -46,6 +46,8 @@ class Timekeeper:
         self._participants = participants
         self._pulse = Pulse(clock)
         self._busy_since: dict[Address, float] = {}
+        self.beats: dict[Address, Heartbeat] = {}
+        """The last tick's heartbeats."""
         self.strangers_work = False
         """Whether, at the last tick, a living stranger did or waited for anything."""
         self.is_anyone_busy = False
@@ -54,7 +56,7 @@ class Timekeeper:
     def tick(self) -> int | None:
         """Moves time if that is due; returns the new chain time."""
         head = self._chain.head()
-        beats = read_heartbeats(self._slots, self._run, self._own.union(self._participants()))
+        self.beats = beats = read_heartbeats(self._slots, self._run, self._own.union(self._participants()))
         living = self._pulse.alive(beats)
         waited = [beat for beat in living.values() if not self._given_up(beat, head.number)]
         self.is_anyone_busy = any(beat.activity is Activity.BUSY for beat in waited)

@@ -30,7 +30,7 @@ class Preset:
 
 DEMO = Preset("demo", layers=2, width=96, heads=4, context=32, batch=8, inner_steps=25)
 TINY = Preset("tiny", layers=1, width=16, heads=2, context=8, batch=2, inner_steps=10, learning_rate=3e-3, warmup=4)
-GPT_4X128 = Preset("gpt-4x128", layers=4, width=128, heads=4, context=64, batch=12, inner_steps=500)
+GPT_4X128 = Preset("gpt-4x128", layers=4, width=128, heads=4, context=64, batch=12, inner_steps=1250)
 """The size that speed is measured at, with rounds so long that they are mostly training."""
 
 PRESETS = {preset.name: preset for preset in (DEMO, TINY, GPT_4X128)}

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import requests
 from eth_account.signers.local import LocalAccount
@@ -20,7 +20,7 @@ from hexbytes import HexBytes
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 from web3 import Web3
 from web3.exceptions import ContractLogicError, TimeExhausted, TransactionNotFound, Web3RPCError
-from web3.types import BlockData, FilterParams, RPCEndpoint, TxParams, TxReceipt, Wei
+from web3.types import BlockData, FilterParams, LogReceipt, RPCEndpoint, TxParams, TxReceipt, Wei
 
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.types import Address
@@ -128,6 +128,12 @@ class Chain:
         self.pace.saw(head.number)
         return head
 
+    def newest(self) -> BlockData:
+        """The newest block as the node gives it."""
+        block = self.read(lambda: self.w3.eth.get_block("latest"))
+        self.pace.saw(int(block["number"]))
+        return block
+
     def calldata(self, transaction: bytes) -> bytes:
         """What a transaction was sent with."""
         return self.read(lambda: bytes(HexBytes(self.w3.eth.get_transaction(HexBytes(transaction))["input"])))
@@ -155,6 +161,21 @@ class Chain:
             "toBlock": "latest" if last is None else BlockNumber(last),
         }
         return self.read(lambda: [Logged.of(search.kind, log) for log in self.w3.eth.get_logs(criteria)])
+
+    def logs(self, contracts: Sequence[str], first: int, last: int) -> list[LogReceipt]:
+        """All logs of some contracts, by checksummed address, from block `first` to block `last`, oldest first.
+
+        As web3's own method gives them; that one takes 2.6 ms of CPU to look at 28 addresses, every time, and this 0.4.
+        """
+        criteria = {"address": list(contracts), "fromBlock": hex(first), "toBlock": hex(last)}
+
+        def ask() -> list[LogReceipt]:
+            answer = self.w3.provider.make_request(RPCEndpoint("eth_getLogs"), [criteria])
+            if answer.get("error"):
+                raise Web3RPCError(str(answer["error"]), rpc_response=answer)
+            return [_log(found) for found in answer["result"]]
+
+        return self.read(ask)
 
     def outbox(self, account: LocalAccount, path: Path | None = None) -> Outbox:
         """An account's transactions; the first `path` that is given keeps what is in flight over a restart."""
@@ -249,6 +270,17 @@ class Chain:
         if isinstance(result, AssayError):
             raise result
         return result
+
+
+def _log(found: dict[str, Any]) -> LogReceipt:
+    """What is used of a log, as web3 types it; `blockTimestamp` stays as the node wrote it."""
+    return cast(
+        LogReceipt,
+        found
+        | {name: HexBytes(found[name]) for name in ("data", "blockHash", "transactionHash")}
+        | {name: int(found[name], 16) for name in ("blockNumber", "logIndex")}
+        | {"topics": [HexBytes(topic) for topic in found["topics"]]},
+    )
 
 
 def _with_margin(estimate: int) -> int:

@@ -13,8 +13,8 @@ from typing import Final
 SHARE: Final = 8
 """A new block is noticed within an eighth of the time between blocks."""
 
-SILENT_SHARE: Final = 64
-"""What ends a silence is noticed within a sixty-fourth of it: while a round trains nothing happens for long."""
+SILENT_SHARE: Final = 16
+"""What ends a silence is noticed within a sixteenth of it: while a round trains nothing happens for long."""
 
 LEAST_S: Final = 0.05
 MOST_S: Final = 2.0

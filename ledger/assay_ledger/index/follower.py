@@ -116,7 +116,7 @@ class Follower(ABC):
         self._restarted()
 
     def _follow(self) -> None:
-        block = self.chain.read(lambda: self.chain.w3.eth.get_block("latest"))
+        block = self.chain.newest()
         number, hash_ = int(block["number"]), bytes(block["hash"])
         if self._last is not None and hash_ == self._last[1]:
             return
@@ -124,7 +124,7 @@ class Follower(ABC):
             self._restart()
         while self._next <= number:
             high = min(number, self._next + BLOCKS_PER_QUERY - 1)
-            logs = self._logs(self._next, high)
+            logs = self.chain.logs(self._addresses, self._next, high)
             self._is_applying = True
             for log in logs:
                 self._apply(log)
@@ -139,10 +139,6 @@ class Follower(ABC):
             return bytes(block["parentHash"]) == hash_
         found = self.chain.read(lambda: self.chain.w3.eth.get_block(min(last, number)))
         return bytes(found["hash"]) == hash_
-
-    def _logs(self, low: int, high: int) -> list[LogReceipt]:
-        w3 = self.chain.w3
-        return self.chain.read(lambda: w3.eth.get_logs({"address": self._addresses, "fromBlock": low, "toBlock": high}))
 
     def _apply(self, log: LogReceipt) -> None:
         topic = bytes(log["topics"][0]) if log["topics"] else b""

@@ -44,7 +44,7 @@ def test_a_silence_is_asked_into_less_and_less_and_its_end_brings_the_pace_back(
     last = now
     for silence, period in (
         (SILENT_SHARE * LEAST_S, LEAST_S),
-        (32.0, 0.5),
+        (8.0, 0.5),
         (SILENT_SHARE * MOST_S, MOST_S),
         (1e6, MOST_S),
     ):
