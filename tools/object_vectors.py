@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from assay.protocol.digests import state_digest
+from assay.protocol.digests import digest_list_hash
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 from assay_ledger.store.listfile import pack
@@ -22,25 +22,32 @@ TENSORS = (b"\1\2\3", bytes(range(8)), b"\1", b"")
 
 def cases() -> Iterator[dict[str, object]]:
     """Every case: `kind`, what a reader knows beforehand, the bytes."""
-    yield from _states()
+    yield from _marks()
     yield from _lists()
     yield from _manifests()
 
 
-def _states() -> Iterator[dict[str, object]]:
-    roots = [Digest(bytes([i]) * 32) for i in range(65)]
-    for count in (0, 1, 3, 64):
-        yield _state(None, f"{count} lists", state_digest(roots[:count]), b"".join(roots[:count]))
-    data = b"".join(roots[:3])
-    root = state_digest(roots[:3])
-    yield _state("STO-5", "a byte is missing", root, data[:-1])
-    yield _state("STO-5", "a byte is left over", root, data + b"\0")
-    yield _state("STO-5", "other lists", root, b"".join(roots[1:4]))
-    yield _state("STO-4", "65 lists", state_digest(roots), b"".join(roots))
+def _marks() -> Iterator[dict[str, object]]:
+    marks = [Digest(bytes([i]) * 32) for i in range(61)]
+    for units in (1, 3, 60):
+        yield _case(None, f"{units} units", units, digest_list_hash(marks[:units]), b"".join(marks[:units]))
+    digest, data = digest_list_hash(marks[:3]), b"".join(marks[:3])
+    yield _case("STO-17", "a byte is missing", 3, digest, data[:-1])
+    yield _case("STO-17", "the marks of fewer units", 4, digest, data)
+    yield _case("STO-17", "other marks", 3, digest, b"".join(marks[1:4]))
+    yield _case("STO-17", "the same in another order", 3, digest, data[32:] + data[:32])
+    yield _case("STO-4", "a byte is left over", 3, digest, data + b"\0")
 
 
-def _state(rule: str | None, what: str, root: Digest, data: bytes) -> dict[str, object]:
-    return {"kind": "state", "rule": rule, "what": what, "root": root.hex(), "bytes": data.hex()}
+def _case(rule: str | None, what: str, units: int, digest: Digest, data: bytes) -> dict[str, object]:
+    return {
+        "kind": "marks",
+        "rule": rule,
+        "what": what,
+        "units": units,
+        "digest": digest.hex(),
+        "bytes": data.hex(),
+    }
 
 
 def _lists() -> Iterator[dict[str, object]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from assay.protocol.digests import state_digest
+from assay.protocol.digests import digest_list_hash
 from assay.protocol.game import openings
 from assay.protocol.game.errors import GameError
 from assay.protocol.game.header import parse_head
@@ -22,7 +22,6 @@ from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 from assay_ledger.store import listfile
 from assay_ledger.store.manifest import Manifest
-from assay_ledger.store.objects import MAX_LISTS
 
 Case = tuple[str, object, object]
 """Name, what came out, what is known."""
@@ -104,10 +103,14 @@ def _read(document: Any) -> Read:
     return Read(document["node"], int(document["address"]))
 
 
-def _is_state(case: Any) -> bool:
+def _is_marks(case: Any) -> bool:
     data = bytes.fromhex(case["bytes"])
-    roots = [Digest(data[i : i + 32]) for i in range(0, len(data), 32)]
-    return len(data) % 32 == 0 and len(roots) <= MAX_LISTS and state_digest(roots).hex() == case["root"]
+    marks = [Digest(data[i : i + 32]) for i in range(0, len(data), 32)]
+    return (
+        len(marks) == case["units"]
+        and len(data) % 32 == 0
+        and digest_list_hash(marks) == Digest(bytes.fromhex(case["digest"]))
+    )
 
 
 def _is_list(case: Any) -> bool:
@@ -121,4 +124,4 @@ def _is_manifest(case: Any) -> bool:
     return found == case["entries"] and (found > 0 or not data)
 
 
-_TAKES: dict[str, Callable[[Any], bool]] = {"state": _is_state, "list": _is_list, "manifest": _is_manifest}
+_TAKES: dict[str, Callable[[Any], bool]] = {"marks": _is_marks, "list": _is_list, "manifest": _is_manifest}

@@ -95,7 +95,7 @@ def sentences(names: Mapping[str, str], document: dict[str, Any]) -> Iterator[st
     yield (
         f"{solvers} solvers trained one model together for {document['rounds']} rounds, of which "
         f"{document['final_generations']} generations are final; {audits['owners']} auditors replayed what they "
-        f"drew in {document['epochs']} epochs and bound {document['findings']} findings."
+        f"drew in {document['epochs']} epochs and opened {document['findings']} findings."
     )
     yield f"{_caught(names, document)}; the contract computed every disputed number, and no vote decided anything."
     if document["fined"]:

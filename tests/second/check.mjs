@@ -7,7 +7,7 @@ import { Malformed, decode, decodeFile, decodeHeader, head } from "./decode.mjs"
 import { combine, fold, headReads, start, term, termReads } from "./elements.mjs";
 import { hex, tensorRoot, unhex } from "./hash.mjs";
 import { F32, I32, finish, philox, q, toBytes } from "./numbers.mjs";
-import { isList, isState, manifestEntries } from "./objects.mjs";
+import { isList, isMarks, manifestEntries } from "./objects.mjs";
 import { Refused, load, openingOf, readOf } from "./openings.mjs";
 import { run } from "./run.mjs";
 import { evaluate } from "./scalar.mjs";
@@ -117,7 +117,7 @@ function rules(document) {
 
 /** STO: whether an object is what its reader looks for. */
 const objects = {
-  state: ({ root, bytes }) => isState(unhex(root), unhex(bytes)),
+  marks: ({ units, digest, bytes }) => isMarks(units, unhex(digest), unhex(bytes)),
   list: ({ specs, bytes }) => isList(specs, unhex(bytes)),
   manifest: ({ entries, bytes }) => entries === manifestEntries(unhex(bytes)) && (entries > 0 || bytes === ""),
 };

@@ -1,15 +1,15 @@
 // Objects of a store: docs/protocol/store.md, rules STO.
-import { stateRoot } from "./hash.mjs";
+import { digestList } from "./hash.mjs";
 import { width } from "./numbers.mjs";
 
 const NAMES = ["F32", "I32", "I64", "BOOL", "U8", "I8", "U16"];
 const ORDER = [2, 0, 1, 6, 5, 4, 3]; // I64, F32, I32, U16, I8, U8, BOOL
 
-/** STO-5: whether bytes are the list roots of the state with this root. */
-export function isState(root, bytes) {
-  if (bytes.length % 32 !== 0 || bytes.length > 64 * 32) return false;
-  const roots = Array.from({ length: bytes.length / 32 }, (_, i) => bytes.subarray(32 * i, 32 * i + 32));
-  return stateRoot(roots).equals(root);
+/** STO-17: whether bytes are the marks of so many units with this digest. */
+export function isMarks(units, digest, bytes) {
+  if (bytes.length !== 32 * units) return false;
+  const marks = Array.from({ length: units }, (_, i) => bytes.subarray(32 * i, 32 * i + 32));
+  return digestList(marks).equals(digest);
 }
 
 /** STO-16: how many objects a manifest names; 0 for bytes that are none. */

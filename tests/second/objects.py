@@ -7,7 +7,7 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
-from assay.protocol.digests import state_digest
+from assay.protocol.digests import digest_list_hash
 from assay.protocol.errors import UnavailableError
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
@@ -18,12 +18,17 @@ from assay_ledger.store.objects import Objects
 from tests.second.fuzzing import damaged
 
 
-def state_object(rng: Random) -> tuple[Digest, bytes]:
-    """A state's root, and bytes that are its object or nearly."""
-    data = rng.randbytes(32 * rng.choice((0, 1, 3, 63, 64, 65)))
-    roots = [Digest(data[i : i + 32]) for i in range(0, len(data), 32)]
-    root = state_digest(roots)
-    return root, data if rng.random() < 0.5 else damaged(data, rng)
+def marks_object(rng: Random) -> tuple[int, Digest, bytes]:
+    """A number of units, a digest, and bytes that are the marks with it or nearly."""
+    data = rng.randbytes(32 * rng.choice((1, 3, 60)))
+    marks = [Digest(data[i : i + 32]) for i in range(0, len(data), 32)]
+    units = len(marks) if rng.random() < 0.9 else len(marks) + rng.choice((-1, 1))
+    return units, digest_list_hash(marks), data if rng.random() < 0.5 else damaged(data, rng)
+
+
+def marks_document(units: int, digest: Digest, data: bytes) -> dict[str, object]:
+    """The same as the second implementation is asked."""
+    return {"units": units, "digest": digest.hex(), "bytes": data.hex()}
 
 
 def list_object(rng: Random) -> tuple[list[TensorSpec], bytes]:
@@ -52,11 +57,11 @@ def manifest_object(rng: Random) -> bytes:
     return data if rng.random() < 0.5 else damaged(data, rng)
 
 
-def is_state(root: Digest, data: bytes) -> bool:
-    """Whether bytes are the object of the state with this root, as a reader of the store judges it."""
+def is_marks(units: int, digest: Digest, data: bytes) -> bool:
+    """Whether bytes are the marks of so many units with this digest, as a reader of the store judges it."""
     objects = Objects(_OneObject(data))
     try:
-        objects.state(root)
+        objects.marks(digest, units)
     except UnavailableError:
         return False
     return True

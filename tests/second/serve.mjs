@@ -5,7 +5,7 @@ import {
   DOT, MAX, Malformed, RANK, ROWEXP, SCATTER_SUM, SUM, decode, decodeFile, decodeHeader, head,
 } from "./decode.mjs";
 import { H, hex, unhex } from "./hash.mjs";
-import { isList, isState, manifestEntries } from "./objects.mjs";
+import { isList, isMarks, manifestEntries } from "./objects.mjs";
 import { Refused, load, openingOf, readOf } from "./openings.mjs";
 import { elementOf, run } from "./run.mjs";
 import { broken as rulesBroken } from "./wellformed.mjs";
@@ -52,7 +52,7 @@ const kinds = {
     return run(program, x.map((slots) => slots.map(unhex))).map((bytes) => hex(H(bytes)).slice(0, 16));
   },
   moves: judgeMoves,
-  states: ({ root, bytes }) => isState(unhex(root), unhex(bytes)),
+  marks: ({ units, digest, bytes }) => isMarks(units, unhex(digest), unhex(bytes)),
   manifests: (bytes) => manifestEntries(unhex(bytes)),
   lists: ({ specs, bytes }) => isList(specs, unhex(bytes)),
 };

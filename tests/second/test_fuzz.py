@@ -95,11 +95,11 @@ def files(second: Second, seed: str, count: int) -> int:
 
 
 def stored(second: Second, seed: str, count: int) -> int:
-    """Number of objects of a store of which both say the same: states, lists, manifests."""
+    """Number of objects of a store of which both say the same: marks, lists, manifests."""
     rngs = [Random(f"{seed} object {i}") for i in range(count)]
-    states = [objects.state_object(rng) for rng in rngs]
-    ours = [objects.is_state(root, data) for root, data in states]
-    assert ours == second.ask("states", [{"root": root.hex(), "bytes": data.hex()} for root, data in states])
+    marks = [objects.marks_object(rng) for rng in rngs]
+    ours = [objects.is_marks(*each) for each in marks]
+    assert ours == second.ask("marks", [objects.marks_document(*each) for each in marks])
     both_kinds(ours, lambda answer: not answer)
     lists = [objects.list_object(rng) for rng in rngs]
     ours = [objects.is_list(specs, data) for specs, data in lists]

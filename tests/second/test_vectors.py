@@ -46,7 +46,7 @@ SPOILT = (
     ("rules", ("files", 1, "rule"), None, "files"),
     ("rules", ("programs", 1, "rule"), None, "programs"),
     ("rules", ("openings", 0, "words"), ["0x1"], "openings"),
-    ("rules", ("objects", 0, "rule"), "STO-5", "objects"),
+    ("rules", ("objects", 0, "rule"), "STO-17", "objects"),
     ("elements", ("elements", 0, "value"), "0x123456", "elements"),
     ("games", ("games", 0, "turns", 0, "key"), "00" * 32, "games"),
     ("games", ("games", 1, "verdict", "expected"), "77", "games"),

@@ -17,7 +17,6 @@ from hashlib import sha256
 from typing import Final
 
 from assay.engine.runtime.native.sha256 import tensor_root
-from assay.protocol.digests import state_digest
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program, encode_program
@@ -31,7 +30,6 @@ from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import DigestMap, Manifest
 
 MAX_PROGRAM_BYTES: Final = 1 << 28
-MAX_LISTS: Final = 64
 
 Tensors = tuple[bytes, ...]
 """The bytes of a list's tensors, row-major little-endian."""
@@ -152,20 +150,6 @@ class Objects:
     def list_digest(self, root: Digest, specs: Sequence[TensorSpec]) -> Digest:
         """The digest of the object of a list: a list has one file."""
         return Digest(sha256(pack(specs, self.list(root, specs))).digest())
-
-    def put_state(self, list_roots: Sequence[Digest]) -> Digest:
-        """Publishes which lists a state is made of; returns the state root."""
-        root = state_digest(list_roots)
-        self._publish(f"states/{root.hex()}", root, b"".join(list_roots))
-        return root
-
-    def state(self, root: Digest) -> tuple[Digest, ...]:
-        """The list roots of the state with this root."""
-
-        def fits(data: bytes) -> bool:
-            return len(data) % 32 == 0 and state_digest(_digests(data)) == root
-
-        return _digests(self._fetch(f"states/{root.hex()}", root, 32 * MAX_LISTS, fits))
 
     def put_marks(self, marks: Sequence[Digest]) -> Digest:
         """Publishes the marks of progress of a commitment; returns their digest."""

@@ -15,7 +15,7 @@ from assay_ledger.store.objects import Objects
 
 SPECS = [TensorSpec(DType.F32, (2, 3)), TensorSpec(DType.I32, (4,))]
 TENSORS = tuple(bytes(range(k, k + spec.nbytes)) for k, spec in enumerate(SPECS))
-STATE = (Digest(b"\x01" * 32), Digest(b"\x02" * 32))
+MARKS = (Digest(b"\x01" * 32), Digest(b"\x02" * 32))
 
 
 @pytest.fixture
@@ -62,16 +62,16 @@ def test_what_a_store_lost_is_read_from_the_cache_and_put_back(
 ) -> None:
     store = open_store(tmp_path / "store")
     root = Objects(store).put_list(SPECS, TENSORS)
-    state = Objects(store).put_state(STATE)
+    digest = Objects(store).put_marks(MARKS)
     reader = Objects(store, local_cache)
-    assert reader.list(root, SPECS) == TENSORS and reader.state(state) == STATE
+    assert reader.list(root, SPECS) == TENSORS and reader.marks(digest, 2) == MARKS
     for path in copies_of(store):
         path.unlink() if harm == "wiped" else path.write_bytes(b"other bytes")
     with pytest.raises((ObjectMissing, ObjectMismatch)):
         Objects(store).list(root, SPECS)
-    assert reader.list(root, SPECS) == TENSORS and reader.state(state) == STATE
+    assert reader.list(root, SPECS) == TENSORS and reader.marks(digest, 2) == MARKS
     stranger = Objects(store)
-    assert stranger.list(root, SPECS) == TENSORS and stranger.state(state) == STATE
+    assert stranger.list(root, SPECS) == TENSORS and stranger.marks(digest, 2) == MARKS
 
 
 def test_what_an_actor_published_it_can_read_whatever_became_of_the_store(

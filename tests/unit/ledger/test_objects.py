@@ -30,9 +30,11 @@ def test_an_all_zero_list_needs_no_store(objects: Objects) -> None:
     assert objects.list(root_of_list(SPECS, zeros), SPECS) == zeros
 
 
-def test_a_state_names_its_lists_and_a_tensor_its_bytes(objects: Objects) -> None:
+def test_marks_and_the_bytes_of_a_tensor_come_back(objects: Objects) -> None:
     roots = (Digest(b"\x01" * 32), Digest(b"\x02" * 32))
-    assert objects.state(objects.put_state(roots)) == roots
+    assert objects.marks(objects.put_marks(roots), 2) == roots
+    with pytest.raises(ObjectMismatch):
+        objects.marks(objects.put_marks(roots), 3)
     spec = TensorSpec(DType.U8, (1500,))
     data = bytes(i % 251 for i in range(1500))
     assert objects.tensor(objects.put_tensor(spec, data), spec) == data
