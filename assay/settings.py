@@ -29,8 +29,17 @@ ENVIRONMENT: Final = {
     "data_dir": "ASSAY_DATA_DIR",
     "allow_code": "ASSAY_ALLOW_CODE",
     "tip_floor": "ASSAY_TIP_FLOOR",
+    "drand_relays": "ASSAY_DRAND_RELAYS",
 }
 """Environment variable of each setting."""
+
+DRAND_RELAYS: Final = (
+    "https://api.drand.sh",
+    "https://api2.drand.sh",
+    "https://api3.drand.sh",
+    "https://drand.cloudflare.com",
+)
+"""Public relays of the League of Entropy; none is trusted with anything."""
 
 
 class Settings(BaseModel):
@@ -60,12 +69,22 @@ class Settings(BaseModel):
         lt=1 << 64,
         description="least tip of a transaction, in wei of the chain's coin per gas",
     )
+    drand_relays: str = Field(
+        ",".join(DRAND_RELAYS),
+        pattern=r"^https?://[^\s,/@?#]+[^\s,@?#]*(,https?://[^\s,/@?#]+[^\s,@?#]*)*$",
+        description="relays that rounds of drand are fetched from, as they are asked, with commas between",
+    )
 
     @property
     def allowed_code(self) -> frozenset[Digest]:
         """The digests in `allow_code`."""
         named = self.allow_code.split(",") if self.allow_code else ()
         return frozenset(Digest(bytes.fromhex(digest[2:])) for digest in named)
+
+    @property
+    def relays(self) -> tuple[str, ...]:
+        """The URLs in `drand_relays`."""
+        return tuple(self.drand_relays.split(","))
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,7 @@ ROOMS = (
     "assay_ledger.chain",
     "assay_ledger.store",
     "assay_ledger.keys",
+    "assay_ledger.beacon",
     "assay_ledger.index",
     "assay_ledger.rounds",
     "assay_ledger.deployment",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +88,9 @@ def bring(run: RoundRun, keys: ActorKeys, amount: str | None, *, seats: int = 0,
         )
 
 
-def make(kind: MakeAgent, run: RoundRun, keys: ActorKeys, store: RunStore, folder: Path) -> RoundAgent:
+def make(
+    kind: MakeAgent, run: RoundRun, keys: ActorKeys, store: RunStore, folder: Path, relays: Sequence[str]
+) -> RoundAgent:
     """The actor, which tells on stderr what concerns it from now on."""
     _tell_refusals()
     me, since = address_of(keys.account), run.chain.head().number
@@ -102,7 +104,7 @@ def make(kind: MakeAgent, run: RoundRun, keys: ActorKeys, store: RunStore, folde
             if text is not None:
                 talk.print(text, markup=False, soft_wrap=True)
 
-    options: dict[str, Any] = {"listeners": [tell], "on_progress": _Progress()}
+    options: dict[str, Any] = {"listeners": [tell], "on_progress": _Progress(), "relays": relays}
     made.append(kind(run, keys, store, folder, **options))
     return made[0]
 

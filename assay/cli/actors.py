@@ -14,6 +14,7 @@ import platformdirs
 import typer
 
 from assay.cli import acting
+from assay.cli.beacons import WORDS
 from assay.cli.common import (
     check_run_code,
     open_blobs,
@@ -24,7 +25,7 @@ from assay.cli.common import (
     talk,
     unlock_key,
 )
-from assay.cli.options import KEY, STORED_RUN, JsonOption, with_settings
+from assay.cli.options import KEY, RELAYS, STORED_RUN, JsonOption, with_settings
 from assay.protocol.errors import ExitCode
 from assay.protocol.types import Address
 from assay.settings import Settings
@@ -52,7 +53,7 @@ AuditCheatOption = Annotated[str, typer.Option(help="Audit falsely in this way."
 
 
 @solver.command("start", epilog=EXAMPLE.format(role="solver"))
-@with_settings(*STORED_RUN, *KEY, "data_dir", "allow_code")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code")
 def start_solver(
     settings: Settings,
     deposit: DepositOption = None,
@@ -65,7 +66,7 @@ def start_solver(
 
 
 @verifier.command("start", epilog=EXAMPLE.format(role="verifier"))
-@with_settings(*STORED_RUN, *KEY, "data_dir", "allow_code")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code")
 def start_verifier(
     settings: Settings, tickets: TicketsOption = 1, deposit: DepositOption = None, cheat: AuditCheatOption = "none"
 ) -> None:
@@ -74,7 +75,7 @@ def start_verifier(
 
 
 @whistleblower.command("start", epilog=EXAMPLE.format(role="whistleblower"))
-@with_settings(*STORED_RUN, *KEY, "data_dir", "allow_code")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code")
 def start_whistleblower(
     settings: Settings, tickets: TicketsOption = 1, deposit: DepositOption = None, cheat: AuditCheatOption = "none"
 ) -> None:
@@ -149,6 +150,7 @@ def _serve(
     `load` gives the role's class with its options, `bring` puts its stake into the vault.
     """
     from assay_ledger.agents.heartbeat import HeartbeatWriter
+    from assay_ledger.deployment.places import beacon_name
 
     store, run, keys = open_blobs(settings), open_round_run(settings), unlock_key(settings)
     check_run_code(run, settings)
@@ -170,7 +172,8 @@ def _serve(
         from assay.engine.runtime.executor import how_programs_run
 
         talk.print(how_programs_run(), markup=False, soft_wrap=True)
-    acting.make(kind, run, keys, store, folder).run(stop)
+        talk.print(f"what is drawn comes from {WORDS[beacon_name(run.charter.beacon)]}", markup=False)
+    acting.make(kind, run, keys, store, folder, settings.relays).run(stop)
     if signal.SIGINT in received:
         talk.print(f"stopped; the same command goes on where it was, as long as {folder} is there", soft_wrap=True)
         raise typer.Exit(int(ExitCode.INTERRUPTED))

@@ -228,6 +228,19 @@ def _run(resolved: Resolved) -> str:
     return f"0x{run.run_id.hex()}, {run.charter.rounds} rounds"
 
 
+def _beacon(resolved: Resolved) -> str:
+    from assay.cli.beacons import WORDS, check_relays
+    from assay.cli.common import open_round_run
+    from assay_ledger.deployment.places import beacon_name
+
+    if resolved.settings.run is None:
+        raise _Skip("no run is named (--run, ASSAY_RUN)")
+    chain = _chain(resolved)
+    name = beacon_name(open_round_run(resolved.settings, chain).charter.beacon)
+    gave = f": {check_relays(chain, resolved.settings.relays)}" if name == "evmnet" else ""
+    return WORDS[name] + gave
+
+
 def _store(resolved: Resolved) -> str:
     from assay_ledger.store.blobs import open_store
 
@@ -284,6 +297,7 @@ _CONFIGURED: Final[tuple[tuple[str, Callable[[Resolved], str]], ...]] = (
     ("chain", _rpc),
     ("curves", _curves),
     ("run", _run),
+    ("beacon", _beacon),
     ("store", _store),
     ("keys", _keys),
     ("password", _password),

@@ -19,6 +19,7 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would ha
 CHAIN: Final = ("rpc_url",)
 RUN: Final = (*CHAIN, "run")
 STORED_RUN: Final = (*CHAIN, "store", "run")
+RELAYS: Final = ("drand_relays",)
 KEY: Final = ("key", "keys_dir", "password_file")
 
 _OPTIONS: Final[dict[str, Any]] = {
@@ -52,6 +53,14 @@ _OPTIONS: Final[dict[str, Any]] = {
             "--allow-code",
             metavar="DIGEST",
             help="Accept contracts that are not this release's: those of this digest [ASSAY_ALLOW_CODE].",
+        ),
+    ],
+    "drand_relays": Annotated[
+        str | None,
+        typer.Option(
+            "--drand-relays",
+            metavar="URLS",
+            help="Relays to fetch rounds of drand from, with commas between [ASSAY_DRAND_RELAYS].",
         ),
     ],
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.amounts import parse_amount, tokens
+from assay.cli.beacons import check_relays, network_named
 from assay.cli.common import (
     check_run_code,
     confirm,
@@ -18,7 +19,7 @@ from assay.cli.common import (
     talk,
     unlock_key,
 )
-from assay.cli.options import CHAIN, KEY, JsonOption, YesOption, with_settings
+from assay.cli.options import CHAIN, KEY, RELAYS, JsonOption, YesOption, with_settings
 from assay.protocol.errors import UsageError, UserError
 from assay.protocol.types import Address, Wei
 from assay.settings import Settings
@@ -41,7 +42,7 @@ RECIPE_PANEL = "For a model of your own"
 AUDIT_PANEL = "Audits"
 
 
-@with_settings(*CHAIN, "store", *KEY)
+@with_settings(*CHAIN, "store", *KEY, *RELAYS)
 def post(
     settings: Settings,
     preset: Annotated[
@@ -140,11 +141,13 @@ def post(
             code="UnknownProfile",
             remedy=f"Choose one of: {', '.join(sorted(CHAINS))}.",
         )
-    network, asked = _network(beacon), None if escrow is None else parse_amount(escrow)
+    network, asked = network_named(beacon, profile), None if escrow is None else parse_amount(escrow)
     _refuse_foreign(preset, data, recipe, steps, tier)
     inner_steps = _inner_steps(preset, recipe, steps)
     pace_of(inner_steps, units, least)
     blobs, chain = open_blobs(settings), open_chain(settings)
+    if beacon == "drand":
+        talk.print(f"drand's evmnet: {check_relays(chain, settings.relays)}", markup=False)
     sponsor = unlock_key(settings).account
     prepared = _prepared(preset, data, recipe, tier, inner_steps, seats, update)
     pace = pace_of(inner_steps, units, least, commit, prepared.step_seconds)
@@ -288,12 +291,3 @@ def _prepared(
         f"a round of {inner_steps} steps {found.step_seconds * inner_steps:.0f} s"
     )
     return found
-
-
-def _network(name: str) -> Any:
-    from assay.protocol.run.beacon import EVMNET, LOCAL
-
-    found = {"chain": None, "drand": EVMNET, "local": LOCAL}
-    if name not in found:
-        raise UserError(f"There is no beacon {name!r}.", code="UnknownBeacon", remedy="Choose chain, drand or local.")
-    return found[name]

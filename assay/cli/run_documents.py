@@ -15,6 +15,7 @@ from assay.protocol.rounds.duty_types import Epoch
 from assay.protocol.rounds.round_terms import NEVER
 from assay.protocol.types import Digest, Round
 from assay_ledger.deployment.code import code_of
+from assay_ledger.deployment.places import beacon_name
 from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.rounds.run import RoundRun
 
@@ -44,6 +45,7 @@ def describe(run: RoundRun) -> dict[str, Any]:
         "programs": {name: "0x" + program.root.hex() for name, program in c.programs.items()},
         "genesis_parameters": "0x" + t.parameters.hex(),
         "data": "0x" + t.data.hex(),
+        "beacon": beacon_name(c.beacon),
         "price_per_round": c.price,
         "pays": e.pays,
         "seat_lock": e.seat_lock,

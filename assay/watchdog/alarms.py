@@ -34,6 +34,7 @@ class AlarmKind(StrEnum):
     ROOT_CHALLENGED = "root-challenged"
     DUTY_DUE = "duty-due"
     EPOCH_OVERDUE = "epoch-overdue"
+    BEACON_LATE = "beacon-late"
     STAKE_SHORT = "stake-short"
     ESCROW_LOW = "escrow-low"
     REFUND_WAITS = "refund-waits"
@@ -46,7 +47,7 @@ _CODES: Final[tuple[tuple[ExitCode, frozenset[AlarmKind]], ...]] = (
     (ExitCode.FRAUD, frozenset({AlarmKind.HONEST_LOSING, AlarmKind.HONEST_LOST})),
     (ExitCode.FRAUD, frozenset({AlarmKind.STAKE_AT_RISK, AlarmKind.ROOT_CHALLENGED})),
     (ExitCode.DEADLINE, frozenset({AlarmKind.DEADLINE_NEAR, AlarmKind.DEADLINE_MISSED})),
-    (ExitCode.DEADLINE, frozenset({AlarmKind.DUTY_DUE, AlarmKind.EPOCH_OVERDUE})),
+    (ExitCode.DEADLINE, frozenset({AlarmKind.DUTY_DUE, AlarmKind.EPOCH_OVERDUE, AlarmKind.BEACON_LATE})),
     (ExitCode.REJECTED, frozenset({AlarmKind.CODE_UNKNOWN})),
     (ExitCode.FUNDS, frozenset({AlarmKind.BOND_SHORT, AlarmKind.LOCK_SHORT, AlarmKind.GAS_SHORT})),
     (ExitCode.FUNDS, frozenset({AlarmKind.STAKE_SHORT, AlarmKind.ESCROW_LOW})),

@@ -13,7 +13,9 @@ from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address
 from assay.watchdog.alarms import Alarm, AlarmKind
+from assay_ledger.agents.keeping import GRACE_S
 from assay_ledger.agents.money_keeper import has_auditors, seated_next
+from assay_ledger.agents.round_keeper import missing_beacons
 from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.rounds.told_rounds import party_of
 
@@ -86,6 +88,17 @@ def judge_epoch(view: RoundView) -> Iterator[Alarm]:
         what = "has no seed" if epoch.seed is None else "is not closed"
         text = f"it {what} {late} s after anybody may see to it: no work settles meanwhile"
         yield Alarm(AlarmKind.EPOCH_OVERDUE, f"epoch {number}", text, (("seconds_late", late),))
+
+
+def judge_beacon(view: RoundView) -> Iterator[Alarm]:
+    """A round of the beacon that a draw waits for, and nobody brought though everybody's turn has come."""
+    if view.state.money.phase is not RunPhase.RUNNING:
+        return
+    for wanted, _ in missing_beacons(view):
+        late = view.now - view.books.beacon.time_of(wanted)
+        if late > GRACE_S:
+            text = f"nobody brought it {late} s after it was due: nothing is drawn meanwhile; anybody may submit it"
+            yield Alarm(AlarmKind.BEACON_LATE, f"beacon round {wanted}", text, (("seconds_late", late),))
 
 
 def judge_escrow(view: RoundView) -> Iterator[Alarm]:

@@ -23,7 +23,14 @@ from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address, Digest, Wei
 from assay.watchdog.alarms import Alarm, AlarmKind, CommittedFacts, GameFacts, GameTerms, judge_committed, judge_game
 from assay.watchdog.looking import GAS_PER_MOVE, USUALLY, ChainWatch, WatchOptions
-from assay.watchdog.run_alarms import judge_duties, judge_epoch, judge_escrow, judge_roots, judge_stakes
+from assay.watchdog.run_alarms import (
+    judge_beacon,
+    judge_duties,
+    judge_epoch,
+    judge_escrow,
+    judge_roots,
+    judge_stakes,
+)
 from assay.watchdog.standing import favoured
 from assay.watchdog.truths import Truth, Truths
 from assay_ledger.bindings.challenges import ChallengeCommitted, ChallengeUncommitted
@@ -79,6 +86,7 @@ class Watchdog(ChainWatch):
             yield from judge_stakes(view, who)
             yield from judge_duties(view, who, self.options.near)
         yield from judge_epoch(view)
+        yield from judge_beacon(view)
         yield from judge_escrow(view)
         yield from judge_roots(view)
         for _, record in sorted(view.games.items()):

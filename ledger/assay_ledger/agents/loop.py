@@ -279,8 +279,11 @@ class ActorLoop(ABC, Generic[V, A]):
         named = [v for v in error.details.values() if isinstance(v, int)] if error.code == "TooEarly" else []
         not_before = max(named, default=0)
         if isinstance(error, UnavailableError):
-            parked.clock = self._clock() + wait / 8
-            parked.head = head.number + 1
+            named_s = error.details.get("retry_after_s")
+            if isinstance(named_s, float):
+                parked.clock, parked.head = self._clock() + named_s, None
+            else:
+                parked.clock, parked.head = self._clock() + wait / 8, head.number + 1
         elif not_before > head.timestamp:
             parked.time, parked.head = not_before, None
         self._parked[action] = parked

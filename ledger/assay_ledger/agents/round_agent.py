@@ -14,7 +14,6 @@ from assay.protocol.game.clock import Clocks
 from assay.protocol.types import Round
 from assay_ledger.agents import playing, round_keeper
 from assay_ledger.agents.actions import Challenge, CommitChallenge, Defer, EndOverdue, Play, RevealChallenge
-from assay_ledger.agents.beacon_source import BeaconSource, source_of
 from assay_ledger.agents.game_actor import GameActor
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.journal import Journal
@@ -37,6 +36,7 @@ from assay_ledger.agents.round_actions import (
     SubmitBeacon,
     highest_base_fee,
 )
+from assay_ledger.beacon.sources import BeaconSource, source_of
 from assay_ledger.index.archive import Compute
 from assay_ledger.index.follower import Listener, Once
 from assay_ledger.index.publications import Publications
@@ -65,8 +65,10 @@ class RoundAgent(GameActor[RoundView, RoundChoice]):
         clock: Callable[[], float] = time.monotonic,
         on_progress: Callable[[str, int, int], None] | None = None,
         listeners: Sequence[Listener] = (),
+        relays: Sequence[str] = (),
     ) -> None:
-        """`listeners` are told every event of the run once, after the records have it, whatever blocks are replaced."""
+        """`listeners` are told every event of the run once, after the records have it, whatever blocks are replaced.
+        `relays`: see source_of."""
         self.journal = Journal(data_dir)  # first: one process at a time works in this folder
         super().__init__(
             *(run.chain, run.address, run.charter.chain.fee_cap, keys, store, data_dir, compute),
@@ -75,7 +77,7 @@ class RoundAgent(GameActor[RoundView, RoundChoice]):
         )
         self.target = run
         self.archive = RoundArchive(run.charter, run.facts, self.objects, Publications(run.chain, self.objects))
-        self._beacon: BeaconSource | None = source_of(run.chain, run.beacon)
+        self._beacon: BeaconSource | None = source_of(run.chain, run.beacon, relays, clock)
         self._index = RoundIndex(run, [Once(listener) for listener in listeners])
         clocks, delay = run.charter.clocks, run.charter.chain.inclusion_delay
         self._clocks = Clocks(clocks.budget, clocks.replay + delay, clocks.move + delay)
@@ -166,7 +168,7 @@ class RoundAgent(GameActor[RoundView, RoundChoice]):
         return MoneyHandlers(lambda: self.target, self.send).add_to(table)
 
     def do_submit_beacon(self, action: SubmitBeacon, view: RoundView) -> None:
-        """Proves a round of the beacon."""
+        """Proves a round of the beacon. Raises UnavailableError while nobody gives its proof."""
         assert self._beacon is not None
         proof = self._beacon.proof(action.beacon_round)
         self.send(self.target.beacon.submit(action.beacon_round, proof))

@@ -67,21 +67,26 @@ def goes_on(view: RoundView) -> bool:
     return not view.is_over or bool(waits)
 
 
-def _beacon(view: RoundView) -> Iterator[Task]:
-    """Rounds of the beacon that a draw waits for."""
-    books, epoch = view.books, view.epochs[-1]
-    if epoch.seed is None and goes_on(view):
-        yield from _submit(view, books.beacon.round_after(epoch.start + view.terms.delay))
+def missing_beacons(view: RoundView) -> Iterator[tuple[BeaconRound, int]]:
+    """Rounds of the beacon that a draw waits for and nobody submitted, each with the number that turns the order.
+
+    Not the round's own number: epochs of equal length would always have the same actor pay for it.
+    """
+    books, number = view.books, len(view.epochs) - 1
+    found = []
+    if view.epochs[-1].seed is None and goes_on(view):
+        found.append((books.beacon.round_after(view.epochs[-1].start + view.terms.delay), number))
     if not view.rules.by_seats and view.round is not None:
         state = view.round_of(view.round)
         if view.is_mask_closed(view.round) and view.votes(view.round + 1).root is None:
-            yield from _submit(view, books.beacon.round_after(state.mask_at + view.rules.beacon_delay))
+            found.append((books.beacon.round_after(state.mask_at + view.rules.beacon_delay), int(view.round)))
+    yield from ((BeaconRound(wanted), turn) for wanted, turn in found if wanted not in books.randomness.known)
 
 
-def _submit(view: RoundView, beacon_round: int) -> Iterator[Task]:
-    if beacon_round not in view.books.randomness.known:
-        at = view.books.beacon.time_of(beacon_round) + wait(view, beacon_round)
-        yield Task(at, SubmitBeacon(BeaconRound(beacon_round)))
+def _beacon(view: RoundView) -> Iterator[Task]:
+    """Rounds of the beacon that a draw waits for."""
+    for wanted, turn in missing_beacons(view):
+        yield Task(view.books.beacon.time_of(wanted) + wait(view, turn), SubmitBeacon(wanted))
 
 
 def _epoch(view: RoundView) -> Iterator[Task]:
@@ -93,7 +98,9 @@ def _epoch(view: RoundView) -> Iterator[Task]:
         return
     wanted = view.books.beacon.round_after(epoch.start + view.terms.delay)
     if wanted in view.books.randomness.known:
-        yield Task(view.books.beacon.time_of(wanted) + wait(view, number), SeedEpoch(number))
+        # From when it was known on: where it came late, everybody's turn has come since it was due. Next to whoever
+        # brought it, so that one actor that is dead is waited for once.
+        yield Task(view.books.randomness.since[wanted] + wait(view, number + 1), SeedEpoch(number))
 
 
 def _restart(view: RoundView) -> Iterator[Task]:

@@ -149,11 +149,14 @@ class _Adapter(HTTPAdapter):
 
 
 class TimedSession(requests.Session):
-    """A session whose every request ends within `seconds`, its answer read. Raises requests.Timeout, AnswerRefused."""
+    """A session whose every request ends within `seconds`, its answer read. Raises requests.Timeout, AnswerRefused.
 
-    def __init__(self, seconds: float) -> None:
+    `most`: bytes that an answer may have, MAX_ANSWER_BYTES unless given.
+    """
+
+    def __init__(self, seconds: float, most: int | None = None) -> None:
         super().__init__()
-        self._seconds = seconds
+        self._seconds, self._most = seconds, MAX_ANSWER_BYTES if most is None else most
         # Proxies named in the environment are for the world outside; an RPC URL is taken as it is written.
         self.trust_env = False
         for scheme in ("http://", "https://"):
@@ -167,7 +170,7 @@ class TimedSession(requests.Session):
         try:
             with _WATCH.over(call):
                 response = super().request(*arguments, **options)
-                response._content = _body(response)
+                response._content = _body(response, self._most)
         except AnswerRefused:
             raise
         except Exception as error:
@@ -182,13 +185,13 @@ class TimedSession(requests.Session):
         return response
 
 
-def _body(response: requests.Response) -> bytes:
+def _body(response: requests.Response, most: int) -> bytes:
     body = bytearray()
-    for chunk in response.iter_content(_CHUNK_BYTES):
+    for chunk in response.iter_content(min(_CHUNK_BYTES, most + 1)):
         body += chunk
-        if len(body) > MAX_ANSWER_BYTES:
+        if len(body) > most:
             response.close()
-            raise AnswerRefused(f"The answer has more than {MAX_ANSWER_BYTES} bytes.")
+            raise AnswerRefused(f"The answer has more than {most} bytes.")
     # web3 parses it with a parser that recurses, up to a limit that libraries raise far beyond the stack.
     if is_deeper(body, MAX_DEPTH):
         raise AnswerRefused(f"The answer is nested more than {MAX_DEPTH} levels deep.")

@@ -107,6 +107,11 @@ def beacons() -> dict[str, Address]:
     return {**drand, "prevrandao": create2_address(seed_code())}
 
 
+def beacon_name(address: Address) -> str:
+    """Which of them a beacon is; "foreign" for one that is not this release's."""
+    return next((name for name, place in beacons().items() if place == address), "foreign")
+
+
 def arbiter_code() -> bytes:
     """Creation code of the arbiter with its leaves."""
     known = {code: create2_address(leaf_code(family)) for family, code in zip(LEAVES, FAMILY_CODES, strict=True)}

@@ -92,6 +92,12 @@ class KnownBeacon:
 
     times: BeaconTimes
     known: dict[int, Digest] = field(default_factory=dict)
+    since: dict[int, int] = field(default_factory=dict)
+    """When each was submitted, in seconds of chain time."""
+
+    def learn(self, beacon_round: int, randomness: Digest, time: int) -> None:
+        """A round was submitted."""
+        self.known[beacon_round], self.since[beacon_round] = randomness, time
 
     def round_after(self, time: int) -> BeaconRound:
         """The first round whose time is later than `time`, in seconds."""

@@ -84,7 +84,7 @@ def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: byte
         case generations.MergePrepared():
             books.generations.on_prepared(event)
         case beacon.BeaconSubmitted():
-            books.randomness.known[event.beacon_round] = event.randomness
+            books.randomness.learn(event.beacon_round, event.randomness, now)
 
 
 def _fold_audits(state: RoundRunState, event: Event, now: int, transaction: bytes) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from eth_account import Account
 
 from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.run.beacon import DrandNetwork
 from assay.protocol.types import Address, Digest, Round, Wei
 from assay.sponsor.round_charters import USUAL_RATES, AuditRates, Pace
 from assay.sponsor.round_launching import deposit, escrow_of, fund_run, launch_run, stake_of
@@ -251,6 +252,7 @@ def new_whole_run(
     pace: Pace = PACE,
     rates: AuditRates = USUAL_RATES,
     prepared: PreparedRounds | None = None,
+    network: DrandNetwork | None = None,
 ) -> WholeRun:
     """Posts a run as a sponsor does, of the `tiny` preset unless another is prepared."""
     stage.worlds += 1
@@ -265,6 +267,7 @@ def new_whole_run(
         seats=seats,
         pace=pace,
         rates=rates,
+        network=network,
         token=stage.token,
     )
     return WholeRun(stage, folder, run, store)

@@ -87,8 +87,8 @@ def actors_artifacts(folder: Path) -> Iterator[None]:
 class SharedChain:
     """A node with what any number of runs share: a token and a rich sponsor."""
 
-    def __init__(self) -> None:
-        self.node = Anvil(accounts=1, genesis_time=START)
+    def __init__(self, genesis_time: int = START) -> None:
+        self.node = Anvil(accounts=1, genesis_time=genesis_time)
         self.chain = Chain(self.node.url)
         self.sponsor = Account.from_key(self.node.dev_keys[0])
         self.token = deploy_token(self.chain, self.sponsor)

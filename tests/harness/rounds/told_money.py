@@ -44,7 +44,7 @@ class ToldMoneyWorld(MoneyWorld):
         """See RoundCalls."""
         answer = super().call(contract, function, *args, who=who)
         if function == "submit":
-            self.told.books.randomness.known[args[0]] = args[1]
+            self.told.books.randomness.learn(args[0], args[1], self.now)
         return answer
 
     def end_verdict(self, ref: tuple[Any, ...], convicted: bool, to_pot: bool, who: Address) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from assay.protocol.errors import RejectedError
-from assay.protocol.run.beacon import LOCAL
+from assay.protocol.run.beacon import EVMNET, LOCAL
 from assay.protocol.types import BeaconRound
+from assay_ledger.beacon.relays import Relays
 from assay_ledger.bindings.beacon import DrandSeedContract
 from assay_ledger.chain.client import Chain
 from assay_ledger.keys.local_signer import local_signature
@@ -36,14 +39,21 @@ class LocalSigner:
         return local_signature(beacon_round)
 
 
-def source_of(chain: Chain, beacon: DrandSeedContract) -> BeaconSource | None:
-    """The source of a beacon that this machine has by itself; None for a network whose rounds others publish.
+def source_of(
+    chain: Chain,
+    beacon: DrandSeedContract,
+    relays: Sequence[str] = (),
+    clock: Callable[[], float] = time.monotonic,
+) -> BeaconSource | None:
+    """The source of a beacon, by its key; rounds of drand come from `relays`, URLs as they are asked.
 
-    Raises UnavailableError.
+    `clock` gives seconds that never run back. None where nobody is named who publishes them. Raises UnavailableError.
     """
     try:
         words = chain.ask(beacon.public_key())
     except RejectedError:
         return ChainRandomness()
     key = b"".join(word.to_bytes(32, "big") for word in words)
-    return LocalSigner() if key == LOCAL.public_key else None
+    if key == LOCAL.public_key:
+        return LocalSigner()
+    return Relays(EVMNET, relays, clock=clock) if relays and key == EVMNET.public_key else None
