@@ -21,6 +21,7 @@ from assay_whistleblower.round_agent import AuditorAgent
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain, actors_artifacts
 from tests.harness.beacons import VECTORS, data
+from tests.harness.clocks import MovedClock
 from tests.harness.relays import RECORDED, Relay, body, running_relay
 
 RECORD = next(r for r in VECTORS["rounds"] if "randomness" in r)
@@ -28,14 +29,6 @@ NUMBER, DRAWN = BeaconRound(RECORD["round"]), data(RECORD["randomness"])
 DUE = EVMNET.time_of(NUMBER)
 STRANGER_S = STAGGER_S
 """How long somebody without a seat or a ticket waits where nobody has one."""
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +53,7 @@ def liar() -> Iterator[Relay]:
         yield relay
 
 
-def auditor(made: WholeRun, name: str, relays: list[str], clock: Clock) -> AuditorAgent:
+def auditor(made: WholeRun, name: str, relays: list[str], clock: MovedClock) -> AuditorAgent:
     """Somebody without a ticket, who does what anybody may."""
     return made.auditor(name, tickets=0, relays=relays, clock=clock)
 
@@ -85,7 +78,7 @@ def test_a_recorded_round_comes_late_by_whoever_is_left_and_seeds_the_epoch(
     made = new_whole_run(stage, tmp_path, network=EVMNET)
     assert made.run.charter.timing.audits_from + made.run.charter.timing.seed_delay == DUE - 1
     assert describe(made.run)["beacon"] == "evmnet"
-    clock, relays = Clock(), [liar.url, relay.url]
+    clock, relays = MovedClock(), [liar.url, relay.url]
     first = auditor(made, "first", relays, clock)
     second = auditor(made, "second", relays, clock)
     alone = auditor(made, "without relays", [], clock)

@@ -17,6 +17,7 @@ from assay.cli.sponsor import RunLacks
 from assay.cli.weights import WeightsNotOnChain
 from assay.protocol.digests import keccak
 from assay.protocol.errors import ConfigError, FundsError, RejectedError, UsageError, UserError
+from assay.protocol.run.beacon import EVMNET
 from assay.protocol.types import Address, DType
 from assay.sponsor.round_launching import escrow_of, stake_of
 from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
@@ -29,6 +30,7 @@ from assay_ledger.rounds.run import RoundRun
 from assay_ledger.store.blobs import open_store
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.world import ETHER
+from tests.harness.relays import running_relay
 
 RECIPE = "examples.own_run:factory"
 TOKEN = 10**18
@@ -202,11 +204,25 @@ def test_what_is_no_preset_or_chain_or_beacon_is_refused_by_name(desk: Desk) -> 
         (("--preset", "gigantic"), "UnknownPreset"),
         (("--profile", "moon"), "UnknownProfile"),
         (("--beacon", "dice"), "UnknownBeacon"),
+        (("--beacon", "local", "--profile", "l1"), "UnfitBeacon"),
+        (("--profile", "op"), "UnfitBeacon"),
+        (("--profile", "arbitrum", "--beacon", "chain"), "UnfitBeacon"),
         (("--update", "fp4"), "UnknownCarrier"),
         (("--preset", "tiny", "--units", "3"), "UnitsDoNotDivide"),
     ):
         found = desk.refused("run", "post", *more, *at)
         assert isinstance(found, UserError) and found.code == code
+
+
+def test_a_run_is_not_posted_whose_beacon_nobody_can_bring(desk: Desk) -> None:
+    chain = desk.stage.chain
+    head, newest = chain.head(), EVMNET.round_after(chain.head().timestamp) - 1
+    with running_relay() as relay:
+        at = (*desk.chain_words, *desk.store_words, *desk.key_words, "--drand-relays", relay.url, "--yes")
+        found = desk.refused("run", "post", "--preset", "tiny", "--beacon", "drand", *at)
+        assert found.code == "BeaconUnavailable" and f"{relay.url} answers with status 425" in found.message
+        assert relay.asked == [f"/{EVMNET.chain_hash.hex()}/public/{newest}"]
+    assert chain.head() == head, "nothing was sent"
 
 
 # --- code that nobody knows

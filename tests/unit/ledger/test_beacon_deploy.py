@@ -71,6 +71,17 @@ def test_anybody_submits_a_recorded_round_and_everybody_reads_it(chain: Chain, k
     assert chain.ask(beacon.randomness_of(NUMBER)) == data(ROUND["randomness"])
 
 
+def test_who_comes_second_in_a_block_pays_for_a_refused_call_alone(chain: Chain, keeper: LocalAccount) -> None:
+    beacon = DrandSeedContract(deploy_beacon(chain, keeper, LOCAL))
+    number = BeaconRound(START - 7)
+    submit = beacon.submit(number, local_signature(number))
+    first = chain.send(keeper, submit)
+    with pytest.raises(RejectedError) as refused:
+        chain.send(keeper, submit, gas=int(first["gasUsed"]) + 50_000)  # as it was simulated before the first landed
+    assert refused.value.code == "BeaconAlreadySubmitted"
+    assert chain.w3.eth.get_block("latest")["gasUsed"] < 30_000 < int(first["gasUsed"]) // 5
+
+
 def test_a_local_node_has_mixes_that_prevrandao_takes(chain: Chain, keeper: LocalAccount) -> None:
     beacon = DrandSeedContract(deploy_seed(chain, keeper))  # it answers the same calls
     rounds = [BeaconRound(START - k) for k in range(3)]
