@@ -7,7 +7,7 @@ from fractions import Fraction
 from assay.planning.inputs import PlanInputs
 from assay.planning.plan import plan_run
 from assay.protocol.economics import audit_prices, committees, price_table
-from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.economics.limits import PPM
 from assay.protocol.economics.price_table import UNIT, price_rows, usual_terms
 from assay.protocol.run.beacon import prevrandao_bias
 from assay.protocol.types import Wei

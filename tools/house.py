@@ -28,7 +28,6 @@ ROOMS = (
     "assay.protocol.run",
     "assay.protocol.game",
     "assay.protocol.economics",
-    "assay.protocol.model",
     "assay.protocol.rounds",
     # settings, amounts, the checkout
     "assay",

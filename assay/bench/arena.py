@@ -17,7 +17,7 @@ from typing import Any, Final
 from eth_account import Account
 
 from assay.bundle.calls import decode_call
-from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.economics.limits import PPM
 from assay.protocol.errors import InvariantError
 from assay.protocol.game.state import Outcome, Verdict
 from assay.protocol.game.table import Move, Side

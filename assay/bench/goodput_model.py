@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from assay.bench.goodput import GoodputTerms, RoundShot
 from assay.protocol.digests import ZERO, keccak, state_digest
-from assay.protocol.model.vault import Vault
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_clock import commit_until, merge_until
 from assay.protocol.rounds.round_ledger import RoundLedger
 from assay.protocol.rounds.round_terms import GenerationStatus, RoundTerms, SeatWork, Votes
 from assay.protocol.rounds.ticket_types import TicketTerms
 from assay.protocol.rounds.tickets import Tickets
+from assay.protocol.rounds.vault import Vault
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 
 SALT = keccak(b"salt")

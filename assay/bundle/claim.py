@@ -16,8 +16,8 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.duty_types import MAX_AUDITED, DutyResult
 from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
-from assay.protocol.run.charter import ProgramRef
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, claim_id
+from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.trees.state import list_root
 from assay.protocol.types import Address, Digest

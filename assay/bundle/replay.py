@@ -30,8 +30,8 @@ from assay.protocol.game.table import POSTINGS, Side, Stage, Turn
 from assay.protocol.program.encoding import MalformedError, decode_header, decode_node
 from assay.protocol.program.nodes import Node
 from assay.protocol.rounds.run_terms import game_config
-from assay.protocol.run.charter import ProgramRef
 from assay.protocol.run.claims import ClaimRef
+from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RunCharter
 from assay.protocol.types import Digest
 

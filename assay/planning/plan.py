@@ -12,7 +12,7 @@ from assay.planning.inputs import PlanInputs
 from assay.planning.known_runs import YEAR, data_parallel_seconds
 from assay.planning.timing import RoundTiming, time_round
 from assay.protocol.economics import audit_prices
-from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.economics.limits import PPM
 from assay.protocol.economics.stake_bounds import OPEN_EPOCHS
 from assay.protocol.errors import RejectedError
 from assay.protocol.types import Wei

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from assay.protocol.economics import audit_prices
-from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.economics.limits import PPM
 from assay.protocol.types import Wei
 from assay.simulation.cohorts import BribeTerms, BurstCases, play_bursts, stake_for_lies, stake_for_reaudits
 from assay.simulation.event_model import EventModel, EventRules

@@ -11,7 +11,6 @@ from typing import Final
 
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import RejectedError
-from assay.protocol.model.vault import Vault
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.audited_books import AuditedBooks
 from assay.protocol.rounds.duties import Duties
@@ -20,6 +19,7 @@ from assay.protocol.rounds.round_ledger import RoundLedger
 from assay.protocol.rounds.round_terms import NEVER, GenerationStatus, SeatWork
 from assay.protocol.rounds.ticket_types import TicketId, chain_of
 from assay.protocol.rounds.tickets import Tickets
+from assay.protocol.rounds.vault import Vault
 from assay.protocol.types import Address, Digest, Round, Seat
 from assay.simulation.model_terms import (
     RICH,

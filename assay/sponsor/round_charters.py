@@ -12,15 +12,23 @@ from typing import Final
 
 from assay.protocol.digests import ZERO, keccak
 from assay.protocol.economics.audit_prices import DRAWN_BOUNTY_PPM, THIRD_BOUNTY_PPM
-from assay.protocol.economics.chain_profile import MIN_TURN, MIN_WINDOW, PPM
+from assay.protocol.economics.limits import MIN_TURN, MIN_WINDOW, PPM
 from assay.protocol.economics.round_time import EPOCHS_TO_SETTLE, SEED_SECONDS
 from assay.protocol.economics.run_bounds import LEAST_TICKETS, audit_terms, check_run
 from assay.protocol.economics.run_times import MIN_STALL, REPEATS, last_verdict, min_challenge_bond, min_kept
 from assay.protocol.economics.stake_bounds import min_lock, min_stake
 from assay.protocol.errors import UserError
 from assay.protocol.game.clock import LARGEST, Clocks, longest_game
-from assay.protocol.run.charter import ClockTerms, ProgramRef
-from assay.protocol.run.run_charter import RunChain, RunCharter, RunEconomics, RunLaunch, RunTiming, RunTraining
+from assay.protocol.run.program_ref import ProgramRef
+from assay.protocol.run.run_charter import (
+    ClockTerms,
+    RunChain,
+    RunCharter,
+    RunEconomics,
+    RunLaunch,
+    RunTiming,
+    RunTraining,
+)
 from assay.protocol.types import Address, Digest, Wei
 
 TOKEN: Final = 10**18

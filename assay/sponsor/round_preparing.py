@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from assay.protocol.errors import UserError
 from assay.protocol.program.witness import witnessed_program
-from assay.protocol.run.charter import ProgramRef
+from assay.protocol.run.program_ref import ProgramRef
 from assay.sponsor.cards import MAX_NAME, MAX_NAMES, Card, ModelOrigin
 from assay.sponsor.round_charters import RoundGenesis
 

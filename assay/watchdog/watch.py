@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from eth_utils.address import to_checksum_address
 
 from assay.protocol.errors import AssayError
+from assay.protocol.game.book import game_lock
 from assay.protocol.game.clock import LARGEST, most_moves
 from assay.protocol.game.shapes import shape_of
 from assay.protocol.game.state import GameState
 from assay.protocol.game.table import Side
-from assay.protocol.model.games import game_lock
 from assay.protocol.rounds.run_terms import game_config
 from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address, Digest, Wei

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from assay.protocol.game.book import ClaimBook, ClaimView
 from assay.protocol.game.state import DisputedClaim
-from assay.protocol.model.games import ClaimBook, ClaimView
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest, Wei
 

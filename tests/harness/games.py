@@ -11,17 +11,17 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from assay.protocol.digests import digest_list_hash, keccak
+from assay.protocol.game.book import GameBook
 from assay.protocol.game.clock import DEFERRALS, Clocks, Shape, longest_game
 from assay.protocol.game.errors import GameError
 from assay.protocol.game.moves import AnyMove
 from assay.protocol.game.players import Challenger, Defender, Posted, posted_by
 from assay.protocol.game.state import DisputedClaim, GameConfig, GameState, ProgramHeader
 from assay.protocol.game.table import POSTINGS, Side, Turn
-from assay.protocol.model.games import GameBook
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import ReferenceTrace, Trace, flip_bit
-from assay.protocol.run.charter import ChainProfile
 from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.run.run_charter import RunChain
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from tests.harness import honest_rules
 from tests.harness.damage import damage, flip
@@ -31,7 +31,7 @@ from tests.harness.programs import Example
 ETHER = 10**18
 ARITY = 4
 CLOCKS = Clocks(budget=1000, replay=300, move=60)
-CHAIN = ChainProfile(reorg_depth=0, inclusion_delay=0, fee_cap=100 * 10**9, gas_price=Wei(0))
+CHAIN = RunChain(0, 0, 0, fee_cap=100 * 10**9, gas_price=Wei(0), data_price=Wei(0))
 EXPENSIVE = CHAIN.fee_cap + 1
 GAME = Address(b"game".ljust(20, b"\0"))
 
@@ -42,7 +42,7 @@ def address(name: str) -> Address:
 
 
 def config(
-    arity: int = ARITY, bond: int = 640 * ETHER, bounty_ppm: int = 500_000, chain: ChainProfile = CHAIN
+    arity: int = ARITY, bond: int = 640 * ETHER, bounty_ppm: int = 500_000, chain: RunChain = CHAIN
 ) -> GameConfig:
     """The games' parameters."""
     clocks = Clocks(CLOCKS.budget + chain.inclusion_delay, CLOCKS.replay, CLOCKS.move)

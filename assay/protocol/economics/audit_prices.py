@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from assay.protocol.economics.chain_profile import MAX_AMOUNT, PPM, refusal
+from assay.protocol.economics.limits import MAX_AMOUNT, PPM, refusal
 from assay.protocol.types import Wei
 
 REPLAY_PRICE: Final = Fraction(13, 10)

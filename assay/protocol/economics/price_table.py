@@ -11,7 +11,7 @@ from typing import Final
 
 from assay.protocol.economics import audit_prices
 from assay.protocol.economics.audit_prices import AuditTerms
-from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.economics.limits import PPM
 from assay.protocol.types import Wei
 
 UNIT: Final = 10**18

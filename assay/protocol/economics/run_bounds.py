@@ -7,11 +7,15 @@ from typing import Final
 
 from assay.protocol.digests import ZERO
 from assay.protocol.economics.audit_prices import MAX_UNSETTLED, AuditTerms
-from assay.protocol.economics.chain_profile import MAX_AMOUNT, PPM, refusal
+from assay.protocol.economics.limits import MAX_AMOUNT, PPM, refusal
 from assay.protocol.economics.run_times import check_times, unsettled_rounds
 from assay.protocol.economics.stake_bounds import OPEN_EPOCHS, min_lock, min_stake
-from assay.protocol.run.charter import MAX_HEADER, MAX_REVENUE_TOKENS, ProgramRef
+from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RunCharter
+
+MAX_REVENUE_TOKENS: Final = 4
+MAX_HEADER: Final = 2048
+"""Bytes of a program's header: two lists of 255 sizes and what stands around them."""
 
 MOST_SEATS: Final = 1024
 MOST_POSITIONS: Final = 63

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from assay.protocol.economics import round_time
-from assay.protocol.economics.chain_profile import (
+from assay.protocol.economics.limits import (
     CHALLENGER_MOVE_GAS,
     MAX_DELAY,
     MAX_FEE_CAP,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from assay.protocol.economics.audit_prices import INVERSE_E_PPM, LOCK_MULTIPLE, AuditTerms
-from assay.protocol.economics.chain_profile import PPM, refusal
+from assay.protocol.economics.limits import PPM, refusal
 from assay.protocol.types import Wei
 
 SQUARE: Final = PPM * PPM

@@ -16,7 +16,7 @@ from assay.protocol.errors import InvariantError
 from assay.protocol.game.clock import LARGEST, MAX_ARITY, Clocks, most_moves
 from assay.protocol.game.table import Side, Stage, Turn
 from assay.protocol.program.program import Program
-from assay.protocol.run.charter import ChainProfile, Charter
+from assay.protocol.run.run_charter import RunChain
 from assay.protocol.types import Address, Digest, Wei
 
 
@@ -56,22 +56,9 @@ class GameConfig:
     commit_deposit: Wei
     bounty_ppm: int
     """Of a third party: half of it backs advances."""
-    chain: ChainProfile
+    chain: RunChain
     kept: Wei = NO_WEI
     """What pays for a winner's gas at the cap, where the bounty is not its own."""
-
-    @staticmethod
-    def of(charter: Charter) -> GameConfig:
-        """What a charter says. Raises InvariantError (WrongArity)."""
-        clocks, economics = charter.clocks, charter.economics
-        return GameConfig(
-            clocks.arity,
-            Clocks(clocks.budget, clocks.replay, clocks.move),
-            economics.challenge_bond,
-            economics.challenge_deposit,
-            economics.bounty_ppm,
-            charter.chain,
-        )
 
     def __post_init__(self) -> None:
         """Refuses what the contract's constructor refuses."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Protocol
 
-from assay.protocol.model.errors import refuse
+from assay.protocol.errors import refuse
 from assay.protocol.rounds.duty_draws import accusation_id
 from assay.protocol.rounds.duty_types import Accusation, AccusationStatus, Attestation
 from assay.protocol.rounds.round_terms import SeatWork

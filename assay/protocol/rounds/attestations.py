@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.protocol.digests import ZERO, state_digest
-from assay.protocol.model.errors import refuse
+from assay.protocol.errors import refuse
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.accusations import Accusations, AuditedRounds
 from assay.protocol.rounds.duty_types import MAX_AUDITED, Attestation, DrawnResult, DutyResult, ReplayFinding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.protocol.digests import ZERO
-from assay.protocol.model.errors import refuse
+from assay.protocol.errors import refuse
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_clock import commit_until
 from assay.protocol.rounds.round_ledger import GroupedLedger, RoundLedger

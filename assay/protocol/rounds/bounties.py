@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from eth_abi.abi import encode
 
 from assay.protocol.digests import keccak
-from assay.protocol.model.errors import refuse
-from assay.protocol.model.vault import Vault
+from assay.protocol.errors import refuse
 from assay.protocol.rounds.attestations import Attestations
 from assay.protocol.rounds.duties import Duties
 from assay.protocol.rounds.duty_types import Accusation, AccusationStatus
 from assay.protocol.rounds.round_ids import tenure_lock
 from assay.protocol.rounds.tenures import Tenures
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
+from assay.protocol.rounds.vault import Vault
 from assay.protocol.run.run_charter import RunTiming
 from assay.protocol.types import Address, Digest, Wei
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.protocol.digests import ZERO
+from assay.protocol.errors import refuse
+from assay.protocol.game.book import NO_CLAIM, Beneficiary, ClaimBook, ClaimView
 from assay.protocol.game.state import DisputedClaim
-from assay.protocol.model.errors import refuse
-from assay.protocol.model.games import NO_CLAIM, Beneficiary, ClaimBook, ClaimView
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_ids import Node
 from assay.protocol.rounds.round_terms import NEVER

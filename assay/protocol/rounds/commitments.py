@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.protocol.digests import state_digest
-from assay.protocol.model.errors import not_after, refuse
+from assay.protocol.errors import not_after, refuse
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.committees import Committees
 from assay.protocol.rounds.round_books import RoundBooks

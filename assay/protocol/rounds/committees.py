@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from assay.protocol.digests import ZERO
-from assay.protocol.model.errors import not_after, not_before, refuse
+from assay.protocol.errors import not_after, not_before, refuse
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_books import RoundBooks
 from assay.protocol.rounds.round_clock import merge_until, partial_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from assay.protocol.digests import ZERO
-from assay.protocol.model.errors import refuse
+from assay.protocol.errors import refuse
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.accusations import AuditedRounds
 from assay.protocol.rounds.attestations import Attestations

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 from assay.protocol.digests import ZERO
-from assay.protocol.model.errors import refuse
+from assay.protocol.errors import refuse
 from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Seat, Wei

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from assay.protocol.model.errors import refuse
+from assay.protocol.errors import refuse
 from assay.protocol.rounds.duty_types import MAX_REPEATS, DutyTerms, Epoch
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.rounds.tickets import Tickets

@@ -13,10 +13,10 @@ from typing import Protocol
 from eth_abi.abi import encode
 
 from assay.protocol.digests import keccak
-from assay.protocol.economics.chain_profile import PPM
-from assay.protocol.model.errors import refuse
-from assay.protocol.model.vault import Vault
+from assay.protocol.economics.limits import PPM
+from assay.protocol.errors import refuse
 from assay.protocol.rounds.ticket_types import Calls
+from assay.protocol.rounds.vault import Vault
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Digest, Round, Wei
 

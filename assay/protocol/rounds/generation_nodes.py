@@ -8,8 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from assay.protocol.digests import ZERO, state_digest
-from assay.protocol.errors import InvariantError
-from assay.protocol.model.errors import not_after, not_before, refuse
+from assay.protocol.errors import InvariantError, not_after, not_before, refuse
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_books import RoundBooks
 from assay.protocol.rounds.round_clock import commit_until

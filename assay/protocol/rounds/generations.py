@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.protocol.digests import ZERO
-from assay.protocol.model.errors import not_after, not_before, refuse
+from assay.protocol.errors import not_after, not_before, refuse
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.generation_nodes import GenerationNodes
 from assay.protocol.rounds.round_books import RoundBooks

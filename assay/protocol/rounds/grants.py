@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from assay.protocol.model.errors import refuse
+from assay.protocol.errors import refuse
 from assay.protocol.types import Address, Digest
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from eth_abi.abi import encode
 
 from assay.protocol.digests import ZERO, keccak
-from assay.protocol.model.errors import refuse
+from assay.protocol.errors import refuse
 from assay.protocol.rounds.attestations import Attestations
 from assay.protocol.rounds.duties import Duties
 from assay.protocol.rounds.escrow import Escrow

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from assay.protocol.model.vault import Vault
 from assay.protocol.rounds.round_ids import Node
 from assay.protocol.rounds.round_terms import GenerationStatus, GroupState, Presence, RoundState, RoundTerms, Tenure
 from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.rounds.vault import Vault
 from assay.protocol.types import Address, Digest, Round, Seat
 
 

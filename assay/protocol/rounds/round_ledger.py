@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from assay.protocol.model.vault import Vault
 from assay.protocol.rounds.commitments import Commitments
 from assay.protocol.rounds.generations import Generations
 from assay.protocol.rounds.grouped_generations import GroupedGenerations
 from assay.protocol.rounds.round_books import BeaconBook, EpochEnds, Rights, TicketBook
 from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.rounds.tenures import Tenures
+from assay.protocol.rounds.vault import Vault
 
 
 class RoundLedger:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from assay.protocol.model.vault import Vault
 from assay.protocol.rounds.audited_books import AuditedBooks
 from assay.protocol.rounds.bounties import Bounties
 from assay.protocol.rounds.duties import Duties
@@ -15,6 +14,7 @@ from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.rounds.run_terms import duty_terms, round_terms, ticket_terms
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.rounds.tickets import Tickets
+from assay.protocol.rounds.vault import Vault
 from assay.protocol.run.run_charter import RoundModules, RunCharter
 from assay.protocol.types import Round
 

@@ -8,7 +8,6 @@ from assay.protocol.game.state import GameConfig
 from assay.protocol.rounds.duty_types import DutyTerms
 from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.rounds.ticket_types import TicketTerms
-from assay.protocol.run.charter import ChainProfile
 from assay.protocol.run.run_charter import RunCharter
 
 
@@ -85,6 +84,6 @@ def game_config(charter: RunCharter) -> GameConfig:
         e.challenge_bond,
         e.challenge_deposit,
         e.third_bounty_ppm,
-        ChainProfile(c.reorg_depth, c.inclusion_delay, c.fee_cap, c.gas_price),
+        c,
         min_kept(c, k.arity),
     )

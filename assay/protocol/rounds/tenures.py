@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.protocol.model.errors import refuse
+from assay.protocol.errors import refuse
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_books import RoundBooks
 from assay.protocol.rounds.round_terms import NEVER, Presence, Tenure

@@ -8,7 +8,7 @@ from typing import Final, NewType, Protocol
 from eth_abi.abi import encode
 
 from assay.protocol.digests import keccak
-from assay.protocol.model.errors import refuse
+from assay.protocol.errors import refuse
 from assay.protocol.types import Address, Digest, Wei
 
 TicketId = NewType("TicketId", int)

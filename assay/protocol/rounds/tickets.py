@@ -12,8 +12,7 @@ from collections import Counter
 from eth_abi.abi import encode
 
 from assay.protocol.digests import keccak
-from assay.protocol.model.errors import refuse
-from assay.protocol.model.vault import Vault
+from assay.protocol.errors import refuse
 from assay.protocol.rounds.round_terms import NO_ONE_HERE
 from assay.protocol.rounds.ticket_types import (
     MAX_LINKS,
@@ -28,6 +27,7 @@ from assay.protocol.rounds.ticket_types import (
     ticket_lock,
 )
 from assay.protocol.rounds.timeline import Timeline
+from assay.protocol.rounds.vault import Vault
 from assay.protocol.types import Address, Digest, Wei
 
 

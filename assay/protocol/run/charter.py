@@ -13,36 +13,12 @@ from typing import Any, Final
 
 from eth_abi.abi import encode
 
-from assay.protocol.digests import keccak, program_digest
+from assay.protocol.digests import keccak
 from assay.protocol.errors import InvariantError
-from assay.protocol.program.program import Program
+from assay.protocol.run.program_ref import ProgramRef
+from assay.protocol.run.run_charter import ClockTerms, address_of, plain
 from assay.protocol.trees.state import RoundScalars
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
-
-MAX_INTERVALS: Final = 40
-"""So that the leaves of eight seats are revealed in one transaction (about 46,000 gas each)."""
-MAX_REVENUE_TOKENS: Final = 4
-MAX_HEADER: Final = 2048
-"""Bytes of a program's header: two lists of 255 sizes and what stands around them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramRef:
-    """A program as the contracts know it: its root, the tree over its descriptors, and its header."""
-
-    root: Digest
-    tree: Digest
-    header: bytes
-
-    @staticmethod
-    def of(program: Program) -> ProgramRef:
-        """The reference of a program at hand."""
-        return ProgramRef(program.root, program.tree.root, program.header)
-
-    @property
-    def is_consistent(self) -> bool:
-        """Whether header and tree hash to the root."""
-        return program_digest(self.header, self.tree) == self.root
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +122,6 @@ class Economics:
     def price(self) -> Wei:
         """W: the full pay of one commitment."""
         return Wei(self.unit_price * self.units)
-
-
-@dataclass(frozen=True, slots=True)
-class ClockTerms:
-    """Chess clocks of a game in seconds, and the arity of its digest lists."""
-
-    budget: int
-    replay: int
-    move: int
-    arity: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,20 +239,6 @@ class Charter:
 def modules_tuple(modules: Modules) -> tuple[bytes, ...]:
     """The tuple that an ABI encoder takes for `Modules`."""
     return tuple(bytes(getattr(modules, f.name)) for f in fields(modules))
-
-
-def plain(value: Any) -> Any:
-    """A dataclass as a tuple of its fields in order, addresses as bytes."""
-    if isinstance(value, tuple):
-        return tuple(plain(v) for v in value)
-    if hasattr(value, "__dataclass_fields__"):
-        return tuple(plain(getattr(value, f.name)) for f in fields(value))
-    return value
-
-
-def address_of(value: bytes | str) -> Address:
-    """An address as an ABI decoder gives it."""
-    return Address(bytes.fromhex(value.removeprefix("0x")) if isinstance(value, str) else bytes(value))
 
 
 _PROGRAM: Final = "(bytes32,bytes32,bytes)"

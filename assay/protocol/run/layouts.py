@@ -11,8 +11,6 @@ from typing import Final, Protocol
 
 from assay.protocol.errors import RejectedError
 from assay.protocol.program.program import Program
-from assay.protocol.run.charter import Training
-from assay.protocol.run.outer import MASK_SPEC, SLOTS
 from assay.protocol.trees.state import SCALAR_SPECS, Scalar, TrainingList, list_root
 from assay.protocol.trees.tensors import TensorSpec, tensor_root
 from assay.protocol.types import Digest, DType
@@ -30,28 +28,8 @@ class WrongLayout(RejectedError):
     remedy = "Stake nothing in the run: it would stand still. Its sponsor has to post another."
 
 
-def check_layouts(step: Program, update: Program, outer: Program, training: Training) -> None:
-    """Raises WrongLayout with everything that does not fit."""
-    found = tuple(layout_faults(step, update, outer, training))
-    if found:
-        raise WrongLayout(f"The run cannot be trained: {'; '.join(found)}.", faults=list(found))
-
-
-def layout_faults(step: Program, update: Program, outer: Program, training: Training) -> Iterator[str]:
-    """Everything that does not fit, in words."""
-    yield from _step_faults(step, training)
-    if (parameters := _parameters(step)) is None:
-        return
-    yield from _side("update", "reads", layout(update, update.input_nodes), (parameters, parameters))
-    yield from _side("update", "returns", layout(update, update.output_nodes), (parameters,))
-    yield from _side("outer", "reads", layout(outer, outer.input_nodes), (*[parameters] * (2 + SLOTS), (MASK_SPEC,)))
-    yield from _side("outer", "returns", layout(outer, outer.output_nodes), (parameters, parameters))
-    if training.zero_update != zero_root(parameters):
-        yield "zeroUpdate is not the root of an update list of zeros"
-
-
 def check_round_layouts(step: Program, update: Program, merge: Program, training: RoundStart) -> None:
-    """The same of a run of the second round with one level. Raises WrongLayout with everything that does not fit."""
+    """Of a run with one level. Raises WrongLayout with everything that does not fit."""
     found = tuple(round_layout_faults(step, update, merge, training))
     if found:
         raise WrongLayout(f"The run cannot be trained: {'; '.join(found)}.", faults=list(found))
@@ -75,18 +53,13 @@ def round_layout_faults(step: Program, update: Program, merge: Program, training
         yield "zeroUpdate is not the root of an update list of zeros"
 
 
-class Shards(Protocol):
-    """How the data of a run is cut, in whichever design."""
+class RoundStart(Protocol):
+    """What the programs of a run have to fit: its charter's training, or its rounds' terms."""
 
     @property
     def shards(self) -> int: ...
     @property
     def shard_length(self) -> int: ...
-
-
-class RoundStart(Shards, Protocol):
-    """What else of a run of the second round its programs have to fit: its charter's training, or its rounds' terms."""
-
     @property
     def seats(self) -> int: ...
     @property
@@ -99,7 +72,7 @@ def _parameters(step: Program) -> tuple[TensorSpec, ...] | None:
     return x[TrainingList.PARAMETERS] if len(x) == len(TrainingList) else None
 
 
-def _step_faults(step: Program, training: Shards) -> Iterator[str]:
+def _step_faults(step: Program, training: RoundStart) -> Iterator[str]:
     """The step program against itself and the data."""
     x = layout(step, step.input_nodes)
     if len(x) != len(TrainingList):
@@ -112,7 +85,7 @@ def _step_faults(step: Program, training: Shards) -> Iterator[str]:
     yield from _scalar_faults(x[TrainingList.SCALARS], training)
 
 
-def _scalar_faults(scalars: Sequence[TensorSpec], training: Shards) -> Iterator[str]:
+def _scalar_faults(scalars: Sequence[TensorSpec], training: RoundStart) -> Iterator[str]:
     """The third list is built by the contract: its slots are given, and the data must hold every shard."""
     if len(scalars) != len(Scalar):
         yield f"the scalars list has {len(scalars)} slots, not {len(Scalar)}"

@@ -16,7 +16,7 @@ from eth_abi.abi import encode
 
 from assay.protocol.digests import ZERO, keccak
 from assay.protocol.errors import InvariantError
-from assay.protocol.run.charter import ClockTerms, ProgramRef, address_of, plain
+from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.trees.state import RoundScalars
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 
@@ -129,6 +129,16 @@ class RunLaunch:
     tickets: int
     """That count, at least; below it no round opens."""
     seats: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockTerms:
+    """Chess clocks of a game in seconds, and the arity of its digest lists."""
+
+    budget: int
+    replay: int
+    move: int
+    arity: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +280,20 @@ class RunCharter:
             partial_sum=partial_sum,
             revenue_tokens=tuple(address_of(t) for t in tokens),
         )
+
+
+def plain(value: Any) -> Any:
+    """A dataclass as a tuple of its fields in order, addresses as bytes."""
+    if isinstance(value, tuple):
+        return tuple(plain(v) for v in value)
+    if hasattr(value, "__dataclass_fields__"):
+        return tuple(plain(getattr(value, f.name)) for f in fields(value))
+    return value
+
+
+def address_of(value: bytes | str) -> Address:
+    """An address as an ABI decoder gives it."""
+    return Address(bytes.fromhex(value.removeprefix("0x")) if isinstance(value, str) else bytes(value))
 
 
 def _repeated(kind: str, count: int) -> str:

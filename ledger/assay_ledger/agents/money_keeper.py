@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.economics.limits import PPM
 from assay.protocol.rounds.duty_types import Accusation, AccusationStatus
 from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.rounds.payments import EPOCHS_TO_CLAIM

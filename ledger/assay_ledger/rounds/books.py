@@ -7,12 +7,12 @@ answer, with the chain time as an argument.
 from __future__ import annotations
 
 from assay.protocol.errors import InvariantError
-from assay.protocol.model.vault import Vault
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_books import BeaconBook, EpochEnds, Rights, TicketBook
 from assay.protocol.rounds.round_clock import commit_until
 from assay.protocol.rounds.round_terms import GenerationStatus, SeatWork
 from assay.protocol.rounds.ticket_types import TicketId, ToldStop
+from assay.protocol.rounds.vault import Vault
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.trees.state import list_root
 from assay.protocol.types import Digest, Round, Seat

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from assay.protocol.digests import state_digest
-from assay.protocol.model.errors import refuse
-from assay.protocol.model.vault import Vault
+from assay.protocol.errors import refuse
 from assay.protocol.rounds.duty_types import DutyTerms
 from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.rounds.run_terms import duty_terms, round_terms, ticket_terms
 from assay.protocol.rounds.ticket_types import TicketTerms
+from assay.protocol.rounds.vault import Vault
 from assay.protocol.run.beacon import DrandNetwork
 from assay.protocol.run.claims import ClaimKind, claim_id
 from assay.protocol.run.run_charter import RunCharter

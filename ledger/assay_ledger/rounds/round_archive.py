@@ -18,8 +18,8 @@ from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.errors import InvariantError, UnavailableError
 from assay.protocol.program.program import Program
 from assay.protocol.program.witness import check_witness
-from assay.protocol.run.charter import ProgramRef
 from assay.protocol.run.layouts import check_round_layouts
+from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.trees.state import SCALAR_SPECS, ListBytes, Scalar, TrainingList, list_root
 from assay.protocol.trees.tensors import TensorSpec, tensor_root

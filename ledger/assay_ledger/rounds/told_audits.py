@@ -9,7 +9,6 @@ from collections import Counter
 from dataclasses import replace
 
 from assay.protocol.errors import InvariantError
-from assay.protocol.model.vault import Vault
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.accusations import AuditedRounds
 from assay.protocol.rounds.attestations import Attestations, PreparedClaim
@@ -27,6 +26,7 @@ from assay.protocol.rounds.epochs import AuditBeacon, unopened
 from assay.protocol.rounds.ticket_types import Calls, Debt, TicketId, TicketTerms
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.rounds.timeline import Timeline
+from assay.protocol.rounds.vault import Vault
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Digest, Wei
 from assay_ledger.bindings import duties, tickets

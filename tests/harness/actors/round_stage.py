@@ -16,7 +16,7 @@ from eth_utils.address import to_checksum_address
 
 from assay.protocol.program.witness import witnessed_program
 from assay.protocol.rounds.round_terms import RoundTerms
-from assay.protocol.run.charter import ProgramRef
+from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RoundModules
 from assay.protocol.trees.tensors import tensor_root
 from assay.protocol.types import Address, Digest, Wei

@@ -22,7 +22,7 @@ from assay.protocol.rounds.round_ids import seal_digest
 from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
 from assay.protocol.run.beacon import LOCAL
-from assay.protocol.run.charter import ProgramRef
+from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.trees.tensors import tensor_root
 from assay.protocol.types import Address, Digest, Round, Seat, Wei

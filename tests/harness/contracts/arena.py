@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.protocol.economics.chain_profile import MAX_DELAY, MAX_WINDOW
+from assay.protocol.economics.limits import MAX_DELAY, MAX_WINDOW
 from assay.protocol.game.state import GameConfig
 from assay.protocol.program.program import Program
-from assay.protocol.run.charter import ClockTerms, ProgramRef
-from assay.protocol.run.run_charter import RunChain, RunCharter
+from assay.protocol.run.program_ref import ProgramRef
+from assay.protocol.run.run_charter import ClockTerms, RunCharter
 from assay.protocol.types import Wei
 from tests.harness.rounds.charters import RUN, changed
 from tests.harness.rounds.run_limits import staked
@@ -20,7 +20,7 @@ def arena_charter(program: Program, other: Program, settings: GameConfig, steps:
     """Terms of a run in which such games can be played: rounds long enough for any clock, so that it is the game that
     refuses too long ones.
     """
-    clocks, chain = settings.clocks, settings.chain
+    clocks = settings.clocks
     bond = max(Wei(10**24), settings.bond, settings.commit_deposit)
     c = replace(
         RUN,
@@ -29,7 +29,7 @@ def arena_charter(program: Program, other: Program, settings: GameConfig, steps:
         merge=ProgramRef.of(program),
         witness=ProgramRef.of(program),
         clocks=ClockTerms(clocks.budget, clocks.replay, clocks.move, settings.arity),
-        chain=RunChain(chain.reorg_depth, chain.inclusion_delay, 0, chain.fee_cap, chain.gas_price, Wei(0)),
+        chain=settings.chain,
     )
     c = changed(c, "training", min_units=1, max_units=1, steps_per_unit=steps)
     c = changed(

@@ -12,13 +12,13 @@ from eth_abi import decode
 from eth_hash.auto import keccak
 from pyrevm import BlockEnv
 
+from assay.protocol.game.book import ClaimView, GameBook
 from assay.protocol.game.descent import position_key
 from assay.protocol.game.errors import GameError
 from assay.protocol.game.moves import AnyMove, PostDigests
 from assay.protocol.game.openings import Opening
 from assay.protocol.game.state import GameConfig, GameState
 from assay.protocol.game.table import POSTINGS, Side, Turn
-from assay.protocol.model.games import ClaimView, GameBook
 from assay.protocol.program.program import Program
 from assay.protocol.run.claims import NO_ADDRESS, ClaimRef
 from assay.protocol.types import Address, Digest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.protocol.model.games import OpenGame
+from assay.protocol.game.book import OpenGame
 
 
 def stored(model: OpenGame, ref: tuple[Any, ...], start: int) -> dict[str, Any]:

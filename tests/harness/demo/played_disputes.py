@@ -15,7 +15,7 @@ from pathlib import Path
 from eth_account import Account
 
 from assay.protocol.digests import keccak
-from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.economics.limits import PPM
 from assay.protocol.program.trace import Tamper
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Address, Digest, Round, Wei

@@ -6,8 +6,16 @@ from dataclasses import astuple, replace
 from typing import Any, Final
 
 from assay.protocol.digests import ZERO, program_digest
-from assay.protocol.run.charter import ClockTerms, ProgramRef
-from assay.protocol.run.run_charter import RunChain, RunCharter, RunEconomics, RunLaunch, RunTiming, RunTraining
+from assay.protocol.run.program_ref import ProgramRef
+from assay.protocol.run.run_charter import (
+    ClockTerms,
+    RunChain,
+    RunCharter,
+    RunEconomics,
+    RunLaunch,
+    RunTiming,
+    RunTraining,
+)
 from assay.protocol.types import Address, Wei
 from tests.harness.contracts.harness import Evm, EvmContract
 from tests.harness.rounds.round_samples import ETHER, START, mark

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from assay.protocol.run.charter import ProgramRef
+from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec, tensor_root

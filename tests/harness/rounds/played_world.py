@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.protocol.digests import digest_list_hash
+from assay.protocol.errors import refuse
+from assay.protocol.game.book import GameBook
 from assay.protocol.game.errors import GameError
 from assay.protocol.game.moves import AnyMove
 from assay.protocol.game.players import Posted, posted_by
 from assay.protocol.game.state import GameState, ProgramHeader
 from assay.protocol.game.table import POSTINGS, Side, Turn
-from assay.protocol.model.errors import refuse
-from assay.protocol.model.games import GameBook
 from assay.protocol.program.trace import ReferenceTrace
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.claim_books import ClaimBooks

@@ -11,12 +11,11 @@ from eth_abi import encode
 from eth_hash.auto import keccak
 from pyrevm import BlockEnv
 
-from assay.protocol.errors import RejectedError
-from assay.protocol.model.errors import refuse
-from assay.protocol.model.vault import Vault
+from assay.protocol.errors import RejectedError, refuse
 from assay.protocol.rounds.round_ledger import GroupedLedger, RoundLedger
 from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.rounds.tickets import Tickets
+from assay.protocol.rounds.vault import Vault
 from assay.protocol.types import Address, Digest, Round
 from tests.harness.contracts.harness import Evm, EvmContract, Reverted, _revert_data, _type, artifact
 from tests.harness.rounds.round_samples import START, TICKET_TERMS

@@ -11,7 +11,7 @@ from assay.protocol.digests import ZERO, program_digest
 from assay.protocol.economics import run_times as times
 from assay.protocol.economics import stake_bounds as stakes
 from assay.protocol.economics.audit_prices import stake_if_insured
-from assay.protocol.economics.chain_profile import (
+from assay.protocol.economics.limits import (
     MAX_AMOUNT,
     MAX_DELAY,
     MAX_FEE_CAP,
@@ -20,9 +20,9 @@ from assay.protocol.economics.chain_profile import (
     MIN_WINDOW,
     PPM,
 )
-from assay.protocol.economics.run_bounds import MAX_EXPIRY, audit_terms
+from assay.protocol.economics.run_bounds import MAX_EXPIRY, MAX_HEADER, audit_terms
 from assay.protocol.errors import RejectedError
-from assay.protocol.run.charter import MAX_HEADER, ProgramRef
+from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Wei
 from tests.harness.rounds.charters import BEACON, RUN, WIDE, changed

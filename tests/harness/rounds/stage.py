@@ -9,8 +9,8 @@ import pytest
 from pyrevm import BlockEnv
 
 from assay.protocol.errors import RejectedError
-from assay.protocol.model.vault import Vault
 from assay.protocol.rounds.timeline import Timeline
+from assay.protocol.rounds.vault import Vault
 from assay.protocol.types import Address
 from assay_ledger.deployment.places import create_address
 from tests.harness.contracts.harness import Evm, EvmContract, Reverted, artifact

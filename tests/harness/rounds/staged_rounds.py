@@ -9,7 +9,7 @@ from eth_abi import encode
 from eth_hash.auto import keccak
 
 from assay.protocol.digests import ZERO
-from assay.protocol.model.errors import refuse
+from assay.protocol.errors import refuse
 from assay.protocol.rounds.duty_types import ReplayFinding
 from assay.protocol.rounds.round_ids import work_digest
 from assay.protocol.rounds.round_terms import SeatWork

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.economics.limits import PPM
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay.protocol.rounds.duty_types import AccusationStatus

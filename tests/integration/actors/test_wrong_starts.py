@@ -21,8 +21,8 @@ from assay.protocol.errors import AssayError
 from assay.protocol.program.nodes import Family, Map
 from assay.protocol.program.program import Program
 from assay.protocol.program.wellformed import violations
-from assay.protocol.run.charter import ProgramRef
 from assay.protocol.run.layouts import WrongLayout, zero_root
+from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType

@@ -21,8 +21,8 @@ from assay.bundle.signed import FeeMarketCall, read_signed
 from assay.protocol.digests import ZERO, keccak
 from assay.protocol.errors import AssayError
 from assay.protocol.game.table import Move
-from assay.protocol.run.charter import ProgramRef
 from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.types import Address, Round
 from assay_ledger.chain.client import address_of
 from assay_ledger.contract import selector, types_of

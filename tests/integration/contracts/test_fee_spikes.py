@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from assay.protocol.economics.chain_profile import PPM, REPLY_GAS, min_challenge_bond, min_kept
+from assay.protocol.economics.limits import PPM, REPLY_GAS
+from assay.protocol.economics.run_times import min_challenge_bond, min_kept
 from assay.protocol.game import errors
 from assay.protocol.game.clock import DEFERRAL, DEFERRALS
 from assay.protocol.game.players import Posted

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
-from assay.protocol.economics.chain_profile import CHALLENGER_MOVE_GAS, REPLY_GAS
+from assay.protocol.economics.limits import CHALLENGER_MOVE_GAS, REPLY_GAS
 from assay.protocol.game.clock import LARGEST, legs, most_moves
 from assay.protocol.game.state import GameState
 from assay.protocol.game.table import TABLE, Move, Side, Stage, Turn

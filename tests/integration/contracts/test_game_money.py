@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from assay.protocol.game.book import advance_account, game_lock
 from assay.protocol.game.players import Posted, posted_by
 from assay.protocol.game.table import Side
-from assay.protocol.model.games import advance_account, game_lock
 from assay.protocol.types import Wei
 from tests.harness.contracts.battles import HONEST, LIAR, battle, fresh
 from tests.harness.contracts.game_chain import ANYBODY, ref_tuple

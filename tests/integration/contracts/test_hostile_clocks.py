@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.protocol.economics.chain_profile import MIN_TURN, MIN_WINDOW
+from assay.protocol.economics.limits import MIN_TURN, MIN_WINDOW
 from assay.protocol.economics.run_bounds import check_run
 from assay.protocol.errors import RejectedError
 from assay.protocol.game import errors

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.protocol.economics.chain_profile import MAX_AMOUNT, MAX_DELAY, MAX_FEE_CAP, MAX_WINDOW
+from assay.protocol.economics.limits import MAX_AMOUNT, MAX_DELAY, MAX_FEE_CAP, MAX_WINDOW
 from assay.protocol.economics.run_bounds import MAX_EXPIRY, check_run
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Wei

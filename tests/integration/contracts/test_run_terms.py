@@ -13,8 +13,8 @@ import pytest
 from assay.protocol.economics import audit_prices as prices
 from assay.protocol.economics import stake_bounds as stakes
 from assay.protocol.economics.audit_prices import AuditTerms
-from assay.protocol.economics.chain_profile import PPM
 from assay.protocol.economics.chain_profiles import CHAINS
+from assay.protocol.economics.limits import PPM
 from assay.protocol.economics.run_bounds import audit_terms, check_run
 from assay.protocol.errors import RejectedError
 from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RunCharter

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.economics.limits import PPM
 from assay.protocol.errors import ExitCode
 from assay.protocol.rounds.escrow import cost_of
 from assay.protocol.rounds.ticket_types import TicketId

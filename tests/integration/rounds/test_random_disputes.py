@@ -10,8 +10,8 @@ from collections import Counter
 import pytest
 
 from assay.protocol.errors import RejectedError
+from assay.protocol.game.book import game_lock
 from assay.protocol.game.table import Side
-from assay.protocol.model.games import game_lock
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.round_ids import tenure_lock
 from assay.protocol.rounds.ticket_types import ticket_lock

@@ -12,8 +12,8 @@ from assay.protocol.economics.run_times import min_kept
 from assay.protocol.rounds.bounties import pot_lock
 from assay.protocol.rounds.round_ids import tenure_lock
 from assay.protocol.rounds.run_terms import game_config
-from assay.protocol.run.charter import ProgramRef
 from assay.protocol.run.claims import ClaimKind
+from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from tests.harness.programs import counting

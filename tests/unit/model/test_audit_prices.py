@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from assay.protocol.economics import audit_prices as prices
-from assay.protocol.economics.chain_profile import PPM
+from assay.protocol.economics.limits import PPM
 from assay.protocol.errors import RejectedError
 from assay.protocol.types import Wei
 

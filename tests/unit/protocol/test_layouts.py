@@ -1,27 +1,29 @@
-"""The three programs of a run fit each other, its data and its first lists, or are refused with what does not fit."""
+"""Programs of a run fit each other, its data and its zeros, or are refused with everything that does not."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from assay.protocol.program.nodes import Input, Output
 from assay.protocol.program.program import Program
-from assay.protocol.run.layouts import WrongLayout, check_layouts, layout_faults, zero_root
+from assay.protocol.run.layouts import WrongLayout, check_round_layouts, round_layout_faults, zero_root
 from assay.protocol.trees.state import Scalar
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
 from tests.harness.actors.programs import outer_program, update_program
-from tests.harness.contracts.world import TRAINING as ANY
 from tests.harness.programs import mlp_step
+from tests.harness.rounds.charters import RUN
 
 STEP = mlp_step().program
 SPECS = [STEP.specs[k] for k in STEP.input_nodes[0]]
 DATA = STEP.specs[STEP.input_nodes[2][Scalar.DATA]]
-TRAINING = replace(ANY, zero_update=zero_root(SPECS), shards=8, shard_length=DATA.dims[0] // 8)
-GOOD = {"step": STEP, "update": update_program(SPECS), "outer": outer_program(SPECS), "training": TRAINING}
+UPDATE, MERGE = update_program(SPECS), outer_program(SPECS)
+TRAINING = replace(RUN.training, seats=8, shards=8, shard_length=DATA.dims[0] // 8, zero_update=zero_root(SPECS))
+GOOD: dict[str, Any] = {"step": STEP, "update": UPDATE, "merge": MERGE, "training": TRAINING}
 
 
 def respecified(program: Program, number: int, slot: int, spec: TensorSpec, *, outputs: bool = True) -> Program:
@@ -34,14 +36,14 @@ def respecified(program: Program, number: int, slot: int, spec: TensorSpec, *, o
     return replace(program, nodes=tuple(nodes))
 
 
-def scalar(slot: Scalar, spec: TensorSpec) -> Callable[[], dict[str, object]]:
+def scalar(slot: Scalar, spec: TensorSpec) -> Callable[[], dict[str, Any]]:
     return lambda: {"step": respecified(STEP, 2, slot, spec)}
 
 
 F32, I32, U8 = DType.F32, DType.I32, DType.U8
-WIDE = TensorSpec(F32, (*SPECS[0].dims, 2))
+WIDE, BYTES = TensorSpec(F32, (*SPECS[0].dims, 2)), TensorSpec(DType.I8, SPECS[0].dims)
 OTHERS = [WIDE, *SPECS[1:]]
-WRONG: dict[str, tuple[Callable[[], dict[str, object]], str]] = {
+WRONG: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     "a step of one list": (lambda: {"step": update_program(SPECS)}, "reads 2 lists, a training state has 3"),
     "a step that nothing follows": (
         lambda: {"step": respecified(STEP, 0, 0, WIDE, outputs=False)},
@@ -76,19 +78,25 @@ WRONG: dict[str, tuple[Callable[[], dict[str, object]], str]] = {
         "that the update program reads has",
     ),
     "an update of three lists": (lambda: {"update": outer_program(SPECS)}, "the update program reads 11 lists, not 2"),
-    "an update that returns another shape": (
-        lambda: {"update": replace(GOOD["update"], nodes=_last_output(GOOD["update"], WIDE))},  # type: ignore[arg-type, type-var]
-        "that the update program returns is",
+    "an update that returns two lists": (lambda: {"update": replace(UPDATE, outputs=(1, 1))}, "returns 2 lists, not 1"),
+    "a merge that reads updates otherwise": (
+        lambda: {"update": replace(UPDATE, nodes=_last_output(UPDATE, BYTES))},
+        "list 2 that the merge program reads",
     ),
-    "an outer step of other parameters": (lambda: {"outer": outer_program(OTHERS)}, "slot 0 of list 0 that the outer"),
-    "an outer step of two lists": (lambda: {"outer": update_program(SPECS)}, "the outer program reads 2 lists, not 11"),
+    "a merge of other parameters": (lambda: {"merge": outer_program(OTHERS)}, "slot 0 of list 0 that the merge"),
+    "a merge of two lists": (lambda: {"merge": UPDATE}, "the merge program reads 2 lists, not 11"),
+    "a merge of seven seats": (lambda: {"training": replace(TRAINING, seats=7)}, "reads 11 lists, not 10"),
+    "a merge that returns another shape": (
+        lambda: {"merge": replace(MERGE, nodes=_last_output(MERGE, WIDE))},
+        "that the merge program returns is",
+    ),
     "a mask of integers": (
-        lambda: {"outer": respecified(GOOD["outer"], 10, 0, TensorSpec(I32, (8,)))},  # type: ignore[arg-type]
-        r"slot 0 of list 10 that the outer program reads is i32 \[8\], not f32 \[8\]",
+        lambda: {"merge": respecified(MERGE, 10, 0, TensorSpec(I32, (8,)))},
+        r"slot 0 of list 10 that the merge program reads is i32 \[8\], not f32 \[8\]",
     ),
     "a mask of seven": (
-        lambda: {"outer": respecified(GOOD["outer"], 10, 0, TensorSpec(F32, (7,)))},  # type: ignore[arg-type]
-        r"list 10 that the outer program reads is f32 \[7\]",
+        lambda: {"merge": respecified(MERGE, 10, 0, TensorSpec(F32, (7,)))},
+        r"list 10 that the merge program reads is f32 \[7\]",
     ),
     "zeros of another layout": (
         lambda: {"training": replace(TRAINING, zero_update=zero_root(OTHERS))},
@@ -97,28 +105,28 @@ WRONG: dict[str, tuple[Callable[[], dict[str, object]], str]] = {
 }
 
 
-def _last_output(program: Program, spec: TensorSpec) -> tuple:
+def _last_output(program: Program, spec: TensorSpec) -> tuple[Any, ...]:
     return (*program.nodes[:-1], replace(program.nodes[-1], spec=spec))
 
 
-def test_programs_that_fit_pass_up_to_the_last_example():
-    check_layouts(**GOOD)
+def test_programs_that_fit_pass_up_to_the_last_example() -> None:
+    check_round_layouts(**GOOD)
     assert DATA.dims[0] == 8 * TRAINING.shard_length
-    check_layouts(**GOOD | {"training": replace(TRAINING, shard_length=TRAINING.shard_length - 1)})
+    check_round_layouts(**GOOD | {"training": replace(TRAINING, shard_length=TRAINING.shard_length - 1)})
     last = (1 << 31) - 8
     long = respecified(STEP, 2, Scalar.DATA, replace(DATA, dims=(last,)))
-    check_layouts(**GOOD | {"step": long, "training": replace(TRAINING, shard_length=last // 8)})
+    check_round_layouts(**GOOD | {"step": long, "training": replace(TRAINING, shard_length=last // 8)})
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_does_not_fit_is_named(name: str):
+def test_what_does_not_fit_is_named(name: str) -> None:
     change, words = WRONG[name]
     with pytest.raises(WrongLayout, match=words) as caught:
-        check_layouts(**GOOD | change())
+        check_round_layouts(**GOOD | change())
     assert caught.value.code == "WrongLayout"
     assert caught.value.remedy
 
 
-def test_everything_that_does_not_fit_is_named_at_once():
+def test_everything_that_does_not_fit_is_named_at_once() -> None:
     parts = GOOD | {"update": update_program(OTHERS), "training": replace(TRAINING, zero_update=zero_root([]))}
-    assert len(list(layout_faults(**parts))) == 3
+    assert len(list(round_layout_faults(**parts))) == 3

@@ -9,8 +9,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
-from assay.protocol.run.charter import ClockTerms, ProgramRef
-from assay.protocol.run.run_charter import RunChain, RunCharter, RunEconomics, RunLaunch, RunTiming, RunTraining
+from assay.protocol.run.program_ref import ProgramRef
+from assay.protocol.run.run_charter import (
+    ClockTerms,
+    RunChain,
+    RunCharter,
+    RunEconomics,
+    RunLaunch,
+    RunTiming,
+    RunTraining,
+)
 from tests.harness.rounds.run_limits import run_limits
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "protocol" / "charter.md"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from assay.protocol.model.errors import refuse
+from assay.protocol.errors import refuse
 from assay.protocol.types import Address, Digest, Wei
 
 MAX_TOTAL: Final = 1 << 127

@@ -23,6 +23,7 @@ from typing import Final, Protocol
 
 from assay.protocol import abi
 from assay.protocol.digests import ZERO, keccak
+from assay.protocol.errors import refuse
 from assay.protocol.game.descent import position_key
 from assay.protocol.game.errors import (
     CommitmentExists,
@@ -39,7 +40,6 @@ from assay.protocol.game.machine import open_game, process_defer, process_move, 
 from assay.protocol.game.moves import AnyMove, PostDigests
 from assay.protocol.game.state import REVEAL_BLOCKS, DisputedClaim, GameConfig, GameState, ProgramHeader, Rules
 from assay.protocol.game.table import Side, Stage
-from assay.protocol.model.errors import refuse
 from assay.protocol.run.claims import ClaimRef, challenge_commitment
 from assay.protocol.types import Address, Digest, Wei
 
