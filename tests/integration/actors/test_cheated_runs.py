@@ -9,6 +9,7 @@ import pytest
 from assay.protocol.game.state import Outcome
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.run_terms import game_config
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round
 from assay.sponsor.round_charters import AuditRates
@@ -95,11 +96,22 @@ def test_blind_auditors_lose_their_tickets_to_who_audits_them(stage: SharedChain
     convicted = [t.owner for t in view.books.registry.tickets.values() if t.convicted_at]
     # Two honest auditors may try one ticket at once: it is convicted, and its stake taken, once.
     assert len(games) >= len(convicted) and set(convicted) == {made.address("mallory")}
-    e = made.run.charter.economics
-    assert gained(made, "mallory") < -len(convicted) * e.ticket_bond * 99 // 100
     assert [gained(made, name) for name in solvers] == [pay_of(made, 8)] * 4
-    won = sum(gained(made, name) - len(made.wages(name)) * e.wage for name in honest)
-    assert len(convicted) * e.ticket_bond * 99 // 100 < won <= len(convicted) * e.ticket_bond
+    # Each took its whole stake. Of that the winner gets its gas, and back what it paid for the liar's replies, first.
+    charter = made.run.charter
+    e, refund = charter.economics, made.chain.ask(made.run.game.move_refund())
+    lost = len(convicted) * e.ticket_bond
+    assert (sum(game.taken for game in games), sum(game.burned for game in games)) == (lost, 0)
+    wages = {name: len(made.wages(name)) * e.wage for name in (*honest, "mallory")}
+    replied = gained(made, "mallory") - wages["mallory"] + lost
+    replies = sum(move.mover == game.defender for game in games for move in game.moves)
+    assert replied % refund == 0 and 0 < replied <= replies * refund
+    won = sum(gained(made, name) - wages[name] for name in honest)
+    assert won == lost - replied
+    pots = [pot.amount for pot in view.state.money.pots.values()]
+    kept = game_config(charter).kept
+    assert len(pots) == len(convicted) and len(convicted) * kept <= won - sum(pots) <= len(games) * kept
+    assert all(made.wages(name) == made.findings_of(name) for name in honest)
 
 
 @pytest.mark.timeout(600)

@@ -61,11 +61,15 @@ def test_honest_auditors_answer_every_call_and_lose_nothing(stage: SharedChain, 
     made = audited(stage, tmp_path)
     before = {name: made.wealth(name) for name in HONEST}
     first = len(made.view.epochs) - 1
-    for _ in range(2):
-        made.play_round()
+    made.play_round()
+    # One that comes while the run is under way is called once its ticket counts, and not before.
+    made.auditor("tardy")
+    made.play_round()
     view = after(made, 4)
+    late = view.books.registry.tickets[made.ticket("tardy")]
     called = [epoch for epoch in view.epochs[first:-1] if epoch.on_call]
-    assert called and all(epoch.opened == epoch.on_call == 3 and epoch.fines for epoch in called)
+    assert all(epoch.opened == epoch.on_call == 3 + (epoch.start >= late.from_) for epoch in called)
+    assert {epoch.on_call for epoch in called} == {3, 4} and all(epoch.fines for epoch in called)
     kinds = {record.kind for record in view.state.attestations.values()}
     assert {DutyKind.WORK, DutyKind.REAUDIT} <= kinds and not view.state.accusations and not view.games
     assert {name: made.wealth(name) for name in HONEST} == before

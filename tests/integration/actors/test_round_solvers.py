@@ -11,7 +11,7 @@ from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.types import Round, Seat
 from assay_ledger.contract import Call
 from assay_solver.round_agent import RoundSolver
-from tests.harness.actors.round_stage import new_round_run
+from tests.harness.actors.round_stage import STAKE, new_round_run
 from tests.harness.actors.round_truth import replayed_bases
 from tests.harness.actors.world import SharedChain, small_work
 
@@ -99,3 +99,20 @@ def test_who_joins_late_starts_from_the_last_base_alone(stage: SharedChain, tmp_
     assert counted[0] == seven and counted[2] == everybody
     assert [run.view.votes(g).root for g in range(4)] == replayed_bases(run, rounds=3, counted=counted)
     assert min(round_ for round_, _, _ in late.recorder.merges) == next(r for r in range(3) if counted[r] == everybody)
+
+
+def test_a_solver_that_leaves_gives_up_its_seat_and_loses_nothing(stage: SharedChain, tmp_path: Path) -> None:
+    run = new_round_run(stage, tmp_path, small_work(), rounds=3)
+    for k in range(3):
+        run.solver(f"solver {k}")
+    run.enrol()
+    run.begin()
+    run.settle(until=lambda r: len(r.view.works(Round(0))) == 3)
+    bob = run.players["solver 1"].agent
+    bob.leaving = True
+    run.settle()
+    assert [run.view.counted(Round(r))[0] for r in range(3)] == [frozenset({0, 1, 2})] + [frozenset({0, 2})] * 2
+    assert bob.is_finished(bob.see()) and not run.players["solver 0"].agent.leaving
+    (_, tenure), *others = bob.see().tenures_of(bob.me)
+    assert tenure.released and not tenure.convicted_at and not tenure.fee_gone and not others
+    assert run.chain.ask(run.run.vault.free(bob.me)) == STAKE

@@ -40,6 +40,7 @@ def test_a_run_ends_with_everybody_paid_and_every_token_withdrawn(stage: SharedC
     earned = dict.fromkeys(SOLVERS, ROUNDS * (charter.price + charter.economics.merge_pay))
     earned |= {name: len(mine) * charter.economics.wage for name, mine in wages.items()}
     assert sum(map(len, wages.values())) > 0
+    assert set.union(*wages.values()) == set(view.state.attestations)
     assert {name: made.free(made.address(name)) for name in earned} == {
         name: made.players[name].brought + amount for name, amount in earned.items()
     }
