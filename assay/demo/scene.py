@@ -27,6 +27,7 @@ from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
 from assay_ledger.contract import Event, Logged
+from assay_ledger.index.follower import Once
 from assay_ledger.processes.children import stop
 from assay_ledger.processes.scratch import ScratchDir
 from assay_ledger.rounds.round_index import RoundIndex
@@ -132,11 +133,16 @@ class DemoScene:
         self._money = Money(self._run)
         lines = RunLines({address: name for name, address in self.addresses.items()})
 
-        def tell(_contract: str, found: Logged[Event]) -> None:
+        def book(_contract: str, found: Logged[Event]) -> None:
             self.money.on_event(found.event)
+
+        def tell(_contract: str, found: Logged[Event]) -> None:
             self.say(lines.line(found.event, self.index.state))
 
-        self._index = RoundIndex(self._run, [tell], self._run.all_contracts())
+        def start_again() -> None:
+            self._money = Money(self.run)
+
+        self._index = RoundIndex(self._run, [book, Once(tell)], self._run.all_contracts(), start_again)
 
     def say(self, text: str | None) -> None:
         """Something that happened now."""

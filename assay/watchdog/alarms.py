@@ -24,7 +24,6 @@ class AlarmKind(StrEnum):
     DEADLINE_NEAR = "deadline-near"
     DEADLINE_MISSED = "deadline-missed"
     BOND_SHORT = "bond-short"
-    LOCK_SHORT = "lock-short"
     GAS_SHORT = "gas-short"
     CODE_UNKNOWN = "code-unknown"
     CHAIN_UNREACHABLE = "chain-unreachable"
@@ -49,7 +48,7 @@ _CODES: Final[tuple[tuple[ExitCode, frozenset[AlarmKind]], ...]] = (
     (ExitCode.DEADLINE, frozenset({AlarmKind.DEADLINE_NEAR, AlarmKind.DEADLINE_MISSED})),
     (ExitCode.DEADLINE, frozenset({AlarmKind.DUTY_DUE, AlarmKind.EPOCH_OVERDUE, AlarmKind.BEACON_LATE})),
     (ExitCode.REJECTED, frozenset({AlarmKind.CODE_UNKNOWN})),
-    (ExitCode.FUNDS, frozenset({AlarmKind.BOND_SHORT, AlarmKind.LOCK_SHORT, AlarmKind.GAS_SHORT})),
+    (ExitCode.FUNDS, frozenset({AlarmKind.BOND_SHORT, AlarmKind.GAS_SHORT})),
     (ExitCode.FUNDS, frozenset({AlarmKind.STAKE_SHORT, AlarmKind.ESCROW_LOW})),
     (ExitCode.NETWORK, frozenset({AlarmKind.CHAIN_UNREACHABLE, AlarmKind.HEAD_STALE, AlarmKind.CANNOT_CHECK})),
 )
@@ -90,8 +89,8 @@ class GameFacts:
     """An open game as it stands. `honest`: the side known to be right, NONE if unknown; `favoured` likewise by trace.
 
     `standing_known` tells a favoured side of NONE (both agreed on something untrue) from one that was not computed.
-    Amounts in wei: the vault's locks, what the claim's book says of its lock (None once it fell), the coin that the
-    side to move has for gas, and the gas price. `moves_left` is the most that this side can still have to make.
+    Amounts in wei: the challenger's bond in the vault, the coin that the side to move has for gas, and the gas price.
+    `moves_left` is the most that this side can still have to make.
     """
 
     state: GameState
@@ -99,8 +98,6 @@ class GameFacts:
     favoured: Side
     standing_known: bool
     bond_locked: Wei
-    claim_lock: Wei
-    claim_lock_promised: Wei | None
     coin: Wei
     gas_price: Wei
     moves_left: int
@@ -118,13 +115,6 @@ def judge_game(facts: GameFacts, now: int, terms: GameTerms) -> Iterator[Alarm]:
             about,
             f"the challenger's bond holds {facts.bond_locked} wei of {expected}",
             (("locked", str(facts.bond_locked)), ("wanted", str(expected))),
-        )
-    if facts.claim_lock_promised is not None and facts.claim_lock < facts.claim_lock_promised:
-        yield Alarm(
-            AlarmKind.LOCK_SHORT,
-            about,
-            f"the lock behind the claim holds {facts.claim_lock} wei of {facts.claim_lock_promised}",
-            (("locked", str(facts.claim_lock)), ("wanted", str(facts.claim_lock_promised))),
         )
     if state.held:
         text = f"refunds of {state.held} wei wait in the bond: the defender pays for its replies until the verdict"

@@ -7,6 +7,7 @@ lies, and what it stakes is at risk.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.escrow import RunPhase, cost_of
@@ -61,7 +62,8 @@ def judge_duties(view: RoundView, who: Address, near: float) -> Iterator[Alarm]:
             if held.convicted_at or held.shown >= epoch.call or not view.is_called(ticket, number):
                 continue
             left = epoch.deadline - view.now
-            about, figures = f"ticket {ticket} in epoch {number}", (("seconds_left", left),)
+            about = f"ticket {ticket} in epoch {number}"
+            figures: tuple[tuple[str, Any], ...] = (("seconds_left", left),)
             if epoch.fines:
                 text = "it did not open its call in time: show the secret, or its whole stake burns"
                 yield Alarm(AlarmKind.DEADLINE_MISSED, about, text, figures)
@@ -71,8 +73,14 @@ def judge_duties(view: RoundView, who: Address, near: float) -> Iterator[Alarm]:
                 text = "it did not open its call in time: it is fined once the epoch is closed; show the secret then"
                 yield Alarm(AlarmKind.DEADLINE_MISSED, about, text, figures)
             elif left <= near * view.terms.length:
-                share = f"{left / view.terms.length:.0%} of the epoch"
-                text = f"it has {left} s of chain time left to open its call, {share}"
+                text = (
+                    f"it has {left} s of chain time left to open its call, {left / view.terms.length:.0%} of the epoch"
+                )
+                if not view.books.registry.can_answer(ticket):
+                    # A drained ticket has no voice, and is fined for its silence all the same.
+                    short = view.books.registry.missing[ticket]
+                    text += f"; fines left it less than half of its stake: fill up {short} wei first"
+                    figures = (*figures, ("short", str(short)))
                 yield Alarm(AlarmKind.DUTY_DUE, about, text, figures)
 
 

@@ -145,7 +145,6 @@ class Watchdog(ChainWatch):
             yield Alarm(AlarmKind.CANNOT_CHECK, f"game {record.game_id}", text)
         honest = self._honest_side(record, truth)
         self._honest[record.game_id] = honest
-        _, claim_lock = ask(run.vault.lock_of(state.claim.lock_id))
         _, bond_locked = ask(run.vault.lock_of(game_lock(record.game_id)))
         eth, mover = run.chain.w3.eth, state.party(state.turn)
         facts = GameFacts(
@@ -154,8 +153,6 @@ class Watchdog(ChainWatch):
             favoured=Side.NONE if truth is None else self._favoured(record, state, truth),
             standing_known=truth is not None,
             bond_locked=bond_locked,
-            claim_lock=claim_lock,
-            claim_lock_promised=None,
             coin=Wei(run.chain.read(lambda: eth.get_balance(to_checksum_address(mover)))),
             gas_price=Wei(run.chain.read(lambda: eth.gas_price)),
             moves_left=self._moves_left(record, state.turn, truth),

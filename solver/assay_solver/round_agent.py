@@ -9,7 +9,7 @@ from assay.protocol.errors import UnavailableError
 from assay.protocol.program.trace import Trace
 from assay.protocol.rounds.round_ids import seal_digest
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.trees.state import ListBytes, TrainingList
+from assay.protocol.trees.state import ListBytes
 from assay.protocol.types import Digest, Round, Seat, Wei
 from assay.training.long_runs import LongRun
 from assay.training.long_trace import LongTrace
@@ -30,7 +30,7 @@ from assay_solver.round_actions import (
     TrainUnit,
 )
 from assay_solver.round_memory import MergeKey, seal_salt
-from assay_solver.round_merging import ComputeMerge, FetchUpdate, HoldUpdates, OpenRoot, SealRoot
+from assay_solver.round_merging import Abstain, ComputeMerge, FetchUpdate, HoldUpdates, OpenRoot, SealRoot
 from assay_solver.round_worker import TRIES, RoundWorker
 
 
@@ -90,7 +90,7 @@ class RoundSolver(RoundWorker):
         table.add(RestoreUpdate, self.do_restore_update)
         table.add(FetchUpdate, self.do_fetch_update).add(HoldUpdates, self.do_hold_updates)
         table.add(ComputeMerge, self.do_compute_merge)
-        table.add(SealRoot, self.do_seal_root).add(OpenRoot, self.do_open_root)
+        table.add(SealRoot, self.do_seal_root).add(OpenRoot, self.do_open_root).add(Abstain, self.do_abstain)
         table.add(PrepareMerge, self.do_prepare_merge).add(ChallengeRoot, self.do_challenge_root)
         return table.add(BackRoot, self.do_back_root)
 
@@ -125,9 +125,7 @@ class RoundSolver(RoundWorker):
     def _keep_merge(self, key: MergeKey, lists: ListBytes) -> None:
         if self._publishes:
             self.archive.publish_base(lists)
-        for part in lists:
-            self.objects.keep_list(self.archive.specs(TrainingList.PARAMETERS), part)
-        self.recorder.merge(key, self.archive.base_roots(lists))
+        self.recorder.merge(key, *self.archive.keep_base(lists))
 
     def run_merge(self, round_: Round, job: Computation) -> ListBytes:
         """A round's merge as this solver claims it."""
@@ -148,15 +146,20 @@ class RoundSolver(RoundWorker):
         seal = seal_digest(action.round, action.seat, root, self._salt(action.round, root), self.me)
         self.send(self.target.generations.seal(action.round, action.seat, seal))
 
+    def do_abstain(self, action: Abstain, view: RoundView) -> None:
+        """Says that it cannot compute the root, so that nobody waits for it."""
+        self.send(self.target.generations.abstain(action.round, action.seat))
+
     def do_open_root(self, action: OpenRoot, view: RoundView) -> None:
         """Opens its root: from here on its lock stands behind it. Raises RecheckMismatch."""
-        _, lists = self._merged(action.round, view)
+        counted, lists = self._merged(action.round, view)
         others = {opening.root for opening in view.openings(action.round + 1)}
         if others - {lists.root}:
             self.confirm(action.round, view)
         salt = self._salt(action.round, lists.root)
         call = self.target.generations.open(action.round, action.seat, lists.parameters, lists.momentum, salt)
-        self.send(call)
+        manifest = self.recorder.manifests[action.round, view.round_of(action.round).base, counted]
+        self.send(call, tail=manifest)
 
     def _salt(self, round_: Round, root: Digest) -> Digest:
         return seal_salt(bytes(self.account.key), round_, root)

@@ -35,6 +35,8 @@ class SolverRecorder:
         self.journal = journal
         self.finished: dict[tuple[Round, Digest], FinishedWork] = {}
         self.merges: dict[MergeKey, BaseLists] = {}
+        self.manifests: dict[MergeKey, Digest] = {}
+        """Of merges: which name where their lists lie, once somebody publishes them."""
         self.confirmed: set[MergeKey] = set()
         """Merges that a second calculation by other kernels confirmed."""
         for entry in journal.entries("finished"):
@@ -58,12 +60,12 @@ class SolverRecorder:
         )
         self.finished[round_, base] = done
 
-    def merge(self, key: MergeKey, lists: BaseLists) -> None:
+    def merge(self, key: MergeKey, lists: BaseLists, manifest: Digest) -> None:
         """A merge was computed."""
         round_, base, counted = key
-        made = {"parameters": lists.parameters, "momentum": lists.momentum}
+        made = {"parameters": lists.parameters, "momentum": lists.momentum, "manifest": manifest}
         self.journal.append("merged", round=round_, base=base, counted=sorted(counted), **made)
-        self.merges[key] = lists
+        self.merges[key], self.manifests[key] = lists, manifest
 
     def _read_finished(self, e: Entry) -> None:
         first, second, third = map(_digest, e["ends"])
@@ -74,6 +76,7 @@ class SolverRecorder:
     def _read_merged(self, e: Entry) -> None:
         key = Round(e["round"]), _digest(e["base"]), frozenset(map(Seat, e["counted"]))
         self.merges[key] = BaseLists(_digest(e["parameters"]), _digest(e["momentum"]))
+        self.manifests[key] = _digest(e["manifest"])
 
 
 def seal_salt(secret: bytes, round_: Round, root: Digest) -> Digest:

@@ -32,7 +32,7 @@ class MergeSeen:
     is_alive: bool
     """At least half of the seats committed, and the generation is not cut."""
     seal_until: int
-    """Last second to seal, as far as it is known; T_m unless more than half have sealed."""
+    """Last second to seal, as far as it is known; T_m unless more than half have sealed or abstained."""
     has_sealed: bool
     has_opened: bool
     merge_until: int
@@ -85,6 +85,14 @@ class SealRoot(RoundAction):
 
 
 @dataclass(frozen=True, slots=True)
+class Abstain(RoundAction):
+    """Say that this position cannot compute the root."""
+
+    round: Round
+    seat: Seat
+
+
+@dataclass(frozen=True, slots=True)
 class OpenRoot(RoundAction):
     """Open the root that was sealed."""
 
@@ -92,7 +100,7 @@ class OpenRoot(RoundAction):
     seat: Seat
 
 
-MergeAction = FetchUpdate | HoldUpdates | ComputeMerge | SealRoot | OpenRoot
+MergeAction = FetchUpdate | HoldUpdates | ComputeMerge | SealRoot | Abstain | OpenRoot
 
 
 def merging(seen: MergeSeen, known: MergeKnown, now: int, lead: int) -> Iterator[MergeAction]:
@@ -114,6 +122,7 @@ def merging(seen: MergeSeen, known: MergeKnown, now: int, lead: int) -> Iterator
         else:
             # Two thirds of those that spoke hold it: it is there, and this round's root cannot be had without it.
             yield from (FetchUpdate(seen.round, s) for s in sorted(seen.counted - known.held))
+            yield from _abstain(seen, known, now)
     elif seen.is_position and not seen.has_sealed and now < seen.seal_until:
         yield SealRoot(seen.round, seen.seat)
 
@@ -123,6 +132,18 @@ def _hold(seen: MergeSeen, known: MergeKnown, now: int, lead: int) -> Iterator[H
     held = known.held & seen.maskable
     if seen.maskable <= known.held | known.lost or now + lead >= seen.hold_until:
         yield HoldUpdates(seen.round, seen.seat, held)
+
+
+def _abstain(seen: MergeSeen, known: MergeKnown, now: int) -> Iterator[Abstain]:
+    """Silence costs everybody the rest of the grace, and a word the chance that the next fetch succeeds.
+
+    An abstention counts like a seal for when sealing ends. So before more than half have spoken it helps nobody, and
+    could end sealing before those who can compute have sealed. Afterwards the majority needs this voice no more.
+    """
+    is_ending = seen.seal_until < seen.merge_until
+    is_lost = seen.counted - known.held <= known.lost
+    if seen.is_position and not seen.has_sealed and is_lost and is_ending and now < seen.seal_until:
+        yield Abstain(seen.round, seen.seat)
 
 
 def times(seen: MergeSeen, lead: int) -> Iterator[int]:

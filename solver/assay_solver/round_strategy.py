@@ -27,7 +27,7 @@ from assay_solver.round_actions import (
     TrainUnit,
 )
 from assay_solver.round_memory import FinishedWork, MergeKey
-from assay_solver.round_merging import ComputeMerge, FetchUpdate, MergeKnown, MergeSeen, merging
+from assay_solver.round_merging import Abstain, ComputeMerge, FetchUpdate, MergeKnown, MergeSeen, merging
 from assay_solver.round_merging import times as merge_times
 from assay_solver.round_pace import OwnPace, Pacing, RoundWindow, pacing
 
@@ -53,11 +53,12 @@ class OwnRounds:
 def candidates(view: RoundView, own: OwnRounds, tasks: Iterable[RoundChoice]) -> Iterator[RoundChoice]:
     """Actions, most urgent first; `tasks`: what anybody does for the run, as far as it is this actor's turn."""
     merges = [a for r in recent(view) for a in merging(seen(view, r), known(view, own, r), view.now, own.lead)]
-    yield from (a for a in merges if not isinstance(a, FetchUpdate))
+    yield from (a for a in merges if not isinstance(a, FetchUpdate | Abstain))
     work = next(_work(view, own), None)
     if isinstance(work, CommitWork):
         yield work
-    yield from (a for a in merges if isinstance(a, FetchUpdate))
+    # Who says that it cannot compute a root has just asked once more for what it lacks.
+    yield from (a for a in merges if isinstance(a, FetchUpdate | Abstain))
     yield from _uphold(view, own)
     yield from _seat(view, own)
     yield from tasks

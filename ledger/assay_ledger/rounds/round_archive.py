@@ -153,27 +153,23 @@ class RoundArchive:
         with self.told_of(work):
             return self.objects.list(work.work.update, self.update_specs)
 
-    def publish_update(self, update: Tensors) -> tuple[Digest, bytes]:
-        """Publishes an update list; its root, and the tail of the commitment that names where it lies."""
-        with self.objects.noting() as digests:
-            root = self.objects.put_list(self.update_specs, update)
-        return root, self.objects.put_manifest(Manifest(digests))
-
     def update_job(self, before: Tensors, after: Tensors) -> Computation:
         """The update of work between two lists of parameters."""
         return Computation(self.update, (before, after), 1)
 
     # --- bases
 
-    def publish_base(self, lists: ListBytes) -> tuple[BaseLists, bytes]:
-        """Publishes a generation; its roots, and a tail that names where it lies.
+    def publish_base(self, lists: ListBytes) -> None:
+        """Publishes a generation. A store that fails holds nothing up: a base can be merged again."""
+        for tensors in lists:
+            self.objects.put_list(self.specs(TrainingList.PARAMETERS), tensors, is_vital=False)
 
-        A store that fails holds nothing up: a base can be merged again.
-        """
-        specs = self.specs(TrainingList.PARAMETERS)
+    def keep_base(self, lists: ListBytes) -> tuple[BaseLists, Digest]:
+        """Keeps a generation in the local cache; its roots, and the manifest that names where it lies once it is
+        published: a list has one file, whoever publishes it."""
         with self.objects.noting() as digests:
-            roots = [self.objects.put_list(specs, tensors, is_vital=False) for tensors in lists]
-        return BaseLists(*roots), self.objects.put_manifest(Manifest(digests))
+            roots = [self.objects.keep_list(self.specs(TrainingList.PARAMETERS), tensors) for tensors in lists]
+        return BaseLists(*roots), self.objects.put_manifest(Manifest(dict(digests)))
 
     def base_roots(self, lists: ListBytes) -> BaseLists:
         """The roots of a generation's parameters and momentum."""

@@ -69,7 +69,7 @@ class Objects:
 
     @contextmanager
     def noting(self) -> Iterator[dict[Digest, Digest]]:
-        """Gives the digests of what is published in this block, by root."""
+        """Gives the digests of what is published or kept in this block, by root."""
         before, noted = self._noted, dict[Digest, Digest]()
         self._noted = noted
         try:
@@ -128,9 +128,10 @@ class Objects:
 
     def keep_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
         """Keeps a list in the local cache without publishing it; returns the list root."""
-        root = root_of_list(specs, tensors)
+        root, data = root_of_list(specs, tensors), pack(specs, tensors)
         if self.local_cache is not None:
-            self.local_cache.put(f"lists/{root.hex()}", pack(specs, tensors))
+            self.local_cache.put(f"lists/{root.hex()}", data)
+        self._noted[root] = Digest(sha256(data).digest())
         return root
 
     def list(self, root: Digest, specs: Sequence[TensorSpec]) -> Tensors:

@@ -154,8 +154,6 @@ def facts(**changes: Any) -> GameFacts:
         favoured=Side.DEFENDER,
         standing_known=True,
         bond_locked=Wei(640 * ETHER),
-        claim_lock=Wei(1000 * ETHER),
-        claim_lock_promised=Wei(1000 * ETHER),
         coin=Wei(ETHER),
         gas_price=Wei(10**9),
         moves_left=10,
@@ -177,7 +175,6 @@ def test_a_game_in_order_is_no_alarm() -> None:
         ({"favoured": Side.CHALLENGER}, AlarmKind.HONEST_LOSING),
         ({"favoured": Side.NONE}, AlarmKind.HONEST_LOSING),
         ({"bond_locked": Wei(640 * ETHER - 1)}, AlarmKind.BOND_SHORT),
-        ({"claim_lock": Wei(0)}, AlarmKind.LOCK_SHORT),
         ({"coin": Wei(10**16 - 1)}, AlarmKind.GAS_SHORT),
     ],
 )
@@ -185,9 +182,8 @@ def test_each_thing_that_is_wrong_has_its_alarm(wrong: dict[str, Any], kind: Ala
     assert kinds(facts(**wrong)) == {kind}
 
 
-def test_uncomputed_work_is_not_lost_and_the_lock_of_a_fallen_claim_is_not_missing() -> None:
+def test_uncomputed_work_is_not_lost() -> None:
     assert kinds(facts(favoured=Side.NONE, standing_known=False)) == set()
-    assert kinds(facts(claim_lock=Wei(0), claim_lock_promised=None)) == set()
 
 
 def test_refunds_paid_to_the_defender_are_not_missing_and_waiting_ones_are_a_note() -> None:
@@ -237,7 +233,7 @@ def test_the_exit_code_is_the_gravest_alarms_and_unavailability_is_never_fraud()
     assert code() == code(AlarmKind.REFUND_WAITS, AlarmKind.TIMEOUT_DUE) == ExitCode.OK
     assert code(AlarmKind.CHAIN_UNREACHABLE, AlarmKind.CANNOT_CHECK, AlarmKind.HEAD_STALE) == ExitCode.NETWORK
     assert code(AlarmKind.CHAIN_UNREACHABLE, AlarmKind.BOND_SHORT) == ExitCode.FUNDS
-    assert code(AlarmKind.LOCK_SHORT, AlarmKind.DEADLINE_NEAR) == ExitCode.DEADLINE
+    assert code(AlarmKind.BOND_SHORT, AlarmKind.DEADLINE_NEAR) == ExitCode.DEADLINE
     assert code(AlarmKind.DEADLINE_MISSED, AlarmKind.HONEST_LOSING, AlarmKind.CHAIN_UNREACHABLE) == ExitCode.FRAUD
     assert all(code(k) is not ExitCode.OK for k in AlarmKind if not Alarm(k, "", "").is_note)
 

@@ -70,6 +70,26 @@ def test_a_call_is_due_in_the_last_quarter_of_its_epoch_and_missed_after_it(worl
     assert (duties(world, 1), duties(world, 2)) == ([AlarmKind.DEADLINE_MISSED], [])
 
 
+def test_a_ticket_that_fines_have_drained_is_told_to_fill_up_before_it_opens(world: ToldMoneyWorld) -> None:
+    world.start()
+    while not call(world):
+        world.close_epoch()
+    world.at(world.run.duties.epochs[-1].deadline)
+    view, half = world.view(owner(world, 1)), world.charter.economics.ticket_bond // 2
+    held = view.books.registry.tickets[TicketId(1)]
+    held.short_since = world.now
+
+    def told(missing: int) -> Alarm:
+        view.books.registry.missing[TicketId(1)] = missing
+        (alarm,) = judge_duties(view, held.owner, NEAR)
+        assert alarm.kind is AlarmKind.DUTY_DUE
+        return alarm
+
+    assert "short" not in dict(told(half).figures)
+    drained = told(half + 1)
+    assert dict(drained.figures)["short"] == str(half + 1) and "fill up" in drained.text
+
+
 def test_a_missed_call_is_told_in_later_epochs_until_its_secret_is_known(world: ToldMoneyWorld) -> None:
     world.start()
     while not call(world):

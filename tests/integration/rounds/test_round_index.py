@@ -10,6 +10,9 @@ import pytest
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
+from assay.demo.cast import choose_cast
+from assay.demo.scene import DemoOptions, DemoScene
+from assay.demo.stage import DemoStage
 from assay.explorer.reader import RunReader
 from assay.protocol.digests import keccak
 from assay.protocol.types import Wei
@@ -148,6 +151,28 @@ def test_an_error_of_a_listener_is_its_own_and_leaves_nothing_half_read(followed
     assert index.state.books.tenures.tenures == {}
     assert told(index.sync()) == told(followed.index.sync())
     assert len(index.state.books.tenures.tenures) == 1
+
+
+def test_a_demo_says_every_event_once_and_books_no_block_that_is_gone(followed: FollowedRun, tmp_path: Path) -> None:
+    said: list[str] = []
+    node = followed.made.stage.node
+    scene = DemoScene(DemoOptions(), choose_cast(()), node, DemoStage(tmp_path, node.url, None), said.append, {})
+    scene.attach("0x" + followed.run.address.hex())
+    first, second = followed.person(), followed.person()
+    followed.enrol(first)
+    scene.sync()
+    before = list(said)
+    assert len(before) > 1
+    snapshot = followed.chain.rpc("evm_snapshot")
+    followed.fund(Wei(ETHER))
+    scene.sync()
+    assert followed.chain.rpc("evm_revert", snapshot)
+    followed.enrol(second)
+    scene.sync()
+    fresh = RunReader(followed.run)
+    with fresh.reading():
+        assert scene.money.accounts == fresh.money.accounts
+    assert said[: len(before)] == before and len(said) == len(before) + 3
 
 
 def test_an_actors_listener_is_told_every_event_once_whatever_blocks_are_replaced(followed: FollowedRun) -> None:

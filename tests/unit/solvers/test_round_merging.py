@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from assay.protocol.types import Digest, Round, Seat
 from assay_solver.round_merging import (
+    Abstain,
     ComputeMerge,
     FetchUpdate,
     HoldUpdates,
@@ -76,6 +77,24 @@ def test_the_merge_is_computed_once_nobody_can_speak_any_more() -> None:
 def test_what_counts_is_fetched_again_though_it_was_not_there_before() -> None:
     known = MergeKnown(held=frozenset({Seat(1), Seat(2)}), lost=frozenset({Seat(0)}))
     assert at(HOLD, SPOKEN, known) == fetches(0)
+
+
+def test_who_cannot_have_what_counts_says_so_once_a_majority_has_spoken_and_not_before() -> None:
+    known, closing = MergeKnown(frozenset({Seat(1), Seat(2)}), frozenset({Seat(0)})), replace(SPOKEN, seal_until=1300)
+    assert at(1299, SPOKEN, known) == fetches(0)
+    assert at(HOLD, closing, known) == at(1299, closing, known) == [*fetches(0), Abstain(R, ME)]
+    assert at(1300, closing, known) == fetches(0)
+    # Nothing is at stake with somebody else's seat, and nobody speaks twice.
+    assert at(HOLD, replace(closing, is_position=False), known) == fetches(0)
+    assert at(HOLD, replace(closing, has_sealed=True), known) == fetches(0)
+
+
+def test_who_has_asked_too_seldom_or_lacks_nothing_that_counts_does_not_abstain() -> None:
+    closing = replace(SPOKEN, seal_until=1300)
+    assert at(HOLD, closing, MergeKnown(frozenset({ME}), frozenset({Seat(0)}))) == fetches(2, 0, 2)
+    fewer = replace(closing, counted=frozenset({Seat(1), Seat(2)}))
+    known = MergeKnown(frozenset({Seat(1), Seat(2)}), frozenset({Seat(0)}))
+    assert at(HOLD, fewer, known) == [ComputeMerge(R, fewer.counted)]
 
 
 def test_a_merge_over_other_updates_is_computed_anew() -> None:
