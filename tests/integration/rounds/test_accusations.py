@@ -10,7 +10,7 @@ from assay.protocol.rounds.duty_types import MAX_AUDITED, AccusationStatus
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
 from assay.protocol.types import Digest
 from tests.harness.contracts.harness import Reverted
-from tests.harness.rounds.duties import CREW, DutyStage, work_duties
+from tests.harness.rounds.duties import CREW, DutyStage, missed, work_duties
 from tests.harness.rounds.duty_scenes import FINE, answer_all, begin, crewed_stage, reaudits
 from tests.harness.rounds.stage import refused, text
 from tests.harness.rounds.staged_rounds import mark, true_work
@@ -159,6 +159,58 @@ def test_an_attestation_that_is_accused_in_time_is_tried_after_its_window(stage:
     assert refused(stage.open_game, made.against, 0, 3) == "ClaimSettled"
     assert refused(stage.open_game, accusation, 0, 3) == "NotYourAccusation"
     stage.open_game(accusation, 0, 1)
+    stage.end_game(accusation, 0, True)
+    assert made.status is AccusationStatus.UPHELD
+    stage.compare()
+
+
+@pytest.mark.parametrize("last", [3, 4])
+def test_the_last_redraw_accuses_in_its_last_second_and_pots_wait_for_its_game(stage: DutyStage, last: int) -> None:
+    """What was missed of an attestation of epoch 0 is drawn until epoch 3, one later where epoch 2 fined nobody."""
+    (duty,) = work_duties(1, range(1))
+    stage.open(1, [replace(stage.result(1, duty), accumulators=(mark("guessed"),))])
+    for ticket in CREW[1:]:
+        stage.open(ticket, [])
+    begin(stage, range(0))
+    (audit,) = reaudits(stage)
+    hidden = {ticket: stage.secret(ticket) for ticket in (2, 3)}
+    for epoch in range(1, last):
+        # Half of the tickets open, and nobody in an epoch that fines nobody.
+        if epoch != 2 or last == 3:
+            stage.open(1, [])
+            stage.open(4, [])
+        if epoch == last - 1:
+            stage.show(2, 1, hidden[2])
+        while stage.duties.number == epoch:
+            stage.close()
+        stage.seed()
+    stage.show(3, 1, hidden[3])
+    again, late = missed(audit, 1, 2), missed(audit, 1, 3)
+    by = next(ticket for ticket in CREW[1:] if stage.drawn(ticket, [again]))
+    others = [ticket for ticket in CREW if ticket != by]
+    for ticket in others:
+        stage.open(ticket, [])
+    found = stage.result(by, again)
+    stage.pass_time(stage.duties.epochs[last].deadline - stage.now)
+    stage.open(by, [found])
+    ((accusation, made),) = stage.attestations.accusations.items()
+    assert (made.accused, made.is_work, made.epoch) == (1, False, last)
+    stage.prepare(made.against, 0)
+    stage.close()
+    # Its draws are over: a miss that was shown too late is drawn no more, and nobody else opens a game.
+    assert stage.duties.over_since(1) == stage.now
+    stage.seed()
+    assert refused(stage.open, by, [replace(found, duty=late)]) == "NotADuty"
+    assert refused(stage.open_game, made.against, 0, 3) == "ClaimSettled"
+    for ticket in others:
+        stage.open(ticket, [])
+    # Its accuser has the last second of the next epoch. The pot of whoever fell in epoch 0 is open until then.
+    stage.pass_time(stage.duties.epochs[last + 1].deadline - stage.now)
+    assert refused(stage.lapse, accusation) == "EpochOpen"
+    assert stage.duties.over_since(1 + 2) == 0
+    stage.open_game(accusation, 0, by - 1)
+    stage.close()
+    assert stage.duties.over_since(1 + 2) == (stage.now if last == 4 else 0)
     stage.end_game(accusation, 0, True)
     assert made.status is AccusationStatus.UPHELD
     stage.compare()
