@@ -12,11 +12,14 @@ ROWS = {
     "map-moves": "operands",
     "moves": "move",
     "rounds": "call",
+    "rounds-on-a-node": "call",
     "sizes": "contract",
     "tickets": "call",
     "duties": "call",
+    "duties-on-a-node": "call",
     "disputes": "game",
     "money": "call",
+    "seats": "call",
 }
 """What a row of each table is."""
 

@@ -64,9 +64,10 @@ def generations_of(terms: RoundTerms) -> str:
 class RoundChain:
     """The contracts on a chain of their own; snapshots make it as new for every test."""
 
-    def __init__(self, terms: RoundTerms) -> None:
+    def __init__(self, terms: RoundTerms, node: Any = None) -> None:
+        """`node`: a NodeEvm in the place of the EVM in process."""
         self.terms = terms
-        self.evm = Evm(timestamp=START)
+        self.evm: Evm = node or Evm(timestamp=START)
         self.token = self.evm.deploy("TestToken")
         names = [
             "StageCharter",

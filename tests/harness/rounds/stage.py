@@ -14,6 +14,7 @@ from assay.protocol.rounds.vault import Vault
 from assay.protocol.types import Address
 from assay_ledger.deployment.places import create_address
 from tests.harness.contracts.harness import Evm, EvmContract, Reverted, artifact
+from tests.harness.contracts.node_evm import NodeEvm
 from tests.harness.rounds.round_samples import ETHER, START
 from tests.harness.rounds.staged import charter_arguments, modules_at
 
@@ -66,12 +67,14 @@ class StagedCalls:
 class ModelAndContracts:
     """A vault, people with free stake in it, and a clock. With `contracts` a call must end alike on both."""
 
-    def __init__(self, people: int, stake: int = 1000 * ETHER, contracts: bool = False) -> None:
+    def __init__(
+        self, people: int, stake: int = 1000 * ETHER, contracts: bool = False, node: NodeEvm | None = None
+    ) -> None:
         self.now = START
         self.vault = Vault(EXIT)
         self.people = [person(k) for k in range(people)]
         self.stake = stake
-        self.evm = Evm(timestamp=START) if contracts else None
+        self.evm: Evm | NodeEvm | None = (node or Evm(timestamp=START)) if contracts else None
         self.contracts: dict[str, EvmContract] = {}
         self.gas: dict[str, int] = {}
         for who in self.people:

@@ -13,6 +13,7 @@ from assay.protocol.rounds.run_terms import game_config
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round
 from assay.sponsor.round_charters import AuditRates
+from assay_ledger.bindings.payments import FindingPaid
 from assay_ledger.rounds.round_view import RoundView
 from assay_solver.round_cheats import round_cheat_named
 from assay_verifier.round_cheats import AuditCheat
@@ -102,7 +103,10 @@ def test_blind_auditors_lose_their_tickets_to_who_audits_them(stage: SharedChain
     e, refund = charter.economics, made.chain.ask(made.run.game.move_refund())
     lost = len(convicted) * e.ticket_bond
     assert (sum(game.taken for game in games), sum(game.burned for game in games)) == (lost, 0)
-    wages = {name: len(made.wages(name)) * e.wage for name in (*honest, "mallory")}
+    # What a ticket found that is convicted by then is settled and paid to nobody.
+    logs = made.chain.events(FindingPaid.search(made.run.payments.address), made.run.first_block)
+    paid = {log.event.attestation: log.event.pay for log in logs}
+    wages = {name: sum(paid.get(found, 0) for found in made.findings_of(name)) for name in (*honest, "mallory")}
     replied = gained(made, "mallory") - wages["mallory"] + lost
     replies = sum(move.mover == game.defender for game in games for move in game.moves)
     assert replied % refund == 0 and 0 < replied <= replies * refund
@@ -111,7 +115,7 @@ def test_blind_auditors_lose_their_tickets_to_who_audits_them(stage: SharedChain
     pots = [pot.amount for pot in view.state.money.pots.values()]
     kept = game_config(charter).kept
     assert len(pots) == len(convicted) and len(convicted) * kept <= won - sum(pots) <= len(games) * kept
-    assert all(made.wages(name) == made.findings_of(name) for name in honest)
+    assert all(wages[name] == len(made.findings_of(name)) * e.wage for name in honest)
 
 
 @pytest.mark.timeout(600)

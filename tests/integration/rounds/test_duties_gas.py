@@ -9,6 +9,7 @@ import pytest
 from assay.protocol.rounds.ticket_types import TicketTerms
 from assay.protocol.types import Wei
 from tests.harness.contracts import snapshots
+from tests.harness.contracts.node_evm import NodeEvm
 from tests.harness.rounds.duties import TERMS, DutyStage, work_duties
 from tests.harness.rounds.duty_scenes import begin
 from tests.harness.rounds.stage import ETHER, START
@@ -25,12 +26,26 @@ def test_gas_of_audits_does_not_grow_with_tickets_or_commitments() -> None:
     snapshots.check("duties", table)
 
 
-def gas_of_audits(count: int) -> dict[str, int]:
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_gas_of_audits_on_a_node_with_cold_slots_does_not_grow() -> None:
+    table: dict[str, dict[str, int]] = {}
+    for count in (8, 64, 1024):
+        with NodeEvm(START) as node:
+            for call, gas in gas_of_audits(count, node).items():
+                table.setdefault(call, {})[f"{count:,} tickets"] = gas
+    for call, row in table.items():
+        few, some, many = row.values()
+        assert many <= 1.15 * some and few <= 1.02 * some, call
+    snapshots.check("duties-on-a-node", table)
+
+
+def gas_of_audits(count: int, node: NodeEvm | None = None) -> dict[str, int]:
     """Gas of each call with this many tickets, at most 1,024 commitments, and nearly everybody drawn."""
     start = START + 7200 + 12 * count
     terms = replace(TERMS, start=start, audit_ppm=4_000_000_000, reaudit_ppm=4_000_000_000)
     tickets = TicketTerms(Wei(ETHER), 7200, 2)
-    stage = DutyStage(terms=terms, tickets=tickets, people=1, stake=20_000 * ETHER)
+    stage = DutyStage(terms=terms, tickets=tickets, people=1, stake=20_000 * ETHER, node=node)
     secrets = stage.chains[stage.register(0)]
     for _ in range(count - 1):
         stage.pass_time(12)

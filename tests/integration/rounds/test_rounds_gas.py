@@ -8,13 +8,23 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round, Seat
 from tests.harness.contracts import snapshots
+from tests.harness.contracts.node_evm import NodeEvm
 from tests.harness.rounds.grouped_world import GroupedWorld
 from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import TERMS, terms_of, work_of
+from tests.harness.rounds.round_samples import START, TERMS, terms_of, work_of
 from tests.harness.rounds.round_world import RoundWorld
 
 TICKETS = 10_000
 COLUMNS = (8, 64, 1024)
+
+NODE_TICKETS = 2_000
+"""On a node, where each takes a transaction; what a ticket costs with more of them has a table of its own."""
+
+NODE_CALLS = (
+    "join", "commit", "hold", "seal", "open", "open with the majority", "prepare work", "restart", "finalize", "close",
+    "settle",
+)  # fmt: skip
+"""Calls that there are at every width."""
 
 
 class Meter:
@@ -27,9 +37,9 @@ class Meter:
         self.most[call] = max(gas, self.most.get(call, 0))
 
 
-def one_level(seats: int) -> dict[str, int]:
-    """Every call of two rounds with all seats held."""
-    w, meter = RoundWorld(RoundChain(terms_of(seats=seats))), Meter()
+def one_level(seats: int, node: NodeEvm | None = None) -> dict[str, int]:
+    """Every call of two rounds with all seats held, in process or on a node."""
+    w, meter = RoundWorld(RoundChain(terms_of(seats=seats), node)), Meter()
     people = w.begin(seats)
     meter.note("join", w.gas["join"])
     w.play_round(people)
@@ -71,11 +81,11 @@ def one_level(seats: int) -> dict[str, int]:
     return meter.most
 
 
-def two_levels(seats: int) -> dict[str, int]:
+def two_levels(seats: int, node: NodeEvm | None = None, tickets: int = TICKETS) -> dict[str, int]:
     """Every call of two rounds with all seats held, in groups of 32, and 10,000 tickets."""
     terms = terms_of(seats=seats, group_size=32, group_merge=180)
-    w, meter = GroupedWorld(RoundChain(terms)), Meter()
-    people = w.start(auditors=[TICKETS])
+    w, meter = GroupedWorld(RoundChain(terms, node)), Meter()
+    people = w.start(auditors=[tickets])
     meter.note("join", w.gas["join"])
     w.play_round(people)
     r = w.round
@@ -149,3 +159,17 @@ def test_gas_of_a_call_does_not_grow_with_the_run() -> None:
     calls = [*measured[8], *(call for call in measured[1024] if call not in measured[8])]
     table = {call: {f"{n:,} seats": measured[n][call] for n in COLUMNS if call in measured[n]} for call in calls}
     snapshots.check("rounds", table)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_gas_on_a_node_with_cold_slots_does_not_grow_with_the_run() -> None:
+    measured = {}
+    for seats in COLUMNS:
+        with NodeEvm(START) as node:
+            measured[seats] = two_levels(seats, node, NODE_TICKETS) if seats > 64 else one_level(seats, node)
+    for call in NODE_CALLS:
+        few, some, many = (measured[seats][call] for seats in COLUMNS)
+        assert many <= 1.15 * some and (few <= 1.05 * some or call == "seal"), call
+    table = {call: {f"{n:,} seats": measured[n][call] for n in COLUMNS} for call in NODE_CALLS}
+    snapshots.check("rounds-on-a-node", table)

@@ -1,0 +1,63 @@
+"""What a seat's own calls cost on a real node: receipts of eight solvers, slots cold, calldata counted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from assay.protocol.digests import keccak
+from tests.harness.actors.whole_run import WholeRun, new_whole_run
+from tests.harness.actors.world import SharedChain
+from tests.harness.contracts import snapshots
+
+SEATS, ROUNDS = 8, 4
+OWN_CALLS = (
+    "commit(uint64,uint32,bytes32,(uint32,bytes32,bytes32[3],bytes32))",
+    "hold(uint64,uint32,uint64,bytes32,uint64)",
+    "seal(uint64,uint32,bytes32)",
+    "open(uint64,uint32,bytes32,bytes32,bytes32)",
+)
+"""What each seat does once a round, in its order; one of the openings opens the next round."""
+
+LATER_CALLS = (
+    "close(uint64,bytes32)",
+    "settleWork(uint64,uint32,uint24)",
+    "settleOpening(uint64,bytes32)",
+)
+"""What is done for it once the round is final: by itself, or by anybody."""
+
+
+def gas_by_call(made: WholeRun) -> dict[str, list[int]]:
+    """Gas of everybody's transactions that went through, by the function's first four bytes."""
+    chain, found = made.chain, defaultdict(list)
+    actors = {f"0x{player.agent.me.hex()}" for player in made.players.values()}
+    for number in range(made.run.first_block, chain.head().number + 1):
+        for sent in chain.rpc("eth_getBlockByNumber", hex(number), True)["transactions"]:
+            if sent["from"].lower() in actors:
+                receipt = chain.rpc("eth_getTransactionReceipt", sent["hash"])
+                if int(receipt["status"], 16):
+                    found[sent["input"][2:10]].append(int(receipt["gasUsed"], 16))
+    return found
+
+
+@pytest.mark.long
+def test_a_seat_s_own_calls_cost_what_the_document_says(stage: SharedChain, tmp_path: Path) -> None:
+    made = new_whole_run(stage, tmp_path, seats=SEATS, rounds=ROUNDS)
+    for number in range(SEATS):
+        made.solver(f"solver {number}")
+    made.auditor("vera", tickets=5)
+    made.enrol()
+    made.fund()
+    made.launch()
+    made.end()
+    gas = gas_by_call(made)
+    table: dict[str, dict[str, int]] = {}
+    for calls, sum_of in ((OWN_CALLS, "a seat and round"), (LATER_CALLS, "and settling it")):
+        rows = {signature.partition("(")[0]: gas[keccak(signature.encode()).hex()[:8]] for signature in calls}
+        assert {name: len(spent) for name, spent in rows.items()} == dict.fromkeys(rows, SEATS * ROUNDS)
+        found = {name: {"mean": sum(s) // len(s), "least": min(s), "most": max(s)} for name, s in rows.items()}
+        table |= found
+        table[sum_of] = {key: sum(row[key] for row in found.values()) for key in ("mean", "least", "most")}
+    snapshots.check("seats", table)
