@@ -39,6 +39,8 @@ from assay_whistleblower.round_agent import AuditorAgent
 from tests.harness.actors.world import COMPUTE, ETHER, SharedChain
 
 PACE = Pace(units=5, least=3, steps=2, commit=600)
+BLOCK_S = 12
+
 GAMES = 10
 """Bonds of games that each actor can pay at once, beside what it locks."""
 
@@ -166,8 +168,15 @@ class WholeRun:
         raise AssertionError("the run does not come to rest")
 
     def pass_time(self) -> bool:
-        """A block at the earliest time that anybody waits for; False where nobody waits."""
+        """A block at the earliest time that anybody waits for; False where nobody waits.
+
+        A move that was refused is tried again at the next block or in a moment, as on any chain: that comes soon.
+        """
         now = self.chain.head().timestamp
+        parked = [(p.agent, *tried) for p in self.players.values() for tried in p.agent._parked.items()]
+        if any(agent.is_in_game(action) and until.time is None for agent, action, until in parked):
+            self.chain.rpc("evm_mine", hex(now + BLOCK_S))
+            return True
         times = [p.agent.deadline for p in self.players.values() if p.agent.deadline is not None]
         waiting = min((t for t in times if t > now), default=None)
         if waiting is None:

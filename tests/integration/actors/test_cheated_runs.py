@@ -93,7 +93,8 @@ def test_blind_auditors_lose_their_tickets_to_who_audits_them(stage: SharedChain
     view = play(made)
     # Each of 32 commitments leads to 0.21 convictions in the mean: one run in 900 has none.
     games = list(view.games.values())
-    assert games and {(game.ref.kind, game.outcome) for game in games} == {(ClaimKind.ATTESTATION, Outcome.LEAF)}
+    ended = {(game.ref.kind, game.outcome, game.verdict and game.verdict.loser) for game in games}
+    assert ended == {(ClaimKind.ATTESTATION, Outcome.LEAF, made.address("mallory"))}
     convicted = [t.owner for t in view.books.registry.tickets.values() if t.convicted_at]
     # Two honest auditors may try one ticket at once: it is convicted, and its stake taken, once.
     assert len(games) >= len(convicted) and set(convicted) == {made.address("mallory")}

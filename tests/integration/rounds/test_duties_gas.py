@@ -30,13 +30,13 @@ def test_gas_of_audits_does_not_grow_with_tickets_or_commitments() -> None:
 @pytest.mark.timeout(600)
 def test_gas_of_audits_on_a_node_with_cold_slots_does_not_grow() -> None:
     table: dict[str, dict[str, int]] = {}
-    for count in (8, 64, 1024):
+    for count in (8, 64, 256):
         with NodeEvm(START) as node:
             for call, gas in gas_of_audits(count, node).items():
-                table.setdefault(call, {})[f"{count:,} tickets"] = gas
+                table.setdefault(call, {})[f"{count} tickets"] = gas
     for call, row in table.items():
         few, some, many = row.values()
-        assert many <= 1.15 * some and few <= 1.02 * some, call
+        assert many <= 1.15 * some and few <= some, call
     snapshots.check("duties-on-a-node", table)
 
 
@@ -59,6 +59,9 @@ def gas_of_audits(count: int, node: NodeEvm | None = None) -> dict[str, int]:
     shift, called = stage.duties.epochs[0].shift, stage.duties.epochs[0].on_call
     crew = [ticket for ticket in range(1, count + 1) if ticket % 2 == shift]
     assert len(crew) == called
+    if node is not None and crew[0] == 1:
+        # The first ticket's place in the list is 0: its first call writes a slot that is not zero for any other.
+        crew = [*crew[1:], crew[0]]
     some = sorted({(len(seats) - 1) * k // 11 for k in range(12)})
     duties = [stage.drawn(crew[k], work_duties(round_, some))[:4] for k in range(2)]
     stage.open(crew[0], [stage.result(crew[0], duty) for duty in duties[0]])

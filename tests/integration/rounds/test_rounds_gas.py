@@ -17,8 +17,9 @@ from tests.harness.rounds.round_world import RoundWorld
 TICKETS = 10_000
 COLUMNS = (8, 64, 1024)
 
-NODE_TICKETS = 2_000
-"""On a node, where each takes a transaction; what a ticket costs with more of them has a table of its own."""
+ON_A_NODE = (8, 64, 128)
+NODE_TICKETS = 256
+"""On a node everybody takes transactions, some twenty a second: two levels are played with few groups."""
 
 NODE_CALLS = (
     "join", "commit", "hold", "seal", "open", "open with the majority", "prepare work", "restart", "finalize", "close",
@@ -162,14 +163,14 @@ def test_gas_of_a_call_does_not_grow_with_the_run() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(600)
 def test_gas_on_a_node_with_cold_slots_does_not_grow_with_the_run() -> None:
     measured = {}
-    for seats in COLUMNS:
+    for seats in ON_A_NODE:
         with NodeEvm(START) as node:
             measured[seats] = two_levels(seats, node, NODE_TICKETS) if seats > 64 else one_level(seats, node)
     for call in NODE_CALLS:
-        few, some, many = (measured[seats][call] for seats in COLUMNS)
-        assert many <= 1.15 * some and (few <= 1.05 * some or call == "seal"), call
-    table = {call: {f"{n:,} seats": measured[n][call] for n in COLUMNS} for call in NODE_CALLS}
+        few, some, many = (measured[seats][call] for seats in ON_A_NODE)
+        assert few <= some and many <= 1.15 * some, call
+    table = {call: {f"{n} seats": measured[n][call] for n in ON_A_NODE} for call in NODE_CALLS}
     snapshots.check("rounds-on-a-node", table)
