@@ -79,7 +79,7 @@ def test_what_counts_is_fetched_again_though_it_was_not_there_before() -> None:
     assert at(HOLD, SPOKEN, known) == fetches(0)
 
 
-def test_who_cannot_have_what_counts_says_so_once_a_majority_has_spoken_and_not_before() -> None:
+def test_who_cannot_have_what_counts_says_so_once_a_majority_has_spoken() -> None:
     known, closing = MergeKnown(frozenset({Seat(1), Seat(2)}), frozenset({Seat(0)})), replace(SPOKEN, seal_until=1300)
     assert at(1299, SPOKEN, known) == fetches(0)
     assert at(HOLD, closing, known) == at(1299, closing, known) == [*fetches(0), Abstain(R, ME)]
