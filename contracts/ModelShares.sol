@@ -5,32 +5,33 @@ import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
 import {ERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20Permit.sol";
 import {ERC20Votes} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20Votes.sol";
 import {Nonces} from "@openzeppelin/contracts/utils/Nonces.sol";
-import {ICharter, Modules} from "./interfaces/ICharter.sol";
-import {IRevenue} from "./interfaces/IShares.sol";
+import {IRevenue} from "./interfaces/IRevenue.sol";
+import {RoundModules} from "./interfaces/IRoundTerms.sol";
+import {IRunCharter} from "./interfaces/IRunCharter.sol";
 
 /// @title ModelShares: who owns what a run's model earns; one token per run
 /// @notice Only vested shares exist here. They promise nothing: they divide what others choose to pay in.
 contract ModelShares is ERC20, ERC20Permit, ERC20Votes {
-    /// @notice Only the vesting contract makes shares.
+    /// @notice Only the contract of grants makes shares.
     /// @dev Shares that strangers could make would take the owners' revenue.
     /// @custom:remedy None: people do not make this call.
     /// @param caller who called
-    error NotVesting(address caller);
+    error NotGrants(address caller);
 
-    ICharter public immutable charter;
-    address private immutable _vesting;
+    IRunCharter public immutable charter;
+    address private immutable _grants;
     IRevenue private immutable _revenue;
 
-    constructor(ICharter charter_) ERC20("Assay model shares", "SHARE") ERC20Permit("Assay model shares") {
-        Modules memory modules = charter_.modules();
+    constructor(IRunCharter charter_) ERC20("Assay model shares", "SHARE") ERC20Permit("Assay model shares") {
+        RoundModules memory modules = charter_.roundModules();
         charter = charter_;
-        _vesting = modules.vesting;
+        _grants = modules.grants;
         _revenue = IRevenue(modules.revenue);
     }
 
-    /// @notice Vesting only: turns pending shares into tokens.
+    /// @notice Grants only: turns pending shares into tokens.
     function mint(address owner, uint256 amount) external {
-        if (msg.sender != _vesting) revert NotVesting(msg.sender);
+        if (msg.sender != _grants) revert NotGrants(msg.sender);
         _mint(owner, amount);
     }
 

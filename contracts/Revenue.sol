@@ -4,8 +4,8 @@ pragma solidity ^0.8.30;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {ReentrancyGuard} from "@openzeppelin/contracts/utils/ReentrancyGuard.sol";
-import {ICharter} from "./interfaces/ICharter.sol";
-import {IRevenue} from "./interfaces/IShares.sol";
+import {IRevenue} from "./interfaces/IRevenue.sol";
+import {IRunCharter} from "./interfaces/IRunCharter.sol";
 
 /// @title Revenue: deposits stream to the holders of shares
 /// @notice A deposit joins the bucket of the next week and streams linearly over the four weeks that follow; a running stream never changes, so a
@@ -31,7 +31,7 @@ contract Revenue is IRevenue, ReentrancyGuard {
         uint64 lastWeek; // latest bucket with a deposit
     }
 
-    ICharter public immutable charter;
+    IRunCharter public immutable charter;
     IERC20 private immutable _shares;
 
     address[] private _tokens; // at most 4
@@ -42,10 +42,10 @@ contract Revenue is IRevenue, ReentrancyGuard {
     mapping(address token => mapping(address owner => uint256)) private _paidPerShare;
     mapping(address token => mapping(address owner => uint256)) private _owed;
 
-    constructor(ICharter charter_) {
+    constructor(IRunCharter charter_) {
         charter = charter_;
-        _shares = IERC20(charter_.modules().shares);
-        _tokens = charter_.terms().revenueTokens;
+        _shares = IERC20(charter_.roundModules().shares);
+        _tokens = charter_.runTerms().revenueTokens;
         for (uint256 i = 0; i < _tokens.length; ++i) {
             isListed[_tokens[i]] = true;
         }

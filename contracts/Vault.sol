@@ -4,8 +4,9 @@ pragma solidity ^0.8.30;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {ReentrancyGuard} from "@openzeppelin/contracts/utils/ReentrancyGuard.sol";
-import {ICharter, Terms} from "./interfaces/ICharter.sol";
+import {IRunCharter} from "./interfaces/IRunCharter.sol";
 import {IVault} from "./interfaces/IVault.sol";
+import {RunTerms} from "./interfaces/RunTypes.sol";
 
 /// @title Vault: every token of a run
 contract Vault is IVault, ReentrancyGuard {
@@ -21,13 +22,13 @@ contract Vault is IVault, ReentrancyGuard {
         uint64 notBefore;
     }
 
-    /// @notice Wei that a vault ever holds at a time: below the 128 bits in which draws count stakes.
+    /// @notice Wei that a vault ever holds at a time: below the 128 bits in which the contracts of a run keep amounts.
     uint256 public constant MAX_TOTAL = 1 << 127;
 
     /// @notice Where burned tokens go: an address whose key cannot be known.
     address public constant SINK = 0x000000000000000000000000000000000000dEaD;
 
-    ICharter public immutable charter;
+    IRunCharter public immutable charter;
     IERC20 public immutable token;
     uint64 public immutable exitDelay;
     // The contracts that move locks; unused ones are zero, in whose name nobody calls.
@@ -56,11 +57,11 @@ contract Vault is IVault, ReentrancyGuard {
         _;
     }
 
-    constructor(ICharter charter_) {
-        Terms memory terms = charter_.terms();
+    constructor(IRunCharter charter_) {
+        RunTerms memory terms = charter_.runTerms();
         charter = charter_;
         token = IERC20(terms.token);
-        exitDelay = terms.windows.exit;
+        exitDelay = terms.timing.exit;
         address[8] memory lockers = _padded(charter_.lockers());
         (_locker0, _locker1, _locker2, _locker3) = (lockers[0], lockers[1], lockers[2], lockers[3]);
         (_locker4, _locker5, _locker6, _locker7) = (lockers[4], lockers[5], lockers[6], lockers[7]);

@@ -1,8 +1,5 @@
 """What `tools/bindings.py` writes bindings of, and the protocol's own types for what the contracts take and give."""
 
-from assay.protocol.run.charter import TERMS_TYPE
-from assay.protocol.run.run_charter import RUN_TERMS_TYPE
-
 CONTRACTS = {
     "Vault": "vault",
     "Game": "game",
@@ -17,7 +14,6 @@ CONTRACTS = {
     "Generations": "generations",
     "Duties": "duties",
     "Attestations": "attestations",
-    "RoundGame": "round_game",
     "Challenges": "challenges",
     "RunCharter": "run_charter",
     "RunDeployer": "run_deployer",
@@ -28,20 +24,8 @@ CONTRACTS = {
 }
 """The contracts by the module of their binding."""
 
-ROUND_CONTRACTS = {
-    "Tickets",
-    "Tenures",
-    "Commitments",
-    "Generations",
-    "Duties",
-    "Attestations",
-    *("Escrow", "Payments", "Bounties", "Grants"),
-}
-"""Those of rounds, audits and money, whose structs stand in a module of their own, `round_structs`."""
-
 ENUMS = {
     "ClaimKind": "assay.protocol.run.claims",
-    "Status": "assay.protocol.types",
     "Outcome": "assay.protocol.game.state",
     "Side": "assay.protocol.game.table",
     "Stage": "assay.protocol.game.table",
@@ -56,12 +40,10 @@ ENUMS = {
 
 STRUCTS = {
     "ClaimRef": ("assay.protocol.run.claims", "ClaimRef"),
-    "Modules": ("assay.protocol.run.charter", "Modules"),
     "Opening": ("assay.protocol.game.openings", "Opening"),
     "RoundModules": ("assay.protocol.run.run_charter", "RoundModules"),
     "RoundTerms": ("assay.protocol.rounds.round_terms", "RoundTerms"),
     "RunTerms": ("assay.protocol.run.run_charter", "RunCharter"),
-    "Terms": ("assay.protocol.run.charter", "Charter"),
     "Accusation": ("assay.protocol.rounds.duty_types", "Accusation"),
     "Answer": ("assay.protocol.rounds.duty_types", "CallAnswer"),
     "Attestation": ("assay.protocol.rounds.duty_types", "Attestation"),
@@ -75,8 +57,8 @@ STRUCTS = {
 }
 """Structs that the protocol has a class for, with fields in the same order."""
 
-CHARTERS = {"Terms": TERMS_TYPE, "RunTerms": RUN_TERMS_TYPE}
-"""Structs that their class reads itself, `from_tuple`, and their types, which the class's module names."""
+TERMS = "RunTerms"
+"""The struct that its class reads itself, `from_tuple`."""
 
 ROUNDS = {"round", "generation"}
 NAMED = {"seat": "Seat", "beaconRound": "BeaconRound", "ticket": "TicketId"}

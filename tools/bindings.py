@@ -3,30 +3,25 @@
 tools/bindings.py [--check]
 
 One module per contract: a method per function, named after it in Python's way, whose docstring is the notice of the
-function's NatSpec; a frozen dataclass per event, declared as in Solidity. Structs that contracts give are in `structs`,
-as `<name>Fields` unless the protocol has a class for them. Numbers are the protocol's newtypes, by the tables of
-tools/binding_tables.py.
+function's NatSpec; a frozen dataclass per event, declared as in Solidity. Structs that contracts give are
+`<name>Fields` unless the protocol has a class for them; those of several contracts, and long ones, stand in
+`structs`. Numbers are the protocol's newtypes, by the tables of tools/binding_tables.py.
 """
 
 import argparse
-import json
 import keyword
 import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from eth_utils.crypto import keccak
+from assay.protocol.run.run_charter import RUN_TERMS_TYPE
+from tools.binding_structs import ROOT, compiled, known_structs, struct_of
+from tools.binding_tables import CONTRACTS, ENUMS, NAMED, ROUNDS, STRUCTS, TERMS, TYPES, WEI
 
-from tools.binding_tables import CHARTERS, CONTRACTS, ENUMS, NAMED, ROUND_CONTRACTS, ROUNDS, STRUCTS, TYPES, WEI
-
-ROOT = Path(__file__).resolve().parent.parent
-OUT = ROOT / ".build" / "forge" / "out"
 FOLDER = ROOT / "ledger" / "assay_ledger" / "bindings"
 PACKAGE = "assay_ledger.bindings"
 
@@ -57,37 +52,6 @@ def snake(name: str) -> str:
     return words + "_" if keyword.iskeyword(words) else words
 
 
-def struct_of(item: dict[str, Any]) -> str | None:
-    """The struct that a type is, or is a list of: "struct IGame.GameState[]" is GameState."""
-    if not item["type"].startswith("tuple"):
-        return None
-    return re.sub(r"\[\d*\]", "", item["internalType"]).split()[-1].split(".")[-1]
-
-
-def home_of(struct: str, is_round: bool) -> str:
-    """The module that a struct stands in: what contracts of rounds alone have, or have with other fields, apart."""
-    first, second = _groups()
-    shared = struct in first and (struct not in second or second[struct] == first[struct])
-    return "round_structs" if is_round and not shared else "structs"
-
-
-@cache
-def _groups() -> tuple[dict[str, list[dict[str, Any]]], dict[str, list[dict[str, Any]]]]:
-    """The structs of the contracts that are not of rounds, audits and money, and of those that are."""
-    return _structs(n for n in CONTRACTS if n not in ROUND_CONTRACTS), _structs(sorted(ROUND_CONTRACTS))
-
-
-def _structs(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """The structs in the functions and events of some contracts, with their fields."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for name in names:
-        for entry in compiled(name)["abi"]:
-            if entry["type"] in ("function", "event"):
-                for item in (*entry["inputs"], *entry.get("outputs", ())):
-                    _collect(item, found)
-    return found
-
-
 def length_of(kind: str) -> int:
     """How many elements the type of a list has, where that is fixed and few; else 0."""
     count = kind[kind.rindex("[") + 1 : -1]
@@ -115,10 +79,9 @@ def signature(entry: dict[str, Any]) -> str:
 class Writer:
     """Writes types, in one module."""
 
-    def __init__(self, module: BindingModule, is_round: bool, home: str = "") -> None:
-        """`is_round`: of ROUND_CONTRACTS; `home`: the module of structs that is written, if it is one."""
+    def __init__(self, module: BindingModule, home: str) -> None:
+        """`home`: the module's name."""
         self.module = module
-        self._is_round = is_round
         self._home = home
 
     def hint(self, item: dict[str, Any], name: str = "", is_argument: bool = False) -> str:
@@ -165,18 +128,18 @@ class Writer:
     def _struct(self, struct: str) -> str:
         if struct in STRUCTS:
             return self.module.use(*STRUCTS[struct])
-        return self._from_structs(struct, f"{struct}Fields")
+        return self._of_struct(struct, f"{struct}Fields")
 
     def _made(self, struct: str, source: str) -> str:
-        if struct in CHARTERS:
+        if struct == TERMS:
             return f"{self._struct(struct)}.from_tuple({source})"
         if struct in STRUCTS:
-            return f"{self._from_structs(struct, f'as_{snake(struct)}')}({source})"
+            return f"{self._of_struct(struct, f'as_{snake(struct)}')}({source})"
         return f"{self._struct(struct)}.of({source})"
 
-    def _from_structs(self, struct: str, name: str) -> str:
-        home = home_of(struct, self._is_round)
-        return name if self._home == home else self.module.use(f"{PACKAGE}.{home}", name)
+    def _of_struct(self, struct: str, name: str) -> str:
+        home = known_structs()[struct].home
+        return name if home == self._home else self.module.use(f"{PACKAGE}.{home}", name)
 
 
 def docstring(text: str, indent: int = 4) -> Iterator[str]:
@@ -200,7 +163,7 @@ def notice(contract: dict[str, Any], kind: str, of: str, otherwise: str) -> str:
 
 def function(module: BindingModule, contract: dict[str, Any], entry: dict[str, Any]) -> Iterator[str]:
     """The method of a function."""
-    write, called = Writer(module, contract["name"] in ROUND_CONTRACTS), signature(entry)
+    write, called = Writer(module, CONTRACTS[contract["name"]]), signature(entry)
     names = [snake(item["name"] or f"argument_{k}") for k, item in enumerate(entry["inputs"])]
     taken = [f"{n}: {write.hint(item, is_argument=True)}" for n, item in zip(names, entry["inputs"], strict=True)]
     reads = entry["stateMutability"] in READS
@@ -225,17 +188,15 @@ def function(module: BindingModule, contract: dict[str, Any], entry: dict[str, A
 
 def quoted(module: BindingModule, abi: str) -> str:
     """A signature as a string; the terms of a run by their name."""
-    for struct, kind in CHARTERS.items():
-        if kind in abi:
-            name = "TERMS_TYPE" if struct == "Terms" else "RUN_TERMS_TYPE"
-            module.use(STRUCTS[struct][0], name)
-            return "f" + repr(abi.replace(kind, f"{{{name}}}"))
-    return repr(abi)
+    if RUN_TERMS_TYPE not in abi:
+        return repr(abi)
+    name = module.use(STRUCTS[TERMS][0], "RUN_TERMS_TYPE")
+    return "f" + repr(abi.replace(RUN_TERMS_TYPE, f"{{{name}}}"))
 
 
 def event(module: BindingModule, contract: dict[str, Any], entry: dict[str, Any]) -> Iterator[str]:
     """The dataclass of an event."""
-    write, inputs = Writer(module, contract["name"] in ROUND_CONTRACTS), entry["inputs"]
+    write, inputs = Writer(module, CONTRACTS[contract["name"]]), entry["inputs"]
     for name in ("Event", "Decoded"):
         module.use("assay_ledger.contract", name)
     module.use("dataclasses", "dataclass")
@@ -286,6 +247,7 @@ def binding(contract: dict[str, Any]) -> str:
     names = [snake(entry["name"]) for entry in functions]
     if len(set(names)) < len(names):
         sys.exit(f"{contract['name']}: two functions of one name")
+    structs(module, CONTRACTS[contract["name"]])
     for entry in events:
         module.lines += event(module, contract, entry)
     module.use("assay_ledger.contract", "Contract")
@@ -300,13 +262,14 @@ def binding(contract: dict[str, Any]) -> str:
     return module.text(f"Calls, queries and events of {contract['path']}. Written by tools/bindings.py: do not edit.")
 
 
-def structs(home: str, found: Mapping[str, list[dict[str, Any]]]) -> str:
-    """A module of the structs that contracts return."""
-    module = BindingModule()
-    write = Writer(module, home == "round_structs", home)
-    module.use("assay_ledger.contract", "Decoded")
-    for name, parts in sorted(found.items()):
-        values = ", ".join(write.value(item, f"v[{k}]") for k, item in enumerate(parts))
+def structs(module: BindingModule, home: str) -> None:
+    """Writes the structs of a module."""
+    write = Writer(module, home)
+    for name, struct in known_structs().items():
+        if struct.home != home:
+            continue
+        module.use("assay_ledger.contract", "Decoded")
+        values = ", ".join(write.value(item, f"v[{k}]") for k, item in enumerate(struct.parts))
         if name in STRUCTS:
             module.lines += [
                 f"def as_{snake(name)}(v: Decoded) -> {write.hint({'type': 'tuple', 'internalType': name})}:"
@@ -317,44 +280,23 @@ def structs(home: str, found: Mapping[str, list[dict[str, Any]]]) -> str:
         module.use("dataclasses", "dataclass")
         module.lines += ["@dataclass(frozen=True, slots=True)", f"class {name}Fields:"]
         module.lines += docstring(f"The struct `{name}`, as contracts give it.")
-        module.lines += ["", *(f"    {snake(item['name'])}: {write.hint(item)}" for item in parts), ""]
+        module.lines += ["", *(f"    {snake(item['name'])}: {write.hint(item)}" for item in struct.parts), ""]
         module.lines += ["    @staticmethod", f"    def of(v: Decoded) -> {name}Fields:"]
         module.lines += docstring("Of its fields in order.", 8)
         module.lines += [f"        return {name}Fields({values})", "", ""]
-    return module.text("Structs of the contracts. Written by tools/bindings.py: do not edit.")
 
 
-def _collect(item: dict[str, Any], found: dict[str, list[dict[str, Any]]]) -> None:
-    name = struct_of(item)
-    if name is None or name in CHARTERS:
-        return
-    found[name] = item["components"]
-    for part in item["components"]:
-        _collect(part, found)
-
-
-@cache
-def compiled(name: str) -> dict[str, Any]:
-    """A contract as forge compiled it. Exits where it did not, or where a source has changed since."""
-    path = OUT / f"{name}.sol" / f"{name}.json"
-    if not path.exists():
-        sys.exit(f"{name} is not compiled: run `make setup`.")
-    document: dict[str, Any] = json.loads(path.read_text())
-    # As the compiler wrote it: forge's own copy leaves out what is said of events and errors.
-    document["metadata"] = json.loads(document["rawMetadata"])
-    for source, known in document["metadata"]["sources"].items():
-        file = ROOT / source
-        if not file.exists() or "0x" + keccak(file.read_bytes()).hex() != known["keccak256"]:
-            sys.exit(f"{source} has changed since {name} was compiled: run `make setup`.")
-    return {**document, "name": name, "path": next(iter(document["metadata"]["settings"]["compilationTarget"]))}
+def shared() -> str:
+    """The module of the structs that several contracts have."""
+    module = BindingModule()
+    structs(module, "structs")
+    return module.text("Structs of several contracts. Written by tools/bindings.py: do not edit.")
 
 
 def written() -> dict[str, str]:
     """Every file of the folder by its name, as it should be."""
     files = {f"{CONTRACTS[name]}.py": binding(compiled(name)) for name in CONTRACTS}
-    for home, found in zip(("structs", "round_structs"), _groups(), strict=True):
-        own = {name: parts for name, parts in found.items() if home_of(name, home == "round_structs") == home}
-        files[f"{home}.py"] = structs(home, own)
+    files["structs.py"] = shared()
     files["__init__.py"] = '"""The contracts as typed Python, a module each. Written by tools/bindings.py."""'
     return {name: formatted(text) for name, text in files.items()}
 

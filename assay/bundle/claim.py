@@ -21,7 +21,7 @@ from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.trees.state import list_root
 from assay.protocol.types import Address, Digest
-from assay_ledger.bindings.round_structs import as_result, as_work
+from assay_ledger.bindings.structs import as_result, as_work
 
 
 @dataclass(frozen=True, slots=True)

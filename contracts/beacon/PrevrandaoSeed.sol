@@ -2,7 +2,6 @@
 pragma solidity ^0.8.30;
 
 import {IBeacon} from "../interfaces/IBeacon.sol";
-import {ISeed} from "../interfaces/ISeed.sol";
 
 /// @title PrevrandaoSeed: the chain's own randomness, the RANDAO mix of a block (EIP-4399)
 /// @notice For Ethereum itself and for local nodes. Its bias, which docs/beacon.md prints: who proposes n blocks in a
@@ -10,7 +9,7 @@ import {ISeed} from "../interfaces/ISeed.sol";
 /// among one more for each of its blocks from that time on at no price, by leaving the recording call out of it.
 /// @dev Not for chains of another kind: on some the mix is a constant, which is refused, on some it is that of a block of
 /// Ethereum which the sequencer picks, which cannot be seen from here.
-contract PrevrandaoSeed is ISeed, IBeacon {
+contract PrevrandaoSeed is IBeacon {
     /// @notice The chain has no randomness of its own.
     /// @dev Some chains answer a constant; a mix of Ethereum is below 2^64 once in 2^192 blocks.
     /// @custom:remedy Take no part in a run with this seed on this chain; post runs with a drand beacon here.
@@ -18,11 +17,6 @@ contract PrevrandaoSeed is ISeed, IBeacon {
     error PrevrandaoConstant(uint256 mix);
 
     mapping(uint64 beaconRound => bytes32) private _randomness;
-
-    /// @inheritdoc ISeed
-    function draw() external view returns (bytes32 seed) {
-        return _mix();
-    }
 
     /// @inheritdoc IBeacon
     /// @dev A round is a second.

@@ -2,8 +2,9 @@
 pragma solidity ^0.8.30;
 
 import {GameState, Side, Stage} from "../interfaces/GameTypes.sol";
-import {Admitted, ICharter, Program, Terms} from "../interfaces/ICharter.sol";
 import {IGame} from "../interfaces/IGame.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
+import {Admitted, Program, RunTerms} from "../interfaces/RunTypes.sol";
 import {GameBounds} from "../libraries/GameBounds.sol";
 import {Programs} from "../libraries/Programs.sol";
 
@@ -15,7 +16,7 @@ abstract contract GameClocks is IGame {
     uint256 private constant MAX_LEAVES = 1 << 33;
     uint256 private constant MAX_TERMS = 1 << 40;
 
-    ICharter public immutable charter;
+    IRunCharter public immutable charter;
     uint256 internal immutable _arity;
     uint256 internal immutable _levels; // log2(arity)
     uint64 internal immutable _budget;
@@ -27,8 +28,8 @@ abstract contract GameClocks is IGame {
     mapping(bytes32 root => Programs.Info) internal _programs;
     mapping(bytes32 position => bytes32) public positionCache;
 
-    constructor(ICharter charter_) {
-        Terms memory terms = charter_.terms();
+    constructor(IRunCharter charter_) {
+        RunTerms memory terms = charter_.runTerms();
         charter = charter_;
         uint256 arity_ = terms.clocks.arity;
         if (arity_ < 2 || arity_ > 64 || arity_ & (arity_ - 1) != 0) revert WrongArity(arity_);
@@ -40,7 +41,7 @@ abstract contract GameClocks is IGame {
         // whichever moves; counted at every one, the chain's delay would make games of weeks.
         (_budget, _replay, _move) = (terms.clocks.budget, terms.clocks.replay, terms.clocks.move);
         _feeCap = terms.chain.feeCap;
-        uint256 allowed = terms.windows.longestDispute;
+        uint256 allowed = terms.timing.longestDispute;
         Admitted[] memory admitted = charter_.programs();
         for (uint256 i = 0; i < admitted.length; ++i) {
             _admit(admitted[i].program, admitted[i].steps, levels_, allowed);

@@ -4,9 +4,10 @@ pragma solidity ^0.8.30;
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {GameState, Outcome, Side, Stage} from "../interfaces/GameTypes.sol";
 import {ClaimKind, ClaimRef, ClaimView, IClaims} from "../interfaces/IClaims.sol";
-import {ICharter, Terms} from "../interfaces/ICharter.sol";
 import {IGame} from "../interfaces/IGame.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {IVault} from "../interfaces/IVault.sol";
+import {RunEconomics} from "../interfaces/RunTypes.sol";
 import {GameBounds} from "../libraries/GameBounds.sol";
 import {Programs} from "../libraries/Programs.sol";
 import {GameClocks} from "./GameClocks.sol";
@@ -31,13 +32,13 @@ abstract contract GameMoney is GameClocks, ReentrancyGuardTransient {
     mapping(bytes32 account => uint256) private _advanced;
     mapping(bytes32 lockId => uint256) private _epochs;
 
-    constructor(ICharter charter_) GameClocks(charter_) {
-        Terms memory terms = charter_.terms();
-        vault = IVault(charter_.modules().vault);
-        _bond = terms.economics.challengeBond;
+    constructor(IRunCharter charter_) GameClocks(charter_) {
+        RunEconomics memory economics = charter_.runTerms().economics;
+        vault = IVault(charter_.roundModules().vault);
+        _bond = economics.challengeBond;
         // Half of the bond survives the longest defence that the encodings admit: a lost challenge always burns something.
         moveRefund = _bond / (2 * GameBounds.mostReplies(_arity, _levels));
-        _backedPpm = terms.economics.bountyPpm;
+        _backedPpm = economics.thirdBountyPpm;
     }
 
     // --- opening

@@ -47,7 +47,7 @@ interface IBeneficiary {
     function onBounty(bytes32 lockId, uint256 amount) external;
 }
 
-/// @title The books that claims stand in: Rounds (INTERVAL, UPDATE), Outers (OUTER) and Audit (ATTESTATION); ICharter.bookOf names the one of a kind.
+/// @title The books that claims stand in: Commitments (INTERVAL, UPDATE), Generations (OUTER) and Attestations (ATTESTATION); IRunCharter.bookOf names the one of a kind.
 /// @dev A game calls onOpened once and onClosed once. On a conviction that returns `first`, the game itself seizes and burns `lockAmount` of `lockId`
 /// in the vault, wholly, in the same transaction.
 interface IClaims {

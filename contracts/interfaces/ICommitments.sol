@@ -74,11 +74,11 @@ interface ICommitments is IClaims {
     /// @param caller who called
     error NotGenerations(address caller);
 
-    /// @notice Only the settlement contract ends a commitment.
+    /// @notice Only the contract of payments ends a commitment.
     /// @dev A commitment that ended without being settled would never be paid.
     /// @custom:remedy None: people do not make this call.
     /// @param caller who called
-    error NotSettlement(address caller);
+    error NotPayments(address caller);
 
     /// @notice The round has not been opened.
     /// @custom:remedy Wait for its T0.
@@ -265,7 +265,7 @@ interface ICommitments is IClaims {
     /// @param kind INTERVAL: the whole work as one interval; UPDATE: its update
     function prepare(ClaimKind kind, uint64 round, uint32 seat, Work calldata work) external;
 
-    /// @notice Settlement only: ends a commitment.
+    /// @notice Payments only: ends a commitment.
     function settle(uint64 round, uint32 seat) external returns (WorkStatus status);
 
     /// @notice How many rounds were opened; the latest is one less.

@@ -114,6 +114,17 @@ interface IGame {
     /// @param allowed in seconds
     error DisputeTooLong(uint256 longest, uint256 allowed);
 
+    /// @notice Only the contract of challenges opens games for others.
+    /// @dev Whoever could would open a game in which another's bond is at stake.
+    /// @custom:remedy None: people do not make this call. Commit to a challenge, or challenge yourself.
+    /// @param caller who called
+    error NotChallenges(address caller);
+
+    /// @notice The run was cancelled or wound down: no game opens any more.
+    /// @dev Its locks are released, and what has left could still be convicted.
+    /// @custom:remedy None: take back what is staked.
+    error RunStopped();
+
     /// @notice A claim is challenged: a game began.
     /// @dev The defender is to move, or the challenger where the defender's list is known already.
     /// @param gameId number of the game, from 1
@@ -197,6 +208,11 @@ interface IGame {
 
     /// @notice Opens a game as a party for whom IClaims.mayChallengeDirectly holds.
     function challenge(ClaimRef calldata ref) external returns (uint256 gameId);
+
+    /// @notice Challenges only: opens a game for a third party that had committed to it.
+    /// @param ownRoot the root that it named in place of the claim's
+    /// @return gameId 0 when the claim fell, or its window closed, after the commitment
+    function openFor(ClaimRef calldata ref, address challenger, bytes32 ownRoot) external returns (uint256 gameId);
 
     /// @notice STEPS, NODES: the digests at min(arity, hi - lo) positions of (lo, hi], the last equal to the disputed one; where the claimant's
     /// list is known already, the same ones or none. A game that comes to a position whose list is known does not wait for this move.

@@ -1,114 +1,132 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Clocks, ICharter, Program} from "./ICharter.sol";
 import {DutyTerms} from "./AuditTypes.sol";
+import {ClaimKind, IClaims} from "./IClaims.sol";
 import {RoundModules, RoundTerms, TicketTerms} from "./IRoundTerms.sol";
+import {Admitted, RunTerms} from "./RunTypes.sol";
 
-/// @notice What is trained, by how many, how it is split, and where it starts.
-struct RunTraining {
-    uint32 seats; // N, at most 1,024
-    uint32 groupSize; // seats of a group, at most 64; unused at 64 seats or fewer
-    uint32 positions; // k of a group's committee, at most 63; unused at 64 seats or fewer
-    uint32 topPositions; // of a generation's committee, at most 63; unused at 64 seats or fewer
-    uint32 minUnits; // fewer are no commitment
-    uint32 maxUnits; // what a fast machine trains in C
-    uint32 stepsPerUnit;
-    uint32 shards; // at least as many as seats
-    uint32 shardLength; // elements of the data tensor
-    uint32 learningRate; // bits of a binary32
-    bytes32 parameters; // list root at genesis
-    bytes32 momentum; // list root of the merge at genesis
-    bytes32 zeroOptimizer; // list root of the inner optimizer, zero-initialised: every round starts from it
-    bytes32 zeroUpdate; // list root of the all-zero update
-    bytes32 zeroPartial; // list root of a partial sum that counts nothing; zero at 64 seats or fewer
-    bytes32 data; // tensor root
-}
+/// @title The charter of a run: its terms, checked by the constructor, and the addresses of its contracts. Nothing in it can change.
+/// @notice Its address names the run: it is `contract` in claim ids. Every other contract is built with it alone, and reads its part of the terms here.
+interface IRunCharter {
+    /// @notice The charter names no price of a unit, or no units.
+    /// @dev Every lock of the run is a multiple of the pay of a commitment, in a run that pays in shares alone too.
+    /// @custom:remedy Name a price and a number of units above zero.
+    error ReferencePriceZero();
 
-/// @notice Lengths in seconds of chain time.
-struct RunTiming {
-    uint48 commit; // C: time to train
-    uint48 grace; // g: how long a stage still takes once enough have taken part
-    uint48 hold; // a: time to say which updates one holds
-    uint48 groupMerge; // to seal and open the partial sums of groups; zero at 64 seats or fewer
-    uint48 merge; // to seal and open a generation's root
-    uint48 beaconDelay; // from the mask's close to the beacon that draws positions
-    uint48 challenge; // of an opening
-    uint48 rescue; // of a root of which a claim fell
-    uint48 auditsFrom; // chain time at which epoch 0 begins
-    uint48 epoch; // A: from a seed to the last opening
-    uint48 seedDelay; // from an epoch's beginning to its seed
-    uint48 seasoning; // of a ticket
-    uint48 vesting; // of shares
-    uint48 longestDispute; // bound on one game; the game's constructor checks it
-    uint48 stall; // without a final generation or a closed epoch, after which the run is wound down
-    uint48 exit; // delay of withdrawals
-}
+    /// @notice A term of the charter is zero that must not be.
+    /// @dev Without it nothing would be at stake, drawn or trained.
+    /// @custom:remedy Name a value above zero.
+    /// @param what the term's name in ASCII, zeros after it
+    error ValueZero(bytes32 what);
 
-/// @notice Money: amounts in wei of the settlement token per the unit named, rates in parts per million (ppm).
-struct RunEconomics {
-    uint128 unitPrice; // of a unit of work, above zero in every run; W = maxUnits * unitPrice
-    bool pays; // whether final work is paid (else shares alone)
-    uint128 sharesPerUnit; // wei of shares for a unit of final work
-    uint128 sharesPerDuty; // wei of shares for a finding
-    uint128 seatLock; // S
-    uint128 seatFee;
-    uint128 ticketBond; // B
-    uint128 wage; // w, of a finding
-    uint128 mergePay; // of an opening of a final root
-    uint128 challengeBond; // of a challenger, per game
-    uint128 challengeDeposit; // of a committed third-party challenge
-    uint32 auditPpm; // p: expected replays of a commitment
-    uint32 reauditPpm; // q: expected replays of an attestation
-    uint32 cartelPpm; // v: share of tickets that the charter claims to resist
-    uint32 drawnBountyPpm; // beta_d: share of a slash that goes to drawn accusers
-    uint32 thirdBountyPpm; // beta_f: share that goes to a third party if there is no drawn one
-    uint32 capacity; // c: duties that a ticket answers at a call
-    uint32 shifts; // of tickets
-}
+    /// @notice A window or clock of the charter is too short for people to act.
+    /// @dev A machine that is busy, or a transaction that the chain keeps out for its inclusion delay, must not cost an
+    /// honest stake.
+    /// @custom:remedy Lengthen it to the minimum.
+    /// @param what the term's name in ASCII, zeros after it
+    /// @param length in seconds
+    /// @param minimum in seconds
+    error WindowTooShort(bytes32 what, uint256 length, uint256 minimum);
 
-/// @notice When the run opens without its sponsor, and what every round needs.
-struct RunLaunch {
-    uint48 openFrom; // chain time from which anybody may open the run
-    uint32 tickets; // that count, at least; below it no round opens
-    uint32 seats; // that are held, at least
-}
+    /// @notice The charter's claim lock does not deter false work.
+    /// @dev At the rate at which honest verifiers replay, a lie must cost more than the pay that it saves working for.
+    /// @custom:remedy Raise the claim lock to the minimum.
+    /// @param claimLock in wei
+    /// @param minimum in wei
+    error ClaimLockTooSmall(uint256 claimLock, uint256 minimum);
 
-/// @notice What the run's chain is like, and up to which fee gas costs an honest party nothing.
-struct RunChain {
-    uint48 reorgDepth; // seconds of chain time that a reorganization can undo
-    uint48 inclusionDelay; // F: seconds for which a transaction can be kept out of the chain
-    uint48 leastBudget; // seconds of censorship that a side survives in a game
-    uint128 feeCap; // wei of the chain's coin per gas; while the base fee is above it, whoever is to move in a game may defer
-    uint128 gasPrice; // wei of the settlement token that a unit of gas is worth at the cap, as the sponsor reckons; 0: no promise
-    uint128 dataPrice; // the same of a byte of data, where the chain charges it apart
-}
+    /// @notice The charter's verifier bond does not deter a false attestation.
+    /// @dev A verifier that attests without replaying, or for a bribe, must lose more than it gains.
+    /// @custom:remedy Raise the bond to the minimum.
+    /// @param bond in wei
+    /// @param minimum in wei
+    error BondTooSmall(uint256 bond, uint256 minimum);
 
-/// @notice Everything that a run promises; run = keccak256(abi.encode(terms)).
-struct RunTerms {
-    bytes32 name; // free; makes runs with equal terms differ
-    address sponsor;
-    address token; // settlement token
-    address beacon; // IBeacon
-    uint64 rounds; // no more than this many rounds open
-    uint64 expiry; // last second of chain time in which a round opens
-    RunTraining training;
-    RunTiming timing;
-    RunEconomics economics;
-    RunLaunch launch;
-    Clocks clocks;
-    RunChain chain;
-    Program step;
-    Program update;
-    Program merge;
-    Program witness; // the witnessed step
-    Program partialSum; // of a group; empty at 64 seats or fewer
-    address[] revenueTokens; // at most 4
-}
+    /// @notice The seat fee is above the pay of a round.
+    /// @dev The fee is for staying away; no more than a round's pay may be lost by it.
+    /// @custom:remedy Lower the fee to the maximum.
+    /// @param fee in wei
+    /// @param maximum in wei
+    error SeatFeeTooHigh(uint256 fee, uint256 maximum);
 
-/// @title The charter of a run of the second round: its terms, checked by the constructor, and the addresses of its contracts
-/// @notice Its address names the run. Every other contract is built with it alone, and reads its part of the terms here.
-interface IRunCharter is ICharter {
+    /// @notice An amount of the charter is too large.
+    /// @dev Sums and products of it could overflow and stop all pay, or a challenge would cost more than a verifier
+    /// stakes.
+    /// @custom:remedy Lower it to the maximum.
+    /// @param what the term's name in ASCII, zeros after it
+    /// @param amount in wei
+    /// @param maximum in wei
+    error AmountTooLarge(bytes32 what, uint256 amount, uint256 maximum);
+
+    /// @notice A rate of the charter is above its maximum.
+    /// @dev Beyond it wages could not be set aside, or nothing of a lock would burn.
+    /// @custom:remedy Lower it to the maximum.
+    /// @param what the term's name in ASCII, zeros after it
+    /// @param ppm in parts per million
+    /// @param maximum in parts per million
+    error RateTooHigh(bytes32 what, uint256 ppm, uint256 maximum);
+
+    /// @notice The data has fewer shards than the run has seats.
+    /// @dev Two seats would train on the same data and do the same work.
+    /// @custom:remedy Cut the data into at least as many shards as seats.
+    /// @param shards shards of the data
+    /// @param seats seats of the run
+    error ShardsFewerThanSeats(uint256 shards, uint256 seats);
+
+    /// @notice A window, clock or number of the charter is too large.
+    /// @dev Times and counters could wrap, or honest money would wait without need.
+    /// @custom:remedy Lower it to the maximum.
+    /// @param what the term's name in ASCII, zeros after it
+    /// @param value in seconds where it is a time, else a number
+    /// @param maximum in the same unit
+    error ScheduleTooLong(bytes32 what, uint256 value, uint256 maximum);
+
+    /// @notice The charter's challenge bond does not pay for a defender's gas at the fee cap.
+    /// @dev Every reply is paid from the bond; else false challenges would wear honest solvers down.
+    /// @custom:remedy Raise the bond to the minimum.
+    /// @param bond in wei
+    /// @param minimum in wei
+    error ChallengeBondTooSmall(uint256 bond, uint256 minimum);
+
+    /// @notice With these terms gas at the fee cap costs a challenger more than its bounty.
+    /// @dev A lie that is more expensive to challenge than to leave alone would stand.
+    /// @custom:remedy Raise claim lock, price or bounty share.
+    /// @param bounty least bounty that a winner keeps, in wei
+    /// @param minimum gas of a whole game at the cap, in wei
+    error BountyTooSmall(uint256 bounty, uint256 minimum);
+
+    /// @notice A number of the charter is infinite or not a number.
+    /// @dev A NaN has many bit patterns, of which tensors know one: no step would end in this start.
+    /// @custom:remedy Name a finite learning rate.
+    /// @param what the term's name in ASCII, zeros after it
+    /// @param bits the binary32
+    error NotFinite(bytes32 what, uint32 bits);
+
+    /// @notice Header and tree of a program do not hash to its root.
+    /// @dev Games are played on header and tree, and claims name the root.
+    /// @custom:remedy Capture the program again.
+    /// @param root program root that the charter names
+    /// @param computed hash of header and tree
+    error ProgramMismatch(bytes32 root, bytes32 computed);
+
+    /// @notice The charter lists too many revenue tokens.
+    /// @dev Every transfer of shares books them all, and must stay cheap.
+    /// @custom:remedy Name no more than the maximum.
+    /// @param count tokens listed
+    /// @param maximum most tokens of a run
+    error TooManyRevenueTokens(uint256 count, uint256 maximum);
+
+    /// @notice The run has no such program.
+    /// @custom:remedy Use one of the programs that `assay run show` lists.
+    /// @param root program root asked for
+    error ProgramNotFound(bytes32 root);
+
+    /// @notice No contract of the run keeps claims of this kind.
+    /// @custom:remedy Name the claim's kind correctly.
+    /// @param kind of the claim
+    error BookNotFound(ClaimKind kind);
+
     /// @notice With so many duties open at once a ticket is cheaper to bribe than to lose, whatever it stakes.
     /// @dev A bribed re-auditor saves the first liar's stake too, so the prize grows with B as fast as the risk.
     /// @custom:remedy Lower the capacity, or raise the re-audit rate.
@@ -121,6 +139,9 @@ interface IRunCharter is ICharter {
     /// @param tickets of the terms
     /// @param minimum least number
     error TooFewTickets(uint256 tickets, uint256 minimum);
+
+    /// @notice The identity of the run: keccak256(abi.encode(terms)).
+    function run() external view returns (bytes32);
 
     function runTerms() external view returns (RunTerms memory);
 
@@ -135,4 +156,16 @@ interface IRunCharter is ICharter {
 
     /// @notice The contracts of the run.
     function roundModules() external view returns (RoundModules memory);
+
+    /// @notice The contracts that move locks of the vault; at most eight.
+    function lockers() external view returns (address[] memory);
+
+    /// @notice The programs that games are played on.
+    function programs() external view returns (Admitted[] memory);
+
+    /// @notice Header and descriptor tree of one of the run's programs.
+    function programOf(bytes32 root) external view returns (bytes memory header, bytes32 tree);
+
+    /// @notice The book in which claims of a kind stand.
+    function bookOf(ClaimKind kind) external view returns (IClaims);
 }

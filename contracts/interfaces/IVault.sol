@@ -47,8 +47,8 @@ interface IVault {
     /// @custom:remedy Name an amount above zero.
     error AmountZero();
 
-    /// @notice The vault would hold more than draws can count: 2^127 wei at a time.
-    /// @dev Draws count stakes in 128 bits; a larger stake would stop them for everybody.
+    /// @notice The vault would hold more than its books can count: 2^127 wei at a time.
+    /// @dev The contracts of a run keep amounts in 128 bits; a larger one would be cut off.
     /// @custom:remedy Deposit less.
     /// @param amount amount of the deposit, in wei
     /// @param room most that can be deposited now, in wei

@@ -13,7 +13,7 @@ library Precompiles {
     error GasTooLow(uint256 available, uint256 needed);
 
     /// @notice The chain has not this curve operation, or prices it beyond what is forwarded.
-    /// @dev Draws need EIP-2537, a drand beacon the older EIP-196, EIP-197 and EIP-198.
+    /// @dev A drand beacon needs EIP-196, EIP-197 and EIP-198.
     /// @custom:remedy Use a chain that has the precompile at this address.
     /// @param precompile its address
     error PrecompileFailed(address precompile);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {ICharter, Program} from "../interfaces/ICharter.sol";
-import {IRunCharter, RunEconomics, RunLaunch, RunTerms, RunTiming, RunTraining} from "../interfaces/IRunCharter.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
+import {Program, RunEconomics, RunLaunch, RunTerms, RunTiming, RunTraining} from "../interfaces/RunTypes.sol";
 import {Digests} from "./Digests.sol";
 import {RunPrices} from "./RunPrices.sol";
 import {RunTimes} from "./RunTimes.sol";
@@ -19,9 +19,9 @@ library RunBounds {
 
     /// @notice Reverts by name where the terms are out of their ranges or contradict each other.
     function check(RunTerms memory terms) internal view {
-        if (terms.sponsor == address(0)) revert ICharter.ValueZero("sponsor");
-        if (terms.token == address(0)) revert ICharter.ValueZero("token");
-        if (terms.beacon == address(0)) revert ICharter.ValueZero("beacon");
+        if (terms.sponsor == address(0)) revert IRunCharter.ValueZero("sponsor");
+        if (terms.token == address(0)) revert IRunCharter.ValueZero("token");
+        if (terms.beacon == address(0)) revert IRunCharter.ValueZero("beacon");
         _checkTraining(terms.training, terms.rounds);
         _checkProgram(terms.step);
         _checkProgram(terms.update);
@@ -29,11 +29,11 @@ library RunBounds {
         _checkProgram(terms.witness);
         // One level has no partial sums, two levels cannot do without.
         if (terms.training.seats > ONE_LEVEL) _checkProgram(terms.partialSum);
-        else if (terms.partialSum.root != 0) revert ICharter.ProgramMismatch(terms.partialSum.root, 0);
-        if (terms.clocks.arity < 2) revert ICharter.ValueZero("arity");
+        else if (terms.partialSum.root != 0) revert IRunCharter.ProgramMismatch(terms.partialSum.root, 0);
+        if (terms.clocks.arity < 2) revert IRunCharter.ValueZero("arity");
         checkAtMost("arity", terms.clocks.arity, MAX_ARITY);
         if (terms.expiry <= block.timestamp) {
-            revert ICharter.WindowTooShort("expiry", terms.expiry, block.timestamp + 1);
+            revert IRunCharter.WindowTooShort("expiry", terms.expiry, block.timestamp + 1);
         }
         checkAtMost("expiry", terms.expiry, type(uint40).max);
         _checkLaunch(terms);
@@ -47,7 +47,7 @@ library RunBounds {
         RunPrices.check(e, e.unitPrice * units, unsettled);
         RunTimes.check(terms);
         if (terms.revenueTokens.length > MAX_REVENUE_TOKENS) {
-            revert ICharter.TooManyRevenueTokens(terms.revenueTokens.length, MAX_REVENUE_TOKENS);
+            revert IRunCharter.TooManyRevenueTokens(terms.revenueTokens.length, MAX_REVENUE_TOKENS);
         }
     }
 
@@ -70,15 +70,15 @@ library RunBounds {
         checkNotZero("rounds", rounds);
         checkAtMost("rounds", rounds, type(uint24).max);
         checkAtMost("steps", uint256(t.maxUnits) * t.stepsPerUnit, type(uint32).max);
-        if (t.shards < t.seats) revert ICharter.ShardsFewerThanSeats(t.shards, t.seats);
+        if (t.shards < t.seats) revert IRunCharter.ShardsFewerThanSeats(t.shards, t.seats);
         checkAtMost("data", uint256(t.shards) * t.shardLength, uint32(type(int32).max));
         // A NaN has many patterns, of which tensors know one: no step would end in this start.
-        if (t.learningRate & 0x7f800000 == 0x7f800000) revert ICharter.NotFinite("learning rate", t.learningRate);
-        if (t.parameters == 0) revert ICharter.ValueZero("parameters");
-        if (t.momentum == 0) revert ICharter.ValueZero("momentum");
-        if (t.zeroOptimizer == 0) revert ICharter.ValueZero("zero optimizer");
-        if (t.zeroUpdate == 0) revert ICharter.ValueZero("zero update");
-        if (t.data == 0) revert ICharter.ValueZero("data");
+        if (t.learningRate & 0x7f800000 == 0x7f800000) revert IRunCharter.NotFinite("learning rate", t.learningRate);
+        if (t.parameters == 0) revert IRunCharter.ValueZero("parameters");
+        if (t.momentum == 0) revert IRunCharter.ValueZero("momentum");
+        if (t.zeroOptimizer == 0) revert IRunCharter.ValueZero("zero optimizer");
+        if (t.zeroUpdate == 0) revert IRunCharter.ValueZero("zero update");
+        if (t.data == 0) revert IRunCharter.ValueZero("data");
     }
 
     /// @dev After two bribes of three auditors nobody is left who looks, and of four one.
@@ -93,14 +93,14 @@ library RunBounds {
     function _checkProgram(Program memory program) private pure {
         checkAtMost("header", program.header.length, MAX_HEADER);
         bytes32 computed = Digests.program(program.header, program.tree);
-        if (computed != program.root) revert ICharter.ProgramMismatch(program.root, computed);
+        if (computed != program.root) revert IRunCharter.ProgramMismatch(program.root, computed);
     }
 
     function checkAtMost(bytes32 what, uint256 value, uint256 maximum) internal pure {
-        if (value > maximum) revert ICharter.ScheduleTooLong(what, value, maximum);
+        if (value > maximum) revert IRunCharter.ScheduleTooLong(what, value, maximum);
     }
 
     function checkNotZero(bytes32 what, uint256 value) internal pure {
-        if (value == 0) revert ICharter.ValueZero(what);
+        if (value == 0) revert IRunCharter.ValueZero(what);
     }
 }

@@ -2,8 +2,8 @@
 pragma solidity ^0.8.30;
 
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
-import {ICharter} from "../interfaces/ICharter.sol";
-import {IRunCharter, RunEconomics} from "../interfaces/IRunCharter.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
+import {RunEconomics} from "../interfaces/RunTypes.sol";
 
 /// @title RunPrices: the least stakes at which no lie about whole commitments pays (equal to assay/protocol/economics/stake_bounds.py)
 /// @notice Symbols and reasons: docs/economics.md, docs/adr/0033-second-round.md. Every bound rounds up, so that terms at a bound are never below it.
@@ -26,21 +26,23 @@ library RunPrices {
     /// @param w W, full pay of a commitment, in wei
     /// @param unsettled U, rounds of a seat's pay that are unsettled at once
     function check(RunEconomics memory e, uint256 w, uint256 unsettled) internal pure {
-        if (w == 0) revert ICharter.ReferencePriceZero();
+        if (w == 0) revert IRunCharter.ReferencePriceZero();
         _checkRate("audit", e.auditPpm, PPM);
         _checkRate("re-audit", e.reauditPpm, PPM - 1);
         _checkRate("cartel", e.cartelPpm, PPM - 1);
         _checkRate("drawn bounty", e.drawnBountyPpm, PPM);
         _checkRate("third-party bounty", e.thirdBountyPpm, PPM / 2);
-        if (e.capacity > MAX_CAPACITY) revert ICharter.ScheduleTooLong("capacity", e.capacity, MAX_CAPACITY);
-        if (unsettled > MAX_UNSETTLED) revert ICharter.ScheduleTooLong("unsettled rounds", unsettled, MAX_UNSETTLED);
-        if (e.wage == 0) revert ICharter.ValueZero("wage");
-        if (e.auditPpm == 0) revert ICharter.ValueZero("audit rate");
-        if (e.reauditPpm == 0) revert ICharter.ValueZero("re-audit rate");
-        if (e.capacity == 0) revert ICharter.ValueZero("capacity");
-        if (e.shifts == 0) revert ICharter.ValueZero("shifts");
-        if (e.challengeBond == 0) revert ICharter.ValueZero("challenge bond");
-        if (e.challengeDeposit == 0) revert ICharter.ValueZero("challenge deposit");
+        if (e.capacity > MAX_CAPACITY) revert IRunCharter.ScheduleTooLong("capacity", e.capacity, MAX_CAPACITY);
+        if (unsettled > MAX_UNSETTLED) {
+            revert IRunCharter.ScheduleTooLong("unsettled rounds", unsettled, MAX_UNSETTLED);
+        }
+        if (e.wage == 0) revert IRunCharter.ValueZero("wage");
+        if (e.auditPpm == 0) revert IRunCharter.ValueZero("audit rate");
+        if (e.reauditPpm == 0) revert IRunCharter.ValueZero("re-audit rate");
+        if (e.capacity == 0) revert IRunCharter.ValueZero("capacity");
+        if (e.shifts == 0) revert IRunCharter.ValueZero("shifts");
+        if (e.challengeBond == 0) revert IRunCharter.ValueZero("challenge bond");
+        if (e.challengeDeposit == 0) revert IRunCharter.ValueZero("challenge deposit");
         // Attack: terms whose sums overflow what settles and draws.
         checkAmount("price", w, MAX_AMOUNT);
         checkAmount("wage", e.wage, MAX_AMOUNT);
@@ -51,13 +53,13 @@ library RunPrices {
         // Attack: a charter whose challenges nobody honest can afford. Who can stake a ticket can challenge.
         checkAmount("challenge bond", e.challengeBond, e.ticketBond);
         checkAmount("challenge deposit", e.challengeDeposit, e.ticketBond);
-        if (e.seatFee > w) revert ICharter.SeatFeeTooHigh(e.seatFee, w);
+        if (e.seatFee > w) revert IRunCharter.SeatFeeTooHigh(e.seatFee, w);
         uint256 minimum = minLock(e, w);
         // Attack: many false commitments, to be slashed once.
-        if (e.seatLock < minimum) revert ICharter.ClaimLockTooSmall(e.seatLock, minimum);
+        if (e.seatLock < minimum) revert IRunCharter.ClaimLockTooSmall(e.seatLock, minimum);
         minimum = minStake(e, w, unsettled);
         // Attack: attest without replaying, or for a bribe; or insure one's own lock by a puppet's false accusation.
-        if (e.ticketBond < minimum) revert ICharter.BondTooSmall(e.ticketBond, minimum);
+        if (e.ticketBond < minimum) revert IRunCharter.BondTooSmall(e.ticketBond, minimum);
     }
 
     /// @notice S >= 2 W / (p_h r).
@@ -108,10 +110,10 @@ library RunPrices {
     }
 
     function checkAmount(bytes32 what, uint256 amount, uint256 maximum) internal pure {
-        if (amount > maximum) revert ICharter.AmountTooLarge(what, amount, maximum);
+        if (amount > maximum) revert IRunCharter.AmountTooLarge(what, amount, maximum);
     }
 
     function _checkRate(bytes32 what, uint256 ppm, uint256 maximum) private pure {
-        if (ppm > maximum) revert ICharter.RateTooHigh(what, ppm, maximum);
+        if (ppm > maximum) revert IRunCharter.RateTooHigh(what, ppm, maximum);
     }
 }

@@ -2,8 +2,8 @@
 pragma solidity ^0.8.30;
 
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
-import {Clocks, ICharter} from "../interfaces/ICharter.sol";
-import {RunChain, RunEconomics, RunTerms, RunTiming} from "../interfaces/IRunCharter.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
+import {Clocks, RunChain, RunEconomics, RunTerms, RunTiming} from "../interfaces/RunTypes.sol";
 import {GameBounds} from "./GameBounds.sol";
 
 /// @title RunTimes: what the chain's delays, reorganizations and fees demand of a run (equal to assay/protocol/economics/run_times.py)
@@ -26,8 +26,8 @@ library RunTimes {
     /// @notice Reverts by name where an honest party could be late, be undone, or pay for gas below the cap.
     function check(RunTerms memory terms) internal pure {
         (RunTiming memory t, RunChain memory c) = (terms.timing, terms.chain);
-        if (c.feeCap == 0) revert ICharter.ValueZero("fee cap");
-        if (c.feeCap > MAX_FEE_CAP) revert ICharter.AmountTooLarge("fee cap", c.feeCap, MAX_FEE_CAP);
+        if (c.feeCap == 0) revert IRunCharter.ValueZero("fee cap");
+        if (c.feeCap > MAX_FEE_CAP) revert IRunCharter.AmountTooLarge("fee cap", c.feeCap, MAX_FEE_CAP);
         checkRange("reorg depth", c.reorgDepth, 0, MAX_DELAY);
         checkRange("inclusion delay", c.inclusionDelay, 0, MAX_DELAY);
         checkRange("least budget", c.leastBudget, 0, MAX_DELAY);
@@ -105,10 +105,10 @@ library RunTimes {
     function _checkGas(RunEconomics memory e, uint256 arity, RunChain memory c) private pure {
         uint256 minimum = minChallengeBond(c, arity);
         // Attack: a flood of bonded false challenges; every reply's gas is paid from the bond.
-        if (e.challengeBond < minimum) revert ICharter.ChallengeBondTooSmall(e.challengeBond, minimum);
+        if (e.challengeBond < minimum) revert IRunCharter.ChallengeBondTooSmall(e.challengeBond, minimum);
         uint256 kept = Math.min(e.seatLock, e.ticketBond) * e.thirdBountyPpm / (2 * PPM);
         minimum = minKept(c, arity);
-        if (kept < minimum) revert ICharter.BountyTooSmall(kept, minimum);
+        if (kept < minimum) revert IRunCharter.BountyTooSmall(kept, minimum);
     }
 
     function _mostReplies(uint256 arity) private pure returns (uint256) {
@@ -116,7 +116,7 @@ library RunTimes {
     }
 
     function checkRange(bytes32 what, uint256 value, uint256 least, uint256 most) internal pure {
-        if (value < least) revert ICharter.WindowTooShort(what, value, least);
-        if (value > most) revert ICharter.ScheduleTooLong(what, value, most);
+        if (value < least) revert IRunCharter.WindowTooShort(what, value, least);
+        if (value > most) revert IRunCharter.ScheduleTooLong(what, value, most);
     }
 }

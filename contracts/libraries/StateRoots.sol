@@ -56,31 +56,4 @@ library StateRoots {
         (lists[0], lists[1], lists[2]) = (a, b, c);
         return Digests.state(lists);
     }
-
-    /// @notice Root of X of an outer step: parameters, momentum, the update of each slot, and the 0/1 mask as a list of one f32 tensor.
-    function outerInput(bytes32 parameters, bytes32 momentum, bytes32[8] memory updates, uint8 mask)
-        internal
-        pure
-        returns (bytes32)
-    {
-        bytes32[] memory lists = new bytes32[](11);
-        (lists[0], lists[1]) = (parameters, momentum);
-        for (uint256 k = 0; k < 8; ++k) {
-            lists[2 + k] = updates[k];
-        }
-        lists[10] = maskList(mask);
-        return Digests.state(lists);
-    }
-
-    /// @notice List root of one f32[8] tensor: 1.0 where the bit is set, +0 elsewhere.
-    function maskList(uint8 mask) internal pure returns (bytes32) {
-        uint256 elements = 0; // 8 words of 4 bytes, first element first
-        for (uint256 k = 0; k < 8; ++k) {
-            // 1.0 = 0x3f800000, little-endian
-            elements = (elements << 32) | (mask >> k & 1 == 1 ? 0x0000803f : 0);
-        }
-        bytes32[] memory tensors = new bytes32[](1);
-        tensors[0] = smallTensor(abi.encodePacked(uint8(0), uint8(1), uint64(8)), abi.encodePacked(elements));
-        return listRoot(tensors);
-    }
 }

@@ -10,7 +10,8 @@ import {GenerationState, GenerationStatus, IGenerations, OpenedRoot} from "../in
 import {IGrants} from "../interfaces/IGrants.sol";
 import {IPayments} from "../interfaces/IPayments.sol";
 import {RoundModules} from "../interfaces/IRoundTerms.sol";
-import {IRunCharter, RunEconomics} from "../interfaces/IRunCharter.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
+import {RunEconomics} from "../interfaces/RunTypes.sol";
 import {ITenures, Tenure} from "../interfaces/ITenures.sol";
 import {ITicketPositions} from "../interfaces/ITicketPositions.sol";
 import {ITickets} from "../interfaces/ITickets.sol";

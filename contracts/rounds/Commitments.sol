@@ -27,7 +27,7 @@ contract Commitments is Committees {
     IGenerations private immutable _generations;
     IAccusers private immutable _accusers;
     ICalls private immutable _duties;
-    address private immutable _settlement;
+    address private immutable _payments;
     address private immutable _game;
     address private immutable _charter;
     uint256 private immutable _seatLock;
@@ -56,7 +56,7 @@ contract Commitments is Committees {
         (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
         _generations = IGenerations(modules.generations);
         (_accusers, _duties) = (IAccusers(modules.attestations), ICalls(modules.duties));
-        (_settlement, _game, _charter) = (modules.payments, modules.game, modules.charter);
+        (_payments, _game, _charter) = (modules.payments, modules.game, modules.charter);
         _seatLock = terms.seatLock;
         (_minUnits, _maxUnits) = (terms.minUnits, terms.maxUnits);
         (_stepsPerUnit, _learningRate) = (terms.stepsPerUnit, terms.learningRate);
@@ -104,7 +104,7 @@ contract Commitments is Committees {
 
     /// @inheritdoc ICommitments
     function settle(uint64 round, uint32 seat) external returns (WorkStatus status) {
-        if (msg.sender != _settlement) revert NotSettlement(msg.sender);
+        if (msg.sender != _payments) revert NotPayments(msg.sender);
         WorkState storage w = _existing(round, seat);
         if (w.settled) revert AlreadySettled(round, seat);
         uint256 accusations = _tenures.tenureOf(w.tenure).accusations;

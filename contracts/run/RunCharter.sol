@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Admitted, ICharter, Modules, Program, Terms} from "../interfaces/ICharter.sol";
 import {ClaimKind, IClaims} from "../interfaces/IClaims.sol";
 import {DutyTerms} from "../interfaces/AuditTypes.sol";
 import {RoundModules, RoundTerms, TicketTerms} from "../interfaces/IRoundTerms.sol";
-import {IRunCharter, RunEconomics, RunTerms, RunTiming, RunTraining} from "../interfaces/IRunCharter.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
+import {Admitted, Program, RunEconomics, RunTerms, RunTiming, RunTraining} from "../interfaces/RunTypes.sol";
 import {RunBounds} from "../libraries/RunBounds.sol";
 
-/// @title RunCharter: the terms of one run of the second round, checked once and fixed
+/// @title RunCharter: the terms of one run, checked once and fixed
 contract RunCharter is IRunCharter {
     bytes32 public immutable run;
 
@@ -74,35 +74,7 @@ contract RunCharter is IRunCharter {
         (r.drawnBountyPpm, r.thirdBountyPpm) = (_terms.economics.drawnBountyPpm, _terms.economics.thirdBountyPpm);
     }
 
-    // ------------------------------------------------------------------------------------------------ shared contracts
-
-    /// @inheritdoc ICharter
-    /// @dev What vault, game, shares and revenue read, which serve both designs.
-    function terms() external view returns (Terms memory t) {
-        (t.name, t.sponsor, t.token, t.seed) = (_terms.name, _terms.sponsor, _terms.token, _terms.beacon);
-        (t.rounds, t.expiry) = (_terms.rounds, _terms.expiry);
-        RunTraining storage work = _terms.training;
-        (t.training.intervals, t.training.stepsPerInterval) = (1, work.maxUnits * work.stepsPerUnit);
-        t.windows.longestDispute = _terms.timing.longestDispute;
-        t.windows.exit = _terms.timing.exit;
-        t.economics.challengeBond = _terms.economics.challengeBond;
-        t.economics.challengeDeposit = _terms.economics.challengeDeposit;
-        t.economics.bountyPpm = _terms.economics.thirdBountyPpm;
-        t.clocks = _terms.clocks;
-        (t.chain.reorgDepth, t.chain.inclusionDelay) = (_terms.chain.reorgDepth, _terms.chain.inclusionDelay);
-        (t.chain.feeCap, t.chain.gasPrice) = (_terms.chain.feeCap, _terms.chain.gasPrice);
-        (t.step, t.update, t.outer) = (_terms.step, _terms.update, _terms.merge);
-        t.revenueTokens = _terms.revenueTokens;
-    }
-
-    /// @inheritdoc ICharter
-    function modules() external view returns (Modules memory m) {
-        (m.vault, m.rounds, m.outers) = (_modules.vault, _modules.commitments, _modules.generations);
-        (m.audit, m.settlement, m.game) = (_modules.attestations, _modules.payments, _modules.game);
-        (m.shares, m.vesting, m.revenue) = (_modules.shares, _modules.grants, _modules.revenue);
-    }
-
-    /// @inheritdoc ICharter
+    /// @inheritdoc IRunCharter
     function lockers() external view returns (address[] memory all) {
         all = new address[](7);
         (all[0], all[1], all[2]) = (_modules.tickets, _modules.tenures, _modules.generations);
@@ -110,7 +82,7 @@ contract RunCharter is IRunCharter {
         (all[5], all[6]) = (_modules.game, _modules.challenges);
     }
 
-    /// @inheritdoc ICharter
+    /// @inheritdoc IRunCharter
     function programs() external view returns (Admitted[] memory all) {
         all = new Admitted[](_terms.partialSum.root == 0 ? 4 : 5);
         uint256 steps = uint256(_terms.training.maxUnits) * _terms.training.stepsPerUnit;
@@ -121,7 +93,7 @@ contract RunCharter is IRunCharter {
         if (all.length == 5) (all[4].program, all[4].steps) = (_terms.partialSum, 1);
     }
 
-    /// @inheritdoc ICharter
+    /// @inheritdoc IRunCharter
     function programOf(bytes32 root) external view returns (bytes memory header, bytes32 tree) {
         Program storage program;
         if (root == _terms.step.root) program = _terms.step;
@@ -133,7 +105,7 @@ contract RunCharter is IRunCharter {
         return (program.header, program.tree);
     }
 
-    /// @inheritdoc ICharter
+    /// @inheritdoc IRunCharter
     function bookOf(ClaimKind kind) external view returns (IClaims) {
         if (kind == ClaimKind.INTERVAL || kind == ClaimKind.UPDATE) return IClaims(_modules.commitments);
         if (kind == ClaimKind.OUTER) return IClaims(_modules.generations);

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {RoundModules} from "../interfaces/IRoundTerms.sol";
-import {RunTerms} from "../interfaces/IRunCharter.sol";
+import {RunTerms} from "../interfaces/RunTypes.sol";
 
 /// @title RunDeployer: creates the contracts of one run out of code that it knows by hash, and nothing else
 /// @notice Created by CREATE2, its address is a hash over its own creation code, the run, the arbiter and the hashes of all creation codes; the

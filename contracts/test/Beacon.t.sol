@@ -165,12 +165,6 @@ contract BeaconTest is Test {
         prevrandao.submit(uint64(block.timestamp), "");
     }
 
-    function test_the_seed_is_the_blocks_mix(bytes32 mix) public {
-        mix = bytes32(bound(uint256(mix), 1 << 64, type(uint256).max));
-        vm.prevrandao(mix);
-        assertEq(prevrandao.draw(), mix, "prevrandao");
-    }
-
     function _namesFirstAfter(IBeacon beacon, uint64 deadline) private view {
         uint64 named = beacon.roundAfter(deadline);
         assertLt(deadline, beacon.timeOf(named), "not after");

@@ -2,12 +2,14 @@
 pragma solidity ^0.8.30;
 
 import {ClaimRef, ClaimView, IClaims} from "../interfaces/IClaims.sol";
-import {ICharter} from "../interfaces/ICharter.sol";
+import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {IVault} from "../interfaces/IVault.sol";
 
 /// @title ClaimsBench: a book in which tests write claims; a conviction takes a lock once, as in every book
 contract ClaimsBench is IClaims {
-    ICharter private immutable _charter;
+    address private immutable _game;
+    IVault private immutable _vault;
 
     mapping(bytes32 ref => ClaimView) private _views;
     mapping(bytes32 lockId => bool) private _fallen;
@@ -17,19 +19,20 @@ contract ClaimsBench is IClaims {
     /// @notice Whether the run was wound down, of which its gate would know.
     bool public isStopped;
 
-    constructor(ICharter charter_) {
-        _charter = charter_;
+    constructor(IRunCharter charter) {
+        RoundModules memory modules = charter.roundModules();
+        (_game, _vault) = (modules.game, IVault(modules.vault));
     }
 
     modifier onlyGame() {
-        if (msg.sender != _charter.modules().game) revert NotTheGame(msg.sender);
+        if (msg.sender != _game) revert NotTheGame(msg.sender);
         _;
     }
 
     /// @notice Writes a claim; `fresh` is locked from the claimant's free balance.
     function put(ClaimRef calldata ref, ClaimView calldata claim, uint256 fresh) external {
         _views[_key(ref)] = claim;
-        if (fresh != 0) IVault(_charter.modules().vault).lock(claim.lockId, claim.claimant, fresh);
+        if (fresh != 0) _vault.lock(claim.lockId, claim.claimant, fresh);
     }
 
     function stop(bool stopped) external {
@@ -43,7 +46,7 @@ contract ClaimsBench is IClaims {
     /// @notice A lock of the same name is put up anew: convictions under it count again.
     function renew(bytes32 lockId, address owner, uint256 amount) external {
         _fallen[lockId] = false;
-        IVault(_charter.modules().vault).lock(lockId, owner, amount);
+        _vault.lock(lockId, owner, amount);
     }
 
     function openGames(ClaimRef calldata ref) external view returns (int256) {

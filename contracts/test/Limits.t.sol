@@ -3,7 +3,8 @@ pragma solidity ^0.8.30;
 
 import {IGrants} from "../interfaces/IGrants.sol";
 import {RoundModules} from "../interfaces/IRoundTerms.sol";
-import {IRunCharter, RunTerms} from "../interfaces/IRunCharter.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
+import {RunTerms} from "../interfaces/RunTypes.sol";
 import {Tenure} from "../interfaces/ITenures.sol";
 import {Grants} from "../money/Grants.sol";
 import {Test} from "./Test.sol";

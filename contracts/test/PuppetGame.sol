@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {ICharter} from "../interfaces/ICharter.sol";
 import {ClaimRef, ClaimView} from "../interfaces/IClaims.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {IVault} from "../interfaces/IVault.sol";
 
 /// @title PuppetGame: a game whose verdict the test names; money and books move as the real game moves them
@@ -19,17 +19,17 @@ contract PuppetGame {
 
     event Opened(uint256 gameId);
 
-    ICharter public immutable charter;
+    IRunCharter public immutable charter;
     IVault private immutable _vault;
     uint256 private immutable _bond;
     uint256 private immutable _bountyPpm;
     Played[] private _games;
 
-    constructor(ICharter charter_) {
+    constructor(IRunCharter charter_) {
         charter = charter_;
-        _vault = IVault(charter_.modules().vault);
-        _bond = charter_.terms().economics.challengeBond;
-        _bountyPpm = charter_.terms().economics.bountyPpm;
+        _vault = IVault(charter_.roundModules().vault);
+        _bond = charter_.runTerms().economics.challengeBond;
+        _bountyPpm = charter_.runTerms().economics.thirdBountyPpm;
     }
 
     function open(ClaimRef calldata ref) external returns (uint256 gameId) {

@@ -21,7 +21,7 @@ contract RoundsBench {
         _peers = peers;
     }
 
-    // --- gate, settlement, attestations
+    // --- gate, payments, attestations
 
     function reserve(uint64, uint256) external view returns (bool) {
         return isOpen;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Modules, Terms} from "../interfaces/ICharter.sol";
 import {ClaimKind, IClaims} from "../interfaces/IClaims.sol";
 import {DutyTerms} from "../interfaces/AuditTypes.sol";
 import {RoundModules, RoundTerms, TicketTerms} from "../interfaces/IRoundTerms.sol";
+import {RunTerms} from "../interfaces/RunTypes.sol";
 
 /// @notice What a stage says of money.
 struct StageMoney {
     address token;
-    uint64 exit;
+    uint48 exit;
     uint128 challengeBond;
     uint32 bountyPpm;
 }
 
-/// @title StageCharter: a charter whose views a test writes, unchecked, for contracts of the second round and their vault
+/// @title StageCharter: a charter whose views a test writes, unchecked, for the contracts of a run
 contract StageCharter {
     StageMoney private _money;
     address[] private _lockers;
@@ -58,13 +58,9 @@ contract StageCharter {
         return _lockers;
     }
 
-    function terms() external view returns (Terms memory t) {
-        (t.token, t.windows.exit) = (_money.token, _money.exit);
-        (t.economics.challengeBond, t.economics.bountyPpm) = (_money.challengeBond, _money.bountyPpm);
-    }
-
-    function modules() external view returns (Modules memory m) {
-        (m.vault, m.game) = (_modules.vault, _modules.game);
+    function runTerms() external view returns (RunTerms memory t) {
+        (t.token, t.timing.exit) = (_money.token, _money.exit);
+        (t.economics.challengeBond, t.economics.thirdBountyPpm) = (_money.challengeBond, _money.bountyPpm);
     }
 
     function bookOf(ClaimKind kind) external view returns (IClaims) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Terms} from "../interfaces/ICharter.sol";
-import {ICharter} from "../interfaces/ICharter.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
+import {RunTerms} from "../interfaces/RunTypes.sol";
 import {TestToken} from "../TestToken.sol";
 import {Vault} from "../Vault.sol";
 import {Test} from "./Test.sol";
@@ -16,9 +16,9 @@ contract CharterStub {
         (_token, _module) = (token, module);
     }
 
-    function terms() external view returns (Terms memory t) {
+    function runTerms() external view returns (RunTerms memory t) {
         t.token = _token;
-        t.windows.exit = 1000;
+        t.timing.exit = 1000;
     }
 
     function lockers() external view returns (address[] memory all) {
@@ -35,7 +35,7 @@ contract VaultTest is Test {
 
     function setUp() public {
         _token = new TestToken();
-        _vault = new Vault(ICharter(address(new CharterStub(address(_token), address(this)))));
+        _vault = new Vault(IRunCharter(address(new CharterStub(address(_token), address(this)))));
         for (uint256 i = 0; i < 3; ++i) {
             _token.mint(_people[i], 1000);
             vm.prank(_people[i]);

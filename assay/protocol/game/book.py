@@ -1,4 +1,4 @@
-"""The money of games and how they are opened: what `RoundGame.sol` and `Challenges.sol` do besides judging moves.
+"""The money of games and how they are opened: what `Game.sol` and `Challenges.sol` do besides judging moves.
 
 A challenger locks a bond per game. Every reply of the defender is paid `move_refund` from it **at once**, so defence
 needs no capital, as long as the claim's lock can answer for it: all such advances under one lock stay within half of

@@ -76,7 +76,7 @@ def round_terms(charter: RunCharter) -> RoundTerms:
 
 
 def game_config(charter: RunCharter) -> GameConfig:
-    """What a run's game is built with (RoundGame.sol)."""
+    """What a run's game is built with (Game.sol)."""
     e, k, c = charter.economics, charter.clocks, charter.chain
     return GameConfig(
         k.arity,

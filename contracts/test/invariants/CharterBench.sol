@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {Admitted, Modules, Terms} from "../../interfaces/ICharter.sol";
 import {ClaimKind, IClaims} from "../../interfaces/IClaims.sol";
 import {RoundModules} from "../../interfaces/IRoundTerms.sol";
-import {RunTerms} from "../../interfaces/IRunCharter.sol";
+import {Admitted, RunTerms} from "../../interfaces/RunTypes.sol";
 
 /// @title CharterBench: a charter whose terms and modules the test writes, for contracts that read no more of it
 contract CharterBench {
@@ -23,19 +22,6 @@ contract CharterBench {
 
     function roundModules() external view returns (RoundModules memory) {
         return _modules;
-    }
-
-    function terms() external view returns (Terms memory t) {
-        (t.token, t.clocks, t.revenueTokens) = (_terms.token, _terms.clocks, _terms.revenueTokens);
-        (t.windows.longestDispute, t.windows.exit) = (_terms.timing.longestDispute, _terms.timing.exit);
-        t.economics.challengeBond = _terms.economics.challengeBond;
-        t.economics.challengeDeposit = _terms.economics.challengeDeposit;
-        t.economics.bountyPpm = _terms.economics.thirdBountyPpm;
-    }
-
-    function modules() external view returns (Modules memory m) {
-        (m.vault, m.game, m.shares) = (_modules.vault, _modules.game, _modules.shares);
-        (m.vesting, m.revenue) = (_modules.grants, _modules.revenue);
     }
 
     function lockers() external view returns (address[] memory all) {

@@ -2,14 +2,13 @@
 pragma solidity ^0.8.30;
 
 import {Challenges} from "../../game/Challenges.sol";
-import {RoundGame} from "../../game/RoundGame.sol";
+import {Game} from "../../game/Game.sol";
 import {GameState, Side, Stage} from "../../interfaces/GameTypes.sol";
-import {Program} from "../../interfaces/ICharter.sol";
 import {ClaimKind, ClaimRef, ClaimView} from "../../interfaces/IClaims.sol";
 import {IChallenges} from "../../interfaces/IChallenges.sol";
 import {IGame} from "../../interfaces/IGame.sol";
 import {RoundModules} from "../../interfaces/IRoundTerms.sol";
-import {RunTerms} from "../../interfaces/IRunCharter.sol";
+import {Program, RunTerms} from "../../interfaces/RunTypes.sol";
 import {TestToken} from "../../TestToken.sol";
 import {Vault} from "../../Vault.sol";
 import {ClaimsBench} from "../ClaimsBench.sol";
@@ -45,7 +44,7 @@ contract GameHandler is Handler {
 
     TestToken public immutable token = new TestToken();
     Vault public immutable vault;
-    RoundGame public immutable game;
+    Game public immutable game;
     Challenges public immutable challenges;
     ClaimsBench public immutable bench;
 
@@ -63,15 +62,16 @@ contract GameHandler is Handler {
         CharterBench charter = new CharterBench();
         bytes memory argument = abi.encode(charter);
         RoundModules memory modules;
-        bench = ClaimsBench(_deploy("ClaimsBench.sol:ClaimsBench", argument));
         // Claims stand in the bench, and the bench may lock what stands behind them; it is the gate too.
-        (modules.commitments, modules.escrow) = (address(bench), address(bench));
-        modules.game = _place("RoundGame.sol:RoundGame", abi.encode(charter, ARBITER));
+        address book = _place("ClaimsBench.sol:ClaimsBench", argument);
+        (modules.commitments, modules.escrow) = (book, book);
+        modules.game = _place("Game.sol:Game", abi.encode(charter, ARBITER));
         modules.challenges = _place("Challenges.sol:Challenges", argument);
         modules.vault = _place("Vault.sol:Vault", argument);
         charter.write(_terms(), modules);
+        bench = ClaimsBench(_deploy("ClaimsBench.sol:ClaimsBench", argument));
         vault = Vault(_deploy("Vault.sol:Vault", argument));
-        game = RoundGame(_deploy("RoundGame.sol:RoundGame", abi.encode(charter, ARBITER)));
+        game = Game(_deploy("Game.sol:Game", abi.encode(charter, ARBITER)));
         challenges = Challenges(_deploy("Challenges.sol:Challenges", argument));
         for (uint256 i = 0; i < PEOPLE; ++i) {
             token.mint(person(i), WEALTH);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {RoundGame} from "../../game/RoundGame.sol";
+import {Game} from "../../game/Game.sol";
 import {GameState, Stage} from "../../interfaces/GameTypes.sol";
 import {TestToken} from "../../TestToken.sol";
 import {Vault} from "../../Vault.sol";
@@ -13,7 +13,7 @@ import {Invariants} from "./Handler.sol";
 /// @dev HP-n: the rules of the honest player and what must become of it, with their reasons, in tests/harness/honest_rules.py.
 contract GameInvariants is Invariants {
     GameHandler private _h;
-    RoundGame private _game;
+    Game private _game;
     Vault private _vault;
 
     function setUp() public {

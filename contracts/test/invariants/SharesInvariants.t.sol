@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {RoundModules} from "../../interfaces/IRoundTerms.sol";
-import {RunTerms} from "../../interfaces/IRunCharter.sol";
+import {RunTerms} from "../../interfaces/RunTypes.sol";
 import {Tenure} from "../../interfaces/ITenures.sol";
 import {Ticket} from "../../interfaces/ITickets.sol";
 import {ModelShares} from "../../ModelShares.sol";

@@ -3,11 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from assay.protocol.game.openings import Opening
-from assay.protocol.types import Address, Digest
-from assay_ledger.bindings.structs import NodeOpenedFields, NodePlaceFields, StartedFields
-from assay_ledger.contract import Contract, Query, address
+from assay.protocol.types import Address, Digest, Wei
+from assay_ledger.contract import Contract, Decoded, Query, address
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOpenedFields:
+    """The struct `NodeOpened`, as contracts give it."""
+
+    family: int
+    value: Digest
+    level: int
+    count: int
+    last: int
+
+    @staticmethod
+    def of(v: Decoded) -> NodeOpenedFields:
+        """Of its fields in order."""
+        return NodeOpenedFields(v[0], Digest(v[1]), v[2], v[3], v[4])
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlaceFields:
+    """The struct `NodePlace`, as contracts give it."""
+
+    tree: Digest
+    nodes: int
+    k: int
+    agreed: Digest
+    disputed: Digest
+    levels: int
+
+    @staticmethod
+    def of(v: Decoded) -> NodePlaceFields:
+        """Of its fields in order."""
+        return NodePlaceFields(Digest(v[0]), v[1], v[2], Digest(v[3]), Digest(v[4]), v[5])
+
+
+@dataclass(frozen=True, slots=True)
+class StartedFields:
+    """The struct `Started`, as contracts give it."""
+
+    element: int
+    claimed: int
+    done: bool
+    value: Wei
+    terms: int
+    heads: tuple[int, ...]
+
+    @staticmethod
+    def of(v: Decoded) -> StartedFields:
+        """Of its fields in order."""
+        return StartedFields(v[0], v[1], v[2], Wei(v[3]), v[4], tuple(v[5]))
 
 
 class ArbiterContract(Contract):

@@ -9,8 +9,36 @@ from assay.protocol.rounds.duty_types import Accusation, AccusationStatus, Attes
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
-from assay_ledger.bindings.round_structs import ClaimViewFields, DrawnFields, as_accusation, as_attestation, as_finding
+from assay_ledger.bindings.structs import ClaimViewFields, as_finding
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
+
+
+def as_accusation(v: Decoded) -> Accusation:
+    """A `Accusation` as a contract gives it."""
+    return Accusation(AccusationStatus(v[0]), v[1], v[2], TicketId(v[3]), v[4], v[5], Digest(v[6]), Digest(v[7]))
+
+
+def as_attestation(v: Decoded) -> Attestation:
+    """A `Attestation` as a contract gives it."""
+    return Attestation(Digest(v[0]), v[1], TicketId(v[2]), Round(v[3]), Seat(v[4]), v[5], v[6], v[7], v[8])
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnFields:
+    """The struct `Drawn`, as contracts give it."""
+
+    id: Digest
+    key: Digest
+    target: Digest
+    round: Round
+    seat: Seat
+    epoch: int
+    ticket: TicketId
+
+    @staticmethod
+    def of(v: Decoded) -> DrawnFields:
+        """Of its fields in order."""
+        return DrawnFields(Digest(v[0]), Digest(v[1]), Digest(v[2]), Round(v[3]), Seat(v[4]), v[5], TicketId(v[6]))
 
 
 @dataclass(frozen=True, slots=True)

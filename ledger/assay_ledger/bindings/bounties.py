@@ -6,8 +6,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.protocol.types import Address, Digest, Wei
-from assay_ledger.bindings.round_structs import PotFields
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
+
+
+@dataclass(frozen=True, slots=True)
+class PotFields:
+    """The struct `Pot`, as contracts give it."""
+
+    epoch: int
+    entered: int
+    taken: int
+    closed: bool
+
+    @staticmethod
+    def of(v: Decoded) -> PotFields:
+        """Of its fields in order."""
+        return PotFields(v[0], v[1], v[2], v[3])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,59 @@ from typing import ClassVar
 from assay.protocol.rounds.round_terms import Presence, SeatWork, WorkStatus
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
-from assay_ledger.bindings.round_structs import (
-    ClaimViewFields,
-    GroupStateFields,
-    RoundStateFields,
-    WorkStateFields,
-    as_work,
-)
+from assay_ledger.bindings.structs import ClaimViewFields, as_work
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStateFields:
+    """The struct `GroupState`, as contracts give it."""
+
+    acc: Digest
+    committed: int
+    maskable: int
+    spoke: int
+    close_at: int
+
+    @staticmethod
+    def of(v: Decoded) -> GroupStateFields:
+        """Of its fields in order."""
+        return GroupStateFields(Digest(v[0]), v[1], v[2], v[3], v[4])
+
+
+@dataclass(frozen=True, slots=True)
+class RoundStateFields:
+    """The struct `RoundState`, as contracts give it."""
+
+    t0: int
+    mask_at: int
+    seated: int
+    committed: int
+    groups: int
+    parent: int
+    base: Digest
+
+    @staticmethod
+    def of(v: Decoded) -> RoundStateFields:
+        """Of its fields in order."""
+        return RoundStateFields(v[0], v[1], v[2], v[3], v[4], v[5], Digest(v[6]))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkStateFields:
+    """The struct `WorkState`, as contracts give it."""
+
+    digest: Digest
+    tenure: int
+    units: int
+    games: int
+    late: bool
+    settled: bool
+
+    @staticmethod
+    def of(v: Decoded) -> WorkStateFields:
+        """Of its fields in order."""
+        return WorkStateFields(Digest(v[0]), v[1], v[2], v[3], v[4], v[5])
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +333,7 @@ class CommitmentsContract(Contract):
         return self._query("seedOf(uint64)", "(bytes32)", lambda v: Digest(v[0]), round)
 
     def settle(self, round: Round, seat: Seat) -> Call:
-        """Settlement only: ends a commitment."""
+        """Payments only: ends a commitment."""
         return self._call("settle(uint64,uint32)", round, seat)
 
     def speaker_of(self, node: int, position: int, positions: int, who: Address) -> Query[tuple[int, int, int, int]]:

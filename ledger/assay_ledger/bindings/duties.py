@@ -9,8 +9,34 @@ from typing import ClassVar
 from assay.protocol.rounds.duty_types import CallAnswer, DrawnDuty, DutyResult
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Round, Wei
-from assay_ledger.bindings.round_structs import EpochFields, as_answer
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query
+
+
+def as_answer(v: Decoded) -> CallAnswer:
+    """A `Answer` as a contract gives it."""
+    return CallAnswer(Digest(v[0]), v[1], v[2], v[3], v[4], v[5])
+
+
+@dataclass(frozen=True, slots=True)
+class EpochFields:
+    """The struct `Epoch`, as contracts give it."""
+
+    seed: Digest
+    start: int
+    deadline: int
+    shift: int
+    call: int
+    on_call: int
+    opened: int
+    repeats: int
+    closed: bool
+    fines: bool
+    idle: bool
+
+    @staticmethod
+    def of(v: Decoded) -> EpochFields:
+        """Of its fields in order."""
+        return EpochFields(Digest(v[0]), v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Calls, queries and events of contracts/Game.sol. Written by tools/bindings.py: do not edit."""
+"""Calls, queries and events of contracts/game/Game.sol. Written by tools/bindings.py: do not edit."""
 
 from __future__ import annotations
 
@@ -13,33 +13,6 @@ from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest, Wei
 from assay_ledger.bindings.structs import GameStateFields, as_claim_ref
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
-
-
-@dataclass(frozen=True, slots=True)
-class ChallengeCommitted(Event):
-    """Somebody committed to a challenge without saying against what, and paid the deposit."""
-
-    ABI: ClassVar = "ChallengeCommitted(bytes32 indexed commitment, address indexed challenger)"
-    commitment: Digest
-    challenger: Address
-
-    @classmethod
-    def _of(cls, v: Decoded) -> ChallengeCommitted:
-        return cls(Digest(v[0]), address(v[1]))
-
-
-@dataclass(frozen=True, slots=True)
-class ChallengeUncommitted(Event):
-    """A committed challenge is gone: revealed, or expired and its deposit burned."""
-
-    ABI: ClassVar = "ChallengeUncommitted(bytes32 indexed commitment, uint256 gameId, bool burned)"
-    commitment: Digest
-    game_id: int
-    burned: bool
-
-    @classmethod
-    def _of(cls, v: Decoded) -> ChallengeUncommitted:
-        return cls(Digest(v[0]), v[1], v[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +160,9 @@ class Verdict(Event):
 
 
 class GameContract(Contract):
-    """`contracts/Game.sol` at an address."""
+    """`contracts/game/Game.sol` at an address."""
 
     EVENTS = (
-        ChallengeCommitted,
-        ChallengeUncommitted,
         Deferred,
         DigestsPosted,
         DigestsReused,
@@ -206,9 +177,8 @@ class GameContract(Contract):
     CALLS = (
         "bisectDigests(uint256,uint256,bytes32[])",
         "challenge((uint8,uint64,uint32,uint32,address,bytes32))",
-        "commitChallenge(bytes32)",
         "defer(uint256)",
-        "expireChallenge(bytes32)",
+        "openFor((uint8,uint64,uint32,uint32,address,bytes32),address,bytes32)",
         "openLeaf(uint256,bytes)",
         "openNode(uint256,bytes,bytes32[],bytes32[],bytes32[])",
         "openState(uint256,bytes32[])",
@@ -217,7 +187,6 @@ class GameContract(Contract):
         "postParts(uint256,bytes,int256[])",
         "proveRoot(uint256,bytes,bytes32[],bytes)",
         "proveTerm(uint256,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])",
-        "revealChallenge((uint8,uint64,uint32,uint32,address,bytes32),bytes32,bytes32)",
         "selectElement(uint256,uint256,bytes,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])",
         "selectList(uint256,uint256,bytes32[])",
         "selectPart(uint256,uint256,int256[])",
@@ -241,25 +210,11 @@ class GameContract(Contract):
         """`charter`."""
         return self._query("charter()", "(address)", lambda v: address(v[0]))
 
-    def commit_challenge(self, commitment: Digest) -> Call:
-        """Commits to a third party's challenge: commitment = K(claim ref, own end root, salt, sender)."""
-        return self._call("commitChallenge(bytes32)", commitment)
-
-    def committed_challenge(self, commitment: Digest) -> Query[tuple[Address, int, int]]:
-        """Committed challenges: by whom, in which block and at what chain time; zero when there is none."""
-        return self._query(
-            "committedChallenge(bytes32)", "(address,uint64,uint64)", lambda v: (address(v[0]), v[1], v[2]), commitment
-        )
-
     def defer(self, game_id: int) -> Call:
         """Any turn, by whoever is to move, in time, while the base fee is above the charter's cap: the turn ends an
         hour later and the hour costs no budget.
         """
         return self._call("defer(uint256)", game_id)
-
-    def expire_challenge(self, commitment: Digest) -> Call:
-        """Burns the deposit of a challenge that was not revealed in time."""
-        return self._call("expireChallenge(bytes32)", commitment)
 
     def game_of(self, game_id: int) -> Query[GameStateFields]:
         """Everything about a game; stage NONE when there is none of this number."""
@@ -277,6 +232,12 @@ class GameContract(Contract):
     def move_refund(self) -> Query[Wei]:
         """What a reply of the defender is paid from the challenger's bond, in wei."""
         return self._query("moveRefund()", "(uint256)", lambda v: Wei(v[0]))
+
+    def open_for(self, ref: ClaimRef, challenger: Address, own_root: Digest) -> Call:
+        """Challenges only: opens a game for a third party that had committed to it."""
+        return self._call(
+            "openFor((uint8,uint64,uint32,uint32,address,bytes32),address,bytes32)", ref, challenger, own_root
+        )
 
     def open_leaf(self, game_id: int, leaf: bytes) -> Call:
         """LEAF: the bytes of the disputed leaf."""
@@ -328,14 +289,6 @@ class GameContract(Contract):
     def prove_term(self, game_id: int, node: bytes, reads: Sequence[Opening]) -> Call:
         """TERM: opens what the disputed term reads."""
         return self._call("proveTerm(uint256,bytes,(uint8,uint64[],bytes,bytes32[],bytes32[])[])", game_id, node, reads)
-
-    def reveal_challenge(self, ref: ClaimRef, own_root: Digest, salt: Digest) -> Call:
-        """Opens a game from a committed challenge, at least two blocks and at most an hour after the commitment;
-        returns the deposit.
-        """
-        return self._call(
-            "revealChallenge((uint8,uint64,uint32,uint32,address,bytes32),bytes32,bytes32)", ref, own_root, salt
-        )
 
     def select_element(self, game_id: int, offset: int, leaf: bytes, node: bytes, heads: Sequence[Opening]) -> Call:
         """LEAF: names a wrong element, counted in elements from the start of the leaf, and opens what its computation

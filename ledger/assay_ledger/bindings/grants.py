@@ -7,8 +7,24 @@ from typing import ClassVar
 
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest, Wei
-from assay_ledger.bindings.round_structs import GrantFields
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
+
+
+@dataclass(frozen=True, slots=True)
+class GrantFields:
+    """The struct `Grant`, as contracts give it."""
+
+    owner: Address
+    vests_at: int
+    tenure: int
+    ticket: TicketId
+    amount: Wei
+    done: bool
+
+    @staticmethod
+    def of(v: Decoded) -> GrantFields:
+        """Of its fields in order."""
+        return GrantFields(address(v[0]), v[1], v[2], TicketId(v[3]), Wei(v[4]), v[5])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,96 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from assay.protocol.rounds.round_terms import RoundTerms
-from assay.protocol.run.charter import TERMS_TYPE, Charter, Modules
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RoundModules, RunCharter
-from assay.protocol.types import Address, Digest
-from assay_ledger.bindings.structs import (
-    AdmittedFields,
-    DutyTermsFields,
-    TicketTermsFields,
-    as_modules,
-    as_round_modules,
-    as_round_terms,
-)
-from assay_ledger.contract import Contract, Query, address
+from assay.protocol.types import Address, Digest, Wei
+from assay_ledger.bindings.structs import as_round_terms
+from assay_ledger.contract import Contract, Decoded, Query, address
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedFields:
+    """The struct `Admitted`, as contracts give it."""
+
+    program: ProgramFields
+    steps: int
+
+    @staticmethod
+    def of(v: Decoded) -> AdmittedFields:
+        """Of its fields in order."""
+        return AdmittedFields(ProgramFields.of(v[0]), v[1])
+
+
+@dataclass(frozen=True, slots=True)
+class DutyTermsFields:
+    """The struct `DutyTerms`, as contracts give it."""
+
+    start: int
+    length: int
+    delay: int
+    capacity: int
+    audit_ppm: int
+    reaudit_ppm: int
+    wage: Wei
+
+    @staticmethod
+    def of(v: Decoded) -> DutyTermsFields:
+        """Of its fields in order."""
+        return DutyTermsFields(v[0], v[1], v[2], v[3], v[4], v[5], Wei(v[6]))
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFields:
+    """The struct `Program`, as contracts give it."""
+
+    root: Digest
+    tree: Digest
+    header: bytes
+
+    @staticmethod
+    def of(v: Decoded) -> ProgramFields:
+        """Of its fields in order."""
+        return ProgramFields(Digest(v[0]), Digest(v[1]), v[2])
+
+
+def as_round_modules(v: Decoded) -> RoundModules:
+    """A `RoundModules` as a contract gives it."""
+    return RoundModules(
+        address(v[0]),
+        address(v[1]),
+        address(v[2]),
+        address(v[3]),
+        address(v[4]),
+        address(v[5]),
+        address(v[6]),
+        address(v[7]),
+        address(v[8]),
+        address(v[9]),
+        address(v[10]),
+        address(v[11]),
+        address(v[12]),
+        address(v[13]),
+        address(v[14]),
+        address(v[15]),
+        address(v[16]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TicketTermsFields:
+    """The struct `TicketTerms`, as contracts give it."""
+
+    bond: Wei
+    seasoning: int
+    shifts: int
+
+    @staticmethod
+    def of(v: Decoded) -> TicketTermsFields:
+        """Of its fields in order."""
+        return TicketTermsFields(Wei(v[0]), v[1], v[2])
 
 
 class RunCharterContract(Contract):
@@ -39,16 +115,8 @@ class RunCharterContract(Contract):
         """The contracts that move locks of the vault; at most eight."""
         return self._query("lockers()", "(address[])", lambda v: tuple(address(x) for x in v[0]))
 
-    def modules(self) -> Query[Modules]:
-        """`modules`."""
-        return self._query(
-            "modules()",
-            "((address,address,address,address,address,address,address,address,address))",
-            lambda v: as_modules(v[0]),
-        )
-
     def program_of(self, root: Digest) -> Query[tuple[bytes, Digest]]:
-        """Header and descriptor tree of one of the run's three programs."""
+        """Header and descriptor tree of one of the run's programs."""
         return self._query("programOf(bytes32)", "(bytes,bytes32)", lambda v: (v[0], Digest(v[1])), root)
 
     def programs(self) -> Query[tuple[AdmittedFields, ...]]:
@@ -80,10 +148,6 @@ class RunCharterContract(Contract):
     def run_terms(self) -> Query[RunCharter]:
         """`runTerms`."""
         return self._query("runTerms()", f"({RUN_TERMS_TYPE})", lambda v: RunCharter.from_tuple(v[0]))
-
-    def terms(self) -> Query[Charter]:
-        """`terms`."""
-        return self._query("terms()", f"({TERMS_TYPE})", lambda v: Charter.from_tuple(v[0]))
 
     def ticket_terms(self) -> Query[TicketTermsFields]:
         """The terms of tickets."""

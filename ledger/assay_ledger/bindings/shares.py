@@ -6,8 +6,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.protocol.types import Address, Digest, Wei
-from assay_ledger.bindings.structs import Checkpoint208Fields
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint208Fields:
+    """The struct `Checkpoint208`, as contracts give it."""
+
+    key: int
+    value: Wei
+
+    @staticmethod
+    def of(v: Decoded) -> Checkpoint208Fields:
+        """Of its fields in order."""
+        return Checkpoint208Fields(v[0], Wei(v[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +185,7 @@ class ModelSharesContract(Contract):
         return self._query("getVotes(address)", "(uint256)", lambda v: Wei(v[0]), account)
 
     def mint(self, owner: Address, amount: Wei) -> Call:
-        """Vesting only: turns pending shares into tokens."""
+        """Grants only: turns pending shares into tokens."""
         return self._call("mint(address,uint256)", owner, amount)
 
     def name(self) -> Query[str]:

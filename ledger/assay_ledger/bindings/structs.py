@@ -1,4 +1,4 @@
-"""Structs of the contracts. Written by tools/bindings.py: do not edit."""
+"""Structs of several contracts. Written by tools/bindings.py: do not edit."""
 
 from __future__ import annotations
 
@@ -6,38 +6,12 @@ from dataclasses import dataclass
 
 from assay.protocol.game.openings import Opening
 from assay.protocol.game.table import Side, Stage
-from assay.protocol.rounds.round_terms import RoundTerms
-from assay.protocol.run.charter import Modules
+from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind, DutyResult, Missed, ReplayFinding
+from assay.protocol.rounds.round_terms import RoundTerms, SeatWork
+from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind, ClaimRef
-from assay.protocol.run.run_charter import RoundModules
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from assay_ledger.contract import Decoded, address
-
-
-@dataclass(frozen=True, slots=True)
-class AdmittedFields:
-    """The struct `Admitted`, as contracts give it."""
-
-    program: ProgramFields
-    steps: int
-
-    @staticmethod
-    def of(v: Decoded) -> AdmittedFields:
-        """Of its fields in order."""
-        return AdmittedFields(ProgramFields.of(v[0]), v[1])
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint208Fields:
-    """The struct `Checkpoint208`, as contracts give it."""
-
-    key: int
-    value: Wei
-
-    @staticmethod
-    def of(v: Decoded) -> Checkpoint208Fields:
-        """Of its fields in order."""
-        return Checkpoint208Fields(v[0], Wei(v[1]))
 
 
 def as_claim_ref(v: Decoded) -> ClaimRef:
@@ -46,21 +20,56 @@ def as_claim_ref(v: Decoded) -> ClaimRef:
 
 
 @dataclass(frozen=True, slots=True)
-class DutyTermsFields:
-    """The struct `DutyTerms`, as contracts give it."""
+class ClaimViewFields:
+    """The struct `ClaimView`, as contracts give it."""
 
-    start: int
-    length: int
-    delay: int
-    capacity: int
-    audit_ppm: int
-    reaudit_ppm: int
-    wage: Wei
+    id: Digest
+    claimant: Address
+    x: Digest
+    y: Digest
+    program: Digest
+    steps: int
+    challengeable_from: int
+    challengeable_until: int
+    lock_id: Digest
+    lock_amount: Wei
+    fallen: bool
+    bounty_ppm: int
+    beneficiary: Address
 
     @staticmethod
-    def of(v: Decoded) -> DutyTermsFields:
+    def of(v: Decoded) -> ClaimViewFields:
         """Of its fields in order."""
-        return DutyTermsFields(v[0], v[1], v[2], v[3], v[4], v[5], Wei(v[6]))
+        return ClaimViewFields(
+            Digest(v[0]),
+            address(v[1]),
+            Digest(v[2]),
+            Digest(v[3]),
+            Digest(v[4]),
+            v[5],
+            v[6],
+            v[7],
+            Digest(v[8]),
+            Wei(v[9]),
+            v[10],
+            v[11],
+            address(v[12]),
+        )
+
+
+def as_duty(v: Decoded) -> DrawnDuty:
+    """A `Duty` as a contract gives it."""
+    return DrawnDuty(DutyKind(v[0]), Round(v[1]), Seat(v[2]), Digest(v[3]), as_missed(v[4]))
+
+
+def as_finding(v: Decoded) -> ReplayFinding:
+    """A `Finding` as a contract gives it."""
+    return ReplayFinding(
+        (Digest(v[0][0]), Digest(v[0][1]), Digest(v[0][2])),
+        Digest(v[1]),
+        tuple(Digest(x) for x in v[2]),
+        tuple(Digest(x) for x in v[3]),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,52 +162,9 @@ class GameStateFields:
         )
 
 
-def as_modules(v: Decoded) -> Modules:
-    """A `Modules` as a contract gives it."""
-    return Modules(
-        address(v[0]),
-        address(v[1]),
-        address(v[2]),
-        address(v[3]),
-        address(v[4]),
-        address(v[5]),
-        address(v[6]),
-        address(v[7]),
-        address(v[8]),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class NodeOpenedFields:
-    """The struct `NodeOpened`, as contracts give it."""
-
-    family: int
-    value: Digest
-    level: int
-    count: int
-    last: int
-
-    @staticmethod
-    def of(v: Decoded) -> NodeOpenedFields:
-        """Of its fields in order."""
-        return NodeOpenedFields(v[0], Digest(v[1]), v[2], v[3], v[4])
-
-
-@dataclass(frozen=True, slots=True)
-class NodePlaceFields:
-    """The struct `NodePlace`, as contracts give it."""
-
-    tree: Digest
-    nodes: int
-    k: int
-    agreed: Digest
-    disputed: Digest
-    levels: int
-
-    @staticmethod
-    def of(v: Decoded) -> NodePlaceFields:
-        """Of its fields in order."""
-        return NodePlaceFields(Digest(v[0]), v[1], v[2], Digest(v[3]), Digest(v[4]), v[5])
+def as_missed(v: Decoded) -> Missed:
+    """A `Missed` as a contract gives it."""
+    return Missed(DutyKind(v[0]), v[1], TicketId(v[2]), v[3])
 
 
 def as_opening(v: Decoded) -> Opening:
@@ -206,40 +172,15 @@ def as_opening(v: Decoded) -> Opening:
     return Opening(v[0], tuple(v[1]), v[2], tuple(Digest(x) for x in v[3]), tuple(Digest(x) for x in v[4]))
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramFields:
-    """The struct `Program`, as contracts give it."""
-
-    root: Digest
-    tree: Digest
-    header: bytes
-
-    @staticmethod
-    def of(v: Decoded) -> ProgramFields:
-        """Of its fields in order."""
-        return ProgramFields(Digest(v[0]), Digest(v[1]), v[2])
-
-
-def as_round_modules(v: Decoded) -> RoundModules:
-    """A `RoundModules` as a contract gives it."""
-    return RoundModules(
-        address(v[0]),
-        address(v[1]),
-        address(v[2]),
-        address(v[3]),
-        address(v[4]),
-        address(v[5]),
-        address(v[6]),
-        address(v[7]),
-        address(v[8]),
-        address(v[9]),
-        address(v[10]),
-        address(v[11]),
-        address(v[12]),
-        address(v[13]),
-        address(v[14]),
-        address(v[15]),
-        address(v[16]),
+def as_result(v: Decoded) -> DutyResult:
+    """A `Result` as a contract gives it."""
+    return DutyResult(
+        as_duty(v[0]),
+        as_work(v[1]),
+        (Digest(v[2][0]), Digest(v[2][1]), Digest(v[2][2])),
+        Digest(v[3]),
+        tuple(Digest(x) for x in v[4]),
+        as_finding(v[5]),
     )
 
 
@@ -286,32 +227,6 @@ def as_round_terms(v: Decoded) -> RoundTerms:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StartedFields:
-    """The struct `Started`, as contracts give it."""
-
-    element: int
-    claimed: int
-    done: bool
-    value: Wei
-    terms: int
-    heads: tuple[int, ...]
-
-    @staticmethod
-    def of(v: Decoded) -> StartedFields:
-        """Of its fields in order."""
-        return StartedFields(v[0], v[1], v[2], Wei(v[3]), v[4], tuple(v[5]))
-
-
-@dataclass(frozen=True, slots=True)
-class TicketTermsFields:
-    """The struct `TicketTerms`, as contracts give it."""
-
-    bond: Wei
-    seasoning: int
-    shifts: int
-
-    @staticmethod
-    def of(v: Decoded) -> TicketTermsFields:
-        """Of its fields in order."""
-        return TicketTermsFields(Wei(v[0]), v[1], v[2])
+def as_work(v: Decoded) -> SeatWork:
+    """A `Work` as a contract gives it."""
+    return SeatWork(v[0], Digest(v[1]), (Digest(v[2][0]), Digest(v[2][1]), Digest(v[2][2])), Digest(v[3]))

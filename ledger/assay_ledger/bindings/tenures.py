@@ -7,8 +7,12 @@ from typing import ClassVar
 
 from assay.protocol.rounds.round_terms import Tenure
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
-from assay_ledger.bindings.round_structs import as_tenure
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
+
+
+def as_tenure(v: Decoded) -> Tenure:
+    """A `Tenure` as a contract gives it."""
+    return Tenure(address(v[0]), Seat(v[1]), v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,46 @@ from typing import ClassVar
 
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest, Wei
-from assay_ledger.bindings.round_structs import DebtFields, TicketFields
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
+
+
+@dataclass(frozen=True, slots=True)
+class DebtFields:
+    """The struct `Debt`, as contracts give it."""
+
+    to: Address
+    amount: Wei
+
+    @staticmethod
+    def of(v: Decoded) -> DebtFields:
+        """Of its fields in order."""
+        return DebtFields(address(v[0]), Wei(v[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class TicketFields:
+    """The struct `Ticket`, as contracts give it."""
+
+    owner: Address
+    from_: int
+    until: int
+    slot: int
+    shown: int
+    last_epoch: int
+    obligations: int
+    disputes: int
+    short_since: int
+    convicted_at: int
+    anchor: Digest
+    next_anchor: Digest
+    next_from: int
+
+    @staticmethod
+    def of(v: Decoded) -> TicketFields:
+        """Of its fields in order."""
+        return TicketFields(
+            address(v[0]), v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], Digest(v[10]), Digest(v[11]), v[12]
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ class VaultContract(Contract):
     )
 
     def max_total(self) -> Query[int]:
-        """Wei that a vault ever holds at a time: below the 128 bits in which draws count stakes."""
+        """Wei that a vault ever holds at a time: below the 128 bits in which the contracts of a run keep amounts."""
         return self._query("MAX_TOTAL()", "(uint256)", lambda v: v[0])
 
     def sink(self) -> Query[Address]:

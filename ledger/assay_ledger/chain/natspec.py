@@ -21,16 +21,8 @@ from assay.protocol.errors import ConfigError
 from assay_ledger.chain.artifacts import Artifact, artifacts_dir, load_artifact
 
 CONTRACTS: Final = (
-    "Deployer",
-    "Charter",
     "Vault",
-    "Rounds",
-    "Outers",
-    "Audit",
-    "Settlement",
-    "Game",
     "ModelShares",
-    "Vesting",
     "Revenue",
     "TestToken",
     "Tickets",
@@ -42,7 +34,7 @@ CONTRACTS: Final = (
     "GroupedGenerations",
     "RunCharter",
     "RunDeployer",
-    "RoundGame",
+    "Game",
     "Challenges",
     "Escrow",
     "Payments",

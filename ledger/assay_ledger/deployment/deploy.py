@@ -108,7 +108,7 @@ def _arbiter(chain: Chain, account: LocalAccount, contracts: Mapping[str, str], 
     if arbiter is not None:
         return arbiter
     # A game other than ours asks none.
-    return deploy_arbiter(chain, account) if contracts["game"] == "RoundGame" else NOBODY
+    return deploy_arbiter(chain, account) if contracts["game"] == "Game" else NOBODY
 
 
 def _create_all(

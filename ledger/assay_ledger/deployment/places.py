@@ -35,7 +35,7 @@ ROUND_CONTRACTS: Final = {
     "escrow": "Escrow",
     "payments": "Payments",
     "bounties": "Bounties",
-    "game": "RoundGame",
+    "game": "Game",
     "challenges": "Challenges",
     "shares": "ModelShares",
     "grants": "Grants",

@@ -1,4 +1,4 @@
-"""The arena of tests.harness.games on contracts: the same games on `RoundGame.sol` with `Challenges.sol` and the pure
+"""The arena of tests.harness.games on contracts: the same games on `Game.sol` with `Challenges.sol` and the pure
 model, compared after every call.
 """
 
@@ -83,7 +83,7 @@ class ChainGames:
         self.charter = chain.deploy("RunCharter", replace(terms, token=token_address).as_tuple(), astuple(modules))
         self.vault = chain.deploy("Vault", self.charter.address)
         self.book = chain.deploy("ClaimsBench", self.charter.address)
-        self.game = chain.deploy("RoundGame", self.charter.address, arbiter.address)
+        self.game = chain.deploy("Game", self.charter.address, arbiter.address)
         self.challenges = chain.deploy("Challenges", self.charter.address)
         assert {name: getattr(self, name).address.lower() for name in names} == at
         self.address = modules.game

@@ -1,4 +1,4 @@
-"""A run on contracts that are all real but the beacon: `RoundGame` and `Challenges` judge it."""
+"""A run on contracts that are all real but the beacon: `Game` and `Challenges` judge it."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def played_charter() -> RunCharter:
 class PlayedChain(MoneyChain):
     """The contracts, with arbiter and leaves beside them."""
 
-    contracts_of = CONTRACTS | {"game": "RoundGame", "challenges": "Challenges"}
+    contracts_of = CONTRACTS | {"game": "Game", "challenges": "Challenges"}
 
     def prepare(self) -> None:
         leaves = {family: self.evm.deploy(name).address for family, name in LEAVES.items()}
         self.arbiter = self.evm.deploy("Arbiter", by_code(leaves, NO_LEAF))
 
     def more_arguments(self, name: str) -> tuple[str, ...]:
-        return (self.arbiter.address,) if name == "RoundGame" else ()
+        return (self.arbiter.address,) if name == "Game" else ()
 
 
 @cache

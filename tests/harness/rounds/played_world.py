@@ -147,7 +147,7 @@ class PlayedWorld(MoneyWorld):
     def open_direct(self, who: Address, ref: ClaimRef) -> int:
         """Challenge as an accuser, or as whoever trains; the game's number."""
         model = lambda: self.book.challenge(who, ref, self.now)  # noqa: E731
-        return self._opened(who, "RoundGame", "challenge", (ref_tuple(ref),), model)
+        return self._opened(who, "Game", "challenge", (ref_tuple(ref),), model)
 
     def open_committed(self, who: Address, ref: ClaimRef, own_root: Digest) -> int:
         """Commit to a challenge and reveal it as soon as one may; the game's number."""
@@ -205,9 +205,9 @@ class PlayedWorld(MoneyWorld):
         """The side to move makes a move."""
         state = self.state(number)
         who, name, args = state.party(state.turn), move.kind.function, (number, *arguments(move))
-        said = self.try_(lambda: self.book.move(number, who, move, self.now), "RoundGame", name, *args, who=who)
+        said = self.try_(lambda: self.book.move(number, who, move, self.now), "Game", name, *args, who=who)
         if not said:
-            self.moves[number].append((name, self._transaction("RoundGame", name, *args)))
+            self.moves[number].append((name, self._transaction("Game", name, *args)))
             self.compare_game(number)
             if state.turn is Side.DEFENDER:
                 self.last[number] = posted_by(move)
@@ -218,8 +218,8 @@ class PlayedWorld(MoneyWorld):
     def time_out(self, number: int) -> str:
         """Anybody ends a game whose clock ran out."""
         self.at(self.state(number).deadline + 1)
-        said = self.try_(lambda: self.book.timeout(number, self.now), "RoundGame", "timeout", number)
-        self.moves[number].append(("timeout", self._transaction("RoundGame", "timeout", number)))
+        said = self.try_(lambda: self.book.timeout(number, self.now), "Game", "timeout", number)
+        self.moves[number].append(("timeout", self._transaction("Game", "timeout", number)))
         self.compare_game(number)
         return said
 
@@ -245,7 +245,7 @@ class PlayedWorld(MoneyWorld):
 
     def compare_game(self, number: int) -> None:
         """The stored game is the model's, field by field."""
-        contract = self.chain.contracts["RoundGame"]
+        contract = self.chain.contracts["Game"]
         components = contract.artifact.entry("function", "gameOf")["outputs"][0]["components"]
         chain = dict(zip((c["name"] for c in components), contract.call("gameOf", number), strict=True))
         model = self.book.games[number]

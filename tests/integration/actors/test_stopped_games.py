@@ -13,7 +13,7 @@ from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.bindings.challenges import ChallengesContract
-from assay_ledger.bindings.round_game import RoundGameContract
+from assay_ledger.bindings.game import GameContract
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain
 
@@ -65,13 +65,13 @@ def test_a_challenge_opens_a_game_before_a_wind_down_and_none_after_it(made: Who
     contract = commit(made)
     before = chain.rpc("evm_snapshot")
     chain.send(bob.account, contract.reveal_challenge(REF, OWN, SALT))
-    assert chain.ask(RoundGameContract(run.modules.game).games()) == 1
+    assert chain.ask(GameContract(run.modules.game).games()) == 1
     assert chain.rpc("evm_revert", before)
     stall(made, seconds=-1)
     chain.send(bob.account, run.escrow.wind_down())
     # Attack: convict a claim whose lock was released, so that what has left is convicted, or its game holds others.
     chain.send(bob.account, contract.reveal_challenge(REF, OWN, SALT))
-    assert chain.ask(RoundGameContract(run.modules.game).games()) == 0
+    assert chain.ask(GameContract(run.modules.game).games()) == 0
     assert made.free(bob.me) == free
 
 
@@ -79,10 +79,10 @@ def test_no_direct_challenge_opens_a_game_after_a_wind_down(made: WholeRun) -> N
     bob, run, chain = made.players["bob"].agent, made.run, made.chain
     stall(made)
     with pytest.raises(RejectedError) as refused:
-        chain.send(bob.account, RoundGameContract(run.modules.game).challenge(REF))
+        chain.send(bob.account, GameContract(run.modules.game).challenge(REF))
     assert refused.value.code == "MayNotChallenge"
     stall(made, seconds=-1)
     chain.send(bob.account, run.escrow.wind_down())
     with pytest.raises(RejectedError) as refused:
-        chain.send(bob.account, RoundGameContract(run.modules.game).challenge(REF))
+        chain.send(bob.account, GameContract(run.modules.game).challenge(REF))
     assert refused.value.code == "RunStopped"

@@ -109,7 +109,7 @@ def test_the_signatures_are_the_contracts_own() -> None:
     assert {move.function for move in Move} == MOVES.keys()
     assert SIGNATURES.keys() == {(place, name) for place, (_, names) in CALLS.items() for name in names}
     for (place, name), signature in SIGNATURES.items():
-        entry = harness.artifact(place.capitalize() if place != "game" else "RoundGame").entry("function", name)
+        entry = harness.artifact(place.capitalize() if place != "game" else "Game").entry("function", name)
         assert signature == f"{name}({','.join(harness._type(i) for i in entry['inputs'])})"
 
 

@@ -137,7 +137,6 @@ def test_what_contracts_declare_is_explained_in_their_words_and_nothing_else(com
 def test_every_contract_that_a_run_deploys_explains_what_it_throws() -> None:
     deployed = set(ROUND_CONTRACTS.values())
     around = {"RunDeployer", "RunCharter", "GroupedGenerations", "DrandSeed", "PrevrandaoSeed"}
-    around |= {"Deployer", "Charter", "Rounds", "Outers", "Audit", "Settlement", "Game", "Vesting"}
     assert deployed | around | {"TestToken"} == set(natspec.CONTRACTS)
 
 
@@ -154,10 +153,7 @@ def test_contracts_that_throw_one_name_for_other_reasons_each_say_theirs(compile
     found = find_code("toolate")
     assert found is not None
     assert {contract for sentences in found.sentences for contract in sentences.contracts} == {
-        "Rounds",
-        "Audit",
         "Game",
-        "RoundGame",
         "Commitments",
         "Generations",
         "GroupedGenerations",

@@ -37,19 +37,9 @@ def test_a_chain_whose_mix_is_a_constant_is_no_beacon(constant: int) -> None:
     in_block(beacon, constant.to_bytes(32, "big"))
     refusal = refused(beacon, NOW, b"")
     assert (refusal.name, refusal.values) == ("PrevrandaoConstant", (constant,))
-    with pytest.raises(Reverted) as drawn:
-        beacon.call("draw")
-    assert drawn.value.name == "PrevrandaoConstant"
 
 
 def test_the_least_mix_that_is_none_of_the_constants_is_taken() -> None:
     beacon, least = prevrandao(), (1 << 64).to_bytes(32, "big")
     in_block(beacon, least)
-    assert beacon.call("draw") == least
     assert beacon.call("submit", NOW, b"") == prevrandao_randomness(least, BeaconRound(NOW))
-
-
-def test_the_seed_of_todays_draws_is_the_blocks_mix() -> None:
-    beacon = prevrandao()
-    in_block(beacon, keccak(b"mix"))
-    assert beacon.call("draw") == keccak(b"mix")

@@ -52,7 +52,7 @@ def claim(world: RunWorld, k: int, at: int | None = None) -> int:
 def test_only_grants_mint_and_only_shares_settle(shares: RunWorld) -> None:
     world = shares
     for caller in (world.people[0], world.people[1]):
-        with pytest.raises(Rejected, match="NotVesting"):
+        with pytest.raises(Rejected, match="NotGrants"):
             world.send(caller, "shares", "mint", caller, 1)
         with pytest.raises(Rejected, match="NotShares"):
             world.send(caller, "revenue", "onTransfer", caller, caller)

@@ -362,7 +362,7 @@ def test_only_peers_move_the_books(world: RoundWorld) -> None:
         ("Commitments", "onClosed", ref, True), ("Generations", "begin"), ("Generations", "onOpened", ref, me),
         ("Generations", "onClosed", ref, True),
     ]  # fmt: skip
-    refusals = {"NotAPeer", "NotGenerations", "NotSettlement", "NotTheGame", "NotTheLauncher"}
+    refusals = {"NotAPeer", "NotGenerations", "NotPayments", "NotTheGame", "NotTheLauncher"}
     for contract, function, *args in calls:
         assert w.refusal(contract, function, *args, who=people[0]) in refusals
     assert w.do(lambda: w.model.generations.begin(w.now), "RoundsBench", "begin") == "AlreadyBegun"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from assay.protocol.rounds.duty_types import LAST_EPOCHS
@@ -84,7 +86,8 @@ def test_nothing_is_drawn_after_the_last_epoch_though_findings_were_made_in_it(s
     assert stage.duties.epochs[last].idle is False and stage.duties.epochs[last + 1].idle is True
     # Attack: fines for duties that nobody pays any more.
     assert reaudits(stage) and not any(stage.drawn(ticket, reaudits(stage)) for ticket in CREW)
-    assert refused(stage.open, other, [result]) == "NotADuty"
+    for duty in (audit, reaudits(stage)[0]):
+        assert refused(stage.open, other, [replace(result, duty=duty)]) == "NotADuty"
     assert stage.miss(other, last, audit) == FINE
     stage.compare()
 

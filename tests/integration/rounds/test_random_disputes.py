@@ -84,7 +84,7 @@ def test_nobody_opens_a_game_in_the_name_of_somebody_else() -> None:
         victim, thief = w.add_person(), w.add_person()
         ref, _, _, known = next(play.claims_of_work())
         args = (ref_tuple(ref), "0x" + victim.hex(), known.state_root(known.steps))
-        assert w.refusal("RoundGame", "openFor", *args, who=thief) == "NotChallenges"
-        assert w.call("RoundGame", "games") == 0
+        assert w.refusal("Game", "openFor", *args, who=thief) == "NotChallenges"
+        assert w.call("Game", "games") == 0
     finally:
         w.end()

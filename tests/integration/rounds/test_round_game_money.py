@@ -40,13 +40,13 @@ def _charter() -> RunCharter:
 class GameChain(MoneyChain):
     """The game is real; without an arbiter's leaves, since no game here reaches an element."""
 
-    contracts_of = CONTRACTS | {"game": "RoundGame"}
+    contracts_of = CONTRACTS | {"game": "Game"}
 
     def prepare(self) -> None:
         self.arbiter = self.evm.deploy("Arbiter", [NOBODY] * 9)
 
     def more_arguments(self, name: str) -> tuple[str, ...]:
-        return (self.arbiter.address,) if name == "RoundGame" else ()
+        return (self.arbiter.address,) if name == "Game" else ()
 
 
 @cache
@@ -83,7 +83,7 @@ def open_game(world: PricedGameWorld) -> tuple[Address, Digest, int]:
     who = world.run.tickets.tickets[made.ticket].owner
     seat, lock = world.model.tenures.tenures[made.accused].seat, tenure_lock(made.accused)
     ref = (int(ClaimKind.INTERVAL), 0, seat, 0, bytes(20), accusation)
-    assert world.refusal("RoundGame", "challenge", ref, who=who) == ""
+    assert world.refusal("Game", "challenge", ref, who=who) == ""
     _, held = world.call("Vault", "lockOf", lock)
     return who, lock, held
 
@@ -96,7 +96,7 @@ def test_who_wins_under_an_accusation_is_paid_its_gas_before_the_pot(world: Pric
     before = world.call("Vault", "free", "0x" + who.hex())
     assert held == e.seat_lock
     world.at(world.now + world.charter.clocks.budget + world.charter.clocks.replay + 3600)
-    assert world.refusal("RoundGame", "timeout", 1) == ""
+    assert world.refusal("Game", "timeout", 1) == ""
     assert world.call("Vault", "free", "0x" + who.hex()) - before == e.challenge_bond + kept
     _, pot = world.call("Vault", "lockOf", pot_lock(lock))
     assert pot == held * e.drawn_bounty_ppm // PPM - kept
@@ -105,5 +105,5 @@ def test_who_wins_under_an_accusation_is_paid_its_gas_before_the_pot(world: Pric
 def test_advances_are_backed_by_a_third_partys_bounty_whoever_accused(world: PricedGameWorld) -> None:
     """Half of a drawn accuser's would be 48 % of the lock, which puppets' games take out of the pot."""
     _, _, held = open_game(world)
-    backing = world.call("RoundGame", "gameOf", 1)[BACKING]
+    backing = world.call("Game", "gameOf", 1)[BACKING]
     assert backing == held * world.charter.economics.third_bounty_ppm // (2 * PPM)

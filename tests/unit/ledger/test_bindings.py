@@ -16,22 +16,24 @@ from web3 import Web3
 from web3.contract.contract import Contract as WebContract
 from web3.types import LogReceipt
 
-from assay.protocol.run.charter import Charter
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Digest
-from assay_ledger.bindings import round_structs, structs
 from assay_ledger.bindings.commitments import CommitmentsContract, WorkCommitted
 from assay_ledger.bindings.game import DigestsPosted, LeafPosted
 from assay_ledger.contract import Call, Contract, Event, Logged, abi_value, selector
 from tests.harness.contracts import harness
 from tools import bindings
+from tools.binding_structs import struct_of
 
 ROUNDS = 3
 AT = Address(b"\x5a" * 20)
-MADE = {**vars(structs), **vars(round_structs)}
+MADE = {
+    k: v
+    for m in ("structs", *bindings.CONTRACTS.values())
+    for k, v in vars(import_module(f"{bindings.PACKAGE}.{m}")).items()
+}
 CLASSES = {
-    **{name: MADE[f"as_{bindings.snake(name)}"] for name in bindings.STRUCTS if name not in bindings.CHARTERS},
-    "Terms": Charter.from_tuple,
+    **{name: MADE[f"as_{bindings.snake(name)}"] for name in bindings.STRUCTS if name != bindings.TERMS},
     "RunTerms": RunCharter.from_tuple,
 }
 """Structs that the protocol has a class for, of the fields that an ABI decoder gives."""
@@ -74,7 +76,7 @@ def drawn(item: Mapping[str, Any], rng: random.Random) -> Any:
 
 def typed(item: Mapping[str, Any], value: Any) -> Any:
     """The same as a caller of a binding has it."""
-    name = bindings.struct_of(dict(item))
+    name = struct_of(dict(item))
     if name is not None:
         made = CLASSES[name] if name in CLASSES else MADE[f"{name}Fields"].of
         return [made(v) for v in value] if item["type"].endswith("]") else made(value)

@@ -45,27 +45,26 @@ def test_a_refusal_carries_code_values_meaning_and_remedy() -> None:
 @pytest.mark.parametrize(
     ("contract", "function", "values"),
     [
-        ("Rounds", "openRound", {"now_": 7, "notBefore": 8}),
-        ("Audit", "drawSeed", {"now_": 7, "notBefore": 8}),
-        ("Game", "timeout", {"gameId": 7, "deadline": 8}),
+        ("Commitments", "commit", {"now_": 7, "deadline": 8}),
+        ("Duties", "open", {"now_": 7, "deadline": 8}),
+        ("Game", "openLeaf", {"gameId": 7, "deadline": 8}),
     ],
 )
 def test_of_errors_with_one_selector_the_one_that_was_called_is_meant(
     contract: str, function: str, values: dict[str, int]
 ) -> None:
-    error = refused(contract, "TooEarly", 7, 8, called=selector(contract, "function", function) + bytes(32))
-    (sentence,) = (s for s in natspec.sentences("error", "TooEarly") if contract in s.contracts)
+    error = refused(contract, "TooLate", 7, 8, called=selector(contract, "function", function) + bytes(32))
+    (sentence,) = (s for s in natspec.sentences("error", "TooLate") if contract in s.contracts)
     assert error.details == values
     assert error.message.endswith(sentence.notice)
     assert error.remedy == sentence.remedy
 
 
 def test_an_error_of_a_contract_behind_the_one_called_is_left_to_be_looked_up() -> None:
-    error = refused("Rounds", "TooEarly", 7, 8, called=selector("Settlement", "function", "settleWork"))
-    assert error.details == {"now_": 7, "notBefore": 8}
-    assert error.message == "The contract refused: TooEarly(now_ = 7, notBefore = 8)."
-    # What Rounds, Outers and Audit say differs; what they advise does not.
-    assert error.remedy == "Try again from the time named on."
+    error = refused("Commitments", "NotPayments", 7, called=selector("Payments", "function", "settleWork"))
+    assert error.message == f"The contract refused: NotPayments(caller = {7:#042x})."
+    # What Commitments and Grants say differs; what they advise does not.
+    assert error.remedy == "None: people do not make this call."
 
 
 def test_bytes_that_are_no_error_of_ours_are_told_as_they_came() -> None:

@@ -4,18 +4,20 @@ pragma solidity ^0.8.30;
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {GameState} from "../interfaces/GameTypes.sol";
 import {IArbiter} from "../interfaces/IArbiter.sol";
-import {IRunCharter, RunTerms} from "../interfaces/IRunCharter.sol";
+import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ClaimRef, ClaimView, IBeneficiary} from "../interfaces/IClaims.sol";
-import {IRoundGame} from "../interfaces/IRoundGame.sol";
+import {IGame} from "../interfaces/IGame.sol";
 import {IRoundGate, RoundModules} from "../interfaces/IRoundTerms.sol";
+import {RunTerms} from "../interfaces/RunTypes.sol";
 import {RunTimes} from "../libraries/RunTimes.sol";
 import {GameDescent} from "./GameDescent.sol";
 import {GameElement} from "./GameElement.sol";
 import {GameMoney} from "./GameMoney.sol";
 
-/// @title RoundGame: the dispute game of a run of the second round
-/// @notice Its books say what share of a lock is the bounty, and whose. Third parties come through Challenges.
-contract RoundGame is GameElement, IRoundGame {
+/// @title Game: the dispute game of one run, down to one element that this contract computes (assay.protocol.game.machine)
+/// @notice The arbiter, fixed at construction, checks proofs and computes the element. The books say what share of a lock is the bounty, and whose.
+/// Third parties come through Challenges.
+contract Game is GameElement {
     address private immutable _challenges;
     IRoundGate private immutable _gate;
     uint256 private immutable _kept; // what pays for a winner's gas at the cap, in wei
@@ -27,7 +29,7 @@ contract RoundGame is GameElement, IRoundGame {
         _kept = RunTimes.minKept(terms.chain, terms.clocks.arity);
     }
 
-    /// @inheritdoc IRoundGame
+    /// @inheritdoc IGame
     function openFor(ClaimRef calldata ref, address challenger, bytes32 ownRoot) external returns (uint256 gameId) {
         // Attack: a game in somebody else's name, with its bond.
         if (msg.sender != _challenges) revert NotChallenges(msg.sender);
