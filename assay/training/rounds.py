@@ -1,6 +1,6 @@
 """What solvers and auditors compute in a round: programs run on bytes, honestly or with a lie that is consistent.
 
-Interval, update and outer step are all the same here: a program, the lists of X, a number of steps. Bytes go in and
+Training, update and merge are all the same here: a program, the lists of X, a number of steps. Bytes go in and
 come out, so that no machine's tensors, devices or libraries leak into what is claimed.
 """
 

@@ -209,12 +209,12 @@ class GameBook:
         del self.commitments[commitment]
 
     def challenge(self, who: Address, ref: ClaimRef, now: int) -> int:
-        """Open a game at once, as a party whose own revealed leaf differs.
+        """Open a game at once, as a party that the book of the claim lets: whose accusation it is, or who trains.
 
         Raises:
             RunStopped: the run was cancelled or wound down.
             NotChallengeable: the claim does not exist, its window is over, or it has fallen.
-            MayNotChallenge: the caller has no such leaf.
+            MayNotChallenge: the caller is no such party.
             UnknownProgram: the claim names a program that is not the run's.
         """
         # Attack: after a wind-down, convict claims whose locks were released, and suspend or freeze what has left.

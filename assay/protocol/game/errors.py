@@ -60,7 +60,7 @@ class NotChallengeable(GameError):
 
 
 class MayNotChallenge(GameError):
-    """Only a party whose own revealed leaf differs may challenge without a commitment."""
+    """Only whose accusation it is, and against a root who trains, challenges without a commitment."""
 
 
 class UnknownProgram(GameError):

@@ -1,1 +1,1 @@
-"""A run's charter and what actors claim in it: claims, draws, outer steps, and whether its programs fit."""
+"""A run's charter, its beacon, what actors claim in it, and whether its programs fit."""

@@ -6,16 +6,12 @@ built by the contract, never chosen by the claimant: a true claim about a conven
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
 from typing import Final
 
 from assay.protocol import abi
 from assay.protocol.digests import ZERO, keccak
-from assay.protocol.errors import InvariantError
-from assay.protocol.trees import merkle
 from assay.protocol.types import Address, Digest, Round, Seat
 
 VARIANT: Final = 0
@@ -37,8 +33,9 @@ class ClaimKind(IntEnum):
 class ClaimRef:
     """Names a claim by where it stands; equal to `ClaimRef` in IClaims.sol.
 
-    INTERVAL, UPDATE: round, seat, duty. OUTER: round, poster as `party`, outer_root. ATTESTATION: round, seat, duty,
-    attester as `party`.
+    INTERVAL, UPDATE: round, seat. OUTER: round, the opener's seat or ticket as `seat`, the group of a sum plus one as
+    `duty`, who backs as `party`, the root. ATTESTATION: round, seat, part as `duty`. But for OUTER `outer_root` names
+    the accusation whose game it is, or the attestation.
     """
 
     kind: ClaimKind
@@ -80,40 +77,3 @@ def claim_id(
 def challenge_commitment(ref: ClaimRef, own_root: Digest, salt: Digest, sender: Address) -> Digest:
     """What `commitChallenge` binds: K(claim ref, own end root, salt, sender); a copy is worthless to another."""
     return keccak(ref.encode() + abi.bytes32(own_root) + abi.bytes32(salt) + abi.address(sender))
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class AttestationLeaf:
-    """One duty's result as an attester commits it: (claim id, duty, own end root, witness, salt).
-
-    The salt hides the result until the leaves are revealed; without it the other verifiers could guess a root and copy.
-    """
-
-    claim_id: Digest
-    duty: int
-    end_root: Digest
-    salt: Digest
-    witness: Digest = ZERO
-
-    @property
-    def digest(self) -> Digest:
-        """K(claim id bytes32, duty u32, end root bytes32, witness bytes32, salt bytes32)."""
-        fixed = abi.bytes32(self.end_root) + abi.bytes32(self.witness) + abi.bytes32(self.salt)
-        return keccak(abi.bytes32(self.claim_id) + abi.uint(self.duty, 32) + fixed)
-
-
-def sort_leaves(leaves: Iterable[AttestationLeaf]) -> tuple[AttestationLeaf, ...]:
-    """Leaves in the order of the tree: by claim id, then duty."""
-    return tuple(sorted(leaves, key=lambda leaf: (leaf.claim_id, leaf.duty)))
-
-
-def attestation_root(leaves: Sequence[AttestationLeaf]) -> Digest:
-    """The root that `attest` binds: the tree over K(leaf); leaves as `sort_leaves` gives them.
-
-    Raises:
-        InvariantError: the leaves are not in order, or one duty occurs twice.
-    """
-    keys = [(leaf.claim_id, leaf.duty) for leaf in leaves]
-    if any(a >= b for a, b in pairwise(keys)):
-        raise InvariantError("Attestation leaves are not sorted by claim id and duty.", code="UnsortedLeaves")
-    return merkle.root([leaf.digest for leaf in leaves])

@@ -1,4 +1,4 @@
-"""Claims and attestations: every field is bound, leaves are sorted."""
+"""Claims: every field is bound by their ids, and by the challenges that are committed to."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ import pytest
 
 from assay.protocol.errors import InvariantError
 from assay.protocol.run.claims import (
-    AttestationLeaf,
     ClaimKind,
     ClaimRef,
-    attestation_root,
     challenge_commitment,
     claim_id,
-    sort_leaves,
 )
-from assay.protocol.trees import merkle
 from assay.protocol.types import Address, Digest, Round, Seat
 
 A, B = Address(b"\x0a" * 20), Address(b"\x0b" * 20)
@@ -73,25 +69,3 @@ def test_fields_that_do_not_fit_their_type_are_refused() -> None:
     ):
         with pytest.raises(InvariantError):
             make()
-
-
-def test_an_attestations_leaves_are_sorted_and_each_opens_under_the_root() -> None:
-    leaves = [AttestationLeaf(c, j, Y, RUN) for c in (X, Y, RUN) for j in (2, 0, 1)]
-    with pytest.raises(InvariantError):
-        attestation_root(leaves)
-    with pytest.raises(InvariantError):
-        attestation_root([leaves[0], leaves[0]])
-    ordered = sort_leaves(leaves)
-    root = attestation_root(ordered)
-    digests = [leaf.digest for leaf in ordered]
-    for i, digest in enumerate(digests):
-        assert merkle.verify_path(root, digest, len(digests), i, merkle.path(digests, i))
-
-
-def test_the_salt_and_every_other_field_are_bound_by_a_leaf() -> None:
-    leaf = AttestationLeaf(X, 1, Y, RUN)
-    changed = [
-        replace(leaf, claim_id=Y), replace(leaf, duty=2), replace(leaf, end_root=X), replace(leaf, salt=X),
-        replace(leaf, witness=X), leaf,
-    ]  # fmt: skip
-    assert len({c.digest for c in changed}) == 6

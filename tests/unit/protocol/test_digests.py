@@ -26,7 +26,6 @@ from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.duty_types import DutyKind, ReplayFinding
 from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
-from assay.protocol.run import outer
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment, claim_id
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.trees import merkle, prefix, state
@@ -150,9 +149,9 @@ def compute() -> dict[str, Any]:
         "built": {
             "roots": _hex(roots),
             "mask": 0b10000101,
-            "outer_state": outer.outer_state(roots[0], roots[1]).hex(),
-            "update_input": outer.update_input(roots[0], roots[1]).hex(),
-            "update_state": outer.update_state(roots[2]).hex(),
+            "outer_state": digests.state_digest(roots[:2]).hex(),
+            "update_input": digests.state_digest(roots[:2]).hex(),
+            "update_state": digests.state_digest(roots[2:3]).hex(),
             "updates": _hex(numbered(8)),
             "merge_input": ids.merge_input(roots[0], roots[1], numbered(8), 0b10000101).hex(),
             "weights": WEIGHTS,
