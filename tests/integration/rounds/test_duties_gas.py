@@ -36,7 +36,8 @@ def test_gas_of_audits_on_a_node_with_cold_slots_does_not_grow() -> None:
                 table.setdefault(call, {})[f"{count} tickets"] = gas
     for call, row in table.items():
         few, some, many = row.values()
-        assert many <= 1.15 * some and few <= some, call
+        # Eight are no dearer than 64 but for how many bytes of the calldata happen to be zero.
+        assert many <= 1.15 * some and few <= 1.001 * some, call
     snapshots.check("duties-on-a-node", table)
 
 
