@@ -159,7 +159,7 @@ def play(preset: Preset, text: str, family: Family, talk: Callable[[str], None] 
             chain.transfer(sponsor, account.address, 10 * 10**18)
             e = charter.economics
             _deposit(run, account, Wei(stake + GAMES * (e.challenge_bond + e.challenge_deposit)))
-            return ActorKeys(name, account, None), scratch.path / name
+            return ActorKeys(name, account), scratch.path / name
 
         keys, folder = actor("auditor", stake_of(charter, tickets=TICKETS))
         auditor = AuditorAgent(run, keys, store, folder, compute=compute, tickets=TICKETS)

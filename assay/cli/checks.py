@@ -26,8 +26,8 @@ TORCH: Final = "2.13.0"
 DISK: Final = 2 << 30
 """Bytes that a demo leaves behind at most."""
 
-G1_ADD: Final = "0x" + "00" * 19 + "0b"
-"""The first of the curve precompiles (EIP-2537)."""
+PAIRING: Final = "0x" + "00" * 19 + "08"
+"""The precompile by which beacons check signatures (EIP-197)."""
 
 
 class CheckState(StrEnum):
@@ -90,7 +90,7 @@ def _python() -> str:
 
 
 def _packages() -> str:
-    names = ("web3", "eth-account", "safetensors", "obstore", "fastapi", "cryptography")
+    names = ("web3", "eth-account", "safetensors", "obstore", "fastapi")
     try:
         return ", ".join(f"{name} {version(name)}" for name in names)
     except PackageNotFoundError as error:
@@ -212,11 +212,10 @@ def _rpc(resolved: Resolved) -> str:
 
 def _curves(resolved: Resolved) -> str:
     chain = _chain(resolved)
-    zero = "0x" + "00" * 256
-    answer = chain.read(lambda: chain.w3.eth.call({"to": G1_ADD, "data": zero}))  # type: ignore[typeddict-item]
-    if bytes(answer) != bytes(128):
-        raise _Broken("The chain has no BLS12-381 precompiles (EIP-2537).", remedy="Use a chain at Prague or later.")
-    return "BLS12-381 precompiles answer"
+    answer = chain.read(lambda: chain.w3.eth.call({"to": PAIRING, "data": "0x"}))  # type: ignore[typeddict-item]
+    if int.from_bytes(bytes(answer), "big") != 1:  # the product of no pairings
+        raise _Broken("The chain has no BN254 precompiles (EIP-197).", remedy="Use a chain that has them.")
+    return "BN254 precompiles answer"
 
 
 def _run(resolved: Resolved) -> str:

@@ -16,7 +16,7 @@ from rich.table import Table
 from assay.cli.options import JsonOption
 from assay.cli.password import PasswordFile, read_password
 from assay_ledger.keys import keystore
-from assay_ledger.keys.eip2335 import PBKDF2, SCRYPT, Kdf
+from assay_ledger.keys.kdf import PBKDF2, SCRYPT, Kdf
 from assay_ledger.keys.keystore import ActorKeys, KeyInfo
 
 app = typer.Typer(
@@ -76,28 +76,25 @@ KdfOption = Annotated[
 ]
 
 
-@app.command("new", epilog='Example: assay key new alice --json  ->  {"name", "address", "bls_public_key", "path"}')
+@app.command("new", epilog='Example: assay key new alice --json  ->  {"name", "address", "path"}')
 def new(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of the keys; one password for all.")],
     keys_dir: KeysDir,
     password_file: PasswordFile = None,
     kdf: KdfOption = KdfChoice.SCRYPT,
-    bls: Annotated[
-        bool, typer.Option("--bls/--no-bls", help="Also make a drawing key, which no run of this release needs.")
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Make a new key, or several, all or none: an account each."""
     keystore.check_new(keys_dir, names)
     what = f"the new key {names[0]}" if len(names) == 1 else f"the {len(names)} new keys"
     password = read_password(password_file, what=what, confirm=True)
-    made = [keystore.create_key(keys_dir, name, password, with_bls=bls, kdf=kdf.kdf) for name in names]
+    made = [keystore.create_key(keys_dir, name, password, kdf=kdf.kdf) for name in names]
     _show(made, as_json=as_json, single=len(names) == 1)
     for name in names:
         _nag(name)
 
 
-@app.command("list", epilog='Example: assay key list --json  ->  [{"name", "address", "bls_public_key", "path"}, ...]')
+@app.command("list", epilog='Example: assay key list --json  ->  [{"name", "address", "path"}, ...]')
 def list_(keys_dir: KeysDir, as_json: JsonOption = False) -> None:
     """List the keys; needs no password."""
     keys = keystore.list_keys(keys_dir)
@@ -114,8 +111,7 @@ def import_(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Keystore version 3 (account) or 4 (EIP-2335 drawing key, joins the account NAME), "
-            "or a file with the 64 hex digits of an account's secret.",
+            help="Keystore version 3, or a file with the 64 hex digits of an account's secret.",
         ),
     ],
     keys_dir: KeysDir,
@@ -131,17 +127,16 @@ def import_(
 @app.command("export", epilog='Example: assay key export solver-1 /media/usb/solver-1 --json  ->  {"files": [...]}')
 def export(
     key: NameOrPath,
-    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the encrypted copies.")],
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the encrypted copy.")],
     keys_dir: KeysDir,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy a key's encrypted files to a backup; the password is not needed and not included."""
-    files = keystore.export_key(keystore.find_key(keys_dir, key), target)
+    """Copy a key's encrypted file to a backup; the password is not needed and not included."""
+    file = keystore.export_key(keystore.find_key(keys_dir, key), target)
     if as_json:
-        typer.echo(json.dumps({"files": [str(file) for file in files]}))
+        typer.echo(json.dumps({"files": [str(file)]}))
     else:
-        for file in files:
-            typer.echo(str(file))
+        typer.echo(str(file))
         _talk(f"Now test it: assay key test-recovery {key} --backup {target}")
 
 
@@ -175,10 +170,10 @@ def _show(keys: tuple[KeyInfo, ...] | list[KeyInfo], *, as_json: bool, single: b
         typer.echo(json.dumps(entries[0] if single else entries, indent=1))
         return
     table = Table(box=None, pad_edge=False)
-    for title in ("name", "address", "drawing key"):
-        table.add_column(title, overflow="fold")  # a key that ends in dots cannot be compared
+    for title in ("name", "address"):
+        table.add_column(title, overflow="fold")  # an address that ends in dots cannot be compared
     for key in keys:
-        table.add_row(escape(key.name), key.address, key.bls_public_key or "-")
+        table.add_row(escape(key.name), key.address)
     wide = Console(width=None if Console().is_terminal else 256)
     wide.print(table)
 

@@ -1,7 +1,7 @@
 """Known answers, checked here and now: does this machine compute what the protocol says?
 
 The files of tests/vectors: arithmetic.json (operations, functions, roundings, Philox), nodes.json (whole programs),
-rules.json (what is refused), elements.json, witness.json (witnessed programs), digests.json, draws.json and
+rules.json (what is refused), elements.json, witness.json (witnessed programs), digests.json and
 beacon.json. Another implementation runs the same files.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,9 +71,9 @@ def default_vectors() -> Path:
 
 def check_all(folder: Path) -> list[Tally]:
     """Every group against every implementation; what cannot run here is skipped by name. Raises VectorsMissing."""
-    names = ("arithmetic", "beacon", "digests", "draws", "elements", "nodes", "rules", "witness")
+    names = ("arithmetic", "beacon", "digests", "elements", "nodes", "rules", "witness")
     files = (_read(folder / f"{name}.json") for name in names)
-    arithmetic, beacons, hashes, draws, elements, programs, rules, witnesses = files
+    arithmetic, beacons, hashes, elements, programs, rules, witnesses = files
     groups: list[tuple[str, str, Iterator[Case]]] = [
         ("reference", "roundings", _roundings(arithmetic)),
         ("reference", "random", _random(arithmetic["random"])),
@@ -97,7 +96,6 @@ def check_all(folder: Path) -> list[Tally]:
             (name, "programs", nodes.check(vectors, run)),
             (name, "accumulators", witness.accumulators(witnesses, run)),
         ]
-    groups += [(name, "draws", cases) for name, cases in _draws(draws)]
     groups.append(("py_ecc", "beacon", _beacon(beacons)))
     return [*(_tally(implementation, group, cases) for implementation, group, cases in groups), *skipped]
 
@@ -316,29 +314,6 @@ def _address(text: str) -> Address:
 
 def _list(texts: Sequence[str]) -> list[Digest]:
     return [_digest(t) for t in texts]
-
-
-# --- draws
-
-
-def _draws(document: dict[str, str]) -> Iterator[tuple[str, Iterator[Case]]]:
-    from assay_ledger.keys.bls import ARKWORKS, PY_ECC
-
-    for curve in (ARKWORKS, PY_ECC):
-        if curve is ARKWORKS and find_spec("py_arkworks_bls12381") is None:
-            continue
-        yield curve.name, _draw_cases(document, curve)
-
-
-def _draw_cases(document: dict[str, str], curve: Any) -> Iterator[Case]:
-    from assay.protocol.run.draws import DRAW_TAG
-
-    point = curve.hash_to_g2(b"", document["rfc9380_tag"].encode())
-    yield "RFC 9380", "0x" + point.hex(), document["rfc9380_empty_message"]
-    key, message, signature = (bytes.fromhex(document[n][2:]) for n in ("public_key", "message", "signature"))
-    yield "a true signature", curve.verify(key, signature, message, DRAW_TAG), True
-    altered = message[:-1] + bytes((message[-1] ^ 1,))
-    yield "another message", curve.verify(key, signature, altered, DRAW_TAG), False
 
 
 # --- beacon

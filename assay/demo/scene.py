@@ -182,7 +182,7 @@ def make_keys(scene: DemoScene) -> None:
     made = scene.stage.run_all(
         [
             ["key", "import", "faucet", str(secret), "--kdf", "pbkdf2"],
-            ["key", "new", *everybody, "--kdf", "pbkdf2", "--no-bls"],
+            ["key", "new", *everybody, "--kdf", "pbkdf2"],
         ]
     )
     secret.unlink()

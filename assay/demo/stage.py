@@ -177,7 +177,7 @@ class DemoStage:
         exports = ("ETH_RPC_URL", "ASSAY_STORE", "ASSAY_RUN")
         return [
             "export " + " ".join(f"{name}={shlex.quote(self.environment[name])}" for name in exports),
-            "assay key new me --kdf pbkdf2 --no-bls --json",
+            "assay key new me --kdf pbkdf2 --json",
             f"ETH_PASSWORD={shlex.quote(str(self._password))} assay ledger faucet ADDRESS --tokens {stake} "
             f"--key faucet --keys-dir {shlex.quote(str(self.keys_dir))}",
             f"assay ledger stake {stake} --key me --yes",

@@ -39,14 +39,6 @@ class Status(IntEnum):
     FINAL = 3
 
 
-class Role(IntEnum):
-    """Roles with a drawing key and a bond; the integers equal `Role` in IAudit.sol."""
-
-    NONE = 0
-    VERIFIER = 1
-    WHISTLEBLOWER = 2
-
-
 class DType(IntEnum):
     """The element types of tensors; the integers are the codes on chain (docs/protocol/arithmetic.md).
 

@@ -1,1 +1,1 @@
-"""Keys on disk: EVM and BLS secrets, encrypted."""
+"""Keys on disk: secrets of accounts, encrypted; seeds and signatures that follow from them."""

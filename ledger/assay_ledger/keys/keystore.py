@@ -1,7 +1,6 @@
 """Keys on disk: one folder per actor, encrypted files, nothing half-written.
 
     <keys folder>/<name>/evm.json    secp256k1 key, Web3 Secret Storage version 3 (geth, foundry, ... read it)
-    <keys folder>/<name>/bls.json    drawing key, EIP-2335 version 4
 
 Files have mode 0600 and appear whole or not at all; nothing here overwrites a key. Files may come from elsewhere, so
 they are bounded and checked before any key derivation runs. `ActorKeys` is what a process holds once unlocked.
@@ -23,23 +22,13 @@ from typing import TYPE_CHECKING, Any, Final
 from assay.protocol.errors import ConfigError, InvariantError, UsageError
 from assay.protocol.types import Address
 from assay_ledger.json_input import JsonRefused, parse_json
-from assay_ledger.keys.bls import BlsKey, default_curve
-from assay_ledger.keys.eip2335 import (
-    SCRYPT,
-    Kdf,
-    KeystoreCorrupt,
-    corrupt,
-    decrypt_secret,
-    encrypt_secret,
-    public_key_of,
-)
+from assay_ledger.keys.kdf import SCRYPT, Kdf, KeystoreCorrupt, corrupt
 from assay_ledger.keys.keystore_v3 import decrypt_account, encrypt_account, shown_address
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
 
 EVM_FILE: Final = "evm.json"
-BLS_FILE: Final = "bls.json"
 MAX_FILE_BYTES: Final = 1 << 16
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _RAW_SECRET = re.compile(rb"(0x)?[0-9a-fA-F]{64}")
@@ -77,21 +66,15 @@ class PasswordEmpty(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class KeyInfo:
-    """What a key shows without its password: `address` with checksum, the 48-byte compressed BLS key in hex."""
+    """What a key shows without its password: `address` with checksum."""
 
     name: str
     path: Path
     address: str
-    bls_public_key: str | None
 
     def to_json(self) -> dict[str, object]:
         """The entry that `--json` prints."""
-        return {
-            "name": self.name,
-            "address": self.address,
-            "bls_public_key": self.bls_public_key,
-            "path": str(self.path),
-        }
+        return {"name": self.name, "address": self.address, "path": str(self.path)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +83,6 @@ class ActorKeys:
 
     name: str
     account: LocalAccount = field(repr=False)
-    bls: BlsKey | None
 
     @property
     def address(self) -> Address:
@@ -108,8 +90,8 @@ class ActorKeys:
         return Address(bytes.fromhex(self.account.address[2:]))
 
 
-def create_key(keys_dir: Path, name: str, password: str, *, with_bls: bool = True, kdf: Kdf = SCRYPT) -> KeyInfo:
-    """Make fresh keys under a new name.
+def create_key(keys_dir: Path, name: str, password: str, *, kdf: Kdf = SCRYPT) -> KeyInfo:
+    """Make a fresh key under a new name.
 
     Raises KeyNameInvalid, PasswordEmpty or KeyExists; then nothing was written.
     """
@@ -117,10 +99,7 @@ def create_key(keys_dir: Path, name: str, password: str, *, with_bls: bool = Tru
     _check_password(password)
     if (keys_dir / name).exists():
         raise KeyExists(f"A key named {name!r} exists already in {keys_dir}.")
-    files = {EVM_FILE: encrypt_account(secrets.token_bytes(32), password, kdf)}
-    if with_bls:
-        files[BLS_FILE] = _encrypt_bls(BlsKey.generate(), password, kdf, name)
-    _write_folder(keys_dir, name, files)
+    _write_folder(keys_dir, name, encrypt_account(secrets.token_bytes(32), password, kdf))
     return describe_key(keys_dir / name)
 
 
@@ -152,93 +131,62 @@ def find_key(keys_dir: Path, name_or_path: str) -> Path:
 
 def describe_key(path: Path) -> KeyInfo:
     """What a key shows without its password. Raises KeyMissing or KeystoreCorrupt."""
-    evm, bls = _files(path)
-    account, drawing = _read_document(evm), _read_document(bls) if bls.is_file() else None
+    document = _read_document(_file(path))
     try:
-        address = shown_address(account)
-        shown = public_key_of(drawing).hex() if drawing else None
+        address = shown_address(document)
     except KeystoreCorrupt as error:
         raise KeystoreCorrupt(f"{path}: {error.message}") from None
-    return KeyInfo(path.stem if path.is_file() else path.name, path, address, shown)
+    return KeyInfo(path.stem if path.is_file() else path.name, path, address)
 
 
 def load_keys(path: Path, password: str) -> ActorKeys:
-    """Unlock a key's folder, or a lone version 3 file (which has no BLS key).
-
-    Raises KeyMissing, KeystoreCorrupt or WrongPassword.
-    """
-    evm, bls = _files(path)
-    account = decrypt_account(_read_document(evm), password)
-    drawing = _decrypt_bls(_read_document(bls), password) if bls.is_file() else None
-    return ActorKeys(path.stem if path.is_file() else path.name, account, drawing)
+    """Unlock a key's folder, or a lone version 3 file. Raises KeyMissing, KeystoreCorrupt or WrongPassword."""
+    account = decrypt_account(_read_document(_file(path)), password)
+    return ActorKeys(path.stem if path.is_file() else path.name, account)
 
 
 def import_key(keys_dir: Path, name: str, source: Path, password: str, *, kdf: Kdf = SCRYPT) -> KeyInfo:
     """Take in a keystore file made elsewhere, or a file with 64 hex digits of a secp256k1 secret.
 
-    The file must open with `password`; keystores are kept as they are, a bare secret is encrypted. A version 4 file may
-    join an account that has no BLS key yet. Raises KeyMissing, KeyExists, KeystoreCorrupt or WrongPassword.
+    The file must open with `password`; a keystore is kept as it is, a bare secret is encrypted.
+
+    Raises KeyMissing, KeyExists, KeystoreCorrupt or WrongPassword.
     """
     _check_name(name)
     _check_password(password)
     data = _read_bytes(source)
     if _RAW_SECRET.fullmatch(data.strip()):
         secret = bytes.fromhex(data.strip()[-64:].decode())
-        return _add(keys_dir, name, EVM_FILE, encrypt_account(secret, password, kdf))
+        _write_folder(keys_dir, name, encrypt_account(secret, password, kdf))
+        return describe_key(keys_dir / name)
     document = _parse(source, data)
-    if document.get("version") == 4:
-        _decrypt_bls(document, password)
-        if not (keys_dir / name / EVM_FILE).is_file():
-            raise KeyMissing(f"A BLS key joins an account, and there is no account named {name!r} in {keys_dir}.")
-        return _add(keys_dir, name, BLS_FILE, document)
     address = decrypt_account(document, password).address
-    return _add(keys_dir, name, EVM_FILE, {**document, "address": address[2:]})
+    _write_folder(keys_dir, name, {**document, "address": address[2:]})
+    return describe_key(keys_dir / name)
 
 
-def export_key(path: Path, target: Path) -> tuple[Path, ...]:
-    """Copy a key's encrypted files into a folder (made if need be): a backup. Raises KeyMissing, KeyExists."""
-    sources = [source for source in _files(path) if source.is_file()]
-    documents = {source.name: _read_document(source) for source in sources}
-    for file in documents:
-        if (target / file).exists():
-            raise KeyExists(f"{target / file} exists already.")
+def export_key(path: Path, target: Path) -> Path:
+    """Copy a key's encrypted file into a folder (made if need be): a backup. Raises KeyMissing, KeyExists."""
+    source = _file(path)
+    document, copy = _read_document(source), target / source.name
+    if copy.exists():
+        raise KeyExists(f"{copy} exists already.")
     target.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for file, document in documents.items():
-        _write_new(target / file, document)
-    return tuple(target / file for file in documents)
+    _write_new(copy, document)
+    return copy
 
 
 def check_recovery(backup: Path, password: str, expected: KeyInfo | None = None) -> KeyInfo:
-    """Prove that a backup can be restored: unlock it, use its keys once, and compare it with the key it stands for.
+    """Prove that a backup can be restored: unlock it, use its key once, and compare it with the key it stands for.
 
     Raises KeyMissing, KeystoreCorrupt or WrongPassword; KeystoreCorrupt too when it is another key's backup.
     """
     keys = load_keys(backup, password)
     _use_once(keys)
     info = describe_key(backup)
-    if expected and (info.address, info.bls_public_key) != (expected.address, expected.bls_public_key):
+    if expected and info.address != expected.address:
         raise corrupt(f"{backup} holds {info.address}, which is not the key {expected.name!r} ({expected.address})")
     return info
-
-
-# --- single documents
-
-
-def _encrypt_bls(key: BlsKey, password: str, kdf: Kdf, name: str) -> dict[str, Any]:
-    shown = default_curve().compressed_public_key(key.secret)
-    return encrypt_secret(key.secret.to_bytes(32, "big"), shown, password, kdf, f"assay drawing key {name}")
-
-
-def _decrypt_bls(document: dict[str, Any], password: str) -> BlsKey:
-    shown = public_key_of(document)
-    secret = int.from_bytes(decrypt_secret(document, password), "big")
-    try:
-        actual = default_curve().compressed_public_key(secret)
-    except InvariantError:
-        raise corrupt("its secret is not a BLS12-381 scalar") from None
-    if shown != actual:
-        raise corrupt("its secret belongs to another public key than it shows")
-    return BlsKey.from_secret(secret)
 
 
 def _use_once(keys: ActorKeys) -> None:
@@ -248,21 +196,17 @@ def _use_once(keys: ActorKeys) -> None:
     message = encode_defunct(b"assay: recovery test")
     if Account.recover_message(message, signature=keys.account.sign_message(message).signature) != keys.account.address:
         raise InvariantError("A secp256k1 key does not verify its own signature.")
-    if keys.bls is not None:
-        curve, tag = default_curve(), b"assay: recovery test"
-        if not curve.verify(keys.bls.public_key, curve.sign(keys.bls.secret, tag, tag), tag, tag):
-            raise InvariantError("A BLS key does not verify its own signature.")
 
 
 # --- files
 
 
-def _files(path: Path) -> tuple[Path, Path]:
+def _file(path: Path) -> Path:
     if path.is_file():
-        return path, path.with_name(path.name + ".no-bls")
+        return path
     if not (path / EVM_FILE).is_file():
         raise KeyMissing(f"There is no key in {path}.")
-    return path / EVM_FILE, path / BLS_FILE
+    return path / EVM_FILE
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -287,23 +231,12 @@ def _read_document(path: Path) -> dict[str, Any]:
     return _parse(path, _read_bytes(path))
 
 
-def _add(keys_dir: Path, name: str, file: str, document: dict[str, Any]) -> KeyInfo:
-    """Put one more file into a key's folder, or make the folder."""
-    folder = keys_dir / name
-    if folder.exists():
-        _write_new(folder / file, document)
-    else:
-        _write_folder(keys_dir, name, {file: document})
-    return describe_key(folder)
-
-
-def _write_folder(keys_dir: Path, name: str, files: dict[str, dict[str, Any]]) -> None:
-    """All files of a new key, or none: they are written beside and renamed together."""
+def _write_folder(keys_dir: Path, name: str, document: dict[str, Any]) -> None:
+    """The folder of a new key with its file, or none: it is written beside and renamed."""
     keys_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     staging = Path(tempfile.mkdtemp(prefix=".new-", dir=keys_dir))
     try:
-        for file, document in files.items():
-            _write_new(staging / file, document)
+        _write_new(staging / EVM_FILE, document)
         try:
             staging.rename(keys_dir / name)
         except OSError:

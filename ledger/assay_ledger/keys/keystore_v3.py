@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from assay_ledger.keys.eip2335 import Kdf, WrongPassword, check_pbkdf2_work, check_scrypt_work, corrupt
+from assay_ledger.keys.kdf import Kdf, WrongPassword, check_pbkdf2_work, check_scrypt_work, corrupt
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
@@ -53,7 +53,7 @@ def _check_v3(document: dict[str, Any]) -> None:
     """Bound the work that a version 3 document asks for before any of it is done."""
     crypto = document.get("crypto", document.get("Crypto"))
     if document.get("version") != 3 or not isinstance(crypto, dict):
-        raise corrupt("it is neither a version 3 nor a version 4 keystore")
+        raise corrupt("it is no version 3 keystore")
     params = crypto.get("kdfparams")
     if not isinstance(params, dict):
         raise corrupt("it has no key derivation parameters")

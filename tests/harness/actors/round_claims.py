@@ -110,7 +110,7 @@ class RoundClaims:
         self.made.chain.transfer(self.made.stage.sponsor, account.address, 10 * ETHER)
         self.made.chain.send(account, self.made.run.token.mint(address_of(account), money))
         deposit(self.made.chain, account, self.made.run, money)
-        self.strangers.append(ActorKeys(f"stranger {len(self.strangers)}", account, None))
+        self.strangers.append(ActorKeys(f"stranger {len(self.strangers)}", account))
         return self.strangers[-1]
 
     def commit(self, claimed: Trace | None) -> None:

@@ -106,7 +106,7 @@ class RoundStageRun:
         self.chain.send(account, token.mint(address_of(account), Wei(STAKE)))
         self.chain.send(account, token.approve(self.run.vault.address, Wei(STAKE)))
         self.chain.send(account, self.run.vault.deposit(Wei(STAKE)))
-        keys, folder, store = ActorKeys(name, account, None), self.folder / name, options.pop("store", self.store)
+        keys, folder, store = ActorKeys(name, account), self.folder / name, options.pop("store", self.store)
         make = lambda: kind(self.run, keys, store, folder, compute=COMPUTE, **options)  # noqa: E731
         self.players[name] = RoundActor(make, make())
         return self.players[name].agent

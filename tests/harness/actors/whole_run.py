@@ -109,7 +109,7 @@ class WholeRun:
         self.chain.transfer(self.stage.sponsor, account.address, 10 * ETHER)
         self.chain.send(account, self.run.token.mint(address_of(account), brought))
         deposit(self.chain, account, self.run, brought)
-        keys, folder = ActorKeys(name, account, None), self.folder / name
+        keys, folder = ActorKeys(name, account), self.folder / name
         store = options.pop("store", self.store)
         options = {"compute": COMPUTE, **options}
         make = lambda: kind(self.run, keys, store, folder, **options)  # noqa: E731

@@ -143,7 +143,7 @@ class AuditedRun:
 
     def add(self, name: str, kind: Callable[..., RoundAgent], **options: Any) -> RoundAgent:
         """An actor with a key, stake for three tickets and a data folder of its own."""
-        keys, folder = ActorKeys(name, self.rich(), None), self.folder / name
+        keys, folder = ActorKeys(name, self.rich()), self.folder / name
         make = lambda: kind(self.run, keys, self.store, folder, compute=COMPUTE, **options)  # noqa: E731
         self.players[name] = AuditActor(make, make())
         return self.players[name].agent

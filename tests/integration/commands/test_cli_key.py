@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from assay.cli.key import app, unlock
 from assay.cli.password import PasswordFileUnreadable, PasswordMissing, read_password
-from assay_ledger.keys.eip2335 import KeystoreCorrupt, WrongPassword
+from assay_ledger.keys.kdf import KeystoreCorrupt, WrongPassword
 from assay_ledger.keys.keystore import KeyExists, KeyMissing, KeyNamedTwice, KeyNameInvalid, load_keys
 
 
@@ -40,23 +40,22 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def new(shell: Shell, name: str, *more: str) -> object:
-    return shell.json("new", name, "--kdf", "pbkdf2", "--bls", *more)
+    return shell.json("new", name, "--kdf", "pbkdf2", *more)
 
 
 def test_a_new_key_is_printed_as_json_and_listed(shell: Shell) -> None:
     made = new(shell, "verifier-1")
     assert isinstance(made, dict)
-    assert made.keys() == {"name", "address", "bls_public_key", "path"}
-    assert new(shell, "solver-1", "--no-bls") != made
+    assert made.keys() == {"name", "address", "path"}
+    assert new(shell, "solver-1") != made
     listed = shell.json("list")
     assert isinstance(listed, list)
     assert [entry["name"] for entry in listed] == ["solver-1", "verifier-1"]
     assert listed[1] == made
-    assert listed[0]["bls_public_key"] is None
 
 
 def test_several_keys_are_made_at_once_under_one_password(shell: Shell) -> None:
-    made = new(shell, "one", "two", "--no-bls")
+    made = new(shell, "one", "two")
     assert isinstance(made, list) and [entry["name"] for entry in made] == ["one", "two"]
     assert len({entry["address"] for entry in made}) == 2
     assert shell.json("list") == made
@@ -67,7 +66,7 @@ def test_several_keys_are_made_at_once_under_one_password(shell: Shell) -> None:
     [(("one", "taken"), KeyExists), (("one", "one"), KeyNamedTwice), (("one", "no/name"), KeyNameInvalid)],
 )
 def test_of_several_keys_none_is_made_where_one_cannot_be(shell: Shell, names: tuple[str, ...], kind: type) -> None:
-    new(shell, "taken", "--no-bls")
+    new(shell, "taken")
     refused = shell("new", *names, "--kdf", "pbkdf2")
     assert isinstance(refused.exception, kind) and refused.exception.remedy
     assert [entry["name"] for entry in shell.json("list")] == ["taken"]  # type: ignore[attr-defined]
@@ -85,15 +84,13 @@ def test_commands_that_sign_unlock_a_key_by_name_or_path(shell: Shell) -> None:
     by_name = unlock("v", shell.folder / "keys", shell.password_file)
     by_path = unlock(made["path"], shell.folder / "elsewhere", shell.password_file)
     assert by_name.account.address == by_path.account.address == made["address"]
-    assert by_name.bls == by_path.bls is not None
 
 
 def test_the_table_shows_whole_keys_and_talk_stays_off_stdout(shell: Shell) -> None:
-    result = shell("new", "v", "--kdf", "pbkdf2", "--bls")
+    result = shell("new", "v", "--kdf", "pbkdf2")
     made = shell.json("list")
     assert isinstance(made, list)
     assert made[0]["address"] in result.stdout
-    assert made[0]["bls_public_key"] in result.stdout
     assert "test-recovery" in result.stderr
     assert "test-recovery" not in result.stdout
 
@@ -108,16 +105,14 @@ def test_an_empty_list_says_how_to_make_a_key(shell: Shell) -> None:
 def test_a_key_goes_out_to_a_backup_is_tested_and_comes_back(shell: Shell) -> None:
     made = new(shell, "v")
     backup = shell.folder / "backup"
-    files = shell.json("export", "v", str(backup))
-    assert files == {"files": [str(backup / "evm.json"), str(backup / "bls.json")]}
+    assert shell.json("export", "v", str(backup)) == {"files": [str(backup / "evm.json")]}
     tested = shell.json("test-recovery", "v", "--backup", str(backup))
     assert isinstance(tested, dict)
     assert isinstance(made, dict)
     assert (tested["recovers"], tested["address"]) == (True, made["address"])
-    shell.json("import", "again", str(backup / "evm.json"))
-    again = shell.json("import", "again", str(backup / "bls.json"))
+    again = shell.json("import", "again", str(backup / "evm.json"))
     assert isinstance(again, dict)
-    assert (again["address"], again["bls_public_key"]) == (made["address"], made["bls_public_key"])
+    assert again["address"] == made["address"]
 
 
 def test_what_goes_wrong_is_an_error_with_a_code_and_a_remedy(shell: Shell) -> None:

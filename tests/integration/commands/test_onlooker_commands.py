@@ -96,7 +96,7 @@ def test_keys_that_others_can_read_and_missing_keys_are_named(monkeypatch: pytes
     from assay_ledger.keys.keystore import create_key
 
     keys = tmp_path / "keys"
-    create_key(keys, "mine", "secret", with_bls=False)
+    create_key(keys, "mine", "secret")
     assert findings()["keys"].state is CheckState.OK
     keys.chmod(0o755)
     broken = findings()["keys"]
@@ -197,7 +197,7 @@ def test_one_wrong_answer_is_found_in_its_group(
 def test_missing_and_damaged_vectors_are_named(vectors: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         check_all(tmp_path / "nowhere")
-    (vectors / "draws.json").write_text("{")
+    (vectors / "beacon.json").write_text("{")
     with pytest.raises(ConfigError, match="damaged"):
         check_all(vectors)
 

@@ -176,7 +176,7 @@ def test_an_actor_brings_its_stake_once_however_often_it_is_started(
     posted: tuple[Desk, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     desk, document = posted
-    run, keys = desk.opened(document), ActorKeys("ada", Account.create(), None)
+    run, keys = desk.opened(document), ActorKeys("ada", Account.create())
     chain, needed = run.chain, stake_of(run.charter, seats=1)
     chain.transfer(desk.stage.sponsor, keys.account.address, ETHER)
     amount = str(-(-needed // TOKEN) + 7)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from eth_account import Account
 
-from assay_ledger.keys.eip2335 import Kdf
+from assay_ledger.keys.kdf import Kdf
 from assay_ledger.keys.keystore import create_key, export_key, load_keys
 from assay_ledger.keys.ticket_seed import ticket_seed
 
@@ -14,7 +14,7 @@ FAST = Kdf("pbkdf2", 1000)
 
 
 def test_a_restored_account_has_the_seed_that_it_had(tmp_path: Path) -> None:
-    made = create_key(tmp_path / "keys", "vera", "password", with_bls=False, kdf=FAST)
+    made = create_key(tmp_path / "keys", "vera", "password", kdf=FAST)
     export_key(made.path, tmp_path / "backup")
     before, after = (load_keys(path, "password").account for path in (made.path, tmp_path / "backup"))
     assert ticket_seed(before) == ticket_seed(after)
