@@ -158,7 +158,7 @@ def test_a_finding_is_named_without_line_numbers() -> None:
 
 
 def test_every_explanation_has_a_reason_and_names_a_contract_that_exists() -> None:
-    declared = re.compile(r"^(?:abstract )?(?:contract|library) (\w+)", re.MULTILINE)
+    declared = re.compile(r"^(?:abstract )?(?:contract|library|interface) (\w+)", re.MULTILINE)
     names = {name for path in (ROOT / "contracts").rglob("*.sol") for name in declared.findall(path.read_text())}
     known = tool("slither").explained()
     assert known
