@@ -117,8 +117,12 @@ def post(
     ] = 5,
     profile: Annotated[str, typer.Option("--profile", help="The chain: l1, op, arbitrum or local.")] = "local",
     beacon: Annotated[
-        str, typer.Option("--beacon", help="What draws: chain (its own randomness), drand, or local (for tests).")
-    ] = "chain",
+        str | None,
+        typer.Option(
+            "--beacon",
+            help="What draws: drand, chain (its own randomness) or local (for tests); drand unless the chain is local.",
+        ),
+    ] = None,
     escrow: Annotated[
         str | None, typer.Option(help="Tokens for pay and wages; what all rounds can cost unless given.")
     ] = None,
@@ -141,12 +145,13 @@ def post(
             code="UnknownProfile",
             remedy=f"Choose one of: {', '.join(sorted(CHAINS))}.",
         )
-    network, asked = network_named(beacon, profile), None if escrow is None else parse_amount(escrow)
+    drawn_by = beacon or ("chain" if profile == "local" else "drand")
+    network, asked = network_named(drawn_by, profile), None if escrow is None else parse_amount(escrow)
     _refuse_foreign(preset, data, recipe, steps, tier)
     inner_steps = _inner_steps(preset, recipe, steps)
     pace_of(inner_steps, units, least)
     blobs, chain = open_blobs(settings), open_chain(settings)
-    if beacon == "drand":
+    if drawn_by == "drand":
         talk.print(f"drand's evmnet: {check_relays(chain, settings.relays)}", markup=False)
     sponsor = unlock_key(settings).account
     prepared = _prepared(preset, data, recipe, tier, inner_steps, seats, update)

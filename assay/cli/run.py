@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from assay.cli import joining, plan, posting, sponsor
+from assay.cli import bringing, joining, plan, posting, sponsor
 from assay.cli.common import open_blobs, open_chain, open_round_run, print_json, print_table, sight
 from assay.cli.options import CHAIN, RUN, JsonOption, with_settings
 from assay.protocol.errors import AssayError
@@ -17,6 +17,7 @@ app = typer.Typer(no_args_is_help=True, help="Training runs.")
 app.command("post", epilog=posting.EPILOG)(posting.post)
 sponsor.add_to(app)
 app.command("can-join", epilog=joining.EPILOG)(joining.can_join)
+app.command("bring-beacon", epilog=bringing.EPILOG)(bringing.bring_beacon)
 app.command("plan", epilog=plan.EPILOG)(plan.plan)
 
 

@@ -18,7 +18,7 @@ from assay.cli.weights import WeightsNotOnChain
 from assay.protocol.digests import keccak
 from assay.protocol.errors import ConfigError, FundsError, RejectedError, UsageError, UserError
 from assay.protocol.run.beacon import EVMNET
-from assay.protocol.types import Address, DType
+from assay.protocol.types import Address, BeaconRound, DType
 from assay.sponsor.round_launching import escrow_of, stake_of
 from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
 from assay_ledger.chain.client import address_of
@@ -205,8 +205,8 @@ def test_what_is_no_preset_or_chain_or_beacon_is_refused_by_name(desk: Desk) -> 
         (("--profile", "moon"), "UnknownProfile"),
         (("--beacon", "dice"), "UnknownBeacon"),
         (("--beacon", "local", "--profile", "l1"), "UnfitBeacon"),
-        (("--profile", "op"), "UnfitBeacon"),
-        (("--profile", "arbitrum", "--beacon", "chain"), "UnfitBeacon"),
+        (("--beacon", "chain", "--profile", "op"), "UnfitBeacon"),
+        (("--beacon", "chain", "--profile", "arbitrum"), "UnfitBeacon"),
         (("--update", "fp4"), "UnknownCarrier"),
         (("--preset", "tiny", "--units", "3"), "UnitsDoNotDivide"),
     ):
@@ -214,12 +214,27 @@ def test_what_is_no_preset_or_chain_or_beacon_is_refused_by_name(desk: Desk) -> 
         assert isinstance(found, UserError) and found.code == code
 
 
-def test_a_run_is_not_posted_whose_beacon_nobody_can_bring(desk: Desk) -> None:
+def test_anybody_brings_the_round_that_a_run_waits_for_once(posted: tuple[Desk, Any]) -> None:
+    desk, document = posted
+    run, chain = desk.opened(document), desk.stage.chain
+    timing = run.charter.timing
+    due = timing.audits_from + timing.seed_delay + 1  # of the chain's own randomness a round is a second
+    words = ("run", "bring-beacon", *desk.run_words, *desk.key_words)
+    if chain.head().timestamp < due:
+        assert desk.json(*words) == {"brought": [], "waits_until": due}
+        chain.rpc("evm_mine", hex(due))
+    assert desk.json(*words) == {"brought": [due], "waits_until": None}
+    assert chain.ask(run.beacon.is_known(BeaconRound(due)))
+    assert desk.json(*words) == {"brought": [], "waits_until": None}
+
+
+@pytest.mark.parametrize("how", [("--beacon", "drand"), ("--profile", "l1"), ("--profile", "op")])
+def test_a_run_is_not_posted_whose_beacon_nobody_can_bring(desk: Desk, how: tuple[str, ...]) -> None:
     chain = desk.stage.chain
     head, newest = chain.head(), EVMNET.round_after(chain.head().timestamp) - 1
     with running_relay() as relay:
         at = (*desk.chain_words, *desk.store_words, *desk.key_words, "--drand-relays", relay.url, "--yes")
-        found = desk.refused("run", "post", "--preset", "tiny", "--beacon", "drand", *at)
+        found = desk.refused("run", "post", "--preset", "tiny", *how, *at)
         assert found.code == "BeaconUnavailable" and f"{relay.url} answers with status 425" in found.message
         assert relay.asked == [f"/{EVMNET.chain_hash.hex()}/public/{newest}"]
     assert chain.head() == head, "nothing was sent"
