@@ -57,7 +57,6 @@ GAMES: Final = 10
 """Bonds of games that each actor can pay at once, beside what it locks."""
 
 MAX_STOPS: Final = 200
-OPENING: Final = "challenge"
 
 
 @dataclass(frozen=True, slots=True)

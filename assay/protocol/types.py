@@ -73,11 +73,6 @@ class DType(IntEnum):
         """Whether elements are binary32 patterns."""
         return self is DType.F32
 
-    @property
-    def is_integer(self) -> bool:
-        """Whether elements are two's complement or unsigned integers (bool is neither)."""
-        return self not in (DType.F32, DType.BOOL)
-
 
 _SIZES: dict[DType, int] = {
     DType.F32: 4,

@@ -14,12 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from assay.engine.runtime.native.sha256 import tensor_root
 from assay.protocol.digests import keccak, state_digest
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import OnStep, Trace
 from assay.protocol.program.witness import ACCUMULATOR, witnessed_program
-from assay.protocol.trees.state import ListBytes, TrainingList, list_root
+from assay.protocol.trees.state import ListBytes, TrainingList
 from assay.protocol.types import Digest
 from assay.training.long_runs import LongRun, Progress, StateFormat, kept_state
 from assay.training.long_trace import LongTrace
@@ -261,9 +260,3 @@ def witnessed_by(plain: Program, keys: int) -> Program:
 def witness_lists_of(keys: Sequence[Digest]) -> ListBytes:
     """A list of a key and one of an accumulator of zeros, per key."""
     return tuple(part for key in keys for part in ((bytes(key[:KEY_BYTES]),), (bytes(ACCUMULATOR.nbytes),)))
-
-
-def root_of_parameters(plain: Program, tensors: Sequence[bytes]) -> Digest:
-    """The list root of parameters, or of an update, which is laid out as they are."""
-    specs = [plain.specs[k] for k in plain.input_nodes[TrainingList.PARAMETERS]]
-    return list_root([tensor_root(spec, data) for spec, data in zip(specs, tensors, strict=True)])

@@ -11,7 +11,7 @@ from assay.protocol.rounds.payments import EPOCHS_TO_CLAIM
 from assay.protocol.rounds.round_ids import tenure_lock
 from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
-from assay.protocol.types import Address, Digest, Round
+from assay.protocol.types import Digest, Round
 from assay_ledger.agents.keeping import GRACE_S, Task, wait
 from assay_ledger.agents.money_actions import (
     CloseBounty,
@@ -285,8 +285,3 @@ def _accused(view: RoundView, made: Accusation) -> tuple[Digest, int]:
     ticket = TicketId(made.accused)
     held = view.books.registry.tickets.get(ticket)
     return ticket_lock(ticket), held.convicted_at if held else 0
-
-
-def refundable(view: RoundView, who: Address) -> bool:
-    """Whether an account can have back what is left of what it paid in."""
-    return view.state.money.is_ended and view.state.money.funded.get(who, 0) > 0

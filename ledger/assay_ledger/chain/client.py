@@ -7,7 +7,7 @@ revert is raised as `RejectedError` whose code is the Solidity custom error's na
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
@@ -290,8 +290,3 @@ def _with_margin(estimate: int) -> int:
 def address_of(account: LocalAccount) -> Address:
     """The 20 bytes of an account's address."""
     return Address(bytes.fromhex(account.address[2:]))
-
-
-def sum_gas(receipts: Iterable[TxReceipt]) -> int:
-    """Gas used by these transactions together."""
-    return sum(int(r["gasUsed"]) for r in receipts)
