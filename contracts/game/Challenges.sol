@@ -10,7 +10,7 @@ import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {IVault} from "../interfaces/IVault.sol";
 import {RunTerms} from "../interfaces/RunTypes.sol";
 
-/// @title Challenges: the challenges of third parties, apart from the game that they open (assay.protocol.model.games)
+/// @title Challenges: the challenges of third parties, apart from the game that they open (assay.protocol.game.book)
 /// @notice Only deposits lie here; the game locks its own bond, from the same account.
 contract Challenges is IChallenges, ReentrancyGuardTransient {
     uint256 private constant REVEAL_BLOCKS = 2;

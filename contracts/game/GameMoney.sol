@@ -12,7 +12,7 @@ import {GameBounds} from "../libraries/GameBounds.sol";
 import {Programs} from "../libraries/Programs.sol";
 import {GameClocks} from "./GameClocks.sol";
 
-/// @title GameMoney: how games are opened, refunded and settled (assay.protocol.model.games)
+/// @title GameMoney: how games are opened, refunded and settled (assay.protocol.game.book)
 /// @notice A challenger locks a bond per game, in a lock of its own: K("game", id). Every reply of the defender is paid
 /// `moveRefund` from it at once while all advances under the claim's lock stay within half of what a third party would get
 /// of this lock; later refunds wait in the bond. The first conviction takes the claim's lock: the bounty share less a

@@ -8,7 +8,7 @@ import {ClaimRef} from "./IClaims.sol";
 /// @notice Moves and checks: docs/protocol.md, section 5; who moves when: docs/game.md. Every move reverts with a named error when it does not
 /// belong to the stage, is not the caller's turn, comes late, or is malformed, in this order; a well-formed move that refutes its maker ends
 /// the game. Money: a challenger locks a bond; each reply of the defender is refunded from it at once as long as the claim's lock answers
-/// for it; assay.protocol.model.games is the executable model.
+/// for it; assay.protocol.game.book is the executable model.
 interface IGame {
     /// @notice The other side is to move, or the account is no party to the game.
     /// @dev A stranger that could move for a party could lose the game for it.
