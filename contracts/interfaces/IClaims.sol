@@ -11,8 +11,9 @@ enum ClaimKind {
 }
 
 /// @notice Names a claim by where it stands, so that a game can look it up.
-/// @dev INTERVAL, UPDATE: round, seat, duty (n for the update). OUTER: round, party = poster, outerRoot. ATTESTATION: round, seat, duty,
-/// party = attester. Fields that a kind does not use are zero.
+/// @dev INTERVAL, UPDATE: round, seat. OUTER: round, seat = of the opener (above 64 seats its ticket), duty = group of a partial sum plus one,
+/// party = who backs, outerRoot. ATTESTATION: round, seat, duty = part. outerRoot of all but OUTER names the accusation whose game it is, or the
+/// attestation. Fields that a kind does not use are zero.
 struct ClaimRef {
     ClaimKind kind;
     uint64 round;
@@ -34,7 +35,7 @@ struct ClaimView {
     uint64 challengeableUntil; // chain time, inclusive; 0 = does not exist
     bytes32 lockId; // what a conviction costs, once
     uint256 lockAmount;
-    bool fallen; // a conviction has taken the lock already (of the commitment, of the poster's claim, of the attester's bond)
+    bool fallen; // a conviction has taken the lock already (of the tenure, of who opened or backs the root, of the ticket)
     uint256 bountyPpm; // share of the lock that a conviction pays, in parts per million; the rest burns
     address beneficiary; // an IBeneficiary whose the bounty is; address zero: the winner of the game
 }
@@ -58,12 +59,12 @@ interface IClaims {
     error NotTheGame(address caller);
 
     /// @notice There is no such claim.
-    /// @dev A commitment that is not complete makes no claims.
-    /// @custom:remedy Check round, seat and duty, and whether the commitment is complete.
+    /// @dev A claim exists once somebody prepared it from what was committed, found or opened.
+    /// @custom:remedy Check round, seat and part, and call `prepare` first.
     /// @param kind of the claim; NONE where any is meant
     /// @param round number of the round, from 0
     /// @param seat number of the seat, from 0
-    /// @param duty number of the interval, or the count of intervals for the update
+    /// @param duty part of an attestation, or group of a partial sum plus one; else 0
     error ClaimNotFound(ClaimKind kind, uint64 round, uint32 seat, uint32 duty);
 
     /// @notice The claim is settled or its time is over: no game can open on it any more.
@@ -72,13 +73,13 @@ interface IClaims {
     /// @param kind of the claim
     /// @param round number of the round, from 0
     /// @param seat number of the seat, from 0
-    /// @param duty number of the interval, or the count of intervals for the update
+    /// @param duty part of an attestation, or group of a partial sum plus one; else 0
     error ClaimSettled(ClaimKind kind, uint64 round, uint32 seat, uint32 duty);
 
-    /// @notice Resolves a reference; a claim that does not exist (an incomplete commitment among them) has challengeableUntil = 0.
+    /// @notice Resolves a reference; a claim that does not exist, or that nobody prepared, has challengeableUntil = 0.
     function claimOf(ClaimRef calldata ref) external view returns (ClaimView memory);
 
-    /// @notice May `who` open a game without commit-reveal? Parties whose own revealed leaf says otherwise; for OUTER, seated solvers and verifiers.
+    /// @notice May `who` open a game without commit-reveal? The accuser whose accusation the reference names; for OUTER, whoever has a tenure.
     function mayChallengeDirectly(ClaimRef calldata ref, address who) external view returns (bool);
 
     /// @notice Game only: `challenger` opened a game on the claim (delays finality).

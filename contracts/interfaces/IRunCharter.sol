@@ -29,16 +29,16 @@ interface IRunCharter {
     /// @param minimum in seconds
     error WindowTooShort(bytes32 what, uint256 length, uint256 minimum);
 
-    /// @notice The charter's claim lock does not deter false work.
-    /// @dev At the rate at which honest verifiers replay, a lie must cost more than the pay that it saves working for.
-    /// @custom:remedy Raise the claim lock to the minimum.
+    /// @notice The charter's lock of a seat does not deter false work.
+    /// @dev At the rate at which honest auditors replay, a lie must cost more than the pay that it saves working for.
+    /// @custom:remedy Raise the lock to the minimum.
     /// @param claimLock in wei
     /// @param minimum in wei
     error ClaimLockTooSmall(uint256 claimLock, uint256 minimum);
 
-    /// @notice The charter's verifier bond does not deter a false attestation.
-    /// @dev A verifier that attests without replaying, or for a bribe, must lose more than it gains.
-    /// @custom:remedy Raise the bond to the minimum.
+    /// @notice The charter's stake of a ticket does not deter a false attestation.
+    /// @dev An auditor that attests without replaying, or for a bribe, must lose more than it gains.
+    /// @custom:remedy Raise the stake to the minimum.
     /// @param bond in wei
     /// @param minimum in wei
     error BondTooSmall(uint256 bond, uint256 minimum);
@@ -51,7 +51,7 @@ interface IRunCharter {
     error SeatFeeTooHigh(uint256 fee, uint256 maximum);
 
     /// @notice An amount of the charter is too large.
-    /// @dev Sums and products of it could overflow and stop all pay, or a challenge would cost more than a verifier
+    /// @dev Sums and products of it could overflow and stop all pay, or a challenge would cost more than a ticket
     /// stakes.
     /// @custom:remedy Lower it to the maximum.
     /// @param what the term's name in ASCII, zeros after it
@@ -84,7 +84,7 @@ interface IRunCharter {
 
     /// @notice The charter's challenge bond does not pay for a defender's gas at the fee cap.
     /// @dev Every reply is paid from the bond; else false challenges would wear honest solvers down.
-    /// @custom:remedy Raise the bond to the minimum.
+    /// @custom:remedy Raise the stake to the minimum.
     /// @param bond in wei
     /// @param minimum in wei
     error ChallengeBondTooSmall(uint256 bond, uint256 minimum);
