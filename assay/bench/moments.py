@@ -49,7 +49,6 @@ TASKS: Final = ("demo", "nanogpt")
 CHOICES: Final = (*TASKS, "tiny")
 BAR: Final = 1.05
 GOODPUT: Final = 0.90
-ROUND_WARMUP: Final = 10
 SPARE: Final = 1.25
 """A training goes on to so many times its rounds while it has not reached the loss that it is compared by."""
 
@@ -80,12 +79,12 @@ class Workload:
 def workload(job: MomentsRun, corpus: Corpus) -> Workload:
     """The model of a task with the step that its rule asks for."""
     if job.task in PRESETS:
-        preset = replace(PRESETS[job.task], inner_steps=job.inner_steps, warmup=ROUND_WARMUP)
+        preset = replace(PRESETS[job.task], inner_steps=job.inner_steps)
         program = training_program(preset, corpus, restarts=job.rule in (ZERO, INT8))
         step = preset_step(preset, len(corpus.vocabulary))
         start = initialize(step.module, job.seed)
         return Workload(Executor(program), step.module, start, step.optimizer, preset.learning_rate, preset.context)
-    warmup = RoundWarmup(ROUND_WARMUP, job.inner_steps) if job.rule in (ZERO, INT8) else None
+    warmup = RoundWarmup.usual(job.inner_steps) if job.rule in (ZERO, INT8) else None
     description: dict[str, Any] = {
         "kind": "moments",
         "warmup": None if warmup is None else asdict(warmup),

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 GENESIS_SEED: Final = 1
 
-WARMUP: Final = 10
-"""Steps over which the rate of a recipe rises in each round, unless the recipe says so itself."""
-
 
 @dataclass(frozen=True, slots=True)
 class PreparedRounds:
@@ -84,7 +81,7 @@ def prepare_recipe_rounds(
     """Captures a model of one's own for a run in which a whole commitment is `inner_steps` steps.
 
     name: the recipe's, for people. The module's own values are the first parameters. Moments, and buffers that a step
-    changes, start anew in each round, so the rate rises in each, over WARMUP steps unless the recipe says otherwise.
+    changes, start anew in each round, so the rate rises in each, as `RoundWarmup.usual` says unless the recipe does.
 
     Raises:
         UserError: BadRunRecipe; what capture raises. RejectedError: NoWitness.
@@ -95,7 +92,7 @@ def prepare_recipe_rounds(
 
     _check_recipe(recipe, seats, inner_steps)
     if recipe.round_warmup is None:
-        recipe = replace(recipe, round_warmup=RoundWarmup(min(WARMUP, inner_steps), inner_steps))
+        recipe = replace(recipe, round_warmup=RoundWarmup.usual(inner_steps))
     captured = capture_recipe(recipe, tier)
     origin = ModelOrigin(recipe=name, names=tuple(captured.slots[0]))
     check_names(origin)

@@ -12,8 +12,7 @@ class Preset:
     """Everything about a run's inner training that is not data.
 
     context: tokens per sequence. batch: sequences per step. inner_steps: optimizer steps per round (H of DiLoCo).
-    learning_rate: a scalar of the state; the other optimizer constants are in the program. warmup: steps over which the
-    rate rises in each round, where rounds start with zero moments.
+    learning_rate: a scalar of the state; the other optimizer constants are in the program.
     """
 
     name: str
@@ -25,11 +24,10 @@ class Preset:
     inner_steps: int
     learning_rate: float = 1e-3
     weight_decay: float = 0.01
-    warmup: int = 10
 
 
 DEMO = Preset("demo", layers=2, width=96, heads=4, context=32, batch=8, inner_steps=25)
-TINY = Preset("tiny", layers=1, width=16, heads=2, context=8, batch=2, inner_steps=10, learning_rate=3e-3, warmup=4)
+TINY = Preset("tiny", layers=1, width=16, heads=2, context=8, batch=2, inner_steps=10, learning_rate=3e-3)
 GPT_4X128 = Preset("gpt-4x128", layers=4, width=128, heads=4, context=64, batch=12, inner_steps=1250)
 """The size that speed is measured at, with rounds so long that they are mostly training."""
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor
 
 Schedule = Callable[[Tensor], Tensor]
+
+MEMORY: Final = 100
+"""Steps that a second moment remembers at the usual beta 2 of 0.99: a longer rise would wait for nothing."""
 
 
 def warmup_cosine(warmup: int, total: int, floor: float = 0.0) -> Schedule:
@@ -38,19 +42,31 @@ def warmup_linear(warmup: int, total: int, floor: float = 0.0) -> Schedule:
 
 @dataclass(frozen=True, slots=True)
 class RoundWarmup:
-    """Linear from 1 / steps to 1 over the first `steps` steps of each round, for moments that are zero at its start.
+    """Linear over the first `steps` steps of each round, for moments that are zero at its start, then level.
 
-    round_length: what the state's step grows by from one round's first step to the next one's, whatever a seat trains.
+    What the rise withholds is given back over the whole round: its factors sum to its steps, so that a round walks as
+    far as one without a warm-up. round_length: what the state's step grows by from one round's first step to the next
+    one's, whatever a seat trains.
     """
 
     steps: int
     round_length: int
 
+    @classmethod
+    def usual(cls, round_length: int) -> RoundWarmup:
+        """Over two fifths of a round, so that the rate stands at 5 / 4 at most, but no more than MEMORY steps."""
+        return cls(min(MEMORY, max(1, 2 * round_length // 5)), round_length)
+
+    @property
+    def level(self) -> float:
+        """The factor where the rise ends: 1 for one step, below 2."""
+        return self.round_length / (self.round_length - (self.steps - 1) / 2)
+
     def factor(self, step: Tensor, round: Tensor) -> Tensor:
         """f32 [] for a state's `step` i32 [2] and `round` i32 []; steps before a round's first have the rate 0."""
         # Modulo 2^32, as the words are: exact however long the run is.
         position = step[0] - round * self.round_length
-        return _rise(position.to(torch.float32), self.steps).clamp(0.0, 1.0)
+        return _rise(position.to(torch.float32), self.steps).clamp(0.0, 1.0) * self.level
 
 
 def _rise(step: Tensor, warmup: int) -> Tensor:

@@ -92,7 +92,7 @@ def preset_step(preset: Preset, vocabulary: int, *, restarts: bool = False) -> T
         preset.batch,
         preset.context,
         optimizer=AdamW(weight_decay=preset.weight_decay),
-        warmup=RoundWarmup(preset.warmup, preset.inner_steps) if restarts else None,
+        warmup=RoundWarmup.usual(preset.inner_steps) if restarts else None,
     )
 
 

@@ -20,7 +20,7 @@ from tools.recompute.chain import RecordedRun
 from tools.recompute.store import Store
 
 TEXT = "\n".join(f"{n} times {n} is {n * n}, and half of it is {n * n / 2}." for n in range(120))
-WIDE = Preset("wide", layers=1, width=96, heads=2, context=8, batch=2, inner_steps=4, warmup=2)
+WIDE = Preset("wide", layers=1, width=96, heads=2, context=8, batch=2, inner_steps=4)
 """Of 117 thousand parameters in rows of 96: what lies beside an update in its file counts for little."""
 MOST = 1.1
 """Bytes that a solver uploads a parameter and round."""

@@ -38,7 +38,7 @@ def test_what_no_run_can_train_is_refused_with_its_reason(recipe: Recipe, words:
 
 
 def test_a_rate_rises_in_every_round_unless_the_recipe_says_how() -> None:
-    plain, own = recipe_of(torch.ones(8, 1)), replace(recipe_of(torch.ones(8, 1)), round_warmup=RoundWarmup(10, 12))
+    plain, own = recipe_of(torch.ones(8, 1)), replace(recipe_of(torch.ones(8, 1)), round_warmup=RoundWarmup(4, 12))
     other = replace(plain, round_warmup=RoundWarmup(3, 12))
     roots = {
         name: prepare_recipe_rounds(recipe, "own", 8, inner_steps=12).programs[0].root

@@ -354,7 +354,7 @@ def test_a_recipe_warms_up_anew_in_each_round() -> None:
         scalars[SCALAR_NAMES.index("round")] = torch.tensor(round_, dtype=torch.int32)
         ends = [s(parameters, optimizer, scalars)[0] for s in (step, plain)]
         moved.append(float((ends[0][0] - parameters[0]).norm() / (ends[1][0] - parameters[0]).norm()))
-    assert moved == pytest.approx([1 / 3, 2 / 3, 1, 1 / 3, 1], rel=1e-4)
+    assert moved == pytest.approx([4 / 9, 8 / 9, 4 / 3, 4 / 9, 4 / 3], rel=1e-4)
 
 
 @pytest.mark.parametrize("steps", [0, 5])

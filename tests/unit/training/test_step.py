@@ -125,32 +125,50 @@ def test_loss_and_sample_come_from_the_parameters_given(corpus):
     assert text == generate(model, parameters, corpus, length=30, seed=1)
 
 
+def factors(rise, round_):
+    first = round_ * rise.round_length
+    return [rise.factor(i32(first + k, 0, shape=(2,)), i32(round_)).item() for k in range(rise.round_length)]
+
+
 def test_the_rate_rises_anew_in_each_round_and_stays_until_its_end():
     rise = RoundWarmup(steps=4, round_length=6)
     for round_ in (0, 1, 7):
-        first = round_ * 6
-        factors = [rise.factor(i32(first + k, 0, shape=(2,)), i32(round_)).item() for k in range(6)]
-        assert factors == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+        assert factors(rise, round_) == pytest.approx([1 / 3, 2 / 3, 1.0, 4 / 3, 4 / 3, 4 / 3], rel=1e-6)
     # A step that belongs to an earlier round has no rate, never a negative one.
     assert rise.factor(i32(5, 0, shape=(2,)), i32(1)).item() == 0.0
     assert rise.factor(i32(3, 0, shape=(2,)), i32(1)).item() == 0.0
+
+
+@pytest.mark.parametrize(("steps", "length"), [(1, 1), (1, 6), (10, 25), (20, 50), (25, 25), (100, 500)])
+def test_a_round_with_a_warm_up_walks_as_far_as_one_without(steps, length):
+    found = factors(RoundWarmup(steps, length), 3)
+    assert sum(found) == pytest.approx(length, rel=1e-6)
+    assert found[0] == pytest.approx(found[-1] / steps, rel=1e-6)
+    assert found[steps - 1] == found[-1] == max(found) < 2.0
+
+
+def test_the_usual_warm_up_takes_two_fifths_of_a_round_or_a_moments_memory():
+    steps = {length: RoundWarmup.usual(length).steps for length in (1, 2, 5, 10, 25, 50, 250, 252, 253, 500)}
+    assert steps == {1: 1, 2: 1, 5: 2, 10: 4, 25: 10, 50: 20, 250: 100, 252: 100, 253: 100, 500: 100}
+    assert max(RoundWarmup.usual(length).level for length in range(1, 600)) <= 1.25
 
 
 def test_a_warm_up_is_exact_where_steps_outgrow_32_bits():
     rise = RoundWarmup(steps=10, round_length=50)
     for round_ in (2**32 // 50, 2**31 - 1):
         step = round_ * 50 + 4
-        assert rise.factor(i32(step & 0xFFFFFFFF, step >> 32, shape=(2,)), i32(round_)).item() == 0.5
+        found = rise.factor(i32(step & 0xFFFFFFFF, step >> 32, shape=(2,)), i32(round_)).item()
+        assert found == pytest.approx(25 / 45.5, rel=1e-6)
 
 
 def test_a_restarting_step_warms_up_and_another_does_not(corpus):
     plain, rising = (preset_step(TINY, len(corpus.vocabulary), restarts=r) for r in (False, True))
     start = initialize(plain.module, 1)
     for round_, position, factor in (
-        (0, 0, 0.25),
-        (3, 1, 0.5),
-        (3, TINY.warmup - 1, 1.0),
-        (3, TINY.inner_steps - 1, 1.0),
+        (0, 0, 1 / 3.4),
+        (3, 1, 2 / 3.4),
+        (3, 3, 4 / 3.4),
+        (3, TINY.inner_steps - 1, 4 / 3.4),
     ):
         given = {"round": round_, "step": round_ * TINY.inner_steps + position, "key": (1, 2)}
         full = Scalars.of(corpus.train, learning_rate=3e-3, **given)
