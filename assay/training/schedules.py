@@ -62,11 +62,20 @@ class RoundWarmup:
         """The factor where the rise ends: 1 for one step, below 2."""
         return self.round_length / (self.round_length - (self.steps - 1) / 2)
 
-    def factor(self, step: Tensor, round: Tensor) -> Tensor:
-        """f32 [] for a state's `step` i32 [2] and `round` i32 []; steps before a round's first have the rate 0."""
+    def factor(self, step: Tensor, round: Tensor, schedule: Schedule | None = None) -> Tensor:
+        """f32 [] for a state's `step` i32 [2] and `round` i32 [], the schedule in it; 0 before a round's first step.
+
+        A schedule that rises through the round by itself is not made to rise twice: the rate rises to where the
+        schedule stands when the round ends, and is the schedule's where that is less.
+        """
         # Modulo 2^32, as the words are: exact however long the run is.
         position = step[0] - round * self.round_length
-        return _rise(position.to(torch.float32), self.steps).clamp(0.0, 1.0) * self.level
+        rise = _rise(position.to(torch.float32), self.steps).clamp(0.0, 1.0)
+        if schedule is None:
+            return rise * self.level
+        now = schedule(step[0].to(torch.float32))
+        last = schedule((step[0] - position + (self.round_length - 1)).to(torch.float32))
+        return torch.minimum(now, torch.maximum(now, last) * rise) * self.level
 
 
 def _rise(step: Tensor, warmup: int) -> Tensor:

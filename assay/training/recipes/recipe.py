@@ -183,10 +183,10 @@ class RecipeStep:
         if self.recipe.clip_norm is not None:
             trained = clip_by_global_norm(trained, self.recipe.clip_norm)
         rate = now.learning_rate
-        if self.recipe.schedule is not None:
-            rate = rate * self.recipe.schedule(now.step[0].to(torch.float32))
         if self.recipe.round_warmup is not None:
-            rate = rate * self.recipe.round_warmup.factor(now.step, now.round)
+            rate = rate * self.recipe.round_warmup.factor(now.step, now.round, self.recipe.schedule)
+        elif self.recipe.schedule is not None:
+            rate = rate * self.recipe.schedule(now.step[0].to(torch.float32))
         grads = dict(zip(self._trained, trained, strict=True))
         gradients = [grads[k] if k in grads else torch.zeros_like(p) for k, p in enumerate(parameters)]
         updated, moments = self.optimizer.update(parameters, gradients, optimizer[:own], rate)

@@ -10,7 +10,7 @@ from assay.training.initialize import initialize, uniform
 from assay.training.optimizer import AdamW
 from assay.training.outer import SLOTS, outer_step, zero_momentum
 from assay.training.presets import DEMO, TINY, preset
-from assay.training.schedules import RoundWarmup
+from assay.training.schedules import RoundWarmup, warmup_linear
 from assay.training.state import Scalars, i32
 from assay.training.step import draw_batch, initial_state, preset_step
 from assay.training.updates import compute_update
@@ -125,9 +125,10 @@ def test_loss_and_sample_come_from_the_parameters_given(corpus):
     assert text == generate(model, parameters, corpus, length=30, seed=1)
 
 
-def factors(rise, round_):
+def factors(rise, round_, schedule=None):
     first = round_ * rise.round_length
-    return [rise.factor(i32(first + k, 0, shape=(2,)), i32(round_)).item() for k in range(rise.round_length)]
+    steps = [i32(first + k, 0, shape=(2,)) for k in range(rise.round_length)]
+    return [rise.factor(step, i32(round_), schedule).item() for step in steps]
 
 
 def test_the_rate_rises_anew_in_each_round_and_stays_until_its_end():
@@ -137,6 +138,22 @@ def test_the_rate_rises_anew_in_each_round_and_stays_until_its_end():
     # A step that belongs to an earlier round has no rate, never a negative one.
     assert rise.factor(i32(5, 0, shape=(2,)), i32(1)).item() == 0.0
     assert rise.factor(i32(3, 0, shape=(2,)), i32(1)).item() == 0.0
+
+
+def test_a_schedule_that_rises_by_itself_is_not_made_to_rise_twice():
+    rise, schedule = RoundWarmup(steps=4, round_length=10), warmup_linear(15, 40)
+    level = 10 / 8.5
+    # Round 0: the schedule is the lower one. Round 1: it rises until step 14, and falls to 0.84 by the last step.
+    assert factors(rise, 0, schedule) == pytest.approx([level * (k + 1) / 15 for k in range(10)], rel=1e-6)
+    own = [schedule(torch.tensor(float(step))).item() for step in range(10, 40)]
+    assert factors(rise, 1, schedule) == pytest.approx(
+        [level * min(s, max(s, own[9]) * min((k + 1) / 4, 1)) for k, s in enumerate(own[:10])], rel=1e-6
+    )
+    # Where it falls, both multiply.
+    for round_ in (2, 3):
+        part = own[10 * round_ - 10 : 10 * round_]
+        wanted = [level * s * min((k + 1) / 4, 1) for k, s in enumerate(part)]
+        assert factors(rise, round_, schedule) == pytest.approx(wanted, rel=1e-6)
 
 
 @pytest.mark.parametrize(("steps", "length"), [(1, 1), (1, 6), (10, 25), (20, 50), (25, 25), (100, 500)])
