@@ -16,8 +16,8 @@ from torch import Tensor
 
 Schedule = Callable[[Tensor], Tensor]
 
-MEMORY: Final = 100
-"""Steps that a second moment remembers at the usual beta 2 of 0.99: a longer rise would wait for nothing."""
+MEMORY: Final = 10
+"""Steps that a first moment remembers at the usual beta 1 of 0.9: after so many it is what it would be anyway."""
 
 
 def warmup_cosine(warmup: int, total: int, floor: float = 0.0) -> Schedule:
@@ -54,7 +54,7 @@ class RoundWarmup:
 
     @classmethod
     def usual(cls, round_length: int) -> RoundWarmup:
-        """Over two fifths of a round, so that the rate stands at 5 / 4 at most, but no more than MEMORY steps."""
+        """Over MEMORY steps, in short rounds over two fifths, so that the rate stands at 5 / 4 at most."""
         return cls(min(MEMORY, max(1, 2 * round_length // 5)), round_length)
 
     @property
