@@ -82,6 +82,9 @@ contract RoundsBench {
         return false;
     }
 
+    /// @notice What drawn accusers would share stays here.
+    function onBounty(bytes32, uint256) external {}
+
     // --- beacon
 
     function roundAfter(uint64 time) external pure returns (uint64) {
