@@ -12,6 +12,7 @@ CONTRACTS = {
     "Tenures": "tenures",
     "Commitments": "commitments",
     "Generations": "generations",
+    "GroupedGenerations": "grouped_generations",
     "Duties": "duties",
     "Attestations": "attestations",
     "Challenges": "challenges",
@@ -23,6 +24,10 @@ CONTRACTS = {
     "Grants": "grants",
 }
 """The contracts by the module of their binding."""
+
+ONE_INTERFACE = {"GroupedGenerations": "Generations"}
+"""Contracts of which a run has one or the other: events that the second has too are its binding's, so that a reader
+knows each by one class."""
 
 ENUMS = {
     "ClaimKind": "assay.protocol.run.claims",

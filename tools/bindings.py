@@ -20,7 +20,7 @@ from typing import Any
 
 from assay.protocol.run.run_charter import RUN_TERMS_TYPE
 from tools.binding_structs import ROOT, compiled, known_structs, struct_of
-from tools.binding_tables import CONTRACTS, ENUMS, NAMED, ROUNDS, STRUCTS, TERMS, TYPES, WEI
+from tools.binding_tables import CONTRACTS, ENUMS, NAMED, ONE_INTERFACE, ROUNDS, STRUCTS, TERMS, TYPES, WEI
 
 FOLDER = ROOT / "ledger" / "assay_ledger" / "bindings"
 PACKAGE = "assay_ledger.bindings"
@@ -248,8 +248,13 @@ def binding(contract: dict[str, Any]) -> str:
     if len(set(names)) < len(names):
         sys.exit(f"{contract['name']}: two functions of one name")
     structs(module, CONTRACTS[contract["name"]])
+    twin = ONE_INTERFACE.get(contract["name"])
+    known = {signature(e) for e in compiled(twin)["abi"] if e["type"] == "event"} if twin else set()
     for entry in events:
-        module.lines += event(module, contract, entry)
+        if twin and signature(entry) in known:
+            module.use(f"{PACKAGE}.{CONTRACTS[twin]}", entry["name"])
+        else:
+            module.lines += event(module, contract, entry)
     module.use("assay_ledger.contract", "Contract")
     module.lines += [f"class {class_name(contract['name'])}(Contract):"]
     module.lines += docstring(f"`{contract['path']}` at an address.")

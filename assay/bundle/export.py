@@ -21,7 +21,7 @@ from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds.round_records import RoundRunState
 from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.rounds.run import RoundRun
-from assay_ledger.rounds.told_rounds import party_of
+from assay_ledger.rounds.told_generations import party_of
 
 
 def export_bundle(run: RoundRun, state: RoundRunState, game_id: int) -> Bundle:

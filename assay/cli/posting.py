@@ -84,7 +84,13 @@ def post(
         str, typer.Option(help="How updates travel: f32, or int8 with a quarter of the bytes and some rounding.")
     ] = "f32",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of the run.")] = 20,
-    seats: Annotated[int, typer.Option(min=1, max=64, help="Seats, each with its own piece of the data.")] = 8,
+    seats: Annotated[int, typer.Option(min=1, max=1024, help="Seats, each with its own piece of the data.")] = 8,
+    group_size: Annotated[
+        int | None,
+        typer.Option(min=1, max=64, help="Above 64 seats: seats of a partial sum; the square root of all."),
+    ] = None,
+    positions: Annotated[int, typer.Option(min=1, max=63, help="Above 64 seats: positions of a group's sum.")] = 15,
+    top_positions: Annotated[int, typer.Option(min=1, max=63, help="Above 64 seats: positions of a generation.")] = 63,
     units: Annotated[int, typer.Option(min=1, help="Units of a whole commitment; a round's steps are cut so.")] = 5,
     least: Annotated[int, typer.Option(min=1, help="Units that a commitment has at least.")] = 2,
     commit: Annotated[
@@ -134,7 +140,7 @@ def post(
     """Capture four programs, publish them, deploy the contracts and fill the escrow (in a fresh test token)."""
     from assay.cli.run_documents import describe, show_fields
     from assay.protocol.economics.chain_profiles import CHAINS
-    from assay.sponsor.round_charters import AuditRates, pace_of
+    from assay.sponsor.round_charters import AuditRates, Committee, pace_of
     from assay.sponsor.round_launching import escrow_of, fund_run, mint_tokens
     from assay.sponsor.round_posting import post_round_run
     from assay_ledger.chain.client import address_of
@@ -154,7 +160,7 @@ def post(
     if drawn_by == "drand":
         talk.print(f"drand's evmnet: {check_relays(chain, settings.relays)}", markup=False)
     sponsor = unlock_key(settings).account
-    prepared = _prepared(preset, data, recipe, tier, inner_steps, seats, update)
+    prepared = _prepared(preset, data, recipe, tier, inner_steps, seats, group_size, update)
     pace = pace_of(inner_steps, units, least, commit, prepared.step_seconds)
 
     def wanted(charter: RunCharter) -> Wei:
@@ -187,6 +193,7 @@ def post(
         kind=profile,
         network=network,
         pays=pays,
+        committee=Committee(positions, top_positions),
         talk=talk.print,
         confirm=ask,
     )
@@ -264,6 +271,7 @@ def _prepared(
     tier: str | None,
     inner_steps: int,
     seats: int,
+    group_size: int | None,
     update: str,
 ) -> PreparedRounds:
     """What the run starts from. Raises UserError (UnknownCarrier) and what capture raises."""
@@ -286,11 +294,13 @@ def _prepared(
         chosen = preset_of(preset or DEFAULT_PRESET)
         text = texts.pydoc_text() if data is None else texts.read_text(data)
         talk.print(f"capturing the programs of preset {chosen.name}: {four}")
-        return prepare_rounds(chosen, text, seats, wire=wire)
+        return prepare_rounds(chosen, text, seats, wire=wire, group_size=group_size)
     tier_of(tier or DEFAULT_TIER)
     made = load_recipe(recipe)
     talk.print(f"capturing the programs of {recipe}: {four}")
-    found = prepare_recipe_rounds(made, recipe, seats, inner_steps=inner_steps, tier=tier or DEFAULT_TIER, wire=wire)
+    found = prepare_recipe_rounds(
+        made, recipe, seats, inner_steps=inner_steps, tier=tier or DEFAULT_TIER, wire=wire, group_size=group_size
+    )
     talk.print(
         f"one exact step took {found.step_seconds:.2g} s here: "
         f"a round of {inner_steps} steps {found.step_seconds * inner_steps:.0f} s"

@@ -215,8 +215,8 @@ def merge_games(reader: RunReader, generation: int) -> list[int]:
 
 def opening_document(reader: RunReader, record: OpeningRecord) -> Document:
     """Somebody's word for a root."""
-    opening = reader.state.books.generations.openings[record.generation, record.party]
-    root = reader.view.votes(record.generation).root
+    opening = reader.state.books.generations.openings[record.node, record.party]
+    root = reader.view.votes(record.node).root
     status = "standing"
     if opening.fallen:
         status = "fallen"
@@ -224,21 +224,21 @@ def opening_document(reader: RunReader, record: OpeningRecord) -> Document:
         status = "closed"
     return {
         "party": hexed(record.party),
-        "seat": None if record.seat is None else int(record.seat),
+        "seat": record.position if reader.run.charter.by_seats else None,
         "who": hexed(opener_of(reader, record)),
         "root": hexed(record.root),
         "leads": record.root == root,
         "status": status,
         "at": record.at,
         "tx": hexed(record.tx_hash),
-        "pay": wei(reader.money.opening_pay.get((record.generation, record.party), 0)),
+        "pay": wei(reader.money.opening_pay.get((record.node, record.party), 0)),
     }
 
 
 def opener_of(reader: RunReader, record: OpeningRecord) -> Address:
     """Who stands behind an opening: its backer, the holder of its tenure, above 64 seats the owner of its ticket."""
     books = reader.state.books
-    opening = books.generations.openings[record.generation, record.party]
+    opening = books.generations.openings[record.node, record.party]
     if opening.opener == 0:
         return opening.backer
     if reader.run.charter.by_seats:

@@ -15,7 +15,7 @@ from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round
 from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.told_rounds import party_of
+from assay_ledger.rounds.told_generations import party_of
 
 MOST_NAMED = 20
 """Lines of each kind in a card's text; the rest are counted."""

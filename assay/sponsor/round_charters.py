@@ -21,6 +21,8 @@ from assay.protocol.errors import UserError
 from assay.protocol.game.clock import LARGEST, Clocks, longest_game
 from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import (
+    NO_PROGRAM,
+    ONE_LEVEL,
     ClockTerms,
     RunChain,
     RunCharter,
@@ -74,6 +76,22 @@ class RoundGenesis:
     data: Digest
     data_length: int
     learning_rate: int
+    group_size: int = 0
+    """Above 64 seats: seats whose updates one partial sum adds."""
+    partial_sum: ProgramRef = NO_PROGRAM
+    zero_partial: Digest = ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class Committee:
+    """Above 64 seats: positions of tickets at a group's sum, and at a generation, on which everything hangs."""
+
+    positions: int = 15
+    top_positions: int = 63
+
+
+USUAL_COMMITTEE: Final = Committee()
+NO_COMMITTEE: Final = Committee(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +158,7 @@ class AuditRates:
 USUAL_RATES: Final = AuditRates()
 
 
-def timing(chain: RunChain, pace: Pace, capacity: int, now: int) -> RunTiming:
+def timing(chain: RunChain, pace: Pace, capacity: int, now: int, *, is_grouped: bool = False) -> RunTiming:
     """The least lengths for this chain and pace, in seconds; epochs begin at `now`."""
     f, turn = chain.inclusion_delay, MIN_TURN
     hold = f + turn
@@ -149,7 +167,7 @@ def timing(chain: RunChain, pace: Pace, capacity: int, now: int) -> RunTiming:
         commit=pace.commit,
         grace=min(f, hold, 30),
         hold=hold,
-        group_merge=0,
+        group_merge=2 * (f + turn) if is_grouped else 0,
         merge=2 * (f + turn),
         beacon_delay=0,
         challenge=2 * f + chain.reorg_depth + pace.replay + MIN_WINDOW + HOUR,
@@ -187,8 +205,9 @@ def make_run_charter(
     pace: Pace,
     rates: AuditRates = USUAL_RATES,
     pays: bool = True,
+    committee: Committee = USUAL_COMMITTEE,
 ) -> RunCharter:
-    """The charter of a run with one level; `name` is free text that makes runs of equal terms differ.
+    """The charter of a run; `name` is free text that makes runs of equal terms differ. `committee`: above 64 seats.
 
     Raises RejectedError where the contracts would refuse it.
     """
@@ -199,8 +218,8 @@ def make_run_charter(
         beacon=beacon,
         rounds=rounds,
         expiry=now + 365 * DAY,
-        training=_training(genesis, seats, pace),
-        timing=timing(chain, pace, rates.capacity, now),
+        training=_training(genesis, seats, pace, committee if seats > ONE_LEVEL else NO_COMMITTEE),
+        timing=timing(chain, pace, rates.capacity, now, is_grouped=seats > ONE_LEVEL),
         economics=_economics(chain, pace, rates, pays, Wei(0), Wei(0)),
         launch=RunLaunch(open_from=now + OPEN_AFTER, tickets=rates.tickets, seats=seats),
         clocks=_clock_terms(chain, pace),
@@ -209,6 +228,7 @@ def make_run_charter(
         update=genesis.update,
         merge=genesis.merge,
         witness=genesis.witness,
+        partial_sum=genesis.partial_sum,
         revenue_tokens=(token,),
     )
     terms = audit_terms(draft)
@@ -224,12 +244,12 @@ def make_run_charter(
     return charter
 
 
-def _training(genesis: RoundGenesis, seats: int, pace: Pace) -> RunTraining:
+def _training(genesis: RoundGenesis, seats: int, pace: Pace, committee: Committee) -> RunTraining:
     return RunTraining(
         seats=seats,
-        group_size=0,
-        positions=0,
-        top_positions=0,
+        group_size=genesis.group_size,
+        positions=committee.positions,
+        top_positions=committee.top_positions,
         min_units=pace.least,
         max_units=pace.units,
         steps_per_unit=pace.steps,
@@ -240,7 +260,7 @@ def _training(genesis: RoundGenesis, seats: int, pace: Pace) -> RunTraining:
         momentum=genesis.momentum,
         zero_optimizer=genesis.zero_optimizer,
         zero_update=genesis.zero_update,
-        zero_partial=ZERO,
+        zero_partial=genesis.zero_partial,
         data=genesis.data,
     )
 

@@ -12,7 +12,7 @@ from assay.protocol.run.layouts import check_round_layouts
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Wei
 from assay.sponsor.publishing import Talk, publish, publish_card
-from assay.sponsor.round_charters import USUAL_RATES, AuditRates, Pace, make_run_charter
+from assay.sponsor.round_charters import USUAL_COMMITTEE, USUAL_RATES, AuditRates, Committee, Pace, make_run_charter
 from assay.sponsor.round_preparing import PreparedRounds
 from assay_ledger.deployment.deploy import deploy_beacon, deploy_round_run, deploy_seed, deploy_token
 from assay_ledger.rounds.run import RoundRun
@@ -38,6 +38,7 @@ def post_round_run(
     kind: str = "local",
     network: DrandNetwork | None = None,
     pays: bool = True,
+    committee: Committee = USUAL_COMMITTEE,
     token: Address | None = None,
     talk: Talk = lambda _: None,
     confirm: Callable[[RunCharter], None] = lambda _: None,
@@ -77,10 +78,12 @@ def post_round_run(
             pace=pace,
             rates=rates,
             pays=pays,
+            committee=committee,
         )
 
     draft = terms(me if token is None else token, me)
-    check_round_layouts(*prepared.programs[:3], draft.training)
+    step, update, merge, _, *partial = prepared.programs
+    check_round_layouts(step, update, merge, draft.training, *partial)
     confirm(draft)
     first_block = chain.head().number
     talk("publishing programs, data and genesis")

@@ -5,14 +5,17 @@ Moments are zero when a round begins, so the rate rises anew in each; the witnes
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from assay.protocol.digests import ZERO
 from assay.protocol.errors import UserError
 from assay.protocol.program.witness import witnessed_program
 from assay.protocol.run.program_ref import ProgramRef
+from assay.protocol.run.run_charter import NO_PROGRAM, ONE_LEVEL
 from assay.sponsor.cards import MAX_NAME, MAX_NAMES, Card, ModelOrigin
 from assay.sponsor.round_charters import RoundGenesis
 
@@ -26,17 +29,20 @@ if TYPE_CHECKING:
 
 GENESIS_SEED: Final = 1
 
+MOST_GROUPS: Final = 64
+"""One bit each in a word of the contract."""
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedRounds:
-    """All that a run starts from. programs: step, update, merge, witness. data: the tensor that shards are cut from.
+    """All that a run starts from. programs: step, update, merge, witness, above 64 seats the sum of a group.
 
-    inner_steps: H, the steps of a whole commitment, at which the rate begins to rise anew. step_seconds: of one exact
-    step on this machine, 0 where it was not measured.
+    data: the tensor that shards are cut from. inner_steps: H, the steps of a whole commitment, at which the rate begins
+    to rise anew. step_seconds: of one exact step on this machine, 0 where it was not measured.
     """
 
     origin: ModelOrigin
-    programs: tuple[Program, Program, Program, Program]
+    programs: tuple[Program, ...]
     parameters: tuple[Tensor, ...]
     optimizer: tuple[Tensor, ...]
     data: Tensor
@@ -46,11 +52,16 @@ class PreparedRounds:
 
 
 def prepare_rounds(
-    preset: Preset, text: str, seats: int, seed: int = GENESIS_SEED, wire: UpdateWire | None = None
+    preset: Preset,
+    text: str,
+    seats: int,
+    seed: int = GENESIS_SEED,
+    wire: UpdateWire | None = None,
+    group_size: int | None = None,
 ) -> PreparedRounds:
-    """Captures a preset's programs for a text and a number of seats, at most 64, and draws the first parameters.
+    """Captures a preset's programs for a text and a number of seats, and draws the first parameters.
 
-    wire: how updates travel, f32 unless given.
+    wire: how updates travel, f32 unless given. group_size: as `group_size_of`.
 
     Raises UserError (EmptyData, VocabularyTooLarge), NumericsError (CannotLower), RejectedError (NoWitness).
     """
@@ -66,7 +77,7 @@ def prepare_rounds(
     state = initial_state(step, initialize(step.module, seed), scalars)
     program = training_program(preset, corpus, restarts=True)
     origin = ModelOrigin(preset=preset.name, text=text.encode())
-    return prepared_rounds(origin, program, state, seats, preset.inner_steps, wire)
+    return prepared_rounds(origin, program, state, seats, preset.inner_steps, wire, group_size)
 
 
 def prepare_recipe_rounds(
@@ -77,6 +88,7 @@ def prepare_recipe_rounds(
     inner_steps: int,
     tier: str = "fixed14",
     wire: UpdateWire | None = None,
+    group_size: int | None = None,
 ) -> PreparedRounds:
     """Captures a model of one's own for a run in which a whole commitment is `inner_steps` steps.
 
@@ -100,7 +112,7 @@ def prepare_recipe_rounds(
     begin = time.perf_counter()
     executor.run(captured.state)
     seconds = time.perf_counter() - begin
-    made = prepared_rounds(origin, captured.program, captured.state, seats, inner_steps, wire)
+    made = prepared_rounds(origin, captured.program, captured.state, seats, inner_steps, wire, group_size)
     return replace(made, step_seconds=seconds)
 
 
@@ -116,6 +128,23 @@ def check_names(origin: ModelOrigin) -> None:
             "The run's card cannot hold the recipe's name and its parameters' names.",
             f"Use at most {MAX_NAMES} printable names of at most {MAX_NAME} characters.",
         ) from error
+
+
+def group_size_of(seats: int, wanted: int | None = None) -> int:
+    """Seats of a group: their square root unless one is wanted, so that both levels fetch alike; 0 up to 64 seats.
+
+    Raises UserError (WrongGroups).
+    """
+    if seats <= ONE_LEVEL:
+        return 0
+    size = math.ceil(math.sqrt(seats)) if wanted is None else wanted
+    if not -(-seats // MOST_GROUPS) <= size <= ONE_LEVEL:
+        raise UserError(
+            f"Groups of {size} do not fit {seats} seats: there are at most {MOST_GROUPS} of at most {ONE_LEVEL}.",
+            code="WrongGroups",
+            remedy="Leave --group-size out, or give one that fits.",
+        )
+    return size
 
 
 # --- inside
@@ -154,29 +183,31 @@ def prepared_rounds(
     seats: int,
     inner_steps: int,
     wire: UpdateWire | None = None,
+    group_size: int | None = None,
 ) -> PreparedRounds:
     """What a run of any captured step starts from; state: its first lists. Raises as `prepare_rounds`."""
     from assay.engine.runtime.values.state_io import list_roots, root_of, to_lists_of_bytes
     from assay.protocol.trees.state import TrainingList
     from assay.training.merge import MergeRule, usual_limit
     from assay.training.outer import zero_momentum
-    from assay.training.programs import merge_program, update_program
+    from assay.training.programs import generation_program, merge_program, partial_program, update_program
     from assay.training.state import SCALAR_NAMES, Scalars
     from assay.training.updates import UpdateWire, zero_update
 
     wire = wire or UpdateWire.F32
     parameters, optimizer, slots = state
     scalars = Scalars.from_list(slots[: len(SCALAR_NAMES)])
-    rate = float(scalars.learning_rate)
-    programs = (
-        program,
-        update_program(parameters, wire),
-        merge_program(parameters, seats, MergeRule(limit=usual_limit(inner_steps, rate)), wire),
-        witnessed_program(program),
-    )
+    rule = MergeRule(limit=usual_limit(inner_steps, float(scalars.learning_rate)))
+    size = group_size_of(seats, group_size)
+    if size:
+        merge_of_all = generation_program(parameters, -(-seats // size), rule)
+    else:
+        merge_of_all = merge_program(parameters, seats, rule, wire)
+    plain = (program, update_program(parameters, wire), merge_of_all, witnessed_program(program))
+    programs = (*plain, partial_program(parameters, size, rule, wire)) if size else plain
     roots = list_roots(state)
     momentum, absent = list_roots([zero_momentum(parameters), zero_update(parameters, wire)])
-    step, update, merge, witness = (ProgramRef.of(p) for p in programs)
+    step, update, merge, witness = (ProgramRef.of(p) for p in plain)
     genesis = RoundGenesis(
         step=step,
         update=update,
@@ -188,6 +219,10 @@ def prepared_rounds(
         zero_update=absent,
         data=root_of(scalars.data),
         data_length=scalars.data.shape[0],
+        group_size=size,
+        partial_sum=ProgramRef.of(programs[-1]) if size else NO_PROGRAM,
+        # A sum is laid out as the momentum is, which begins at zero.
+        zero_partial=momentum if size else ZERO,
         learning_rate=int.from_bytes(to_lists_of_bytes([[scalars.learning_rate]])[0][0], "little"),
     )
     return PreparedRounds(origin, programs, tuple(parameters), tuple(optimizer), scalars.data, genesis, inner_steps)

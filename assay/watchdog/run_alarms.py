@@ -18,7 +18,7 @@ from assay_ledger.agents.keeping import GRACE_S
 from assay_ledger.agents.money_keeper import has_auditors, seated_next
 from assay_ledger.agents.round_keeper import missing_beacons
 from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.told_rounds import party_of
+from assay_ledger.rounds.told_generations import party_of
 
 ALIVE = (AccusationStatus.RECORDED, AccusationStatus.TRIED)
 

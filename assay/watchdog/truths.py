@@ -16,7 +16,7 @@ from assay_ledger.index.publications import Publications
 from assay_ledger.rounds.round_archive import RoundArchive
 from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.rounds.run import RoundRun
-from assay_ledger.rounds.told_rounds import party_of
+from assay_ledger.rounds.told_generations import node_of, party_of
 from assay_ledger.store.blobs import ArtifactStore
 from assay_ledger.store.objects import Objects
 from assay_verifier.replaying import witness_lists_of, witnessed_by
@@ -57,9 +57,7 @@ class Truths:
         """Program, X and steps of a claim."""
         archive = self._archive
         if ref.kind is ClaimKind.OUTER:
-            if ref.duty or not view.charter.by_seats:
-                raise UnavailableError("Merges in two levels are not computed here.", code="TwoLevels")
-            return archive.merge_job(view, ref.round, self._base(view, ref))
+            return archive.node_job(view, node_of(ref), () if ref.duty else self._base(view, ref), self._compute)
         start, steps = self._start(view, ref), view.state.works[ref.round, ref.seat].work.units
         steps *= view.rules.steps_per_unit
         if ref.kind is ClaimKind.INTERVAL:
@@ -89,7 +87,7 @@ def _claimed(view: RoundView, ref: ClaimRef) -> Digest:
     """Y of a claim."""
     books = view.books
     if ref.kind is ClaimKind.OUTER:
-        return books.generations.openings[ref.round + 1, party_of(ref)].root
+        return books.generations.openings[node_of(ref), party_of(ref)].root
     if ref.kind is ClaimKind.ATTESTATION:
         made = books.duties.attestations
         return made.claims[made.named(ref.outer_root), ref.duty].y

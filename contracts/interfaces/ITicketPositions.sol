@@ -28,11 +28,11 @@ interface ITicketPositions is IGenerations {
     /// @param round number of the round, from 0
     error GroupsOpen(uint64 round);
 
-    /// @notice A ticket sealed its root at a node.
+    /// @notice A ticket sealed its root at a node, or said that it cannot compute one.
     /// @param node generation, or partial sum of a group
     /// @param ticket its id
     /// @param positions that it holds there
-    /// @param seal digest of node, ticket, root, salt and caller
+    /// @param seal digest of node, ticket, root, salt and caller; zero: it cannot compute the root
     event NodeSealed(uint64 indexed node, uint32 indexed ticket, uint64 positions, bytes32 seal);
 
     /// @notice A ticket opened its root: it claims that the merge gives it.
@@ -43,13 +43,11 @@ interface ITicketPositions is IGenerations {
     /// @param second list root: momentum, or zero for a sum
     event NodeOpened(uint64 indexed node, uint32 indexed ticket, bytes32 root, bytes32 first, bytes32 second);
 
-    /// @notice Binds the positions of a ticket to a root before anybody opens.
+    /// @notice Binds the positions of a ticket to a root before anybody opens, or says that it cannot compute one: a voice
+    /// against every root, for which nobody waits.
     /// @param positions of the node's committee that the ticket holds, one bit each
-    /// @param seal K(node, ticket, root, salt, caller)
+    /// @param seal K(node, ticket, root, salt, caller); zero says that the root cannot be computed
     function seal(uint64 node, uint32 ticket, uint64 positions, bytes32 seal) external;
-
-    /// @notice Says that the root cannot be computed, while one could be sealed: a voice against every root.
-    function abstain(uint64 node, uint32 ticket, uint64 positions) external;
 
     /// @notice Opens what was sealed, after sealing is over. The opening that gives a generation's root more than half of
     /// its positions opens the next round.

@@ -37,16 +37,21 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
 
     /// @inheritdoc ITicketPositions
     function seal(uint64 node, uint32 ticket, uint64 positions, bytes32 seal_) external {
-        _say(node, ticket, positions, seal_);
+        uint64 round = _roundOf(node);
+        uint48 until = _sealUntil(node);
+        _mustBeSpeaking(uint32(node), until);
+        bool isGroup = _isGroup(node);
+        // Attack: a sum that is served to half of the committee; no root over a majority's choice need exist. The groups that
+        // count are known before any root over them is sealed.
+        if (!isGroup && block.timestamp <= groupsUntil(round)) revert GroupsOpen(round);
+        (, uint256 voices, uint256 all, uint256 weight) = _commitments.speakerOf(node, ticket, positions, msg.sender);
+        _putSeal(node, ticket, _withVoices(seal_, voices), voices, all, until);
+        if (isGroup) {
+            _votes[node].weight = uint8(weight);
+            // Attack: a partial over an update that nobody else holds. Who cannot compute it speaks against it.
+            if (seal_ == 0) _speak(node, voices);
+        }
         emit NodeSealed(node, ticket, positions, seal_);
-    }
-
-    /// @inheritdoc ITicketPositions
-    function abstain(uint64 node, uint32 ticket, uint64 positions) external {
-        uint256 voices = _say(node, ticket, positions, 0);
-        // Attack: a partial over an update that nobody else holds. Who cannot compute it speaks against it.
-        if (_isGroup(node)) _speak(node, voices);
-        emit Abstained(node, ticket);
     }
 
     /// @inheritdoc ITicketPositions
@@ -61,7 +66,8 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
         uint256 voices = uint8(uint256(kept));
         bytes32 digest = _withVoices(sealOf(node, ticket, root, salt, msg.sender), voices);
         if (voices == 0 || digest != kept) revert SealMismatch(digest, kept);
-        if (_isConvicted(ticket)) revert ICommitments.NotThePosition(ticket, msg.sender);
+        // Attack: drain the stake after the seal, half of it into one's own pocket, and lie for what is left.
+        if (!_ask(_tickets.canAnswer, ticket)) revert ICommitments.NotThePosition(ticket, msg.sender);
         Node storage n = _putOpening(node, ticket, ticket, root, voices);
         n.parameters = first;
         if (!isGroup) n.momentum = second;
@@ -130,7 +136,7 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
     }
 
     function _isConvicted(uint32 opener) internal view override returns (bool) {
-        return _tickets.isConvicted(opener);
+        return _ask(_tickets.isConvicted, opener);
     }
 
     function _openTenures() internal pure override returns (bool) {
@@ -151,6 +157,11 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
 
     function _onGameClosed(uint32 opener, bool convicted) internal override returns (bool) {
         return _tickets.undispute(opener, convicted);
+    }
+
+    /// @dev The code of one question for two.
+    function _ask(function(uint32) external view returns (bool) what, uint32 ticket) private view returns (bool) {
+        return what(ticket);
     }
 
     /// @dev The code of one call for three.
@@ -178,21 +189,6 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
     }
 
     // ------------------------------------------------------------------------------------------------ inside
-
-    function _say(uint64 node, uint32 ticket, uint64 positions, bytes32 seal_) private returns (uint256 voices) {
-        uint64 round = _roundOf(node);
-        uint48 until = _sealUntil(node);
-        _mustBeSpeaking(uint32(node), until);
-        bool isGroup = _isGroup(node);
-        // Attack: a sum that is served to half of the committee; no root over a majority's choice need exist. The groups that
-        // count are known before any root over them is sealed.
-        if (!isGroup && block.timestamp <= groupsUntil(round)) revert GroupsOpen(round);
-        uint256 all;
-        uint256 weight;
-        (, voices, all, weight) = _commitments.speakerOf(node, ticket, positions, msg.sender);
-        _putSeal(node, ticket, _withVoices(seal_, voices), voices, all, until);
-        if (isGroup) _votes[node].weight = uint8(weight);
-    }
 
     /// @dev Voices of a group have opened, or said that they cannot compute. The group closes g after more than half of its
     /// positions spoke; all groups at once when in each of them everybody who sealed has spoken.

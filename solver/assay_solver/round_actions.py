@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.protocol.rounds.round_ids import Node
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.round_actions import RoundAction, WithoutClock
@@ -50,9 +51,9 @@ class RestoreUpdate(WithoutClock):
 
 @dataclass(frozen=True, slots=True)
 class PrepareMerge(RoundAction):
-    """Have the contract build X of a round's merge, so that a false root of it can be challenged."""
+    """Have the contract build X of a merge, so that a false root of it can be challenged."""
 
-    round: Round
+    node: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +67,12 @@ class ChallengeRoot(RoundAction):
 class BackRoot(RoundAction):
     """Put a lock of one's own behind a true root of which a claim fell."""
 
-    generation: int
+    node: Node
     root: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class CheckNode(RoundAction):
+    """Compute a merge of tickets of which different roots were opened."""
+
+    node: Node

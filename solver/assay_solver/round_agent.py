@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import chain
 
 from assay.protocol.errors import UnavailableError
 from assay.protocol.program.trace import Trace
-from assay.protocol.rounds.round_ids import seal_digest
+from assay.protocol.rounds.round_ids import Node, generation_of, group_of, is_group, seal_digest
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.trees.state import ListBytes
 from assay.protocol.types import Digest, Round, Seat, Wei
 from assay.training.long_runs import LongRun
 from assay.training.long_trace import LongTrace
 from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.node_merges import NodeMerges, seal_salt
 from assay_ledger.agents.round_actions import RoundChoice
 from assay_ledger.index.archive import Computation, RecheckMismatch
 from assay_ledger.index.games import Game
 from assay_ledger.rounds.round_view import BaseLists, RoundView
+from assay_ledger.rounds.told_generations import node_of
 from assay_solver import round_strategy
 from assay_solver.round_actions import (
     BackRoot,
     ChallengeRoot,
+    CheckNode,
     CommitWork,
     LeaveTenure,
     PrepareMerge,
@@ -29,13 +33,18 @@ from assay_solver.round_actions import (
     TakeSeat,
     TrainUnit,
 )
-from assay_solver.round_memory import MergeKey, seal_salt
+from assay_solver.round_memory import MergeKey
 from assay_solver.round_merging import Abstain, ComputeMerge, FetchUpdate, HoldUpdates, OpenRoot, SealRoot
 from assay_solver.round_worker import TRIES, RoundWorker
 
 
 class RoundSolver(RoundWorker):
     """A solver of one run."""
+
+    @cached_property
+    def _nodes(self) -> NodeMerges:
+        """Above 64 seats: what others differ about."""
+        return NodeMerges(self.archive, self.compute)
 
     def own(self, view: RoundView) -> round_strategy.OwnRounds:
         """What this solver has, for the strategy."""
@@ -54,6 +63,7 @@ class RoundSolver(RoundWorker):
             merges=self.recorder.merges,
             held={r: frozenset(seats) for r, seats in held.items()},
             lost={r: frozenset(seats) for r, seats in lost.items()},
+            nodes=self._nodes.roots(view),
         )
 
     def candidates(self, view: RoundView) -> Iterator[RoundChoice]:
@@ -92,7 +102,7 @@ class RoundSolver(RoundWorker):
         table.add(ComputeMerge, self.do_compute_merge)
         table.add(SealRoot, self.do_seal_root).add(OpenRoot, self.do_open_root).add(Abstain, self.do_abstain)
         table.add(PrepareMerge, self.do_prepare_merge).add(ChallengeRoot, self.do_challenge_root)
-        return table.add(BackRoot, self.do_back_root)
+        return table.add(BackRoot, self.do_back_root).add(CheckNode, self.do_check_node)
 
     # --- merging
 
@@ -190,23 +200,43 @@ class RoundSolver(RoundWorker):
 
     def do_prepare_merge(self, action: PrepareMerge, view: RoundView) -> None:
         """Has X of a merge built."""
-        self.send(self.target.generations.prepare(action.round, view.entries(action.round)))
+        round_, group = Round(generation_of(action.node) - 1), group_of(action.node)
+        if view.rules.by_seats:
+            self.send(self.target.generations.prepare(round_, view.entries(round_)))
+        elif is_group(action.node):
+            self.send(self.target.grouped.prepare_partial(round_, group, view.entries(round_, group)))
+        else:
+            self.send(self.target.grouped.prepare_merge(round_))
+
+    def do_check_node(self, action: CheckNode, view: RoundView) -> None:
+        """Computes a merge about which tickets differ. Raises UnavailableError, StateMismatch."""
+        self._nodes.merge(
+            view, action.node, lambda job: self.compute.run(job.program, job.lists, job.steps), publish=False
+        )
+
+    def _confirm_node(self, node: Node, view: RoundView) -> None:
+        if view.rules.by_seats:
+            self.confirm(Round(node - 1), view)
+        else:
+            self._nodes.confirm(view, node)
 
     def do_challenge_root(self, action: ChallengeRoot, view: RoundView) -> None:
         """Opens a game on a false root, after a second calculation."""
-        self.confirm(action.ref.round, view)
+        self._confirm_node(node_of(action.ref), view)
         self.send(self.target.game.challenge(action.ref))
 
     def do_back_root(self, action: BackRoot, view: RoundView) -> None:
         """Puts S behind a true root, after a second calculation."""
-        self.confirm(Round(action.generation - 1), view)
-        self.send(self.target.generations.back(Round(action.generation), action.root))
+        self._confirm_node(action.node, view)
+        self.send(self.target.generations.back(action.node, action.root))
 
     # --- games
 
     def trace_of(self, game: Game, view: RoundView) -> Trace:
         """The run behind a disputed claim: one's own from the states that were kept, else computed anew."""
         ref = game.ref
+        if ref.kind is ClaimKind.OUTER and not view.rules.by_seats:
+            return self._nodes.trace(view, node_of(ref))
         if ref.kind is ClaimKind.OUTER:
             job = self._merge_job(ref.round, view)
             is_mine = game.state.defender == self.me

@@ -6,9 +6,7 @@ that were computed, by (round, base, seats that count). Salts of seals need no d
 
 from __future__ import annotations
 
-import hmac
 from dataclasses import dataclass
-from hashlib import sha256
 
 from assay.protocol.rounds.round_terms import SeatWork
 from assay.protocol.types import Digest, Round, Seat
@@ -77,11 +75,6 @@ class SolverRecorder:
         key = Round(e["round"]), _digest(e["base"]), frozenset(map(Seat, e["counted"]))
         self.merges[key] = BaseLists(_digest(e["parameters"]), _digest(e["momentum"]))
         self.manifests[key] = _digest(e["manifest"])
-
-
-def seal_salt(secret: bytes, round_: Round, root: Digest) -> Digest:
-    """What hides a sealed root from whoever could guess it: the same in every life of an actor, and nobody else's."""
-    return Digest(hmac.new(secret, b"assay-seal" + round_.to_bytes(8, "big") + root, sha256).digest())
 
 
 def _digest(text: str) -> Digest:

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from assay.protocol.rounds.round_ids import seat_party
+from assay.protocol.rounds.round_ids import Node, generation_of, group_of, is_group, seat_party
 from assay.protocol.rounds.round_terms import GenerationStatus, Tenure
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents import keeping, patience
 from assay_ledger.agents.round_actions import RoundChoice
+from assay_ledger.rounds import round_nodes as nodes
 from assay_ledger.rounds.round_records import OpeningRecord
 from assay_ledger.rounds.round_view import BaseLists, RoundView
 from assay_solver.round_actions import (
     BackRoot,
     ChallengeRoot,
+    CheckNode,
     CommitWork,
     LeaveTenure,
     PrepareMerge,
@@ -48,6 +50,8 @@ class OwnRounds:
     merges: Mapping[MergeKey, BaseLists] = field(default_factory=dict)
     held: Mapping[Round, frozenset[Seat]] = field(default_factory=dict)
     lost: Mapping[Round, frozenset[Seat]] = field(default_factory=dict)
+    nodes: Mapping[Node, Digest] = field(default_factory=dict)
+    """Above 64 seats: roots of nodes that it computed, since others differ about them."""
 
 
 def candidates(view: RoundView, own: OwnRounds, tasks: Iterable[RoundChoice]) -> Iterator[RoundChoice]:
@@ -70,8 +74,10 @@ def times(view: RoundView, own: OwnRounds) -> Iterator[int]:
     """Chain times at which something may become due."""
     for r in recent(view):
         yield from merge_times(seen(view, r), own.lead)
-        for opening in view.openings(r + 1):
-            yield from (opening.at + keeping.wait(view, r), _patience_until(view, opening))
+    for record in view.state.unclosed.values():
+        round_ = Round(record.generation - 1)
+        if view.round is not None and round_ > view.round - RECENT:
+            yield from (record.at + keeping.wait(view, round_), _patience_until(view, record))
 
 
 def share(action: RoundChoice, view: RoundView, own: OwnRounds) -> float | None:
@@ -186,35 +192,52 @@ def _work(view: RoundView, own: OwnRounds) -> Iterator[RoundChoice]:
 
 def _uphold(view: RoundView, own: OwnRounds) -> Iterator[RoundChoice]:
     """Challenge roots that are not what this solver computed, and back the one that is where its claims fall."""
+    if not view.rules.by_seats:
+        yield from (CheckNode(node) for node in disputed(view) if node not in own.nodes)
+        for node, root in own.nodes.items():
+            if nodes.is_open(view, node):
+                yield from _challenge(view, node, root)
+                yield from _back(view, node, root)
+        return
     newest = -1 if view.round is None else view.round
-    for round_ in (r for r in map(Round, range(newest + 1)) if _is_open(view, r)):
+    for round_ in (r for r in map(Round, range(newest + 1)) if nodes.is_open(view, r + 1)):
         counted, is_closed = view.counted(round_)
-        mine = own.merges.get((round_, view.round_of(round_).base, counted))
-        if mine is None or not is_closed:
-            continue
-        yield from _challenge(view, round_, mine)
-        yield from _back(view, round_, mine)
+        lists = own.merges.get((round_, view.round_of(round_).base, counted))
+        if lists is not None and is_closed:
+            yield from _challenge(view, round_ + 1, lists.root)
+            yield from _back(view, round_ + 1, lists.root)
 
 
-def _is_open(view: RoundView, round_: Round) -> bool:
-    return view.status(Round(round_ + 1)) in (GenerationStatus.OPEN, GenerationStatus.MERGED)
+def disputed(view: RoundView) -> list[Node]:
+    """Nodes above 64 seats of which different roots were opened, and it is this solver's turn to look which is true.
+
+    Auditors merge there; a solver computes only where they differ, and where nobody else's game is about all but one.
+    """
+    opened: dict[Node, set[Digest]] = {}
+    for (node, _), record in view.state.openings.items():
+        if nodes.is_open(view, node) and _may_dispute(view, record):
+            opened.setdefault(node, set()).add(record.root)
+    return sorted(node for node, roots in opened.items() if len(roots) > 1)
 
 
-def _challenge(view: RoundView, round_: Round, mine: BaseLists) -> Iterator[RoundChoice]:
-    books = view.books.generations
-    for record in view.openings(round_ + 1):
-        opening = books.openings[round_ + 1, record.party]
-        is_due = record.at + keeping.wait(view, round_) <= view.now <= record.at + view.rules.challenge
-        taken = opening.opener and view.books.tenures.is_convicted(opening.opener)
-        if record.root == mine.root or opening.fallen or opening.closed or taken or not is_due:
-            continue
-        games = [game for game in view.games.values() if game.ref == root_ref(record)]
-        if any(game.challenger == view.me for game in games):
-            continue
-        # Attack: a puppet of the opener challenges first, plays until the window has closed, and loses on purpose.
-        if any(not game.is_over for game in games) and view.now < _patience_until(view, record):
-            continue
-        yield ChallengeRoot(root_ref(record)) if round_ + 1 in books.inputs else PrepareMerge(round_)
+def _challenge(view: RoundView, node: Node, mine: Digest) -> Iterator[RoundChoice]:
+    for record in view.openings(node):
+        if record.root != mine and _may_dispute(view, record):
+            yield ChallengeRoot(root_ref(record)) if node in view.books.generations.inputs else PrepareMerge(node)
+
+
+def _may_dispute(view: RoundView, record: OpeningRecord) -> bool:
+    """Whether an opening may be challenged, and nobody else's game about it is to be waited for."""
+    opening = view.books.generations.openings[record.node, record.party]
+    due_at = record.at + keeping.wait(view, record.generation - 1)
+    is_gone = opening.fallen or opening.closed or nodes.opener_of(view, opening).convicted_at
+    if is_gone or not due_at <= view.now <= record.at + view.rules.challenge:
+        return False
+    games = [game for game in view.games.values() if game.ref == root_ref(record)]
+    if any(game.challenger == view.me for game in games):
+        return False
+    # Attack: a puppet of the opener challenges first, plays until the window has closed, and loses on purpose.
+    return all(game.is_over for game in games) or view.now >= _patience_until(view, record)
 
 
 def _patience_until(view: RoundView, record: OpeningRecord) -> int:
@@ -223,14 +246,16 @@ def _patience_until(view: RoundView, record: OpeningRecord) -> int:
 
 
 def root_ref(record: OpeningRecord) -> ClaimRef:
-    """The claim that an opening of a generation's root makes: its seat's, or its backer's."""
-    seat, backer = record.seat or Seat(0), record.backer or NO_ADDRESS
-    return ClaimRef(ClaimKind.OUTER, Round(record.generation - 1), seat, 0, backer, record.root)
+    """The claim that an opening of a root makes: its seat's, above 64 seats its ticket's, or its backer's."""
+    position, backer = Seat(record.position or 0), record.backer or NO_ADDRESS
+    part = group_of(record.node) + 1 if is_group(record.node) else 0
+    return ClaimRef(ClaimKind.OUTER, Round(record.generation - 1), position, part, backer, record.root)
 
 
-def _back(view: RoundView, round_: Round, mine: BaseLists) -> Iterator[RoundChoice]:
-    node = view.books.generations.nodes.get((round_ + 1, mine.root))
-    if node is None or view.votes(round_ + 1).root != mine.root or node.standing or not node.rescue_until:
+def _back(view: RoundView, node: Node, mine: Digest) -> Iterator[RoundChoice]:
+    made = view.books.generations.nodes.get((node, mine))
+    if made is None or view.votes(node).root != mine or made.standing or not made.rescue_until:
         return
-    if view.now >= node.rescue_until - view.rules.rescue + keeping.wait(view, round_) and view.now < node.rescue_until:
-        yield BackRoot(round_ + 1, mine.root)
+    turn = keeping.wait(view, generation_of(node) - 1)
+    if made.rescue_until - view.rules.rescue + turn <= view.now < made.rescue_until:
+        yield BackRoot(node, mine)

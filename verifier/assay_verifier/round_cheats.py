@@ -41,6 +41,8 @@ class AuditCheat(StrEnum):
     """Leaves the lowest duty of each call out."""
     FALSE_ACCUSER = "false-accuser"
     """Computes, and names another update than it found."""
+    FALSE_SUM = "false-sum"
+    """Above 64 seats: opens a false sum of the first group in which its tickets are too few to change what counts."""
 
 
 def audit_cheat_named(name: str) -> AuditCheat:
@@ -118,11 +120,7 @@ class CheatingReplays(ReplayingAgent):
 
     def update_lie(self, job: Computation) -> Tamper | None:
         """How what it says of an update differs from the truth: by one bit of the first element."""
-        if self.cheat is not AuditCheat.FALSE_ACCUSER:
-            return None
-        ends = (job.program.nodes[k] for k in job.program.output_nodes[0])
-        source = next(end.node for end in ends if isinstance(end, Output))
-        return lambda step, node, data: bytes([data[0] ^ 1]) + data[1:] if node == source else data
+        return first_bit_wrong(job) if self.cheat is AuditCheat.FALSE_ACCUSER else None
 
     def refresh(self, view: RoundView) -> None:
         """See ActorLoop."""
@@ -137,6 +135,13 @@ class CheatingReplays(ReplayingAgent):
         for action in super().candidates(view):
             if self.cheat is not AuditCheat.ABSENT or not isinstance(action, OpenCall | ShowSecret):
                 yield action
+
+
+def first_bit_wrong(job: Computation) -> Tamper:
+    """A calculation whose first result is wrong by one bit."""
+    ends = (job.program.nodes[k] for k in job.program.output_nodes[0])
+    source = next(end.node for end in ends if isinstance(end, Output))
+    return lambda step, node, data: bytes([data[0] ^ 1]) + data[1:] if node == source else data
 
 
 def shown_by_others(view: RoundView) -> dict[Digest, Digest]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.protocol.errors import InvariantError
 from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest
@@ -26,13 +25,13 @@ from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.rounds.run import RoundRun
 from assay_verifier.comparing import FalseClaim, against_attestation, against_work, part_of
 from assay_verifier.finding_book import place_of
+from assay_verifier.merging_agent import MergingAgent
 from assay_verifier.replaying import CommitmentReplay
-from assay_verifier.round_agent import ReplayingAgent
 from assay_whistleblower.pursuing import NEVER, OwnAccusation, TryAccusation, pursuit, pursuit_times
 from assay_whistleblower.reporting import ReportAbsence, ReportDue, ReportForfeit, ReportMiss, reports
 
 
-class AuditorAgent(ReplayingAgent):
+class AuditorAgent(MergingAgent):
     """An owner of tickets. With `reports` it also has others fined for what they left undone."""
 
     role = "verifier"
@@ -125,7 +124,7 @@ class AuditorAgent(ReplayingAgent):
         """The run behind a disputed claim, from what its replay kept; as one claimed it where it is one's own."""
         ref = game.ref
         if ref.kind is ClaimKind.OUTER:
-            raise InvariantError("An auditor answers for no merge.", code="NotMyClaim")
+            return self.node_trace(game, view)
         key = None
         if ref.kind is ClaimKind.ATTESTATION:
             made = attestation_of(view, ref.outer_root)

@@ -34,14 +34,17 @@ class GroupedGenerations(GenerationNodes):
     def seal(
         self, who: Address, node: Node, ticket: TicketId, positions: Iterable[int], seal: Digest, now: int
     ) -> None:
-        """Raises TooLate, GenerationCut, GroupsOpen, AlreadySealed, and what `speaker_of` raises."""
-        self._say(who, node, ticket, positions, seal, now)
+        """A seal of zero says that one cannot compute the root: a voice against every root.
 
-    def abstain(self, who: Address, node: Node, ticket: TicketId, positions: Iterable[int], now: int) -> None:
-        """Say that one cannot compute the root: a voice against every root. Raises what `seal` raises."""
-        votes, voices = self._say(who, node, ticket, positions, None, now)
-        if ids.is_group(node):
-            self._speak(node, votes, voices, now)
+        Raises TooLate, GenerationCut, GroupsOpen, AlreadySealed, and what `speaker_of` raises.
+        """
+        round_ = Round(ids.generation_of(node) - 1)
+        not_after(now, self._seal_until(node))
+        self._check_uncut(round_ + 1)
+        if not ids.is_group(node) and not self.groups_closed(round_, now):
+            raise refuse("GroupsOpen", round=round_)
+        _, voices, of = self.books.commitments.speaker_of(node, ticket, positions, who, now)
+        self._put_seal(node, ticket, None if seal == ZERO else seal, voices, of, now)
 
     def open(
         self, who: Address, node: Node, ticket: TicketId, first: Digest, second: Digest, salt: Digest, now: int
@@ -55,18 +58,12 @@ class GroupedGenerations(GenerationNodes):
         root = ids.root_of(node, first, second)
         if ids.seal_digest(node, ticket, root, salt, who) != votes.seals.get(ticket):
             raise refuse("SealMismatch", ticket=ticket)
-        if self.books.tickets.is_convicted(ticket):
+        if not self.books.tickets.can_answer(ticket):
             raise refuse("NotThePosition", position=ticket, caller=who)
         if (node, party) in self.openings:
             raise refuse("AlreadySealed", ticket=ticket)
-        voices = votes.voices[ticket]
-        self._record(node, party, ticket, voices, (first, second), now)
-        if ids.is_group(node):
-            leader = self.nodes[node, votes.root].votes if votes.root else 0
-            if self.nodes[node, root].votes > leader:
-                votes.root = root
-            self._speak(node, votes, voices, now)
-        else:
+        self._put_opening(node, ticket, (first, second), now)
+        if not ids.is_group(node):
             self._merge(node, root, self.terms.top_positions, now)
         return root
 
@@ -155,17 +152,23 @@ class GroupedGenerations(GenerationNodes):
         groups = self.counted_groups(Round(node - 1))
         return all(self.votes[ids.node_of(node, group)].is_final for group in groups) and super()._follows_final(node)
 
-    def _say(
-        self, who: Address, node: Node, ticket: TicketId, positions: Iterable[int], seal: Digest | None, now: int
-    ) -> tuple[Votes, int]:
-        """The votes of the node, and the voices of the ticket."""
-        round_ = Round(ids.generation_of(node) - 1)
-        not_after(now, self._seal_until(node))
-        self._check_uncut(round_ + 1)
-        if not ids.is_group(node) and not self.groups_closed(round_, now):
-            raise refuse("GroupsOpen", round=round_)
-        _, voices, of = self.books.commitments.speaker_of(node, ticket, positions, who, now)
-        return self._seal(node, ticket, seal, voices, of, self._until(node), now), voices
+    def _put_seal(self, node: Node, ticket: TicketId, seal: Digest | None, voices: int, of: int, now: int) -> None:
+        """A seal, or with None that the root cannot be computed, for so many voices of `of`. Raises AlreadySealed."""
+        votes = self._seal(node, ticket, seal, voices, of, self._until(node), now)
+        if seal is None and ids.is_group(node):
+            self._speak(node, votes, voices, now)
+
+    def _put_opening(self, node: Node, ticket: TicketId, lists: tuple[Digest, Digest], now: int) -> Digest:
+        """An opening of a ticket that sealed it; its root."""
+        votes, root = self.votes[node], ids.root_of(node, *lists)
+        voices = votes.voices[ticket]
+        self._record(node, ids.ticket_party(ticket), ticket, voices, lists, now)
+        if ids.is_group(node):
+            leader = self.nodes[node, votes.root].votes if votes.root else 0
+            if self.nodes[node, root].votes > leader:
+                votes.root = root
+            self._speak(node, votes, voices, now)
+        return root
 
     def _until(self, node: Node) -> int:
         """Last second to open at a node, if nothing ends it before. Raises RoundNotOpen."""

@@ -25,8 +25,9 @@ NODE_BITS: Final = 32
 WORK_TYPE = "(uint32,bytes32,bytes32[3],bytes32)"
 
 
-def _party(number: int) -> Digest:
-    return _id(["string", "uint32"], "assay.position", number)
+def party_of(position: int) -> Digest:
+    """The opening of a position: of a seat, above 64 seats of a ticket."""
+    return _id(["string", "uint32"], "assay.position", position)
 
 
 def _id(types: list[str], *values: Any) -> Digest:
@@ -85,12 +86,12 @@ def root_of(node: Node, first: Digest, second: Digest) -> Digest:
 
 def seat_party(seat: Seat) -> Digest:
     """The opening of a seat."""
-    return _party(seat)
+    return party_of(seat)
 
 
 def ticket_party(ticket: TicketId) -> Digest:
     """The opening of a ticket, above 64 seats."""
-    return _party(ticket)
+    return party_of(ticket)
 
 
 def backer_party(root: Digest, who: Address) -> Digest:

@@ -28,14 +28,21 @@ class WrongLayout(RejectedError):
     remedy = "Stake nothing in the run: it would stand still. Its sponsor has to post another."
 
 
-def check_round_layouts(step: Program, update: Program, merge: Program, training: RoundStart) -> None:
-    """Of a run with one level. Raises WrongLayout with everything that does not fit."""
-    found = tuple(round_layout_faults(step, update, merge, training))
+def check_round_layouts(
+    step: Program, update: Program, merge: Program, training: RoundStart, partial: Program | None = None
+) -> None:
+    """Of a run; `partial`: the program of a group's sum, above 64 seats.
+
+    Raises WrongLayout with everything that does not fit.
+    """
+    found = tuple(round_layout_faults(step, update, merge, training, partial))
     if found:
         raise WrongLayout(f"The run cannot be trained: {'; '.join(found)}.", faults=list(found))
 
 
-def round_layout_faults(step: Program, update: Program, merge: Program, training: RoundStart) -> Iterator[str]:
+def round_layout_faults(
+    step: Program, update: Program, merge: Program, training: RoundStart, partial: Program | None = None
+) -> Iterator[str]:
     """Everything that does not fit, in words. An update may travel in any layout, which the merge has to read."""
     yield from _step_faults(step, training)
     if (parameters := _parameters(step)) is None:
@@ -45,8 +52,15 @@ def round_layout_faults(step: Program, update: Program, merge: Program, training
     if len(returned) != 1:
         yield f"the update program returns {len(returned)} lists, not 1"
         return
-    mask = (TensorSpec(DType.F32, (training.seats,)),)
-    wanted = (parameters, parameters, *returned * training.seats, mask)
+    merged, what = training.seats, returned[0]
+    if partial is not None:
+        # A sum is laid out as the parameters are, in f32: the merge adds it to them.
+        yield from _side("partial sum", "reads", layout(partial, partial.input_nodes), returned * training.group_size)
+        yield from _side("partial sum", "returns", layout(partial, partial.output_nodes), (parameters,))
+        merged, what = -(-training.seats // training.group_size), parameters
+        if training.zero_partial != zero_root(parameters):
+            yield "zeroPartial is not the root of a sum of zeros"
+    wanted = (parameters, parameters, *[what] * merged, (TensorSpec(DType.F32, (merged,)),))
     yield from _side("merge", "reads", layout(merge, merge.input_nodes), wanted)
     yield from _side("merge", "returns", layout(merge, merge.output_nodes), (parameters, parameters))
     if training.zero_update != zero_root(returned[0]):
@@ -64,6 +78,10 @@ class RoundStart(Protocol):
     def seats(self) -> int: ...
     @property
     def zero_update(self) -> Digest: ...
+    @property
+    def group_size(self) -> int: ...
+    @property
+    def zero_partial(self) -> Digest: ...
 
 
 def _parameters(step: Program) -> tuple[TensorSpec, ...] | None:

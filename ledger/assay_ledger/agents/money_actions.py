@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.protocol.rounds.round_ids import Node
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.round_actions import RoundAction, WithoutClock
@@ -42,7 +43,7 @@ class CollectFine(WithoutClock):
 class SettleOpening(WithoutClock):
     """Have an opening of a final root paid."""
 
-    generation: int
+    node: Node
     party: Digest
 
 

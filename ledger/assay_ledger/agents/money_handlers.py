@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from web3.types import TxReceipt
 
-from assay.protocol.types import Round
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.money_actions import (
     CloseBounty,
@@ -69,7 +68,7 @@ class MoneyHandlers:
 
     def do_settle_opening(self, action: SettleOpening, view: RoundView) -> None:
         """Gets an opening paid."""
-        self._send(self._run().payments.settle_opening(Round(action.generation), action.party))
+        self._send(self._run().payments.settle_opening(action.node, action.party))
 
     def do_free_round(self, action: FreeRound, view: RoundView) -> None:
         """Gives back what a round did not cost."""

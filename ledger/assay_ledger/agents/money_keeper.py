@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
+from assay.protocol.digests import ZERO
 from assay.protocol.economics.limits import PPM
 from assay.protocol.rounds.duty_types import Accusation, AccusationStatus
 from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.rounds.payments import EPOCHS_TO_CLAIM
-from assay.protocol.rounds.round_ids import tenure_lock
+from assay.protocol.rounds.round_ids import is_group, tenure_lock
 from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
 from assay.protocol.types import Digest, Round
@@ -27,6 +29,7 @@ from assay_ledger.agents.money_actions import (
     VestShares,
     WindDown,
 )
+from assay_ledger.rounds import round_nodes as nodes
 from assay_ledger.rounds.money_records import PotRecord
 from assay_ledger.rounds.round_records import WorkRecord
 from assay_ledger.rounds.round_view import RoundView
@@ -144,17 +147,19 @@ def _debts(view: RoundView) -> Iterator[Task]:
 
 def _openings(view: RoundView) -> Iterator[Task]:
     """Openings of final roots that hold no lock any more."""
-    for (generation, party), record in view.state.openings.items():
-        opening = view.books.generations.openings[generation, party]
-        root = view.votes(generation).root
-        payable = opening.opener and opening.closed and opening.root == root
-        if not payable or (generation, party) in view.state.money.openings_paid:
+    final_at = view.state.final_at
+    for (node, party), record in view.state.openings.items():
+        opening, generation = view.books.generations.openings[node, party], record.generation
+        payable = opening.opener and opening.closed and opening.root == view.votes(node).root and node in final_at
+        if not payable or generation not in final_at or (node, party) in view.state.money.openings_paid:
             continue
-        tenure = view.books.tenures.existing(opening.opener)
-        if generation in view.state.final_at and not tenure.accusations:
-            late = 0 if tenure.holder == view.me else GRACE_S + wait(view, generation)
-            at = max(record.at + view.rules.challenge, view.state.final_at[generation]) + 1
-            yield Task(at + late, SettleOpening(generation, party))
+        opener = nodes.opener_of(view, opening)
+        if not opener.is_accused:
+            late = 0 if opener.who == view.me else GRACE_S + wait(view, generation)
+            at = max(record.at + view.rules.challenge, final_at[generation])
+            # Above 64 seats openings are counted, so that none is paid while another may come.
+            at = at if view.rules.by_seats else max(at, view.merge_until(Round(generation - 1)))
+            yield Task(at + 1 + late, SettleOpening(node, party))
 
 
 def _rounds(view: RoundView) -> Iterator[Task]:
@@ -171,12 +176,13 @@ def _rounds(view: RoundView) -> Iterator[Task]:
 def _are_openings_over(view: RoundView, round_: Round) -> bool:
     """Whether every opening of a round's root was paid that can be."""
     generation = round_ + 1
-    status, root = view.status(generation), view.votes(generation).root
+    status = view.status(generation)
     if status is GenerationStatus.OPEN:
         return view.now > view.merge_until(round_)
-    if status is GenerationStatus.FINAL and root is not None:
-        paid = sum(number == generation for number, _ in view.state.money.openings_paid)
-        return paid == view.books.generations.nodes[generation, root].votes
+    if status is GenerationStatus.FINAL:
+        made, paid = view.books.generations.nodes, Counter(node for node, _ in view.state.money.openings_paid)
+        final = [node for node in nodes.nodes_of(view, generation) if node in view.state.final_at]
+        return all(paid[node] == made[node, view.votes(node).root or ZERO].openings for node in final)
     return status is GenerationStatus.CUT
 
 
@@ -194,7 +200,7 @@ def _moved_at(view: RoundView) -> int:
     last = len(view.books.commitments.rounds)
     is_decided = view.status(last) is not GenerationStatus.OPEN and view.status(view.newest) is GenerationStatus.FINAL
     if money.phase is RunPhase.RUNNING and not (view.is_over and is_decided):
-        final_at = max((at for generation, at in view.state.final_at.items() if generation), default=0)
+        final_at = max((at for node, at in view.state.final_at.items() if node and not is_group(node)), default=0)
         return max(min(final_at, closed_at), money.launched_at)
     undrawn_since = duties.over_since(duties.last_epoch + 1) if duties.last_epoch else 0
     moved = min(closed_at, undrawn_since + view.charter.timing.longest_dispute) if undrawn_since else closed_at

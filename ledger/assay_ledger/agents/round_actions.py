@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from assay.protocol.rounds.round_ids import Node
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import BeaconRound, Digest, Round
 from assay_ledger.agents.actions import Challenge, CommitChallenge, Defer, EndOverdue, Play, RevealChallenge
@@ -55,24 +56,24 @@ class Restart(RoundAction):
 
 @dataclass(frozen=True, slots=True)
 class CutGeneration(RoundAction):
-    """Cut a generation that nobody answers for any more."""
+    """Cut a generation that nobody answers for any more, itself or a sum that it was merged from."""
 
-    generation: int
+    node: Node
 
 
 @dataclass(frozen=True, slots=True)
 class DropOpening(RoundAction):
-    """Drop a claim whose tenure was convicted elsewhere."""
+    """Drop a claim whose tenure or ticket was convicted elsewhere."""
 
-    generation: int
+    node: Node
     party: Digest
 
 
 @dataclass(frozen=True, slots=True)
 class FinalizeGeneration(WithoutClock):
-    """Make a generation final by an opening whose window is over."""
+    """Make a generation, or a sum, final by an opening whose window is over."""
 
-    generation: int
+    node: Node
     party: Digest
 
 
@@ -80,7 +81,7 @@ class FinalizeGeneration(WithoutClock):
 class CloseOpening(WithoutClock):
     """Free what stands behind an opening."""
 
-    generation: int
+    node: Node
     party: Digest
 
 

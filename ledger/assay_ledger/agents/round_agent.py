@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from assay.protocol.game.clock import Clocks
-from assay.protocol.types import Round
 from assay_ledger.agents import playing, round_keeper
 from assay_ledger.agents.actions import Challenge, CommitChallenge, Defer, EndOverdue, Play, RevealChallenge
 from assay_ledger.agents.game_actor import GameActor
@@ -187,19 +186,19 @@ class RoundAgent(GameActor[RoundView, RoundChoice]):
 
     def do_cut_generation(self, action: CutGeneration, view: RoundView) -> None:
         """Cuts a generation that nobody answers for."""
-        self.send(self.target.generations.fall(Round(action.generation)))
+        self.send(self.target.generations.fall(action.node))
 
     def do_drop_opening(self, action: DropOpening, view: RoundView) -> None:
         """Drops the claim of one that was convicted elsewhere."""
-        self.send(self.target.generations.drop(Round(action.generation), action.party))
+        self.send(self.target.generations.drop(action.node, action.party))
 
     def do_finalize_generation(self, action: FinalizeGeneration, view: RoundView) -> None:
         """Makes a generation final."""
-        self.send(self.target.generations.finalize(Round(action.generation), action.party))
+        self.send(self.target.generations.finalize(action.node, action.party))
 
     def do_close_opening(self, action: CloseOpening, view: RoundView) -> None:
         """Frees the lock behind an opening."""
-        self.send(self.target.generations.close(Round(action.generation), action.party))
+        self.send(self.target.generations.close(action.node, action.party))
 
     def do_evict(self, action: Evict, view: RoundView) -> None:
         """Takes a seat from who stayed away."""

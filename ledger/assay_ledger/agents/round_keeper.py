@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.rounds.round_ids import Node
 from assay.protocol.rounds.round_terms import NEVER, GenerationStatus, Presence
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import BeaconRound, Round
@@ -26,6 +28,7 @@ from assay_ledger.agents.round_actions import (
     SeedEpoch,
     SubmitBeacon,
 )
+from assay_ledger.rounds import round_nodes as nodes
 from assay_ledger.rounds.round_records import OpeningRecord
 from assay_ledger.rounds.round_view import RoundView
 
@@ -40,6 +43,8 @@ def times(view: RoundView) -> Iterator[int]:
     yield from (task.at for task in tasks(view) if task.at > view.now)
     if view.round is not None and view.now <= view.commit_until(view.round):
         yield view.commit_until(view.round) + 1
+        # Above 64 seats the beacon of the mask's close draws who merges.
+        yield view.round_of(view.round).mask_at + 1
 
 
 def tasks(view: RoundView) -> Iterator[Task]:
@@ -126,40 +131,49 @@ def _standing(view: RoundView) -> Iterator[Task]:
     for generation in view.state.merged:
         if view.status(generation) is not GenerationStatus.MERGED:
             continue
-        node = view.books.generations.nodes[generation, view.votes(generation).root or bytes(32)]  # type: ignore[index]
-        if not node.standing:
-            yield Task(node.rescue_until + 1 + wait(view, generation), CutGeneration(generation))
-            continue
-        parent = view.round_of(Round(generation - 1)).parent
-        standing = [o for o in view.openings(generation) if o.root == view.votes(generation).root and _stands(view, o)]
-        if standing and not node.games and parent in view.state.final_at:
-            first = standing[0]
-            at = max(first.at + view.rules.challenge, view.state.final_at[parent]) + 1
-            yield Task(at + wait(view, generation), FinalizeGeneration(generation, first.party))
+        round_ = Round(generation - 1)
+        sums = [ids.node_of(generation, group) for group in nodes.counted_groups(view, round_)]
+        for node in (*sums, generation):
+            # A generation is final after its sums and its base.
+            below = [view.round_of(round_).parent, *sums] if node == generation else []
+            yield from _node(view, node, below)
     for record in view.state.unclosed.values():
-        yield from _opening(view, record.generation, record)
+        yield from _opening(view, record)
+
+
+def _node(view: RoundView, node: Node, below: list[Node]) -> Iterator[Task]:
+    """A node that rounds build on: nobody stands behind it any more, or a window of its leading root is over."""
+    final_at, root, number = view.state.final_at, view.votes(node).root, ids.generation_of(node)
+    if node in final_at or root is None:
+        return
+    made = view.books.generations.nodes[node, root]
+    if not made.standing:
+        yield Task(made.rescue_until + 1 + wait(view, number), CutGeneration(node))
+        return
+    standing = [o for o in view.openings(node) if o.root == root and _stands(view, o)]
+    if standing and not made.games and all(each in final_at for each in below):
+        first = standing[0]
+        at = max([first.at + view.rules.challenge, *(final_at[each] for each in below)]) + 1
+        yield Task(at + wait(view, number), FinalizeGeneration(node, first.party))
 
 
 def _stands(view: RoundView, record: OpeningRecord) -> bool:
     """Whether nobody was convicted for an opening, here or elsewhere."""
-    opening = view.books.generations.openings[record.generation, record.party]
-    taken = opening.opener and view.books.tenures.is_convicted(opening.opener)
-    return not (opening.fallen or opening.closed or taken)
+    opening = view.books.generations.openings[record.node, record.party]
+    return not (opening.fallen or opening.closed or nodes.opener_of(view, opening).convicted_at)
 
 
-def _opening(view: RoundView, generation: int, record: OpeningRecord) -> Iterator[Task]:
+def _opening(view: RoundView, record: OpeningRecord) -> Iterator[Task]:
     """Drop or close an opening."""
-    opening, status = view.books.generations.openings[generation, record.party], view.status(generation)
-    is_over = status in (GenerationStatus.FINAL, GenerationStatus.CUT)
-    if not is_over and not opening.fallen and opening.opener:
-        convicted_at = view.books.tenures.existing(opening.opener).convicted_at
-        if convicted_at:
-            yield Task(convicted_at + wait(view, generation), DropOpening(generation, record.party))
+    generation = record.generation
+    opening, status = view.books.generations.openings[record.node, record.party], view.status(generation)
+    opener, is_over = nodes.opener_of(view, opening), status in (GenerationStatus.FINAL, GenerationStatus.CUT)
+    if not is_over and not opening.fallen and opener.convicted_at:
+        yield Task(opener.convicted_at + wait(view, generation), DropOpening(record.node, record.party))
     if is_over and not opening.games:
-        owner = view.books.tenures.existing(opening.opener).holder if opening.opener else opening.backer
-        late = 0 if owner == view.me else GRACE_S + wait(view, generation)
+        late = 0 if opener.who == view.me else GRACE_S + wait(view, generation)
         over = max(opening.at + view.rules.challenge, view.state.final_at.get(generation, 0))
-        yield Task(over + 1 + late, CloseOpening(generation, record.party))
+        yield Task(over + 1 + late, CloseOpening(record.node, record.party))
 
 
 def _seats(view: RoundView) -> Iterator[Task]:

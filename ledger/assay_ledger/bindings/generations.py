@@ -9,65 +9,8 @@ from typing import ClassVar
 from assay.protocol.rounds.round_terms import GenerationStatus, UpdateEntry
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
-from assay_ledger.bindings.structs import ClaimViewFields
+from assay_ledger.bindings.structs import ClaimViewFields, GenerationStateFields, NodeStateFields, OpenedRootFields
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
-
-
-def as_entry(v: Decoded) -> UpdateEntry:
-    """A `Entry` as a contract gives it."""
-    return UpdateEntry(Seat(v[0]), v[1], Digest(v[2]))
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationStateFields:
-    """The struct `GenerationState`, as contracts give it."""
-
-    status: GenerationStatus
-    root: Digest
-    parameters: Digest
-    momentum: Digest
-    segment: int
-    sealed: int
-    seal_until: int
-
-    @staticmethod
-    def of(v: Decoded) -> GenerationStateFields:
-        """Of its fields in order."""
-        return GenerationStateFields(GenerationStatus(v[0]), Digest(v[1]), Digest(v[2]), Digest(v[3]), v[4], v[5], v[6])
-
-
-@dataclass(frozen=True, slots=True)
-class NodeStateFields:
-    """The struct `NodeState`, as contracts give it."""
-
-    votes: int
-    openings: int
-    standing: int
-    games: int
-    rescue_until: int
-
-    @staticmethod
-    def of(v: Decoded) -> NodeStateFields:
-        """Of its fields in order."""
-        return NodeStateFields(v[0], v[1], v[2], v[3], v[4])
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedRootFields:
-    """The struct `OpenedRoot`, as contracts give it."""
-
-    root: Digest
-    opener: int
-    backer: Address
-    at: int
-    fallen: bool
-    closed: bool
-    games: int
-
-    @staticmethod
-    def of(v: Decoded) -> OpenedRootFields:
-        """Of its fields in order."""
-        return OpenedRootFields(Digest(v[0]), v[1], address(v[2]), v[3], v[4], v[5], v[6])
 
 
 @dataclass(frozen=True, slots=True)

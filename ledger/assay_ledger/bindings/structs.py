@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from assay.protocol.game.openings import Opening
 from assay.protocol.game.table import Side, Stage
 from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind, DutyResult, Missed, ReplayFinding
-from assay.protocol.rounds.round_terms import RoundTerms, SeatWork
+from assay.protocol.rounds.round_terms import GenerationStatus, RoundTerms, SeatWork, UpdateEntry
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
@@ -60,6 +60,11 @@ class ClaimViewFields:
 def as_duty(v: Decoded) -> DrawnDuty:
     """A `Duty` as a contract gives it."""
     return DrawnDuty(DutyKind(v[0]), Round(v[1]), Seat(v[2]), Digest(v[3]), as_missed(v[4]))
+
+
+def as_entry(v: Decoded) -> UpdateEntry:
+    """A `Entry` as a contract gives it."""
+    return UpdateEntry(Seat(v[0]), v[1], Digest(v[2]))
 
 
 def as_finding(v: Decoded) -> ReplayFinding:
@@ -162,9 +167,61 @@ class GameStateFields:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class GenerationStateFields:
+    """The struct `GenerationState`, as contracts give it."""
+
+    status: GenerationStatus
+    root: Digest
+    parameters: Digest
+    momentum: Digest
+    segment: int
+    sealed: int
+    seal_until: int
+
+    @staticmethod
+    def of(v: Decoded) -> GenerationStateFields:
+        """Of its fields in order."""
+        return GenerationStateFields(GenerationStatus(v[0]), Digest(v[1]), Digest(v[2]), Digest(v[3]), v[4], v[5], v[6])
+
+
 def as_missed(v: Decoded) -> Missed:
     """A `Missed` as a contract gives it."""
     return Missed(DutyKind(v[0]), v[1], TicketId(v[2]), v[3])
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStateFields:
+    """The struct `NodeState`, as contracts give it."""
+
+    votes: int
+    openings: int
+    standing: int
+    games: int
+    rescue_until: int
+
+    @staticmethod
+    def of(v: Decoded) -> NodeStateFields:
+        """Of its fields in order."""
+        return NodeStateFields(v[0], v[1], v[2], v[3], v[4])
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedRootFields:
+    """The struct `OpenedRoot`, as contracts give it."""
+
+    root: Digest
+    opener: int
+    backer: Address
+    at: int
+    fallen: bool
+    closed: bool
+    games: int
+
+    @staticmethod
+    def of(v: Decoded) -> OpenedRootFields:
+        """Of its fields in order."""
+        return OpenedRootFields(Digest(v[0]), v[1], address(v[2]), v[3], v[4], v[5], v[6])
 
 
 def as_opening(v: Decoded) -> Opening:

@@ -78,7 +78,7 @@ class RunCode:
 
 def code_of(run: RoundRun) -> RunCode:
     """What is at the addresses of a run. Raises UnavailableError, ConfigError (ContractsNotCompiled)."""
-    places = round_places_of(run.charter.run)
+    places = round_places_of(run.charter)
     pairs = [("charter", run.address, places.charter)]
     pairs += [(name, getattr(run.modules, name), place) for name, place in places.modules.items()]
     pairs += _judges(run, pairs, places.arbiter, places.leaves)

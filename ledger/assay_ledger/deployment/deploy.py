@@ -27,6 +27,7 @@ from assay_ledger.deployment.places import (
     SALT,
     arbiter_code,
     beacon_code,
+    contracts_of,
     create2_address,
     create_address,
     leaf_code,
@@ -84,7 +85,7 @@ def deploy_round_run(
     account: LocalAccount,
     charter: RunCharter,
     *,
-    contracts: Mapping[str, str] = ROUND_CONTRACTS,
+    contracts: Mapping[str, str] | None = None,
     arbiter: Address | None = None,
 ) -> RoundRun:
     """Create every contract of a run, or those that are missing, and see that they are there.
@@ -94,6 +95,7 @@ def deploy_round_run(
 
     Raises RejectedError under the constructors' own names, DeploymentFailed, WiringWrong, FactoryMissing.
     """
+    contracts = contracts_of(charter) if contracts is None else contracts
     for name in ("RunCharter", *contracts.values()):
         load_artifact(name)  # its absence is an error of its own, not of the deployment
     first_block = chain.head().number

@@ -15,6 +15,7 @@ from eth_utils.crypto import keccak
 
 from assay.protocol.program.nodes import Family
 from assay.protocol.run.beacon import KEY_LENGTH, NETWORKS, DrandNetwork
+from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Digest
 from assay_ledger.chain.artifacts import load_artifact
 
@@ -42,6 +43,15 @@ ROUND_CONTRACTS: Final = {
     "revenue": "Revenue",
 }
 """Field of `RoundModules` to contract, in the order of creation after the charter."""
+
+GROUPED_CONTRACTS: Final = ROUND_CONTRACTS | {"generations": "GroupedGenerations"}
+"""The same of runs of more than 64 seats."""
+
+
+def contracts_of(charter: RunCharter) -> Mapping[str, str]:
+    """The contracts of a run."""
+    return ROUND_CONTRACTS if charter.by_seats else GROUPED_CONTRACTS
+
 
 LEAVES: Final = {
     "map": "MapLeaf",
@@ -75,11 +85,11 @@ class RoundPlaces:
     leaves: Mapping[str, Address]
 
 
-def round_places_of(run: Digest) -> RoundPlaces:
-    """Where everything of a run is, given its identity. Raises ConfigError (ContractsNotCompiled)."""
+def round_places_of(charter: RunCharter) -> RoundPlaces:
+    """Where everything of a run is. Raises ConfigError (ContractsNotCompiled)."""
     leaves = {family: create2_address(leaf_code(family)) for family in LEAVES}
     arbiter = create2_address(arbiter_code())
-    deployer = create2_address(run_deployer_code(run, arbiter))
+    deployer = create2_address(run_deployer_code(charter.run, arbiter, contracts_of(charter)))
     modules = {name: create_address(deployer, 2 + k) for k, name in enumerate(ROUND_CONTRACTS)}
     return RoundPlaces(deployer, create_address(deployer, 1), modules, arbiter, leaves)
 

@@ -10,6 +10,7 @@ from assay.protocol.errors import InvariantError
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.round_books import BeaconBook, EpochEnds, Rights, TicketBook
 from assay.protocol.rounds.round_clock import commit_until
+from assay.protocol.rounds.round_ids import Node
 from assay.protocol.rounds.round_terms import GenerationStatus, SeatWork
 from assay.protocol.rounds.ticket_types import TicketId, ToldStop
 from assay.protocol.rounds.vault import Vault
@@ -18,7 +19,8 @@ from assay.protocol.trees.state import list_root
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.rounds.facts import KnownBeacon, RoundFacts, UncountedVault
 from assay_ledger.rounds.told_audits import ToldDuties, ToldTickets
-from assay_ledger.rounds.told_rounds import ToldCommitments, ToldGenerations, ToldTenures
+from assay_ledger.rounds.told_generations import told_generations
+from assay_ledger.rounds.told_rounds import ToldCommitments, ToldTenures
 
 
 class ToldBooks:
@@ -37,7 +39,9 @@ class ToldBooks:
         self.stop = ToldStop()
         self.tenures = ToldTenures(self)
         self.commitments = ToldCommitments(self)
-        self.generations = ToldGenerations(self)
+        self.generations = told_generations(self)
+        self.committees: dict[Node, dict[TicketId, tuple[int, ...]]] = {}
+        """Positions of each ticket at nodes whose beacon is known (above 64 seats): they change no more."""
         self.audits: EpochEnds = _EpochCalls(self)
         self.registry = ToldTickets(self.vault, _EpochCalls(self), facts.tickets)
         self.registry.state = self.stop

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from assay.protocol.types import Digest, Round, Seat
+from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.round_ids import Node
+from assay.protocol.types import Digest
 from assay_ledger.bindings import attestations, beacon, commitments, duties, generations, tenures, tickets
+from assay_ledger.bindings.grouped_generations import NodeOpened, NodeSealed
 from assay_ledger.contract import Event
 from assay_ledger.index.game_fold import fold_game
 from assay_ledger.rounds.round_records import (
@@ -54,13 +57,11 @@ def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: byte
         case commitments.WorkSettled():
             books.commitments.on_settled(event)
             state.unsettled.pop((event.round, event.seat)).status = event.status
-        case generations.RootSealed():
-            books.generations.on_sealed(event, now)
-        case generations.Abstained():
-            books.generations.on_abstained(event, now)
-        case generations.RootOpened():
-            party = books.generations.on_opened_root(event, now)
-            _opened(state, event.generation, party, event.root, event.seat, transaction)
+        case generations.RootSealed() | generations.Abstained() | NodeSealed():
+            books.generations.on_said(event, now)
+        case generations.RootOpened() | NodeOpened():
+            node, position = books.generations.on_opening(event, now)
+            _opened(state, node, ids.party_of(position), event.root, position, transaction)
         case generations.Merged():
             books.generations.on_merged(event)
             state.merged[event.generation] = now
@@ -68,7 +69,7 @@ def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: byte
             state.halted_at = now
         case generations.RootBacked():
             party = books.generations.on_backed(event, now)
-            _opened(state, Round(event.node), party, event.root, None, transaction)
+            _opened(state, event.node, party, event.root, None, transaction)
         case generations.ClaimFell():
             books.generations.on_fell(event)
         case generations.OpeningClosed():
@@ -76,7 +77,8 @@ def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: byte
             del state.unclosed[event.node, event.party]
         case generations.Finalized():
             books.generations.on_final(event)
-            del state.merged[event.node]
+            if not ids.is_group(event.node):
+                del state.merged[event.node]
             state.final_at[event.node] = now
         case generations.Cut():
             books.generations.on_cut(event)
@@ -144,9 +146,9 @@ def _fold_games(state: RoundRunState, event: Event, transaction: bytes) -> None:
 
 
 def _opened(
-    state: RoundRunState, generation: Round, party: Digest, root: Digest, seat: Seat | None, transaction: bytes
+    state: RoundRunState, node: Node, party: Digest, root: Digest, position: int | None, transaction: bytes
 ) -> None:
-    made = state.books.generations.openings[generation, party]
-    backer = made.backer if seat is None else None
-    record = OpeningRecord(generation, party, root, seat, backer, made.at, transaction)
-    state.openings[generation, party] = state.unclosed[generation, party] = record
+    made = state.books.generations.openings[node, party]
+    backer = made.backer if position is None else None
+    record = OpeningRecord(node, party, root, position, backer, made.at, transaction)
+    state.openings[node, party] = state.unclosed[node, party] = record

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.rounds.round_ids import generation_of
 from assay.protocol.types import Address, Digest, Round, Wei
 from assay_ledger.bindings import bounties, escrow, grants, payments
 from assay_ledger.contract import Event
@@ -98,7 +99,7 @@ class MoneyRecords:
                 self._pay(round_of(event.attestation), event.pay)
             case payments.OpeningPaid():
                 self.openings_paid.add((event.node, event.party))
-                self._pay(Round(event.node - 1), event.pay)
+                self._pay(Round(generation_of(event.node) - 1), event.pay)
             case grants.Credited():
                 self.vesting[event.id] = GrantRecord(event.owner, event.amount, event.vests_at)
             case grants.Vested() | grants.Cancelled():

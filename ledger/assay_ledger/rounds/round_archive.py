@@ -18,6 +18,7 @@ from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.errors import InvariantError, UnavailableError
 from assay.protocol.program.program import Program
 from assay.protocol.program.witness import check_witness
+from assay.protocol.rounds.round_ids import Node, generation_of, group_of, is_group, node_of
 from assay.protocol.run.layouts import check_round_layouts
 from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RunCharter
@@ -33,6 +34,7 @@ from assay_ledger.index.archive import (
     check_sound,
 )
 from assay_ledger.index.publications import Publications
+from assay_ledger.rounds import round_nodes as nodes
 from assay_ledger.rounds.facts import RoundFacts
 from assay_ledger.rounds.round_records import WorkRecord
 from assay_ledger.rounds.round_view import BaseLists, RoundView
@@ -63,8 +65,16 @@ class RoundArchive:
 
     @cached_property
     def merge(self) -> Program:
-        """Parameters, momentum, the update of each seat and the mask, to the next parameters and momentum."""
+        """Parameters, momentum, the update of each seat and the mask, to the next parameters and momentum.
+
+        Above 64 seats the sum of each group, and how many updates each stands for, instead of updates and mask.
+        """
         return self._program(self.charter.merge)
+
+    @cached_property
+    def partial(self) -> Program:
+        """The update of each place of a group, to their sum; there is none up to 64 seats."""
+        return self._program(self.charter.partial_sum)
 
     @cached_property
     def witness(self) -> Program:
@@ -101,9 +111,11 @@ class RoundArchive:
         NoWitness, WrongWitness, NotCanonical, GenesisMissing, UnavailableError.
         """
         programs = {"step": self.step, "update": self.update, "merge": self.merge, "witness": self.witness}
-        check_sound(programs)
         start = self.facts.rounds
-        check_round_layouts(self.step, self.update, self.merge, start)
+        if not start.by_seats:
+            programs["partial sum"] = self.partial
+        check_sound(programs)
+        check_round_layouts(self.step, self.update, self.merge, start, programs.get("partial sum"))
         check_witness(self.step, self.witness)
         parameters = self.specs(TrainingList.PARAMETERS)
         check_first_lists(
@@ -211,7 +223,7 @@ class RoundArchive:
                 missing.append(generation)
                 generation = view.round_of(Round(generation - 1)).parent
         for wanted in reversed(missing):
-            job = self.merge_job(view, Round(wanted - 1), lists)
+            job = self.node_job(view, wanted, lists, compute)
             lists = compute.run(job.program, job.lists, job.steps)
             if self.base_roots(lists) != view.lists(wanted):
                 raise StateMismatch(f"Generation {wanted} is not the merge of what counted.", generation=wanted)
@@ -220,6 +232,71 @@ class RoundArchive:
         return lists
 
     # --- merges
+
+    def node_job(self, view: RoundView, node: Node, base: ListBytes, compute: Compute) -> Computation:
+        """The merge of any node; `base`: what its round starts from, of no account for a sum.
+
+        Raises UnavailableError, and StateMismatch where X is not what the contract would build or a sum is false.
+        """
+        round_, rules = Round(generation_of(node) - 1), self.facts.rounds
+        if rules.by_seats:
+            return self.merge_job(view, round_, base)
+        prepared = view.books.generations.inputs.get(node, ZERO)
+        if prepared not in (ZERO, nodes.input_of(view, node)):
+            raise StateMismatch(f"A merge of round {round_} is not what its X is made of.", round=round_)
+        if is_group(node):
+            return Computation(self.partial, tuple(self._group_updates(view, round_, group_of(node))), 1)
+        counted, specs = nodes.counted_groups(view, round_), self.specs(TrainingList.PARAMETERS)
+        absent = tuple(spec.zeros() for spec in specs)
+        sums = [self.fetch_sum(view, round_, g, compute) if g in counted else absent for g in range(rules.groups)]
+        weights = to_bytes(DType.F32, [f32.from_int(weight) for weight in nodes.weights(view, round_)])
+        return Computation(self.merge, (*base, *sums, (weights,)), 1)
+
+    def fetch_sum(self, view: RoundView, round_: Round, group: int, compute: Compute) -> Tensors:
+        """The sum of a group that counts: as somebody published it, else added up again."""
+        node, root, specs = node_of(round_ + 1, group), nodes.sum_root(view, round_, group), self._sum_specs
+        leading = view.votes(node).root
+        openers = [opening.tx_hash for opening in view.openings(node) if opening.root == leading]
+        try:
+            with self.objects.told(self._publications.told(openers)):
+                return self.objects.list(root, specs)
+        except UnavailableError:
+            job = Computation(self.partial, tuple(self._group_updates(view, round_, group)), 1)
+            (added,) = compute.run(job.program, job.lists, job.steps)
+        if root_of_list(specs, added) != root:
+            raise StateMismatch(
+                f"The sum of group {group} in round {round_} is not that of what counted.", round=round_
+            )
+        return added
+
+    def publish_node(self, node: Node, lists: ListBytes) -> tuple[Digest, Digest, bytes]:
+        """Publishes the lists of a merge; their roots, zero where a sum has no second, and a tail that says where."""
+        with self.objects.noting() as digests:
+            specs = self._sum_specs if is_group(node) else self.specs(TrainingList.PARAMETERS)
+            roots = [self.objects.put_list(specs, tensors, is_vital=False) for tensors in lists]
+        return roots[0], (*roots, ZERO)[1], self.objects.put_manifest(Manifest(digests))
+
+    def keep_list(self, node: Node, tensors: Tensors) -> None:
+        """Keeps a list of a merge on this machine."""
+        specs = self._sum_specs if is_group(node) else self.specs(TrainingList.PARAMETERS)
+        self.objects.keep_list(specs, tensors)
+
+    def node_roots(self, node: Node, lists: ListBytes) -> tuple[Digest, Digest]:
+        """The list roots of a merge, zero where a sum has no second."""
+        specs = self._sum_specs if is_group(node) else self.specs(TrainingList.PARAMETERS)
+        roots = [root_of_list(specs, tensors) for tensors in lists]
+        return roots[0], (*roots, ZERO)[1]
+
+    @property
+    def _sum_specs(self) -> tuple[TensorSpec, ...]:
+        return tuple(self.partial.specs[k] for k in self.partial.output_nodes[0])
+
+    def _group_updates(self, view: RoundView, round_: Round, group: int) -> Iterator[Tensors]:
+        zero = self.objects.list(self.facts.rounds.zero_update, self.update_specs)
+        counted = view.counted(round_, group)[0]
+        for place in range(self.facts.rounds.group_size):
+            work = view.work(round_, view.seat_at(group, place))
+            yield self.fetch_update(work) if work is not None and work.seat in counted else zero
 
     def merge_job(self, view: RoundView, round_: Round, base: ListBytes) -> Computation:
         """The merge of a round of one level whose mask is closed, over the lists of its base.

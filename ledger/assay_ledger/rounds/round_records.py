@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from assay.protocol.rounds.duty_types import DutyKind, ReplayFinding
+from assay.protocol.rounds.round_ids import Node, generation_of
 from assay.protocol.rounds.round_terms import SeatWork, WorkStatus
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest, Round, Seat
@@ -36,15 +37,21 @@ class WorkRecord:
 
 @dataclass(frozen=True, slots=True)
 class OpeningRecord:
-    """Somebody stands behind a root of a generation: `seat` opened it, or `backer` put a lock behind it later."""
+    """Somebody stands behind a root of a node: `position` opened it, a seat, above 64 seats a ticket, or `backer` put a
+    lock behind it later."""
 
-    generation: int
+    node: Node
     party: Digest
     root: Digest
-    seat: Seat | None
+    position: int | None
     backer: Address | None
     at: int
     tx_hash: bytes
+
+    @property
+    def generation(self) -> int:
+        """The generation that the node is, or is a part of."""
+        return generation_of(self.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +86,19 @@ class RoundRunState:
     head: Head
     books: ToldBooks
     works: dict[tuple[Round, Seat], WorkRecord] = field(default_factory=dict)
-    openings: dict[tuple[int, Digest], OpeningRecord] = field(default_factory=dict)
+    openings: dict[tuple[Node, Digest], OpeningRecord] = field(default_factory=dict)
     attestations: dict[Digest, AttestationRecord] = field(default_factory=dict)
     accusations: dict[Digest, AccusationRecord] = field(default_factory=dict)
     games: dict[int, GameRecord] = field(default_factory=dict)
     money: MoneyRecords = field(default_factory=MoneyRecords)
     unsettled: dict[tuple[Round, Seat], WorkRecord] = field(default_factory=dict)
     """Commitments that are not settled, in the order of the chain."""
-    unclosed: dict[tuple[int, Digest], OpeningRecord] = field(default_factory=dict)
+    unclosed: dict[tuple[Node, Digest], OpeningRecord] = field(default_factory=dict)
     """Openings that still hold a lock."""
     merged: dict[int, int] = field(default_factory=dict)
     """Generations that have a majority and are not final, with the chain time since when; cut ones too."""
-    final_at: dict[int, int] = field(default_factory=lambda: {0: 0})
-    """Since when generations are final."""
+    final_at: dict[Node, int] = field(default_factory=lambda: {0: 0})
+    """Since when generations are final, and sums of groups."""
     halted_at: int = 0
     """Chain time at which a majority found the run unable to open a round, or a generation was cut, last."""
 

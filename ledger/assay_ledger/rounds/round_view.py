@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.protocol.digests import ZERO, state_digest
-from assay.protocol.errors import RejectedError
-from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.duty_types import CallAnswer, DutyTerms, Epoch
 from assay.protocol.rounds.round_clock import commit_until, merge_until
+from assay.protocol.rounds.round_ids import Node
 from assay.protocol.rounds.round_terms import (
     NEVER,
     GenerationStatus,
@@ -150,23 +149,6 @@ class RoundView:
         """Whether a seat was there in a round."""
         return self.books.commitments.presence_of(round_, seat, self.now)
 
-    def positions(self, round_: Round, group: int = 0) -> tuple[int, ...]:
-        """This actor's positions of a group that have not spoken; none while the beacon that draws them is unknown."""
-        books, entry = self.books, self.group(round_, group)
-        if self.rules.by_seats:
-            mine = [p for p, work in entry.maskable.items() if books.tenures.tenures[work.tenure].holder == self.me]
-        else:
-            state = self.round_of(round_)
-            after = books.beacon.round_after(state.mask_at + self.rules.beacon_delay)
-            try:
-                seed = books.beacon.randomness_of(after)
-                drawn_for, count, t0 = ids.group_committee(round_, group), range(self.rules.positions), state.t0
-                holders = [books.tickets.holder_of_position(seed, drawn_for, j, t0, self.now) for j in count]
-            except RejectedError:
-                return ()
-            mine = [j for j, holder in enumerate(holders) if holder == self.me]
-        return tuple(j for j in sorted(mine) if j not in entry.words)
-
     # --- seats
 
     def tenures_of(self, who: Address) -> list[tuple[int, Tenure]]:
@@ -206,9 +188,9 @@ class RoundView:
         """What became of a generation."""
         return self.books.generations.status_of(generation)
 
-    def votes(self, generation: int) -> Votes:
-        """Its seals, and the root that has the majority."""
-        return self.books.generations.votes.get(generation, Votes())
+    def votes(self, node: Node) -> Votes:
+        """The seals of a generation or a sum, and the root that leads."""
+        return self.books.generations.votes.get(node, Votes())
 
     def lists(self, generation: int, root: Digest | None = None) -> BaseLists | None:
         """The lists of a root that somebody opened; of the one with the majority if none is named."""
@@ -222,9 +204,9 @@ class RoundView:
         assert found is not None  # no round opens from a generation without a majority
         return found
 
-    def openings(self, generation: int) -> list[OpeningRecord]:
-        """Who stands, or stood, behind which root of a generation, in the order in which they came."""
-        return [opening for (number, _), opening in self.state.openings.items() if number == generation]
+    def openings(self, node: Node) -> list[OpeningRecord]:
+        """Who stands, or stood, behind which root of a generation or a sum, in the order in which they came."""
+        return [opening for (number, _), opening in self.state.openings.items() if number == node]
 
     def seal_until(self, round_: Round) -> int:
         """Last second to seal a root of the round's generation, as things stand."""

@@ -20,6 +20,7 @@ from assay_ledger.bindings.escrow import EscrowContract
 from assay_ledger.bindings.game import GameContract
 from assay_ledger.bindings.generations import GenerationsContract
 from assay_ledger.bindings.grants import GrantsContract
+from assay_ledger.bindings.grouped_generations import GroupedGenerationsContract
 from assay_ledger.bindings.payments import PaymentsContract
 from assay_ledger.bindings.revenue import RevenueContract
 from assay_ledger.bindings.run_charter import RunCharterContract
@@ -100,6 +101,11 @@ class RoundRun:
         return GenerationsContract(self.modules.generations)
 
     @cached_property
+    def grouped(self) -> GroupedGenerationsContract:
+        """The same, as positions speak to it above 64 seats."""
+        return GroupedGenerationsContract(self.modules.generations)
+
+    @cached_property
     def duties(self) -> DutiesContract:
         """Epochs, answers, misses."""
         return DutiesContract(self.modules.duties)
@@ -165,7 +171,7 @@ class RoundRun:
             "tickets": self.tickets,
             "tenures": self.tenures,
             "commitments": self.commitments,
-            "generations": self.generations,
+            "generations": self.generations if self.charter.by_seats else self.grouped,
             "duties": self.duties,
             "attestations": self.attestations,
             "escrow": self.escrow,

@@ -1,4 +1,4 @@
-"""Tenures, commitments and generations as their events tell them: the model's books, moved by what the chain decided.
+"""Tenures and commitments as their events tell them: the model's books, moved by what the chain decided.
 
 Each method is one event. `now` is the chain time of its block, in seconds. Nothing is checked again: an event of a
 run's own contracts is true by consensus.
@@ -6,26 +6,20 @@ run's own contracts is true by consensus.
 
 from __future__ import annotations
 
-from assay.protocol.digests import ZERO
 from assay.protocol.errors import InvariantError
 from assay.protocol.rounds import round_ids as ids
 from assay.protocol.rounds.commitments import Commitments
-from assay.protocol.rounds.generations import Generations
 from assay.protocol.rounds.round_terms import (
     NEVER,
-    NO_ONE_HERE,
     GroupState,
-    MergeNode,
-    OpenedRoot,
     RoundState,
     Tenure,
-    Votes,
     WorkState,
 )
 from assay.protocol.rounds.tenures import Tenures
 from assay.protocol.run.claims import ClaimKind, ClaimRef
-from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.bindings import commitments, generations, tenures
+from assay.protocol.types import Digest, Round
+from assay_ledger.bindings import commitments, tenures
 
 
 class ToldTenures(Tenures):
@@ -120,95 +114,6 @@ class ToldCommitments(Commitments):
         work = self.works[ref.round, ref.seat]
         work.games += change
         return work.tenure
-
-
-class ToldGenerations(Generations):
-    """The books of generations, by their events."""
-
-    def on_round(self, round_: Round, parent: int) -> Digest:
-        """A round opens on a generation; that one's root."""
-        is_empty = False
-        if self.segments.stack:
-            merged = self.votes.get(round_, Votes()).root is not None
-            _, is_empty = self.segments.newest(round_ if merged else round_ - 1)
-        self.segments.go_on(round_, parent, is_empty)
-        return self.votes[parent].root or ZERO
-
-    def on_sealed(self, e: generations.RootSealed, now: int) -> None:
-        """A position sealed."""
-        self._said(e.generation, e.seat, e.seal, now)
-
-    def on_abstained(self, e: generations.Abstained, now: int) -> None:
-        """A position said that it cannot compute the root."""
-        self._said(e.node, e.position, None, now)
-
-    def _said(self, generation: int, seat: int, seal: Digest | None, now: int) -> None:
-        round_ = Round(generation - 1)
-        voices = len(self.books.commitments.group_of(round_, 0).maskable)
-        self._seal(generation, seat, seal, 1, voices, self._seal_until(round_), now)
-
-    def on_opened_root(self, e: generations.RootOpened, now: int) -> Digest:
-        """A position opened its root: a claim of its tenure; the opening's name."""
-        party = ids.seat_party(e.seat)
-        tenure = self.books.commitments.group_of(Round(e.generation - 1), 0).maskable[e.seat].tenure
-        self.openings[e.generation, party] = OpenedRoot(e.root, tenure, NO_ONE_HERE, now)
-        node = self.nodes.setdefault((e.generation, e.root), MergeNode(e.parameters, e.momentum))
-        node.openings += 1
-        node.standing += 1
-        node.votes += 1
-        self.books.tenures.existing(tenure).unsettled += 1
-        return party
-
-    def on_merged(self, e: generations.Merged) -> None:
-        """A root has its majority."""
-        self.votes[e.generation].root = e.root
-
-    def on_backed(self, e: generations.RootBacked, now: int) -> Digest:
-        """Somebody put a lock behind a root; the opening's name."""
-        party = ids.backer_party(e.root, e.backer)
-        self.openings[e.node, party] = OpenedRoot(e.root, 0, e.backer, now)
-        self.nodes[e.node, e.root].standing += 1
-        return party
-
-    def on_fell(self, e: generations.ClaimFell) -> None:
-        """A claim behind a root fell."""
-        opening = self.openings[e.node, e.party]
-        opening.fallen = True
-        node = self.nodes[e.node, opening.root]
-        node.standing -= 1
-        node.rescue_until = e.rescue_until
-
-    def on_closed_opening(self, e: generations.OpeningClosed) -> None:
-        """What stands behind an opening is free."""
-        opening = self.openings[e.node, e.party]
-        opening.closed = True
-        if opening.opener:
-            self.books.tenures.existing(opening.opener).unsettled -= 1
-
-    def on_final(self, e: generations.Finalized) -> None:
-        """A generation is final."""
-        self.votes[e.node].is_final = True
-
-    def on_cut(self, e: generations.Cut) -> None:
-        """A generation, and what builds on it, is cut."""
-        self.segments.cut(e.generation)
-
-    def on_prepared(self, e: generations.MergePrepared) -> None:
-        """Roots of a generation can be challenged now."""
-        self.inputs[e.node] = e.x
-
-    def on_games(self, ref: ClaimRef, change: int) -> int:
-        """A game on an opening was opened (1) or ended (-1); its tenure, 0 for a backer's."""
-        generation, party = ref.round + 1, party_of(ref)
-        opening = self.openings[generation, party]
-        opening.games += change
-        self.nodes[generation, opening.root].games += change
-        return opening.opener
-
-
-def party_of(ref: ClaimRef) -> Digest:
-    """The name of the opening that a reference to a merge means."""
-    return ids.backer_party(ref.outer_root, ref.party) if any(ref.party) else ids.seat_party(Seat(ref.seat))
 
 
 def _bits(word: int) -> list[int]:

@@ -16,8 +16,8 @@ from eth_account import Account
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.beacon import DrandNetwork
 from assay.protocol.types import Address, Digest, Round, Wei
-from assay.sponsor.round_charters import USUAL_RATES, AuditRates, Pace
-from assay.sponsor.round_launching import deposit, escrow_of, fund_run, launch_run, stake_of
+from assay.sponsor.round_charters import USUAL_COMMITTEE, USUAL_RATES, AuditRates, Committee, Pace
+from assay.sponsor.round_launching import deposit, escrow_of, fund_run, launch_run, mint_tokens, stake_of
 from assay.sponsor.round_posting import post_round_run
 from assay.sponsor.round_preparing import PreparedRounds, prepare_rounds
 from assay.training.presets import TINY
@@ -107,7 +107,7 @@ class WholeRun:
         account, e = Account.create(), self.run.charter.economics
         brought = Wei(stake + GAMES * (e.challenge_bond + e.challenge_deposit))
         self.chain.transfer(self.stage.sponsor, account.address, 10 * ETHER)
-        self.chain.send(account, self.run.token.mint(address_of(account), brought))
+        mint_tokens(self.chain, account, self.run.token, address_of(account), brought)
         deposit(self.chain, account, self.run, brought)
         keys, folder = ActorKeys(name, account), self.folder / name
         store = options.pop("store", self.store)
@@ -140,7 +140,7 @@ class WholeRun:
     def fund(self) -> None:
         """The sponsor fills the escrow for all rounds."""
         amount, sponsor = escrow_of(self.run.charter), self.stage.sponsor
-        self.chain.send(sponsor, self.run.token.mint(address_of(sponsor), amount))
+        mint_tokens(self.chain, sponsor, self.run.token, address_of(sponsor), amount)
         fund_run(self.chain, sponsor, self.run, amount)
 
     def launch(self) -> None:
@@ -262,6 +262,7 @@ def new_whole_run(
     rates: AuditRates = USUAL_RATES,
     prepared: PreparedRounds | None = None,
     network: DrandNetwork | None = None,
+    committee: Committee = USUAL_COMMITTEE,
 ) -> WholeRun:
     """Posts a run as a sponsor does, of the `tiny` preset unless another is prepared."""
     stage.worlds += 1
@@ -277,6 +278,7 @@ def new_whole_run(
         pace=pace,
         rates=rates,
         network=network,
+        committee=committee,
         token=stage.token,
     )
     return WholeRun(stage, folder, run, store)

@@ -30,6 +30,7 @@ CONTRACTS = [
     *ROUND_CONTRACTS.values(),
     *LEAVES.values(),
     "Arbiter",
+    "GroupedGenerations",
     "RunDeployer",
     "RunCharter",
     "TestToken",

@@ -113,8 +113,8 @@ class GroupedWorld(RoundWorld):
         """A ticket says that it cannot compute the root."""
         by, mine = who or self.owners[ticket], self._mine(node, ticket, positions)
         return self.do(
-            lambda: self.generations.abstain(by, node, ticket, mine, self.now),
-            "Generations", "abstain", node, ticket, bits(mine), who=by,
+            lambda: self.generations.seal(by, node, ticket, mine, ZERO, self.now),
+            "Generations", "seal", node, ticket, bits(mine), ZERO, who=by,
         )  # fmt: skip
 
     def open_at(self, node: Node, ticket: TicketId, label: object, who: Address | None = None) -> str:

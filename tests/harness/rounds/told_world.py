@@ -11,6 +11,7 @@ from web3.types import LogReceipt
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
 from assay_ledger.bindings import attestations, beacon, commitments, duties, generations, tenures, tickets
+from assay_ledger.bindings.grouped_generations import NodeOpened, NodeSealed
 from assay_ledger.chain.client import Head
 from assay_ledger.contract import Event
 from assay_ledger.rounds.facts import BeaconTimes, RoundFacts
@@ -18,6 +19,7 @@ from assay_ledger.rounds.fold import fold
 from assay_ledger.rounds.round_records import RoundRunState
 from tests.harness.contracts.harness import Evm, EvmContract
 from tests.harness.rounds.duties import TERMS as DUTY_TERMS
+from tests.harness.rounds.grouped_world import GroupedWorld
 from tests.harness.rounds.round_chain import PERIOD, RoundChain
 from tests.harness.rounds.round_samples import TICKET_TERMS
 from tests.harness.rounds.round_world import RoundWorld
@@ -26,7 +28,7 @@ KINDS: Mapping[str, tuple[type[Event], ...]] = {
     "Tickets": tickets.TicketsContract.EVENTS,
     "Tenures": tenures.TenuresContract.EVENTS,
     "Commitments": commitments.CommitmentsContract.EVENTS,
-    "Generations": generations.GenerationsContract.EVENTS,
+    "Generations": (*generations.GenerationsContract.EVENTS, NodeSealed, NodeOpened),
     "Duties": duties.DutiesContract.EVENTS,
     "Attestations": attestations.AttestationsContract.EVENTS,
     "Beacon": beacon.DrandSeedContract.EVENTS,
@@ -131,6 +133,10 @@ class ToldWorld(RoundWorld):
     def _read(self) -> None:
         for event in events_of(self.chain.evm, self.chain.contracts):
             fold(self.told, event, self.now, TRANSACTION)
+
+
+class ToldGroupedWorld(ToldWorld, GroupedWorld):
+    """The same above 64 seats."""
 
 
 def _claim(ref: tuple[Any, ...]) -> ClaimRef:

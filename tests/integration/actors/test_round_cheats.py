@@ -59,7 +59,7 @@ def test_one_that_opens_a_false_root_stands_alone_behind_it(stage: SharedChain, 
     view = run.view
     truth = replayed_bases(run, 1)[1]
     assert view.votes(1).root == truth
-    by_root = {o.seat: o.root == truth for o in view.openings(1)}
+    by_root = {o.position: o.root == truth for o in view.openings(1)}
     assert by_root == {Seat(k): k != 0 for k in range(8)}
     assert 1 in view.books.generations.inputs  # X was built, so that a game can open
 

@@ -73,7 +73,7 @@ def opened(stage: SharedChain, tmp_path: Path) -> RoundStageRun:
 
 def false_opening(run: RoundStageRun) -> OpeningRecord:
     """Mallory's."""
-    return next(opening for opening in run.view.openings(1) if opening.seat == 0)
+    return next(opening for opening in run.view.openings(1) if opening.position == 0)
 
 
 def at(view: RoundView, time: int, *games: GameRecord) -> RoundView:
@@ -110,7 +110,7 @@ def test_a_false_root_that_a_backer_stands_behind_is_challenged(opened: RoundSta
     seen = opened.players["solver 3"].agent.see()
     books = seen.books.generations
     party = books.openings[1, false.party]
-    backed = replace(false, party=false.root, seat=None, backer=backer)
+    backed = replace(false, party=false.root, position=None, backer=backer)
     seen.state.openings[1, false.root] = backed
     books.openings[1, false.root] = replace(party, opener=0, backer=backer)
     ref = ClaimRef(ClaimKind.OUTER, Round(0), Seat(0), 0, backer, false.root)
@@ -133,7 +133,7 @@ def test_who_errs_once_computes_again_and_challenges_nobody(stage: SharedChain, 
     view, bases = run.view, replayed_bases(run, 2)
     assert not compute.errs and [view.votes(g).root for g in (1, 2)] == bases[1:]
     # It sealed what it cannot stand behind, opened nothing, accused nobody, and went on from the true base.
-    assert {o.seat for o in view.openings(1)} == set(range(7)) and not view.books.generations.inputs
-    assert {o.seat for o in view.openings(2)} == set(range(8))
+    assert {o.position for o in view.openings(1)} == set(range(7)) and not view.books.generations.inputs
+    assert {o.position for o in view.openings(2)} == set(range(8))
     assert [lists.root for key, lists in faulty.recorder.merges.items()] == bases[1:]
     assert [view.status(g) for g in (1, 2)] == [GenerationStatus.FINAL] * 2

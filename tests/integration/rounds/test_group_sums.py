@@ -235,6 +235,23 @@ def test_a_convicted_ticket_has_no_position_and_a_retired_one_keeps_it(world: Gr
     assert w.tickets.tickets[retired].obligations == 1
 
 
+def test_a_ticket_drained_after_its_seal_opens_nothing(world: GroupedWorld) -> None:
+    """Half of what fines take may go to a puppet, and what is left must answer for what is opened."""
+    w = world
+    held(w)
+    node, to = w.node(0), w.add_person()
+    for ticket in w.committee(node):
+        assert w.seal_at(node, ticket, "sum") == ""
+    drained, halved = list(w.committee(node))[:2]
+    for ticket, more in ((drained, 1), (halved, 0)):
+        fine = Wei(TICKET_TERMS.bond // 2 + more)
+        model = lambda ticket=ticket, fine=fine: w.tickets.fine(ticket, fine, to, w.now)  # type: ignore[misc]  # noqa: E731
+        assert w.do(model, "RoundsBench", "fine", ticket, fine, "0x" + to.hex()) == ""
+    w.tick(1)
+    assert w.open_at(node, drained, "sum") == "NotThePosition"
+    assert w.open_at(node, halved, "sum") == ""
+
+
 def test_a_group_of_which_nobody_committed_is_not_waited_for(world: GroupedWorld) -> None:
     w = world
     people = w.start()

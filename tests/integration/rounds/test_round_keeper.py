@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -23,9 +22,7 @@ from assay_ledger.agents.round_actions import (
     Restart,
     RoundAction,
 )
-from assay_ledger.chain.client import Head
-from assay_ledger.rounds.round_view import RoundView
-from tests.harness.rounds.charters import RUN
+from tests.harness.rounds.keeper_calls import call_of, refused, same, view_of
 from tests.harness.rounds.round_chain import RoundChain
 from tests.harness.rounds.round_player import TERMS, RoundPlayer
 from tests.harness.rounds.told_world import ToldWorld
@@ -42,32 +39,6 @@ def chain() -> RoundChain:
     return RoundChain(TERMS)
 
 
-def view_of(world: ToldWorld, who: Address) -> RoundView:
-    """The run as somebody sees it now."""
-    world.told.head = Head(1, world.now)
-    return RoundView(RUN, world.told.books.facts, who, world.told)
-
-
-def call_of(action: RoundAction) -> tuple[str, str, tuple[Any, ...]] | None:
-    """Contract, function and arguments of a task of rounds; None for one of audits, which this stage has not."""
-    match action:
-        case Restart():
-            return "Generations", "restart", ()
-        case CutGeneration(generation):
-            return "Generations", "fall", (generation,)
-        case DropOpening(generation, party):
-            return "Generations", "drop", (generation, party)
-        case FinalizeGeneration(generation, party):
-            return "Generations", "finalize", (generation, party)
-        case CloseOpening(generation, party):
-            return "Generations", "close", (generation, party)
-        case Evict(tenure, round_):
-            return "Tenures", "evict", (tenure, round_)
-        case ReleaseTenure(tenure):
-            return "Tenures", "release", (tenure,)
-    return None
-
-
 def everything(world: ToldWorld) -> Iterator[RoundAction]:
     """Every call that anybody could make for the run."""
     yield Restart(world.round)
@@ -80,25 +51,6 @@ def everything(world: ToldWorld) -> Iterator[RoundAction]:
         yield ReleaseTenure(tenure)
 
 
-def refused(world: ToldWorld, action: RoundAction, who: Address) -> str:
-    """The error of a task on the contracts as they are now, which it does not change."""
-    call = call_of(action)
-    assert call is not None
-    kept = world.chain.evm.evm.snapshot()
-    try:
-        contract, function, arguments = call
-        return super(ToldWorld, world).refusal(contract, function, *arguments, who=who)
-    finally:
-        world.chain.evm.evm.revert(kept)
-
-
-def same(a: RoundAction, b: RoundAction) -> bool:
-    """Whether doing one does the other: any opening behind a root makes its generation final."""
-    if isinstance(a, FinalizeGeneration) and isinstance(b, FinalizeGeneration):
-        return a.generation == b.generation
-    return a == b
-
-
 def tasks_of(world: ToldWorld, who: Address) -> list[Task]:
     """What somebody would do now or later, of what this stage has."""
     return [task for task in round_keeper.tasks(view_of(world, who)) if call_of(task.action)]
@@ -107,7 +59,7 @@ def tasks_of(world: ToldWorld, who: Address) -> list[Task]:
 def is_left_out(world: ToldWorld, action: RoundAction) -> bool:
     """Whether the task is about a claim that decides nothing any more."""
     over = GenerationStatus.FINAL, GenerationStatus.CUT
-    return isinstance(action, DropOpening) and world.told.books.generations.status_of(action.generation) in over
+    return isinstance(action, DropOpening) and world.told.books.generations.status_of(action.node) in over
 
 
 def play(chain: RoundChain, seeds: int) -> Counter[str]:

@@ -95,7 +95,8 @@ def send(world: ToldWorld, who: Address, action: RoundChoice) -> str:
             return refusal("Tenures", "join", who=who)
         case LeaveTenure(tenure):
             return refusal("Tenures", "leave", tenure, who=who)
-        case PrepareMerge(r):
+        case PrepareMerge(node):
+            r = Round(node - 1)
             words = [(e.seat, e.units, e.update) for e in world.entries(r)]
             return refusal("Generations", "prepare", r, words, who=who)
         case BackRoot(generation, root):
@@ -208,8 +209,8 @@ def test_a_solver_goes_on_from_the_root_of_the_majority_and_from_no_other(chain:
     assert ComputeMerge not in {type(action) for action in chosen(world, me)}
     # X of the merge has to be built before the false root can be challenged.
     world.tick(600)
-    assert [a for a in chosen(world, me) if isinstance(a, CALLS[-3:])] == [PrepareMerge(Round(0))]
-    assert send(world, me, PrepareMerge(Round(0))) == ""
+    assert [a for a in chosen(world, me) if isinstance(a, CALLS[-3:])] == [PrepareMerge(1)]
+    assert send(world, me, PrepareMerge(1)) == ""
     world._read()
     (challenge,) = (a for a in chosen(world, me) if isinstance(a, CALLS[-3:]))
     assert isinstance(challenge, ChallengeRoot) and challenge.ref.seat == world.seat(people[0])
@@ -229,7 +230,7 @@ def test_solvers_back_in_turns_what_they_computed_once_nobody_stands_behind_it(c
     assert [world.seal(who, "root") for who in openers] == [""] * 3
     world.tick(TERMS.grace + 1)
     assert [world.open(who, "root", Round(0)) for who in openers] == [""] * 3
-    assert send(world, people[0], PrepareMerge(Round(0))) == ""
+    assert send(world, people[0], PrepareMerge(1)) == ""
     world._read()
 
     def convict(who: Address) -> None:

@@ -1,0 +1,91 @@
+"""A run of more than 64 seats, played to its end: tickets sum the groups, a false sum is convicted, everybody is paid.
+
+Three of the 65 seats are real solvers, the others one farm of seats that really train; all auditors are real.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.escrow import ESCROW_LOCK, RunPhase
+from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.run.claims import ClaimKind
+from assay.protocol.types import Round
+from assay.sponsor.round_charters import AuditRates, Committee, Pace
+from assay.sponsor.round_launching import stake_of
+from assay.sponsor.round_preparing import prepare_rounds
+from assay.training.presets import TINY
+from assay_ledger.deployment.code import code_of
+from assay_ledger.rounds import round_nodes as nodes
+from assay_ledger.rounds.round_view import RoundView
+from assay_verifier.round_cheats import AuditCheat
+from tests.harness.actors.seat_farm import SeatFarm
+from tests.harness.actors.whole_run import WholeRun, new_whole_run
+from tests.harness.actors.world import COMPUTE, SharedChain
+
+SEATS, GROUP = 65, 17
+COMMITTEE = Committee(positions=6, top_positions=9)
+PACE = Pace(units=5, least=1, steps=2, commit=600)
+RATES = AuditRates(audit_ppm=10_000, reaudit_ppm=200_000, tickets=7)
+ROUNDS = 3
+
+
+def many_seats(stage: SharedChain, folder: Path) -> WholeRun:
+    """A run in four groups, with everybody in it."""
+    text = "\n".join(f"{n} times {n} is {n * n}, and half of it is {n * n / 2}." for n in range(200))
+    prepared = prepare_rounds(TINY, text, SEATS, group_size=GROUP)
+    made = new_whole_run(
+        stage, folder, seats=SEATS, rounds=ROUNDS, pace=PACE, rates=RATES, prepared=prepared, committee=COMMITTEE
+    )
+    for name in ("ada", "bob", "cleo"):
+        made.solver(name)
+    farmed = SEATS - 3
+    made.add("farm", SeatFarm, stake_of(made.run.charter, seats=farmed), seats=farmed)
+    made.auditor("vera", tickets=3)
+    made.auditor("viktor", tickets=3)
+    made.auditor("mallory", tickets=1, cheat=AuditCheat.FALSE_SUM)
+    made.settle(lambda v: v.books.tenures.seated_at(Round(0)) == SEATS and len(v.books.registry.tickets) == 7)
+    ripe = max(held.from_ for held in made.view.books.registry.tickets.values())
+    made.settle(lambda view: view.now > ripe)
+    made.fund()
+    made.launch()
+    return made
+
+
+def false_sums(view: RoundView) -> list[int]:
+    """Games that convicted an opening of a group's sum."""
+    return [
+        n for n, game in view.games.items() if game.ref.kind is ClaimKind.OUTER and game.ref.duty and game.convicted
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_sixty_five_seats_are_merged_in_groups_and_a_false_sum_is_convicted(stage: SharedChain, tmp_path: Path) -> None:
+    made = many_seats(stage, tmp_path)
+    assert code_of(made.run).status() == "release"
+    view = made.settle(lambda v: bool(false_sums(v)) and len(v.state.final_at) > 2 * 5)
+    for round_ in (Round(0), Round(1)):
+        # Every group was summed, and everybody's update is in its sum.
+        assert nodes.counted_groups(view, round_) == [0, 1, 2, 3]
+        assert nodes.weights(view, round_) == [17, 17, 17, 14]
+        assert view.status(round_ + 1) is GenerationStatus.FINAL
+        agent = made.players["ada"].agent
+        base = agent.archive.base(view, view.round_of(round_).parent, COMPUTE, publish=False)
+        for node in (*(ids.node_of(round_ + 1, group) for group in range(4)), round_ + 1):
+            job = agent.archive.node_job(view, node, base, COMPUTE)
+            found = agent.archive.node_roots(node, COMPUTE.recheck(job.program, job.lists, job.steps))
+            assert ids.root_of(node, *found) == view.votes(node).root
+    assert {view.games[n].defender for n in false_sums(view)} == {made.address("mallory")}
+    (ticket,) = view.tickets_of(made.address("mallory"))
+    assert ticket[1].convicted_at
+    # The run goes on to its end: every ticket that opened what counted is paid, and no lock is left but the escrow's.
+    view = made.end(stops=2000)
+    assert view.state.money.phase is RunPhase.OVER
+    opened = view.books.generations.openings
+    due = {place for place, opening in opened.items() if opening.root == view.votes(place[0]).root}
+    assert {ids.generation_of(node) for node, _ in due} == {1, 2, 3} and view.state.money.openings_paid == due
+    assert set(made.locks()) == {ESCROW_LOCK}

@@ -1,0 +1,149 @@
+"""The auditor's third duty, above 64 seats: its tickets merge what seats did, and answer for what they opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from assay.protocol.errors import AssayError, UnavailableError
+from assay.protocol.program.trace import Trace
+from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds.round_ids import Node
+from assay.protocol.trees.state import ListBytes
+from assay.protocol.types import Digest, Round, Seat, Wei
+from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.node_merges import NodeMerges, NodeResult, seal_salt
+from assay_ledger.agents.round_actions import RoundChoice
+from assay_ledger.index.archive import Computation
+from assay_ledger.index.games import Game
+from assay_ledger.rounds import round_nodes as nodes
+from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.told_generations import node_of
+from assay_verifier import merging
+from assay_verifier.merging import ComputeNode, FetchGroupUpdate, HoldGroup, NodesKnown, OpenNodeRoot, SealNodeRoot
+from assay_verifier.round_agent import ReplayingAgent
+
+TRIES: Final = 3
+"""How often an update, or a sum, is asked for before this owner speaks without it."""
+
+
+class MergingAgent(ReplayingAgent):
+    """An owner of tickets that also merges; idle where seats do it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.merges = NodeMerges(self.archive, self.compute)
+        self._asked: dict[tuple[Round, Seat, Digest], int] = {}
+        """Updates that were asked for: how often in vain, -1 once they are held."""
+        self._vain: dict[tuple[Node, Digest], int] = {}
+        """Merges whose inputs were not to be had, by X: how often they were asked for."""
+
+    # --- strategy
+
+    def candidates(self, view: RoundView) -> Iterator[RoundChoice]:
+        """See ActorLoop: what others wait for comes before what is audited."""
+        yield from self.play(view)
+        yield from merging.merging(view, self.nodes_known(view), self._lead(view))
+        yield from super().candidates(view)
+
+    def times(self, view: RoundView) -> Iterator[int]:
+        """See ActorLoop."""
+        yield from super().times(view)
+        yield from merging.times(view, self._lead(view))
+
+    def nodes_known(self, view: RoundView) -> NodesKnown:
+        """What this owner has of the rounds that are merged now."""
+        held: set[tuple[Round, Seat]] = set()
+        lost: set[tuple[Round, Seat]] = set()
+        for (round_, seat, root), misses in self._asked.items():
+            work = view.work(round_, seat)
+            if work is not None and work.work.update == root and (misses < 0 or misses >= TRIES):
+                (held if misses < 0 else lost).add((round_, seat))
+        rounds = merging.recent(view)
+        vain = (key for key, misses in self._vain.items() if misses >= TRIES and nodes.round_of(key[0]) in rounds)
+        failed = {node for node, x in vain if x == nodes.input_of(view, node)}
+        return NodesKnown(frozenset(held), frozenset(lost), self.merges.roots(view), frozenset(failed))
+
+    def _lead(self, view: RoundView) -> int:
+        return min(view.rules.inclusion, view.rules.hold // 2)
+
+    # --- actions
+
+    def handlers(self) -> Handlers[RoundView]:
+        """See ActorLoop."""
+        table = super().handlers()
+        table.add(FetchGroupUpdate, self.do_fetch_group_update).add(HoldGroup, self.do_hold_group)
+        table.add(ComputeNode, self.do_compute_node)
+        return table.add(SealNodeRoot, self.do_seal_node).add(OpenNodeRoot, self.do_open_node)
+
+    def do_fetch_group_update(self, action: FetchGroupUpdate, view: RoundView) -> None:
+        """Fetches an update and checks it against its root. Raises UnavailableError."""
+        work = view.work(action.round, action.seat)
+        if work is None:
+            return
+        key = action.round, action.seat, work.work.update
+        try:
+            with self.objects.own_copies_first():
+                self.archive.fetch_update(work)
+        except UnavailableError:
+            self._asked[key] = self._asked.get(key, 0) + 1
+            raise
+        self._asked = {k: n for k, n in self._asked.items() if k[0] >= action.round - 1} | {key: -1}
+
+    def do_hold_group(self, action: HoldGroup, view: RoundView) -> None:
+        """Says which updates its positions hold, over what is committed now."""
+        entry = view.group(action.round, action.group)
+        tickets = nodes.tickets_at(view, ids.node_of(action.round + 1, action.group))
+        mine = sum(1 << j for positions in tickets.values() for j in positions if j not in entry.words)
+        held = Wei(sum(1 << view.rules.place(seat)[1] for seat in action.held))
+        self.send(self.target.commitments.hold(action.round, action.group, mine, entry.acc, held))
+
+    def do_compute_node(self, action: ComputeNode, view: RoundView) -> None:
+        """Computes a merge and publishes it: others build on a sum, and train from a generation."""
+        try:
+            self.merges.merge(view, action.node, lambda job: self.run_node(action.node, job), publish=True)
+        except AssayError:
+            key = action.node, nodes.input_of(view, action.node)
+            self._vain[key] = self._vain.get(key, 0) + 1
+            raise
+
+    def do_seal_node(self, action: SealNodeRoot, view: RoundView) -> None:
+        """Binds a ticket to its root, or says that there is none; the salt follows from its key."""
+        seal = Digest(bytes(32))
+        if not action.is_empty:
+            root = self._result(view, action.node).root
+            seal = ids.seal_digest(action.node, action.ticket, root, self._salt(action.node, root), self.me)
+        positions = sum(1 << j for j in nodes.tickets_at(view, action.node)[action.ticket])
+        self.send(self.target.grouped.seal(action.node, action.ticket, positions, seal))
+
+    def do_open_node(self, action: OpenNodeRoot, view: RoundView) -> None:
+        """Opens its root: from here on the ticket's stake stands behind it. Raises RecheckMismatch."""
+        if self.merges.result(view, action.node) is None:  # a former life sealed it
+            self.merges.merge(view, action.node, lambda job: self.run_node(action.node, job), publish=True)
+        made = self._result(view, action.node)
+        if {opening.root for opening in view.openings(action.node)} - {made.root}:
+            self.confirm_node(view, action.node)
+        salt = self._salt(action.node, made.root)
+        self.send(self.target.grouped.open(action.node, action.ticket, made.first, made.second, salt), tail=made.tail)
+
+    def _result(self, view: RoundView, node: Node) -> NodeResult:
+        found = self.merges.result(view, node)
+        assert found is not None  # nothing is sealed or opened before it is computed
+        return found
+
+    def _salt(self, node: Node, root: Digest) -> Digest:
+        return seal_salt(bytes(self.account.key), node, root)
+
+    # --- lies, for those that tell some
+
+    def run_node(self, node: Node, job: Computation) -> ListBytes:
+        """A merge as this owner claims it."""
+        return self.compute.run(job.program, job.lists, job.steps)
+
+    def confirm_node(self, view: RoundView, node: Node) -> None:
+        """Has other kernels find the same before anything is said against others. Raises RecheckMismatch."""
+        self.merges.confirm(view, node)
+
+    def node_trace(self, game: Game, view: RoundView) -> Trace:
+        """The run behind an opening of one of its tickets, as it was claimed."""
+        return self.merges.trace(view, node_of(game.ref))
