@@ -120,9 +120,7 @@ class GroupedGenerationsContract(Contract):
         return self._call("begin()")
 
     def claim_of(self, ref: ClaimRef) -> Query[ClaimViewFields]:
-        """Resolves a reference; a claim that does not exist (an incomplete commitment among them) has
-        challengeableUntil = 0.
-        """
+        """Resolves a reference; a claim that does not exist, or that nobody prepared, has challengeableUntil = 0."""
         return self._query(
             "claimOf((uint8,uint64,uint32,uint32,address,bytes32))",
             "((bytes32,address,bytes32,bytes32,bytes32,uint32,uint64,uint64,bytes32,uint256,bool,uint256,address))",
