@@ -6,7 +6,7 @@ import {ERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20P
 import {ERC20Votes} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20Votes.sol";
 import {Nonces} from "@openzeppelin/contracts/utils/Nonces.sol";
 import {IRevenue} from "./interfaces/IRevenue.sol";
-import {RoundModules} from "./interfaces/IRoundTerms.sol";
+import {RunModules} from "./interfaces/IRoundTerms.sol";
 import {IRunCharter} from "./interfaces/IRunCharter.sol";
 
 /// @title ModelShares: who owns what a run's model earns; one token per run
@@ -23,7 +23,7 @@ contract ModelShares is ERC20, ERC20Permit, ERC20Votes {
     IRevenue private immutable _revenue;
 
     constructor(IRunCharter charter_) ERC20("Assay model shares", "SHARE") ERC20Permit("Assay model shares") {
-        RoundModules memory modules = charter_.roundModules();
+        RunModules memory modules = charter_.roundModules();
         charter = charter_;
         _grants = modules.grants;
         _revenue = IRevenue(modules.revenue);

@@ -36,29 +36,29 @@ ENUMS = {
     "Stage": "assay.protocol.game.table",
     "AccusationStatus": "assay.protocol.rounds.duty_types",
     "DutyKind": "assay.protocol.rounds.duty_types",
-    "GenerationStatus": "assay.protocol.rounds.round_terms",
-    "Presence": "assay.protocol.rounds.round_terms",
+    "GenerationStatus": "assay.protocol.rounds.terms",
+    "Presence": "assay.protocol.rounds.terms",
     "RunPhase": "assay.protocol.rounds.escrow",
-    "WorkStatus": "assay.protocol.rounds.round_terms",
+    "WorkStatus": "assay.protocol.rounds.terms",
 }
 """Enums by the module of the Python enum that has their numbers."""
 
 STRUCTS = {
     "ClaimRef": ("assay.protocol.run.claims", "ClaimRef"),
     "Opening": ("assay.protocol.game.openings", "Opening"),
-    "RoundModules": ("assay.protocol.run.run_charter", "RoundModules"),
-    "RoundTerms": ("assay.protocol.rounds.round_terms", "RoundTerms"),
+    "RunModules": ("assay.protocol.run.run_charter", "RunModules"),
+    "RoundTerms": ("assay.protocol.rounds.terms", "RoundTerms"),
     "RunTerms": ("assay.protocol.run.run_charter", "RunCharter"),
     "Accusation": ("assay.protocol.rounds.duty_types", "Accusation"),
     "Answer": ("assay.protocol.rounds.duty_types", "CallAnswer"),
     "Attestation": ("assay.protocol.rounds.duty_types", "Attestation"),
     "Duty": ("assay.protocol.rounds.duty_types", "DrawnDuty"),
-    "Entry": ("assay.protocol.rounds.round_terms", "UpdateEntry"),
+    "Entry": ("assay.protocol.rounds.terms", "UpdateEntry"),
     "Finding": ("assay.protocol.rounds.duty_types", "ReplayFinding"),
     "Missed": ("assay.protocol.rounds.duty_types", "Missed"),
     "Result": ("assay.protocol.rounds.duty_types", "DutyResult"),
-    "Tenure": ("assay.protocol.rounds.round_terms", "Tenure"),
-    "Work": ("assay.protocol.rounds.round_terms", "SeatWork"),
+    "Tenure": ("assay.protocol.rounds.terms", "Tenure"),
+    "Work": ("assay.protocol.rounds.terms", "SeatWork"),
 }
 """Structs that the protocol has a class for, with fields in the same order."""
 

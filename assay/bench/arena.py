@@ -25,24 +25,24 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.program.program import Program
 from assay.protocol.trees.state import TrainingList
 from assay.protocol.types import Round, Wei
-from assay.sponsor.round_charters import AuditRates, Pace
-from assay.sponsor.round_launching import deposit, escrow_of, fund_run, launch_run, mint_tokens, stake_of
-from assay.sponsor.round_posting import post_round_run
-from assay.sponsor.round_preparing import prepare_rounds
+from assay.sponsor.charters import AuditRates, Pace
+from assay.sponsor.launching import deposit, escrow_of, fund_run, launch_run, mint_tokens, stake_of
+from assay.sponsor.posting import post_run
+from assay.sponsor.preparing import prepare_rounds
 from assay.training.presets import Preset
 from assay.training.rounds import TorchCompute
-from assay_ledger.agents.round_agent import RoundAgent
+from assay_ledger.agents.agent import Agent
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Anvil
-from assay_ledger.index.archive import Computation
+from assay_ledger.index.computing import Computation
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.processes.scratch import ScratchDir
-from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import open_store
+from assay_solver.agent import Solver
 from assay_solver.lies import Lie
-from assay_solver.round_agent import RoundSolver
-from assay_whistleblower.round_agent import AuditorAgent
+from assay_whistleblower.agent import AuditorAgent
 
 GENESIS_TIME: Final = 1_800_000_000
 HOUR: Final = 3600
@@ -101,7 +101,7 @@ class Dispute:
         return self.job.steps
 
 
-class LyingSolver(RoundSolver):
+class LyingSolver(Solver):
     """A solver that lies in its first commitment: in one bit of the last node of a family that reaches the end."""
 
     def __init__(self, *args: Any, family: Family, **options: Any) -> None:
@@ -112,7 +112,7 @@ class LyingSolver(RoundSolver):
         super().__init__(*args, **options)
 
     def lie(self, round_: Round) -> Lie | None:
-        """See RoundWorker."""
+        """See Worker."""
         if round_ != 0:
             return None
         if self._told is None:
@@ -148,7 +148,7 @@ def play(preset: Preset, text: str, family: Family, talk: Callable[[str], None] 
         talk("capturing")
         prepared = prepare_rounds(preset, text, seats=1)
         pace = Pace(units=UNITS, least=UNITS, steps=preset.inner_steps // UNITS, commit=HOUR)
-        run = post_round_run(
+        run = post_run(
             *(chain, sponsor, store, prepared), name="arena", rounds=1, seats=1, pace=pace, rates=RATES, talk=talk
         )
         compute, charter = TorchCompute(), run.charter
@@ -179,13 +179,13 @@ def play(preset: Preset, text: str, family: Family, talk: Callable[[str], None] 
             solver.close()
 
 
-def _deposit(run: RoundRun, account: Any, amount: Wei) -> None:
+def _deposit(run: Run, account: Any, amount: Wei) -> None:
     """Tokens of somebody's own, in the vault."""
     mint_tokens(run.chain, account, run.token, address_of(account), amount)
     deposit(run.chain, account, run, amount)
 
 
-def _is_enrolled(view: RoundView) -> bool:
+def _is_enrolled(view: RunView) -> bool:
     """Whether the seat is held and all tickets count."""
     tickets = view.books.registry.tickets.values()
     return (
@@ -195,7 +195,7 @@ def _is_enrolled(view: RoundView) -> bool:
     )
 
 
-def _settle(chain: Chain, agents: Sequence[RoundAgent], until: Callable[[], bool]) -> None:
+def _settle(chain: Chain, agents: Sequence[Agent], until: Callable[[], bool]) -> None:
     """Steps the agents in turn; when all rest, chain time jumps to the earliest time that one waits for."""
     for _ in range(MAX_STOPS):
         while sum(agent.step() for agent in agents):
@@ -210,7 +210,7 @@ def _settle(chain: Chain, agents: Sequence[RoundAgent], until: Callable[[], bool
         raise InvariantError("The dispute does not come to its end.", code="NoVerdict")
 
 
-def _measure(run: RoundRun, auditor: AuditorAgent, solver: LyingSolver, compute: TorchCompute) -> Dispute:
+def _measure(run: Run, auditor: AuditorAgent, solver: LyingSolver, compute: TorchCompute) -> Dispute:
     record = next(g for _, g in sorted(auditor.state.games.items()) if g.is_over)
     assert record.verdict is not None and record.verdict.side is Side.DEFENDER
     if record.verdict.outcome is not Outcome.LEAF:
@@ -265,7 +265,7 @@ def forget_peak() -> None:
 _BY_CHALLENGER: Final = frozenset(m.function for m in Move if m.side is Side.CHALLENGER)
 
 
-def _sent(run: RoundRun, tx_hash: bytes) -> GameTransaction:
+def _sent(run: Run, tx_hash: bytes) -> GameTransaction:
     eth = run.chain.w3.eth
     transaction = run.chain.read(lambda: eth.get_transaction(tx_hash))  # type: ignore[arg-type]
     receipt = run.chain.read(lambda: eth.get_transaction_receipt(tx_hash))  # type: ignore[arg-type]

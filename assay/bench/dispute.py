@@ -30,7 +30,7 @@ from assay.protocol.game.table import Move, Side
 from assay.protocol.program.nodes import Family, Gather, Map, Node, reads
 from assay.protocol.program.program import Program
 from assay.protocol.trees.state import TrainingList
-from assay.sponsor.round_charters import ARITY
+from assay.sponsor.charters import ARITY
 from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.initialize import initialize
 from assay.training.presets import DEMO, Preset

@@ -1,7 +1,7 @@
 """The share of seats' time that ends in a final base, by the solvers' own decisions in compressed chain time.
 
 Nothing is trained: a unit is a span of time at the plan's rate, a root a hash of what it stands for. When a unit ends
-or a call is mined, each solver decides by `assay_solver.round_pace` and `assay_solver.round_merging`, and what it sends
+or a call is mined, each solver decides by `assay_solver.pace` and `assay_solver.merging`, and what it sends
 is mined so many seconds later, in the order of time. The chain behind it is a `RoundStage`.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from assay.protocol.digests import ZERO, keccak
 from assay.protocol.errors import InvariantError, RejectedError
 from assay.protocol.types import Digest, Round, Seat
-from assay_solver.round_merging import (
+from assay_solver.merging import (
     ComputeMerge,
     FetchUpdate,
     HoldUpdates,
@@ -28,7 +28,7 @@ from assay_solver.round_merging import (
     merging,
     times,
 )
-from assay_solver.round_pace import JITTER, OwnPace, Pacing, RoundWindow, pacing
+from assay_solver.pace import JITTER, OwnPace, Pacing, RoundWindow, pacing
 
 
 @dataclass(frozen=True, slots=True)

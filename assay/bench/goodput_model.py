@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from assay.bench.goodput import GoodputTerms, RoundShot
 from assay.protocol.digests import ZERO, keccak, state_digest
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_clock import commit_until, merge_until
-from assay.protocol.rounds.round_ledger import RoundLedger
-from assay.protocol.rounds.round_terms import GenerationStatus, RoundTerms, SeatWork, Votes
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.clock import commit_until, merge_until
+from assay.protocol.rounds.ledger import RoundLedger
+from assay.protocol.rounds.terms import GenerationStatus, RoundTerms, SeatWork, Votes
 from assay.protocol.rounds.ticket_types import TicketTerms
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.rounds.vault import Vault

@@ -160,7 +160,7 @@ def _step_cpu(preset_name: str, steps: int, turns: int, together: Barrier) -> St
     import torch
 
     from assay.engine.runtime.values.state_io import to_lists_of_bytes
-    from assay.sponsor.round_preparing import GENESIS_SEED
+    from assay.sponsor.preparing import GENESIS_SEED
     from assay.training.data import corpus_from_text, pydoc_text
     from assay.training.initialize import initialize
     from assay.training.programs import training_program

@@ -12,9 +12,9 @@ from assay.bundle.errors import BundleContradiction, BundleMalformed
 from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.errors import InvariantError
 from assay.protocol.rounds import duty_draws as draws
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.duty_types import MAX_AUDITED, DutyResult
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, claim_id
 from assay.protocol.run.program_ref import ProgramRef

@@ -18,13 +18,13 @@ from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.game import DigestsPosted
 from assay_ledger.chain.client import Chain
 from assay_ledger.index.records import GameRecord
-from assay_ledger.rounds.round_records import RoundRunState
-from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.records import RunState
+from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.told_generations import party_of
+from assay_ledger.rounds.view import RunView
 
 
-def export_bundle(run: RoundRun, state: RoundRunState, game_id: int) -> Bundle:
+def export_bundle(run: Run, state: RunState, game_id: int) -> Bundle:
     """The evidence of a game that is over; `state` are the run's records.
 
     Raises GameUnknown, GameNotOver, MoveNotDirect, UnavailableError.
@@ -35,7 +35,7 @@ def export_bundle(run: RoundRun, state: RoundRunState, game_id: int) -> Bundle:
     return bundle
 
 
-def gather(run: RoundRun, state: RoundRunState, game_id: int) -> Bundle:
+def gather(run: Run, state: RunState, game_id: int) -> Bundle:
     """The same for a game that may still be played; its verdict is None then."""
     game = state.games.get(game_id)
     if game is None:
@@ -60,7 +60,7 @@ def gather(run: RoundRun, state: RoundRunState, game_id: int) -> Bundle:
     )
 
 
-def _reused(run: RoundRun, state: RoundRunState, game: GameRecord, after: int, list_: Digest) -> Reused:
+def _reused(run: Run, state: RunState, game: GameRecord, after: int, list_: Digest) -> Reused:
     """The claimant's own posting of a list that counted in this game; others may have posted the same one."""
     posted = run.chain.events(DigestsPosted.search(run.game.address, list=list_), run.first_block)
     mine = {g.game_id for g in state.games.values() if g.defender == game.defender and g is not game}
@@ -70,7 +70,7 @@ def _reused(run: RoundRun, state: RoundRunState, game: GameRecord, after: int, l
     return Reused(after, _direct(run, "game", found.transaction))
 
 
-def _direct(run: RoundRun, name: str, tx_hash: bytes) -> MinedTransaction:
+def _direct(run: Run, name: str, tx_hash: bytes) -> MinedTransaction:
     """A transaction whose sender called this contract of the run itself. Raises MoveNotDirect."""
     sent = fetch(run.chain, tx_hash)
     if read_signed(sent.raw).to != getattr(run.modules, name):
@@ -78,8 +78,8 @@ def _direct(run: RoundRun, name: str, tx_hash: bytes) -> MinedTransaction:
     return sent
 
 
-def _origin(run: RoundRun, state: RoundRunState, game: GameRecord) -> ClaimOrigin:
-    ref, view = game.ref, RoundView(run.charter, run.facts, NO_ADDRESS, state)
+def _origin(run: Run, state: RunState, game: GameRecord) -> ClaimOrigin:
+    ref, view = game.ref, RunView(run.charter, run.facts, NO_ADDRESS, state)
     base = view.base(ref.round)
     if ref.kind is ClaimKind.OUTER:
         opening = state.openings[ref.round + 1, party_of(ref)]

@@ -12,17 +12,17 @@ from assay.cli.common import talk
 from assay.demo.lines import RunLines, parties
 from assay.protocol.errors import FundsError
 from assay.protocol.types import Wei
-from assay.sponsor.round_launching import deposit, stake_in_vault, stake_of
+from assay.sponsor.launching import deposit, stake_in_vault, stake_of
 from assay_ledger.chain.client import address_of
 from assay_ledger.contract import Event, Logged
 from assay_ledger.keys.keystore import ActorKeys
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 
 if TYPE_CHECKING:
+    from assay_ledger.agents.agent import Agent
     from assay_ledger.agents.loop import RunStore
-    from assay_ledger.agents.round_agent import RoundAgent
 
-MakeAgent = Callable[..., "RoundAgent"]
+MakeAgent = Callable[..., "Agent"]
 """An actor's class, with the options of its role."""
 
 
@@ -31,12 +31,12 @@ def load_solver(cheat: str) -> MakeAgent:
     from functools import partial
 
     if cheat != "none":
-        from assay_solver.round_cheats import CheatingRoundSolver, round_cheat_named
+        from assay_solver.cheats import CheatingSolver, solver_cheat_named
 
-        return partial(CheatingRoundSolver, cheat=round_cheat_named(cheat))
-    from assay_solver.round_agent import RoundSolver
+        return partial(CheatingSolver, cheat=solver_cheat_named(cheat))
+    from assay_solver.agent import Solver
 
-    return RoundSolver
+    return Solver
 
 
 def load_auditor(cheat: str, tickets: int, *, reports: bool) -> MakeAgent:
@@ -44,16 +44,16 @@ def load_auditor(cheat: str, tickets: int, *, reports: bool) -> MakeAgent:
     from functools import partial
 
     if cheat != "none":
-        from assay_verifier.round_cheats import audit_cheat_named
+        from assay_verifier.cheats import audit_cheat_named
         from assay_whistleblower.cheating import CheatingAuditor
 
         return partial(CheatingAuditor, cheat=audit_cheat_named(cheat), tickets=tickets, reports=reports)
-    from assay_whistleblower.round_agent import AuditorAgent
+    from assay_whistleblower.agent import AuditorAgent
 
     return partial(AuditorAgent, tickets=tickets, reports=reports)
 
 
-def bring(run: RoundRun, keys: ActorKeys, amount: str | None, *, seats: int = 0, tickets: int = 0) -> None:
+def bring(run: Run, keys: ActorKeys, amount: str | None, *, seats: int = 0, tickets: int = 0) -> None:
     """Deposits what is missing of `amount` tokens in the vault, locked ones counted, and says what the role locks.
 
     An actor is started many times and brings its stake once. Raises FundsError (TokensShort).
@@ -88,14 +88,12 @@ def bring(run: RoundRun, keys: ActorKeys, amount: str | None, *, seats: int = 0,
         )
 
 
-def make(
-    kind: MakeAgent, run: RoundRun, keys: ActorKeys, store: RunStore, folder: Path, relays: Sequence[str]
-) -> RoundAgent:
+def make(kind: MakeAgent, run: Run, keys: ActorKeys, store: RunStore, folder: Path, relays: Sequence[str]) -> Agent:
     """The actor, which tells on stderr what concerns it from now on."""
     _tell_refusals()
     me, since = address_of(keys.account), run.chain.head().number
     lines = RunLines({me: keys.name})
-    made: list[RoundAgent] = []
+    made: list[Agent] = []
 
     def tell(_contract: str, found: Logged[Event]) -> None:
         state = made[0].state

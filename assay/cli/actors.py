@@ -30,7 +30,7 @@ from assay.protocol.errors import ExitCode
 from assay.protocol.types import Address
 from assay.settings import Settings
 from assay_ledger.keys.keystore import ActorKeys
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 
 solver = typer.Typer(no_args_is_help=True, help="Train, commit, defend.")
 verifier = typer.Typer(no_args_is_help=True, help="Replay what tickets are drawn for, and accuse what differs.")
@@ -106,11 +106,11 @@ def _status_of(role: str) -> Callable[..., None]:
 
 def _say_status(settings: Settings, role: str, address: str | None, *, as_json: bool) -> None:
     from assay_ledger.agents.heartbeat import read_heartbeats
-    from assay_ledger.rounds.round_index import RoundIndex
+    from assay_ledger.rounds.index import RunIndex
 
     the_run = open_round_run(settings)
     wanted = None if address is None else Address(parse_address(address))
-    known = {wanted} if wanted is not None else RoundIndex(the_run).sync().participants()
+    known = {wanted} if wanted is not None else RunIndex(the_run).sync().participants()
     beats = read_heartbeats(open_blobs(settings), the_run.address, known)
     rows = [
         {
@@ -143,7 +143,7 @@ def _serve(
     settings: Settings,
     role: str,
     load: Callable[[], acting.MakeAgent],
-    bring: Callable[[RoundRun, ActorKeys], None],
+    bring: Callable[[Run, ActorKeys], None],
 ) -> None:
     """Runs an agent until it is done, Ctrl-C or SIGTERM; a started transaction is always finished.
 

@@ -17,7 +17,7 @@ EPILOG: Final = 'Example: assay run bring-beacon --key me --json  ->  {"brought"
 @with_settings(*RUN, *KEY, *RELAYS)
 def bring_beacon(settings: Settings, as_json: JsonOption = False) -> None:
     """Submit the rounds of the beacon that a run waits for, where nobody did. It takes gas and no stake."""
-    from assay_ledger.agents.round_keeper import missing_beacons
+    from assay_ledger.agents.keeper import missing_beacons
     from assay_ledger.beacon.sources import source_of
     from assay_ledger.deployment.places import beacon_name
 

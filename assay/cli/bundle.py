@@ -34,10 +34,10 @@ def export(
     from assay.bundle.export import export_bundle
     from assay.bundle.replay import verify
     from assay.programs.files import writing
-    from assay_ledger.rounds.round_index import RoundIndex
+    from assay_ledger.rounds.index import RunIndex
 
     the_run = open_round_run(settings)
-    bundle = export_bundle(the_run, RoundIndex(the_run).sync(), game)
+    bundle = export_bundle(the_run, RunIndex(the_run).sync(), game)
     data = encode_bundle(bundle)
     with writing(out):
         out.write_bytes(data)

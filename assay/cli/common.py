@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from assay_ledger.chain.client import Chain
     from assay_ledger.deployment.code import RunCode
     from assay_ledger.keys.keystore import ActorKeys
-    from assay_ledger.rounds.round_archive import RoundArchive
-    from assay_ledger.rounds.round_view import RoundView
-    from assay_ledger.rounds.run import RoundRun
+    from assay_ledger.rounds.archive import Archive
+    from assay_ledger.rounds.run import Run
+    from assay_ledger.rounds.view import RunView
     from assay_ledger.store.blobs import BlobStore
 
 
@@ -38,31 +38,31 @@ def open_chain(settings: Settings) -> Chain:
     return Chain(settings.rpc_url, retry_for_s=5.0, tip_floor=settings.tip_floor)
 
 
-def open_round_run(settings: Settings, chain: Chain | None = None) -> RoundRun:
+def open_round_run(settings: Settings, chain: Chain | None = None) -> Run:
     """The run that the settings name. Raises ConfigError (RunMissing), RejectedError (NotARun)."""
-    from assay_ledger.rounds.run import RoundRun
+    from assay_ledger.rounds.run import Run
 
     where = run_address(settings)
-    return RoundRun(chain or open_chain(settings), where)
+    return Run(chain or open_chain(settings), where)
 
 
-def sight(run: RoundRun) -> RoundView:
+def sight(run: Run) -> RunView:
     """The run at its newest block, as somebody sees it who takes no part."""
     from assay.protocol.run.claims import NO_ADDRESS
-    from assay_ledger.rounds.round_index import RoundIndex
-    from assay_ledger.rounds.round_view import RoundView
+    from assay_ledger.rounds.index import RunIndex
+    from assay_ledger.rounds.view import RunView
 
-    return RoundView(run.charter, run.facts, NO_ADDRESS, RoundIndex(run).sync())
+    return RunView(run.charter, run.facts, NO_ADDRESS, RunIndex(run).sync())
 
 
-def archive_of(run: RoundRun, store: BlobStore) -> RoundArchive:
+def archive_of(run: Run, store: BlobStore) -> Archive:
     """What was published of a run, as its store has it."""
     from assay_ledger.index.publications import Publications
-    from assay_ledger.rounds.round_archive import RoundArchive
+    from assay_ledger.rounds.archive import Archive
     from assay_ledger.store.objects import Objects
 
     objects = Objects(store)
-    return RoundArchive(run.charter, run.facts, objects, Publications(run.chain, objects))
+    return Archive(run.charter, run.facts, objects, Publications(run.chain, objects))
 
 
 def run_address(settings: Settings) -> Address:
@@ -76,7 +76,7 @@ def run_address(settings: Settings) -> Address:
     return Address(bytes.fromhex(settings.run[2:]))
 
 
-def check_run_code(run: RoundRun, settings: Settings) -> RunCode:
+def check_run_code(run: Run, settings: Settings) -> RunCode:
     """What every command does before it approves or stakes anything. Raises RejectedError (UnknownCode)."""
     from assay_ledger.deployment.code import check_code
 

@@ -13,13 +13,13 @@ from assay.cli.options import STORED_RUN, JsonOption, with_settings
 from assay.cli.run_documents import CODE_WORDS, describe_code
 from assay.protocol.errors import AssayError, UsageError
 from assay.protocol.rounds.escrow import RunPhase
-from assay.protocol.rounds.round_terms import NEVER
+from assay.protocol.rounds.terms import NEVER
 from assay.protocol.types import Address
 from assay.settings import Settings
 
 if TYPE_CHECKING:
-    from assay_ledger.rounds.round_view import RoundView
-    from assay_ledger.rounds.run import RoundRun
+    from assay_ledger.rounds.run import Run
+    from assay_ledger.rounds.view import RunView
     from assay_ledger.store.blobs import BlobStore
 
 EPILOG = (
@@ -61,14 +61,14 @@ def can_join(
     typer.echo(f"Taking {what} locks {tokens(needed)} tokens; leaving takes {facts['exit_seconds']} s.")
 
 
-def what_it_locks(run: RoundRun, role: str, tickets: int) -> int:
+def what_it_locks(run: Run, role: str, tickets: int) -> int:
     """Wei behind a seat with its fee, or behind so many tickets."""
-    from assay.sponsor.round_launching import stake_of
+    from assay.sponsor.launching import stake_of
 
     return stake_of(run.charter, seats=1) if role == "solver" else stake_of(run.charter, tickets=tickets)
 
 
-def joining_reasons(run: RoundRun, view: RoundView, who: Address, role: str, needed: int) -> list[str]:
+def joining_reasons(run: Run, view: RunView, who: Address, role: str, needed: int) -> list[str]:
     """Why an address cannot take a role now that locks `needed` wei; empty when it can."""
     reasons, phase = [], view.state.money.phase
     if phase > RunPhase.RUNNING:
@@ -88,7 +88,7 @@ def joining_reasons(run: RoundRun, view: RoundView, who: Address, role: str, nee
     return reasons
 
 
-def start_faults(run: RoundRun, store: BlobStore) -> list[str]:
+def start_faults(run: Run, store: BlobStore) -> list[str]:
     """Why a run is not worth a stake: what it starts from, as an actor checks it before it joins."""
     try:
         archive_of(run, store).check()

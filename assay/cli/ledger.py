@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
 
     from assay_ledger.chain.client import Chain
-    from assay_ledger.rounds.run import RoundRun
+    from assay_ledger.rounds.run import Run
 
 app = typer.Typer(no_args_is_help=True, help="Stake, shares and revenue of a run.")
 
@@ -200,15 +200,15 @@ def faucet(
     _done({"tokens": wei, "gas": gas_wei}, receipt, as_json=as_json)
 
 
-def fund(chain: Chain, run: RoundRun, faucet_account: LocalAccount, who: Address, wei: Wei, gas_wei: Wei) -> Any:
+def fund(chain: Chain, run: Run, faucet_account: LocalAccount, who: Address, wei: Wei, gas_wei: Wei) -> Any:
     """Mints test tokens and sends gas; returns the last receipt."""
-    from assay.sponsor.round_launching import mint_tokens
+    from assay.sponsor.launching import mint_tokens
 
     chain.transfer(faucet_account, who, gas_wei)
     return mint_tokens(chain, faucet_account, run.token, who, wei)
 
 
-def shares_of(run: RoundRun, who: Address) -> dict[str, Any]:
+def shares_of(run: Run, who: Address) -> dict[str, Any]:
     """Shares, pending credits, free stake and claimable revenue of an address, in wei."""
     from eth_utils.address import to_checksum_address
 
@@ -223,7 +223,7 @@ def shares_of(run: RoundRun, who: Address) -> dict[str, Any]:
     }
 
 
-def vested_grants(run: RoundRun, owner: Address) -> list[tuple[Digest, Wei]]:
+def vested_grants(run: Run, owner: Address) -> list[tuple[Digest, Wei]]:
     """Grants of an owner whose time has come and that are not released: identity, and wei of shares."""
     from assay_ledger.bindings.grants import Credited
 

@@ -23,12 +23,12 @@ from assay.cli.options import CHAIN, KEY, RELAYS, JsonOption, YesOption, with_se
 from assay.protocol.errors import UsageError, UserError
 from assay.protocol.types import Address, Wei
 from assay.settings import Settings
-from assay.sponsor.round_charters import TOKEN
+from assay.sponsor.charters import TOKEN
 from assay.training.presets import PRESETS
 
 if TYPE_CHECKING:
     from assay.protocol.run.run_charter import RunCharter
-    from assay.sponsor.round_preparing import PreparedRounds
+    from assay.sponsor.preparing import PreparedRounds
 
 EPILOG = (
     "Example: assay run post --preset demo --seats 8 --rounds 20 --yes --json  ->  "
@@ -140,9 +140,9 @@ def post(
     """Capture four programs, publish them, deploy the contracts and fill the escrow (in a fresh test token)."""
     from assay.cli.run_documents import describe, show_fields
     from assay.protocol.economics.chain_profiles import CHAINS
-    from assay.sponsor.round_charters import AuditRates, Committee, pace_of
-    from assay.sponsor.round_launching import escrow_of, fund_run, mint_tokens
-    from assay.sponsor.round_posting import post_round_run
+    from assay.sponsor.charters import AuditRates, Committee, pace_of
+    from assay.sponsor.launching import escrow_of, fund_run, mint_tokens
+    from assay.sponsor.posting import post_run
     from assay_ledger.chain.client import address_of
 
     if profile not in CHAINS:
@@ -173,7 +173,7 @@ def post(
             f"Deploy this run from {sponsor.address} and pay {tokens(wanted(charter))} tokens into its escrow?", yes=yes
         )
 
-    run = post_round_run(
+    run = post_run(
         chain,
         sponsor,
         blobs,
@@ -214,7 +214,7 @@ def post(
 
 def _next_steps(charter: RunCharter, address: Address) -> list[str]:
     """What has to happen before the first round, as commands."""
-    from assay.sponsor.round_launching import stake_of
+    from assay.sponsor.launching import stake_of
 
     seat, ticket = (math.ceil(stake_of(charter, **{what: 1}) / TOKEN) for what in ("seats", "tickets"))
     return [
@@ -277,7 +277,7 @@ def _prepared(
     """What the run starts from. Raises UserError (UnknownCarrier) and what capture raises."""
     from assay.programs.capture import tier_of
     from assay.programs.factory import load_recipe
-    from assay.sponsor.round_preparing import prepare_recipe_rounds, prepare_rounds
+    from assay.sponsor.preparing import prepare_recipe_rounds, prepare_rounds
     from assay.training import data as texts
     from assay.training.presets import preset as preset_of
     from assay.training.updates import UpdateWire

@@ -44,13 +44,13 @@ def show(settings: Settings, as_json: JsonOption = False) -> None:
 def list_(settings: Settings, as_json: JsonOption = False) -> None:
     """The runs whose cards lie in the store and whose contracts are on the chain."""
     from assay.sponsor.cards import listed_runs, read_card
-    from assay_ledger.rounds.run import RoundRun
+    from assay_ledger.rounds.run import Run
 
     blobs, chain = open_blobs(settings), open_chain(settings)
     found: list[dict[str, Any]] = []
     for address in listed_runs(blobs):
         try:
-            run = RoundRun(chain, address)
+            run = Run(chain, address)
             card = read_card(blobs, run.address)
         except AssayError:
             continue

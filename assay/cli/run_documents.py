@@ -12,12 +12,12 @@ from assay.amounts import tokens
 from assay.cli.common import print_fields, print_table
 from assay.protocol.economics.run_bounds import audit_terms
 from assay.protocol.rounds.duty_types import Epoch
-from assay.protocol.rounds.round_terms import NEVER
+from assay.protocol.rounds.terms import NEVER
 from assay.protocol.types import Digest, Round
 from assay_ledger.deployment.code import code_of
 from assay_ledger.deployment.places import beacon_name
-from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
 
 MONEY = (
     *("price_per_round", "seat_lock", "seat_fee", "ticket_bond", "wage", "merge_pay", "challenge_bond"),
@@ -30,7 +30,7 @@ HEADINGS = {"from_generation": "base", "generation": "makes", "committed": "work
 """Of columns whose own names are too long for a terminal."""
 
 
-def describe(run: RoundRun) -> dict[str, Any]:
+def describe(run: Run) -> dict[str, Any]:
     """What a charter says."""
     c = run.charter
     e, t, w = c.economics, c.training, c.timing
@@ -76,7 +76,7 @@ CODE_WORDS = {
 }
 
 
-def describe_code(run: RoundRun, allowed: Collection[Digest] = ()) -> dict[str, Any]:
+def describe_code(run: Run, allowed: Collection[Digest] = ()) -> dict[str, Any]:
     """What is known of the code at a run's addresses, for people and scripts."""
     code = code_of(run)
     return {
@@ -88,7 +88,7 @@ def describe_code(run: RoundRun, allowed: Collection[Digest] = ()) -> dict[str, 
     }
 
 
-def progress(view: RoundView) -> dict[str, Any]:
+def progress(view: RunView) -> dict[str, Any]:
     """How far a run has come: its phase, rounds, seats, tickets, epochs and money."""
     books, money = view.books, view.state.money
     return {
@@ -107,7 +107,7 @@ def progress(view: RoundView) -> dict[str, Any]:
     }
 
 
-def round_entry(view: RoundView, round_: Round) -> dict[str, Any]:
+def round_entry(view: RunView, round_: Round) -> dict[str, Any]:
     """A round, and the generation that it made."""
     state, generation = view.round_of(round_), round_ + 1
     works = view.works(round_)
@@ -127,7 +127,7 @@ def round_entry(view: RoundView, round_: Round) -> dict[str, Any]:
     }
 
 
-def tenure_entry(view: RoundView, number: int) -> dict[str, Any]:
+def tenure_entry(view: RunView, number: int) -> dict[str, Any]:
     """One holder's time in one seat."""
     held = view.books.tenures.tenures[number]
     return {
@@ -141,7 +141,7 @@ def tenure_entry(view: RoundView, number: int) -> dict[str, Any]:
     }
 
 
-def ticket_entry(view: RoundView, number: int) -> dict[str, Any]:
+def ticket_entry(view: RunView, number: int) -> dict[str, Any]:
     """One stake of an auditor, and what it answered."""
     held = view.books.registry.tickets[number]  # type: ignore[index]
     answers = [a for (_, ticket), a in view.books.duties.answers.items() if ticket == number]
@@ -156,7 +156,7 @@ def ticket_entry(view: RoundView, number: int) -> dict[str, Any]:
     }
 
 
-def epoch_entry(view: RoundView, number: int, epoch: Epoch) -> dict[str, Any]:
+def epoch_entry(view: RunView, number: int, epoch: Epoch) -> dict[str, Any]:
     """One turn of the audits."""
     made = view.attestations_of(number)
     return {

@@ -15,7 +15,7 @@ from assay.protocol.rounds.escrow import RunPhase
 from assay.settings import Settings
 
 if TYPE_CHECKING:
-    from assay_ledger.rounds.run import RoundRun
+    from assay_ledger.rounds.run import Run
 
 
 class RunLacks(UserError):
@@ -24,7 +24,7 @@ class RunLacks(UserError):
     remedy = "Wait until enough solvers and auditors take part, or fund the escrow with `assay run fund`."
 
 
-def _expect(run: RoundRun, can: Callable[[RunPhase], bool], when: str) -> None:
+def _expect(run: Run, can: Callable[[RunPhase], bool], when: str) -> None:
     """What a command needs of the run's phase, in words and before anything is asked. Raises RejectedError."""
     phase = run.chain.ask(run.escrow.phase())
     if not can(phase):
@@ -43,7 +43,7 @@ def fund(
     as_json: JsonOption = False,
 ) -> None:
     """Add tokens to a run's escrow. What came first is spent first; what is left goes back to its funders."""
-    from assay.sponsor.round_launching import fund_run
+    from assay.sponsor.launching import fund_run
 
     wei, run = parse_amount(amount), open_round_run(settings)
     check_run_code(run, settings)
@@ -63,7 +63,7 @@ def fund(
 @with_settings(*RUN, *KEY)
 def open_(settings: Settings, as_json: JsonOption = False) -> None:
     """Open the first round: as the run's sponsor, or as anybody from the charter's day on, if enough take part."""
-    from assay.sponsor.round_launching import launch_lacks, launch_run
+    from assay.sponsor.launching import launch_lacks, launch_run
 
     run = open_round_run(settings)
     _expect(run, lambda phase: phase is RunPhase.FUNDING, "before its first round")
@@ -108,7 +108,7 @@ def cancel(settings: Settings, yes: YesOption = False, as_json: JsonOption = Fal
 @with_settings(*RUN, *KEY)
 def refund(settings: Settings, as_json: JsonOption = False) -> None:
     """Take back what is left of what you paid into the escrow of a run that has ended."""
-    from assay.sponsor.round_launching import refund_all
+    from assay.sponsor.launching import refund_all
 
     run = open_round_run(settings)
     _expect(run, lambda phase: phase > RunPhase.RUNNING, "once it has ended")

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from assay.protocol.errors import ConfigError, FraudError, RejectedError, UnavailableError
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.trees.state import TrainingList
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest
-from assay_ledger.index.archive import Compute
-from assay_ledger.rounds.round_archive import RoundArchive
-from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.index.computing import Compute
+from assay_ledger.rounds.archive import Archive
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import ArtifactStore
 from assay_ledger.store.objects import root_of_list
 
@@ -41,7 +41,7 @@ class Weights:
     tensors: tuple[bytes, ...]
 
 
-def standing_generations(view: RoundView) -> dict[int, Digest]:
+def standing_generations(view: RunView) -> dict[int, Digest]:
     """The parameters' list root of genesis and of every generation with a majority that was not cut, oldest first."""
     found = {}
     for generation in range(len(view.books.commitments.rounds) + 1):
@@ -52,7 +52,7 @@ def standing_generations(view: RoundView) -> dict[int, Digest]:
 
 
 def fetch_weights(
-    archive: RoundArchive, view: RoundView, names: Sequence[str], compute: Compute, generation: int | None = None
+    archive: Archive, view: RunView, names: Sequence[str], compute: Compute, generation: int | None = None
 ) -> Weights:
     """The weights of a generation, the newest that stands unless given.
 
@@ -89,7 +89,7 @@ def write_weights(path: Path, weights: Weights) -> None:
         path.write_bytes(data)
 
 
-def find_weights(archive: RoundArchive, view: RoundView, names: Sequence[str], path: Path) -> Weights:
+def find_weights(archive: Archive, view: RunView, names: Sequence[str], path: Path) -> Weights:
     """The weights of a file, once their root is found among those that stand.
 
     Raises ConfigError (FileUnreadable), WeightsNotOnChain.
@@ -105,7 +105,7 @@ def find_weights(archive: RoundArchive, view: RoundView, names: Sequence[str], p
     return Weights(root, known[-1], _is_final(view, known[-1]), tuple(names), specs, tensors)
 
 
-def parameter_names(archive: RoundArchive, store: ArtifactStore) -> tuple[str, ...]:
+def parameter_names(archive: Archive, store: ArtifactStore) -> tuple[str, ...]:
     """The module's own names of the parameters, in order. Raises UnavailableError when the run's card is missing."""
     from assay.sponsor import cards
 
@@ -113,7 +113,7 @@ def parameter_names(archive: RoundArchive, store: ArtifactStore) -> tuple[str, .
     return cards.parameter_names(store, card, archive.charter.training.data, count)
 
 
-def _is_final(view: RoundView, generation: int) -> bool:
+def _is_final(view: RunView, generation: int) -> bool:
     return generation == 0 or view.status(generation) is GenerationStatus.FINAL
 
 

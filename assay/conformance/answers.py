@@ -29,9 +29,9 @@ from assay.protocol.game.state import DisputedClaim, GameState
 from assay.protocol.game.table import Side, Stage
 from assay.protocol.program.builder import ProgramBuilder
 from assay.protocol.program.program import verify_descriptor
-from assay.protocol.rounds import duty_draws, round_ids
+from assay.protocol.rounds import duty_draws, ids
 from assay.protocol.rounds.duty_types import DutyKind
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment, claim_id
 from assay.protocol.trees import merkle, prefix, state
@@ -282,7 +282,7 @@ def _round_cases(document: dict[str, Any]) -> Iterator[Case]:
     w, f = document["work"], document["finding"]
     ends = _digest(w["ends"][0]), _digest(w["ends"][1]), _digest(w["ends"][2])
     work = SeatWork(w["units"], _digest(w["marks"]), ends, _digest(w["update"]))
-    named = round_ids.work_digest(Round(w["round"]), Seat(w["seat"]), w["tenure"], work)
+    named = ids.work_digest(Round(w["round"]), Seat(w["seat"]), w["tenure"], work)
     yield "a commitment", named.hex(), w["digest"]
     ticket, kind, target = TicketId(f["ticket"]), DutyKind(f["kind"]), _digest(f["target"])
     yield "a finding", duty_draws.attestation_id(f["epoch"], ticket, kind, target).hex(), f["id"]

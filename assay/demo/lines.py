@@ -10,7 +10,7 @@ from assay.protocol.game.state import Outcome
 from assay.protocol.program.nodes import Family
 from assay.protocol.rounds.duty_types import DutyKind
 from assay.protocol.rounds.escrow import RunPhase
-from assay.protocol.rounds.round_terms import WorkStatus
+from assay.protocol.rounds.terms import WorkStatus
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address
@@ -29,7 +29,7 @@ from assay_ledger.bindings import (
     tickets,
 )
 from assay_ledger.contract import Event
-from assay_ledger.rounds.round_records import RoundRunState
+from assay_ledger.rounds.records import RunState
 
 Names = Mapping[Address, str]
 """Names of actors by address."""
@@ -52,7 +52,7 @@ class RunLines:
         """An actor's name, or how its address begins."""
         return self._names.get(address, to_checksum_address(address)[:10] + "…")
 
-    def line(self, event: Event, state: RoundRunState) -> str | None:
+    def line(self, event: Event, state: RunState) -> str | None:
         """What to say about an event; None for those that only machines need."""
         return (
             self._of_rounds(event, state)
@@ -61,7 +61,7 @@ class RunLines:
             or self._of_money(event, state)
         )
 
-    def _of_rounds(self, event: Event, state: RoundRunState) -> str | None:
+    def _of_rounds(self, event: Event, state: RunState) -> str | None:
         match event:
             case tenures.TenureBegan():
                 return f"{self.who(event.holder)} takes seat {event.seat} from round {event.from_} on"
@@ -88,7 +88,7 @@ class RunLines:
                 return f"a claim behind generation {event.node} falls"
         return None
 
-    def _of_audits(self, event: Event, state: RoundRunState) -> str | None:
+    def _of_audits(self, event: Event, state: RunState) -> str | None:
         match event:
             case tickets.TicketRegistered():
                 return f"{self.who(event.owner)} registers ticket {event.ticket}"
@@ -129,7 +129,7 @@ class RunLines:
                 )
         return None
 
-    def _of_money(self, event: Event, state: RoundRunState) -> str | None:
+    def _of_money(self, event: Event, state: RunState) -> str | None:
         match event:
             case escrow.Funded():
                 return f"{self.who(event.funder)} funds the run with {about(event.amount)} tokens"
@@ -158,7 +158,7 @@ class RunLines:
                 return f"{self.who(event.owner)} claims {about(event.amount)} of revenue"
         return None
 
-    def _owner(self, ticket: int, state: RoundRunState) -> str:
+    def _owner(self, ticket: int, state: RunState) -> str:
         owner = owner_of(ticket, state)
         return "somebody" if owner is None else self.who(owner)
 
@@ -179,7 +179,7 @@ def about(wei: int) -> str:
     return text.removesuffix(".00")
 
 
-def parties(event: Event, state: RoundRunState) -> Iterator[Address]:
+def parties(event: Event, state: RunState) -> Iterator[Address]:
     """Whom an event is about."""
     for name in ("holder", "owner", "funder", "to", "by", "from_", "challenger", "defender", "loser"):
         value = getattr(event, name, None)
@@ -195,7 +195,7 @@ def parties(event: Event, state: RoundRunState) -> Iterator[Address]:
         yield owner
 
 
-def owner_of(ticket: int, state: RoundRunState) -> Address | None:
+def owner_of(ticket: int, state: RunState) -> Address | None:
     """Who registered a ticket, whether its stake is there or went back."""
     registry, number = state.books.registry, TicketId(ticket)
     held = registry.tickets.get(number)

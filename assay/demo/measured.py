@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from assay_ledger.chain.client import Chain
-    from assay_ledger.rounds.run import RoundRun
+    from assay_ledger.rounds.run import Run
     from assay_ledger.store.blobs import ArtifactStore
 
 SAMPLE_CHARACTERS: Final = 200
@@ -135,7 +135,7 @@ def dispute_entry(chain: Chain, game: GameRecord) -> dict[str, Any]:
     }
 
 
-def claimed(run: RoundRun, owners: Iterable[Address] = ()) -> dict[str, int]:
+def claimed(run: Run, owners: Iterable[Address] = ()) -> dict[str, int]:
     """Wei of revenue paid out, to these owners and to others who claimed."""
     paid: dict[str, int] = {to_checksum_address(a): 0 for a in owners}
     for found in run.chain.events(Claimed.search(run.revenue.address), 0):
@@ -144,7 +144,7 @@ def claimed(run: RoundRun, owners: Iterable[Address] = ()) -> dict[str, int]:
     return paid
 
 
-def conservation_difference(run: RoundRun, revenue_paid: int) -> int:
+def conservation_difference(run: Run, revenue_paid: int) -> int:
     """Wei that vault and revenue hold beyond what their books say; 0 unless money was made or lost."""
     ask = run.chain.ask
     free, locked, leaving, burned = ask(run.vault.totals())

@@ -14,8 +14,8 @@ from assay.demo.stage import DemoActor
 from assay.demo.timekeeper import Timekeeper
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.types import Address
-from assay.sponsor.round_charters import DAY, TOKEN
-from assay.sponsor.round_launching import launch_lacks, stake_of
+from assay.sponsor.charters import DAY, TOKEN
+from assay.sponsor.launching import launch_lacks, stake_of
 from assay.training.presets import Preset
 from assay.training.presets import preset as preset_of
 from assay_ledger.agents.heartbeat import Heartbeat

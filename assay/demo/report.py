@@ -18,15 +18,15 @@ from assay.demo.measured import (
     slashed_entry,
 )
 from assay.demo.scene import DemoScene
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Round
 from assay.sponsor.model_cards import model_card
 from assay_ledger.index.games import Game
 from assay_ledger.index.publications import Publications
 from assay_ledger.index.records import GameRecord
-from assay_ledger.rounds.round_archive import RoundArchive
-from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.archive import Archive
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.objects import Objects
 
 
@@ -89,7 +89,7 @@ def role_of(game: GameRecord | Game) -> str:
     return "auditor" if game.ref.kind is ClaimKind.ATTESTATION else "solver"
 
 
-def trained_steps(view: RoundView) -> int:
+def trained_steps(view: RunView) -> int:
     """Steps that entered the model: of the updates that counted in generations that are final."""
     steps = 0
     for generation in _generations(view):
@@ -107,7 +107,7 @@ def judge_model(scene: DemoScene) -> Quality:
     from assay.training.rounds import TorchCompute
 
     view, run, objects = scene.view, scene.run, Objects(scene.store)
-    archive = RoundArchive(run.charter, run.facts, objects, Publications(run.chain, objects))
+    archive = Archive(run.charter, run.facts, objects, Publications(run.chain, objects))
     specs = archive.specs(TrainingList.PARAMETERS)
     newest = max((g for g in _generations(view) if view.status(g) is GenerationStatus.FINAL), default=0)
     lists = [archive.base(view, g, TorchCompute())[0] for g in (0, newest)]
@@ -116,6 +116,6 @@ def judge_model(scene: DemoScene) -> Quality:
     return measure_quality(scene.stage.environment, scene.store, run.address, data, before, after)
 
 
-def _generations(view: RoundView) -> range:
+def _generations(view: RunView) -> range:
     """Those that rounds made or were to make."""
     return range(1, len(view.books.commitments.rounds) + 1)

@@ -22,7 +22,7 @@ from assay.demo.timekeeper import STRANGER_LIMIT_S, Timekeeper
 from assay.explorer.money import Money
 from assay.protocol.errors import DeadlineError, UnavailableError
 from assay.protocol.types import Address
-from assay.sponsor.round_charters import TOKEN
+from assay.sponsor.charters import TOKEN
 from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
@@ -30,10 +30,10 @@ from assay_ledger.contract import Event, Logged
 from assay_ledger.index.follower import Once
 from assay_ledger.processes.children import stop
 from assay_ledger.processes.scratch import ScratchDir
-from assay_ledger.rounds.round_index import RoundIndex
-from assay_ledger.rounds.round_records import RoundRunState
-from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.index import RunIndex
+from assay_ledger.rounds.records import RunState
+from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore, open_store
 
 POLL_S: Final = 0.05
@@ -80,18 +80,18 @@ class DemoScene:
     addresses: dict[str, Address] = field(default_factory=dict)
     """Of every key by its name."""
     revenue_paid: int = 0
-    _run: RoundRun | None = None
-    _index: RoundIndex | None = None
+    _run: Run | None = None
+    _index: RunIndex | None = None
     _money: Money | None = None
 
     @property
-    def run(self) -> RoundRun:
+    def run(self) -> Run:
         """The run, once it is posted."""
         assert self._run is not None
         return self._run
 
     @property
-    def index(self) -> RoundIndex:
+    def index(self) -> RunIndex:
         """The run's records."""
         assert self._index is not None
         return self._index
@@ -108,9 +108,9 @@ class DemoScene:
         return self.run.chain
 
     @property
-    def view(self) -> RoundView:
+    def view(self) -> RunView:
         """The run as its sponsor sees it."""
-        return RoundView(self.run.charter, self.run.facts, self.addresses["sponsor"], self.index.state)
+        return RunView(self.run.charter, self.run.facts, self.addresses["sponsor"], self.index.state)
 
     @property
     def store(self) -> BlobStore:
@@ -122,14 +122,14 @@ class DemoScene:
         """The addresses of the demo's own actors."""
         return frozenset(self.addresses[p.name] for p in self.cast.players)
 
-    def sync(self) -> RoundRunState:
+    def sync(self) -> RunState:
         """The run's records at the newest head."""
         return self.index.sync()
 
     def attach(self, address: str) -> None:
         """Follow the run at this address."""
         self.stage.name_run(address)
-        self._run = RoundRun(Chain(self.node.url), Address(bytes.fromhex(address[2:])))
+        self._run = Run(Chain(self.node.url), Address(bytes.fromhex(address[2:])))
         self._money = Money(self._run)
         lines = RunLines({address: name for name, address in self.addresses.items()})
 
@@ -142,7 +142,7 @@ class DemoScene:
         def start_again() -> None:
             self._money = Money(self.run)
 
-        self._index = RoundIndex(self._run, [book, Once(tell)], self._run.all_contracts(), start_again)
+        self._index = RunIndex(self._run, [book, Once(tell)], self._run.all_contracts(), start_again)
 
     def say(self, text: str | None) -> None:
         """Something that happened now."""

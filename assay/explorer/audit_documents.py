@@ -10,7 +10,7 @@ from assay.protocol.rounds.duty_types import DutyKind
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Digest, Round
-from assay_ledger.rounds.round_records import AttestationRecord
+from assay_ledger.rounds.records import AttestationRecord
 
 KINDS = {
     DutyKind.WORK: "commitment",

@@ -15,10 +15,10 @@ from assay.explorer.search import search
 from assay.explorer.words import exact
 from assay.explorer.work_documents import work_document
 from assay.protocol.rounds.duty_types import AccusationStatus
-from assay.protocol.rounds.round_terms import GenerationStatus, WorkStatus
+from assay.protocol.rounds.terms import GenerationStatus, WorkStatus
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest, Round, Seat
-from assay_ledger.rounds.round_records import WorkRecord
+from assay_ledger.rounds.records import WorkRecord
 
 ACCUSATION_TEXTS = {
     AccusationStatus.RECORDED: "It is recorded; its game has not been opened.",

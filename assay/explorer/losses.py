@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from assay.explorer.reader import RunReader
 from assay.protocol.errors import AssayError
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Digest
 from assay_ledger.store.blobs import ArtifactStore
 from assay_ledger.store.objects import Objects

@@ -14,7 +14,7 @@ from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest
 from assay_ledger.bindings import duties, escrow, grants, payments, revenue, shares, tickets, vault
 from assay_ledger.contract import Event
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Account:
 class Money:
     """Books of the run. `on_event` is told every event in order."""
 
-    def __init__(self, run: RoundRun) -> None:
+    def __init__(self, run: Run) -> None:
         self.accounts: dict[Address, Account] = {}
         self.burned = 0
         self.revenue = 0

@@ -9,7 +9,7 @@ from assay.explorer.audit_documents import owner_of, ticket_document, ticket_num
 from assay.explorer.documents import Document, hexed, wei
 from assay.explorer.reader import RunReader
 from assay.explorer.work_documents import tenure_document
-from assay.protocol.rounds.round_ids import tenure_lock
+from assay.protocol.rounds.ids import tenure_lock
 from assay.protocol.rounds.ticket_types import ticket_lock
 from assay.protocol.types import Address
 

@@ -25,10 +25,10 @@ from assay.protocol.types import Address
 from assay_ledger.contract import Event, Logged
 from assay_ledger.deployment.code import RunCode, code_of
 from assay_ledger.index.records import GameRecord
-from assay_ledger.rounds.round_index import RoundIndex
-from assay_ledger.rounds.round_records import RoundRunState
-from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.index import RunIndex
+from assay_ledger.rounds.records import RunState
+from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import ArtifactStore
 
 REFRESH_S: Final = 1.0
@@ -53,7 +53,7 @@ class RunReader:
 
     def __init__(
         self,
-        run: RoundRun,
+        run: Run,
         store: ArtifactStore | None = None,
         names: Mapping[Address, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -69,7 +69,7 @@ class RunReader:
         self._times: dict[int, int] = {}
         self._gas: dict[bytes, int] = {}
         self._replays: dict[int, tuple[int, ReplayedDispute]] = {}
-        self._index = RoundIndex(run, [self._on_event], run.all_contracts(), self._start_again)
+        self._index = RunIndex(run, [self._on_event], run.all_contracts(), self._start_again)
 
     @contextmanager
     def reading(self) -> Iterator[Self]:
@@ -82,14 +82,14 @@ class RunReader:
             yield self
 
     @property
-    def state(self) -> RoundRunState:
+    def state(self) -> RunState:
         """Books and records."""
         return self._index.state
 
     @property
-    def view(self) -> RoundView:
+    def view(self) -> RunView:
         """The run as an outsider sees it."""
-        return RoundView(self.run.charter, self.run.facts, NO_ADDRESS, self.state)
+        return RunView(self.run.charter, self.run.facts, NO_ADDRESS, self.state)
 
     @cached_property
     def code(self) -> RunCode:

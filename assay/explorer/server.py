@@ -14,7 +14,7 @@ from assay.explorer.app import make_app
 from assay.explorer.reader import RunReader
 from assay.protocol.errors import ConfigError, UnavailableError
 from assay.protocol.types import Address
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 from assay_ledger.store.blobs import ArtifactStore
 
 START_LIMIT_S: Final = 20.0
@@ -49,7 +49,7 @@ class Server:
 
 
 def serve(
-    run: RoundRun,
+    run: Run,
     store: ArtifactStore | None = None,
     port: int = 0,
     *,

@@ -8,11 +8,11 @@ from dataclasses import asdict
 from assay.explorer.documents import Document, hexed, plain, wei
 from assay.explorer.reader import RunReader
 from assay.protocol.errors import RejectedError
-from assay.protocol.rounds.round_terms import NEVER, GenerationStatus, WorkStatus
+from assay.protocol.rounds.terms import NEVER, GenerationStatus, WorkStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round
 from assay_ledger.agents.money_keeper import epoch_of
-from assay_ledger.rounds.round_records import OpeningRecord, WorkRecord
+from assay_ledger.rounds.records import OpeningRecord, WorkRecord
 
 
 def run_document(reader: RunReader) -> Document:

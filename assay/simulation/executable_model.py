@@ -14,7 +14,7 @@ from assay.protocol.digests import ZERO
 from assay.protocol.errors import RejectedError
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import NO_FINDING, DutyResult
-from assay.protocol.rounds.round_terms import WorkStatus
+from assay.protocol.rounds.terms import WorkStatus
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Round, Seat
 from assay.simulation.interface import (

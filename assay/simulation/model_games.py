@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from assay.protocol.digests import ZERO
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.duty_types import Accusation, AccusationStatus
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
 from assay.protocol.types import Digest, Round, Seat

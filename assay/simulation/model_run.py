@@ -11,12 +11,12 @@ from typing import Final
 
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import RejectedError
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.audited_books import AuditedBooks
+from assay.protocol.rounds.clock import commit_until
 from assay.protocol.rounds.duties import Duties
-from assay.protocol.rounds.round_clock import commit_until
-from assay.protocol.rounds.round_ledger import RoundLedger
-from assay.protocol.rounds.round_terms import NEVER, GenerationStatus, SeatWork
+from assay.protocol.rounds.ledger import RoundLedger
+from assay.protocol.rounds.terms import NEVER, GenerationStatus, SeatWork
 from assay.protocol.rounds.ticket_types import TicketId, chain_of
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.rounds.vault import Vault

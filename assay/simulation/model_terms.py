@@ -7,7 +7,7 @@ from typing import Final
 
 from assay.protocol.digests import ZERO, keccak
 from assay.protocol.rounds.duty_types import DutyTerms
-from assay.protocol.rounds.round_terms import RoundTerms
+from assay.protocol.rounds.terms import RoundTerms
 from assay.protocol.rounds.ticket_types import TicketTerms
 from assay.protocol.types import Address, Digest, Round, Wei
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.duty_types import AccusationStatus
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round
-from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.rounds.told_generations import party_of
+from assay_ledger.rounds.view import RunView
 
 MOST_NAMED = 20
 """Lines of each kind in a card's text; the rest are counted."""
@@ -130,7 +130,7 @@ class ModelCard:
         return "\n".join(lines) + "\n"
 
 
-def model_card(view: RoundView) -> ModelCard:
+def model_card(view: RunView) -> ModelCard:
     """The card of a run at a head."""
     generations = range(len(view.books.commitments.rounds) + 1)
     final = max((g for g in generations if view.status(g) is GenerationStatus.FINAL), default=0)
@@ -151,7 +151,7 @@ def model_card(view: RoundView) -> ModelCard:
 # --- inside
 
 
-def _generation(view: RoundView, generation: int) -> CardGeneration:
+def _generation(view: RunView, generation: int) -> CardGeneration:
     if generation == 0:
         return CardGeneration(0, "genesis", _hex(view.facts.genesis), 0)
     root = view.votes(generation).root
@@ -161,14 +161,14 @@ def _generation(view: RoundView, generation: int) -> CardGeneration:
     )
 
 
-def _counted(view: RoundView, round_: Round, group: int) -> frozenset[int]:
+def _counted(view: RunView, round_: Round, group: int) -> frozenset[int]:
     try:
         return frozenset(map(int, view.counted(round_, group)[0]))
     except RejectedError:  # the beacon that draws a group's positions is not known yet: nothing of it is merged
         return frozenset()
 
 
-def _false_work(view: RoundView) -> list[RefutedWork]:
+def _false_work(view: RunView) -> list[RefutedWork]:
     found = []
     for number, game in sorted(view.games.items()):
         ref = game.ref
@@ -181,7 +181,7 @@ def _false_work(view: RoundView) -> list[RefutedWork]:
     return found
 
 
-def _false_roots(view: RoundView) -> list[RefutedRoot]:
+def _false_roots(view: RunView) -> list[RefutedRoot]:
     found = []
     for number, game in sorted(view.games.items()):
         if game.ref.kind is not ClaimKind.OUTER or not game.convicted or game.ref.duty:
@@ -194,7 +194,7 @@ def _false_roots(view: RoundView) -> list[RefutedRoot]:
     return found
 
 
-def _audits(view: RoundView) -> AuditFigures:
+def _audits(view: RunView) -> AuditFigures:
     books, state = view.books, view.state
     attestations = books.duties.attestations
     accusations = [a.status for a in attestations.accusations.values()]

@@ -12,7 +12,7 @@ from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address, Digest
 from assay.watchdog.alarms import Alarm, AlarmKind
 from assay_ledger.deployment.code import RunCode, code_of
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ChainWatch(ABC):
 
     def __init__(
         self,
-        run: RoundRun,
+        run: Run,
         options: WatchOptions = USUALLY,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,

@@ -14,16 +14,16 @@ from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address
 from assay.watchdog.alarms import Alarm, AlarmKind
+from assay_ledger.agents.keeper import missing_beacons
 from assay_ledger.agents.keeping import GRACE_S
 from assay_ledger.agents.money_keeper import has_auditors, seated_next
-from assay_ledger.agents.round_keeper import missing_beacons
-from assay_ledger.rounds.round_view import RoundView
 from assay_ledger.rounds.told_generations import party_of
+from assay_ledger.rounds.view import RunView
 
 ALIVE = (AccusationStatus.RECORDED, AccusationStatus.TRIED)
 
 
-def judge_stakes(view: RoundView, who: Address) -> Iterator[Alarm]:
+def judge_stakes(view: RunView, who: Address) -> Iterator[Alarm]:
     """What an address has at risk: seats and tickets that are accused or in a game, tickets that a fine left short."""
     books = view.books
     accused = [a for a in books.duties.attestations.accusations.values() if a.status in ALIVE]
@@ -50,7 +50,7 @@ def judge_stakes(view: RoundView, who: Address) -> Iterator[Alarm]:
             yield Alarm(AlarmKind.STAKE_SHORT, f"ticket {ticket}", text, (("short", str(short)),))
 
 
-def judge_duties(view: RoundView, who: Address, near: float) -> Iterator[Alarm]:
+def judge_duties(view: RunView, who: Address, near: float) -> Iterator[Alarm]:
     """Calls of an address's tickets that are not answered. `near`: the share of the time left at which one is due.
 
     One that was missed is told as long as its secret may still be asked for: until that one is shown, or a later one.
@@ -84,7 +84,7 @@ def judge_duties(view: RoundView, who: Address, near: float) -> Iterator[Alarm]:
                 yield Alarm(AlarmKind.DUTY_DUE, about, text, figures)
 
 
-def judge_epoch(view: RoundView) -> Iterator[Alarm]:
+def judge_epoch(view: RunView) -> Iterator[Alarm]:
     """An epoch that nobody seeds, or nobody closes, though anybody may: nothing is audited meanwhile."""
     number = len(view.epochs) - 1
     epoch, patience = view.epochs[number], view.charter.chain.inclusion_delay
@@ -98,7 +98,7 @@ def judge_epoch(view: RoundView) -> Iterator[Alarm]:
         yield Alarm(AlarmKind.EPOCH_OVERDUE, f"epoch {number}", text, (("seconds_late", late),))
 
 
-def judge_beacon(view: RoundView) -> Iterator[Alarm]:
+def judge_beacon(view: RunView) -> Iterator[Alarm]:
     """A round of the beacon that a draw waits for, and nobody brought though everybody's turn has come."""
     if view.state.money.phase is not RunPhase.RUNNING:
         return
@@ -109,7 +109,7 @@ def judge_beacon(view: RoundView) -> Iterator[Alarm]:
             yield Alarm(AlarmKind.BEACON_LATE, f"beacon round {wanted}", text, (("seconds_late", late),))
 
 
-def judge_escrow(view: RoundView) -> Iterator[Alarm]:
+def judge_escrow(view: RunView) -> Iterator[Alarm]:
     """An escrow that cannot set the next round's pay aside, or too few tickets for its duties: no round opens.
 
     A round that only waits for the next epoch, since those before it have taken this one's room, is not told.
@@ -128,7 +128,7 @@ def judge_escrow(view: RoundView) -> Iterator[Alarm]:
         yield Alarm(AlarmKind.ESCROW_LOW, "tickets", text, (("tickets", count), ("least", charter.launch.tickets)))
 
 
-def judge_roots(view: RoundView) -> Iterator[Alarm]:
+def judge_roots(view: RunView) -> Iterator[Alarm]:
     """Games about a root that has the majority: if it falls, its generation and all work on it are cut."""
     for number, game in sorted(view.games.items()):
         if game.is_over or game.ref.kind is not ClaimKind.OUTER or game.ref.duty:

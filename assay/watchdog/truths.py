@@ -11,12 +11,12 @@ from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.trees.state import ListBytes, TrainingList
 from assay.protocol.types import Digest
-from assay_ledger.index.archive import Computation, Compute
+from assay_ledger.index.computing import Computation, Compute
 from assay_ledger.index.publications import Publications
-from assay_ledger.rounds.round_archive import RoundArchive
-from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.archive import Archive
+from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.told_generations import node_of, party_of
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import ArtifactStore
 from assay_ledger.store.objects import Objects
 from assay_verifier.replaying import witness_lists_of, witnessed_by
@@ -36,13 +36,13 @@ class Truth:
 class Truths:
     """The claims of one run, over its store. Reads raise UnavailableError and what checking by root raises."""
 
-    def __init__(self, run: RoundRun, store: ArtifactStore, compute: Compute) -> None:
+    def __init__(self, run: Run, store: ArtifactStore, compute: Compute) -> None:
         objects = Objects(store)
-        self._archive = RoundArchive(run.charter, run.facts, objects, Publications(run.chain, objects))
+        self._archive = Archive(run.charter, run.facts, objects, Publications(run.chain, objects))
         self._compute = compute
         self._known: OrderedDict[ClaimRef, Truth] = OrderedDict()
 
-    def of(self, view: RoundView, ref: ClaimRef) -> Truth:
+    def of(self, view: RunView, ref: ClaimRef) -> Truth:
         """The truth about a claim; the one that was asked for longest ago is forgotten."""
         if ref not in self._known:
             job = self._job(view, ref)
@@ -53,7 +53,7 @@ class Truths:
         self._known.move_to_end(ref)
         return self._known[ref]
 
-    def _job(self, view: RoundView, ref: ClaimRef) -> Computation:
+    def _job(self, view: RunView, ref: ClaimRef) -> Computation:
         """Program, X and steps of a claim."""
         archive = self._archive
         if ref.kind is ClaimKind.OUTER:
@@ -70,7 +70,7 @@ class Truths:
         end = self._compute.run(archive.step, start, steps)
         return archive.update_job(start[TrainingList.PARAMETERS], end[TrainingList.PARAMETERS])
 
-    def _start(self, view: RoundView, ref: ClaimRef) -> ListBytes:
+    def _start(self, view: RunView, ref: ClaimRef) -> ListBytes:
         """Where a commitment starts."""
         try:
             parameters = self._archive.fetch_parameters(view, view.round_of(ref.round).parent)
@@ -78,12 +78,12 @@ class Truths:
             parameters = self._base(view, ref)[TrainingList.PARAMETERS]
         return self._archive.start(ref.round, ref.seat, parameters)
 
-    def _base(self, view: RoundView, ref: ClaimRef) -> ListBytes:
+    def _base(self, view: RunView, ref: ClaimRef) -> ListBytes:
         """The generation that a claim's round starts from, merged again where nobody published it yet."""
         return self._archive.base(view, view.round_of(ref.round).parent, self._compute, publish=False)
 
 
-def _claimed(view: RoundView, ref: ClaimRef) -> Digest:
+def _claimed(view: RunView, ref: ClaimRef) -> Digest:
     """Y of a claim."""
     books = view.books
     if ref.kind is ClaimKind.OUTER:

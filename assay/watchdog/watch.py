@@ -35,11 +35,11 @@ from assay.watchdog.standing import favoured
 from assay.watchdog.truths import Truth, Truths
 from assay_ledger.bindings.challenges import ChallengeCommitted, ChallengeUncommitted
 from assay_ledger.contract import Event, Logged
-from assay_ledger.index.archive import Compute
+from assay_ledger.index.computing import Compute
 from assay_ledger.index.records import GameRecord
-from assay_ledger.rounds.round_index import RoundIndex
-from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.index import RunIndex
+from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import ArtifactStore
 
 
@@ -48,7 +48,7 @@ class Watchdog(ChainWatch):
 
     def __init__(
         self,
-        run: RoundRun,
+        run: Run,
         store: ArtifactStore | None = None,
         compute: Compute | None = None,
         options: WatchOptions = USUALLY,
@@ -62,7 +62,7 @@ class Watchdog(ChainWatch):
         self._committed: dict[Digest, Address] = {}
         self._honest: dict[int, Side] = {}
         self._standing: dict[int, tuple[GameState, Side]] = {}
-        self._index = RoundIndex(run, [self._on_event], run.all_contracts(), self._start_again)
+        self._index = RunIndex(run, [self._on_event], run.all_contracts(), self._start_again)
 
     @property
     def head(self) -> tuple[int, int]:
@@ -70,9 +70,9 @@ class Watchdog(ChainWatch):
         return self._index.state.head.number, self._index.state.head.timestamp
 
     @property
-    def view(self) -> RoundView:
+    def view(self) -> RunView:
         """The run as an outsider sees it."""
-        return RoundView(self.run.charter, self.run.facts, NO_ADDRESS, self._index.state)
+        return RunView(self.run.charter, self.run.facts, NO_ADDRESS, self._index.state)
 
     def sync(self) -> None:
         """See ChainWatch."""
@@ -129,7 +129,7 @@ class Watchdog(ChainWatch):
             figures = (("side", name), ("party", "0x" + verdict.loser.hex()), ("outcome", verdict.outcome.name))
             yield Alarm(AlarmKind.HONEST_LOST, f"game {record.game_id}", text, figures)
 
-    def _open(self, view: RoundView, record: GameRecord) -> Iterator[Alarm]:
+    def _open(self, view: RunView, record: GameRecord) -> Iterator[Alarm]:
         run, ask, parties = self.run, self.run.chain.ask, self.options.parties
         if parties and not parties & {record.defender, record.challenger}:
             return

@@ -6,7 +6,7 @@ import {IAttestations} from "../interfaces/IAttestations.sol";
 import {ICalls} from "../interfaces/ICalls.sol";
 import {IDuties} from "../interfaces/IDuties.sol";
 import {IEscrow} from "../interfaces/IEscrow.sol";
-import {IAccusers, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IAccusers, RunModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
@@ -32,7 +32,7 @@ abstract contract Accusations is IAttestations {
     mapping(uint24 epoch => mapping(uint32 ticket => bool)) public isDoubted;
 
     constructor(IRunCharter charter) {
-        (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
+        (RoundTerms memory terms, RunModules memory modules) = (charter.roundTerms(), charter.roundModules());
         (_tickets, _tenures) = (ITickets(modules.tickets), ITenures(modules.tenures));
         (_duties, _book) = (ICalls(modules.duties), modules.commitments);
         _escrow = IEscrow(modules.escrow);

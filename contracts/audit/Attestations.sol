@@ -5,7 +5,7 @@ import {Accusation, Attestation, Drawn, Finding, Result} from "../interfaces/Aud
 import {IAttestations} from "../interfaces/IAttestations.sol";
 import {ClaimKind, ClaimRef, ClaimView, IClaims} from "../interfaces/IClaims.sol";
 import {ICommitments, WorkState} from "../interfaces/ICommitments.sol";
-import {RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {RunModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {Ticket} from "../interfaces/ITickets.sol";
 import {IVault} from "../interfaces/IVault.sol";
@@ -40,7 +40,7 @@ contract Attestations is Accusations {
     mapping(bytes32 id => mapping(uint32 part => PreparedClaim)) private _claims;
 
     constructor(IRunCharter charter) Accusations(charter) {
-        (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
+        (RoundTerms memory terms, RunModules memory modules) = (charter.roundTerms(), charter.roundModules());
         (_commitments, _vault) = (ICommitments(modules.commitments), IVault(modules.vault));
         (_game, _charter) = (modules.game, modules.charter);
         (_run, _witnessProgram, _updateProgram) = (terms.run, terms.witnessProgram, terms.updateProgram);

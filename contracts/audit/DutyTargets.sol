@@ -5,7 +5,7 @@ import {Answer, Attestation, Duty, DutyKind, DutyTerms, Epoch, Missed} from "../
 import {IAttestations} from "../interfaces/IAttestations.sol";
 import {ICommitments} from "../interfaces/ICommitments.sol";
 import {IDuties} from "../interfaces/IDuties.sol";
-import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {RunModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {DutyDraws} from "../libraries/DutyDraws.sol";
 import {Epochs} from "./Epochs.sol";
@@ -36,7 +36,7 @@ abstract contract DutyTargets is Epochs {
     }
 
     constructor(IRunCharter charter) {
-        (DutyTerms memory terms, RoundModules memory modules) = (charter.dutyTerms(), charter.roundModules());
+        (DutyTerms memory terms, RunModules memory modules) = (charter.dutyTerms(), charter.roundModules());
         (_commitments, _attestations) = (ICommitments(modules.commitments), IAttestations(modules.attestations));
         (_capacity, _auditPpm, _reauditPpm) = (terms.capacity, terms.auditPpm, terms.reauditPpm);
     }

@@ -6,7 +6,7 @@ import {IBeacon} from "../interfaces/IBeacon.sol";
 import {ICalls} from "../interfaces/ICalls.sol";
 import {DutyTerms, Epoch} from "../interfaces/AuditTypes.sol";
 import {IDuties} from "../interfaces/IDuties.sol";
-import {IRoundGate, RoundModules} from "../interfaces/IRoundTerms.sol";
+import {IRoundGate, RunModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
 
@@ -30,7 +30,7 @@ abstract contract Epochs is IDuties {
     Checkpoints.Trace208 private _begun; // numbers of epochs plus one, by the time at which they began
 
     constructor(IRunCharter charter) {
-        (DutyTerms memory terms, RoundModules memory modules) = (charter.dutyTerms(), charter.roundModules());
+        (DutyTerms memory terms, RunModules memory modules) = (charter.dutyTerms(), charter.roundModules());
         // Attack: chains chosen for a seed that is known.
         if (terms.length == 0 || 2 * uint256(terms.length) > charter.ticketTerms().seasoning) revert BadDutyTerms();
         (_tickets, _beacon) = (ITickets(modules.tickets), IBeacon(modules.beacon));

@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {Checkpoints} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol";
 import {ICalls} from "../interfaces/ICalls.sol";
-import {IRoundGate, RoundModules, TicketTerms} from "../interfaces/IRoundTerms.sol";
+import {IRoundGate, RunModules, TicketTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {Debt, ITickets, Ticket} from "../interfaces/ITickets.sol";
 import {IVault} from "../interfaces/IVault.sol";
@@ -48,7 +48,7 @@ contract Tickets is ITickets {
     }
 
     constructor(IRunCharter charter) {
-        (TicketTerms memory terms, RoundModules memory modules) = (charter.ticketTerms(), charter.roundModules());
+        (TicketTerms memory terms, RunModules memory modules) = (charter.ticketTerms(), charter.roundModules());
         if (terms.bond == 0 || terms.bond > MAX_BOND || terms.shifts == 0) revert BadTicketTerms();
         (_vault, _gate, _duties) = (IVault(modules.vault), IRoundGate(modules.escrow), modules.duties);
         (_attestations, _generations) = (modules.attestations, modules.generations);

@@ -5,7 +5,7 @@ import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/Reentrancy
 import {IChallenges} from "../interfaces/IChallenges.sol";
 import {ClaimRef} from "../interfaces/IClaims.sol";
 import {IGame} from "../interfaces/IGame.sol";
-import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {RunModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {IVault} from "../interfaces/IVault.sol";
 import {RunTerms} from "../interfaces/RunTypes.sol";
@@ -33,7 +33,7 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
 
     constructor(IRunCharter charter) {
         RunTerms memory terms = charter.runTerms();
-        RoundModules memory modules = charter.roundModules();
+        RunModules memory modules = charter.roundModules();
         (_game, _vault) = (IGame(modules.game), IVault(modules.vault));
         _deposit = terms.economics.challengeDeposit;
         _reorgDepth = terms.chain.reorgDepth;

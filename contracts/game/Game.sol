@@ -7,7 +7,7 @@ import {IArbiter} from "../interfaces/IArbiter.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ClaimRef, ClaimView, IBeneficiary} from "../interfaces/IClaims.sol";
 import {IGame} from "../interfaces/IGame.sol";
-import {IRoundGate, RoundModules} from "../interfaces/IRoundTerms.sol";
+import {IRoundGate, RunModules} from "../interfaces/IRoundTerms.sol";
 import {RunTerms} from "../interfaces/RunTypes.sol";
 import {RunTimes} from "../libraries/RunTimes.sol";
 import {GameDescent} from "./GameDescent.sol";
@@ -24,7 +24,7 @@ contract Game is GameElement {
 
     constructor(IRunCharter charter_, IArbiter arbiter_) GameMoney(charter_) GameDescent(arbiter_) {
         RunTerms memory terms = charter_.runTerms();
-        RoundModules memory modules = charter_.roundModules();
+        RunModules memory modules = charter_.roundModules();
         (_challenges, _gate) = (modules.challenges, IRoundGate(modules.escrow));
         _kept = RunTimes.minKept(terms.chain, terms.clocks.arity);
     }

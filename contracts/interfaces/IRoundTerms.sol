@@ -51,7 +51,7 @@ struct TicketTerms {
 }
 
 /// @notice The contracts of a run: the charter, its modules in the order of their creation, and the beacon.
-struct RoundModules {
+struct RunModules {
     address charter; // in claim ids
     address vault;
     address tickets;

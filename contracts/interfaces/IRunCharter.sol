@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {DutyTerms} from "./AuditTypes.sol";
 import {ClaimKind, IClaims} from "./IClaims.sol";
-import {RoundModules, RoundTerms, TicketTerms} from "./IRoundTerms.sol";
+import {RunModules, RoundTerms, TicketTerms} from "./IRoundTerms.sol";
 import {Admitted, RunTerms} from "./RunTypes.sol";
 
 /// @title The charter of a run: its terms, checked by the constructor, and the addresses of its contracts. Nothing in it can change.
@@ -155,7 +155,7 @@ interface IRunCharter {
     function ticketTerms() external view returns (TicketTerms memory);
 
     /// @notice The contracts of the run.
-    function roundModules() external view returns (RoundModules memory);
+    function roundModules() external view returns (RunModules memory);
 
     /// @notice The contracts that move locks of the vault; at most eight.
     function lockers() external view returns (address[] memory);

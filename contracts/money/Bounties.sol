@@ -6,7 +6,7 @@ import {IAttestations} from "../interfaces/IAttestations.sol";
 import {Pot, IBounties} from "../interfaces/IBounties.sol";
 import {IDuties} from "../interfaces/IDuties.sol";
 import {IEscrow} from "../interfaces/IEscrow.sol";
-import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {RunModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {RunTiming} from "../interfaces/RunTypes.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
@@ -31,7 +31,7 @@ contract Bounties is IBounties {
     mapping(bytes32 accusation => bool) private _paid;
 
     constructor(IRunCharter charter_) {
-        RoundModules memory modules = charter_.roundModules();
+        RunModules memory modules = charter_.roundModules();
         RunTiming memory timing = charter_.runTerms().timing;
         (charter, _game, _vault) = (charter_, modules.game, IVault(modules.vault));
         (_tenures, _tickets) = (ITenures(modules.tenures), ITickets(modules.tickets));

@@ -8,7 +8,7 @@ import {IDuties} from "../interfaces/IDuties.sol";
 import {IEscrow, RunPhase} from "../interfaces/IEscrow.sol";
 import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
 import {IPayments} from "../interfaces/IPayments.sol";
-import {IRoundGate, RoundModules} from "../interfaces/IRoundTerms.sol";
+import {IRoundGate, RunModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {RunEconomics, RunTerms, RunTraining} from "../interfaces/RunTypes.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
@@ -91,7 +91,7 @@ contract Escrow is IEscrow {
 
     constructor(IRunCharter charter_) {
         RunTerms memory terms = charter_.runTerms();
-        RoundModules memory modules = charter_.roundModules();
+        RunModules memory modules = charter_.roundModules();
         RunEconomics memory e = terms.economics;
         RunTraining memory t = terms.training;
         (charter, sponsor) = (charter_, terms.sponsor);

@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {ModelShares} from "../ModelShares.sol";
 import {Grant, IGrants} from "../interfaces/IGrants.sol";
-import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {RunModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
@@ -22,7 +22,7 @@ contract Grants is IGrants {
     mapping(address owner => uint256) public pendingOf;
 
     constructor(IRunCharter charter_) {
-        RoundModules memory modules = charter_.roundModules();
+        RunModules memory modules = charter_.roundModules();
         (charter, _payments) = (charter_, modules.payments);
         (_tenures, _tickets) = (ITenures(modules.tenures), ITickets(modules.tickets));
         _shares = ModelShares(modules.shares);

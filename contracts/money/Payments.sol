@@ -9,7 +9,7 @@ import {IEscrow} from "../interfaces/IEscrow.sol";
 import {GenerationState, GenerationStatus, IGenerations, OpenedRoot} from "../interfaces/IGenerations.sol";
 import {IGrants} from "../interfaces/IGrants.sol";
 import {IPayments} from "../interfaces/IPayments.sol";
-import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {RunModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {RunEconomics} from "../interfaces/RunTypes.sol";
 import {ITenures, Tenure} from "../interfaces/ITenures.sol";
@@ -57,7 +57,7 @@ contract Payments is IPayments {
     }
 
     constructor(IRunCharter charter_) {
-        RoundModules memory modules = charter_.roundModules();
+        RunModules memory modules = charter_.roundModules();
         RunEconomics memory e = charter_.runTerms().economics;
         (charter, _bySeats) = (charter_, charter_.runTerms().training.seats <= ONE_LEVEL);
         (_escrow, _grants) = (IEscrow(modules.escrow), IGrants(modules.grants));

@@ -13,7 +13,7 @@ import {
 } from "../interfaces/ICommitments.sol";
 import {ICalls} from "../interfaces/ICalls.sol";
 import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
-import {IAccusers, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IAccusers, RunModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ClaimIds} from "../libraries/ClaimIds.sol";
 import {Scalars} from "../libraries/Scalars.sol";
@@ -53,7 +53,7 @@ contract Commitments is Committees {
     mapping(ClaimKind kind => mapping(uint64 round => mapping(uint32 seat => PreparedClaim))) private _claims;
 
     constructor(IRunCharter charter) Committees(charter) {
-        (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
+        (RoundTerms memory terms, RunModules memory modules) = (charter.roundTerms(), charter.roundModules());
         _generations = IGenerations(modules.generations);
         (_accusers, _duties) = (IAccusers(modules.attestations), ICalls(modules.duties));
         (_payments, _game, _charter) = (modules.payments, modules.game, modules.charter);

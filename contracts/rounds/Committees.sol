@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {GroupState, ICommitments, RoundState, WorkState} from "../interfaces/ICommitments.sol";
-import {RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {RunModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
@@ -22,7 +22,7 @@ abstract contract Committees is RoundClock {
     mapping(uint64 round => mapping(uint32 seat => WorkState)) internal _works;
 
     constructor(IRunCharter charter) RoundClock(charter) {
-        (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
+        (RoundTerms memory terms, RunModules memory modules) = (charter.roundTerms(), charter.roundModules());
         _tenures = ITenures(modules.tenures);
         _tickets = ITickets(modules.tickets);
         (_positions, _topPositions) = (terms.positions, terms.topPositions);

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {GenerationStatus, IGenerations, NodeState, OpenedRoot} from "../interfaces/IGenerations.sol";
-import {IRoundGate, RoundModules} from "../interfaces/IRoundTerms.sol";
+import {IRoundGate, RunModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {IVault} from "../interfaces/IVault.sol";
 import {MergeClaims} from "./MergeClaims.sol";
@@ -16,7 +16,7 @@ abstract contract GenerationMoves is MergeClaims {
     uint48 public finalAt;
 
     constructor(IRunCharter charter) MergeClaims(charter) {
-        RoundModules memory modules = charter.roundModules();
+        RunModules memory modules = charter.roundModules();
         _vault = IVault(modules.vault);
         (_gate, _launcher) = (IRoundGate(modules.escrow), modules.escrow);
     }

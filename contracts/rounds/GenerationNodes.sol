@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {ICommitments} from "../interfaces/ICommitments.sol";
 import {GenerationState, GenerationStatus, IGenerations, NodeState, OpenedRoot} from "../interfaces/IGenerations.sol";
-import {RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {RunModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {StateRoots} from "../libraries/StateRoots.sol";
@@ -45,7 +45,7 @@ abstract contract GenerationNodes is Segments {
     mapping(uint64 node => mapping(bytes32 party => OpenedRoot)) internal _openings;
 
     constructor(IRunCharter charter) {
-        (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
+        (RoundTerms memory terms, RunModules memory modules) = (charter.roundTerms(), charter.roundModules());
         _commitments = ICommitments(modules.commitments);
         _tenures = ITenures(modules.tenures);
         (_challenge, _rescue, _grace, _seatLock) = (terms.challenge, terms.rescue, terms.grace, terms.seatLock);

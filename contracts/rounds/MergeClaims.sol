@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {ClaimKind, ClaimRef, ClaimView, IClaims} from "../interfaces/IClaims.sol";
 import {Entry, OpenedRoot} from "../interfaces/IGenerations.sol";
-import {IAccusers, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IAccusers, RunModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ClaimIds} from "../libraries/ClaimIds.sol";
 import {GenerationNodes} from "./GenerationNodes.sol";
@@ -21,7 +21,7 @@ abstract contract MergeClaims is GenerationNodes {
     mapping(uint64 node => bytes32 x) private _inputs;
 
     constructor(IRunCharter charter) {
-        (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
+        (RoundTerms memory terms, RunModules memory modules) = (charter.roundTerms(), charter.roundModules());
         (_game, _charter, _accusers) = (modules.game, modules.charter, IAccusers(modules.attestations));
         (_run, _mergeProgram, _partialProgram) = (terms.run, terms.outerProgram, terms.partialProgram);
         _zeroUpdate = terms.zeroUpdate;

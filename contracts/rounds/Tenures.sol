@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {Checkpoints} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol";
 import {ICommitments, Presence} from "../interfaces/ICommitments.sol";
-import {IRoundGate, RoundModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
+import {IRoundGate, RunModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures, Tenure} from "../interfaces/ITenures.sol";
 import {IVault} from "../interfaces/IVault.sol";
@@ -46,7 +46,7 @@ contract Tenures is ITenures {
     }
 
     constructor(IRunCharter charter) {
-        (RoundTerms memory terms, RoundModules memory modules) = (charter.roundTerms(), charter.roundModules());
+        (RoundTerms memory terms, RunModules memory modules) = (charter.roundTerms(), charter.roundModules());
         (seats, seatLock, seatFee) = (terms.seats, terms.seatLock, terms.seatFee);
         (_vault, _gate) = (IVault(modules.vault), IRoundGate(modules.escrow));
         _commitments = ICommitments(modules.commitments);

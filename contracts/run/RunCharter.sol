@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {ClaimKind, IClaims} from "../interfaces/IClaims.sol";
 import {DutyTerms} from "../interfaces/AuditTypes.sol";
-import {RoundModules, RoundTerms, TicketTerms} from "../interfaces/IRoundTerms.sol";
+import {RunModules, RoundTerms, TicketTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {Admitted, Program, RunEconomics, RunTerms, RunTiming, RunTraining} from "../interfaces/RunTypes.sol";
 import {RunBounds} from "../libraries/RunBounds.sol";
@@ -13,9 +13,9 @@ contract RunCharter is IRunCharter {
     bytes32 public immutable run;
 
     RunTerms private _terms;
-    RoundModules private _modules;
+    RunModules private _modules;
 
-    constructor(RunTerms memory terms_, RoundModules memory modules_) {
+    constructor(RunTerms memory terms_, RunModules memory modules_) {
         RunBounds.check(terms_);
         run = keccak256(abi.encode(terms_));
         _terms = terms_;
@@ -29,7 +29,7 @@ contract RunCharter is IRunCharter {
     }
 
     /// @inheritdoc IRunCharter
-    function roundModules() external view returns (RoundModules memory) {
+    function roundModules() external view returns (RunModules memory) {
         return _modules;
     }
 

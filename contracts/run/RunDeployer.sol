@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {RunModules} from "../interfaces/IRoundTerms.sol";
 import {RunTerms} from "../interfaces/RunTypes.sol";
 
 /// @title RunDeployer: creates the contracts of one run out of code that it knows by hash, and nothing else
@@ -35,7 +35,7 @@ contract RunDeployer {
     /// @param at its address
     event Created(uint256 indexed index, address at);
 
-    /// @notice The charter (0), and the modules in the order of `RoundModules`.
+    /// @notice The charter (0), and the modules in the order of `RunModules`.
     uint256 public constant COUNT = 16;
     uint256 private constant GAME = 11;
 
@@ -60,7 +60,7 @@ contract RunDeployer {
         bytes32 found = keccak256(abi.encode(terms));
         // Attack: a stranger who begins a sponsor's deployment with terms of his own.
         if (found != run) revert WrongTerms(found, run);
-        RoundModules memory modules;
+        RunModules memory modules;
         modules.charter = addressOf(0);
         (modules.vault, modules.tickets, modules.tenures) = (addressOf(1), addressOf(2), addressOf(3));
         (modules.commitments, modules.generations, modules.duties) = (addressOf(4), addressOf(5), addressOf(6));

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {ClaimRef, ClaimView, IClaims} from "../interfaces/IClaims.sol";
-import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {RunModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {IVault} from "../interfaces/IVault.sol";
 
@@ -20,7 +20,7 @@ contract ClaimsBench is IClaims {
     bool public isStopped;
 
     constructor(IRunCharter charter) {
-        RoundModules memory modules = charter.roundModules();
+        RunModules memory modules = charter.roundModules();
         (_game, _vault) = (modules.game, IVault(modules.vault));
     }
 

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {IGrants} from "../interfaces/IGrants.sol";
-import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {RunModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {RunTerms} from "../interfaces/RunTypes.sol";
 import {Tenure} from "../interfaces/ITenures.sol";
@@ -24,7 +24,7 @@ contract Books {
         terms.timing.vesting = VESTING;
     }
 
-    function roundModules() external view returns (RoundModules memory m) {
+    function roundModules() external view returns (RunModules memory m) {
         (m.tenures, m.shares, m.payments) = (address(this), address(this), address(this));
     }
 

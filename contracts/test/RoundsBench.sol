@@ -4,7 +4,7 @@ pragma solidity ^0.8.30;
 import {IBeacon} from "../interfaces/IBeacon.sol";
 import {ICommitments} from "../interfaces/ICommitments.sol";
 import {IGenerations} from "../interfaces/IGenerations.sol";
-import {RoundModules} from "../interfaces/IRoundTerms.sol";
+import {RunModules} from "../interfaces/IRoundTerms.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
 
@@ -15,9 +15,9 @@ contract RoundsBench {
     bool public isOpen = true;
     mapping(uint64 beaconRound => bytes32) private _randomness;
 
-    RoundModules private _peers;
+    RunModules private _peers;
 
-    constructor(RoundModules memory peers) {
+    constructor(RunModules memory peers) {
         _peers = peers;
     }
 

@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {ClaimKind, IClaims} from "../interfaces/IClaims.sol";
 import {DutyTerms} from "../interfaces/AuditTypes.sol";
-import {RoundModules, RoundTerms, TicketTerms} from "../interfaces/IRoundTerms.sol";
+import {RunModules, RoundTerms, TicketTerms} from "../interfaces/IRoundTerms.sol";
 import {RunTerms} from "../interfaces/RunTypes.sol";
 
 /// @notice What a stage says of money.
@@ -21,7 +21,7 @@ contract StageCharter {
     RoundTerms private _rounds;
     TicketTerms private _tickets;
     DutyTerms private _duties;
-    RoundModules private _modules;
+    RunModules private _modules;
 
     constructor(
         StageMoney memory money,
@@ -29,7 +29,7 @@ contract StageCharter {
         RoundTerms memory rounds,
         TicketTerms memory tickets,
         DutyTerms memory duties,
-        RoundModules memory modules_
+        RunModules memory modules_
     ) {
         (_money, _lockers, _rounds, _tickets, _duties, _modules) = (money, lockers_, rounds, tickets, duties, modules_);
     }
@@ -50,7 +50,7 @@ contract StageCharter {
         return _duties;
     }
 
-    function roundModules() external view returns (RoundModules memory) {
+    function roundModules() external view returns (RunModules memory) {
         return _modules;
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner, Result
 
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 
 CONFIGURED = (
     "ETH_RPC_URL",
@@ -30,7 +30,7 @@ def assay(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     return CliRunner().invoke(main.app, list(words))
 
 
-def assay_on(run: RoundRun, *words: str) -> Result:
+def assay_on(run: Run, *words: str) -> Result:
     """The same of a command that is told of a run by the environment."""
     from assay.cli import main
 

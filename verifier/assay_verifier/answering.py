@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from assay.protocol.rounds.duty_types import NO_FINDING, DutyResult, ReplayFinding
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Seat
 from assay_ledger.agents.round_actions import RoundAction

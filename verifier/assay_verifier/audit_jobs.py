@@ -9,10 +9,10 @@ from assay.protocol.digests import state_digest
 from assay.protocol.errors import UnavailableError
 from assay.protocol.trees.state import TrainingList
 from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.index.archive import Computation, Compute
-from assay_ledger.rounds.round_archive import RoundArchive
-from assay_ledger.rounds.round_records import WorkRecord
-from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.index.computing import Computation, Compute
+from assay_ledger.rounds.archive import Archive
+from assay_ledger.rounds.records import WorkRecord
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.objects import Tensors, root_of_list
 from assay_verifier.replaying import WorkToReplay
 
@@ -20,11 +20,11 @@ from assay_verifier.replaying import WorkToReplay
 class AuditJobs:
     """Work of one run, over its archive. Reads raise UnavailableError."""
 
-    def __init__(self, archive: RoundArchive, compute: Compute) -> None:
+    def __init__(self, archive: Archive, compute: Compute) -> None:
         self._archive = archive
         self._compute = compute
 
-    def work(self, view: RoundView, round_: Round, seat: Seat) -> WorkToReplay:
+    def work(self, view: RunView, round_: Round, seat: Seat) -> WorkToReplay:
         """A commitment from its start; a base that nobody published is merged again."""
         record, parent = view.state.works[round_, seat], view.round_of(round_).parent
         try:
@@ -42,7 +42,7 @@ class AuditJobs:
         """The list root of an update as it travels."""
         return root_of_list(self._archive.update_specs, update)
 
-    def publish_base(self, view: RoundView, round_: Round) -> None:
+    def publish_base(self, view: RunView, round_: Round) -> None:
         """Publishes parameters and momentum of the generation that a round starts from, for who joins with it alone."""
         lists = self._archive.base(view, view.round_of(round_).parent, self._compute)
         self._archive.publish_base(lists)

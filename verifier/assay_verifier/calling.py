@@ -7,7 +7,7 @@ from typing import Protocol
 
 from assay.protocol.digests import ZERO
 from assay.protocol.rounds.duty_types import NO_FINDING, ReplayFinding
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.types import Digest, Seat
 from assay_verifier.answering import OwnCall, OwnDuty, owed
 from assay_verifier.drawing import AuditRecords, Drawn, DutyBook

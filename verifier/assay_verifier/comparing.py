@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from assay.protocol.rounds.duty_types import MAX_AUDITED, ReplayFinding
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.types import Digest
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_ids import Node
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.ids import Node
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.round_actions import RoundAction
-from assay_ledger.rounds import round_nodes as nodes
-from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds import nodes
+from assay_ledger.rounds.view import RunView
 
 RECENT = 2
 """Rounds that are looked at: the one under way, and the one before, whose openings may still be due."""
@@ -108,7 +108,7 @@ class OpenNodeRoot(RoundAction):
 NodeAction = FetchGroupUpdate | HoldGroup | ComputeNode | SealNodeRoot | OpenNodeRoot
 
 
-def merging(view: RoundView, known: NodesKnown, lead: int) -> Iterator[NodeAction]:
+def merging(view: RunView, known: NodesKnown, lead: int) -> Iterator[NodeAction]:
     """What is due at the head, most urgent first. `lead`: how long before a window ends its last word goes out."""
     seen = [node for round_ in recent(view) for node in nodes_seen(view, round_)]
     holds = [hold for round_ in recent(view) for hold in holds_seen(view, round_)]
@@ -147,7 +147,7 @@ def _seal(seen: NodeSeen, known: NodesKnown) -> Iterator[NodeAction]:
         yield ComputeNode(seen.node)
 
 
-def times(view: RoundView, lead: int) -> Iterator[int]:
+def times(view: RunView, lead: int) -> Iterator[int]:
     """Chain times at which something of a merge may become due. A window's last second still belongs to it."""
     for round_ in recent(view):
         yield from (last for hold in holds_seen(view, round_) for last in (hold.hold_until - lead, hold.hold_until + 1))
@@ -158,7 +158,7 @@ def times(view: RoundView, lead: int) -> Iterator[int]:
                 yield from (last + late for last in (node.seal_until, node.open_until) for late in (0, 1))
 
 
-def recent(view: RoundView) -> list[Round]:
+def recent(view: RunView) -> list[Round]:
     """Rounds that tickets may still merge, the newest last; none where seats do it."""
     newest = view.round
     if newest is None or view.rules.by_seats:
@@ -166,7 +166,7 @@ def recent(view: RoundView) -> list[Round]:
     return [Round(r) for r in range(max(newest - RECENT + 1, 0), newest + 1)]
 
 
-def holds_seen(view: RoundView, round_: Round) -> Iterator[HoldSeen]:
+def holds_seen(view: RunView, round_: Round) -> Iterator[HoldSeen]:
     """The groups of a round in whose committees this owner sits."""
     for group in nodes.groups_of(view, round_):
         positions = {j for mine in nodes.tickets_at(view, ids.node_of(round_ + 1, group)).values() for j in mine}
@@ -177,7 +177,7 @@ def holds_seen(view: RoundView, round_: Round) -> Iterator[HoldSeen]:
             yield HoldSeen(round_, group, maskable, silent, view.hold_until(round_, group))
 
 
-def nodes_seen(view: RoundView, round_: Round) -> Iterator[NodeSeen]:
+def nodes_seen(view: RunView, round_: Round) -> Iterator[NodeSeen]:
     """The nodes of a round at which this owner has positions."""
     groups = nodes.groups_of(view, round_)
     is_dead = view.round_of(round_).is_under_half or view.books.generations.segments.is_cut(round_ + 1)

@@ -7,21 +7,21 @@ from typing import Any, Final
 
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.program.trace import Trace
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_ids import Node
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.ids import Node
 from assay.protocol.trees.state import ListBytes
 from assay.protocol.types import Digest, Round, Seat, Wei
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.node_merges import NodeMerges, NodeResult, seal_salt
-from assay_ledger.agents.round_actions import RoundChoice
-from assay_ledger.index.archive import Computation
+from assay_ledger.agents.round_actions import Choice
+from assay_ledger.index.computing import Computation
 from assay_ledger.index.games import Game
-from assay_ledger.rounds import round_nodes as nodes
-from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds import nodes
 from assay_ledger.rounds.told_generations import node_of
+from assay_ledger.rounds.view import RunView
 from assay_verifier import merging
+from assay_verifier.agent import ReplayingAgent
 from assay_verifier.merging import ComputeNode, FetchGroupUpdate, HoldGroup, NodesKnown, OpenNodeRoot, SealNodeRoot
-from assay_verifier.round_agent import ReplayingAgent
 
 TRIES: Final = 3
 """How often an update, or a sum, is asked for before this owner speaks without it."""
@@ -40,18 +40,18 @@ class MergingAgent(ReplayingAgent):
 
     # --- strategy
 
-    def candidates(self, view: RoundView) -> Iterator[RoundChoice]:
+    def candidates(self, view: RunView) -> Iterator[Choice]:
         """See ActorLoop: what others wait for comes before what is audited."""
         yield from self.play(view)
         yield from merging.merging(view, self.nodes_known(view), self._lead(view))
         yield from super().candidates(view)
 
-    def times(self, view: RoundView) -> Iterator[int]:
+    def times(self, view: RunView) -> Iterator[int]:
         """See ActorLoop."""
         yield from super().times(view)
         yield from merging.times(view, self._lead(view))
 
-    def nodes_known(self, view: RoundView) -> NodesKnown:
+    def nodes_known(self, view: RunView) -> NodesKnown:
         """What this owner has of the rounds that are merged now."""
         held: set[tuple[Round, Seat]] = set()
         lost: set[tuple[Round, Seat]] = set()
@@ -64,19 +64,19 @@ class MergingAgent(ReplayingAgent):
         failed = {node for node, x in vain if x == nodes.input_of(view, node)}
         return NodesKnown(frozenset(held), frozenset(lost), self.merges.roots(view), frozenset(failed))
 
-    def _lead(self, view: RoundView) -> int:
+    def _lead(self, view: RunView) -> int:
         return min(view.rules.inclusion, view.rules.hold // 2)
 
     # --- actions
 
-    def handlers(self) -> Handlers[RoundView]:
+    def handlers(self) -> Handlers[RunView]:
         """See ActorLoop."""
         table = super().handlers()
         table.add(FetchGroupUpdate, self.do_fetch_group_update).add(HoldGroup, self.do_hold_group)
         table.add(ComputeNode, self.do_compute_node)
         return table.add(SealNodeRoot, self.do_seal_node).add(OpenNodeRoot, self.do_open_node)
 
-    def do_fetch_group_update(self, action: FetchGroupUpdate, view: RoundView) -> None:
+    def do_fetch_group_update(self, action: FetchGroupUpdate, view: RunView) -> None:
         """Fetches an update and checks it against its root. Raises UnavailableError."""
         work = view.work(action.round, action.seat)
         if work is None:
@@ -90,7 +90,7 @@ class MergingAgent(ReplayingAgent):
             raise
         self._asked = {k: n for k, n in self._asked.items() if k[0] >= action.round - 1} | {key: -1}
 
-    def do_hold_group(self, action: HoldGroup, view: RoundView) -> None:
+    def do_hold_group(self, action: HoldGroup, view: RunView) -> None:
         """Says which updates its positions hold, over what is committed now."""
         entry = view.group(action.round, action.group)
         tickets = nodes.tickets_at(view, ids.node_of(action.round + 1, action.group))
@@ -98,7 +98,7 @@ class MergingAgent(ReplayingAgent):
         held = Wei(sum(1 << view.rules.place(seat)[1] for seat in action.held))
         self.send(self.target.commitments.hold(action.round, action.group, mine, entry.acc, held))
 
-    def do_compute_node(self, action: ComputeNode, view: RoundView) -> None:
+    def do_compute_node(self, action: ComputeNode, view: RunView) -> None:
         """Computes a merge and publishes it: others build on a sum, and train from a generation."""
         try:
             self.merges.merge(view, action.node, lambda job: self.run_node(action.node, job), publish=True)
@@ -107,7 +107,7 @@ class MergingAgent(ReplayingAgent):
             self._vain[key] = self._vain.get(key, 0) + 1
             raise
 
-    def do_seal_node(self, action: SealNodeRoot, view: RoundView) -> None:
+    def do_seal_node(self, action: SealNodeRoot, view: RunView) -> None:
         """Binds a ticket to its root, or says that there is none; the salt follows from its key."""
         seal = Digest(bytes(32))
         if not action.is_empty:
@@ -116,7 +116,7 @@ class MergingAgent(ReplayingAgent):
         positions = sum(1 << j for j in nodes.tickets_at(view, action.node)[action.ticket])
         self.send(self.target.grouped.seal(action.node, action.ticket, positions, seal))
 
-    def do_open_node(self, action: OpenNodeRoot, view: RoundView) -> None:
+    def do_open_node(self, action: OpenNodeRoot, view: RunView) -> None:
         """Opens its root: from here on the ticket's stake stands behind it. Raises RecheckMismatch."""
         if self.merges.result(view, action.node) is None:  # a former life sealed it
             self.merges.merge(view, action.node, lambda job: self.run_node(action.node, job), publish=True)
@@ -126,7 +126,7 @@ class MergingAgent(ReplayingAgent):
         salt = self._salt(action.node, made.root)
         self.send(self.target.grouped.open(action.node, action.ticket, made.first, made.second, salt), tail=made.tail)
 
-    def _result(self, view: RoundView, node: Node) -> NodeResult:
+    def _result(self, view: RunView, node: Node) -> NodeResult:
         found = self.merges.result(view, node)
         assert found is not None  # nothing is sealed or opened before it is computed
         return found
@@ -140,10 +140,10 @@ class MergingAgent(ReplayingAgent):
         """A merge as this owner claims it."""
         return self.compute.run(job.program, job.lists, job.steps)
 
-    def confirm_node(self, view: RoundView, node: Node) -> None:
+    def confirm_node(self, view: RunView, node: Node) -> None:
         """Has other kernels find the same before anything is said against others. Raises RecheckMismatch."""
         self.merges.confirm(view, node)
 
-    def node_trace(self, game: Game, view: RoundView) -> Trace:
+    def node_trace(self, game: Game, view: RunView) -> Trace:
         """The run behind an opening of one of its tickets, as it was claimed."""
         return self.merges.trace(view, node_of(game.ref))

@@ -22,7 +22,7 @@ from assay.protocol.trees.state import ListBytes, TrainingList
 from assay.protocol.types import Digest
 from assay.training.long_runs import LongRun, Progress, StateFormat, kept_state
 from assay.training.long_trace import LongTrace
-from assay_ledger.index.archive import Compute, RecheckMismatch
+from assay_ledger.index.computing import Compute, RecheckMismatch
 from assay_ledger.store.progress import ProgressFolder
 
 KEY_BYTES: Final = 8

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from assay.protocol.rounds.duty_types import CallAnswer, DutyTerms, Epoch, ReplayFinding
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import Ticket, TicketId
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.money_keeper import unpaid_tickets
-from assay_ledger.rounds.round_records import AttestationRecord, WorkRecord
-from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.records import AttestationRecord, WorkRecord
+from assay_ledger.rounds.view import RunView
 from assay_verifier.ticket_keeping import HeldTicket
 
 
 class ViewRecords:
     """`CallRecords` and `FinedRecords` of a view, which does not change while this is used."""
 
-    def __init__(self, view: RoundView) -> None:
+    def __init__(self, view: RunView) -> None:
         self.view = view
         self._works: dict[int, list[WorkRecord]] = {}
         self._attestations: dict[int, list[AttestationRecord]] = {}

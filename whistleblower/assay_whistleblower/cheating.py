@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from assay.protocol.program.trace import Tamper, Trace
-from assay.protocol.rounds.round_ids import Node, is_group
+from assay.protocol.rounds.ids import Node, is_group
 from assay.protocol.trees.state import ListBytes, TrainingList
 from assay.protocol.types import Digest
 from assay_ledger.chain.client import address_of
-from assay_ledger.index.archive import Computation
+from assay_ledger.index.computing import Computation
 from assay_ledger.index.games import Game
-from assay_ledger.rounds.round_nodes import tickets_at
-from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.nodes import tickets_at
 from assay_ledger.rounds.told_generations import node_of
+from assay_ledger.rounds.view import RunView
+from assay_verifier.cheats import AuditCheat, CheatingReplays, first_bit_wrong
 from assay_verifier.replaying import CommitmentReplay, witness_lists_of, witnessed_by
-from assay_verifier.round_cheats import AuditCheat, CheatingReplays, first_bit_wrong
-from assay_whistleblower.round_agent import AuditorAgent, attestation_of
+from assay_whistleblower.agent import AuditorAgent, attestation_of
 
 
 class CheatingAuditor(CheatingReplays, AuditorAgent):
@@ -46,12 +46,12 @@ class CheatingAuditor(CheatingReplays, AuditorAgent):
             self._lied_at = node
         return self.compute.run(job.program, job.lists, job.steps, self._sum_lie(node, job))
 
-    def confirm_node(self, view: RoundView, node: Node) -> None:
+    def confirm_node(self, view: RunView, node: Node) -> None:
         """See MergingAgent; who lies looks away."""
         if node != self._lied_at:
             super().confirm_node(view, node)
 
-    def node_trace(self, game: Game, view: RoundView) -> Trace:
+    def node_trace(self, game: Game, view: RunView) -> Trace:
         """See MergingAgent."""
         node = node_of(game.ref)
         job = self.merges.job(view, node)

@@ -11,7 +11,7 @@ from typing import Protocol
 from assay.protocol.errors import refuse
 from assay.protocol.rounds.duty_draws import accusation_id
 from assay.protocol.rounds.duty_types import Accusation, AccusationStatus, Attestation
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import Calls, TicketId
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.types import Address, Digest, Seat

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from assay.protocol.digests import ZERO
 from assay.protocol.errors import refuse
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_clock import commit_until
-from assay.protocol.rounds.round_ledger import GroupedLedger, RoundLedger
-from assay.protocol.rounds.round_terms import GenerationStatus, SeatWork, WorkState
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.clock import commit_until
+from assay.protocol.rounds.ledger import GroupedLedger, RoundLedger
+from assay.protocol.rounds.terms import GenerationStatus, SeatWork, WorkState
 from assay.protocol.types import Digest, Round, Seat
 
 

@@ -15,7 +15,7 @@ from assay.protocol.errors import refuse
 from assay.protocol.rounds.attestations import Attestations
 from assay.protocol.rounds.duties import Duties
 from assay.protocol.rounds.duty_types import Accusation, AccusationStatus
-from assay.protocol.rounds.round_ids import tenure_lock
+from assay.protocol.rounds.ids import tenure_lock
 from assay.protocol.rounds.tenures import Tenures
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
 from assay.protocol.rounds.vault import Vault

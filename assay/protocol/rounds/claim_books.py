@@ -13,10 +13,10 @@ from assay.protocol.digests import ZERO
 from assay.protocol.errors import refuse
 from assay.protocol.game.book import NO_CLAIM, Beneficiary, ClaimBook, ClaimView
 from assay.protocol.game.state import DisputedClaim
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_ids import Node
-from assay.protocol.rounds.round_terms import NEVER
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.ids import Node
 from assay.protocol.rounds.run_ledger import RunLedger
+from assay.protocol.rounds.terms import NEVER
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef, claim_id
 from assay.protocol.types import Address, Digest, Wei

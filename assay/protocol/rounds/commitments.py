@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import not_after, refuse
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.books import RoundBooks
+from assay.protocol.rounds.clock import close_mask, commit_until
 from assay.protocol.rounds.committees import Committees
-from assay.protocol.rounds.round_books import RoundBooks
-from assay.protocol.rounds.round_clock import close_mask, commit_until
-from assay.protocol.rounds.round_terms import (
+from assay.protocol.rounds.terms import (
     GenerationStatus,
     GroupState,
     Presence,

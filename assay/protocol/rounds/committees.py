@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from assay.protocol.digests import ZERO
 from assay.protocol.errors import not_after, not_before, refuse
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_books import RoundBooks
-from assay.protocol.rounds.round_clock import merge_until, partial_until
-from assay.protocol.rounds.round_ids import Node
-from assay.protocol.rounds.round_terms import NO_ONE_HERE, GroupState, RoundState
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.books import RoundBooks
+from assay.protocol.rounds.clock import merge_until, partial_until
+from assay.protocol.rounds.ids import Node
+from assay.protocol.rounds.terms import NO_ONE_HERE, GroupState, RoundState
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest, Round, Seat
 

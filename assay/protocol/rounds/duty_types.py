@@ -8,7 +8,7 @@ from typing import Final
 
 from assay.protocol.digests import ZERO
 from assay.protocol.errors import refuse
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Seat, Wei
 

@@ -9,12 +9,12 @@ from abc import ABC, abstractmethod
 
 from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.errors import InvariantError, not_after, not_before, refuse
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_books import RoundBooks
-from assay.protocol.rounds.round_clock import commit_until
-from assay.protocol.rounds.round_ids import Node
-from assay.protocol.rounds.round_terms import NO_ONE_HERE, GenerationStatus, MergeNode, OpenedRoot, Votes
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.books import RoundBooks
+from assay.protocol.rounds.clock import commit_until
+from assay.protocol.rounds.ids import Node
 from assay.protocol.rounds.segments import Segments
+from assay.protocol.rounds.terms import NO_ONE_HERE, GenerationStatus, MergeNode, OpenedRoot, Votes
 from assay.protocol.types import Address, Digest, Round
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from assay.protocol.digests import ZERO
 from assay.protocol.errors import not_after, not_before, refuse
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.books import RoundBooks
 from assay.protocol.rounds.generation_nodes import GenerationNodes
-from assay.protocol.rounds.round_books import RoundBooks
-from assay.protocol.rounds.round_terms import ONE_LEVEL, UpdateEntry, Votes
+from assay.protocol.rounds.terms import ONE_LEVEL, UpdateEntry, Votes
 from assay.protocol.types import Address, Digest, Round, Seat
 
 

@@ -12,9 +12,9 @@ from assay.protocol.rounds.attestations import Attestations
 from assay.protocol.rounds.duties import Duties
 from assay.protocol.rounds.escrow import Escrow
 from assay.protocol.rounds.grants import Grants
-from assay.protocol.rounds.round_ids import Node, generation_of
-from assay.protocol.rounds.round_ledger import GroupedLedger, RoundLedger
-from assay.protocol.rounds.round_terms import GenerationStatus, Votes, WorkStatus
+from assay.protocol.rounds.ids import Node, generation_of
+from assay.protocol.rounds.ledger import GroupedLedger, RoundLedger
+from assay.protocol.rounds.terms import GenerationStatus, Votes, WorkStatus
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest, Round, Seat
 

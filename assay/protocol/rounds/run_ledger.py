@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from assay.protocol.rounds.audited_books import AuditedBooks
+from assay.protocol.rounds.books import BeaconBook
 from assay.protocol.rounds.bounties import Bounties
 from assay.protocol.rounds.duties import Duties
 from assay.protocol.rounds.escrow import Escrow
 from assay.protocol.rounds.grants import Grants
+from assay.protocol.rounds.ledger import GroupedLedger, RoundLedger
 from assay.protocol.rounds.payments import Payments
-from assay.protocol.rounds.round_books import BeaconBook
-from assay.protocol.rounds.round_ledger import GroupedLedger, RoundLedger
-from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.rounds.run_terms import duty_terms, round_terms, ticket_terms
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.rounds.vault import Vault
-from assay.protocol.run.run_charter import RoundModules, RunCharter
+from assay.protocol.run.run_charter import RunCharter, RunModules
 from assay.protocol.types import Round
 
 
 class RunLedger:
     """The books of one run; chain time, in seconds, is an argument of every method that depends on it."""
 
-    def __init__(self, charter: RunCharter, modules: RoundModules, beacon: BeaconBook) -> None:
+    def __init__(self, charter: RunCharter, modules: RunModules, beacon: BeaconBook) -> None:
         self.charter = charter
         self.vault = Vault(charter.timing.exit)
         self.tickets = Tickets(self.vault, self, ticket_terms(charter))

@@ -6,7 +6,7 @@ from assay.protocol.economics.run_times import min_kept
 from assay.protocol.game.clock import Clocks
 from assay.protocol.game.state import GameConfig
 from assay.protocol.rounds.duty_types import DutyTerms
-from assay.protocol.rounds.round_terms import RoundTerms
+from assay.protocol.rounds.terms import RoundTerms
 from assay.protocol.rounds.ticket_types import TicketTerms
 from assay.protocol.run.run_charter import RunCharter
 

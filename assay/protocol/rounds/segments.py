@@ -7,7 +7,7 @@ segment's part below it and takes all segments above off.
 
 from __future__ import annotations
 
-from assay.protocol.rounds.round_terms import Segment
+from assay.protocol.rounds.terms import Segment
 
 
 class Segments:

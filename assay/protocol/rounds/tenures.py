@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from assay.protocol.errors import refuse
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_books import RoundBooks
-from assay.protocol.rounds.round_terms import NEVER, Presence, Tenure
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.books import RoundBooks
+from assay.protocol.rounds.terms import NEVER, Presence, Tenure
 from assay.protocol.types import Address, Round, Seat, Wei
 
 

@@ -13,7 +13,7 @@ from eth_abi.abi import encode
 
 from assay.protocol.digests import keccak
 from assay.protocol.errors import refuse
-from assay.protocol.rounds.round_terms import NO_ONE_HERE
+from assay.protocol.rounds.terms import NO_ONE_HERE
 from assay.protocol.rounds.ticket_types import (
     MAX_LINKS,
     Calls,

@@ -159,7 +159,7 @@ class RunChain:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundModules:
+class RunModules:
     """Addresses of the contracts of a run (IRoundTerms.sol): the charter, modules in the order of creation, beacon."""
 
     charter: Address

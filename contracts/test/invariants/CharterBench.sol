@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {ClaimKind, IClaims} from "../../interfaces/IClaims.sol";
-import {RoundModules} from "../../interfaces/IRoundTerms.sol";
+import {RunModules} from "../../interfaces/IRoundTerms.sol";
 import {Admitted, RunTerms} from "../../interfaces/RunTypes.sol";
 
 /// @title CharterBench: a charter whose terms and modules the test writes, for contracts that read no more of it
@@ -10,9 +10,9 @@ contract CharterBench {
     bytes32 public constant run = "bench";
 
     RunTerms private _terms;
-    RoundModules private _modules;
+    RunModules private _modules;
 
-    function write(RunTerms memory terms_, RoundModules memory modules_) external {
+    function write(RunTerms memory terms_, RunModules memory modules_) external {
         (_terms, _modules) = (terms_, modules_);
     }
 
@@ -20,7 +20,7 @@ contract CharterBench {
         return _terms;
     }
 
-    function roundModules() external view returns (RoundModules memory) {
+    function roundModules() external view returns (RunModules memory) {
         return _modules;
     }
 

@@ -7,7 +7,7 @@ import {GameState, Side, Stage} from "../../interfaces/GameTypes.sol";
 import {ClaimKind, ClaimRef, ClaimView} from "../../interfaces/IClaims.sol";
 import {IChallenges} from "../../interfaces/IChallenges.sol";
 import {IGame} from "../../interfaces/IGame.sol";
-import {RoundModules} from "../../interfaces/IRoundTerms.sol";
+import {RunModules} from "../../interfaces/IRoundTerms.sol";
 import {Program, RunTerms} from "../../interfaces/RunTypes.sol";
 import {TestToken} from "../../TestToken.sol";
 import {Vault} from "../../Vault.sol";
@@ -61,7 +61,7 @@ contract GameHandler is Handler {
         vm.warp(1_800_000_000);
         CharterBench charter = new CharterBench();
         bytes memory argument = abi.encode(charter);
-        RoundModules memory modules;
+        RunModules memory modules;
         // Claims stand in the bench, and the bench may lock what stands behind them; it is the gate too.
         address book = _place("ClaimsBench.sol:ClaimsBench", argument);
         (modules.commitments, modules.escrow) = (book, book);

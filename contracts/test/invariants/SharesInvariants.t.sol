@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {RoundModules} from "../../interfaces/IRoundTerms.sol";
+import {RunModules} from "../../interfaces/IRoundTerms.sol";
 import {RunTerms} from "../../interfaces/RunTypes.sol";
 import {Tenure} from "../../interfaces/ITenures.sol";
 import {Ticket} from "../../interfaces/ITickets.sol";
@@ -53,7 +53,7 @@ contract SharesHandler is Handler {
         CharterBench charter = new CharterBench();
         bytes memory argument = abi.encode(charter);
         RunTerms memory terms;
-        RoundModules memory modules;
+        RunModules memory modules;
         terms.timing.vesting = VESTING;
         terms.revenueTokens = new address[](1);
         terms.revenueTokens[0] = address(token);

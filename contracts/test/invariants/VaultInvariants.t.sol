@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.30;
 
-import {RoundModules} from "../../interfaces/IRoundTerms.sol";
+import {RunModules} from "../../interfaces/IRoundTerms.sol";
 import {RunTerms} from "../../interfaces/RunTypes.sol";
 import {TestToken} from "../../TestToken.sol";
 import {Vault} from "../../Vault.sol";
@@ -33,7 +33,7 @@ contract VaultHandler is Handler {
     constructor() {
         CharterBench charter = new CharterBench();
         RunTerms memory terms;
-        RoundModules memory modules;
+        RunModules memory modules;
         (terms.token, terms.timing.exit, modules.game) = (address(token), EXIT, address(this));
         charter.write(terms, modules);
         vault = Vault(_deploy("Vault.sol:Vault", abi.encode(charter)));

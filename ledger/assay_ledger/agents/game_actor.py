@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from assay.protocol.errors import AssayError
 from assay.protocol.program.trace import Trace
 from assay.protocol.types import Digest
-from assay_ledger.agents.actions import Defer, EndOverdue, Play
+from assay_ledger.agents.game_actions import Defer, EndOverdue, Play
 from assay_ledger.agents.game_player import GamePlayer
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.loop import A, ActorLoop, Seen

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from assay.protocol.rounds.round_terms import NEVER
+from assay.protocol.rounds.terms import NEVER
 from assay.protocol.types import Address
 from assay_ledger.agents.round_actions import RoundAction
-from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.view import RunView
 
 STAGGER_S: Final = 30
 GRACE_S: Final = 600
@@ -33,13 +33,13 @@ class Task:
     action: RoundAction
 
 
-def participants(view: RoundView) -> tuple[Address, ...]:
+def participants(view: RunView) -> tuple[Address, ...]:
     """Who has a seat or a ticket, in the order of their addresses."""
     holders = {t.holder for t in view.books.tenures.tenures.values() if t.until == NEVER}
     return tuple(sorted(holders | {t.owner for t in view.books.registry.tickets.values()}))
 
 
-def wait(view: RoundView, number: int) -> int:
+def wait(view: RunView, number: int) -> int:
     """How long this actor leaves a task to those before it, in seconds; `number` turns the order."""
     order = _order(participants(view))
     if view.me not in order:

@@ -21,13 +21,13 @@ from web3.types import TxReceipt
 
 from assay.protocol.errors import AssayError, InvariantError, UnavailableError
 from assay.protocol.types import Address
-from assay_ledger.agents.actions import describe
+from assay_ledger.agents.game_actions import describe
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
 from assay_ledger.chain.client import Chain, Head
 from assay_ledger.contract import Call
 from assay_ledger.deadline import waiting_at_most
-from assay_ledger.index.archive import Compute
+from assay_ledger.index.computing import Compute
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.store.blobs import ArtifactStore, SlotStore
 from assay_ledger.store.local_cache import LocalCache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.protocol.rounds.round_ids import Node
+from assay.protocol.rounds.ids import Node
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.round_actions import RoundAction, WithoutClock

@@ -1,4 +1,4 @@
-"""What anybody may do for a run's money, and when this actor does it: see `round_keeper`. Pure."""
+"""What anybody may do for a run's money, and when this actor does it: see `keeper`. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from assay.protocol.digests import ZERO
 from assay.protocol.economics.limits import PPM
 from assay.protocol.rounds.duty_types import Accusation, AccusationStatus
 from assay.protocol.rounds.escrow import RunPhase, cost_of
+from assay.protocol.rounds.ids import is_group, tenure_lock
 from assay.protocol.rounds.payments import EPOCHS_TO_CLAIM
-from assay.protocol.rounds.round_ids import is_group, tenure_lock
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
 from assay.protocol.types import Digest, Round
 from assay_ledger.agents.keeping import GRACE_S, Task, wait
@@ -29,13 +29,13 @@ from assay_ledger.agents.money_actions import (
     VestShares,
     WindDown,
 )
-from assay_ledger.rounds import round_nodes as nodes
+from assay_ledger.rounds import nodes
 from assay_ledger.rounds.money_records import PotRecord
-from assay_ledger.rounds.round_records import WorkRecord
-from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.records import WorkRecord
+from assay_ledger.rounds.view import RunView
 
 
-def money_tasks(view: RoundView) -> Iterator[Task]:
+def money_tasks(view: RunView) -> Iterator[Task]:
     """Everything that may be done for the run's money."""
     phase = view.state.money.phase
     if phase is RunPhase.FUNDING:
@@ -59,13 +59,13 @@ def money_tasks(view: RoundView) -> Iterator[Task]:
             yield Task(record.vests_at, VestShares(grant))
 
 
-def epoch_of(view: RoundView, round_: Round) -> int | None:
+def epoch_of(view: RunView, round_: Round) -> int | None:
     """The epoch that a round belongs to: the first that began after its last commitment; None while none has."""
     last = view.commit_until(round_)
     return next((number for number, epoch in enumerate(view.epochs) if epoch.start > last), None)
 
 
-def may_open(view: RoundView) -> bool:
+def may_open(view: RunView) -> bool:
     """Whether the escrow lets a round open (`reserve` in Escrow.sol): enough tickets for its duties, and its pay."""
     money, seated = view.state.money, seated_next(view)
     if money.phase is RunPhase.FUNDING and view.round is not None:
@@ -77,19 +77,19 @@ def may_open(view: RoundView) -> bool:
     return money.balance >= sum(money.reserved.values()) + cost_of(view.charter, seated)
 
 
-def seated_next(view: RoundView) -> int:
+def seated_next(view: RunView) -> int:
     """Seats held in the round that opens next."""
     return view.books.tenures.seated_at(Round(len(view.books.commitments.rounds)))
 
 
-def has_auditors(view: RoundView, load: int) -> bool:
+def has_auditors(view: RunView, load: int) -> bool:
     """Whether the tickets that count answer for twice the duties expected of so many commitments in one epoch."""
     e, count = view.charter.economics, view.books.registry.count_at(view.now, view.now)
     is_enough = e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm) >= 2 * load * e.audit_ppm
     return is_enough and count >= view.charter.launch.tickets
 
 
-def _launch(view: RoundView) -> Iterator[Task]:
+def _launch(view: RunView) -> Iterator[Task]:
     launch, books = view.charter.launch, view.books
     tickets = books.registry.count_at(view.now, view.now)
     seats = books.tenures.seated_at(Round(0))
@@ -99,7 +99,7 @@ def _launch(view: RoundView) -> Iterator[Task]:
         yield Task(launch.open_from + wait(view, 0), LaunchRun())
 
 
-def _settle(view: RoundView, work: WorkRecord) -> Iterator[Task]:
+def _settle(view: RunView, work: WorkRecord) -> Iterator[Task]:
     """A commitment that nothing disputes, once its base is final or cut and its audits are over."""
     made = view.books.commitments.works[work.round, work.seat]
     tenure, parent = view.books.tenures.existing(work.tenure), view.round_of(work.round).parent
@@ -119,7 +119,7 @@ def _settle(view: RoundView, work: WorkRecord) -> Iterator[Task]:
     yield Task(at + late, SettleSeat(work.round, work.seat, epoch or 0))
 
 
-def _findings(view: RoundView) -> Iterator[Task]:
+def _findings(view: RunView) -> Iterator[Task]:
     """Findings whose windows ended; in the end also those that earn nothing, since a run is over without any left."""
     attestations, late = view.books.duties.attestations, GRACE_S + wait(view, view.books.duties.number)
     for name, record in view.state.attestations.items():
@@ -136,7 +136,7 @@ def _findings(view: RoundView) -> Iterator[Task]:
             yield Task(since if payee == view.me else since + late, SettleFinding(name))
 
 
-def _debts(view: RoundView) -> Iterator[Task]:
+def _debts(view: RunView) -> Iterator[Task]:
     """Fines that waited for verdicts: for who proved them, or whom they keep from leaving."""
     registry = view.books.registry
     for (ticket, number), debt in registry.debts.items():
@@ -145,7 +145,7 @@ def _debts(view: RoundView) -> Iterator[Task]:
             yield Task(view.now + (wait(view, ticket) if debt.to is None else 0), CollectFine(ticket, number))
 
 
-def _openings(view: RoundView) -> Iterator[Task]:
+def _openings(view: RunView) -> Iterator[Task]:
     """Openings of final roots that hold no lock any more."""
     final_at = view.state.final_at
     for (node, party), record in view.state.openings.items():
@@ -162,7 +162,7 @@ def _openings(view: RoundView) -> Iterator[Task]:
             yield Task(at + 1 + late, SettleOpening(node, party))
 
 
-def _rounds(view: RoundView) -> Iterator[Task]:
+def _rounds(view: RunView) -> Iterator[Task]:
     """What settled rounds did not cost."""
     duties, money = view.books.duties, view.state.money
     for round_ in money.reserved:
@@ -173,7 +173,7 @@ def _rounds(view: RoundView) -> Iterator[Task]:
             yield Task(since + wait(view, round_), FreeRound(round_, epoch))
 
 
-def _are_openings_over(view: RoundView, round_: Round) -> bool:
+def _are_openings_over(view: RunView, round_: Round) -> bool:
     """Whether every opening of a round's root was paid that can be."""
     generation = round_ + 1
     status = view.status(generation)
@@ -186,7 +186,7 @@ def _are_openings_over(view: RoundView, round_: Round) -> bool:
     return status is GenerationStatus.CUT
 
 
-def _finish(view: RoundView) -> Iterator[Task]:
+def _finish(view: RunView) -> Iterator[Task]:
     """A run that is over and has settled everything."""
     money, duties = view.state.money, view.books.duties
     is_paid = not money.reserved and len(money.findings_paid) == len(view.state.attestations)
@@ -194,7 +194,7 @@ def _finish(view: RoundView) -> Iterator[Task]:
         yield Task(money.freed_at + wait(view, 0), FinishRun())
 
 
-def _moved_at(view: RoundView) -> int:
+def _moved_at(view: RunView) -> int:
     """When the run moved last (`_movedAt` in Escrow.sol)."""
     money, duties, closed_at = view.state.money, view.books.duties, view.epochs[-1].start
     last = len(view.books.commitments.rounds)
@@ -207,7 +207,7 @@ def _moved_at(view: RoundView) -> int:
     return max(moved, money.launched_at)
 
 
-def _bounty(view: RoundView, accusation: Digest, made: Accusation) -> Iterator[Task]:
+def _bounty(view: RunView, accusation: Digest, made: Accusation) -> Iterator[Task]:
     """One's part in what a conviction left; and, once all could enter, that the parts are fixed."""
     money, attestations = view.state.money, view.books.duties.attestations
     pot = _pot_of(view, accusation, made)
@@ -230,7 +230,7 @@ def _bounty(view: RoundView, accusation: Digest, made: Accusation) -> Iterator[T
         yield Task(at + wait(view, made.epoch), CloseBounty(accusation, later))
 
 
-def pots_wait(view: RoundView) -> bool:
+def pots_wait(view: RunView) -> bool:
     """Whether epochs have to close until what a conviction left can be shared by who was right."""
     if all(pot.closed for pot in view.state.money.pots.values()):
         return False
@@ -239,7 +239,7 @@ def pots_wait(view: RoundView) -> bool:
     return any(not _entered_by(view, pot.filled_at)[1] for pot in waiting)
 
 
-def _entered_by(view: RoundView, convicted_at: int) -> tuple[int, int]:
+def _entered_by(view: RunView, convicted_at: int) -> tuple[int, int]:
     """The first epoch that began after a conviction, and since when no game of an earlier accuser opens; 0: it does.
 
     A stop ends what epochs would have.
@@ -249,14 +249,14 @@ def _entered_by(view: RoundView, convicted_at: int) -> tuple[int, int]:
     return later or 0, over or view.state.money.stopped_at
 
 
-def is_owed(view: RoundView) -> bool:
+def is_owed(view: RunView) -> bool:
     """Whether this actor will get shares that vest, or its part of what a conviction left."""
     accusations = view.books.duties.attestations.accusations
     vests = any(record.owner == view.me for record in view.state.money.vesting.values())
     return vests or any(True for name, made in accusations.items() for _ in _bounty(view, name, made))
 
 
-def _pot_of(view: RoundView, accusation: Digest, made: Accusation) -> PotRecord | None:
+def _pot_of(view: RunView, accusation: Digest, made: Accusation) -> PotRecord | None:
     """What a conviction left, as long as this accusation may still have a part of it; None: it has none, or no more."""
     lock, convicted_at = _accused(view, made)
     money, pot = view.state.money, view.state.money.pots.get(lock)
@@ -272,7 +272,7 @@ def _pot_of(view: RoundView, accusation: Digest, made: Accusation) -> PotRecord 
     return pot if is_right and not is_late else None
 
 
-def unpaid_tickets(view: RoundView) -> set[TicketId]:
+def unpaid_tickets(view: RunView) -> set[TicketId]:
     """Tickets that are owed something: who takes its stake back before loses it, since nobody is left to be paid."""
     accusations = view.books.duties.attestations.accusations
     owed = {made.ticket for name, made in accusations.items() if _pot_of(view, name, made) is not None}
@@ -284,7 +284,7 @@ def unpaid_tickets(view: RoundView) -> set[TicketId]:
     return owed
 
 
-def _accused(view: RoundView, made: Accusation) -> tuple[Digest, int]:
+def _accused(view: RunView, made: Accusation) -> tuple[Digest, int]:
     """The lock that stood behind the accused, and when it was convicted; 0: it was not."""
     if made.is_work:
         return tenure_lock(made.accused), view.books.tenures.existing(made.accused).convicted_at

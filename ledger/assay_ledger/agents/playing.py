@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from assay.protocol.game.clock import Clocks, Timing, nearing, timing
 from assay.protocol.game.table import Side
 from assay.protocol.types import Address
-from assay_ledger.agents.actions import Defer, EndOverdue, Play
+from assay_ledger.agents.game_actions import Defer, EndOverdue, Play
 from assay_ledger.index.records import GameRecord
 
 

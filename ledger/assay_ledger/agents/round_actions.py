@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.protocol.rounds.round_ids import Node
+from assay.protocol.rounds.ids import Node
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import BeaconRound, Digest, Round
-from assay_ledger.agents.actions import Challenge, CommitChallenge, Defer, EndOverdue, Play, RevealChallenge
+from assay_ledger.agents.game_actions import Challenge, CommitChallenge, Defer, EndOverdue, Play, RevealChallenge
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +116,11 @@ class RemoveTicket(WithoutClock):
 
 GameAction = Play | Defer | EndOverdue | Challenge | CommitChallenge | RevealChallenge
 
-RoundChoice = RoundAction | GameAction
+Choice = RoundAction | GameAction
 """What an actor can choose; each role adds actions of its own."""
 
 
-def highest_base_fee(action: RoundChoice, base_fee: int, cap: int) -> int | None:
+def highest_base_fee(action: Choice, base_fee: int, cap: int) -> int | None:
     """The highest base fee at which an action is worth sending, in wei per gas; None for any.
 
     What has no clock waits below the cap. A move that was chosen below the cap is not sent above it: the side to move

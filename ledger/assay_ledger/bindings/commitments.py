@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.protocol.rounds.round_terms import Presence, SeatWork, WorkStatus
+from assay.protocol.rounds.terms import Presence, SeatWork, WorkStatus
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from assay_ledger.bindings.structs import ClaimViewFields, as_work

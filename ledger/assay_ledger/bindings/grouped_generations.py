@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.protocol.rounds.round_terms import GenerationStatus, UpdateEntry
+from assay.protocol.rounds.terms import GenerationStatus, UpdateEntry
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest, Round

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.protocol.rounds.round_terms import WorkStatus
+from assay.protocol.rounds.terms import WorkStatus
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address

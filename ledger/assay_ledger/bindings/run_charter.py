@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.protocol.rounds.round_terms import RoundTerms
+from assay.protocol.rounds.terms import RoundTerms
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RoundModules, RunCharter
+from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RunCharter, RunModules
 from assay.protocol.types import Address, Digest, Wei
 from assay_ledger.bindings.structs import as_round_terms
 from assay_ledger.contract import Contract, Decoded, Query, address
@@ -57,9 +57,9 @@ class ProgramFields:
         return ProgramFields(Digest(v[0]), Digest(v[1]), v[2])
 
 
-def as_round_modules(v: Decoded) -> RoundModules:
-    """A `RoundModules` as a contract gives it."""
-    return RoundModules(
+def as_round_modules(v: Decoded) -> RunModules:
+    """A `RunModules` as a contract gives it."""
+    return RunModules(
         address(v[0]),
         address(v[1]),
         address(v[2]),
@@ -125,7 +125,7 @@ class RunCharterContract(Contract):
             "programs()", "(((bytes32,bytes32,bytes),uint256)[])", lambda v: tuple(AdmittedFields.of(x) for x in v[0])
         )
 
-    def round_modules(self) -> Query[RoundModules]:
+    def round_modules(self) -> Query[RunModules]:
         """The contracts of the run."""
         return self._query(
             "roundModules()",

@@ -34,7 +34,7 @@ class RunDeployerContract(Contract):
     )
 
     def count(self) -> Query[int]:
-        """The charter (0), and the modules in the order of `RoundModules`."""
+        """The charter (0), and the modules in the order of `RunModules`."""
         return self._query("COUNT()", "(uint256)", lambda v: v[0])
 
     def address_of(self, index: int) -> Query[Address]:

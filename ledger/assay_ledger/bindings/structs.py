@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from assay.protocol.game.openings import Opening
 from assay.protocol.game.table import Side, Stage
 from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind, DutyResult, Missed, ReplayFinding
-from assay.protocol.rounds.round_terms import GenerationStatus, RoundTerms, SeatWork, UpdateEntry
+from assay.protocol.rounds.terms import GenerationStatus, RoundTerms, SeatWork, UpdateEntry
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat, Wei

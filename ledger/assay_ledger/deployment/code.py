@@ -21,7 +21,7 @@ from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.arbiter import ArbiterContract
 from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.deployment.places import FAMILY_CODES, LEAVES, NOBODY, beacons, round_places_of
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 
 Pair = tuple[str, Address, Address]
 """A contract's name, where the run has it, and where this release's code puts it."""
@@ -76,7 +76,7 @@ class RunCode:
         return TEST_TOKEN if self.token.is_known else "its issuer's own code, which this release does not know"
 
 
-def code_of(run: RoundRun) -> RunCode:
+def code_of(run: Run) -> RunCode:
     """What is at the addresses of a run. Raises UnavailableError, ConfigError (ContractsNotCompiled)."""
     places = round_places_of(run.charter)
     pairs = [("charter", run.address, places.charter)]
@@ -88,7 +88,7 @@ def code_of(run: RoundRun) -> RunCode:
     )
 
 
-def _judges(run: RoundRun, pairs: list[Pair], arbiter: Address, leaves: Mapping[str, Address]) -> Iterator[Pair]:
+def _judges(run: Run, pairs: list[Pair], arbiter: Address, leaves: Mapping[str, Address]) -> Iterator[Pair]:
     """The arbiter that the game asks, and its leaves."""
     if all(found == wanted for _, found, wanted in pairs):
         # The deployer gave this arbiter to the game, and the arbiter's address names its leaves.
@@ -100,7 +100,7 @@ def _judges(run: RoundRun, pairs: list[Pair], arbiter: Address, leaves: Mapping[
         yield from ((name, found, leaves[family]) for name, family, found in _leaves_of(run, named))
 
 
-def _code(run: RoundRun, pairs: Sequence[Pair], token: Address) -> RunCode:
+def _code(run: Run, pairs: Sequence[Pair], token: Address) -> RunCode:
     contracts = []
     for name, found, wanted in pairs:
         code = _code_hash(run, found)
@@ -110,7 +110,7 @@ def _code(run: RoundRun, pairs: Sequence[Pair], token: Address) -> RunCode:
     return RunCode(tuple(contracts), CodeAt("token", token, code, is_test))
 
 
-def check_code(run: RoundRun, allowed: Collection[Digest] = ()) -> RunCode:
+def check_code(run: Run, allowed: Collection[Digest] = ()) -> RunCode:
     """The code of a run, if it is this release's or what the user allowed by its digest. Raises UnknownCode."""
     code = code_of(run)
     if code.status(allowed) == "unknown":
@@ -125,7 +125,7 @@ def check_code(run: RoundRun, allowed: Collection[Digest] = ()) -> RunCode:
     return code
 
 
-def _arbiter_of(run: RoundRun) -> Address:
+def _arbiter_of(run: Run) -> Address:
     """What a game that is not ours says of its arbiter; NOBODY if it says nothing."""
     try:
         return run.chain.ask(run.game.arbiter())
@@ -133,7 +133,7 @@ def _arbiter_of(run: RoundRun) -> Address:
         return NOBODY
 
 
-def _leaves_of(run: RoundRun, arbiter: Address) -> Iterator[tuple[str, str, Address]]:
+def _leaves_of(run: Run, arbiter: Address) -> Iterator[tuple[str, str, Address]]:
     contract = ArbiterContract(arbiter)
     for family, code in zip(LEAVES, FAMILY_CODES, strict=True):
         try:
@@ -142,6 +142,6 @@ def _leaves_of(run: RoundRun, arbiter: Address) -> Iterator[tuple[str, str, Addr
             yield f"{family} leaf", family, NOBODY
 
 
-def _code_hash(run: RoundRun, address: Address) -> Digest:
+def _code_hash(run: Run, address: Address) -> Digest:
     code = run.chain.code_at(address)
     return Digest(keccak(code) if code else bytes(32))

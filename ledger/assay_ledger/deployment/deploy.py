@@ -34,7 +34,7 @@ from assay_ledger.deployment.places import (
     run_deployer_code,
     seed_code,
 )
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
@@ -80,14 +80,14 @@ def deploy_arbiter(chain: Chain, account: LocalAccount) -> Address:
     return _create2(chain, account, "Arbiter", arbiter_code())
 
 
-def deploy_round_run(
+def deploy_run(
     chain: Chain,
     account: LocalAccount,
     charter: RunCharter,
     *,
     contracts: Mapping[str, str] | None = None,
     arbiter: Address | None = None,
-) -> RoundRun:
+) -> Run:
     """Create every contract of a run, or those that are missing, and see that they are there.
 
     `charter` names token, beacon and sponsor. `contracts` and `arbiter` are others than this release's, for tests: a
@@ -103,7 +103,7 @@ def deploy_round_run(
     deployer = RunDeployerContract(_create2(chain, account, "RunDeployer", code))
     names = ("RunCharter", *contracts.values())
     _create_all(chain, account, deployer, names, lambda c: deployer.create_charter(c, charter))
-    return verify_round_wiring(RoundRun(chain, create_address(deployer.address, 1), first_block))
+    return verify_round_wiring(Run(chain, create_address(deployer.address, 1), first_block))
 
 
 def _arbiter(chain: Chain, account: LocalAccount, contracts: Mapping[str, str], arbiter: Address | None) -> Address:
@@ -137,7 +137,7 @@ def _created(deployer: RunDeployerContract, chain: Chain) -> int:
     return chain.ask(deployer.created())
 
 
-def verify_round_wiring(run: RoundRun) -> RoundRun:
+def verify_round_wiring(run: Run) -> Run:
     """The run itself, once every contract of it is found to exist. Raises WiringWrong.
 
     Its modules know the charter alone, so that code and place say all of their wiring: `assay_ledger.deployment.code`.

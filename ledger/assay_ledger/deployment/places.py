@@ -42,7 +42,7 @@ ROUND_CONTRACTS: Final = {
     "grants": "Grants",
     "revenue": "Revenue",
 }
-"""Field of `RoundModules` to contract, in the order of creation after the charter."""
+"""Field of `RunModules` to contract, in the order of creation after the charter."""
 
 GROUPED_CONTRACTS: Final = ROUND_CONTRACTS | {"generations": "GroupedGenerations"}
 """The same of runs of more than 64 seats."""
@@ -75,7 +75,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class RoundPlaces:
+class RunPlaces:
     """Addresses of the contracts of one run, but for its beacon; `leaves` by family."""
 
     deployer: Address
@@ -85,13 +85,13 @@ class RoundPlaces:
     leaves: Mapping[str, Address]
 
 
-def round_places_of(charter: RunCharter) -> RoundPlaces:
+def round_places_of(charter: RunCharter) -> RunPlaces:
     """Where everything of a run is. Raises ConfigError (ContractsNotCompiled)."""
     leaves = {family: create2_address(leaf_code(family)) for family in LEAVES}
     arbiter = create2_address(arbiter_code())
     deployer = create2_address(run_deployer_code(charter.run, arbiter, contracts_of(charter)))
     modules = {name: create_address(deployer, 2 + k) for k, name in enumerate(ROUND_CONTRACTS)}
-    return RoundPlaces(deployer, create_address(deployer, 1), modules, arbiter, leaves)
+    return RunPlaces(deployer, create_address(deployer, 1), modules, arbiter, leaves)
 
 
 def leaf_code(family: str) -> bytes:

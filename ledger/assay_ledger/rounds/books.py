@@ -7,17 +7,17 @@ answer, with the chain time as an argument.
 from __future__ import annotations
 
 from assay.protocol.errors import InvariantError
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_books import BeaconBook, EpochEnds, Rights, TicketBook
-from assay.protocol.rounds.round_clock import commit_until
-from assay.protocol.rounds.round_ids import Node
-from assay.protocol.rounds.round_terms import GenerationStatus, SeatWork
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.books import BeaconBook, EpochEnds, Rights, TicketBook
+from assay.protocol.rounds.clock import commit_until
+from assay.protocol.rounds.ids import Node
+from assay.protocol.rounds.terms import GenerationStatus, SeatWork
 from assay.protocol.rounds.ticket_types import TicketId, ToldStop
 from assay.protocol.rounds.vault import Vault
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.trees.state import list_root
 from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.rounds.facts import KnownBeacon, RoundFacts, UncountedVault
+from assay_ledger.rounds.facts import KnownBeacon, RunFacts, UncountedVault
 from assay_ledger.rounds.told_audits import ToldDuties, ToldTickets
 from assay_ledger.rounds.told_generations import told_generations
 from assay_ledger.rounds.told_rounds import ToldCommitments, ToldTenures
@@ -26,7 +26,7 @@ from assay_ledger.rounds.told_rounds import ToldCommitments, ToldTenures
 class ToldBooks:
     """All books of one run."""
 
-    def __init__(self, facts: RoundFacts) -> None:
+    def __init__(self, facts: RunFacts) -> None:
         self.facts = facts
         self.terms = facts.rounds
         self.vault: Vault = UncountedVault()

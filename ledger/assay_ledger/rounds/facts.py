@@ -8,8 +8,8 @@ from typing import Final
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import refuse
 from assay.protocol.rounds.duty_types import DutyTerms
-from assay.protocol.rounds.round_terms import RoundTerms
 from assay.protocol.rounds.run_terms import duty_terms, round_terms, ticket_terms
+from assay.protocol.rounds.terms import RoundTerms
 from assay.protocol.rounds.ticket_types import TicketTerms
 from assay.protocol.rounds.vault import Vault
 from assay.protocol.run.beacon import DrandNetwork
@@ -45,7 +45,7 @@ PREVRANDAO_TIMES: Final = BeaconTimes(genesis=1, period=1)
 
 
 @dataclass(frozen=True, slots=True)
-class RoundFacts:
+class RunFacts:
     """The identity of a run and all its terms; `address` is that of its charter."""
 
     chain_id: int
@@ -57,10 +57,10 @@ class RoundFacts:
     beacon: BeaconTimes
 
     @staticmethod
-    def of(chain_id: int, address: Address, charter: RunCharter, beacon: BeaconTimes) -> RoundFacts:
+    def of(chain_id: int, address: Address, charter: RunCharter, beacon: BeaconTimes) -> RunFacts:
         """Those of a charter."""
         terms = round_terms(charter), duty_terms(charter), ticket_terms(charter)
-        return RoundFacts(chain_id, address, charter.run, *terms, beacon)
+        return RunFacts(chain_id, address, charter.run, *terms, beacon)
 
     @property
     def genesis(self) -> Digest:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_ids import Node
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.ids import Node
 from assay.protocol.types import Digest
 from assay_ledger.bindings import attestations, beacon, commitments, duties, generations, tenures, tickets
 from assay_ledger.bindings.grouped_generations import NodeOpened, NodeSealed
 from assay_ledger.contract import Event
 from assay_ledger.index.game_fold import fold_game
-from assay_ledger.rounds.round_records import (
+from assay_ledger.rounds.records import (
     AccusationRecord,
     AttestationRecord,
     OpeningRecord,
-    RoundRunState,
+    RunState,
     WorkRecord,
 )
 
 
-def fold(state: RoundRunState, event: Event, now: int, transaction: bytes) -> None:
+def fold(state: RunState, event: Event, now: int, transaction: bytes) -> None:
     """Applies an event of a block at chain time `now`, in seconds; `transaction` is the hash of what brought it.
 
     Raises InvariantError (EventOutOfOrder), LookupError for events that make no sense together.
@@ -31,7 +31,7 @@ def fold(state: RoundRunState, event: Event, now: int, transaction: bytes) -> No
     state.books.stop.at = state.money.stopped_at
 
 
-def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: bytes) -> None:
+def _fold_rounds(state: RunState, event: Event, now: int, transaction: bytes) -> None:
     books = state.books
     match event:
         case tenures.TenureBegan():
@@ -89,7 +89,7 @@ def _fold_rounds(state: RoundRunState, event: Event, now: int, transaction: byte
             books.randomness.learn(event.beacon_round, event.randomness, now)
 
 
-def _fold_audits(state: RoundRunState, event: Event, now: int, transaction: bytes) -> None:
+def _fold_audits(state: RunState, event: Event, now: int, transaction: bytes) -> None:
     books = state.books
     match event:
         case tickets.TicketRegistered():
@@ -139,15 +139,13 @@ def _fold_audits(state: RoundRunState, event: Event, now: int, transaction: byte
             books.duties.attestations.on_prepared(event)
 
 
-def _fold_games(state: RoundRunState, event: Event, transaction: bytes) -> None:
+def _fold_games(state: RunState, event: Event, transaction: bytes) -> None:
     moved = fold_game(state.games, event, transaction)
     if moved is not None:
         state.books.on_games(moved.ref, -1 if moved.is_over else 1)
 
 
-def _opened(
-    state: RoundRunState, node: Node, party: Digest, root: Digest, position: int | None, transaction: bytes
-) -> None:
+def _opened(state: RunState, node: Node, party: Digest, root: Digest, position: int | None, transaction: bytes) -> None:
     made = state.books.generations.openings[node, party]
     backer = made.backer if position is None else None
     record = OpeningRecord(node, party, root, position, backer, made.at, transaction)

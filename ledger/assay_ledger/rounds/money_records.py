@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from assay.protocol.rounds.escrow import RunPhase
-from assay.protocol.rounds.round_ids import generation_of
+from assay.protocol.rounds.ids import generation_of
 from assay.protocol.types import Address, Digest, Round, Wei
 from assay_ledger.bindings import bounties, escrow, grants, payments
 from assay_ledger.contract import Event

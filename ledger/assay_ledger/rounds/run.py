@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from assay.protocol.errors import RejectedError
-from assay.protocol.run.run_charter import RoundModules, RunCharter
+from assay.protocol.run.run_charter import RunCharter, RunModules
 from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.attestations import AttestationsContract
 from assay_ledger.bindings.beacon import DrandSeedContract
@@ -32,10 +32,10 @@ from assay_ledger.bindings.vault import VaultContract
 from assay_ledger.chain.client import Chain
 from assay_ledger.contract import Contract
 from assay_ledger.index.games import Games
-from assay_ledger.rounds.facts import PREVRANDAO_TIMES, BeaconTimes, RoundFacts
+from assay_ledger.rounds.facts import PREVRANDAO_TIMES, BeaconTimes, RunFacts
 
 
-class RoundRun:
+class Run:
     """One run. Raises RejectedError (NotARun) when no charter is at the address or it does not hash to its identity.
 
     `first_block`: none of its events lies in an earlier one.
@@ -67,8 +67,8 @@ class RoundRun:
                 code="NotARun",
                 remedy="This is no charter of Assay, or of another version: do not join it.",
             )
-        self.modules: RoundModules = chain.ask(contract.round_modules())
-        self.facts = RoundFacts.of(chain.chain_id, address, self.charter, beacon_times(chain, self.charter.beacon))
+        self.modules: RunModules = chain.ask(contract.round_modules())
+        self.facts = RunFacts.of(chain.chain_id, address, self.charter, beacon_times(chain, self.charter.beacon))
 
     @cached_property
     def vault(self) -> VaultContract:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from assay.protocol.digests import ZERO
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.books import RoundBooks
 from assay.protocol.rounds.generation_nodes import GenerationNodes
 from assay.protocol.rounds.generations import Generations
 from assay.protocol.rounds.grouped_generations import GroupedGenerations
-from assay.protocol.rounds.round_books import RoundBooks
-from assay.protocol.rounds.round_ids import Node
-from assay.protocol.rounds.round_terms import OpenedRoot, Votes
+from assay.protocol.rounds.ids import Node
+from assay.protocol.rounds.terms import OpenedRoot, Votes
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Digest, Round
 from assay_ledger.bindings import generations

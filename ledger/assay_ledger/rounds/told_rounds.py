@@ -7,16 +7,16 @@ run's own contracts is true by consensus.
 from __future__ import annotations
 
 from assay.protocol.errors import InvariantError
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.commitments import Commitments
-from assay.protocol.rounds.round_terms import (
+from assay.protocol.rounds.tenures import Tenures
+from assay.protocol.rounds.terms import (
     NEVER,
     GroupState,
     RoundState,
     Tenure,
     WorkState,
 )
-from assay.protocol.rounds.tenures import Tenures
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Digest, Round
 from assay_ledger.bindings import commitments, tenures

@@ -20,7 +20,7 @@ from assay.engine.runtime.native.sha256 import tensor_root
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program, encode_program
-from assay.protocol.rounds.round_ids import marks_digest
+from assay.protocol.rounds.ids import marks_digest
 from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest

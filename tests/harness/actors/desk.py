@@ -14,7 +14,7 @@ from typer.testing import Result
 
 from assay.protocol.errors import AssayError
 from assay.protocol.types import Address
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 from tests.harness.actors.world import CONTRACTS, ETHER, SharedChain
 from tests.harness.commands import assay
 from tests.harness.contracts.fresh import fresh_artifacts
@@ -61,11 +61,11 @@ class Desk:
         assert done.exception.remedy
         return done.exception
 
-    def opened(self, document: Any) -> RoundRun:
+    def opened(self, document: Any) -> Run:
         """The run that a command posted."""
-        return RoundRun(self.stage.chain, Address(bytes.fromhex(document["run"][2:])))
+        return Run(self.stage.chain, Address(bytes.fromhex(document["run"][2:])))
 
-    def at(self, run: RoundRun) -> Desk:
+    def at(self, run: Run) -> Desk:
         """The same desk with a run named."""
         return Desk(self.stage, self.folder, (*self.chain_words, "--run", "0x" + run.address.hex()))
 

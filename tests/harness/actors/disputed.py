@@ -21,17 +21,17 @@ from assay.protocol.game.table import Side
 from assay.protocol.program.trace import Trace
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Digest, Round, Seat, Wei
-from assay.sponsor.round_charters import AuditRates
-from assay.sponsor.round_launching import deposit
+from assay.sponsor.charters import AuditRates
+from assay.sponsor.launching import deposit
+from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.game_player import encode_move
-from assay_ledger.agents.round_agent import RoundAgent
 from assay_ledger.chain.client import address_of
 from assay_ledger.index.records import GameRecord
-from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore
-from assay_solver.round_cheats import CheatingRoundSolver, round_cheat_named
-from assay_whistleblower.round_agent import AuditorAgent
+from assay_solver.cheats import CheatingSolver, solver_cheat_named
+from assay_whistleblower.agent import AuditorAgent
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import COMPUTE, ETHER, SharedChain
 
@@ -45,7 +45,7 @@ def launched_run(stage: SharedChain, folder: Path) -> WholeRun:
     """A run of one round of ada, who is honest, and mallory, whose second unit ends in a false bit; it is launched."""
     made = new_whole_run(stage, folder, seats=2, rounds=1, rates=RATES)
     made.solver("ada")
-    made.solver("mallory", round_cheat_named("false-step", 0))
+    made.solver("mallory", solver_cheat_named("false-step", 0))
     made.auditor("vera", tickets=5)
     made.enrol()
     made.fund()
@@ -72,32 +72,32 @@ def aside(made: WholeRun) -> Iterator[None]:
             made.restart(name)
 
 
-def again(made: WholeRun, name: str, *, run: RoundRun | None = None, store: BlobStore | None = None) -> RoundAgent:
+def again(made: WholeRun, name: str, *, run: Run | None = None, store: BlobStore | None = None) -> Agent:
     """An actor's process starts anew over its folder, with a node or a store of its own."""
     player = made.players[name]
     old = player.agent
     old.close()
     options: dict[str, Any] = {"tickets": old.tickets_wanted} if isinstance(old, AuditorAgent) else {}
-    if isinstance(old, CheatingRoundSolver):
+    if isinstance(old, CheatingSolver):
         options["cheat"] = old.cheat
     place = run or made.run, old.keys, store or made.store, made.folder / name
     player.agent = type(old)(*place, compute=COMPUTE, **options)
     return player.agent
 
 
-def verdicts(view: RoundView) -> list[GameRecord]:
+def verdicts(view: RunView) -> list[GameRecord]:
     """Games that are over."""
     return [game for _, game in sorted(view.games.items()) if game.is_over]
 
 
-def is_judged(view: RoundView) -> bool:
+def is_judged(view: RunView) -> bool:
     """Whether somebody was convicted for its work and no game is played any more."""
     return any(t.convicted_at for t in view.books.tenures.tenures.values()) and not any(
         not game.is_over for game in view.games.values()
     )
 
 
-def check_judged(made: WholeRun, view: RoundView) -> None:
+def check_judged(made: WholeRun, view: RunView) -> None:
     """Mallory lost its seat to the one element that it lied in, and nobody honest lost anything."""
     convicted = [t.holder for t in view.books.tenures.tenures.values() if t.convicted_at]
     assert convicted == [made.address("mallory")]
@@ -127,7 +127,7 @@ class Puppet:
         archive = ada.archive
         start = archive.start(Round(0), seat, archive.base(view, 0, COMPUTE)[0])
         steps = self.work.work.units * view.rules.steps_per_unit
-        lie = round_cheat_named("false-step", 0).step_lie(archive.step, view.rules.steps_per_unit)
+        lie = solver_cheat_named("false-step", 0).step_lie(archive.step, view.rules.steps_per_unit)
         self.trace: Trace = COMPUTE.trace(archive.step, start, steps, lie)
         self.steps = steps
 

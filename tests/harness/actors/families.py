@@ -13,7 +13,7 @@ from assay.protocol.program.nodes import Const, Dot, Family, Input, Output, Scat
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import SlotTamper, Trace
 from assay.protocol.trees.tensors import tensor_root
-from assay_ledger.index.archive import Computation, Compute
+from assay_ledger.index.computing import Computation, Compute
 from assay_solver.lies import Lie
 from tests.harness.damage import flip
 

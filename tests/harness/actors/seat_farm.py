@@ -13,21 +13,21 @@ from typing import Any
 
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.trace import Trace
-from assay.protocol.rounds.round_ids import marks_digest
-from assay.protocol.rounds.round_terms import NEVER, SeatWork
+from assay.protocol.rounds.ids import marks_digest
+from assay.protocol.rounds.terms import NEVER, SeatWork
 from assay.protocol.trees.state import TrainingList
 from assay.protocol.types import Digest, Round
 from assay.training.long_runs import LongRun
+from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.loop import RunStore
-from assay_ledger.agents.round_actions import RoundAction, RoundChoice
-from assay_ledger.agents.round_agent import RoundAgent
+from assay_ledger.agents.round_actions import Choice, RoundAction
 from assay_ledger.index.games import Game
 from assay_ledger.keys.keystore import ActorKeys
-from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.progress import ProgressFolder
-from assay_solver.round_actions import LeaveTenure
+from assay_solver.actions import LeaveTenure
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +44,18 @@ class CommitSeats(RoundAction):
     round: Round
 
 
-class SeatFarm(RoundAgent):
+class SeatFarm(Agent):
     """The holder of many seats."""
 
     role = "solver"
 
     def __init__(
-        self, run: RoundRun, keys: ActorKeys, store: RunStore, data_dir: Path, *, seats: int, **options: Any
+        self, run: Run, keys: ActorKeys, store: RunStore, data_dir: Path, *, seats: int, **options: Any
     ) -> None:
         super().__init__(run, keys, store, data_dir, **options)
         self._seats, self._folder = seats, data_dir
 
-    def candidates(self, view: RoundView) -> Iterator[RoundChoice]:
+    def candidates(self, view: RunView) -> Iterator[Choice]:
         """See ActorLoop."""
         mine = [tenure for _, tenure in view.tenures_of(self.me)]
         if len(mine) < self._seats:
@@ -67,33 +67,33 @@ class SeatFarm(RoundAgent):
             yield from (LeaveTenure(number) for number, t in view.tenures_of(self.me) if t.until == NEVER)
         yield from self.keep(view)
 
-    def times(self, view: RoundView) -> Iterator[int]:
+    def times(self, view: RunView) -> Iterator[int]:
         """See ActorLoop."""
         yield from self.keeping_times(view)
 
-    def trace_of(self, game: Game, view: RoundView) -> Trace:
+    def trace_of(self, game: Game, view: RunView) -> Trace:
         """See GameActor: nobody challenges what is true."""
         raise InvariantError("A farm's seats are never challenged.", code="NotMyClaim")
 
-    def is_finished(self, view: RoundView) -> bool:
+    def is_finished(self, view: RunView) -> bool:
         """See ActorLoop."""
         return view.is_over and all(t.released for _, t in view.tenures_of(self.me))
 
-    def handlers(self) -> Handlers[RoundView]:
+    def handlers(self) -> Handlers[RunView]:
         """See ActorLoop."""
         table = super().handlers().add(TakeSeats, self.do_take_seats).add(CommitSeats, self.do_commit_seats)
         return table.add(LeaveTenure, self.do_leave_tenure)
 
-    def do_take_seats(self, action: TakeSeats, view: RoundView) -> None:
+    def do_take_seats(self, action: TakeSeats, view: RunView) -> None:
         """Joins as often."""
         self._all([self.target.tenures.join()] * action.count)
 
-    def do_leave_tenure(self, action: LeaveTenure, view: RoundView) -> None:
+    def do_leave_tenure(self, action: LeaveTenure, view: RunView) -> None:
         """Leaves every seat."""
         lasting = [number for number, tenure in view.tenures_of(self.me) if tenure.until == NEVER]
         self._all([self.target.tenures.leave(number) for number in lasting])
 
-    def do_commit_seats(self, action: CommitSeats, view: RoundView) -> None:
+    def do_commit_seats(self, action: CommitSeats, view: RunView) -> None:
         """Trains the least number of units on each seat's data, publishes the updates, and commits to all at once."""
         round_, base = action.round, view.round_of(action.round).base
         with self.objects.own_copies_first():

@@ -15,7 +15,7 @@ from assay.engine import ops
 from assay.engine.compiler.capture import capture
 from assay.engine.runtime.values.state_io import to_lists_of_bytes
 from assay.sponsor.cards import ModelOrigin
-from assay.sponsor.round_preparing import PreparedRounds, prepared_rounds
+from assay.sponsor.preparing import PreparedRounds, prepared_rounds
 from assay.training.initialize import initialize
 from assay.training.outer import SLOTS, outer_step, zero_momentum
 from assay.training.state import Scalars, TensorLists

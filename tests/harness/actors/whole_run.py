@@ -16,26 +16,26 @@ from eth_account import Account
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.beacon import DrandNetwork
 from assay.protocol.types import Address, Digest, Round, Wei
-from assay.sponsor.round_charters import USUAL_COMMITTEE, USUAL_RATES, AuditRates, Committee, Pace
-from assay.sponsor.round_launching import deposit, escrow_of, fund_run, launch_run, mint_tokens, stake_of
-from assay.sponsor.round_posting import post_round_run
-from assay.sponsor.round_preparing import PreparedRounds, prepare_rounds
+from assay.sponsor.charters import USUAL_COMMITTEE, USUAL_RATES, AuditRates, Committee, Pace
+from assay.sponsor.launching import deposit, escrow_of, fund_run, launch_run, mint_tokens, stake_of
+from assay.sponsor.posting import post_run
+from assay.sponsor.preparing import PreparedRounds, prepare_rounds
 from assay.training.presets import TINY
-from assay_ledger.agents.round_agent import RoundAgent
+from assay_ledger.agents.agent import Agent
 from assay_ledger.bindings.shares import ModelSharesContract
 from assay_ledger.bindings.tickets import TicketFined, TicketRegistered
 from assay_ledger.bindings.vault import Locked
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.keys.keystore import ActorKeys
-from assay_ledger.rounds.round_index import RoundIndex
-from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.index import RunIndex
+from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore, open_store
-from assay_solver.round_agent import RoundSolver
-from assay_solver.round_cheats import CheatingRoundSolver, RoundCheat
-from assay_verifier.round_cheats import AuditCheat
+from assay_solver.agent import Solver
+from assay_solver.cheats import CheatingSolver, SolverCheat
+from assay_verifier.cheats import AuditCheat
+from assay_whistleblower.agent import AuditorAgent
 from assay_whistleblower.cheating import CheatingAuditor
-from assay_whistleblower.round_agent import AuditorAgent
 from tests.harness.actors.world import COMPUTE, ETHER, SharedChain
 
 PACE = Pace(units=5, least=3, steps=2, commit=600)
@@ -56,8 +56,8 @@ def tiny_rounds(seats: int) -> PreparedRounds:
 class WholeActor:
     """An actor, how to make it again after its process died, and what it brought: wei in the vault."""
 
-    make: Callable[[], RoundAgent]
-    agent: RoundAgent
+    make: Callable[[], Agent]
+    agent: Agent
     brought: int
 
 
@@ -67,13 +67,13 @@ class WholeRun:
 
     stage: SharedChain
     folder: Path
-    run: RoundRun
+    run: Run
     store: BlobStore
     players: dict[str, WholeActor] = field(default_factory=dict)
-    index: RoundIndex = field(init=False)
+    index: RunIndex = field(init=False)
 
     def __post_init__(self) -> None:
-        self.index = RoundIndex(self.run)
+        self.index = RunIndex(self.run)
 
     @property
     def chain(self) -> Chain:
@@ -81,17 +81,17 @@ class WholeRun:
         return self.stage.chain
 
     @property
-    def view(self) -> RoundView:
+    def view(self) -> RunView:
         """The run as its sponsor sees it."""
-        return RoundView(self.run.charter, self.run.facts, address_of(self.stage.sponsor), self.index.sync())
+        return RunView(self.run.charter, self.run.facts, address_of(self.stage.sponsor), self.index.sync())
 
     # --- actors
 
-    def solver(self, name: str, cheat: RoundCheat | None = None, **options: Any) -> RoundSolver:
+    def solver(self, name: str, cheat: SolverCheat | None = None, **options: Any) -> Solver:
         """A solver, honest or not."""
-        kind = RoundSolver if cheat is None else partial(CheatingRoundSolver, cheat=cheat)
+        kind = Solver if cheat is None else partial(CheatingSolver, cheat=cheat)
         agent = self.add(name, kind, stake_of(self.run.charter, seats=1), **options)
-        assert isinstance(agent, RoundSolver)
+        assert isinstance(agent, Solver)
         return agent
 
     def auditor(self, name: str, tickets: int = 1, cheat: AuditCheat | None = None, **options: Any) -> AuditorAgent:
@@ -102,7 +102,7 @@ class WholeRun:
         assert isinstance(agent, AuditorAgent)
         return agent
 
-    def add(self, name: str, kind: Callable[..., RoundAgent], stake: int, **options: Any) -> RoundAgent:
+    def add(self, name: str, kind: Callable[..., Agent], stake: int, **options: Any) -> Agent:
         """An actor of any kind that brings so much more than the bonds of its games, in wei."""
         account, e = Account.create(), self.run.charter.economics
         brought = Wei(stake + GAMES * (e.challenge_bond + e.challenge_deposit))
@@ -116,7 +116,7 @@ class WholeRun:
         self.players[name] = WholeActor(make, make(), brought)
         return self.players[name].agent
 
-    def restart(self, name: str) -> RoundAgent:
+    def restart(self, name: str) -> Agent:
         """An actor's process dies, and another goes on over the same folder."""
         player = self.players[name]
         player.agent.close()
@@ -132,7 +132,7 @@ class WholeRun:
     def enrol(self) -> None:
         """Every solver takes a seat, every auditor its tickets, and time passes until they count."""
         tickets = sum(p.agent.tickets_wanted for p in self.players.values() if isinstance(p.agent, AuditorAgent))
-        seats = sum(isinstance(p.agent, RoundSolver) for p in self.players.values())
+        seats = sum(isinstance(p.agent, Solver) for p in self.players.values())
         self.settle(lambda v: v.books.tenures.seated_at(Round(0)) == seats and len(v.books.registry.tickets) == tickets)
         ripe = max(held.from_ for held in self.view.books.registry.tickets.values())
         self.settle(lambda view: view.now > ripe)
@@ -147,7 +147,7 @@ class WholeRun:
         """The sponsor opens the run."""
         launch_run(self.chain, self.stage.sponsor, self.run)
 
-    def settle(self, until: Callable[[RoundView], bool], stops: int = 600) -> RoundView:
+    def settle(self, until: Callable[[RunView], bool], stops: int = 600) -> RunView:
         """Steps everybody until the condition holds; time moves when all rest."""
         for _ in range(stops):
             while self.sweep():
@@ -158,7 +158,7 @@ class WholeRun:
             assert self.pass_time(), "nobody waits for anything"
         raise AssertionError("it does not come to that")
 
-    def end(self, stops: int = 600) -> RoundView:
+    def end(self, stops: int = 600) -> RunView:
         """Steps everybody until nobody waits for anything any more."""
         for _ in range(stops):
             while self.sweep():
@@ -267,7 +267,7 @@ def new_whole_run(
     """Posts a run as a sponsor does, of the `tiny` preset unless another is prepared."""
     stage.worlds += 1
     store = open_store(folder / "store")
-    run = post_round_run(
+    run = post_run(
         stage.chain,
         stage.sponsor,
         store,

@@ -18,8 +18,8 @@ from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_checksum_address
 
 from assay.protocol.program.witness import witnessed_program
-from assay.protocol.rounds.round_ids import seal_digest
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.ids import seal_digest
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
 from assay.protocol.run.beacon import LOCAL
 from assay.protocol.run.program_ref import ProgramRef
@@ -27,21 +27,21 @@ from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.trees.tensors import tensor_root
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from assay.training.long_runs import LongRun, MemoryProgress
-from assay_ledger.agents.round_agent import RoundAgent
+from assay_ledger.agents.agent import Agent
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.contract import Call, selector
 from assay_ledger.deployment.deploy import deploy_arbiter, deploy_beacon
 from assay_ledger.deployment.places import create_address
 from assay_ledger.keys.keystore import ActorKeys
-from assay_ledger.rounds.round_index import RoundIndex
-from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.index import RunIndex
+from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore, open_store
 from assay_ledger.store.objects import Objects, root_of_list
-from assay_verifier.round_cheats import AuditCheat
+from assay_verifier.cheats import AuditCheat
+from assay_whistleblower.agent import AuditorAgent
 from assay_whistleblower.cheating import CheatingAuditor
-from assay_whistleblower.round_agent import AuditorAgent
 from tests.harness.actors.world import COMPUTE, ETHER, SharedChain, TrainedWork, publish
 from tests.harness.rounds.charters import DAY, HOUR, RUN
 from tests.harness.rounds.staged import modules_at
@@ -90,8 +90,8 @@ def audited_charter(stage: SharedChain, work: TrainedWork, beacon: Address) -> R
 class AuditActor:
     """An actor, and how to make it again after its process died."""
 
-    make: Callable[[], RoundAgent]
-    agent: RoundAgent
+    make: Callable[[], Agent]
+    agent: Agent
 
 
 @dataclass
@@ -101,15 +101,15 @@ class AuditedRun:
     stage: SharedChain
     folder: Path
     work: TrainedWork
-    run: RoundRun
+    run: Run
     store: BlobStore
     at: dict[str, Address]
     seats: list[LocalAccount] = field(default_factory=list)
     players: dict[str, AuditActor] = field(default_factory=dict)
-    index: RoundIndex = field(init=False)
+    index: RunIndex = field(init=False)
 
     def __post_init__(self) -> None:
-        self.index = RoundIndex(self.run)
+        self.index = RunIndex(self.run)
 
     @property
     def chain(self) -> Chain:
@@ -117,9 +117,9 @@ class AuditedRun:
         return self.stage.chain
 
     @property
-    def view(self) -> RoundView:
+    def view(self) -> RunView:
         """The run as a bystander sees it."""
-        return RoundView(self.run.charter, self.run.facts, address_of(self.stage.sponsor), self.index.sync())
+        return RunView(self.run.charter, self.run.facts, address_of(self.stage.sponsor), self.index.sync())
 
     def rich(self) -> LocalAccount:
         """A fresh account with coin for gas, and stake."""
@@ -141,21 +141,21 @@ class AuditedRun:
         assert isinstance(agent, AuditorAgent)
         return agent
 
-    def add(self, name: str, kind: Callable[..., RoundAgent], **options: Any) -> RoundAgent:
+    def add(self, name: str, kind: Callable[..., Agent], **options: Any) -> Agent:
         """An actor with a key, stake for three tickets and a data folder of its own."""
         keys, folder = ActorKeys(name, self.rich()), self.folder / name
         make = lambda: kind(self.run, keys, self.store, folder, compute=COMPUTE, **options)  # noqa: E731
         self.players[name] = AuditActor(make, make())
         return self.players[name].agent
 
-    def restart(self, name: str) -> RoundAgent:
+    def restart(self, name: str) -> Agent:
         """An actor's process dies, and another goes on over the same folder."""
         player = self.players[name]
         player.agent.close()
         player.agent = player.make()
         return player.agent
 
-    def settle(self, until: Callable[[RoundView], bool], stops: int = 300) -> RoundView:
+    def settle(self, until: Callable[[RunView], bool], stops: int = 300) -> RunView:
         """Steps everybody until the condition holds; time moves when all rest."""
         for _ in range(stops):
             while self.sweep():
@@ -275,4 +275,4 @@ def new_audited_run(stage: SharedChain, folder: Path, work: TrainedWork) -> Audi
     objects = Objects(store)
     publish(objects, work)
     objects.put_program(witnessed_program(work.step))
-    return AuditedRun(stage, folder, work, RoundRun(stage.chain, at["RunCharter"], first), store, at)
+    return AuditedRun(stage, folder, work, Run(stage.chain, at["RunCharter"], first), store, at)

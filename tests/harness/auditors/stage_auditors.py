@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest
 from assay.training.rounds import TorchCompute
@@ -25,9 +25,9 @@ from assay_verifier.answering import (
     result_of,
 )
 from assay_verifier.calling import own_calls
+from assay_verifier.cheats import AuditCheat, FakeFindings, first_shown, without_lowest
 from assay_verifier.finding_book import Ended, FindingBook
 from assay_verifier.replaying import CommitmentReplay, WorkToReplay
-from assay_verifier.round_cheats import AuditCheat, FakeFindings, first_shown, without_lowest
 from assay_verifier.secret_chains import TicketChains
 from assay_verifier.ticket_keeping import HeldTicket
 from tests.harness.actors.programs import update_program

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.protocol.rounds.duty_types import CallAnswer, DutyTerms, Epoch, ReplayFinding
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Seat
 from tests.harness.rounds.duties import DutyStage

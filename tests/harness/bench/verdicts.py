@@ -8,7 +8,7 @@ from assay.engine.runtime.trace import TorchTrace
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay.protocol.program.nodes import Family
-from assay.sponsor.round_charters import ARITY
+from assay.sponsor.charters import ARITY
 from tests.harness.actors.families import NodeLie, predict
 
 

@@ -18,14 +18,14 @@ from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
-from assay_ledger.deployment.deploy import deploy_round_run, deploy_seed
+from assay_ledger.deployment.deploy import deploy_run, deploy_seed
 from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS
 from tests.harness.contracts import harness
 from tests.harness.contracts.arena import arena_charter
 from tests.harness.contracts.fresh import fresh_artifacts
 from tests.harness.games import config
 from tests.harness.programs import counting
-from tests.harness.rounds.round_samples import ETHER, START
+from tests.harness.rounds.samples import ETHER, START
 
 GAS = 16_000_000
 BESIDE = ("RunDeployer", "RunCharter", "Arbiter", "PrevrandaoSeed", "TestToken")
@@ -70,7 +70,7 @@ class RunWorld:
                 sponsor=self.people[0],
                 revenue_tokens=(token_address,),
             )
-            self.run = deploy_round_run(chain, deployer, self.charter)
+            self.run = deploy_run(chain, deployer, self.charter)
         self.addresses: dict[str, Address] = {name: getattr(self.run.modules, name) for name in ROUND_CONTRACTS}
         self.addresses |= {"charter": self.run.address, "token": token_address}
         contract_names = {**ROUND_CONTRACTS, "charter": "RunCharter", "token": "TestToken"}

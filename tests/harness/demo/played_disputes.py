@@ -19,16 +19,16 @@ from assay.protocol.economics.limits import PPM
 from assay.protocol.program.trace import Tamper
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Address, Digest, Round, Wei
-from assay.sponsor.round_charters import AuditRates
-from assay.sponsor.round_launching import deposit, stake_of
-from assay_ledger.agents.actions import Defer, EndOverdue, Play
-from assay_ledger.agents.round_actions import RoundChoice
+from assay.sponsor.charters import AuditRates
+from assay.sponsor.launching import deposit, stake_of
+from assay_ledger.agents.game_actions import Defer, EndOverdue, Play
+from assay_ledger.agents.round_actions import Choice
 from assay_ledger.chain.client import address_of
-from assay_ledger.index.archive import Computation
+from assay_ledger.index.computing import Computation
 from assay_ledger.index.records import GameRecord
-from assay_ledger.rounds.round_view import RoundView
-from assay_solver.round_cheats import CheatingRoundSolver, FalseRoot, FalseStep, FalseUpdate
-from assay_verifier.round_cheats import AuditCheat
+from assay_ledger.rounds.view import RunView
+from assay_solver.cheats import CheatingSolver, FalseRoot, FalseStep, FalseUpdate
+from assay_verifier.cheats import AuditCheat
 from tests.harness.actors.whole_run import PACE, WholeRun, new_whole_run
 from tests.harness.actors.world import ETHER, SharedChain, actors_artifacts
 
@@ -48,11 +48,11 @@ LOST = {
 """Who loses which kind of claim."""
 
 
-class Relentless(CheatingRoundSolver):
+class Relentless(CheatingSolver):
     """One that lies in every round, until it has lost its seat."""
 
     def lie(self, round_: Round) -> Tamper | None:
-        """See CheatingRoundSolver."""
+        """See CheatingSolver."""
         self.cheat.round = round_
         return super().lie(round_)
 
@@ -68,8 +68,8 @@ class Relentless(CheatingRoundSolver):
 class Mute(Relentless):
     """One that lies and then lets the clock run out."""
 
-    def play(self, view: RoundView) -> Iterator[RoundChoice]:
-        """See RoundAgent: it makes no move about its work. The liar about merges challenges its true ones, too."""
+    def play(self, view: RunView) -> Iterator[Choice]:
+        """See Agent: it makes no move about its work. The liar about merges challenges its true ones, too."""
         for choice in super().play(view):
             assert isinstance(choice, Play | Defer | EndOverdue)
             if view.games[choice.game_id].ref.kind is not ClaimKind.INTERVAL:
@@ -89,7 +89,7 @@ class PlayedDisputes:
     """The run after its last game."""
 
     made: WholeRun
-    view: RoundView
+    view: RunView
 
     def name_of(self, who: Address) -> str:
         """Whose address it is; the stranger's has no name."""
@@ -127,7 +127,7 @@ def play_disputes(folder: Path) -> Iterator[PlayedDisputes]:
             stage.close()
 
 
-def all_judged(made: WholeRun, view: RoundView) -> bool:
+def all_judged(made: WholeRun, view: RunView) -> bool:
     """Whether each liar was convicted, and no game is open."""
     names = {player.agent.me: name for name, player in made.players.items()}
     lost = {(g.ref.kind, names[g.defender]) for g in view.games.values() if g.convicted}

@@ -19,17 +19,17 @@ from assay.explorer.reader import RunReader
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Wei
-from assay.sponsor.round_charters import AuditRates
+from assay.sponsor.charters import AuditRates
 from assay.watchdog.alarms import AlarmKind
 from assay.watchdog.looking import WatchOptions
 from assay.watchdog.watch import Watchdog
 from assay_ledger.bindings.payments import FindingPaid
 from assay_ledger.chain.client import address_of
-from assay_ledger.rounds.round_view import RoundView
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import open_store
-from assay_solver.round_cheats import round_cheat_named
-from assay_verifier.round_cheats import AuditCheat
+from assay_solver.cheats import solver_cheat_named
+from assay_verifier.cheats import AuditCheat
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import COMPUTE, SharedChain, actors_artifacts
 
@@ -61,11 +61,11 @@ class PlayedRounds:
     """The run after its last step."""
 
     made: WholeRun
-    view: RoundView
+    view: RunView
     glimpse: Glimpse
 
     @property
-    def run(self) -> RoundRun:
+    def run(self) -> Run:
         """The run."""
         return self.made.run
 
@@ -89,7 +89,7 @@ def play_rounds(folder: Path) -> Iterator[PlayedRounds]:
             rates = AuditRates(audit_ppm=1_000_000, reaudit_ppm=300_000)
             made = new_whole_run(stage, folder, rounds=12, rates=rates)
             for name in SOLVERS:
-                made.solver(name, round_cheat_named("false-root", 1) if name == LIAR else None)
+                made.solver(name, solver_cheat_named("false-root", 1) if name == LIAR else None)
             made.auditor("vera", tickets=6, reports=True)
             made.auditor("viktor", tickets=6)
             made.auditor(SLANDERER, tickets=4, cheat=AuditCheat.FALSE_ACCUSER)
@@ -133,7 +133,7 @@ def alarms_about(dog: Watchdog, about: str) -> set[AlarmKind]:
     return {alarm.kind for alarm in dog.look().values() if alarm.about == about}
 
 
-def _is_paid_and_judged(view: RoundView) -> bool:
+def _is_paid_and_judged(view: RunView) -> bool:
     """All work of a round and some finding were paid, and a slander is over."""
     accusations, money = view.books.duties.attestations.accusations.values(), view.state.money
     return any(a.status in ENDED for a in accusations) and bool(

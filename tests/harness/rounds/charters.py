@@ -18,7 +18,7 @@ from assay.protocol.run.run_charter import (
 )
 from assay.protocol.types import Address, Wei
 from tests.harness.contracts.harness import Evm, EvmContract
-from tests.harness.rounds.round_samples import ETHER, START, mark
+from tests.harness.rounds.samples import ETHER, START, mark
 from tests.harness.rounds.staged import modules_at
 
 SPONSOR: Final = Address((0xABBA).to_bytes(20, "big"))

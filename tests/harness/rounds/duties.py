@@ -21,7 +21,7 @@ from assay.protocol.rounds.duty_types import (
     Missed,
     ReplayFinding,
 )
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId, TicketTerms, ToldStop, chain_of
 from assay.protocol.rounds.tickets import Tickets
 from assay.protocol.run.claims import ClaimKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.protocol.rounds.duty_types import DrawnDuty, DutyResult, Missed, ReplayFinding
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 
 
 def work_tuple(work: SeatWork) -> tuple[Any, ...]:

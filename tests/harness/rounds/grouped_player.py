@@ -6,13 +6,13 @@ import random
 
 from assay.protocol.digests import ZERO
 from assay.protocol.errors import RejectedError
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_ids import Node
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.ids import Node
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Round, Seat
 from tests.harness.rounds.grouped_world import GroupedWorld
-from tests.harness.rounds.round_samples import ETHER, terms_of
+from tests.harness.rounds.samples import ETHER, terms_of
 
 TERMS = terms_of(seats=65, group_size=16, positions=5, top_positions=9, group_merge=180, challenge=9_000, rescue=2_000)
 

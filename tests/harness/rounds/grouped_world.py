@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay.protocol.digests import ZERO
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.grouped_generations import GroupedGenerations
-from assay.protocol.rounds.round_ids import Node
-from assay.protocol.rounds.round_terms import UpdateEntry
+from assay.protocol.rounds.ids import Node
+from assay.protocol.rounds.terms import UpdateEntry
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round
-from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import ETHER, TICKET_TERMS, bits, mark, work_of
-from tests.harness.rounds.round_world import RoundWorld
+from tests.harness.rounds.chain import RoundChain
+from tests.harness.rounds.samples import ETHER, TICKET_TERMS, bits, mark, work_of
+from tests.harness.rounds.world import RoundWorld
 
 
 class GroupedWorld(RoundWorld):

@@ -16,15 +16,15 @@ from assay_ledger.agents.round_actions import (
     RoundAction,
 )
 from assay_ledger.chain.client import Head
-from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.view import RunView
 from tests.harness.rounds.charters import RUN
 from tests.harness.rounds.told_world import ToldWorld
 
 
-def view_of(world: ToldWorld, who: Address) -> RoundView:
+def view_of(world: ToldWorld, who: Address) -> RunView:
     """The run as somebody sees it now."""
     world.told.head = Head(1, world.now)
-    return RoundView(RUN, world.told.books.facts, who, world.told)
+    return RunView(RUN, world.told.books.facts, who, world.told)
 
 
 def call_of(action: RoundAction) -> tuple[str, str, tuple[Any, ...]] | None:

@@ -9,14 +9,14 @@ from functools import cache
 from typing import Final
 
 from assay.protocol.rounds.run_ledger import RunLedger
-from assay.protocol.run.run_charter import RoundModules, RunCharter
+from assay.protocol.run.run_charter import RunCharter, RunModules
 from assay.protocol.types import Address, Wei
 from assay_ledger.deployment.places import create_address
 from tests.harness.contracts.harness import Evm, EvmContract
+from tests.harness.rounds.chain import Neighbours, RoundCalls
 from tests.harness.rounds.charters import RUN, changed
-from tests.harness.rounds.round_chain import Neighbours, RoundCalls
-from tests.harness.rounds.round_samples import ETHER, START
 from tests.harness.rounds.run_limits import staked
+from tests.harness.rounds.samples import ETHER, START
 from tests.harness.rounds.stage import text
 from tests.harness.rounds.staged import modules_at
 
@@ -66,7 +66,7 @@ class MoneyChain:
         nonce = self.evm.evm.basic(self.evm.caller).nonce
         names = ["beacon", "charter", *self.contracts_of]
         at = {name: text(create_address(deployer, nonce + k)) for k, name in enumerate(names)}
-        self.modules: RoundModules = modules_at(**at)
+        self.modules: RunModules = modules_at(**at)
         token, beacon = (Address(bytes.fromhex(place[2:])) for place in (self.token.address, at["beacon"]))
         self.charter = replace(charter, token=token, beacon=beacon)
         peers = astuple(self.modules)

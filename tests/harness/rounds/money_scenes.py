@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Round, Seat
 from tests.harness.rounds.money_chain import DENSE

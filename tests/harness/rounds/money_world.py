@@ -8,18 +8,18 @@ from typing import Any
 from assay.protocol.digests import ZERO
 from assay.protocol.errors import RejectedError
 from assay.protocol.rounds import duty_draws as draws
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.bounties import pot_lock
 from assay.protocol.rounds.duty_types import NO_FINDING, DrawnDuty, DutyKind, DutyResult, Missed
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId, chain_of, ticket_lock
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from tests.harness.rounds.duties import result_tuple
 from tests.harness.rounds.money_chain import DENSE, SOLVERS, MoneyCalls
-from tests.harness.rounds.round_samples import ETHER, fields, mark, work_of
-from tests.harness.rounds.round_world import RoundWorld
+from tests.harness.rounds.samples import ETHER, fields, mark, work_of
+from tests.harness.rounds.world import RoundWorld
 
 BOUNTY_PPM = 970_000
 

@@ -17,8 +17,8 @@ from tests.harness.contracts.leaf_cases import NO_LEAF
 from tests.harness.rounds.charters import changed
 from tests.harness.rounds.money_chain import CONTRACTS, DENSE, MoneyChain
 from tests.harness.rounds.played_programs import run_programs
-from tests.harness.rounds.round_samples import ETHER
 from tests.harness.rounds.run_limits import staked
+from tests.harness.rounds.samples import ETHER
 
 STEPS_PER_UNIT: Final = 2
 UNITS: Final = 2

@@ -16,12 +16,12 @@ from assay.protocol.program.builder import ProgramBuilder
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import ReferenceTrace, Tamper, flip_bit
 from assay.protocol.program.witness import witness_lists, witnessed_program
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.trees.state import ListBytes, RoundScalars
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 from tests.harness.programs import Example, binary, f32_bytes, mlp_step, scalar_slots
-from tests.harness.rounds.round_samples import mark
+from tests.harness.rounds.samples import mark
 
 SEATS: Final = 4
 F32: Final = DType.F32

@@ -7,14 +7,14 @@ from typing import Final
 
 from assay.protocol.digests import ZERO
 from assay.protocol.program.trace import ReferenceTrace
-from assay.protocol.rounds.round_ids import tenure_lock
+from assay.protocol.rounds.ids import tenure_lock
 from assay.protocol.rounds.ticket_types import ticket_lock
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat
 from tests.harness.rounds.duties import finding_tuple
 from tests.harness.rounds.played_programs import end_slots, lie_in, run_programs, start_state
 from tests.harness.rounds.played_world import PlayedWorld
-from tests.harness.rounds.round_samples import ETHER
+from tests.harness.rounds.samples import ETHER
 
 LIAR: Final = Seat(1)
 MOST_LABELS: Final = 12

@@ -17,8 +17,8 @@ from assay.protocol.program.trace import ReferenceTrace
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.claim_books import ClaimBooks
 from assay.protocol.rounds.duty_types import MAX_AUDITED, NO_FINDING, DrawnDuty, DutyResult
-from assay.protocol.rounds.round_terms import UpdateEntry
 from assay.protocol.rounds.run_terms import game_config
+from assay.protocol.rounds.terms import UpdateEntry
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimRef, challenge_commitment
 from assay.protocol.trees.state import ListBytes, RoundScalars
@@ -41,7 +41,7 @@ from tests.harness.rounds.played_programs import (
     trained,
     witnessed,
 )
-from tests.harness.rounds.round_samples import START
+from tests.harness.rounds.samples import START
 
 STEPS = UNITS * STEPS_PER_UNIT
 SALT = Digest(bytes(31) + b"\x07")

@@ -21,7 +21,7 @@ from tests.harness.games import Player, player, silent_after
 from tests.harness.rounds.duty_rows import finding_tuple
 from tests.harness.rounds.played_programs import end_slots, lie_in, run_programs, start_state
 from tests.harness.rounds.played_world import PlayedWorld
-from tests.harness.rounds.round_samples import ETHER
+from tests.harness.rounds.samples import ETHER
 
 SILENT: Final = 0.15
 """How often a side stops answering."""

@@ -26,7 +26,7 @@ from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Wei
 from tests.harness.rounds.charters import BEACON, RUN, WIDE, changed
-from tests.harness.rounds.round_samples import START
+from tests.harness.rounds.samples import START
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from assay.protocol.types import Address
 from assay_ledger.deployment.places import create_address
 from tests.harness.contracts.harness import Evm, EvmContract, Reverted, artifact
 from tests.harness.contracts.node_evm import NodeEvm
-from tests.harness.rounds.round_samples import ETHER, START
+from tests.harness.rounds.samples import ETHER, START
 from tests.harness.rounds.staged import charter_arguments, modules_at
 
 EXIT = 86_400

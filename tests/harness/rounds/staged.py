@@ -7,26 +7,26 @@ from dataclasses import astuple, fields
 from typing import Any
 
 from assay.protocol.rounds.duty_types import DutyTerms
-from assay.protocol.rounds.round_terms import RoundTerms
+from assay.protocol.rounds.terms import RoundTerms
 from assay.protocol.rounds.ticket_types import TicketTerms
-from assay.protocol.run.run_charter import RoundModules
+from assay.protocol.run.run_charter import RunModules
 from assay.protocol.types import Address, Wei
 from tests.harness.contracts.harness import Evm, EvmContract
-from tests.harness.rounds.round_samples import AUDIT_TERMS, ETHER, TERMS, TICKET_TERMS
+from tests.harness.rounds.samples import AUDIT_TERMS, ETHER, TERMS, TICKET_TERMS
 
 NOBODY = "0x" + bytes(20).hex()
 BOND = Wei(ETHER)
 
 
-def modules_at(other: str = NOBODY, **places: str) -> RoundModules:
+def modules_at(other: str = NOBODY, **places: str) -> RunModules:
     """Where the contracts of a run are; all that are not named are at one place."""
-    named = {f.name: places.get(f.name, other) for f in fields(RoundModules)}
-    return RoundModules(**{name: Address(bytes.fromhex(place[2:])) for name, place in named.items()})
+    named = {f.name: places.get(f.name, other) for f in fields(RunModules)}
+    return RunModules(**{name: Address(bytes.fromhex(place[2:])) for name, place in named.items()})
 
 
 def charter_arguments(
     token: str,
-    modules: RoundModules,
+    modules: RunModules,
     lockers: Iterable[str] = (),
     rounds: RoundTerms = TERMS,
     tickets: TicketTerms | tuple[int, ...] = TICKET_TERMS,
@@ -39,6 +39,6 @@ def charter_arguments(
     return [money, list(lockers), *(row if isinstance(row, tuple) else astuple(row) for row in rows)]
 
 
-def deploy_charter(evm: Evm, modules: RoundModules, **terms: Any) -> EvmContract:
+def deploy_charter(evm: Evm, modules: RunModules, **terms: Any) -> EvmContract:
     """A staged charter on a chain."""
     return evm.deploy("StageCharter", *charter_arguments(NOBODY, modules, **terms))

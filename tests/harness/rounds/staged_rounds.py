@@ -11,10 +11,10 @@ from eth_hash.auto import keccak
 from assay.protocol.digests import ZERO
 from assay.protocol.errors import refuse
 from assay.protocol.rounds.duty_types import ReplayFinding
-from assay.protocol.rounds.round_ids import work_digest
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.ids import work_digest
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.types import Digest, Round, Seat
-from tests.harness.rounds.round_samples import TERMS
+from tests.harness.rounds.samples import TERMS
 
 
 def mark(*parts: object) -> Digest:

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any
 
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.types import Address, Round, Seat
-from assay_ledger.rounds.facts import BeaconTimes, RoundFacts
+from assay_ledger.rounds.facts import BeaconTimes, RunFacts
 from assay_ledger.rounds.fold import fold
-from assay_ledger.rounds.round_records import RoundRunState, WorkRecord
+from assay_ledger.rounds.records import RunState, WorkRecord
 from assay_ledger.rounds.told_audits import ToldDuties
 from tests.harness.rounds.duties import DutyStage
-from tests.harness.rounds.round_samples import TERMS as ROUND_TERMS
+from tests.harness.rounds.samples import TERMS as ROUND_TERMS
 from tests.harness.rounds.told_world import TRANSACTION, events_of
 
 NAMES = {"tickets": "Tickets", "duties": "Duties", "attestations": "Attestations"}
@@ -26,8 +26,8 @@ class ToldDutyStage(DutyStage):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         duties, tickets = self.duties.terms, self.tickets.terms
-        facts = RoundFacts(1, Address(bytes(20)), ROUND_TERMS.run, ROUND_TERMS, duties, tickets, BeaconTimes(30, 30))
-        self.told = RoundRunState.of(facts)
+        facts = RunFacts(1, Address(bytes(20)), ROUND_TERMS.run, ROUND_TERMS, duties, tickets, BeaconTimes(30, 30))
+        self.told = RunState.of(facts)
         books, rounds = self.told.books, copy(self.rounds)
         # Commitments and tenures are the stage's; what freezes or suspends a tenure is counted apart.
         rounds.accusations, rounds.suspensions = Counter(), Counter()

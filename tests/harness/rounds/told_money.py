@@ -8,13 +8,13 @@ from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address
 from assay_ledger.bindings import bounties, escrow, grants, payments
 from assay_ledger.chain.client import Head
-from assay_ledger.rounds.facts import BeaconTimes, RoundFacts
+from assay_ledger.rounds.facts import BeaconTimes, RunFacts
 from assay_ledger.rounds.fold import fold
-from assay_ledger.rounds.round_records import RoundRunState
-from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.records import RunState
+from assay_ledger.rounds.view import RunView
+from tests.harness.rounds.chain import PERIOD
 from tests.harness.rounds.money_chain import DENSE
 from tests.harness.rounds.money_world import MoneyWorld
-from tests.harness.rounds.round_chain import PERIOD
 from tests.harness.rounds.told_world import KINDS, TRANSACTION, events_of
 
 MONEY = {
@@ -31,7 +31,7 @@ class ToldMoneyWorld(MoneyWorld):
     def __init__(self, charter: RunCharter = DENSE) -> None:
         super().__init__(charter)
         at = Address(bytes.fromhex(self.chain.contracts["RunCharter"].address[2:]))
-        self.told = RoundRunState.of(RoundFacts.of(1, at, self.charter, BeaconTimes(PERIOD, PERIOD)))
+        self.told = RunState.of(RunFacts.of(1, at, self.charter, BeaconTimes(PERIOD, PERIOD)))
 
     def refusal(self, contract: str, function: str, *args: Any, who: Address | None = None) -> str:
         """See RoundCalls; what went through is read from its events."""
@@ -56,8 +56,8 @@ class ToldMoneyWorld(MoneyWorld):
         for event in events_of(self.chain.evm, self.chain.contracts, {**KINDS, **MONEY}):
             fold(self.told, event, self.now, TRANSACTION)
 
-    def view(self, who: Address) -> RoundView:
+    def view(self, who: Address) -> RunView:
         """The run as somebody sees it."""
         self.told.head = Head(1, self.now)
         self.told.books.now = self.now
-        return RoundView(self.charter, self.told.books.facts, who, self.told)
+        return RunView(self.charter, self.told.books.facts, who, self.told)

@@ -14,15 +14,15 @@ from assay_ledger.bindings import attestations, beacon, commitments, duties, gen
 from assay_ledger.bindings.grouped_generations import NodeOpened, NodeSealed
 from assay_ledger.chain.client import Head
 from assay_ledger.contract import Event
-from assay_ledger.rounds.facts import BeaconTimes, RoundFacts
+from assay_ledger.rounds.facts import BeaconTimes, RunFacts
 from assay_ledger.rounds.fold import fold
-from assay_ledger.rounds.round_records import RoundRunState
+from assay_ledger.rounds.records import RunState
 from tests.harness.contracts.harness import Evm, EvmContract
+from tests.harness.rounds.chain import PERIOD, RoundChain
 from tests.harness.rounds.duties import TERMS as DUTY_TERMS
 from tests.harness.rounds.grouped_world import GroupedWorld
-from tests.harness.rounds.round_chain import PERIOD, RoundChain
-from tests.harness.rounds.round_samples import TICKET_TERMS
-from tests.harness.rounds.round_world import RoundWorld
+from tests.harness.rounds.samples import TICKET_TERMS
+from tests.harness.rounds.world import RoundWorld
 
 KINDS: Mapping[str, tuple[type[Event], ...]] = {
     "Tickets": tickets.TicketsContract.EVENTS,
@@ -63,10 +63,10 @@ class ToldWorld(RoundWorld):
     """The same people; `told` is what an index has read."""
 
     def __init__(self, chain: RoundChain) -> None:
-        facts = RoundFacts(
+        facts = RunFacts(
             1, Address(bytes(20)), chain.terms.run, chain.terms, DUTY_TERMS, TICKET_TERMS, BeaconTimes(PERIOD, PERIOD)
         )
-        self.told = RoundRunState.of(facts)
+        self.told = RunState.of(facts)
         super().__init__(chain)
 
     def refusal(self, contract: str, function: str, *args: Any, who: Address | None = None) -> str:

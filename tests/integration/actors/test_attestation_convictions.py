@@ -12,10 +12,10 @@ from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.run.claims import ClaimKind
-from assay.sponsor.round_charters import AuditRates
+from assay.sponsor.charters import AuditRates
 from assay_ledger.index.records import GameRecord
-from assay_ledger.rounds.round_view import RoundView
-from assay_verifier.round_cheats import AuditCheat
+from assay_ledger.rounds.view import RunView
+from assay_verifier.cheats import AuditCheat
 from tests.harness.actors.whole_run import PACE, WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain
 
@@ -48,7 +48,7 @@ def audited(stage: SharedChain, folder: Path, cheats: dict[AuditCheat, int], rat
     return made
 
 
-def lost_by(made: WholeRun, view: RoundView, name: str, side: Side, kind: ClaimKind) -> list[GameRecord]:
+def lost_by(made: WholeRun, view: RunView, name: str, side: Side, kind: ClaimKind) -> list[GameRecord]:
     """Games about claims of a kind that an actor lost on a side.
 
     A false accuser also challenges the true attestations that it should agree with, and loses those by default."""
@@ -56,7 +56,7 @@ def lost_by(made: WholeRun, view: RoundView, name: str, side: Side, kind: ClaimK
     return [g for g in judged if g.verdict is not None and g.verdict.loser == who and g.verdict.side is side]
 
 
-def is_spotless(made: WholeRun, view: RoundView) -> bool:
+def is_spotless(made: WholeRun, view: RunView) -> bool:
     """Whether no honest actor was convicted or lost a game."""
     honest = {made.address(name) for name in ("ada", "bob", "vera")}
     tickets, tenures = view.books.registry.tickets.values(), view.books.tenures.tenures.values()

@@ -8,20 +8,20 @@ import pytest
 
 from assay.protocol.game.state import Outcome
 from assay.protocol.rounds.escrow import RunPhase
-from assay.protocol.rounds.round_terms import GenerationStatus
 from assay.protocol.rounds.run_terms import game_config
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round
-from assay.sponsor.round_charters import AuditRates
+from assay.sponsor.charters import AuditRates
 from assay_ledger.bindings.payments import FindingPaid
-from assay_ledger.rounds.round_view import RoundView
-from assay_solver.round_cheats import round_cheat_named
-from assay_verifier.round_cheats import AuditCheat
+from assay_ledger.rounds.view import RunView
+from assay_solver.cheats import solver_cheat_named
+from assay_verifier.cheats import AuditCheat
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain
 
 
-def play(made: WholeRun) -> RoundView:
+def play(made: WholeRun) -> RunView:
     """The run from its first seat to the time at which nobody has anything left to do, its bounties taken."""
     made.enrol()
     made.fund()
@@ -57,7 +57,7 @@ def test_a_lying_solver_loses_its_lock_to_one_element_and_the_run_goes_on(stage:
     made = new_whole_run(stage, tmp_path, rounds=4, rates=rates)
     for name in ("ada", "bob", "cleo"):
         made.solver(name)
-    made.solver("mallory", round_cheat_named("false-step", 1))
+    made.solver("mallory", solver_cheat_named("false-step", 1))
     made.auditor("vera", tickets=3)
     made.auditor("viktor", tickets=2)
     view = play(made)
@@ -159,7 +159,7 @@ def test_all_lies_of_solvers_at_once_are_each_convicted_and_nobody_else_is(stage
     made = new_whole_run(stage, tmp_path, seats=1 + len(CAUGHT), rounds=3, rates=rates)
     made.solver("ada")
     for name in CAUGHT:
-        made.solver(name, round_cheat_named(name, 1))
+        made.solver(name, solver_cheat_named(name, 1))
     for name, tickets in zip(auditors, (3, 2), strict=True):
         made.auditor(name, tickets=tickets)
     view = play(made)

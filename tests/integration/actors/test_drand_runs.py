@@ -17,7 +17,7 @@ from assay.settings import resolve
 from assay_ledger.agents.keeping import STAGGER_S
 from assay_ledger.agents.round_actions import SubmitBeacon
 from assay_ledger.deployment.deploy import deploy_beacon
-from assay_whistleblower.round_agent import AuditorAgent
+from assay_whistleblower.agent import AuditorAgent
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain, actors_artifacts
 from tests.harness.beacons import VECTORS, data

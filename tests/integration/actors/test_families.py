@@ -23,8 +23,8 @@ from assay.protocol.program.trace import Trace
 from assay.protocol.types import Address
 from assay_ledger.agents.game_player import encode_move
 from assay_ledger.index.games import Game
+from tests.harness.actors.claims import RoundClaims, aside, open_round
 from tests.harness.actors.families import NodeLie, lie_in, predict, slot_of
-from tests.harness.actors.round_claims import RoundClaims, aside, open_round
 from tests.harness.actors.sparse import sparse_rounds
 from tests.harness.actors.world import COMPUTE, SharedChain
 from tests.harness.damage import flip, flipped

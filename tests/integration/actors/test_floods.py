@@ -9,8 +9,8 @@ from assay.protocol.types import Round, Seat
 from assay_ledger.index.publications import named_digest
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.objects import Objects
-from tests.harness.actors.round_stage import new_round_run
-from tests.harness.actors.round_truth import replayed_bases
+from tests.harness.actors.stage import new_round_run
+from tests.harness.actors.truth import replayed_bases
 from tests.harness.actors.world import SharedChain, publish, small_work
 from tests.harness.buckets import ServedBucket, running_bucket
 

@@ -12,7 +12,7 @@ import pytest
 
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
-from tests.harness.actors.round_floods import flooded
+from tests.harness.actors.floods import flooded
 from tests.harness.actors.world import SharedChain
 
 

@@ -8,24 +8,24 @@ import pytest
 
 from assay.protocol.errors import InvariantError
 from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.agents.actions import Defer, EndOverdue
+from assay_ledger.agents.agent import Agent
+from assay_ledger.agents.game_actions import Defer, EndOverdue
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.round_actions import CloseEpoch, RoundAction, SubmitBeacon, WithoutClock
-from assay_ledger.agents.round_agent import RoundAgent
-from assay_ledger.rounds.round_view import RoundView
-from assay_solver.round_actions import CommitWork, TakeSeat, TrainUnit
-from assay_solver.round_agent import RoundSolver
-from assay_solver.round_cheats import CheatingRoundSolver
-from assay_solver.round_merging import SealRoot
+from assay_ledger.rounds.view import RunView
+from assay_solver.actions import CommitWork, TakeSeat, TrainUnit
+from assay_solver.agent import Solver
+from assay_solver.cheats import CheatingSolver
+from assay_solver.merging import SealRoot
 from assay_verifier.answering import OpenCall, ReplayUnit
+from assay_whistleblower.agent import AuditorAgent
 from assay_whistleblower.cheating import CheatingAuditor
 from assay_whistleblower.pursuing import TryAccusation
-from assay_whistleblower.round_agent import AuditorAgent
 
-ROLES = (RoundSolver, AuditorAgent)
+ROLES = (Solver, AuditorAgent)
 
 
-def table_of(kind: type[RoundAgent]) -> Handlers[RoundView]:
+def table_of(kind: type[Agent]) -> Handlers[RunView]:
     """A role's table; it needs no run."""
     made: Any = kind.__new__(kind)
     return made.handlers()  # type: ignore[no-any-return]
@@ -47,11 +47,11 @@ def test_each_role_has_what_is_its_own_and_what_everybody_does() -> None:
     assert {SubmitBeacon, CloseEpoch, Defer} <= solver & auditor
     assert {TakeSeat, TrainUnit, CommitWork, SealRoot} <= solver - auditor
     assert {ReplayUnit, OpenCall, TryAccusation} <= auditor - solver
-    assert set(table_of(CheatingRoundSolver)) == solver and set(table_of(CheatingAuditor)) == auditor
+    assert set(table_of(CheatingSolver)) == solver and set(table_of(CheatingAuditor)) == auditor
 
 
-@pytest.mark.parametrize("kind", [*ROLES, CheatingRoundSolver, CheatingAuditor])
-def test_a_method_takes_the_actions_that_it_stands_for(kind: type[RoundAgent]) -> None:
+@pytest.mark.parametrize("kind", [*ROLES, CheatingSolver, CheatingAuditor])
+def test_a_method_takes_the_actions_that_it_stands_for(kind: type[Agent]) -> None:
     table = table_of(kind)
     for action in table:
         method = table.method_of(action)
@@ -67,7 +67,7 @@ def test_what_is_not_a_roles_is_not_carried_out() -> None:
 
 def test_a_role_may_carry_an_action_out_in_its_own_way() -> None:
     done: list[tuple[str, object]] = []
-    table = Handlers[RoundView]("solver").add(TakeSeat, lambda action, _: done.append(("first", action)))
+    table = Handlers[RunView]("solver").add(TakeSeat, lambda action, _: done.append(("first", action)))
     table.add(TakeSeat, lambda action, _: done.append(("second", action)))
     view: Any = None
     table.carry_out(TakeSeat(), view)

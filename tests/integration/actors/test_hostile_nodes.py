@@ -11,9 +11,9 @@ import pytest
 
 from assay.protocol.errors import UnavailableError
 from assay.protocol.game.table import Side
-from assay_ledger.agents.round_agent import RoundAgent
+from assay_ledger.agents.agent import Agent
 from assay_ledger.chain.client import Chain
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 from tests.harness.actors.disputed import Puppet, again, aside
 from tests.harness.actors.whole_run import WholeRun
 from tests.harness.nodes import NONSENSE, SILENCES, HostileNode
@@ -26,11 +26,11 @@ class DefendedGame:
     """A game that ada defends, over a node of her own."""
 
     made: WholeRun
-    run: RoundRun
+    run: Run
     node: HostileNode
     game_id: int
 
-    def restarted(self) -> RoundAgent:
+    def restarted(self) -> Agent:
         """Her process starts anew."""
         return again(self.made, "ada", run=self.run)
 
@@ -41,7 +41,7 @@ def played(disputed: WholeRun) -> Iterator[DefendedGame]:
     chain = Chain(node.url, retry_for_s=0.1, timeout_s=CALL_S)
     with aside(disputed):
         game = Puppet(disputed).challenge()
-        run = RoundRun(chain, disputed.run.address, disputed.run.first_block)
+        run = Run(chain, disputed.run.address, disputed.run.first_block)
         yield DefendedGame(disputed, run, node, game)
         node.turn(None)
     node.close()

@@ -19,20 +19,20 @@ from assay.protocol.errors import UnavailableError
 from assay.protocol.game.table import Side
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Round
-from assay_ledger.agents.actions import Play
+from assay_ledger.agents.game_actions import Play
 from assay_ledger.agents.patience import BESIDE_GAME_S, IN_GAME_S, LEAST_S, MOST_S
 from assay_ledger.chain.client import Head
 from assay_ledger.index.publications import Publications
-from assay_ledger.rounds.round_archive import RoundArchive
-from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.archive import Archive
+from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore, StorePace, StoreUnreachable, open_store
 from assay_ledger.store.objects import Objects
-from assay_solver import round_strategy
-from assay_solver.round_actions import CommitWork, TakeSeat
-from assay_solver.round_agent import RoundSolver
-from assay_solver.round_merging import ComputeMerge, FetchUpdate
+from assay_solver import strategy
+from assay_solver.actions import CommitWork, TakeSeat
+from assay_solver.agent import Solver
+from assay_solver.merging import ComputeMerge, FetchUpdate
 from assay_verifier.answering import OwnCall, ReplayPass, ReplayUnit
-from assay_whistleblower.round_agent import AuditorAgent
+from assay_whistleblower.agent import AuditorAgent
 from tests.harness.actors.disputed import Puppet, again, aside, check_judged, is_judged, verdicts
 from tests.harness.actors.whole_run import WholeRun
 from tests.harness.actors.world import COMPUTE
@@ -101,9 +101,7 @@ def test_what_is_wiped_after_it_was_held_is_put_back_by_who_published_it(dispute
                 (tmp_path / "store" / "objects" / marker.name[:2] / marker.name).unlink()
                 marker.unlink()
         archive = disputed.players["vera"].agent.archive
-        stranger = RoundArchive(
-            archive.charter, archive.facts, Objects(store), Publications(disputed.chain, Objects(store))
-        )
+        stranger = Archive(archive.charter, archive.facts, Objects(store), Publications(disputed.chain, Objects(store)))
         with pytest.raises(UnavailableError):
             stranger.base(view, 1, COMPUTE)
         view = disputed.settle(lambda view: len(view.state.attestations) == 2)
@@ -180,7 +178,7 @@ def test_whoever_is_challenged_moves_in_seconds_whatever_became_of_a_folder(
             print(f"{harm.__name__}: {name} {seconds_to_first_move(made, name, game_id, open_store(folder)):.2f} s")
 
 
-def at(view: RoundView, time: int, games: bool = False) -> RoundView:
+def at(view: RunView, time: int, games: bool = False) -> RunView:
     """The same run at another chain time, with its games or none."""
     kept = view.state.games if games else {}
     return replace(view, state=replace(view.state, head=Head(view.block + 1, time), games=kept))
@@ -189,14 +187,14 @@ def at(view: RoundView, time: int, games: bool = False) -> RoundView:
 def test_what_an_action_may_wait_follows_from_the_clock_that_runs(challenged: tuple[WholeRun, Puppet, GamesOf]) -> None:
     made, puppet, games = challenged
     ada, vera = made.restart("ada"), made.restart("vera")
-    assert isinstance(ada, RoundSolver) and isinstance(vera, AuditorAgent)
+    assert isinstance(ada, Solver) and isinstance(vera, AuditorAgent)
     view, round_ = ada.see(), Round(0)
     fetch, play = FetchUpdate(round_, puppet.ref.seat), Play(games["ada"], 0)
     commit = CommitWork(round_, puppet.ref.seat, view.base(round_).root)
     assert ada.patience(play, view) == IN_GAME_S
     assert ada.patience(fetch, view) == ada.patience(commit, view) == BESIDE_GAME_S
     # No turn of hers: the window counts, shared by what is to be fetched; at its end, and after it, the least.
-    seen, own = round_strategy.seen(view, round_), ada.own(view)
+    seen, own = strategy.seen(view, round_), ada.own(view)
     waiting, speak = len(seen.maskable), seen.hold_until - own.lead
     assert waiting == 2 and not own.held
     for left, share in ((1, LEAST_S), (20 * waiting, LEAST_S), (22 * waiting, 11), (10**6, MOST_S)):

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.escrow import ESCROW_LOCK, RunPhase
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round
-from assay.sponsor.round_charters import AuditRates, Committee, Pace
-from assay.sponsor.round_launching import stake_of
-from assay.sponsor.round_preparing import prepare_rounds
+from assay.sponsor.charters import AuditRates, Committee, Pace
+from assay.sponsor.launching import stake_of
+from assay.sponsor.preparing import prepare_rounds
 from assay.training.presets import TINY
 from assay_ledger.deployment.code import code_of
-from assay_ledger.rounds import round_nodes as nodes
-from assay_ledger.rounds.round_view import RoundView
-from assay_verifier.round_cheats import AuditCheat
+from assay_ledger.rounds import nodes
+from assay_ledger.rounds.view import RunView
+from assay_verifier.cheats import AuditCheat
 from tests.harness.actors.seat_farm import SeatFarm
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import COMPUTE, SharedChain
@@ -55,7 +55,7 @@ def many_seats(stage: SharedChain, folder: Path) -> WholeRun:
     return made
 
 
-def false_sums(view: RoundView) -> list[int]:
+def false_sums(view: RunView) -> list[int]:
     """Games that convicted an opening of a group's sum."""
     return [
         n for n, game in view.games.items() if game.ref.kind is ClaimKind.OUTER and game.ref.duty and game.convicted

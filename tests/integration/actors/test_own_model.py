@@ -13,13 +13,13 @@ from assay.cli.weights import fetch_weights, find_weights, parameter_names, writ
 from assay.programs.factory import load_recipe
 from assay.protocol.errors import UnavailableError
 from assay.protocol.rounds.escrow import RunPhase
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Address, Digest
 from assay.sponsor.cards import Card, read_card, read_corpus
 from assay.sponsor.cards import parameter_names as names_of
+from assay.sponsor.charters import AuditRates, Pace
+from assay.sponsor.preparing import prepare_recipe_rounds
 from assay.sponsor.publishing import publish_card
-from assay.sponsor.round_charters import AuditRates, Pace
-from assay.sponsor.round_preparing import prepare_recipe_rounds
 from assay.training.recipes.recipe import Recipe
 from assay_ledger.store.blobs import open_store
 from tests.harness.actors.whole_run import new_whole_run

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from assay.protocol.types import Digest, Round
-from assay_ledger.rounds.round_view import RoundView
+from assay_ledger.rounds.view import RunView
 from tests.harness.actors.disputed import aside, check_judged, is_judged, launched_run, verdicts
 from tests.harness.actors.whole_run import WholeRun
 from tests.harness.actors.world import SharedChain
 
-Milestone = Callable[[RoundView], bool]
+Milestone = Callable[[RunView], bool]
 
 MILESTONES: dict[str, Milestone] = {
     "a solver committed": lambda v: bool(v.works(Round(0))),
@@ -32,7 +32,7 @@ MILESTONES: dict[str, Milestone] = {
 """Each is reached twice: what happened since the one before it is undone in between."""
 
 
-def called(view: RoundView) -> int | None:
+def called(view: RunView) -> int | None:
     """The epoch whose call answers for round 0, once it has its seed."""
     homes = (k for k, epoch in enumerate(view.epochs) if view.works_of(k) and epoch.seed is not None)
     return next(homes, None)
@@ -96,7 +96,7 @@ def test_a_seed_that_is_drawn_again_is_another_draw_and_nobody_holds_on_to_the_f
     check_judged(made, made.settle(is_judged))
 
 
-def seed_of(view: RoundView) -> Digest | None:
+def seed_of(view: RunView) -> Digest | None:
     """What the call of round 0 was drawn from."""
     epoch = called(view)
     assert epoch is not None and all(made.epoch == epoch for made in view.state.attestations.values())

@@ -9,7 +9,7 @@ import pytest
 
 from assay.protocol.digests import keccak
 from assay.protocol.errors import RejectedError
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.bindings.challenges import ChallengesContract

@@ -15,10 +15,10 @@ from assay.protocol.errors import AssayError
 from assay.protocol.game.clock import DEFERRALS
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
-from assay_ledger.agents.round_agent import RoundAgent
+from assay_ledger.agents.agent import Agent
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.sent import Payload
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 from tests.harness.actors.disputed import Puppet, again, aside
 from tests.harness.actors.whole_run import WholeRun
 from tests.harness.mempool import GWEI, Held, Mempool
@@ -34,13 +34,13 @@ class Siege:
     game_id: int
 
     @property
-    def ada(self) -> RoundAgent:
+    def ada(self) -> Agent:
         """The defender."""
         return self.made.players["ada"].agent
 
-    def restarted(self) -> RoundAgent:
+    def restarted(self) -> Agent:
         """The defender's process starts anew, with a connection of its own."""
-        run = RoundRun(Chain(self.pool.url), self.made.run.address, self.made.run.first_block)
+        run = Run(Chain(self.pool.url), self.made.run.address, self.made.run.first_block)
         return again(self.made, "ada", run=run)
 
     def on_reply(self, act: Callable[[Held], None]) -> None:

@@ -19,7 +19,7 @@ from assay_ledger.bindings.game import DigestsPosted
 from assay_ledger.index.games import Game
 from assay_ledger.keys.keystore import ActorKeys
 from assay_solver.lies import Lie, flipped, output_source
-from tests.harness.actors.round_claims import RoundClaims, aside, open_round
+from tests.harness.actors.claims import RoundClaims, aside, open_round
 from tests.harness.actors.world import COMPUTE, SharedChain
 
 PPM = 1_000_000

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from assay.protocol.rounds.escrow import RunPhase
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Digest, DType, Round
-from assay.sponsor.round_charters import AuditRates, Pace
-from assay.sponsor.round_preparing import prepare_rounds
+from assay.sponsor.charters import AuditRates, Pace
+from assay.sponsor.preparing import prepare_rounds
 from assay.training.presets import Preset
 from assay.training.updates import UpdateWire
 from assay_ledger.store.blobs import BlobStore

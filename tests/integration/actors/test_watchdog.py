@@ -29,9 +29,9 @@ from assay.watchdog.looking import WatchOptions
 from assay.watchdog.watch import Watchdog
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.deployment.code import code_of
-from assay_ledger.deployment.deploy import deploy_round_run
+from assay_ledger.deployment.deploy import deploy_run
 from assay_ledger.deployment.places import ROUND_CONTRACTS
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import ETHER, SharedChain
 from tests.harness.commands import assay
@@ -55,7 +55,7 @@ def made(posted: WholeRun) -> Iterator[WholeRun]:
 
 def dog_of(made: WholeRun, *parties: LocalAccount, **options: Any) -> Watchdog:
     """A watchdog on a connection of its own."""
-    run = RoundRun(Chain(made.chain.url, retry_for_s=0.2), made.run.address, made.run.first_block)
+    run = Run(Chain(made.chain.url, retry_for_s=0.2), made.run.address, made.run.first_block)
     return Watchdog(run, options=WatchOptions(frozenset(map(address_of, parties)), **options))
 
 
@@ -177,7 +177,7 @@ def test_a_head_that_stands_still_or_is_old_is_said_and_cleared(made: WholeRun) 
 
 def test_watchdog_and_explorer_say_whose_code_it_is(made: WholeRun) -> None:
     contracts = {**ROUND_CONTRACTS, "revenue": "Grants"}
-    evil = deploy_round_run(made.chain, made.stage.sponsor, made.run.charter, contracts=contracts)
+    evil = deploy_run(made.chain, made.stage.sponsor, made.run.charter, contracts=contracts)
     digest = code_of(evil).digest
     assert {kind for kind, _ in Watchdog(evil).look()} == {AlarmKind.CODE_UNKNOWN}
     assert not Watchdog(evil, options=WatchOptions(allowed_code=frozenset({digest}))).look()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from assay.protocol.rounds.escrow import ESCROW_LOCK, RunPhase
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Round
-from assay.sponsor.round_charters import AuditRates
-from assay.sponsor.round_launching import escrow_of
+from assay.sponsor.charters import AuditRates
+from assay.sponsor.launching import escrow_of
 from assay_ledger.chain.client import address_of
 from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import SharedChain

@@ -26,13 +26,13 @@ from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
+from assay.sponsor.posting import post_run
 from assay.sponsor.publishing import publish
-from assay.sponsor.round_posting import post_round_run
-from assay_ledger.deployment.deploy import deploy_round_run
+from assay_ledger.deployment.deploy import deploy_run
 from assay_ledger.store.blobs import BlobStore, open_store
 from assay_ledger.store.canonical import NotCanonical
 from assay_ledger.store.objects import Objects
-from assay_solver.round_actions import TakeSeat
+from assay_solver.actions import TakeSeat
 from assay_verifier.ticket_keeping import RegisterTicket
 from tests.harness.actors.programs import outer_program, update_program
 from tests.harness.actors.whole_run import PACE, WholeRun, new_whole_run, tiny_rounds
@@ -122,7 +122,7 @@ def test_nobody_puts_anything_at_stake_in_a_run_that_cannot_be_trained(
 ) -> None:
     change, code = STARTS[what]
     stage = good.stage
-    run = deploy_round_run(stage.chain, stage.sponsor, change(good.run.charter, good.store))
+    run = deploy_run(stage.chain, stage.sponsor, change(good.run.charter, good.store))
     made = WholeRun(stage, tmp_path, run, good.store)
     ada, vera = made.solver("ada"), made.auditor("vera")
     for agent, action in ((ada, TakeSeat()), (vera, RegisterTicket(0))):
@@ -145,7 +145,7 @@ def test_nothing_that_does_not_fit_is_posted(stage: SharedChain, tmp_path: Path)
         replace(prepared, genesis=replace(prepared.genesis, zero_update=prepared.genesis.data)),
     ):
         with pytest.raises(WrongLayout):
-            post_round_run(
+            post_run(
                 *(stage.chain, stage.sponsor, store, wrong),
                 name="none", rounds=1, seats=SEATS, pace=PACE, token=stage.token,
             )  # fmt: skip

@@ -41,7 +41,7 @@ from assay.protocol.run.claims import ClaimKind
 from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RunCharter
 from assay.protocol.types import Address, Seat
 from assay_ledger.chain.client import address_of
-from assay_ledger.rounds.round_index import RoundIndex
+from assay_ledger.rounds.index import RunIndex
 from tests.harness.demo.played_disputes import LOST, PlayedDisputes
 
 pytestmark = pytest.mark.timeout(600)
@@ -83,7 +83,7 @@ def test_every_game_of_a_run_replays_to_the_verdict_on_chain(disputes: PlayedDis
 
 def test_a_game_exported_again_is_the_same_file(disputes: PlayedDisputes, bundles: list[Bundle]) -> None:
     made, bundle = disputes.made, bundles[0]
-    again = export_bundle(made.run, RoundIndex(made.run).sync(), bundle.game_id)
+    again = export_bundle(made.run, RunIndex(made.run).sync(), bundle.game_id)
     assert encode_bundle(again) == encode_bundle(bundle)
 
 

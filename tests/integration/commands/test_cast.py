@@ -14,12 +14,12 @@ from assay.protocol.digests import ZERO
 from assay.protocol.errors import UsageError
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Round, Seat
-from assay_ledger.agents.actions import CommitChallenge, describe
-from assay_solver.round_actions import CommitWork, TrainUnit
-from assay_solver.round_cheats import ROUND_CHEATS
-from assay_solver.round_merging import ComputeMerge
+from assay_ledger.agents.game_actions import CommitChallenge, describe
+from assay_solver.actions import CommitWork, TrainUnit
+from assay_solver.cheats import ROUND_CHEATS
+from assay_solver.merging import ComputeMerge
 from assay_verifier.answering import ConfirmFinding
-from assay_verifier.round_cheats import AuditCheat
+from assay_verifier.cheats import AuditCheat
 from assay_whistleblower.pursuing import TryAccusation
 from tests.harness.commands import assay
 

@@ -23,7 +23,7 @@ from assay.demo.scene import DemoOptions, DemoScene
 from assay.demo.show import names_of, sentences
 from assay.engine.runtime.executor import how_programs_run
 from assay.protocol.errors import RejectedError, UserError
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Round
 from assay_ledger.bindings.bounties import PartPaid
 from assay_ledger.chain.client import CALLDATA_CAP, TRANSACTION_GAS_CAP

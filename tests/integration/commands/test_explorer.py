@@ -22,7 +22,7 @@ from assay.explorer.reader import RunReader
 from assay.explorer.search import search
 from assay.explorer.tables import TABLES
 from assay.protocol.errors import ExitCode, UnavailableError
-from assay.protocol.rounds.round_terms import WorkStatus
+from assay.protocol.rounds.terms import WorkStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Round, Seat
 from assay.sponsor.model_cards import model_card
@@ -33,7 +33,7 @@ from assay.watchdog.watch import Watchdog
 from assay_ledger.bindings.attestations import Accused, Attested
 from assay_ledger.bindings.tickets import TicketReclaimed
 from assay_ledger.contract import Event, Logged
-from assay_ledger.rounds.round_index import RoundIndex
+from assay_ledger.rounds.index import RunIndex
 from tests.harness.actors.world import COMPUTE
 from tests.harness.commands import assay_on
 from tests.harness.demo.played_rounds import LIAR, REVENUE, SLANDERER, SOLVERS, PlayedRounds, play_rounds
@@ -355,7 +355,7 @@ def test_an_actor_that_is_started_anew_tells_of_tickets_it_did_not_see_registere
         line = RunLines(played.names).line(found.event, index.state)
         told.append((found.event, line, list(parties(found.event, index.state))))
 
-    index = RoundIndex(played.run, [tell])
+    index = RunIndex(played.run, [tell])
     index.sync()
     findings = [(e, line, about) for e, line, about in told if isinstance(e, Attested)]
     owners = index.state.books.registry.tickets

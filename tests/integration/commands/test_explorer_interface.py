@@ -20,14 +20,14 @@ from assay.explorer.codes import event_meaning
 from assay.explorer.reader import RunReader
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Wei
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import ETHER, SharedChain, actors_artifacts
-from tests.integration.rounds.test_round_index import FollowedRun
+from tests.integration.rounds.test_index import FollowedRun
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RoundRun]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """A run that somebody funded, with one seat and one ticket."""
     with actors_artifacts(tmp_path_factory.mktemp("artifacts")):
         stage = SharedChain()
@@ -41,7 +41,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RoundRun]:
 
 
 @pytest.fixture(scope="module")
-def reader(run: RoundRun) -> RunReader:
+def reader(run: Run) -> RunReader:
     return RunReader(run)
 
 
@@ -57,7 +57,7 @@ def get(client: TestClient, path: str) -> Any:
     return answer.json()
 
 
-def test_what_strangers_wrote_is_escaped(run: RoundRun, client: TestClient) -> None:
+def test_what_strangers_wrote_is_escaped(run: Run, client: TestClient) -> None:
     evil = "<b onclick=x>"
     for path, query in (("/search", "q"), ("/events", "about"), ("/events", "tx")):
         answer = client.get(path, params={query: evil})
@@ -70,9 +70,7 @@ def test_what_strangers_wrote_is_escaped(run: RoundRun, client: TestClient) -> N
     assert "&lt;b onclick" in text and "<b onclick" not in text
 
 
-def test_a_chain_that_does_not_answer_is_a_sentence_and_not_a_trace(
-    run: RoundRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chain_that_does_not_answer_is_a_sentence_and_not_a_trace(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = RunReader(run)
 
     def fail() -> None:
@@ -126,7 +124,7 @@ def test_what_is_not_there_is_a_page_that_says_so(client: TestClient, path: str)
     assert "text/html" in answer.headers["content-type"]
 
 
-def test_it_is_served_on_a_free_port_and_gone_when_closed(run: RoundRun) -> None:
+def test_it_is_served_on_a_free_port_and_gone_when_closed(run: Run) -> None:
     with (
         serve(run, names={run.charter.sponsor: "ada"}) as server,
         urllib.request.urlopen(server.url, timeout=30) as answer,

@@ -16,7 +16,7 @@ import pytest
 from eth_utils.address import to_checksum_address
 
 from assay.demo.play import UNITS
-from assay.sponsor.round_charters import SHARES_PER_STEP
+from assay.sponsor.charters import SHARES_PER_STEP
 from assay.training.presets import TINY
 from tests.harness.demo.demos import BIN, Demo, running, wait_for_nothing
 

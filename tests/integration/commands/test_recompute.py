@@ -13,9 +13,9 @@ import pytest
 from eth_utils.address import to_checksum_address
 
 from assay.explorer.money import Money
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Address
-from assay_ledger.rounds.round_index import RoundIndex
+from assay_ledger.rounds.index import RunIndex
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.objects import Objects
 from tests.harness.actors.world import COMPUTE
@@ -54,7 +54,7 @@ def document(disputes: PlayedDisputes) -> dict[str, Any]:
 
     made, view = disputes.made, disputes.view
     money, players = Money(made.run), {name: Address(p.agent.me) for name, p in made.players.items()}
-    index = RoundIndex(made.run, [lambda _, found: money.on_event(found.event)], made.run.all_contracts())
+    index = RunIndex(made.run, [lambda _, found: money.on_event(found.event)], made.run.all_contracts())
     scene: Any = SimpleNamespace(
         index=SimpleNamespace(state=index.sync()),
         view=view,

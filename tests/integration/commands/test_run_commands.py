@@ -19,14 +19,14 @@ from assay.protocol.digests import keccak
 from assay.protocol.errors import ConfigError, FundsError, RejectedError, UsageError, UserError
 from assay.protocol.run.beacon import EVMNET
 from assay.protocol.types import Address, BeaconRound, DType
-from assay.sponsor.round_launching import escrow_of, stake_of
+from assay.sponsor.launching import escrow_of, stake_of
 from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
 from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.code import UnknownCode, code_of
-from assay_ledger.deployment.deploy import deploy_round_run
+from assay_ledger.deployment.deploy import deploy_run
 from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS
 from assay_ledger.keys.keystore import ActorKeys
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 from assay_ledger.store.blobs import open_store
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.world import ETHER
@@ -249,13 +249,13 @@ def impostor(posted: tuple[Desk, Any]) -> Desk:
     desk, document = posted
     charter = replace(desk.opened(document).charter, name=keccak(b"an impostor's"))
     contracts = {**ROUND_CONTRACTS, "vault": "EvilVault"}
-    return desk.at(deploy_round_run(desk.stage.chain, desk.stage.sponsor, charter, contracts=contracts))
+    return desk.at(deploy_run(desk.stage.chain, desk.stage.sponsor, charter, contracts=contracts))
 
 
 def test_stake_approves_nothing_to_a_vault_that_is_not_known(posted: tuple[Desk, Any], impostor: Desk) -> None:
     desk, document = posted
     honest = desk.opened(document)
-    evil = RoundRun(desk.stage.chain, Address(bytes.fromhex(impostor.run_words[-1][2:])))
+    evil = Run(desk.stage.chain, Address(bytes.fromhex(impostor.run_words[-1][2:])))
     staker, chain = honest.charter.sponsor, desk.stage.chain
     desk.json(
         "ledger", "faucet", "0x" + staker.hex(), "--tokens", "10", "--gas", "0.01", *desk.run_words, *desk.key_words

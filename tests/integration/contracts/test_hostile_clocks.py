@@ -19,7 +19,7 @@ from tests.harness.contracts.game_chain import ChainGames, Twin
 from tests.harness.games import ETHER, config, honest_trace, player
 from tests.harness.programs import counting
 from tests.harness.rounds.charters import RUN, changed
-from tests.harness.rounds.round_samples import START
+from tests.harness.rounds.samples import START
 
 SHORTEST = Clocks(budget=MIN_WINDOW, replay=MIN_TURN, move=MIN_TURN)
 NONE = Clocks(budget=0, replay=0, move=1)

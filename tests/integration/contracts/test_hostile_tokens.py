@@ -10,7 +10,7 @@ from eth_hash.auto import keccak
 
 from tests.harness.contracts import harness
 from tests.harness.contracts.run_world import RunWorld
-from tests.harness.rounds.round_samples import ETHER
+from tests.harness.rounds.samples import ETHER
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.harness.contracts.run_world import Rejected, RunWorld
 from tests.harness.games import config, honest_trace, lie_at
 from tests.harness.programs import counting
 from tests.harness.rounds.charters import changed
-from tests.harness.rounds.round_samples import START
+from tests.harness.rounds.samples import START
 
 SPONSOR, STRANGER = 0, 3
 

@@ -11,7 +11,7 @@ from assay.protocol.run.claims import ClaimKind
 from assay.protocol.run.run_charter import RunCharter
 from tests.harness.contracts.harness import Evm, EvmContract, Reverted
 from tests.harness.rounds.charters import BEACON, RUN, WIDE, deploy
-from tests.harness.rounds.round_samples import START
+from tests.harness.rounds.samples import START
 from tests.harness.rounds.stage import text
 
 

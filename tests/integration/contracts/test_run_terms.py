@@ -21,8 +21,8 @@ from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RunCharter
 from assay.protocol.types import Wei
 from tests.harness.contracts import harness
 from tests.harness.rounds.charters import RUN, WIDE, changed
-from tests.harness.rounds.round_samples import ETHER, START
 from tests.harness.rounds.run_limits import RunLimit, run_limits, staked
+from tests.harness.rounds.samples import ETHER, START
 from tests.harness.rounds.staged import modules_at
 
 LIMITS = list(run_limits())

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.harness.contracts.run_world import Rejected, RunWorld
-from tests.harness.rounds.round_samples import ETHER
+from tests.harness.rounds.samples import ETHER
 
 WEEK = 7 * 24 * 3600
 STREAM = 4 * WEEK

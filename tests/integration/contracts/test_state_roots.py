@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.protocol.rounds.round_ids import weighed_input
+from assay.protocol.rounds.ids import weighed_input
 from assay.protocol.trees import merkle
 from assay.protocol.trees.state import RoundScalars, list_root
 from assay.protocol.types import Digest, Round, Seat
 from tests.harness.contracts.harness import Evm, EvmContract
-from tests.harness.rounds.round_samples import mark
+from tests.harness.rounds.samples import mark
 
 words = st.binary(min_size=32, max_size=32).map(Digest)
 sums = st.lists(st.tuples(words, st.integers(0, 2**16 - 1)), min_size=1, max_size=64)

@@ -8,7 +8,7 @@ import pytest
 
 from assay.protocol.rounds.escrow import ESCROW_LOCK
 from tests.harness.contracts.run_world import Rejected, RunWorld
-from tests.harness.rounds.round_samples import ETHER
+from tests.harness.rounds.samples import ETHER
 
 
 @pytest.fixture(scope="module")

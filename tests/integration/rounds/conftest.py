@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import TERMS
-from tests.harness.rounds.round_world import RoundWorld
+from tests.harness.rounds.chain import RoundChain
+from tests.harness.rounds.samples import TERMS
+from tests.harness.rounds.world import RoundWorld
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.protocol.types import Round
-from tests.harness.rounds.round_world import RoundWorld
+from tests.harness.rounds.world import RoundWorld
 
 
 def test_who_cannot_compute_the_root_holds_nobody_up(world: RoundWorld) -> None:

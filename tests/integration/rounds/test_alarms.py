@@ -18,8 +18,8 @@ from assay.watchdog.run_alarms import judge_duties, judge_epoch, judge_escrow, j
 from assay_ledger.agents.money_keeper import may_open
 from assay_ledger.bindings import game
 from assay_ledger.rounds.fold import fold
-from assay_ledger.rounds.round_view import RoundView
-from tests.harness.rounds.round_samples import ETHER, mark
+from assay_ledger.rounds.view import RunView
+from tests.harness.rounds.samples import ETHER, mark
 from tests.harness.rounds.told_money import ToldMoneyWorld
 from tests.harness.rounds.told_world import TRANSACTION
 
@@ -170,7 +170,7 @@ def test_tickets_are_too_few_from_the_duty_on_that_they_do_not_answer_for(world:
     view, e = world.view(world.sponsor), world.charter.economics
     answered = e.capacity * (view.books.registry.count_at(view.now, view.now) // e.shifts) * (PPM - e.reaudit_ppm)
 
-    def at_rate(audit_ppm: int) -> RoundView:
+    def at_rate(audit_ppm: int) -> RunView:
         return replace(view, charter=replace(world.charter, economics=replace(e, audit_ppm=audit_ppm)))
 
     most = answered // (2 * len(people))

@@ -15,8 +15,8 @@ from assay.protocol.rounds.ticket_types import TicketId, TicketTerms, chain_of
 from assay.protocol.types import Address, Wei
 from assay_ledger.deployment.places import create_address
 from tests.harness.contracts.harness import Evm, EvmContract, Reverted
-from tests.harness.rounds.round_samples import ETHER, START, fields, mark, work_of
-from tests.harness.rounds.round_samples import TERMS as ROUND_TERMS
+from tests.harness.rounds.samples import ETHER, START, fields, mark, work_of
+from tests.harness.rounds.samples import TERMS as ROUND_TERMS
 from tests.harness.rounds.stage import person, text
 from tests.harness.rounds.staged import charter_arguments, modules_at
 

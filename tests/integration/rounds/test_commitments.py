@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from assay.protocol.digests import state_digest
-from assay.protocol.rounds.round_terms import RoundTerms
+from assay.protocol.rounds.terms import RoundTerms
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round, Seat
 from tests.harness.contracts.harness import Reverted
-from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import TERMS, fields, mark, terms_of, work_of, work_ref
-from tests.harness.rounds.round_world import RoundWorld
+from tests.harness.rounds.chain import RoundChain
+from tests.harness.rounds.samples import TERMS, fields, mark, terms_of, work_of, work_ref
+from tests.harness.rounds.world import RoundWorld
 
 C, F, G, A = TERMS.commit, TERMS.inclusion, TERMS.grace, TERMS.hold
 

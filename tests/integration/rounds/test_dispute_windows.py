@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assay.protocol.digests import ZERO
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat
 from tests.harness.rounds.duties import finding_tuple

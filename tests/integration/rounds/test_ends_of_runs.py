@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.types import Address, Seat
 from tests.harness.rounds.money_scenes import LAST_ROUND, audited, final_round, leave, settle, settle_findings

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_terms import GenerationStatus, WorkStatus
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.terms import GenerationStatus, WorkStatus
 from assay.protocol.types import Address, Digest, Round, Seat
-from tests.harness.rounds.round_samples import TERMS, mark, node_ref
-from tests.harness.rounds.round_world import RoundWorld
+from tests.harness.rounds.samples import TERMS, mark, node_ref
+from tests.harness.rounds.world import RoundWorld
 
 OPEN, MERGED, FINAL, CUT = GenerationStatus
 

@@ -9,12 +9,12 @@ import pytest
 from assay.bench.goodput import Goodput, GoodputTerms, RoundShot
 from assay.bench.goodput_model import SALT, ModelStage, round_terms
 from assay.protocol.digests import ZERO, state_digest
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Digest, Round, Seat
-from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import START, bits
-from tests.harness.rounds.round_world import RoundWorld
+from tests.harness.rounds.chain import RoundChain
+from tests.harness.rounds.samples import START, bits
+from tests.harness.rounds.world import RoundWorld
 
 TERMS = GoodputTerms(rounds=3, spread=0.03)
 

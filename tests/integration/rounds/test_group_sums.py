@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_terms import RoundTerms
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.terms import RoundTerms
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
 from assay.protocol.types import Round, Wei
 from tests.harness.contracts.harness import Reverted
+from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.grouped_world import GroupedWorld
-from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import TICKET_TERMS, bits, terms_of
+from tests.harness.rounds.samples import TICKET_TERMS, bits, terms_of
 
 TERMS = terms_of(seats=66, group_size=16, positions=9, top_positions=11, group_merge=180)
 """Five groups; the last has two seats."""

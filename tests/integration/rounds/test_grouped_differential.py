@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.terms import GenerationStatus
+from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.grouped_player import TERMS, GroupedPlayer
-from tests.harness.rounds.round_chain import RoundChain
 from tests.harness.rounds.told_world import ToldGroupedWorld
 
 SEEDS, STEPS = 6, 260

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_terms import GenerationStatus
-from assay_ledger.agents import round_keeper
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.terms import GenerationStatus
+from assay_ledger.agents import keeper
 from assay_ledger.agents.round_actions import (
     CloseOpening,
     CutGeneration,
@@ -18,9 +18,9 @@ from assay_ledger.agents.round_actions import (
     Restart,
     RoundAction,
 )
+from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.grouped_player import TERMS, GroupedPlayer
 from tests.harness.rounds.keeper_calls import refused, same, view_of
-from tests.harness.rounds.round_chain import RoundChain
 from tests.harness.rounds.told_world import ToldGroupedWorld
 
 SEEDS, STEPS, OFTEN = 5, 240, 9
@@ -55,7 +55,7 @@ def test_contracts_take_what_is_due_of_sums_and_nothing_else_is_left() -> None:
             if step % OFTEN:
                 continue
             who = player.solvers[step % len(player.solvers)]
-            tasks = [task for task in round_keeper.tasks(view_of(world, who)) if isinstance(task.action, KINDS)]
+            tasks = [task for task in keeper.tasks(view_of(world, who)) if isinstance(task.action, KINDS)]
             for task in tasks:
                 if task.at <= world.now:
                     assert refused(world, task.action, who) == "", (task, world.now)
@@ -67,7 +67,7 @@ def test_contracts_take_what_is_due_of_sums_and_nothing_else_is_left() -> None:
                 on_group = not isinstance(action, Restart) and ids.is_group(action.node)
                 done[type(action).__name__ + " of a sum" * on_group] += 1
         chain.evm.evm.revert(kept)
-    # A node that nobody stands behind any more seldom comes of this play: `test_round_keeper` meets it often.
+    # A node that nobody stands behind any more seldom comes of this play: `test_keeper` meets it often.
     often = [kind.__name__ for kind in KINDS if kind is not CutGeneration]
     wanted = [*often, *(f"{kind} of a sum" for kind in often[1:])]
     assert [kind for kind in wanted if not done[kind]] == []

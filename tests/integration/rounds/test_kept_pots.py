@@ -9,7 +9,7 @@ import pytest
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest
-from assay_ledger.agents import round_keeper
+from assay_ledger.agents import keeper
 from assay_ledger.agents.money_actions import CloseBounty, EnterBounty, TakeBounty
 from assay_ledger.agents.money_keeper import pots_wait
 from assay_ledger.agents.round_actions import CloseEpoch, LapseAccusation, RoundAction, SeedEpoch, SubmitBeacon
@@ -28,9 +28,9 @@ def world() -> Iterator[ToldMoneyWorld]:
         yield made
 
 
-def tasks(world: ToldMoneyWorld, who: Address, *kinds: type[RoundAction]) -> list[round_keeper.Task]:
+def tasks(world: ToldMoneyWorld, who: Address, *kinds: type[RoundAction]) -> list[keeper.Task]:
     """Of somebody, of some kinds."""
-    return [task for task in round_keeper.tasks(world.view(who)) if isinstance(task.action, kinds)]
+    return [task for task in keeper.tasks(world.view(who)) if isinstance(task.action, kinds)]
 
 
 def only(world: ToldMoneyWorld, who: Address, action: RoundAction) -> int:

@@ -11,10 +11,10 @@ from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.types import Address, BeaconRound
 from assay.watchdog.alarms import AlarmKind, exit_code_of
 from assay.watchdog.run_alarms import judge_beacon
-from assay_ledger.agents import keeping, round_keeper
+from assay_ledger.agents import keeper, keeping
 from assay_ledger.agents.money_actions import WindDown
 from assay_ledger.agents.round_actions import RoundAction, SeedEpoch, SubmitBeacon
-from tests.harness.rounds.round_samples import mark
+from tests.harness.rounds.samples import mark
 from tests.harness.rounds.told_money import ToldMoneyWorld
 
 LATE = 5 * 3600
@@ -51,7 +51,7 @@ def begin_next(world: ToldMoneyWorld) -> None:
 def turns(world: ToldMoneyWorld, action: RoundAction) -> dict[Address, int]:
     """When each participant does something, in seconds of chain time; without those who do not."""
     people = keeping.participants(world.view(world.sponsor))
-    tasks = {who: [t.at for t in round_keeper.tasks(world.view(who)) if t.action == action] for who in people}
+    tasks = {who: [t.at for t in keeper.tasks(world.view(who)) if t.action == action] for who in people}
     return {who: found[0] for who, found in tasks.items() if found}
 
 
@@ -114,9 +114,9 @@ def test_a_beacon_that_never_comes_ends_the_run_and_nobody_waits_for_it_then(wor
     first, at = min(ends.items(), key=lambda pair: pair[1])
     world.at(at - 1)
     assert world.wind_down() == "RunMoves"
-    assert SubmitBeacon(number) in list(round_keeper.due(world.view(first))), "it may come up to the last second"
+    assert SubmitBeacon(number) in list(keeper.due(world.view(first))), "it may come up to the last second"
     world.tick(1)
-    assert WindDown() in list(round_keeper.due(world.view(first)))
+    assert WindDown() in list(keeper.due(world.view(first)))
     assert world.wind_down() == ""
     assert world.view(first).state.money.phase is RunPhase.WOUND_DOWN
     assert turns(world, SubmitBeacon(number)) == {} and list(judge_beacon(world.view(first))) == []

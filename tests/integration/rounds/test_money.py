@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.types import Address, Round, Seat
 from tests.harness.rounds.money_chain import DENSE
 from tests.harness.rounds.money_scenes import LAST_ROUND, audited, final_round, settle, settle_findings
 from tests.harness.rounds.money_world import MoneyWorld
-from tests.harness.rounds.round_samples import ETHER
+from tests.harness.rounds.samples import ETHER
 
 DAY = 86_400
 

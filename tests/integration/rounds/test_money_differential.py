@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable
 
 from assay.protocol.digests import ZERO
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Round, Seat
 from tests.harness.rounds.money_world import MoneyWorld
-from tests.harness.rounds.round_samples import ETHER
+from tests.harness.rounds.samples import ETHER
 
 
 class MoneyPlay:

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.types import Digest, Seat, Wei
 from tests.harness.contracts import snapshots
 from tests.harness.rounds.charters import RUN, changed
 from tests.harness.rounds.money_scenes import audited
 from tests.harness.rounds.money_world import MoneyWorld
-from tests.harness.rounds.round_samples import ETHER
 from tests.harness.rounds.run_limits import staked
+from tests.harness.rounds.samples import ETHER
 
 CALLS = ("fund", "launch", "settleWork", "settleDuty", "settleOpening", "settleRound", "release", "finish", "refund")
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from assay.protocol.rounds.escrow import RunPhase
-from assay.protocol.rounds.round_terms import GenerationStatus
-from assay_ledger.agents import round_keeper
+from assay.protocol.rounds.terms import GenerationStatus
+from assay_ledger.agents import keeper
 from assay_ledger.agents.money_actions import (
     FinishRun,
     FreeRound,
@@ -30,7 +30,7 @@ from assay_ledger.agents.round_actions import (
     SeedEpoch,
     SubmitBeacon,
 )
-from assay_ledger.rounds.round_records import RoundRunState
+from assay_ledger.rounds.records import RunState
 from tests.harness.rounds.money_chain import DENSE
 from tests.harness.rounds.told_money import ToldMoneyWorld
 
@@ -42,10 +42,10 @@ class KeptWorld(ToldMoneyWorld):
         super().__init__(replace(DENSE, rounds=rounds))
         self.done: Counter[str] = Counter()
 
-    def tasks(self) -> Iterator[round_keeper.Task]:
+    def tasks(self) -> Iterator[keeper.Task]:
         """Of everybody."""
         for who in self.people:
-            yield from round_keeper.tasks(self.view(who))
+            yield from keeper.tasks(self.view(who))
 
     def carry_out(self, action: RoundAction) -> None:
         """One action on model and contracts, which must take it."""
@@ -104,7 +104,7 @@ class KeptWorld(ToldMoneyWorld):
                 assert step(who, "another root" if half and number % 2 else "root") == ""
             self.tick(self.terms.grace + 1)
 
-    def keep(self, until: Callable[[RoundRunState], bool]) -> None:
+    def keep(self, until: Callable[[RunState], bool]) -> None:
         """Everything that is due is done, and time moves on to what is next, until the state is so."""
         for _ in range(4000):
             if until(self.told):

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Round
-from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import TERMS, TICKET_TERMS, bits, terms_of
-from tests.harness.rounds.round_world import RoundWorld
+from tests.harness.rounds.chain import RoundChain
+from tests.harness.rounds.samples import TERMS, TICKET_TERMS, bits, terms_of
+from tests.harness.rounds.world import RoundWorld
 
 SEATS, SIZE = 70, 40
 

@@ -13,7 +13,7 @@ from assay.protocol.errors import RejectedError
 from assay.protocol.game.book import game_lock
 from assay.protocol.game.table import Side
 from assay.protocol.rounds.duty_types import AccusationStatus
-from assay.protocol.rounds.round_ids import tenure_lock
+from assay.protocol.rounds.ids import tenure_lock
 from assay.protocol.rounds.ticket_types import ticket_lock
 from assay.protocol.run.claims import ClaimKind
 from tests.harness.contracts.game_chain import ref_tuple

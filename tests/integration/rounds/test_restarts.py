@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from assay.protocol.rounds import round_ids as ids
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Round
-from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import TERMS, terms_of
-from tests.harness.rounds.round_world import RoundWorld
+from tests.harness.rounds.chain import RoundChain
+from tests.harness.rounds.samples import TERMS, terms_of
+from tests.harness.rounds.world import RoundWorld
 from tests.integration.rounds.test_generations import close, ready, statuses
 
 OPEN, MERGED, FINAL, CUT = GenerationStatus

@@ -10,7 +10,7 @@ import pytest
 
 from assay.protocol.economics.run_times import min_kept
 from assay.protocol.rounds.bounties import pot_lock
-from assay.protocol.rounds.round_ids import tenure_lock
+from assay.protocol.rounds.ids import tenure_lock
 from assay.protocol.rounds.run_terms import game_config
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.run.program_ref import ProgramRef

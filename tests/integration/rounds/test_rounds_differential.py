@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from assay.protocol.rounds.round_terms import GenerationStatus
-from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_player import TERMS, RoundPlayer
+from assay.protocol.rounds.terms import GenerationStatus
+from tests.harness.rounds.chain import RoundChain
+from tests.harness.rounds.player import TERMS, RoundPlayer
 from tests.harness.rounds.told_world import ToldWorld
 
 SEEDS = 16

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round, Seat
 from tests.harness.contracts import snapshots
 from tests.harness.contracts.node_evm import NodeEvm
+from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.grouped_world import GroupedWorld
-from tests.harness.rounds.round_chain import RoundChain
-from tests.harness.rounds.round_samples import START, TERMS, terms_of, work_of
-from tests.harness.rounds.round_world import RoundWorld
+from tests.harness.rounds.samples import START, TERMS, terms_of, work_of
+from tests.harness.rounds.world import RoundWorld
 
 TICKETS = 10_000
 COLUMNS = (8, 64, 1024)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from assay.protocol.digests import ZERO
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.epochs import last_drawn
 from assay.protocol.run.claims import ClaimKind

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Round, Seat
-from tests.harness.rounds.round_samples import ETHER, TERMS, work_of, work_ref
-from tests.harness.rounds.round_world import RoundWorld
+from tests.harness.rounds.samples import ETHER, TERMS, work_of, work_ref
+from tests.harness.rounds.world import RoundWorld
 
 S, FEE = TERMS.seat_lock, TERMS.seat_fee
 

@@ -10,9 +10,9 @@ from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Seat
 from assay_ledger.bindings import game
 from assay_ledger.index.game_fold import fold_game
-from assay_ledger.rounds.round_records import AccusationRecord
-from assay_whistleblower.round_agent import is_tried_elsewhere
-from tests.harness.rounds.round_samples import mark
+from assay_ledger.rounds.records import AccusationRecord
+from assay_whistleblower.agent import is_tried_elsewhere
+from tests.harness.rounds.samples import mark
 from tests.harness.rounds.told_money import ToldMoneyWorld
 from tests.harness.rounds.told_world import TRANSACTION
 

@@ -7,17 +7,17 @@ from typing import ClassVar, Final
 
 import pytest
 
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.grouped_generations import GroupedGenerations
-from assay.protocol.rounds.round_ids import Node
+from assay.protocol.rounds.ids import Node
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest, Round, Wei
 from tests.harness.rounds.charters import WIDE, changed
 from tests.harness.rounds.grouped_world import GroupedWorld
 from tests.harness.rounds.money_chain import CONTRACTS, MoneyChain
 from tests.harness.rounds.money_world import MoneyWorld
-from tests.harness.rounds.round_samples import ETHER
 from tests.harness.rounds.run_limits import staked
+from tests.harness.rounds.samples import ETHER
 
 SEATS: Final = 65
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.protocol.rounds.duty_types import NO_FINDING, DrawnDuty, DutyKind, ReplayFinding
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Seat
 from assay_ledger.agents.journal import Journal

@@ -13,7 +13,7 @@ import pytest
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import DutyKind
 from assay.protocol.types import Address, Digest
-from assay_verifier.round_cheats import AuditCheat
+from assay_verifier.cheats import AuditCheat
 from assay_whistleblower.reporting import Report, ReportAbsence, ReportForfeit, ReportMiss, reports
 from tests.harness.auditors.stage_auditors import AuditedStage, computed_work
 from tests.harness.auditors.stage_records import StageRecords

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from assay.protocol.rounds.duty_types import MAX_AUDITED, ReplayFinding
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.types import Digest
 from assay_verifier.comparing import Contradiction, FalseClaim, against_attestation, against_work, part_of
 

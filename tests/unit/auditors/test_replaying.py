@@ -15,7 +15,7 @@ from assay.protocol.program.witness import witnessed_program
 from assay.protocol.trees.state import ListBytes, list_roots
 from assay.protocol.types import Digest
 from assay.training.rounds import TorchCompute
-from assay_ledger.index.archive import RecheckMismatch
+from assay_ledger.index.computing import RecheckMismatch
 from assay_ledger.store.progress import ROOTS
 from assay_verifier.replaying import CommitmentReplay, WorkToReplay, witness_lists_of, witnessed_by
 from tests.harness.programs import mlp_step

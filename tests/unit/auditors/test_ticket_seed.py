@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+from hashlib import sha256
 from pathlib import Path
 
 from eth_account import Account
@@ -24,3 +26,9 @@ def test_a_restored_account_has_the_seed_that_it_had(tmp_path: Path) -> None:
 def test_two_accounts_have_two_seeds_and_neither_is_the_key() -> None:
     first, second = Account.create(), Account.create()
     assert len({ticket_seed(first), ticket_seed(second), bytes(first.key), bytes(second.key)}) == 4
+
+
+def test_a_seed_is_what_rfc_5869_makes_of_a_key_written_out() -> None:
+    account = Account.from_key(b"\x07" * 32)
+    extracted = hmac.new(bytes(32), b"\x07" * 32, sha256).digest()
+    assert ticket_seed(account) == hmac.new(extracted, b"assay ticket seed v1\x01", sha256).digest()

@@ -26,7 +26,7 @@ from assay.protocol.game.clock import Shape, most_moves
 from assay.protocol.game.table import Move, Side
 from assay.protocol.program.nodes import Family
 from assay.protocol.program.program import Program
-from assay.sponsor.round_charters import ARITY
+from assay.sponsor.charters import ARITY
 from assay.training.presets import TINY
 from tests.harness.bench.verdicts import check_verdict
 from tests.harness.games import GameWorld, address, config, honest_trace, lie_at, play_out, player

@@ -20,7 +20,7 @@ from assay_ledger.deployment.places import beacons
 from assay_ledger.keys.local_signer import local_signature
 from tests.harness.beacons import VECTORS, data, words
 from tests.harness.contracts.fresh import fresh_artifacts
-from tests.harness.rounds.round_samples import START
+from tests.harness.rounds.samples import START
 
 ROUND = VECTORS["rounds"][0]
 NUMBER, SIGNATURE = BeaconRound(ROUND["round"]), data(ROUND["signature"])

@@ -26,7 +26,7 @@ from assay_ledger.deployment.code import TEST_TOKEN, UnknownCode, check_code, co
 from assay_ledger.deployment.deploy import (
     deploy_arbiter,
     deploy_beacon,
-    deploy_round_run,
+    deploy_run,
     deploy_seed,
     deploy_token,
     verify_round_wiring,
@@ -39,10 +39,10 @@ from assay_ledger.deployment.places import (
     round_places_of,
     run_deployer_code,
 )
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 from tests.harness.contracts import harness
 from tests.harness.contracts.fresh import fresh_artifacts
-from tests.harness.rounds.round_samples import ETHER, START, mark
+from tests.harness.rounds.samples import ETHER, START, mark
 from tests.harness.rounds.staged import modules_at
 from tests.unit.ledger.test_deploy import real_charter
 
@@ -84,15 +84,15 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeStage]:
 
 
 @pytest.fixture(scope="module")
-def honest(stage: CodeStage) -> RoundRun:
+def honest(stage: CodeStage) -> Run:
     """A run of this release."""
-    return deploy_round_run(stage.chain, stage.sponsor, stage.named("honest"))
+    return deploy_run(stage.chain, stage.sponsor, stage.named("honest"))
 
 
-def unknown(run: RoundRun) -> list[str]:
+def unknown(run: Run) -> list[str]:
     """What a client refuses of a run, by name."""
     with pytest.raises(UnknownCode) as refused:
-        check_code(RoundRun(run.chain, run.address))
+        check_code(Run(run.chain, run.address))
     assert refused.value.code == "UnknownCode" and str(refused.value.details["digest"]) in refused.value.remedy
     names = [c.name for c in code_of(run).unknown]
     assert all(name in refused.value.message for name in names)
@@ -102,7 +102,7 @@ def unknown(run: RoundRun) -> list[str]:
 # --- what is this release's
 
 
-def test_every_contract_of_a_run_of_this_release_is_known(honest: RoundRun) -> None:
+def test_every_contract_of_a_run_of_this_release_is_known(honest: Run) -> None:
     code = check_code(honest)
     assert [c.name for c in code.contracts] == EVERYTHING
     assert code.unknown == () and code.status() == "release" and code.token_words == TEST_TOKEN
@@ -118,7 +118,7 @@ def test_who_created_the_contracts_makes_no_difference(stage: CodeStage) -> None
     charter, vault = (harness.artifact(name).bytecode for name in ("RunCharter", "Vault"))
     stage.chain.send(stage.staker, deployer.create_charter(charter, terms))
     stage.chain.send(stage.staker, deployer.create(vault))
-    run = deploy_round_run(stage.chain, stage.sponsor, terms)
+    run = deploy_run(stage.chain, stage.sponsor, terms)
     assert run.address == places.charter and run.charter == terms
     assert check_code(run).status() == "release"
 
@@ -138,7 +138,7 @@ def test_who_is_overtaken_at_every_step_has_deployed_his_run_all_the_same(stage:
     chain = Overtaken(stage.chain.url)
     chain.rival = stage.staker
     terms = stage.named("overtaken")
-    run = deploy_round_run(chain, stage.sponsor, terms)
+    run = deploy_run(chain, stage.sponsor, terms)
     assert check_code(run).status() == "release" and run.charter == terms
 
 
@@ -148,11 +148,11 @@ def test_a_run_that_is_not_wholly_created_is_not_known(stage: CodeStage) -> None
     stage.chain.send_data(stage.sponsor, FACTORY, bytes(32) + run_deployer_code(terms.run, places.arbiter))
     deployer = RunDeployerContract(places.deployer)
     stage.chain.send(stage.sponsor, deployer.create_charter(harness.artifact("RunCharter").bytecode, terms))
-    assert unknown(RoundRun(stage.chain, places.charter)) == list(ROUND_CONTRACTS)
+    assert unknown(Run(stage.chain, places.charter)) == list(ROUND_CONTRACTS)
 
 
 def test_a_deployer_creates_its_own_runs_contracts_in_their_order_and_nothing_else(
-    stage: CodeStage, honest: RoundRun
+    stage: CodeStage, honest: Run
 ) -> None:
     terms, others = stage.named("in order"), stage.named("others")
     places = round_places_of(terms.run)
@@ -186,7 +186,7 @@ def test_a_deployer_creates_its_own_runs_contracts_in_their_order_and_nothing_el
 def test_a_vault_with_a_back_door_is_refused_though_it_is_wired(stage: CodeStage) -> None:
     """Played on the first version: 3,000 staked tokens swept by the sponsor."""
     contracts = {**ROUND_CONTRACTS, "vault": "EvilVault"}
-    run = deploy_round_run(stage.chain, stage.sponsor, stage.named("evil vault"), contracts=contracts)
+    run = deploy_run(stage.chain, stage.sponsor, stage.named("evil vault"), contracts=contracts)
     assert verify_round_wiring(run) is run
     assert {"charter", "vault"} <= set(unknown(run))
 
@@ -196,7 +196,7 @@ def test_a_true_vault_over_storage_of_its_authors_is_refused(stage: CodeStage) -
     preset, true = (harness.artifact(name).deployed for name in ("PresetVault", "Vault"))
     assert preset == true
     contracts = {**ROUND_CONTRACTS, "vault": "PresetVault"}
-    run = deploy_round_run(stage.chain, stage.sponsor, stage.named("preset vault"), contracts=contracts)
+    run = deploy_run(stage.chain, stage.sponsor, stage.named("preset vault"), contracts=contracts)
     assert run.chain.ask(run.vault.free(stage.sponsor.address)) == 10**24
     assert {"charter", "vault"} <= set(unknown(run))
 
@@ -204,17 +204,17 @@ def test_a_true_vault_over_storage_of_its_authors_is_refused(stage: CodeStage) -
 def test_an_arbiter_with_another_leaf_is_refused(stage: CodeStage) -> None:
     leaves = list(round_places_of(stage.terms.run).leaves.values())
     swapped = stage.chain.deploy(stage.sponsor, "Arbiter", [leaves[1], leaves[0], *leaves[2:]])[0]
-    run = deploy_round_run(stage.chain, stage.sponsor, stage.named("swapped leaves"), arbiter=swapped)
+    run = deploy_run(stage.chain, stage.sponsor, stage.named("swapped leaves"), arbiter=swapped)
     assert {"arbiter", "game", "map leaf", "rowexp leaf"} <= set(unknown(run))
     assert "dot leaf" not in unknown(run)
 
 
-def test_a_charter_beside_the_real_one_is_refused(stage: CodeStage, honest: RoundRun) -> None:
+def test_a_charter_beside_the_real_one_is_refused(stage: CodeStage, honest: Run) -> None:
     """It names the true modules, all but one: what takes the money."""
     evil = stage.chain.deploy(stage.sponsor, "EvilVault", honest.address)[0]
     modules = astuple(replace(honest.modules, vault=evil))
     beside = stage.chain.deploy(stage.sponsor, "RunCharter", honest.charter.as_tuple(), modules)[0]
-    run = RoundRun(stage.chain, beside)
+    run = Run(stage.chain, beside)
     assert run.run_id == honest.run_id
     assert unknown(run) == ["charter", "vault"]
 
@@ -222,22 +222,22 @@ def test_a_charter_beside_the_real_one_is_refused(stage: CodeStage, honest: Roun
 def test_a_run_of_modules_that_are_no_contracts_is_refused(stage: CodeStage) -> None:
     nobody = astuple(modules_at())
     address = stage.chain.deploy(stage.sponsor, "RunCharter", stage.named("empty").as_tuple(), nobody)[0]
-    assert unknown(RoundRun(stage.chain, address)) == [name for name in EVERYTHING if name != "beacon"]
+    assert unknown(Run(stage.chain, address)) == [name for name in EVERYTHING if name != "beacon"]
 
 
 def test_a_foreign_beacon_is_refused_and_a_foreign_token_is_said(stage: CodeStage) -> None:
     """A beacon that somebody knows tells who will look; a token is its issuer's word, which the user holds already."""
     beacon = deploy_beacon(stage.chain, stage.sponsor, replace(LOCAL, period=LOCAL.period + 1))
     token = stage.chain.deploy(stage.sponsor, "ReentrantToken")[0]
-    run = deploy_round_run(stage.chain, stage.sponsor, replace(stage.named("foreign"), beacon=beacon, token=token))
+    run = deploy_run(stage.chain, stage.sponsor, replace(stage.named("foreign"), beacon=beacon, token=token))
     assert unknown(run) == ["beacon"]
     assert code_of(run).token_words != TEST_TOKEN
 
 
-def test_what_the_user_allows_is_exactly_what_was_found(stage: CodeStage, honest: RoundRun) -> None:
+def test_what_the_user_allows_is_exactly_what_was_found(stage: CodeStage, honest: Run) -> None:
     contracts = {**ROUND_CONTRACTS, "vault": "EvilVault"}
     named = (stage.named(f"allowed {k}") for k in range(2))
-    runs = [deploy_round_run(stage.chain, stage.sponsor, terms, contracts=contracts) for terms in named]
+    runs = [deploy_run(stage.chain, stage.sponsor, terms, contracts=contracts) for terms in named]
     first, second = (code_of(run) for run in runs)
     assert check_code(runs[0], {first.digest}).status({first.digest}) == "allowed"
     for wrong in (second.digest, code_of(honest).digest, Digest(bytes(32))):

@@ -16,18 +16,18 @@ from assay_ledger.chain.node import Anvil
 from assay_ledger.deployment.deploy import (
     DeploymentFailed,
     WiringWrong,
-    deploy_round_run,
+    deploy_run,
     deploy_seed,
     deploy_token,
     verify_round_wiring,
 )
 from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS, create_address, round_places_of
-from assay_ledger.rounds.run import RoundRun
+from assay_ledger.rounds.run import Run
 from tests.harness.contracts.arena import arena_charter
 from tests.harness.contracts.fresh import fresh_artifacts
 from tests.harness.games import config
 from tests.harness.programs import counting
-from tests.harness.rounds.round_samples import START
+from tests.harness.rounds.samples import START
 
 NAMES = [
     *("RunDeployer", "RunCharter", "TestToken", "PrevrandaoSeed", "Arbiter"),
@@ -65,8 +65,8 @@ def terms(chain: Chain, sponsor: LocalAccount) -> RunCharter:
 
 
 @pytest.fixture(scope="module")
-def run(chain: Chain, sponsor: LocalAccount, terms: RunCharter) -> RoundRun:
-    return deploy_round_run(chain, sponsor, terms)
+def run(chain: Chain, sponsor: LocalAccount, terms: RunCharter) -> Run:
+    return deploy_run(chain, sponsor, terms)
 
 
 def test_create_addresses_are_those_of_ethereum() -> None:
@@ -77,22 +77,22 @@ def test_create_addresses_are_those_of_ethereum() -> None:
     assert create_address(sender, 2).hex() == "c9ddedf451bc62ce88bf9292afb13df35b670699"
 
 
-def test_a_run_stands_where_its_terms_say_and_reads_them_back(chain: Chain, terms: RunCharter, run: RoundRun) -> None:
+def test_a_run_stands_where_its_terms_say_and_reads_them_back(chain: Chain, terms: RunCharter, run: Run) -> None:
     places = round_places_of(terms.run)
     assert (run.charter, run.run_id, run.address) == (terms, terms.run, places.charter)
     assert {name: getattr(run.modules, name) for name in ROUND_CONTRACTS} == places.modules
-    assert verify_round_wiring(RoundRun(chain, run.address)).modules == run.modules
+    assert verify_round_wiring(Run(chain, run.address)).modules == run.modules
 
 
-def test_two_runs_share_an_arbiter(chain: Chain, sponsor: LocalAccount, terms: RunCharter, run: RoundRun) -> None:
-    other = deploy_round_run(chain, sponsor, replace(terms, name=Digest(b"\7" * 32)))
+def test_two_runs_share_an_arbiter(chain: Chain, sponsor: LocalAccount, terms: RunCharter, run: Run) -> None:
+    other = deploy_run(chain, sponsor, replace(terms, name=Digest(b"\7" * 32)))
     assert run.address != other.address and run.run_id != other.run_id
     arbiters = {chain.ask(made.game.arbiter()) for made in (run, other)}
     assert arbiters == {round_places_of(terms.run).arbiter}
 
 
-def test_a_contract_that_is_not_there_is_noticed(chain: Chain, run: RoundRun) -> None:
-    asked = RoundRun(chain, run.address)
+def test_a_contract_that_is_not_there_is_noticed(chain: Chain, run: Run) -> None:
+    asked = Run(chain, run.address)
     asked.modules = replace(run.modules, duties=Address(bytes(19) + b"\1"))
     with pytest.raises(WiringWrong, match="duties"):
         verify_round_wiring(asked)
@@ -103,5 +103,5 @@ def test_a_game_that_could_outlast_the_windows_is_refused_by_name(
 ) -> None:
     short = replace(terms, timing=replace(terms.timing, longest_dispute=7200))
     with pytest.raises(DeploymentFailed) as failed:
-        deploy_round_run(chain, sponsor, short)
+        deploy_run(chain, sponsor, short)
     assert failed.value.details["reason"] == "DisputeTooLong"

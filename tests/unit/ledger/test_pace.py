@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.protocol.types import Round, Seat
-from assay_ledger.agents.actions import Defer, EndOverdue, Play
+from assay_ledger.agents.game_actions import Defer, EndOverdue, Play
 from assay_ledger.agents.money_actions import SettleSeat
 from assay_ledger.agents.round_actions import CloseEpoch, highest_base_fee
 from assay_ledger.chain.fees import TIP_FLOOR, Market, Offer, affordable, first_offer, raised, tip_of

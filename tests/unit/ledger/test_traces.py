@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.protocol.game.table import Side, Stage
 from assay.protocol.types import Address, Digest
-from assay_ledger.agents.actions import Defer, Play
+from assay_ledger.agents.game_actions import Defer, Play
 from assay_ledger.agents.game_actor import GameActor
 from assay_ledger.agents.game_player import GamePlayer
 from assay_ledger.agents.traces import Traces

@@ -28,8 +28,8 @@ from assay.protocol.economics.round_time import goodput
 from assay.protocol.economics.run_times import unsettled_rounds
 from assay.protocol.errors import UsageError
 from assay.protocol.types import Wei
-from assay.sponsor.round_charters import Pace
-from assay.sponsor.round_charters import timing as round_timing
+from assay.sponsor.charters import Pace
+from assay.sponsor.charters import timing as round_timing
 
 SMALL = PlanInputs(
     parameters=124e6, tokens=1e10, solvers=8, up=1e8, down=1e9, flops=2e13, inner_steps=500, batch=65_536.0

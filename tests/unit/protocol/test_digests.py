@@ -22,9 +22,9 @@ from assay.protocol.game.table import Side, Stage
 from assay.protocol.program.program import verify_descriptor
 from assay.protocol.program.trace import ReferenceTrace
 from assay.protocol.rounds import duty_draws as draws
-from assay.protocol.rounds import round_ids as ids
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.duty_types import DutyKind, ReplayFinding
-from assay.protocol.rounds.round_terms import SeatWork
+from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment, claim_id
 from assay.protocol.run.run_charter import RunCharter

@@ -8,7 +8,7 @@ import pytest
 
 from assay.protocol.economics import audit_prices
 from assay.protocol.rounds.duty_types import AccusationStatus
-from assay.protocol.rounds.round_terms import GenerationStatus
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.simulation import experiments
 from assay.simulation.blind_audits import OF_99_PERCENT
 from assay.simulation.executable_model import ExecutableModel

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from assay.protocol.errors import UserError
-from assay.sponsor.round_charters import HOUR, pace_of
-from assay.sponsor.round_preparing import prepare_recipe_rounds
+from assay.sponsor.charters import HOUR, pace_of
+from assay.sponsor.preparing import prepare_recipe_rounds
 from assay.training.recipes.recipe import Recipe
 from assay.training.schedules import RoundWarmup
 

@@ -17,7 +17,7 @@ from assay.engine.compiler.capture import capture
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.values.state_io import list_roots, state_root
 from assay.protocol.program.wellformed import violations
-from assay.protocol.rounds.round_ids import merge_input, partial_input, weighed_input
+from assay.protocol.rounds.ids import merge_input, partial_input, weighed_input
 from assay.training.merge import MergeRule, limited_sum, merge, merge_partials, partial
 from assay.training.outer import OUTER_MOMENTUM, OUTER_RATE, SLOTS, outer_step
 from assay.training.programs import generation_program, merge_program, partial_program, with_terms

@@ -1,0 +1,119 @@
+"""What a sponsor does after posting: fill the escrow, and open the run once enough take part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay.protocol.rounds.escrow import cost_of
+from assay.protocol.run.run_charter import RunCharter
+from assay.protocol.types import Address, Round, Wei
+
+if TYPE_CHECKING:
+    from eth_account.signers.local import LocalAccount
+    from web3.types import TxReceipt
+
+    from assay_ledger.bindings.token import TokenContract
+    from assay_ledger.chain.client import Chain
+    from assay_ledger.rounds.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchLacks:
+    """What a run still lacks before its first round can open with all that its charter asks for."""
+
+    tickets: int
+    """Tickets that count; one counts after the charter's seasoning."""
+    seats: int
+    escrow: int
+    """Wei for the first round of every seat that is held."""
+
+    def __bool__(self) -> bool:
+        return any((self.tickets, self.seats, self.escrow))
+
+
+def escrow_of(charter: RunCharter) -> Wei:
+    """What every round of a run with all its seats sets aside, in wei: with it no round waits for another's."""
+    return Wei(charter.rounds * cost_of(charter, charter.training.seats))
+
+
+def stake_of(charter: RunCharter, *, seats: int = 0, tickets: int = 0) -> Wei:
+    """What an actor locks for so many seats, with their fees, and tickets, in wei."""
+    e = charter.economics
+    return Wei(seats * (e.seat_lock + e.seat_fee) + tickets * e.ticket_bond)
+
+
+@dataclass(frozen=True, slots=True)
+class VaultStake:
+    """What somebody has in a run's vault, in wei: free, and in locks of its own."""
+
+    free: int
+    locked: int
+
+    @property
+    def total(self) -> int:
+        """Both."""
+        return self.free + self.locked
+
+
+def stake_in_vault(run: Run, who: Address) -> VaultStake:
+    """What an account has in the vault of a run; locks are found by the events that made them."""
+    from assay_ledger.bindings.vault import Locked
+
+    ask, locked = run.chain.ask, 0
+    made = run.chain.events(Locked.search(run.vault.address, owner=who), run.first_block)
+    for name in sorted({log.event.id for log in made}):
+        owner, amount = ask(run.vault.lock_of(name))
+        locked += amount if owner == who else 0
+    return VaultStake(ask(run.vault.free(who)), locked)
+
+
+def deposit(chain: Chain, account: LocalAccount, run: Run, amount: Wei) -> None:
+    """Puts tokens that an account holds into the run's vault. Raises RejectedError."""
+    chain.send(account, run.token.approve(run.vault.address, amount))
+    chain.send(account, run.vault.deposit(amount))
+
+
+def mint_tokens(chain: Chain, account: LocalAccount, token: TokenContract, who: Address, amount: Wei) -> TxReceipt:
+    """Makes test tokens for somebody, in as many parts as the token makes at a time; the last part's receipt.
+
+    Raises RejectedError.
+    """
+    most = Wei(chain.ask(token.max_mint()))
+    while amount > most:
+        chain.send(account, token.mint(who, most))
+        amount = Wei(amount - most)
+    return chain.send(account, token.mint(who, amount))
+
+
+def fund_run(chain: Chain, account: LocalAccount, run: Run, amount: Wei) -> None:
+    """Puts tokens that an account holds into the run's escrow. Raises RejectedError (WrongPhase once it is over)."""
+    deposit(chain, account, run, amount)
+    chain.send(account, run.escrow.fund(amount))
+
+
+def refund_all(chain: Chain, account: LocalAccount, run: Run) -> None:
+    """Takes back what is left of every payment into the escrow of a run that has ended; one call gives one back.
+
+    Raises RejectedError (WrongPhase, NothingToRefund).
+    """
+    from assay_ledger.chain.client import address_of
+
+    funder = address_of(account)
+    chain.send(account, run.escrow.refund(funder))
+    while chain.ask(run.escrow.funded_of(funder)):
+        chain.send(account, run.escrow.refund(funder))
+
+
+def launch_lacks(run: Run) -> LaunchLacks:
+    """What the first round waits for at the newest block; nothing once a run can be launched."""
+    ask, launch = run.chain.ask, run.charter.launch
+    tickets, seated = ask(run.tickets.count_at(run.chain.head().timestamp)), ask(run.tenures.seated_at(Round(0)))
+    seats = max(launch.seats - seated, 0)
+    missing = cost_of(run.charter, max(seated, launch.seats)) - ask(run.escrow.balance())
+    return LaunchLacks(max(launch.tickets - tickets, 0), seats, max(missing, 0))
+
+
+def launch_run(chain: Chain, sponsor: LocalAccount, run: Run) -> None:
+    """Opens round 0, as its sponsor. Raises RejectedError (WrongPhase, Paused)."""
+    chain.send(sponsor, run.escrow.launch())

@@ -1,0 +1,98 @@
+"""What a sponsor does: publish programs, data and genesis, and deploy the contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from assay.protocol.economics.chain_profiles import CHAINS
+from assay.protocol.errors import UserError
+from assay.protocol.run.beacon import DrandNetwork
+from assay.protocol.run.layouts import check_round_layouts
+from assay.protocol.run.run_charter import RunCharter
+from assay.protocol.types import Address, Wei
+from assay.sponsor.charters import USUAL_COMMITTEE, USUAL_RATES, AuditRates, Committee, Pace, make_run_charter
+from assay.sponsor.preparing import PreparedRounds
+from assay.sponsor.publishing import Talk, publish, publish_card
+from assay_ledger.deployment.deploy import deploy_beacon, deploy_run, deploy_seed, deploy_token
+from assay_ledger.rounds.run import Run
+from assay_ledger.store.blobs import ArtifactStore
+
+if TYPE_CHECKING:
+    from eth_account.signers.local import LocalAccount
+
+    from assay_ledger.chain.client import Chain
+
+
+def post_run(
+    chain: Chain,
+    sponsor: LocalAccount,
+    store: ArtifactStore,
+    prepared: PreparedRounds,
+    *,
+    name: str,
+    rounds: int,
+    seats: int,
+    pace: Pace,
+    rates: AuditRates = USUAL_RATES,
+    kind: str = "local",
+    network: DrandNetwork | None = None,
+    pays: bool = True,
+    committee: Committee = USUAL_COMMITTEE,
+    token: Address | None = None,
+    talk: Talk = lambda _: None,
+    confirm: Callable[[RunCharter], None] = lambda _: None,
+) -> Run:
+    """Publishes and deploys a run of as many seats as its merge program was prepared for. A test token is made unless
+    one is given.
+
+    kind: of chain, by its name in CHAINS. network: the drand network that it draws from, None for the chain's own
+    randomness. confirm: is shown the terms, with addresses that stand for what is not deployed yet, before anything is
+    sent or published; what it raises ends the posting.
+
+    Raises UserError (OtherRoundLength), WrongLayout, RejectedError where the contracts would refuse the terms.
+    """
+    from assay_ledger.chain.client import address_of
+
+    if pace.units * pace.steps != prepared.inner_steps:
+        # The rate would rise in the wrong places, of which no contract knows.
+        raise UserError(
+            f"The programs count {prepared.inner_steps} steps a round, {pace.units} units of {pace.steps} are "
+            f"{pace.units * pace.steps}.",
+            code="OtherRoundLength",
+            remedy="Cut the steps that a round has into units.",
+        )
+    me = address_of(sponsor)
+
+    def terms(token: Address, beacon: Address) -> RunCharter:
+        return make_run_charter(
+            prepared.genesis,
+            name=name,
+            sponsor=me,
+            token=token,
+            beacon=beacon,
+            chain=CHAINS[kind].chain(Wei(10**9), Wei(0)),
+            now=chain.head().timestamp,
+            rounds=rounds,
+            seats=seats,
+            pace=pace,
+            rates=rates,
+            pays=pays,
+            committee=committee,
+        )
+
+    draft = terms(me if token is None else token, me)
+    step, update, merge, _, *partial = prepared.programs
+    check_round_layouts(step, update, merge, draft.training, *partial)
+    confirm(draft)
+    first_block = chain.head().number
+    talk("publishing programs, data and genesis")
+    publish(store, prepared)
+    talk("deploying the contracts")
+    charter = terms(
+        deploy_token(chain, sponsor) if token is None else token,
+        deploy_seed(chain, sponsor) if network is None else deploy_beacon(chain, sponsor, network),
+    )
+    run = deploy_run(chain, sponsor, charter)
+    publish_card(store, prepared, run.address, first_block)
+    return run

@@ -1,0 +1,228 @@
+"""What a run starts from, before anything is posted: four programs, data, first lists, their roots.
+
+Moments are zero when a round begins, so the rate rises anew in each; the witnessed step follows from the plain one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from assay.protocol.digests import ZERO
+from assay.protocol.errors import UserError
+from assay.protocol.program.witness import witnessed_program
+from assay.protocol.run.program_ref import ProgramRef
+from assay.protocol.run.run_charter import NO_PROGRAM, ONE_LEVEL
+from assay.sponsor.cards import MAX_NAME, MAX_NAMES, Card, ModelOrigin
+from assay.sponsor.charters import Genesis
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from assay.protocol.program.program import Program
+    from assay.training.presets import Preset
+    from assay.training.recipes.recipe import Recipe
+    from assay.training.updates import UpdateWire
+
+GENESIS_SEED: Final = 1
+
+MOST_GROUPS: Final = 64
+"""One bit each in a word of the contract."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRounds:
+    """All that a run starts from. programs: step, update, merge, witness, above 64 seats the sum of a group.
+
+    data: the tensor that shards are cut from. inner_steps: H, the steps of a whole commitment, at which the rate begins
+    to rise anew. step_seconds: of one exact step on this machine, 0 where it was not measured.
+    """
+
+    origin: ModelOrigin
+    programs: tuple[Program, ...]
+    parameters: tuple[Tensor, ...]
+    optimizer: tuple[Tensor, ...]
+    data: Tensor
+    genesis: Genesis
+    inner_steps: int
+    step_seconds: float = 0.0
+
+
+def prepare_rounds(
+    preset: Preset,
+    text: str,
+    seats: int,
+    seed: int = GENESIS_SEED,
+    wire: UpdateWire | None = None,
+    group_size: int | None = None,
+) -> PreparedRounds:
+    """Captures a preset's programs for a text and a number of seats, and draws the first parameters.
+
+    wire: how updates travel, f32 unless given. group_size: as `group_size_of`.
+
+    Raises UserError (EmptyData, VocabularyTooLarge), NumericsError (CannotLower), RejectedError (NoWitness).
+    """
+    from assay.training.data import corpus_from_text
+    from assay.training.initialize import initialize
+    from assay.training.programs import training_program
+    from assay.training.state import Scalars
+    from assay.training.step import initial_state, preset_step
+
+    corpus = corpus_from_text(text, min_tokens=seats * (preset.context + 1))
+    step = preset_step(preset, len(corpus.vocabulary), restarts=True)
+    scalars = Scalars.of(corpus.train, learning_rate=preset.learning_rate)
+    state = initial_state(step, initialize(step.module, seed), scalars)
+    program = training_program(preset, corpus, restarts=True)
+    origin = ModelOrigin(preset=preset.name, text=text.encode())
+    return prepared_rounds(origin, program, state, seats, preset.inner_steps, wire, group_size)
+
+
+def prepare_recipe_rounds(
+    recipe: Recipe,
+    name: str,
+    seats: int,
+    *,
+    inner_steps: int,
+    tier: str = "fixed14",
+    wire: UpdateWire | None = None,
+    group_size: int | None = None,
+) -> PreparedRounds:
+    """Captures a model of one's own for a run in which a whole commitment is `inner_steps` steps.
+
+    name: the recipe's, for people. The module's own values are the first parameters. Moments, and buffers that a step
+    changes, start anew in each round, so the rate rises in each, as `RoundWarmup.usual` says unless the recipe does.
+
+    Raises:
+        UserError: BadRunRecipe; what capture raises. RejectedError: NoWitness.
+    """
+    from assay.engine.runtime.executor import Executor
+    from assay.programs.capture import capture_recipe
+    from assay.training.schedules import RoundWarmup
+
+    _check_recipe(recipe, seats, inner_steps)
+    if recipe.round_warmup is None:
+        recipe = replace(recipe, round_warmup=RoundWarmup.usual(inner_steps))
+    captured = capture_recipe(recipe, tier)
+    origin = ModelOrigin(recipe=name, names=tuple(captured.slots[0]))
+    check_names(origin)
+    executor = Executor(captured.program)
+    begin = time.perf_counter()
+    executor.run(captured.state)
+    seconds = time.perf_counter() - begin
+    made = prepared_rounds(origin, captured.program, captured.state, seats, inner_steps, wire, group_size)
+    return replace(made, step_seconds=seconds)
+
+
+def check_names(origin: ModelOrigin) -> None:
+    """Readers refuse cards that hold more than people would write, and say so only when the run stands on chain.
+
+    Raises UserError (BadRunRecipe).
+    """
+    try:
+        Card.decode(Card(None, None, 0, origin.recipe, origin.names).encode())
+    except ValueError as error:
+        raise _bad(
+            "The run's card cannot hold the recipe's name and its parameters' names.",
+            f"Use at most {MAX_NAMES} printable names of at most {MAX_NAME} characters.",
+        ) from error
+
+
+def group_size_of(seats: int, wanted: int | None = None) -> int:
+    """Seats of a group: their square root unless one is wanted, so that both levels fetch alike; 0 up to 64 seats.
+
+    Raises UserError (WrongGroups).
+    """
+    if seats <= ONE_LEVEL:
+        return 0
+    size = math.ceil(math.sqrt(seats)) if wanted is None else wanted
+    if not -(-seats // MOST_GROUPS) <= size <= ONE_LEVEL:
+        raise UserError(
+            f"Groups of {size} do not fit {seats} seats: there are at most {MOST_GROUPS} of at most {ONE_LEVEL}.",
+            code="WrongGroups",
+            remedy="Leave --group-size out, or give one that fits.",
+        )
+    return size
+
+
+# --- inside
+
+
+def _check_recipe(recipe: Recipe, seats: int, inner_steps: int) -> None:
+    """What a run asks of a recipe beyond what capture does."""
+    if len(recipe.data) != 1:
+        raise _bad(
+            f"The recipe has {len(recipe.data)} data tensors; a run has one.",
+            "Lay what belongs together side by side in one tensor, and take it apart in the loss.",
+        )
+    examples, least = recipe.data[0].shape[0], seats * (recipe.window or 1)
+    if examples < least:
+        raise _bad(
+            f"The data holds {examples} examples; the shards of {seats} seats need {least}.",
+            "Give more data, fewer seats or a shorter window.",
+        )
+    rise = recipe.round_warmup
+    if rise is not None and rise.round_length != inner_steps:
+        # The rate would rise in the wrong places, of which no contract knows.
+        raise _bad(
+            f"The recipe's rate rises in rounds of {rise.round_length} steps; a round has {inner_steps}.",
+            "Give RoundWarmup the run's steps, or leave round_warmup out.",
+        )
+
+
+def _bad(message: str, remedy: str) -> UserError:
+    return UserError(message, code="BadRunRecipe", remedy=remedy)
+
+
+def prepared_rounds(
+    origin: ModelOrigin,
+    program: Program,
+    state: Sequence[Sequence[Tensor]],
+    seats: int,
+    inner_steps: int,
+    wire: UpdateWire | None = None,
+    group_size: int | None = None,
+) -> PreparedRounds:
+    """What a run of any captured step starts from; state: its first lists. Raises as `prepare_rounds`."""
+    from assay.engine.runtime.values.state_io import list_roots, root_of, to_lists_of_bytes
+    from assay.protocol.trees.state import TrainingList
+    from assay.training.merge import MergeRule, usual_limit
+    from assay.training.outer import zero_momentum
+    from assay.training.programs import generation_program, merge_program, partial_program, update_program
+    from assay.training.state import SCALAR_NAMES, Scalars
+    from assay.training.updates import UpdateWire, zero_update
+
+    wire = wire or UpdateWire.F32
+    parameters, optimizer, slots = state
+    scalars = Scalars.from_list(slots[: len(SCALAR_NAMES)])
+    rule = MergeRule(limit=usual_limit(inner_steps, float(scalars.learning_rate)))
+    size = group_size_of(seats, group_size)
+    if size:
+        merge_of_all = generation_program(parameters, -(-seats // size), rule)
+    else:
+        merge_of_all = merge_program(parameters, seats, rule, wire)
+    plain = (program, update_program(parameters, wire), merge_of_all, witnessed_program(program))
+    programs = (*plain, partial_program(parameters, size, rule, wire)) if size else plain
+    roots = list_roots(state)
+    momentum, absent = list_roots([zero_momentum(parameters), zero_update(parameters, wire)])
+    step, update, merge, witness = (ProgramRef.of(p) for p in plain)
+    genesis = Genesis(
+        step=step,
+        update=update,
+        merge=merge,
+        witness=witness,
+        parameters=roots[TrainingList.PARAMETERS],
+        momentum=momentum,
+        zero_optimizer=roots[TrainingList.OPTIMIZER],
+        zero_update=absent,
+        data=root_of(scalars.data),
+        data_length=scalars.data.shape[0],
+        group_size=size,
+        partial_sum=ProgramRef.of(programs[-1]) if size else NO_PROGRAM,
+        # A sum is laid out as the momentum is, which begins at zero.
+        zero_partial=momentum if size else ZERO,
+        learning_rate=int.from_bytes(to_lists_of_bytes([[scalars.learning_rate]])[0][0], "little"),
+    )
+    return PreparedRounds(origin, programs, tuple(parameters), tuple(optimizer), scalars.data, genesis, inner_steps)

@@ -1,0 +1,261 @@
+"""What a solver does next: pure, from what it sees and what it has.
+
+What other seats wait for comes first: openings, words, seals, the commitment. Fetching and tasks
+that anybody may do come before the next unit, since a unit takes long. Source: docs/adr/0033-second-round.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from assay.protocol.rounds.ids import Node, generation_of, group_of, is_group, seat_party
+from assay.protocol.rounds.terms import GenerationStatus, Tenure
+from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
+from assay.protocol.types import Digest, Round, Seat
+from assay_ledger.agents import keeping, patience
+from assay_ledger.agents.round_actions import Choice
+from assay_ledger.rounds import nodes
+from assay_ledger.rounds.records import OpeningRecord
+from assay_ledger.rounds.view import BaseLists, RunView
+from assay_solver.actions import (
+    BackRoot,
+    ChallengeRoot,
+    CheckNode,
+    CommitWork,
+    LeaveTenure,
+    PrepareMerge,
+    TakeSeat,
+    TrainUnit,
+)
+from assay_solver.memory import FinishedWork, MergeKey
+from assay_solver.merging import Abstain, ComputeMerge, FetchUpdate, MergeKnown, MergeSeen, merging
+from assay_solver.merging import times as merge_times
+from assay_solver.pace import OwnPace, Pacing, RoundWindow, pacing
+
+RECENT = 2
+"""Rounds that are looked at: the one under way, and the one before, whose openings may still be due."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRounds:
+    """What a solver has: units it trained, work it published, updates it fetched, merges it computed."""
+
+    pace: OwnPace
+    lead: int
+    """How long before a window ends its last word goes out, in seconds."""
+    leaving: bool = False
+    units: Mapping[tuple[Round, Digest], int] = field(default_factory=dict)
+    finished: Mapping[tuple[Round, Digest], FinishedWork] = field(default_factory=dict)
+    merges: Mapping[MergeKey, BaseLists] = field(default_factory=dict)
+    held: Mapping[Round, frozenset[Seat]] = field(default_factory=dict)
+    lost: Mapping[Round, frozenset[Seat]] = field(default_factory=dict)
+    nodes: Mapping[Node, Digest] = field(default_factory=dict)
+    """Above 64 seats: roots of nodes that it computed, since others differ about them."""
+
+
+def candidates(view: RunView, own: OwnRounds, tasks: Iterable[Choice]) -> Iterator[Choice]:
+    """Actions, most urgent first; `tasks`: what anybody does for the run, as far as it is this actor's turn."""
+    merges = [a for r in recent(view) for a in merging(seen(view, r), known(view, own, r), view.now, own.lead)]
+    yield from (a for a in merges if not isinstance(a, FetchUpdate | Abstain))
+    work = next(_work(view, own), None)
+    if isinstance(work, CommitWork):
+        yield work
+    # Who says that it cannot compute a root has just asked once more for what it lacks.
+    yield from (a for a in merges if isinstance(a, FetchUpdate | Abstain))
+    yield from _uphold(view, own)
+    yield from _seat(view, own)
+    yield from tasks
+    if isinstance(work, TrainUnit):
+        yield work
+
+
+def times(view: RunView, own: OwnRounds) -> Iterator[int]:
+    """Chain times at which something may become due."""
+    for r in recent(view):
+        yield from merge_times(seen(view, r), own.lead)
+    for record in view.state.unclosed.values():
+        round_ = Round(record.generation - 1)
+        if view.round is not None and round_ > view.round - RECENT:
+            yield from (record.at + keeping.wait(view, round_), _patience_until(view, record))
+
+
+def share(action: Choice, view: RunView, own: OwnRounds) -> float | None:
+    """Seconds that an action may wait for stores of what its window leaves; None where none runs against it.
+
+    Attack: a store that is slow enough never to be silent, so that a solver's word, seal or commitment comes too late.
+    """
+    match action:
+        case FetchUpdate(round=round_):
+            there, mine = seen(view, round_), known(view, own, round_)
+            speak_until = there.hold_until - own.lead
+            until = speak_until if view.now < speak_until else there.seal_until
+            return patience.share(until - view.now, len(there.maskable - mine.held - mine.lost))
+        case ComputeMerge(round=round_):
+            return patience.share(view.seal_until(round_) - view.now, 1)
+        case TrainUnit(round=round_) | CommitWork(round=round_):
+            return patience.share(view.commit_until(round_) - view.now, 2)
+    return None
+
+
+def recent(view: RunView) -> list[Round]:
+    """Rounds of this actor's seats that may still be merged, the newest last; none where others do it."""
+    newest = view.round
+    if newest is None or not view.rules.by_seats:
+        return []
+    rounds = map(Round, range(max(newest - RECENT + 1, 0), newest + 1))
+    return [r for r in rounds if view.tenure_in(r) is not None]
+
+
+def seen(view: RunView, round_: Round) -> MergeSeen:
+    """A round as the holder of one of its seats sees it."""
+    tenure = view.tenure_in(round_)
+    assert tenure is not None
+    seat, state, group = tenure[1].seat, view.round_of(round_), view.group(round_, 0)
+    work, votes = group.maskable.get(seat), view.votes(round_ + 1)
+    abstained = seat in votes.seals and votes.seals[seat] is None  # so that nothing is there to open
+    return MergeSeen(
+        round=round_,
+        seat=seat,
+        is_position=work is not None and work.tenure == tenure[0],
+        maskable=frozenset(map(Seat, group.maskable)),
+        mask_at=state.mask_at,
+        hold_until=view.hold_until(round_),
+        spoke=seat in group.words,
+        counted=view.counted(round_)[0],
+        is_alive=not state.is_under_half and not view.books.generations.segments.is_cut(round_ + 1),
+        seal_until=view.seal_until(round_),
+        has_sealed=seat in votes.seals,
+        has_opened=(round_ + 1, seat_party(seat)) in view.books.generations.openings or abstained,
+        merge_until=view.merge_until(round_),
+    )
+
+
+def known(view: RunView, own: OwnRounds, round_: Round) -> MergeKnown:
+    """What this solver has of a round's merge."""
+    counted = view.counted(round_)[0]
+    lists = own.merges.get((round_, view.round_of(round_).base, counted))
+    held, lost = own.held.get(round_, frozenset()), own.lost.get(round_, frozenset())
+    return MergeKnown(held, lost, None if lists is None else counted, None if lists is None else lists.root)
+
+
+def _seat(view: RunView, own: OwnRounds) -> Iterator[Choice]:
+    """A seat while there is one, until it leaves or no round opens any more."""
+    tenure = view.tenure
+    if tenure is None:
+        # Who was convicted has a machine to mend first.
+        failed = any(t.convicted_at for _, t in view.tenures_of(view.me))
+        if view.free_seats and not (own.leaving or view.is_over or view.state.money.is_ended or failed):
+            yield TakeSeat()
+    elif (
+        view.state.money.is_ended
+        or (view.is_over and _is_work_over(view, tenure[1]))
+        or (own.leaving and _is_work_done(view, tenure[1]))
+    ):
+        yield LeaveTenure(tenure[0])
+
+
+def _is_work_done(view: RunView, tenure: Tenure) -> bool:
+    """Whether leaving costs no fee: this round's commitment is made, or the tenure has not begun."""
+    return view.round is None or view.round < tenure.from_ or tenure.last == view.round + 1
+
+
+def _is_work_over(view: RunView, tenure: Tenure) -> bool:
+    """Whether staying serves nothing in a run whose last round was opened."""
+    return _is_work_done(view, tenure) or view.round is None or view.now > view.commit_until(view.round)
+
+
+def _work(view: RunView, own: OwnRounds) -> Iterator[Choice]:
+    """One more unit of the round under way, or its commitment: once, and to the base that it was trained from."""
+    round_ = view.round
+    tenure = None if round_ is None else view.tenure_in(round_)
+    if round_ is None or tenure is None or view.work(round_, tenure[1].seat) is not None:
+        return
+    seat, state, rules = tenure[1].seat, view.round_of(round_), view.rules
+    if view.status(state.parent) is GenerationStatus.CUT:
+        return
+    window = RoundWindow(
+        state.t0 + rules.commit, rules.grace, state.mask_at, view.commit_until(round_), rules.min_units, rules.max_units
+    )
+    done = own.finished.get((round_, state.base))
+    if done is not None:
+        if done.seat == seat and view.now < window.commit_until:
+            yield CommitWork(round_, seat, state.base)
+        return
+    units = own.units.get((round_, state.base), 0)
+    match pacing(window, own.pace, units, view.now):
+        case Pacing.TRAIN:
+            yield TrainUnit(round_, seat, state.base, units)
+        case Pacing.COMMIT:
+            yield CommitWork(round_, seat, state.base)
+
+
+def _uphold(view: RunView, own: OwnRounds) -> Iterator[Choice]:
+    """Challenge roots that are not what this solver computed, and back the one that is where its claims fall."""
+    if not view.rules.by_seats:
+        yield from (CheckNode(node) for node in disputed(view) if node not in own.nodes)
+        for node, root in own.nodes.items():
+            if nodes.is_open(view, node):
+                yield from _challenge(view, node, root)
+                yield from _back(view, node, root)
+        return
+    newest = -1 if view.round is None else view.round
+    for round_ in (r for r in map(Round, range(newest + 1)) if nodes.is_open(view, r + 1)):
+        counted, is_closed = view.counted(round_)
+        lists = own.merges.get((round_, view.round_of(round_).base, counted))
+        if lists is not None and is_closed:
+            yield from _challenge(view, round_ + 1, lists.root)
+            yield from _back(view, round_ + 1, lists.root)
+
+
+def disputed(view: RunView) -> list[Node]:
+    """Nodes above 64 seats of which different roots were opened, and it is this solver's turn to look which is true.
+
+    Auditors merge there; a solver computes only where they differ, and where nobody else's game is about all but one.
+    """
+    opened: dict[Node, set[Digest]] = {}
+    for (node, _), record in view.state.openings.items():
+        if nodes.is_open(view, node) and _may_dispute(view, record):
+            opened.setdefault(node, set()).add(record.root)
+    return sorted(node for node, roots in opened.items() if len(roots) > 1)
+
+
+def _challenge(view: RunView, node: Node, mine: Digest) -> Iterator[Choice]:
+    for record in view.openings(node):
+        if record.root != mine and _may_dispute(view, record):
+            yield ChallengeRoot(root_ref(record)) if node in view.books.generations.inputs else PrepareMerge(node)
+
+
+def _may_dispute(view: RunView, record: OpeningRecord) -> bool:
+    """Whether an opening may be challenged, and nobody else's game about it is to be waited for."""
+    opening = view.books.generations.openings[record.node, record.party]
+    due_at = record.at + keeping.wait(view, record.generation - 1)
+    is_gone = opening.fallen or opening.closed or nodes.opener_of(view, opening).convicted_at
+    if is_gone or not due_at <= view.now <= record.at + view.rules.challenge:
+        return False
+    games = [game for game in view.games.values() if game.ref == root_ref(record)]
+    if any(game.challenger == view.me for game in games):
+        return False
+    # Attack: a puppet of the opener challenges first, plays until the window has closed, and loses on purpose.
+    return all(game.is_over for game in games) or view.now >= _patience_until(view, record)
+
+
+def _patience_until(view: RunView, record: OpeningRecord) -> int:
+    """Until when somebody else's game is waited for: the middle of a root's window, so that at least half is left."""
+    return record.at + view.rules.challenge // keeping.PATIENCE
+
+
+def root_ref(record: OpeningRecord) -> ClaimRef:
+    """The claim that an opening of a root makes: its seat's, above 64 seats its ticket's, or its backer's."""
+    position, backer = Seat(record.position or 0), record.backer or NO_ADDRESS
+    part = group_of(record.node) + 1 if is_group(record.node) else 0
+    return ClaimRef(ClaimKind.OUTER, Round(record.generation - 1), position, part, backer, record.root)
+
+
+def _back(view: RunView, node: Node, mine: Digest) -> Iterator[Choice]:
+    made = view.books.generations.nodes.get((node, mine))
+    if made is None or view.votes(node).root != mine or made.standing or not made.rescue_until:
+        return
+    turn = keeping.wait(view, generation_of(node) - 1)
+    if made.rescue_until - view.rules.rescue + turn <= view.now < made.rescue_until:
+        yield BackRoot(node, mine)

@@ -1,0 +1,211 @@
+"""A solver at its work: a seat, units, the update, the commitment. `agent` merges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from assay.protocol.errors import InvariantError
+from assay.protocol.program.trace import Tamper
+from assay.protocol.rounds.ids import marks_digest
+from assay.protocol.rounds.terms import SeatWork
+from assay.protocol.trees.state import ListBytes, TrainingList
+from assay.protocol.types import Digest, Round, Seat
+from assay.training.long_runs import LongRun
+from assay.training.rounds import TorchCompute
+from assay_ledger.agents.agent import Agent
+from assay_ledger.agents.loop import RunStore
+from assay_ledger.index.computing import Computation, Compute
+from assay_ledger.keys.keystore import ActorKeys
+from assay_ledger.rounds.records import WorkRecord
+from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
+from assay_ledger.store.manifest import Manifest
+from assay_ledger.store.objects import Tensors
+from assay_ledger.store.progress import ProgressFolder
+from assay_solver.actions import (
+    CommitWork,
+    LeaveTenure,
+    RestoreUpdate,
+    TakeSeat,
+    TrainUnit,
+)
+from assay_solver.memory import FinishedWork, SolverRecorder
+from assay_solver.pace import OwnPace
+
+TRIES: Final = 3
+"""How often an update is asked for before this solver speaks without it."""
+
+ROOM: Final = 1 << 34
+"""Bytes that the states of one round may take on disk."""
+
+UNSETTLED_KEPT: Final = 2
+"""Rounds whose progress is kept whatever is settled: the one under way and the one before."""
+
+
+class Worker(Agent):
+    """A solver that trains and commits; `publish_bases` for runs whose auditors do not. Raises JournalInUse."""
+
+    role = "solver"
+
+    def __init__(
+        self,
+        run: Run,
+        keys: ActorKeys,
+        store: RunStore,
+        data_dir: Path,
+        *,
+        compute: Compute | None = None,
+        inclusion: float = 12.0,
+        room: int = ROOM,
+        publish_bases: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(run, keys, store, data_dir, compute or TorchCompute(), **options)
+        self.recorder = SolverRecorder(self.journal)
+        self._pace = OwnPace(0.0, 0.0, inclusion)
+        self._room, self._publishes = room, publish_bases
+        self._folder = data_dir / "rounds"
+        self._runs: dict[tuple[Round, Digest], LongRun] = {}
+        self._updates: dict[tuple[Round, Seat, Digest], int] = {}
+        """Updates that were asked for: how often in vain, -1 once they are held."""
+        self._restored: dict[Round, int] = {}
+        """The epoch in which this solver last looked whether the store has its update of a round."""
+
+    def keep_copies(self, view: RunView) -> None:
+        """See ActorLoop. Progress of rounds is kept while a commitment of this actor's is not settled."""
+        newest = view.round or 0
+        oldest = min([*(work.round for work in self._unsettled(view)), max(newest - UNSETTLED_KEPT + 1, 0)])
+        self.local_cache.turn(newest, max(oldest - 1, 0))
+        self._runs = {key: run for key, run in self._runs.items() if key[0] >= newest}
+        self._updates = {key: misses for key, misses in self._updates.items() if key[0] >= newest - 1}
+        if self._folder.is_dir():
+            for folder in self._folder.iterdir():
+                number = folder.name.partition("-")[0]
+                if number.isdecimal() and int(number) < oldest:
+                    ProgressFolder(folder).remove()
+
+    @staticmethod
+    def _is_mine(view: RunView, work: WorkRecord) -> bool:
+        return view.books.tenures.existing(work.tenure).holder == view.me
+
+    # --- seats
+
+    def do_take_seat(self, action: TakeSeat, view: RunView) -> None:
+        """Takes a seat, once what the run trains is at hand: who cannot work must not lock anything."""
+        self.archive.check()
+        self.send(self.target.tenures.join())
+
+    def do_leave_tenure(self, action: LeaveTenure, view: RunView) -> None:
+        """Leaves."""
+        self.send(self.target.tenures.leave(action.tenure))
+
+    # --- work
+
+    def do_train_unit(self, action: TrainUnit, view: RunView) -> None:
+        """Trains one unit. Raises UnavailableError where the base is not to be had."""
+        run = self._run_of(action.round, action.seat, action.base, view)
+        if run.units != action.unit:
+            return  # it went on from a former life's last unit
+        total = view.rules.max_units * view.rules.steps_per_unit
+        began = self._clock()
+        run.advance(lambda t: self.progress(f"training round {action.round}", t, total))
+        self._pace = self._pace.measured(self._clock() - began)
+
+    def restoring(self, view: RunView) -> Iterator[RestoreUpdate]:
+        """Own updates that others may still need: once an epoch each, while the commitment is not settled.
+
+        Attack: who may write to a store deletes what was held, so that no auditor can make the next base.
+        """
+        epoch, began = len(view.epochs) - 1, view.epochs[-1].start
+        for work in self._unsettled(view):
+            if self._restored.get(work.round) != epoch and began > view.commit_until(work.round):
+                yield RestoreUpdate(work.round, epoch)
+
+    def do_restore_update(self, action: RestoreUpdate, view: RunView) -> None:
+        """Puts its update back where the store has lost it. Raises UnavailableError."""
+        specs = self.archive.update_specs
+        for work in self._unsettled(view):
+            root = work.work.update
+            if work.round == action.round and not self.objects.is_served(root, specs):
+                with self.objects.own_copies_first():
+                    self.put_update(action.round, self.objects.list(root, specs))
+        self._restored[action.round] = action.epoch
+
+    def _unsettled(self, view: RunView) -> list[WorkRecord]:
+        """This actor's commitments that are not settled, the oldest first."""
+        return [work for _, work in sorted(view.state.unsettled.items()) if self._is_mine(view, work)]
+
+    def do_commit_work(self, action: CommitWork, view: RunView) -> None:
+        """Publishes the update, notes it, and commits; where it is noted already, commits to that very work."""
+        key = action.round, action.base
+        if key not in self.recorder.finished:
+            began = self._clock()
+            self.recorder.finish(*key, self._finish(action, view))
+            pace = self._pace
+            self._pace = OwnPace(pace.unit, self._clock() - began, pace.inclusion)
+        done, tenure = self.recorder.finished[key], view.tenure_in(action.round)
+        assert tenure is not None
+        call = self.target.commitments.commit(action.round, tenure[0], action.base, done.work)
+        self.send(call, tail=done.manifest)
+
+    def _finish(self, action: CommitWork, view: RunView) -> FinishedWork:
+        run = self._run_of(action.round, action.seat, action.base, view)
+        start = self._start(action.round, action.seat, view)
+        (update,) = self.run_update(action.round, self.update_job(start, run.lists))
+        with self.objects.noting() as digests:
+            root = self.put_update(action.round, update)
+            marks = self.objects.put_marks(run.marks)
+        manifest = self.objects.put_manifest(Manifest(dict(digests)))
+        parameters, optimizer, scalars = run.ends
+        work = SeatWork(run.units, marks, (parameters, optimizer, scalars), root)
+        assert marks == marks_digest(run.marks)
+        return FinishedWork(action.seat, work, manifest)
+
+    def _run_of(self, round_: Round, seat: Seat, base: Digest, view: RunView) -> LongRun:
+        key = round_, base
+        if key not in self._runs:
+            start = self._start(round_, seat, view)
+            run = LongRun(
+                self.compute,
+                self.archive.step,
+                start,
+                view.rules.steps_per_unit,
+                self._progress(round_, seat, base),
+                room=self._room,
+                tamper=self.lie(round_),
+            )
+            if run.start_root != view.books.commitments.start_of(round_, seat)[1]:
+                raise InvariantError("The work would not start from the contract's state.", code="StartMismatch")
+            self._runs[key] = run
+        return self._runs[key]
+
+    def _progress(self, round_: Round, seat: Seat, base: Digest) -> ProgressFolder:
+        return ProgressFolder(self._folder / f"{round_}-{seat}-{base.hex()[:16]}")
+
+    def _start(self, round_: Round, seat: Seat, view: RunView) -> ListBytes:
+        return self.archive.start(round_, seat, self._base_lists(round_, view)[0])
+
+    def _base_lists(self, round_: Round, view: RunView) -> ListBytes:
+        """What a round starts from: own copies first, since this solver made the base itself as a rule."""
+        with self.objects.own_copies_first():
+            return self.archive.base(view, view.round_of(round_).parent, self.compute)
+
+    def update_job(self, start: ListBytes, end: ListBytes) -> Computation:
+        """The update of some work."""
+        return self.archive.update_job(start[TrainingList.PARAMETERS], end[TrainingList.PARAMETERS])
+
+    # --- lies, for those that tell some
+
+    def put_update(self, round_: Round, update: Tensors) -> Digest:
+        """Publishes the update of a round; its root."""
+        return self.objects.put_list(self.archive.update_specs, update)
+
+    def lie(self, round_: Round) -> Tamper | None:
+        """How this solver's training of a round is altered."""
+        return None
+
+    def run_update(self, round_: Round, job: Computation) -> ListBytes:
+        """The update of a round's work."""
+        return self.compute.run(job.program, job.lists, job.steps)

@@ -1,0 +1,186 @@
+"""Eight solvers through rounds on a real node: what they do, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.protocol.rounds.terms import GenerationStatus
+from assay.protocol.types import Digest, Round, Seat
+from assay_ledger.contract import Call
+from assay_ledger.rounds.view import RunView
+from assay_ledger.store.blobs import BlobStore, ObjectMissing
+from assay_solver.agent import Solver
+from tests.harness.actors.stage import STAKE, new_round_run
+from tests.harness.actors.truth import replayed_bases
+from tests.harness.actors.world import SharedChain, small_work
+
+
+class Crashed(Exception):
+    """A process ends without a word."""
+
+
+class Without:
+    """A store that serves everything but some objects, and finds nothing under some names."""
+
+    def __init__(self, store: BlobStore) -> None:
+        self._store = store
+        self.hidden: Callable[[], set[Digest]] = set
+        self.flooded: Callable[[], set[str]] = set
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def get(self, digest: Digest, max_bytes: int) -> bytes:
+        """See BlobStore."""
+        if digest in self.hidden():
+            raise ObjectMissing("It is not here.")
+        return self._store.get(digest, max_bytes)
+
+    def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
+        """See BlobStore."""
+        return iter(()) if name in self.flooded() else self._store.candidates(name, after)
+
+
+def lists_of(view: RunView, generation: int) -> tuple[Digest, ...]:
+    """The list roots of a generation; none before it has a majority."""
+    made = view.lists(generation)
+    return () if made is None else (made.parameters, made.momentum)
+
+
+def test_every_base_of_five_rounds_is_an_independent_replays(stage: SharedChain, tmp_path: Path) -> None:
+    run = new_round_run(stage, tmp_path, small_work())
+    for k in range(8):
+        run.solver(f"solver {k}")
+    run.enrol()
+    assert run.view.free_seats == 0
+    run.begin()
+    run.settle()
+    view = run.view
+    assert view.round == Round(4)
+    assert [view.status(g) for g in range(1, 6)] == [GenerationStatus.FINAL] * 5
+    assert [view.votes(g).root for g in range(6)] == replayed_bases(run, rounds=5)
+    for r in range(5):
+        assert all(view.work(Round(r), Seat(k)).work.units == 3 for k in range(8))
+        assert view.counted(Round(r))[0] == frozenset(range(8))
+    # Nobody lost anything: everything that was locked is free, or on the way.
+    assert all(not t.convicted_at and not t.fee_gone for t in view.books.tenures.tenures.values())
+
+
+def test_solvers_killed_at_every_transaction_lose_nothing(
+    stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = new_round_run(stage, tmp_path, small_work(), rounds=2)
+    for k in range(8):
+        run.solver(f"solver {k}")
+    run.enrol()
+    run.begin()
+    struck: dict[tuple[bytes, str], int] = {}
+    send = Solver.send
+
+    def dies(self: Solver, call: Call, **options: Any) -> Any:
+        # Once before it is sent, and once when it is mined.
+        place = bytes(self.me), f"{call.name}{call.arguments}"
+        struck[place] = struck.get(place, 0) + 1
+        if struck[place] == 1:
+            raise Crashed
+        receipt = send(self, call, **options)
+        if struck[place] == 2:
+            raise Crashed
+        return receipt
+
+    monkeypatch.setattr(Solver, "send", dies)
+    run.settle(revived=Crashed)
+    assert run.view.votes(2).root == replayed_bases(run, rounds=2)[2]
+    assert sum(name.startswith("Commitments.commit") for _, name in struck) == 16
+    assert sum(name.startswith("Generations.open") for _, name in struck) == 16
+
+
+def test_a_solver_that_dies_between_two_units_trains_none_again(stage: SharedChain, tmp_path: Path) -> None:
+    run = new_round_run(stage, tmp_path, small_work(), rounds=1)
+    for k in range(8):
+        run.solver(f"solver {k}")
+    run.enrol()
+    run.begin()
+    ada = run.players["solver 0"].agent
+    run.settle(until=lambda _: [r.units for r in ada._runs.values()] == [2])
+    again = run.restart("solver 0")
+    trained: list[int] = []
+    again.progress = lambda doing, done, total: trained.append(done)  # type: ignore[method-assign]
+    run.settle()
+    assert trained == [5, 6]
+    assert run.view.votes(1).root == replayed_bases(run, rounds=1)[1]
+
+
+def test_who_joins_late_starts_from_the_last_base_alone(stage: SharedChain, tmp_path: Path) -> None:
+    run = new_round_run(stage, tmp_path, small_work(), rounds=3)
+    for k in range(7):
+        run.solver(f"solver {k}", publish_bases=k == 0)
+    run.enrol()
+    run.begin()
+    run.settle(until=lambda r: r.view.round == 1)
+    # The updates are gone and strangers have buried the names of bases: who opened a root says where its lists lie.
+    store = Without(run.store)
+    updates = [work.work.update for work in run.view.works(Round(0))]
+    store.hidden = lambda: {digest for root in updates for digest in run.store.candidates(f"lists/{root.hex()}")}
+    store.flooded = lambda: {f"lists/{root.hex()}" for g in range(1, 4) for root in lists_of(run.view, g)}
+    late = run.solver("late", store=store)
+    run.settle()
+    assert run.view.work(Round(2), Seat(7)) is not None
+    everybody, seven = frozenset(range(8)), frozenset(range(7))
+    counted = [run.view.counted(Round(r))[0] for r in range(3)]
+    assert counted[0] == seven and counted[2] == everybody
+    assert [run.view.votes(g).root for g in range(4)] == replayed_bases(run, rounds=3, counted=counted)
+    assert min(round_ for round_, _, _ in late.recorder.merges) == next(r for r in range(3) if counted[r] == everybody)
+
+
+def test_a_solver_that_leaves_gives_up_its_seat_and_loses_nothing(stage: SharedChain, tmp_path: Path) -> None:
+    run = new_round_run(stage, tmp_path, small_work(), rounds=3)
+    for k in range(3):
+        run.solver(f"solver {k}")
+    run.enrol()
+    run.begin()
+    run.settle(until=lambda r: len(r.view.works(Round(0))) == 3)
+    bob = run.players["solver 1"].agent
+    bob.leaving = True
+    run.settle()
+    assert [run.view.counted(Round(r))[0] for r in range(3)] == [frozenset({0, 1, 2})] + [frozenset({0, 2})] * 2
+    # Its tenure ended with the round that it had committed to. Both locks wait for that work to be settled.
+    (_, tenure), *others = bob.see().tenures_of(bob.me)
+    assert (tenure.until, tenure.last, tenure.unsettled) == (1, 1, 1) and not others
+    assert not tenure.convicted_at and not tenure.fee_gone and not bob.is_finished(bob.see())
+    terms = run.run.facts.rounds
+    assert run.chain.ask(run.run.vault.free(bob.me)) == STAKE - terms.seat_lock - terms.seat_fee
+
+
+def test_who_cannot_have_an_update_says_so_and_nobody_waits_for_its_root(stage: SharedChain, tmp_path: Path) -> None:
+    run = new_round_run(stage, tmp_path, small_work(), rounds=2)
+    for k in range(3):
+        run.solver(f"solver {k}")
+    run.enrol()
+    poor = Without(run.store)
+    mine = run.solver("poor", store=poor)
+    run.enrol()
+
+    def hidden() -> set[Digest]:
+        work = run.players["solver 1"].agent.see().work(Round(0), Seat(1))
+        return set() if work is None else set(run.store.candidates(f"lists/{work.work.update.hex()}"))
+
+    poor.hidden = hidden
+    run.begin()
+    run.settle(until=lambda r: r.view.round == 1)
+    view, votes = run.view, run.view.votes(1)
+    assert view.counted(Round(0))[0] == frozenset(range(4))
+    assert {seat for seat, seal in votes.seals.items() if seal is None} == {Seat(3)}
+    assert {opening.seat for opening in view.openings(1)} == {Seat(0), Seat(1), Seat(2)}
+    # Sealing ended with its word, and not a grace after the majority; so the next round opened.
+    assert view.round_of(Round(1)).t0 < view.hold_until(Round(0)) + view.rules.grace
+    # It goes on from what the others made.
+    poor.hidden = set
+    run.settle()
+    assert run.view.votes(2).root == replayed_bases(run, 2, counted=[frozenset(range(4))] * 2)[2]
+    assert {opening.seat for opening in run.view.openings(2)} == set(map(Seat, range(4)))
+    assert mine.see().work(Round(1), Seat(3)) is not None

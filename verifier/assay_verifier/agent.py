@@ -1,0 +1,294 @@
+"""The auditor's half that replays and opens: its tickets, their calls, passes over commitments, results.
+
+Everything that costs time is done unit by unit, so that games, openings and secrets never wait for a replay.
+Source: docs/adr/0033-second-round.md, trailing path; docs/adr/0034-second-round-wired.md.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from assay.protocol.errors import InvariantError
+from assay.protocol.types import Digest, Round, Seat
+from assay.training.rounds import TorchCompute
+from assay_ledger.agents import patience
+from assay_ledger.agents.agent import Agent
+from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.loop import RunStore
+from assay_ledger.agents.money_keeper import is_owed
+from assay_ledger.agents.round_actions import Choice, RoundAction
+from assay_ledger.index.computing import Compute, RecheckMismatch
+from assay_ledger.keys.keystore import ActorKeys
+from assay_ledger.keys.ticket_seed import ticket_seed
+from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
+from assay_verifier.answering import (
+    ConfirmFinding,
+    Findings,
+    OpenCall,
+    OwnCall,
+    ReplayUnit,
+    auditing,
+    last_moment,
+    ready,
+    result_of,
+)
+from assay_verifier.audit_jobs import AuditJobs
+from assay_verifier.calling import own_calls
+from assay_verifier.finding_book import Ended, FindingBook
+from assay_verifier.replaying import CommitmentReplay
+from assay_verifier.secret_chains import TicketChains
+from assay_verifier.ticket_keeping import (
+    ReclaimTicket,
+    RegisterTicket,
+    ReplaceChain,
+    RetireTicket,
+    ShowSecret,
+    TicketPlan,
+    TopUpTicket,
+    secret_of,
+    ticket_actions,
+)
+from assay_verifier.view_records import ViewRecords
+
+MOST_REPLAYS: Final = 2
+"""Passes whose state is in memory at once; the others are on disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishBase(RoundAction):
+    """Publish what a round starts from, once it was replayed from: who joins needs the last base alone."""
+
+    round: Round
+
+
+class ReplayingAgent(Agent):
+    """An owner of tickets that answers their calls. `tickets` is how many it wants; 0 leaves that to a command.
+
+    Raises JournalInUse, UnavailableError.
+    """
+
+    role = "verifier"
+
+    def __init__(
+        self,
+        run: Run,
+        keys: ActorKeys,
+        store: RunStore,
+        data_dir: Path,
+        *,
+        compute: Compute | None = None,
+        tickets: int = 1,
+        **options: Any,
+    ) -> None:
+        super().__init__(run, keys, store, data_dir, compute or TorchCompute(), **options)
+        self.tickets_wanted = tickets
+        self.jobs = AuditJobs(self.archive, self.compute)
+        self.chains = TicketChains(ticket_seed(keys.account), run.run_id)
+        self.book = FindingBook(self.journal)
+        self.findings: Findings = self.book
+        """What it answers from."""
+        self.calls: tuple[OwnCall, ...] = ()
+        self.inclusion = run.charter.chain.inclusion_delay
+        self._folder = data_dir / "replays"
+        self._chains_sent = [int(entry["number"]) for entry in self.journal.entries("chain")]
+        self._published = {Round(entry["round"]) for entry in self.journal.entries("base")}
+        self._replays: OrderedDict[tuple[Digest, tuple[Digest, ...]], CommitmentReplay] = OrderedDict()
+        self._done: dict[tuple[Digest, tuple[Digest, ...]], int] = {}
+        self._unit_s: float | None = None
+        self._called_at: tuple[object, ...] = ()
+        self._free = 0
+
+    # --- what is seen
+
+    def refresh(self, view: RunView) -> None:
+        """See ActorLoop: this owner's calls, and its free stake while a ticket may need it."""
+        super().refresh(view)
+        self.records = ViewRecords(view)
+        held = self.records.held_tickets()
+        newest = len(view.epochs) - 1
+        epoch = view.epochs[-1]
+        # What a call owes changes with its epoch alone, and with a reorganization of what it is drawn over.
+        drawn_over = tuple(
+            made.digest for home in range(max(0, newest - 1), newest + 1) for made in view.works_of(home)
+        )
+        at = (newest, epoch.seed, epoch.deadline, tuple(h.id for h in held), drawn_over, tuple(self._answered(view)))
+        if at != self._called_at:
+            self.calls, self._called_at = own_calls(self.records, held, self.chains), at
+        if view.state.money.is_stopped:
+            self.calls = ()
+        lacks = sum(not h.until for h in held) < self.tickets_wanted
+        if not self._is_leaving(view) and (lacks or any(h.missing for h in held)):
+            self._free = self.chain.ask(self.target.vault.free(self.me))
+
+    def candidates(self, view: RunView) -> Iterator[Choice]:
+        """See ActorLoop."""
+        yield from self.play(view)
+        yield from auditing(self.calls, self.findings, self._done, view.now, self.inclusion, self._unit_s)
+        bond, stopped = self.target.facts.tickets.bond, view.state.money.is_stopped
+        plan = TicketPlan(self.tickets_wanted, self._is_leaving(view), self._free, bond, stopped)
+        yield from ticket_actions(plan, self.records.held_tickets(), self.chains, self.records, view.now)
+        yield from self.keep(view)
+        yield from self._bases(view)
+
+    def times(self, view: RunView) -> Iterator[int]:
+        """See ActorLoop."""
+        yield from self.keeping_times(view)
+        yield from (last_moment(call.deadline, self.inclusion) for call in self.calls)
+
+    def share(self, action: Choice, view: RunView) -> float:
+        """See Agent. A replay waits for stores as long as the first call leaves to each of its duties."""
+        if not self.calls or not isinstance(action, ReplayUnit | ConfirmFinding | PublishBase):
+            return super().share(action, view)
+        left = min(call.deadline for call in self.calls) - view.now
+        return patience.share(left, sum(len(call.duties) for call in self.calls))
+
+    def handlers(self) -> Handlers[RunView]:
+        """See ActorLoop."""
+        table = super().handlers()
+        table.add(ReplayUnit, self.do_replay_unit).add(ConfirmFinding, self.do_confirm).add(OpenCall, self.do_open)
+        table.add(RegisterTicket, self.do_register).add(TopUpTicket, self.do_top_up)
+        table.add(ReplaceChain, self.do_replace_chain).add(ShowSecret, self.do_show)
+        table.add(RetireTicket, self.do_retire).add(ReclaimTicket, self.do_reclaim)
+        return table.add(PublishBase, self.do_publish_base)
+
+    def is_finished(self, view: RunView) -> bool:
+        """See ActorLoop: it leaves, or the run is over and owes it nothing, and no stake of its tickets is left."""
+        gone = all(t.convicted_at for _, t in view.tickets_of(self.me)) and not view.open_games()
+        over = view.is_over or view.state.money.is_ended
+        return gone and (self.leaving or (over and self.deadline is None))
+
+    def _is_leaving(self, view: RunView) -> bool:
+        """Whether it was told to leave, or the run has nothing more to audit and owes it nothing.
+
+        What is owed to a ticket is lost with it, so that an auditor that left at once would give its bounties away.
+        """
+        return self.leaving or (view.state.money.is_ended and not is_owed(view))
+
+    # --- replays
+
+    def do_replay_unit(self, action: ReplayUnit, view: RunView) -> None:
+        """Computes a unit; after the last one the update. Raises RecheckMismatch, UnavailableError."""
+        work = action.work
+        replay = self.replay_of(view, work.place, work.round, work.seat, work.keys)
+        self._done[work.place, work.keys] = replay.done
+        if not replay.is_done:
+            before = self._clock()
+            replay.advance()
+            self._unit_s = self._clock() - before
+            self._done[work.place, work.keys] = replay.done
+            self.progress(f"replaying seat {work.seat} of round {work.round}", replay.done, work.units)
+        if replay.is_done:
+            self._finish(replay, work.place)
+
+    def _finish(self, replay: CommitmentReplay, place: Digest) -> None:
+        job = self.jobs.update_job(replay.work.lists[0], replay.lists[0])
+        update = self.jobs.root_of_update(self.compute.run(job.program, job.lists, 1)[0])
+        found = dict(zip(replay.keys, replay.accumulators, strict=True))
+        self.book.add(place, Ended(replay.ends, update), found)
+
+    def do_confirm(self, action: ConfirmFinding, view: RunView) -> None:
+        """Has other kernels find the same. Raises RecheckMismatch, UnavailableError."""
+        keys = self.book.pass_of(action.place, action.key)
+        replay = self.replay_of(view, action.place, Round(action.round), action.seat, keys)
+        if action.key is not None:
+            replay.confirm_accumulators()
+        else:
+            replay.confirm()
+            self._confirm_update(replay, action.place)
+        self.book.confirm(action.place, action.key)
+
+    def _confirm_update(self, replay: CommitmentReplay, place: Digest) -> None:
+        job, ended = self.jobs.update_job(replay.work.lists[0], replay.lists[0]), self.book.ended(place)
+        again = self.jobs.root_of_update(self.compute.recheck(job.program, job.lists, 1)[0])
+        if ended is None or again != ended.update:
+            raise RecheckMismatch("Two calculations of an update differ.")
+
+    def replay_of(
+        self, view: RunView, place: Digest, round_: int, seat: Seat, keys: tuple[Digest, ...]
+    ) -> CommitmentReplay:
+        """A pass, from memory or from what the disk keeps of it. Raises UnavailableError."""
+        if (place, keys) not in self._replays:
+            while len(self._replays) >= MOST_REPLAYS:
+                self._replays.popitem(last=False)
+            work = self.jobs.work(view, Round(round_), seat)
+            self._replays[place, keys] = CommitmentReplay(self.compute, work, keys, self._folder)
+        self._replays.move_to_end((place, keys))
+        return self._replays[place, keys]
+
+    # --- calls
+
+    def do_open(self, action: OpenCall, view: RunView) -> None:
+        """Shows a call's secret with its results."""
+        call = next(c for c in self.calls if (c.ticket, c.epoch) == (action.ticket, action.epoch))
+        results = [
+            result_of(own, self.findings) for own in ready(call, self.findings) if own.drawn.rank in action.ranks
+        ]
+        self.send(self.target.duties.open(action.ticket, self.secret(action.ticket, action.epoch), results))
+
+    def do_show(self, action: ShowSecret, view: RunView) -> None:
+        """Shows the secret of a call that was not answered."""
+        secret = self.secret(action.ticket, action.epoch)
+        self.send(self.target.duties.show(action.ticket, action.epoch, secret))
+
+    def secret(self, ticket: int, epoch: int) -> Digest:
+        """The secret of one of this owner's tickets. Raises InvariantError (NoSecret)."""
+        held = next(h for h in self.records.held_tickets() if h.id == ticket)
+        secret = secret_of(held, self.chains, self.records, epoch)
+        if secret is None:
+            raise InvariantError(f"This key's seed gives no secret of ticket {ticket}.", code="NoSecret")
+        return secret
+
+    # --- tickets
+
+    def do_register(self, action: RegisterTicket, view: RunView) -> None:
+        """Locks B behind one more ticket, in a run whose programs were looked at."""
+        self.archive.check()
+        self.send(self.target.tickets.register(self.chains.anchor(self._next_chain(view))))
+
+    def do_replace_chain(self, action: ReplaceChain, view: RunView) -> None:
+        """Names the chain that follows."""
+        self.send(self.target.tickets.replace_anchor(action.ticket, self.chains.anchor(self._next_chain(view))))
+
+    def _next_chain(self, view: RunView) -> int:
+        """A chain that no ticket used; its number is on disk before its anchor is sent."""
+        named = view.books.registry.anchors
+        anchors = [anchor for number, _ in view.tickets_of(self.me) for _, anchor in named[number]]
+        number = self.chains.next_number(self._chains_sent, anchors)
+        self.journal.append("chain", number=number)
+        self._chains_sent.append(number)
+        return number
+
+    def do_top_up(self, action: TopUpTicket, view: RunView) -> None:
+        """Locks what fines have taken."""
+        self.send(self.target.tickets.top_up(action.ticket))
+
+    def do_retire(self, action: RetireTicket, view: RunView) -> None:
+        """Announces leave."""
+        self.send(self.target.tickets.retire(action.ticket))
+
+    def do_reclaim(self, action: ReclaimTicket, view: RunView) -> None:
+        """Takes the stake back."""
+        self.send(self.target.tickets.reclaim(action.ticket))
+
+    # --- bases
+
+    def _bases(self, view: RunView) -> Iterator[PublishBase]:
+        """The newest base that a replay was run from."""
+        rounds = sorted({Round(own.drawn.round) for call in self.calls for own in call.duties})
+        if rounds and rounds[-1] not in self._published:
+            yield PublishBase(rounds[-1])
+
+    def do_publish_base(self, action: PublishBase, view: RunView) -> None:
+        """Publishes parameters and momentum."""
+        self.jobs.publish_base(view, action.round)
+        self.journal.append("base", round=action.round)
+        self._published.add(action.round)
+
+    def _answered(self, view: RunView) -> Sequence[int]:
+        newest = len(view.epochs) - 1
+        return [number for number, _ in view.tickets_of(self.me) if view.answer_of(newest, number) is not None]
