@@ -57,7 +57,7 @@ class ProgramFields:
         return ProgramFields(Digest(v[0]), Digest(v[1]), v[2])
 
 
-def as_round_modules(v: Decoded) -> RunModules:
+def as_run_modules(v: Decoded) -> RunModules:
     """A `RunModules` as a contract gives it."""
     return RunModules(
         address(v[0]),
@@ -130,7 +130,7 @@ class RunCharterContract(Contract):
         return self._query(
             "roundModules()",
             "((address,address,address,address,address,address,address,address,address,address,address,address,address,address,address,address,address))",
-            lambda v: as_round_modules(v[0]),
+            lambda v: as_run_modules(v[0]),
         )
 
     def round_terms(self) -> Query[RoundTerms]:
