@@ -145,7 +145,7 @@ class FalseRoot(SolverCheat):
         return Lie({(1, node): lambda data: flipped(job.program.specs[node], data)})
 
 
-ROUND_CHEATS: Final[Mapping[str, type[SolverCheat]]] = {
+SOLVER_CHEATS: Final[Mapping[str, type[SolverCheat]]] = {
     cheat.name: cheat
     for cheat in (
         FalseStep,
@@ -163,13 +163,13 @@ ROUND_CHEATS: Final[Mapping[str, type[SolverCheat]]] = {
 
 def solver_cheat_named(name: str, at: int | None = None) -> SolverCheat:
     """The cheat of this name; it cheats in round `at`, by default its own. Raises UsageError (UnknownCheat)."""
-    if name not in ROUND_CHEATS:
+    if name not in SOLVER_CHEATS:
         raise UsageError(
             f"There is no cheat called {name!r}.",
             code="UnknownCheat",
-            remedy=f"Choose one of: {', '.join(sorted(ROUND_CHEATS))}.",
+            remedy=f"Choose one of: {', '.join(sorted(SOLVER_CHEATS))}.",
         )
-    kind = ROUND_CHEATS[name]
+    kind = SOLVER_CHEATS[name]
     return kind(Round(kind.default_round if at is None else at))
 
 

@@ -20,7 +20,7 @@ from assay.protocol.errors import AssayError, RejectedError
 from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.arbiter import ArbiterContract
 from assay_ledger.chain.artifacts import load_artifact
-from assay_ledger.deployment.places import FAMILY_CODES, LEAVES, NOBODY, beacons, round_places_of
+from assay_ledger.deployment.places import FAMILY_CODES, LEAVES, NOBODY, beacons, places_of
 from assay_ledger.rounds.run import Run
 
 Pair = tuple[str, Address, Address]
@@ -78,7 +78,7 @@ class RunCode:
 
 def code_of(run: Run) -> RunCode:
     """What is at the addresses of a run. Raises UnavailableError, ConfigError (ContractsNotCompiled)."""
-    places = round_places_of(run.charter)
+    places = places_of(run.charter)
     pairs = [("charter", run.address, places.charter)]
     pairs += [(name, getattr(run.modules, name), place) for name, place in places.modules.items()]
     pairs += _judges(run, pairs, places.arbiter, places.leaves)

@@ -85,7 +85,7 @@ class RunPlaces:
     leaves: Mapping[str, Address]
 
 
-def round_places_of(charter: RunCharter) -> RunPlaces:
+def places_of(charter: RunCharter) -> RunPlaces:
     """Where everything of a run is. Raises ConfigError (ContractsNotCompiled)."""
     leaves = {family: create2_address(leaf_code(family)) for family in LEAVES}
     arbiter = create2_address(arbiter_code())

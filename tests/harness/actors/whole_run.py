@@ -40,6 +40,8 @@ from tests.harness.actors.world import COMPUTE, ETHER, SharedChain
 
 PACE = Pace(units=5, least=3, steps=2, commit=600)
 BLOCK_S = 12
+TRIES = 3
+"""After which a refused move is not waited for: some are refused for good."""
 
 GAMES = 10
 """Bonds of games that each actor can pay at once, beside what it locks."""
@@ -174,7 +176,7 @@ class WholeRun:
         """
         now = self.chain.head().timestamp
         parked = [(p.agent, *tried) for p in self.players.values() for tried in p.agent._parked.items()]
-        if any(agent.is_in_game(action) and until.time is None for agent, action, until in parked):
+        if any(a.is_in_game(action) and tried.time is None and tried.times <= TRIES for a, action, tried in parked):
             self.chain.rpc("evm_mine", hex(now + BLOCK_S))
             return True
         times = [p.agent.deadline for p in self.players.values() if p.agent.deadline is not None]

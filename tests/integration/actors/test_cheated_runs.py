@@ -93,8 +93,10 @@ def test_blind_auditors_lose_their_tickets_to_who_audits_them(stage: SharedChain
     view = play(made)
     # Each of 32 commitments leads to 0.21 convictions in the mean: one run in 900 has none.
     games = list(view.games.values())
-    ended = {(game.ref.kind, game.outcome, game.verdict and game.verdict.loser) for game in games}
-    assert ended == {(ClaimKind.ATTESTATION, Outcome.LEAF, made.address("mallory"))}
+    lost_by = {(game.ref.kind, game.verdict and game.verdict.loser) for game in games}
+    assert lost_by == {(ClaimKind.ATTESTATION, made.address("mallory"))}
+    # Where several of its tickets are on trial at once, a liar may also run out of time.
+    assert Outcome.LEAF in {game.outcome for game in games}
     convicted = [t.owner for t in view.books.registry.tickets.values() if t.convicted_at]
     # Two honest auditors may try one ticket at once: it is convicted, and its stake taken, once.
     assert len(games) >= len(convicted) and set(convicted) == {made.address("mallory")}

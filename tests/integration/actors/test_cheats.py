@@ -10,7 +10,7 @@ import pytest
 from assay.protocol.errors import UsageError
 from assay.protocol.rounds.terms import Presence
 from assay.protocol.types import Round, Seat
-from assay_solver.cheats import ROUND_CHEATS, solver_cheat_named
+from assay_solver.cheats import SOLVER_CHEATS, solver_cheat_named
 from tests.harness.actors.stage import CheatAlone, RoundStageRun, new_round_run
 from tests.harness.actors.truth import replayed_bases
 from tests.harness.actors.world import SharedChain, small_work
@@ -80,7 +80,7 @@ def test_a_lie_is_merged_and_found_by_its_roots_alone(stage: SharedChain, tmp_pa
 
 
 def test_every_cheat_has_a_name_and_an_unknown_one_is_refused() -> None:
-    assert sorted(ROUND_CHEATS) == sorted(
+    assert sorted(SOLVER_CHEATS) == sorted(
         ["false-step", "false-update", "copied-update", "hidden-update", "squatter", "absent", "late-commitment",
          "false-root"]
     )  # fmt: skip

@@ -175,12 +175,12 @@ def test_who_cannot_have_an_update_says_so_and_nobody_waits_for_its_root(stage: 
     view, votes = run.view, run.view.votes(1)
     assert view.counted(Round(0))[0] == frozenset(range(4))
     assert {seat for seat, seal in votes.seals.items() if seal is None} == {Seat(3)}
-    assert {opening.seat for opening in view.openings(1)} == {Seat(0), Seat(1), Seat(2)}
+    assert {opening.position for opening in view.openings(1)} == {Seat(0), Seat(1), Seat(2)}
     # Sealing ended with its word, and not a grace after the majority; so the next round opened.
     assert view.round_of(Round(1)).t0 < view.hold_until(Round(0)) + view.rules.grace
     # It goes on from what the others made.
     poor.hidden = set
     run.settle()
     assert run.view.votes(2).root == replayed_bases(run, 2, counted=[frozenset(range(4))] * 2)[2]
-    assert {opening.seat for opening in run.view.openings(2)} == set(map(Seat, range(4)))
+    assert {opening.position for opening in run.view.openings(2)} == set(map(Seat, range(4)))
     assert mine.see().work(Round(1), Seat(3)) is not None

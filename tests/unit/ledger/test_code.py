@@ -36,7 +36,7 @@ from assay_ledger.deployment.places import (
     LEAVES,
     ROUND_CONTRACTS,
     create2_address,
-    round_places_of,
+    places_of,
     run_deployer_code,
 )
 from assay_ledger.rounds.run import Run
@@ -112,7 +112,7 @@ def test_every_contract_of_a_run_of_this_release_is_known(honest: Run) -> None:
 def test_who_created_the_contracts_makes_no_difference(stage: CodeStage) -> None:
     """A stranger who sends all or some of the transactions first makes the run that was meant or none."""
     terms = stage.named("begun by somebody else")
-    places = round_places_of(terms.run)
+    places = places_of(terms)
     stage.chain.send_data(stage.staker, FACTORY, bytes(32) + run_deployer_code(terms.run, places.arbiter))
     deployer = RunDeployerContract(places.deployer)
     charter, vault = (harness.artifact(name).bytecode for name in ("RunCharter", "Vault"))
@@ -144,7 +144,7 @@ def test_who_is_overtaken_at_every_step_has_deployed_his_run_all_the_same(stage:
 
 def test_a_run_that_is_not_wholly_created_is_not_known(stage: CodeStage) -> None:
     terms = stage.named("half")
-    places = round_places_of(terms.run)
+    places = places_of(terms)
     stage.chain.send_data(stage.sponsor, FACTORY, bytes(32) + run_deployer_code(terms.run, places.arbiter))
     deployer = RunDeployerContract(places.deployer)
     stage.chain.send(stage.sponsor, deployer.create_charter(harness.artifact("RunCharter").bytecode, terms))
@@ -155,7 +155,7 @@ def test_a_deployer_creates_its_own_runs_contracts_in_their_order_and_nothing_el
     stage: CodeStage, honest: Run
 ) -> None:
     terms, others = stage.named("in order"), stage.named("others")
-    places = round_places_of(terms.run)
+    places = places_of(terms)
     stage.chain.send_data(stage.sponsor, FACTORY, bytes(32) + run_deployer_code(terms.run, places.arbiter))
     create = RunDeployerContract(places.deployer)
     charter, vault = (harness.artifact(name).bytecode for name in ("RunCharter", "Vault"))
@@ -174,7 +174,7 @@ def test_a_deployer_creates_its_own_runs_contracts_in_their_order_and_nothing_el
     assert refused(create.create(vault + b"\0")) == "WrongCode"
     stage.chain.send(stage.staker, create.create(vault))
     assert refused(create.create(vault)) == "WrongCode"
-    full = RunDeployerContract(round_places_of(honest.charter.run).deployer)
+    full = RunDeployerContract(places_of(honest.charter).deployer)
     assert refused(full.create(harness.artifact("Revenue").bytecode)) == "NotNext"
     reported = [stage.chain.ask(full.address_of(k)) for k in range(1 + len(ROUND_CONTRACTS))]
     assert reported == [honest.address, *(getattr(honest.modules, name) for name in ROUND_CONTRACTS)]
@@ -202,7 +202,7 @@ def test_a_true_vault_over_storage_of_its_authors_is_refused(stage: CodeStage) -
 
 
 def test_an_arbiter_with_another_leaf_is_refused(stage: CodeStage) -> None:
-    leaves = list(round_places_of(stage.terms.run).leaves.values())
+    leaves = list(places_of(stage.terms).leaves.values())
     swapped = stage.chain.deploy(stage.sponsor, "Arbiter", [leaves[1], leaves[0], *leaves[2:]])[0]
     run = deploy_run(stage.chain, stage.sponsor, stage.named("swapped leaves"), arbiter=swapped)
     assert {"arbiter", "game", "map leaf", "rowexp leaf"} <= set(unknown(run))

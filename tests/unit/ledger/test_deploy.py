@@ -21,7 +21,7 @@ from assay_ledger.deployment.deploy import (
     deploy_token,
     verify_round_wiring,
 )
-from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS, create_address, round_places_of
+from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS, create_address, places_of
 from assay_ledger.rounds.run import Run
 from tests.harness.contracts.arena import arena_charter
 from tests.harness.contracts.fresh import fresh_artifacts
@@ -78,7 +78,7 @@ def test_create_addresses_are_those_of_ethereum() -> None:
 
 
 def test_a_run_stands_where_its_terms_say_and_reads_them_back(chain: Chain, terms: RunCharter, run: Run) -> None:
-    places = round_places_of(terms.run)
+    places = places_of(terms)
     assert (run.charter, run.run_id, run.address) == (terms, terms.run, places.charter)
     assert {name: getattr(run.modules, name) for name in ROUND_CONTRACTS} == places.modules
     assert verify_round_wiring(Run(chain, run.address)).modules == run.modules
@@ -88,7 +88,7 @@ def test_two_runs_share_an_arbiter(chain: Chain, sponsor: LocalAccount, terms: R
     other = deploy_run(chain, sponsor, replace(terms, name=Digest(b"\7" * 32)))
     assert run.address != other.address and run.run_id != other.run_id
     arbiters = {chain.ask(made.game.arbiter()) for made in (run, other)}
-    assert arbiters == {round_places_of(terms.run).arbiter}
+    assert arbiters == {places_of(terms).arbiter}
 
 
 def test_a_contract_that_is_not_there_is_noticed(chain: Chain, run: Run) -> None:
