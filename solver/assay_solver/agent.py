@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import chain
 
-from assay.protocol.errors import UnavailableError
 from assay.protocol.program.trace import Trace
 from assay.protocol.rounds.ids import Node, generation_of, group_of, is_group, seal_digest
 from assay.protocol.run.claims import ClaimKind
@@ -35,7 +34,7 @@ from assay_solver.actions import (
 )
 from assay_solver.memory import MergeKey
 from assay_solver.merging import Abstain, ComputeMerge, FetchUpdate, HoldUpdates, OpenRoot, SealRoot
-from assay_solver.worker import TRIES, Worker
+from assay_solver.worker import Worker
 
 
 class Solver(Worker):
@@ -48,12 +47,6 @@ class Solver(Worker):
 
     def own(self, view: RunView) -> strategy.OwnRounds:
         """What this solver has, for the strategy."""
-        held: dict[Round, set[Seat]] = {}
-        lost: dict[Round, set[Seat]] = {}
-        for (round_, seat, root), misses in self._updates.items():
-            work = view.work(round_, seat)
-            if work is not None and work.work.update == root:
-                (held if misses < 0 else lost if misses >= TRIES else {}).setdefault(round_, set()).add(seat)
         return strategy.OwnRounds(
             pace=self._pace,
             lead=min(view.rules.inclusion, view.rules.hold // 2),
@@ -61,8 +54,8 @@ class Solver(Worker):
             units={key: run.units for key, run in self._runs.items()},
             finished=self.recorder.finished,
             merges=self.recorder.merges,
-            held={r: frozenset(seats) for r, seats in held.items()},
-            lost={r: frozenset(seats) for r, seats in lost.items()},
+            held=_by_round(self._updates.held(view)),
+            lost=_by_round(self._updates.lost(view)),
             nodes=self._nodes.roots(view),
         )
 
@@ -108,18 +101,7 @@ class Solver(Worker):
 
     def do_fetch_update(self, action: FetchUpdate, view: RunView) -> None:
         """Fetches an update and checks it against its root. Raises UnavailableError."""
-        work = view.work(action.round, action.seat)
-        if work is None:
-            return
-        key = action.round, action.seat, work.work.update
-        try:
-            # What lies here already is not asked for again: its own, and what an earlier life fetched.
-            with self.objects.own_copies_first():
-                self.archive.fetch_update(work)
-        except UnavailableError:
-            self._updates[key] = self._updates.get(key, 0) + 1
-            raise
-        self._updates[key] = -1
+        self._updates.fetch(view, action.round, action.seat)
 
     def do_hold_updates(self, action: HoldUpdates, view: RunView) -> None:
         """Says which updates it holds, over what is committed now."""
@@ -262,3 +244,10 @@ class Solver(Worker):
     def update_trace(self, round_: Round, job: Computation) -> Trace:
         """The run behind the update of a round, as it was claimed."""
         return self.compute.trace(job.program, job.lists, job.steps)
+
+
+def _by_round(seats: Iterable[tuple[Round, Seat]]) -> dict[Round, frozenset[Seat]]:
+    found: dict[Round, set[Seat]] = {}
+    for round_, seat in seats:
+        found.setdefault(round_, set()).add(seat)
+    return {round_: frozenset(those) for round_, those in found.items()}

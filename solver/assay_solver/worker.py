@@ -16,6 +16,7 @@ from assay.training.long_runs import LongRun
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.loop import RunStore
+from assay_ledger.agents.updates_asked import UpdatesAsked
 from assay_ledger.index.computing import Computation, Compute
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.records import WorkRecord
@@ -33,9 +34,6 @@ from assay_solver.actions import (
 )
 from assay_solver.memory import FinishedWork, SolverRecorder
 from assay_solver.pace import OwnPace
-
-TRIES: Final = 3
-"""How often an update is asked for before this solver speaks without it."""
 
 ROOM: Final = 1 << 34
 """Bytes that the states of one round may take on disk."""
@@ -68,8 +66,7 @@ class Worker(Agent):
         self._room, self._publishes = room, publish_bases
         self._folder = data_dir / "rounds"
         self._runs: dict[tuple[Round, Digest], LongRun] = {}
-        self._updates: dict[tuple[Round, Seat, Digest], int] = {}
-        """Updates that were asked for: how often in vain, -1 once they are held."""
+        self._updates = UpdatesAsked(self.archive, self.objects)
         self._restored: dict[Round, int] = {}
         """The epoch in which this solver last looked whether the store has its update of a round."""
 
@@ -79,7 +76,7 @@ class Worker(Agent):
         oldest = min([*(work.round for work in self._unsettled(view)), max(newest - UNSETTLED_KEPT + 1, 0)])
         self.local_cache.turn(newest, max(oldest - 1, 0))
         self._runs = {key: run for key, run in self._runs.items() if key[0] >= newest}
-        self._updates = {key: misses for key, misses in self._updates.items() if key[0] >= newest - 1}
+        self._updates.forget_before(newest - 1)
         if self._folder.is_dir():
             for folder in self._folder.iterdir():
                 number = folder.name.partition("-")[0]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
-from assay.protocol.errors import AssayError, UnavailableError
+from assay.protocol.errors import AssayError
 from assay.protocol.program.trace import Trace
 from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.ids import Node
 from assay.protocol.trees.state import ListBytes
-from assay.protocol.types import Digest, Round, Seat, Wei
+from assay.protocol.types import Digest, Wei
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.node_merges import NodeMerges, NodeResult, seal_salt
 from assay_ledger.agents.round_actions import Choice
+from assay_ledger.agents.updates_asked import TRIES, UpdatesAsked
 from assay_ledger.index.computing import Computation
 from assay_ledger.index.games import Game
 from assay_ledger.rounds import nodes
@@ -23,9 +24,6 @@ from assay_verifier import merging
 from assay_verifier.agent import ReplayingAgent
 from assay_verifier.merging import ComputeNode, FetchGroupUpdate, HoldGroup, NodesKnown, OpenNodeRoot, SealNodeRoot
 
-TRIES: Final = 3
-"""How often an update, or a sum, is asked for before this owner speaks without it."""
-
 
 class MergingAgent(ReplayingAgent):
     """An owner of tickets that also merges; idle where seats do it."""
@@ -33,8 +31,7 @@ class MergingAgent(ReplayingAgent):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.merges = NodeMerges(self.archive, self.compute)
-        self._asked: dict[tuple[Round, Seat, Digest], int] = {}
-        """Updates that were asked for: how often in vain, -1 once they are held."""
+        self._updates = UpdatesAsked(self.archive, self.objects)
         self._vain: dict[tuple[Node, Digest], int] = {}
         """Merges whose inputs were not to be had, by X: how often they were asked for."""
 
@@ -53,16 +50,12 @@ class MergingAgent(ReplayingAgent):
 
     def nodes_known(self, view: RunView) -> NodesKnown:
         """What this owner has of the rounds that are merged now."""
-        held: set[tuple[Round, Seat]] = set()
-        lost: set[tuple[Round, Seat]] = set()
-        for (round_, seat, root), misses in self._asked.items():
-            work = view.work(round_, seat)
-            if work is not None and work.work.update == root and (misses < 0 or misses >= TRIES):
-                (held if misses < 0 else lost).add((round_, seat))
         rounds = merging.recent(view)
         vain = (key for key, misses in self._vain.items() if misses >= TRIES and nodes.round_of(key[0]) in rounds)
         failed = {node for node, x in vain if x == nodes.input_of(view, node)}
-        return NodesKnown(frozenset(held), frozenset(lost), self.merges.roots(view), frozenset(failed))
+        return NodesKnown(
+            self._updates.held(view), self._updates.lost(view), self.merges.roots(view), frozenset(failed)
+        )
 
     def _lead(self, view: RunView) -> int:
         return min(view.rules.inclusion, view.rules.hold // 2)
@@ -78,17 +71,8 @@ class MergingAgent(ReplayingAgent):
 
     def do_fetch_group_update(self, action: FetchGroupUpdate, view: RunView) -> None:
         """Fetches an update and checks it against its root. Raises UnavailableError."""
-        work = view.work(action.round, action.seat)
-        if work is None:
-            return
-        key = action.round, action.seat, work.work.update
-        try:
-            with self.objects.own_copies_first():
-                self.archive.fetch_update(work)
-        except UnavailableError:
-            self._asked[key] = self._asked.get(key, 0) + 1
-            raise
-        self._asked = {k: n for k, n in self._asked.items() if k[0] >= action.round - 1} | {key: -1}
+        self._updates.forget_before(action.round - 1)
+        self._updates.fetch(view, action.round, action.seat)
 
     def do_hold_group(self, action: HoldGroup, view: RunView) -> None:
         """Says which updates its positions hold, over what is committed now."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
+
 from assay.protocol.rounds.books import BeaconBook, EpochEnds, Rights, TicketBook
 from assay.protocol.rounds.commitments import Commitments
 from assay.protocol.rounds.generations import Generations
@@ -10,28 +13,11 @@ from assay.protocol.rounds.tenures import Tenures
 from assay.protocol.rounds.terms import RoundTerms
 from assay.protocol.rounds.vault import Vault
 
-
-class RoundLedger:
-    """Tenures, commitments and generations of one run of at most 64 seats over a vault, with their neighbours."""
-
-    def __init__(
-        self,
-        terms: RoundTerms,
-        vault: Vault,
-        beacon: BeaconBook,
-        tickets: TicketBook,
-        rights: Rights,
-        audits: EpochEnds,
-    ) -> None:
-        self.terms, self.vault = terms, vault
-        self.beacon, self.tickets, self.rights, self.audits = beacon, tickets, rights, audits
-        self.tenures = Tenures(self)
-        self.commitments = Commitments(self)
-        self.generations = Generations(self)
+G = TypeVar("G", bound=Generations | GroupedGenerations)
 
 
-class GroupedLedger:
-    """The same of a run of more seats, which are merged by groups."""
+class _Ledger(ABC, Generic[G]):
+    """Tenures, commitments and generations of one run over a vault, with their neighbours."""
 
     def __init__(
         self,
@@ -46,4 +32,22 @@ class GroupedLedger:
         self.beacon, self.tickets, self.rights, self.audits = beacon, tickets, rights, audits
         self.tenures = Tenures(self)
         self.commitments = Commitments(self)
-        self.generations = GroupedGenerations(self)
+        self.generations = self._made()
+
+    @abstractmethod
+    def _made(self) -> G:
+        """The generations of this kind of run."""
+
+
+class RoundLedger(_Ledger[Generations]):
+    """Of at most 64 seats."""
+
+    def _made(self) -> Generations:
+        return Generations(self)
+
+
+class GroupedLedger(_Ledger[GroupedGenerations]):
+    """Of more seats, which are merged by groups."""
+
+    def _made(self) -> GroupedGenerations:
+        return GroupedGenerations(self)

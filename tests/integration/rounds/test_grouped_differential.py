@@ -11,7 +11,7 @@ from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.grouped_player import TERMS, GroupedPlayer
 from tests.harness.rounds.told_world import ToldGroupedWorld
 
-SEEDS, STEPS = 6, 260
+SEEDS, STEPS = 7, 260
 
 
 @pytest.mark.timeout(300)
@@ -38,5 +38,5 @@ def test_grouped_contracts_model_and_index_agree_after_every_call() -> None:
     )  # fmt: skip
     assert {call: ended[call, ""] for call in calls if not ended[call, ""]} == {}
     assert abstained
-    assert len([refusal for _, refusal in ended if refusal]) >= 28
+    assert len([refusal for _, refusal in ended if refusal]) >= 30
     assert set(statuses) == set(GenerationStatus)
