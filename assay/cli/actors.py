@@ -151,6 +151,7 @@ def _serve(
     """
     from assay_ledger.agents.heartbeat import HeartbeatWriter
     from assay_ledger.deployment.places import beacon_name
+    from assay_ledger.processes.turns import take_long_turns
 
     store, run, keys = open_blobs(settings), open_round_run(settings), unlock_key(settings)
     check_run_code(run, settings)
@@ -173,6 +174,7 @@ def _serve(
 
         talk.print(how_programs_run(), markup=False, soft_wrap=True)
         talk.print(f"what is drawn comes from {WORDS[beacon_name(run.charter.beacon)]}", markup=False)
+    take_long_turns()
     acting.make(kind, run, keys, store, folder, settings.relays).run(stop)
     if signal.SIGINT in received:
         talk.print(f"stopped; the same command goes on where it was, as long as {folder} is there", soft_wrap=True)

@@ -23,7 +23,7 @@ from assay.protocol.errors import AssayError, InvariantError, UnavailableError
 from assay.protocol.types import Address
 from assay_ledger.agents.game_actions import describe
 from assay_ledger.agents.handlers import Handlers
-from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
+from assay_ledger.agents.heartbeat import EVERY_S, Activity, HeartbeatWriter
 from assay_ledger.chain.client import Chain, Head
 from assay_ledger.contract import Call
 from assay_ledger.deadline import waiting_at_most
@@ -111,6 +111,7 @@ class ActorLoop(ABC, Generic[V, A]):
         self._clock = clock
         self._on_progress = on_progress
         self._parked: dict[A, _Parked] = {}
+        self._told_at = float("-inf")
         self._seen = Head(0, 0)
         self._idle_at: Head | None = None
         self._doing = ""
@@ -241,8 +242,11 @@ class ActorLoop(ABC, Generic[V, A]):
         return self.chain.send_all(self.account, calls, limit=self._limit)
 
     def progress(self, doing: str, done: int, total: int) -> None:
-        """Says how far a long piece of work is."""
-        self.heartbeat_writer.report(self._seen.number, Activity.BUSY, None, f"{doing} {done}/{total}")
+        """Says how far a long piece of work is, as often as a heartbeat is renewed: each is signed and written."""
+        now = self._clock()
+        if now - self._told_at >= EVERY_S:
+            self._told_at = now
+            self.heartbeat_writer.report(self._seen.number, Activity.BUSY, None, f"{doing} {done}/{total}")
         if self._on_progress is not None:
             self._on_progress(doing, done, total)
 

@@ -10,6 +10,7 @@ import pytest
 
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Digest, Round, Seat
+from assay_ledger.agents.heartbeat import EVERY_S
 from assay_ledger.contract import Call
 from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore, ObjectMissing
@@ -113,6 +114,21 @@ def test_a_solver_that_dies_between_two_units_trains_none_again(stage: SharedCha
     run.settle()
     assert trained == [5, 6]
     assert run.view.votes(1).root == replayed_bases(run, rounds=1)[1]
+
+
+def test_long_work_says_how_far_it_is_as_often_as_heartbeats_are_renewed(stage: SharedChain, tmp_path: Path) -> None:
+    run, now = new_round_run(stage, tmp_path, small_work(), rounds=1), [0.0]
+    ada = run.solver("ada", clock=lambda: now[0])
+    told: list[tuple[float, str]] = []
+    ada.heartbeat_writer.report = lambda head, activity, deadline, doing: told.append((now[0], doing))  # type: ignore[assignment, misc]
+    for done in range(1, 41):
+        now[0] = done / 8
+        ada.progress("training", done, 40)
+    assert told == [
+        (0.125, "training 1/40"),
+        (0.125 + EVERY_S, "training 17/40"),
+        (0.125 + 2 * EVERY_S, "training 33/40"),
+    ]
 
 
 def test_who_joins_late_starts_from_the_last_base_alone(stage: SharedChain, tmp_path: Path) -> None:
