@@ -18,7 +18,7 @@ PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile --max-worker-re
 # What `make quick` tests: the rules, the house and what runs them, without a chain, a compiler or a captured training.
 # It has 2 minutes of two cores: a file above 5 CPU seconds belongs into NOT_QUICK, or is made faster.
 QUICK     := tests/house tests/unit/protocol tests/unit/model tests/unit/ledger tests/unit/engine tests/unit/training
-NOT_QUICK := $(addprefix tests/unit/engine/test_,calibrate.py capture.py causality.py gradients.py hostile_views.py layers.py layouts.py \
+NOT_QUICK := $(addprefix tests/unit/engine/test_,arm.py calibrate.py capture.py causality.py gradients.py hostile_views.py layers.py layouts.py \
   models.py outliers.py parallel.py reproducibility.py sanitized.py selection.py watch.py) \
   $(addprefix tests/unit/training/test_,hidden_state.py packages.py programs.py recipe.py) \
   $(addprefix tests/unit/ledger/test_,bindings.py code.py deploy.py hostile_stores.py outbox.py) \

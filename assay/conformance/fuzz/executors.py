@@ -147,11 +147,7 @@ def _native(instruction_set: str | None, *, tiles: bool, threads: int = 1) -> Co
     from assay.engine.runtime.native.library import allowed_instruction_sets, processor_flags
 
     present = allowed_instruction_sets({}, processor_flags())
-    if (
-        not present
-        or (instruction_set is not None and instruction_set not in present)
-        or (tiles and "amx_int8" not in processor_flags())
-    ):
+    if (instruction_set or present[0]) not in present or (tiles and "amx_int8" not in processor_flags()):
         raise OSError("the processor does not have these instructions")
     natives = _natives(instruction_set or present[0], tiles=tiles)
     return _ends(lambda program: _fused(program, natives), threads)

@@ -14,7 +14,10 @@ from assay.engine.runtime.executor import usable_natives
 from assay.engine.runtime.native import build
 from assay.engine.runtime.native.library import allowed_instruction_sets, native, processor_flags
 
-ALL = frozenset().union(*(needs for _, needs in build.INSTRUCTION_SETS.values()))
+X86, ARM = (
+    frozenset[str]().union(*(build.INSTRUCTION_SETS[name].needs for name in build.of_machine(machine)))
+    for machine in ("x86_64", "aarch64")
+)
 
 
 def run(code: str, **environment: str) -> str:
@@ -25,15 +28,31 @@ def run(code: str, **environment: str) -> str:
 
 
 def test_a_processor_gets_the_best_instruction_set_it_has():
-    assert allowed_instruction_sets({}, ALL) == list(build.INSTRUCTION_SETS)
-    assert allowed_instruction_sets({}, frozenset({"sse4_1", "avx2"})) == ["avx2", "sse41"]
-    assert allowed_instruction_sets({}, frozenset()) == []
+    assert allowed_instruction_sets({}, X86) == ["vnni", "avx512", "avx2", "sse41", "plain"]
+    assert allowed_instruction_sets({}, ARM) == ["i8mm", "dotprod", "neon", "plain"]
+    assert allowed_instruction_sets({}, ARM - {"i8mm"}) == ["dotprod", "neon", "plain"]
+    assert allowed_instruction_sets({}, ARM - {"asimddp"}) == ["neon", "plain"]
+    assert allowed_instruction_sets({}, frozenset({"sse4_1", "avx2"})) == ["avx2", "sse41", "plain"]
+    assert allowed_instruction_sets({}, frozenset()) == ["plain"]
 
 
 def test_torch_and_the_kernels_are_limited_by_one_setting():
-    assert allowed_instruction_sets({"ATEN_CPU_CAPABILITY": "avx2"}, ALL) == ["avx2", "sse41"]
-    assert allowed_instruction_sets({"ATEN_CPU_CAPABILITY": "default"}, ALL) == ["sse41"]
-    assert allowed_instruction_sets({"ATEN_CPU_CAPABILITY": "avx512"}, ALL) == list(build.INSTRUCTION_SETS)
+    assert allowed_instruction_sets({"ATEN_CPU_CAPABILITY": "avx2"}, X86) == ["avx2", "sse41", "plain"]
+    assert allowed_instruction_sets({"ATEN_CPU_CAPABILITY": "default"}, X86) == ["sse41", "plain"]
+    assert allowed_instruction_sets({"ATEN_CPU_CAPABILITY": "avx512"}, X86) == build.of_machine("x86_64")
+
+
+def test_one_instruction_set_can_be_asked_for_by_name():
+    assert allowed_instruction_sets({"ASSAY_NATIVE": "plain"}, X86) == ["plain"]
+    assert allowed_instruction_sets({"ASSAY_NATIVE": "avx2"}, X86) == ["avx2"]
+    assert allowed_instruction_sets({"ASSAY_NATIVE": "neon"}, X86) == []
+    code = "from assay.engine.runtime.native import library as l; c = l.native('canary'); print(c.handle, c.reason)"
+    assert "does not have the instructions of ASSAY_NATIVE=neon" in run(code, ASSAY_NATIVE="neon")
+
+
+def test_every_machine_has_kernels_in_plain_c():
+    assert build.of_machine("riscv64") == ["plain"]
+    assert build.object_path("dot", "plain", machine="x86_64") != build.object_path("dot", "plain", machine="aarch64")
 
 
 def test_switched_off_is_said_as_the_reason():
@@ -84,9 +103,9 @@ def test_a_unit_that_does_not_compile_leaves_the_others_alone(tmp_path: Path, mo
     monkeypatch.setattr(build, "_FOLDER", folder)
     monkeypatch.setattr(build, "_OBJECTS", objects)
     reasons = build.build()
-    assert len(reasons) == len(build.INSTRUCTION_SETS)
+    assert len(reasons) == len(build.of_machine())
     assert all("bad_unit_of_a_test does not compile" in r for r in reasons)
-    assert len(list(objects.glob("good_*.so"))) == len(build.INSTRUCTION_SETS)
+    assert len(list(objects.glob("good_*.so"))) == len(build.of_machine())
 
 
 @pytest.mark.skipif(native("canary").handle is None, reason=native("canary").reason or "-")

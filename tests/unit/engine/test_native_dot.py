@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(native("dot").handle is None, reason=native("dot
 VARIANTS = [
     (instruction_set, False)
     for instruction_set in INSTRUCTION_SETS
-    if INSTRUCTION_SETS[instruction_set][1] <= processor_flags()
+    if INSTRUCTION_SETS[instruction_set].needs <= processor_flags()
 ]
 if "amx_int8" in processor_flags():
     VARIANTS.insert(0, ("vnni", True))

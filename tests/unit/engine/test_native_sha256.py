@@ -27,7 +27,7 @@ VARIANTS = {"fastest": -1, "lanes": 0, "one by one": 1, "plain C": 2}
 
 
 @pytest.fixture(
-    params=[(v, w) for v in INSTRUCTION_SETS if INSTRUCTION_SETS[v][1] <= processor_flags() for w in VARIANTS],
+    params=[(v, w) for v in INSTRUCTION_SETS if INSTRUCTION_SETS[v].needs <= processor_flags() for w in VARIANTS],
     ids=" ".join,
 )
 def kernels(request: pytest.FixtureRequest) -> Hasher:

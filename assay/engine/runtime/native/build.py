@@ -3,7 +3,8 @@
     python -m assay.engine.runtime.native.build [UNIT ...]
 
 A unit is one C file with the headers that it includes. Its objects lie in a folder under `.build/native/` named after
-those sources and the flags, so a stale one is never loaded, and one unit that fails leaves the others alone.
+those sources, the flags and the machine, so a stale one is never loaded, and one unit that fails leaves the others
+alone.
 Rounding is IEEE's in all of them: no contraction, no reassociation, nothing of -ffast-math. The two relaxed flags say
 that no exception flag and no `errno` is read, which changes no value.
 """
@@ -11,6 +12,7 @@ that no exception flag and no `errno` is read, which changes no value.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -18,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -52,18 +55,38 @@ SANITIZED = (
 )
 """What is added for `make sanitize`: any read or write outside its memory, and anything undefined, ends the process."""
 
-_AVX512 = ("-mavx2", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mprefer-vector-width=512")
+MACHINE = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+"""This machine's processor, by Linux's name."""
 
-INSTRUCTION_SETS: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
-    "vnni": (
-        (*_AVX512, "-mavx512vnni"),
-        frozenset({"avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}),
+
+@dataclass(frozen=True, slots=True)
+class InstructionSet:
+    """What a unit is compiled for. machine: whose instructions these are; empty: any machine's.
+
+    flags: the compiler's. needs: what the processor must have, by Linux's names.
+    """
+
+    machine: str
+    flags: tuple[str, ...]
+    needs: frozenset[str]
+
+
+_AVX512 = ("-mavx2", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mprefer-vector-width=512")
+_HAS_AVX512 = frozenset({"avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"})
+
+INSTRUCTION_SETS: dict[str, InstructionSet] = {
+    "vnni": InstructionSet("x86_64", (*_AVX512, "-mavx512vnni"), _HAS_AVX512 | {"avx512_vnni"}),
+    "avx512": InstructionSet("x86_64", _AVX512, _HAS_AVX512),
+    "avx2": InstructionSet("x86_64", ("-mavx2",), frozenset({"avx2"})),
+    "sse41": InstructionSet("x86_64", ("-msse4.1",), frozenset({"sse4_1"})),
+    "i8mm": InstructionSet(
+        "aarch64", ("-march=armv8.2-a+dotprod+i8mm",), frozenset({"asimd", "atomics", "asimddp", "i8mm"})
     ),
-    "avx512": (_AVX512, frozenset({"avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"})),
-    "avx2": (("-mavx2",), frozenset({"avx2"})),
-    "sse41": (("-msse4.1",), frozenset({"sse4_1"})),
+    "dotprod": InstructionSet("aarch64", ("-march=armv8.2-a+dotprod",), frozenset({"asimd", "atomics", "asimddp"})),
+    "neon": InstructionSet("aarch64", ("-march=armv8-a",), frozenset({"asimd"})),
+    "plain": InstructionSet("", ("-DPLAIN",), frozenset()),
 }
-"""Per instruction set, best first: the compiler's flags, and the names of what the processor must have (Linux's)."""
+"""By name, the best of a machine first; `plain` is C alone, for whatever the compiler compiles for."""
 
 _FOLDER = Path(__file__).resolve().parent / "kernels"
 _OBJECTS = (ROOT / ".build" if is_checkout() else user_cache()) / "native"
@@ -77,13 +100,18 @@ def units() -> list[str]:
 
 def flags(instruction_set: str, *, sanitized: bool = False) -> tuple[str, ...]:
     """The compiler's flags for an instruction set."""
-    return (*FLAGS, *INSTRUCTION_SETS[instruction_set][0], *(SANITIZED if sanitized else ()))
+    return (*FLAGS, *INSTRUCTION_SETS[instruction_set].flags, *(SANITIZED if sanitized else ()))
+
+
+def of_machine(machine: str = MACHINE) -> list[str]:
+    """The instruction sets that a machine's compiler knows, best first."""
+    return [name for name, found in INSTRUCTION_SETS.items() if found.machine in ("", machine)]
 
 
 @cache
-def object_path(unit: str, instruction_set: str, *, sanitized: bool = False) -> Path | None:
+def object_path(unit: str, instruction_set: str, *, sanitized: bool = False, machine: str = MACHINE) -> Path | None:
     """Where the shared object of a unit belongs, built or not; None when its sources are not at hand."""
-    digest = sha256(repr(flags(instruction_set, sanitized=sanitized)).encode())
+    digest = sha256(repr((machine, flags(instruction_set, sanitized=sanitized))).encode())
     try:
         for path in _sources(_FOLDER / f"{unit}.c"):
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -114,17 +142,23 @@ def compiler() -> str | None:
 
 def build(
     names: Iterable[str] | None = None,
-    instruction_sets: Iterable[str] = tuple(INSTRUCTION_SETS),
+    instruction_sets: Iterable[str] | None = None,
     *,
     sanitized: bool = False,
+    machine: str = MACHINE,
+    cc: str | None = None,
 ) -> list[str]:
-    """Compile what is missing of these units (all by default); returns why each that is still missing is."""
-    wanted = [(unit, name) for unit in names or units() for name in instruction_sets]
-    paths = ((u, v, object_path(u, v, sanitized=sanitized)) for u, v in wanted)
+    """Compile what is missing of these units (all by default); returns why each that is still missing is.
+
+    machine: whom the compiler `cc` compiles for; its instruction sets are the default.
+    """
+    sets = of_machine(machine) if instruction_sets is None else list(instruction_sets)
+    wanted = [(unit, name) for unit in names or units() for name in sets]
+    paths = ((u, v, object_path(u, v, sanitized=sanitized, machine=machine)) for u, v in wanted)
     missing = [(flags(v, sanitized=sanitized), u, v, p) for u, v, p in paths if p is not None and not p.exists()]
     if not missing:
         return [] if wanted else ["the C files are not part of this installation"]
-    cc = compiler()
+    cc = cc or compiler()
     if cc is None:
         return ["no C compiler was found"]
     with ThreadPoolExecutor(2) as pool:

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from assay.engine.runtime.exact import limits
 from assay.engine.runtime.exact.limits import Digits, NativeVariant
+from assay.engine.runtime.native.build import INSTRUCTION_SETS
 from assay.engine.runtime.native.library import load, native
 from assay.engine.runtime.products import native_selftest
 from assay.engine.runtime.products.native_plan import INTEGER, POINTER, DotPlan, DotSide, table
@@ -39,6 +40,8 @@ from assay.protocol.program.views import View, contiguous_strides
 from assay.protocol.types import DType
 
 UNIT = "dot"
+
+_AMX = "amx"
 
 _PANEL, _RED_BLOCK = 16, 32
 """Rows, and terms, that the kernels look at together; equal to `dot.h`."""
@@ -54,7 +57,10 @@ ProductValues = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 class DotKernels:
-    """The kernels for one instruction set. tiles: whether AMX is used where it fits; pairs: nothing but pairs is."""
+    """The kernels for one instruction set. tiles: whether AMX is used where it fits; pairs: nothing but pairs is.
+
+    On ARM tiles are made of vectors, and always used where they fit.
+    """
 
     def __init__(self, handle: ctypes.CDLL, instruction_set: str, *, tiles: bool, pairs: bool = False) -> None:
         self.instruction_set, self.tiles, self.pairs = instruction_set, tiles, pairs
@@ -68,7 +74,7 @@ class DotKernels:
             variant
             for variant in NativeVariant
             if variant is NativeVariant.PAIRS
-            or (not pairs and (tiles or variant is NativeVariant.BYTES) and handle.assay_dot_has(variant))
+            or (not pairs and (tiles or self._tile_unit(variant) != _AMX) and handle.assay_dot_has(variant))
         )
         runtime = Path(torch.__file__).parent / "lib" / "libgomp.so.1"
         if runtime.exists():
@@ -79,16 +85,29 @@ class DotKernels:
         """The name of the product for these precisions: how many products of digits, and what instructions."""
         variant = self.variant(pa, pb, terms)
         count = limits.digits(variant, pa).count * limits.digits(variant, pb).count
-        if variant is NativeVariant.PAIRS:
-            return f"int16x{count}/{self.instruction_set}"
-        return f"int8x{count}/{'amx' if variant is NativeVariant.TILES else self.instruction_set}"
+        kind = "int16" if variant is NativeVariant.PAIRS else "int8"
+        return f"{kind}x{count}/{self._tile_unit(variant)}"
+
+    def _tile_unit(self, variant: NativeVariant) -> str:
+        """Whose instructions multiply: of tiles on x86 AMX's."""
+        is_amx = variant is NativeVariant.TILES and INSTRUCTION_SETS[self.instruction_set].machine == "x86_64"
+        return _AMX if is_amx else self.instruction_set
+
+    def named(self, product_variant: str) -> NativeVariant:
+        """How a product variant of that name multiplies."""
+        kind, _, unit = product_variant.partition("/")
+        if kind.startswith("int16"):
+            return NativeVariant.PAIRS
+        return next(
+            v for v in (NativeVariant.BYTES, NativeVariant.TILES) if v in self.variants and self._tile_unit(v) == unit
+        )
 
     def on(self, product_variant: str) -> DotKernels:
         """The same where all products that fit a product variant are computed by it, the others by pairs of i16."""
         return DotKernels(
             self._handle,
             self.instruction_set,
-            tiles=product_variant.endswith("amx"),
+            tiles=product_variant.endswith(_AMX),
             pairs=product_variant.startswith("int16"),
         )
 
@@ -339,13 +358,7 @@ def failure(found: DotKernels, pa: int, pb: int, product_variant: str) -> str:
 
 
 def _failure_at_the_limits(found: DotKernels, pa: int, pb: int, product_variant: str) -> str:
-    variant = (
-        NativeVariant.PAIRS
-        if product_variant.startswith("int16")
-        else NativeVariant.TILES
-        if product_variant.endswith("amx")
-        else NativeVariant.BYTES
-    )
+    variant = found.named(product_variant)
     for terms in limits.edges(variant, pa, pb):
         wrong = wrong_at_the_limit(found, variant, pa, pb, terms)
         if wrong:

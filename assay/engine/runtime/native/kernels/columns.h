@@ -2,6 +2,7 @@
 #ifndef ASSAY_COLUMNS_H
 #define ASSAY_COLUMNS_H
 
+#include "floats.h"
 #include "rows.h"
 #include "scratch.h"
 #include "team.h"
@@ -147,13 +148,12 @@ static void add_part(void *context, int64_t p)
 {
     Divided *d = context;
     /* Another library may have changed how this thread rounds. */
-    unsigned control = __builtin_ia32_stmxcsr();
-    __builtin_ia32_ldmxcsr(0x1f80);
+    float_control control = floats_begin();
     int64_t terms = d->op->terms;
     columns_start(d->op, d->parts + p, d->i, d->n, d->table);
     columns_add(d->op, d->parts + p, d->i, d->n, d->address, terms * p / d->count, terms * (p + 1) / d->count,
                 d->table);
-    __builtin_ia32_ldmxcsr(control);
+    floats_set(control);
 }
 
 /* All of a divisible reduction. Returns 0 when there is no memory. */

@@ -2,17 +2,17 @@
 
    B is packed whole, A a few panels at a time by the thread that multiplies them; a tile of exact sums is finished
    while it is still in cache. Which thread computes which tile changes nothing: every sum is an exact integer. */
-#include <immintrin.h>
 #include <math.h>
 #include <string.h>
 
 #include "dot.h"
-#include "dot_amx.h"
 #include "dot_bytes.h"
 #include "dot_finish.h"
 #include "dot_kernel.h"
 #include "dot_pack.h"
 #include "dot_pack_tiles.h"
+#include "dot_tiles.h"
+#include "floats.h"
 #include "scratch.h"
 #include "team.h"
 
@@ -25,7 +25,7 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
  * `assay/engine/runtime/exact/limits.py`. */
 EXPORT int64_t assay_dot_has(int64_t variant)
 {
-    return variant == TILES ? amx_available() : variant == BYTES ? HAS_BYTES : variant == PAIRS;
+    return variant == TILES ? tiles_available() : variant == BYTES ? HAS_BYTES : variant == PAIRS;
 }
 
 static uint8_t kind_of(const int64_t *t, int64_t count)
@@ -100,12 +100,6 @@ static void pack(const job *j, int is_b, int64_t batch, int64_t panel, int64_t p
     }
 }
 
-static const int AMX_PLACES[4][4][AMX_SUMS] = {
-    [1] = {[1] = {0, 0}},
-    [2] = {[2] = {0, 1, 1, 2}, [3] = {0, 1, 1, 2, 2, 3}},
-    [3] = {[2] = {0, 1, 2, 1, 2, 3}},
-};
-
 /* Ask for the memory that a tile is about to be stored to. */
 static inline void fetch_places(const job *j, int64_t batch, int64_t row, int64_t column, int64_t columns)
 {
@@ -143,7 +137,7 @@ static int join_places(int32_t *sums, const int *places, int count, int64_t join
 static void multiply_tiles(const job *j, int64_t batch, int64_t panel, int64_t panels, packed a, packed b)
 {
     const dot_plan *p = j->plan;
-    int32_t sums[AMX_SUMS * TILE_SUMS] __attribute__((aligned(64)));
+    int32_t sums[TILES_SUMS * TILE_SUMS] __attribute__((aligned(64)));
     int64_t tiles = ceil_div(p->k, 64);
     for (int64_t n = 0; n < j->panels_n; n++)
         for (int64_t m = 0; m < panels; m++) {
@@ -151,10 +145,11 @@ static void multiply_tiles(const job *j, int64_t batch, int64_t panel, int64_t p
             int64_t rows = p->m - row < PANEL ? p->m - row : PANEL;
             int64_t columns = p->n - column < PANEL ? p->n - column : PANEL;
             fetch_places(j, batch, row, column, columns), fetch_places(j, batch, row + TILE_ROWS, column, columns);
-            int count = amx_multiply((const int8_t *)(a.data + m * j->bytes_a),
-                                     (const int8_t *)(b.data + n * j->bytes_b), tiles, j->da.count, j->db.count, sums);
+            int count =
+                tiles_multiply((const int8_t *)(a.data + m * j->bytes_a), (const int8_t *)(b.data + n * j->bytes_b),
+                               tiles, j->da.count, j->db.count, sums);
             term t[4] = {{NULL, 0.0}};
-            int terms = join_places(sums, AMX_PLACES[j->da.count][j->db.count], count, p->joined, t);
+            int terms = join_places(sums, TILE_PLACES[j->da.count][j->db.count], count, p->joined, t);
             finish_tile(j, batch, row, rows, column, columns, t, terms, PANEL, a.up + m * PANEL, b.up + column);
         }
 }
@@ -266,27 +261,22 @@ static void multiply_block(job *j, int64_t batch, int64_t block, packed b)
     else multiply_pairs(j, batch, panel, panels, a, b, (int32_t *)memory);
 }
 
-/* Rounding to nearest and no flushing of subnormals, whatever some library has set on this thread. */
-#define CLEAN 0x1F80
-
-static unsigned begin(const job *j)
+static float_control begin(const job *j)
 {
-    unsigned before = _mm_getcsr();
-    _mm_setcsr(CLEAN);
-    if (j->plan->variant == TILES) amx_begin();
-    return before;
+    if (j->plan->variant == TILES) tiles_begin();
+    return floats_begin();
 }
 
-static void end(const job *j, unsigned before)
+static void end(const job *j, float_control before)
 {
-    if (j->plan->variant == TILES) amx_end();
-    _mm_setcsr(before);
+    if (j->plan->variant == TILES) tiles_end();
+    floats_set(before);
 }
 
 static void one_batch(void *arg, int64_t batch)
 {
     job *j = arg;
-    unsigned before = begin(j);
+    float_control before = begin(j);
     char *memory = scratch(1, panel_bytes(j->panels_n, j->bytes_b));
     if (memory) {
         packed b = panels_at(memory, j->panels_n, j->bytes_b);
@@ -305,16 +295,15 @@ static void some_panels(void *arg, int64_t at)
     job *j = arg;
     int64_t groups = ceil_div(j->panels_n, PACK_PANELS), batch = at / groups, panel = at % groups * PACK_PANELS;
     int64_t panels = j->panels_n - panel < PACK_PANELS ? j->panels_n - panel : PACK_PANELS;
-    unsigned before = _mm_getcsr();
-    _mm_setcsr(CLEAN);
+    float_control before = floats_begin();
     pack(j, 1, batch, panel, panels, panel_of(j->b_panels, batch * j->panels_n + panel, j->bytes_b));
-    _mm_setcsr(before);
+    floats_set(before);
 }
 
 static void one_block(void *arg, int64_t at)
 {
     job *j = arg;
-    unsigned before = begin(j);
+    float_control before = begin(j);
     int64_t batch = at / j->blocks;
     multiply_block(j, batch, at % j->blocks, panel_of(j->b_panels, batch * j->panels_n, j->bytes_b));
     end(j, before);

@@ -6,14 +6,12 @@
 #ifndef ASSAY_DOT_AMX_H
 #define ASSAY_DOT_AMX_H
 
-#include <immintrin.h>
 #include <string.h>
 
 #include "dot.h"
+#include "machine.h"
 
-#define AMX_SUMS 6
-
-#if defined(__AVX512VNNI__)
+#if defined(VNNI)
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,7 +20,7 @@
 #define TILE_DATA 18
 #define AMX __attribute__((target("amx-tile,amx-int8")))
 
-static int amx_available(void)
+static int tiles_available(void)
 {
     static int known = -1;
     if (known >= 0) return known;
@@ -31,7 +29,7 @@ static int amx_available(void)
     return known = has && syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
-AMX static void amx_begin(void)
+AMX static void tiles_begin(void)
 {
     struct {
         uint8_t palette, start, reserved[14];
@@ -45,7 +43,7 @@ AMX static void amx_begin(void)
     _tile_loadconfig(&config);
 }
 
-AMX static void amx_end(void) { _tile_release(); }
+AMX static void tiles_end(void) { _tile_release(); }
 
 #define ZERO4                                                                                                          \
     _tile_zero(0);                                                                                                     \
@@ -154,8 +152,8 @@ AMX static void two_by_three(const int8_t *a, const int8_t *b, int64_t tiles, in
     KEEP(5);
 }
 
-/* Writes sums [16][16] of pairs of digits and returns how many; the weight of each is 256^place (AMX_PLACES). */
-static int amx_multiply(const int8_t *a, const int8_t *b, int64_t tiles, int digits_a, int digits_b, int32_t *sums)
+/* Writes sums [16][16] of pairs of digits and returns how many; the weight of each is 256^place (TILE_PLACES). */
+static int tiles_multiply(const int8_t *a, const int8_t *b, int64_t tiles, int digits_a, int digits_b, int32_t *sums)
 {
     switch (10 * digits_a + digits_b) {
     case 11: return one_by_one(a, b, tiles, sums), 2;
@@ -166,18 +164,6 @@ static int amx_multiply(const int8_t *a, const int8_t *b, int64_t tiles, int dig
 }
 
 #undef KEEP
-
-#else
-
-/* Never called: no plan asks for tiles where they are not available. */
-static int amx_available(void) { return 0; }
-static void amx_begin(void) {}
-static void amx_end(void) {}
-static int amx_multiply(const int8_t *a, const int8_t *b, int64_t tiles, int digits_a, int digits_b, int32_t *sums)
-{
-    (void)a, (void)b, (void)tiles, (void)digits_a, (void)digits_b, (void)sums;
-    return 0;
-}
 
 #endif
 

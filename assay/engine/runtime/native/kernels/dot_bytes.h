@@ -12,7 +12,7 @@
 #define BYTES_FLIP ((int8_t)-128) /* a xor this, read as an unsigned byte, is a + 128 */
 #define BLOCK_TILES 8             /* packed tiles of 64 terms whose columns stay in the first cache */
 
-#if defined(__AVX512VNNI__)
+#if defined(VNNI)
 #define HAS_BYTES 1
 
 static inline __m512i add_fours(__m512i s, __m512i a, __m512i b)

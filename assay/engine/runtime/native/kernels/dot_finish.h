@@ -2,8 +2,6 @@
 #ifndef ASSAY_DOT_FINISH_H
 #define ASSAY_DOT_FINISH_H
 
-#include <immintrin.h>
-
 #include "dot.h"
 #include "dot_kernel.h"
 #include "dot_pack.h"
@@ -35,30 +33,29 @@ typedef struct {
     int failed;
 } job;
 
-#if defined(__AVX512F__)
+#if VBYTES == 64
 #define LANES 8
 typedef __m512d doubles;
 #define ALL(x) _mm512_set1_pd(x)
 #define INTEGERS(p) _mm512_cvtepi32_pd(_mm256_loadu_si256((const __m256i *)(p)))
 #define LOAD(p) _mm512_loadu_pd(p)
-#define KEEP(p, v) _mm512_storeu_pd(p, v)
 #define ROUNDED(p, v) _mm256_storeu_ps(p, _mm512_cvtpd_ps(v))
-#elif defined(__AVX2__)
+#elif VBYTES == 32
 #define LANES 4
 typedef __m256d doubles;
 #define ALL(x) _mm256_set1_pd(x)
 #define INTEGERS(p) _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)(p)))
 #define LOAD(p) _mm256_loadu_pd(p)
-#define KEEP(p, v) _mm256_storeu_pd(p, v)
 #define ROUNDED(p, v) _mm_storeu_ps(p, _mm256_cvtpd_ps(v))
 #else
 #define LANES 2
-typedef __m128d doubles;
-#define ALL(x) _mm_set1_pd(x)
-#define INTEGERS(p) _mm_cvtepi32_pd(_mm_loadl_epi64((const __m128i *)(p)))
-#define LOAD(p) _mm_loadu_pd(p)
-#define KEEP(p, v) _mm_storeu_pd(p, v)
-#define ROUNDED(p, v) _mm_storel_pi((__m64 *)(p), _mm_cvtpd_ps(v))
+typedef double doubles __attribute__((vector_size(16), aligned(8), may_alias));
+typedef int32_t two_i __attribute__((vector_size(8), aligned(4), may_alias));
+typedef float two_f __attribute__((vector_size(8), aligned(4), may_alias));
+#define ALL(x) ((doubles){x, x})
+#define INTEGERS(p) __builtin_convertvector(*(const two_i *)(p), doubles)
+#define LOAD(p) (*(const doubles *)(p))
+#define ROUNDED(p, v) (*(two_f *)(p) = __builtin_convertvector(v, two_f))
 #endif
 
 /* f32(S up_a up_b) of a row of 16 sums, NaN where a factor is. Weights and factors are powers of two: all products and

@@ -8,15 +8,14 @@
 #ifndef ASSAY_DOT_KERNEL_H
 #define ASSAY_DOT_KERNEL_H
 
-#include <immintrin.h>
-
 #include "dot.h"
+#include "four.h"
 
 #define TILE_ROWS 8
 #define TILE_COLUMNS 32
 #define TILE (TILE_ROWS * TILE_COLUMNS)
 
-#if defined(__AVX512BW__)
+#if VBYTES == 64
 #define ROWS 8
 #define PER_PANEL 1
 typedef __m512i vector;
@@ -26,7 +25,7 @@ typedef __m512i vector;
 #define ADD(a, b) _mm512_add_epi32(a, b)
 #define HIGH(a) _mm512_srai_epi32(a, 16)
 #define LOW(a) _mm512_and_si512(a, _mm512_set1_epi32(0xFFFF))
-#if defined(__AVX512VNNI__)
+#if defined(VNNI)
 /* As an instruction: by the intrinsic, GCC 12 copies every accumulator twice per step. */
 #define DOT(s, a, b)                                                                                                   \
     ({                                                                                                                 \
@@ -37,7 +36,7 @@ typedef __m512i vector;
 #else
 #define DOT(s, a, b) _mm512_add_epi32(s, _mm512_madd_epi16(a, b))
 #endif
-#elif defined(__AVX2__)
+#elif VBYTES == 32
 #define ROWS 4
 #define PER_PANEL 2
 typedef __m256i vector;
@@ -49,26 +48,68 @@ typedef __m256i vector;
 #define LOW(a) _mm256_and_si256(a, _mm256_set1_epi32(0xFFFF))
 #define DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
 #else
+#if defined(NEON)
+#define ROWS 4
+#else
 #define ROWS 2
+#endif
 #define PER_PANEL 4
-typedef __m128i vector;
-#define LOAD(p) _mm_load_si128((const __m128i *)(p))
-#define STORE(p, v) _mm_store_si128((__m128i *)(p), v)
-#define PAIR(p) _mm_set1_epi32(*(const int32_t *)(p))
-#define ADD(a, b) _mm_add_epi32(a, b)
-#define HIGH(a) _mm_srai_epi32(a, 16)
-#define LOW(a) _mm_and_si128(a, _mm_set1_epi32(0xFFFF))
-#define DOT(s, a, b) _mm_add_epi32(s, _mm_madd_epi16(a, b))
+typedef four_i vector;
+#define LOAD(p) load4_i(p)
+#define STORE(p, v) store4(p, v)
+#define PAIR(p) ((vector)((vector){0} + *(const int32_t *)(p)))
+#define ADD(a, b) ((a) + (b))
+#define HIGH(a) ((a) >> 16)
+#define LOW(a) ((a) & 0xFFFF)
+#define DOT(s, a, b) ((s) + multiply_pairs4(a, b))
 #endif
 
 #define VECTOR (PANEL / PER_PANEL)
 
 static const int32_t zero = 0;
 
+/* s += the products of one pair of terms of ROWS rows and of `panels` panels. */
+#if defined(NEON)
+INLINE void add_pair(vector s[ROWS][2 * PER_PANEL], const int16_t *a, const int16_t *b, int64_t b_stride,
+                     const int panels)
+{
+    (void)b_stride, (void)panels;                            /* one panel */
+    int16x8_t x = vld1q_s16(a);                              /* both terms of four rows */
+    int16x8x2_t y[2] = {vld2q_s16(b), vld2q_s16(b + PANEL)}; /* the first terms of eight columns, and the second */
+#define ROW_OF(r, t)                                                                                                   \
+    s[r][0] = (vector)vmlal_laneq_s16((int32x4_t)s[r][0], vget_low_s16(y[0].val[t]), x, 2 * (r) + (t));                \
+    s[r][1] = (vector)vmlal_high_laneq_s16((int32x4_t)s[r][1], y[0].val[t], x, 2 * (r) + (t));                         \
+    s[r][2] = (vector)vmlal_laneq_s16((int32x4_t)s[r][2], vget_low_s16(y[1].val[t]), x, 2 * (r) + (t));                \
+    s[r][3] = (vector)vmlal_high_laneq_s16((int32x4_t)s[r][3], y[1].val[t], x, 2 * (r) + (t))
+    ROW_OF(0, 0);
+    ROW_OF(1, 0);
+    ROW_OF(2, 0);
+    ROW_OF(3, 0);
+    ROW_OF(0, 1);
+    ROW_OF(1, 1);
+    ROW_OF(2, 1);
+    ROW_OF(3, 1);
+#undef ROW_OF
+}
+#else
+INLINE void add_pair(vector s[ROWS][2 * PER_PANEL], const int16_t *a, const int16_t *b, int64_t b_stride,
+                     const int panels)
+{
+    vector y[2 * PER_PANEL];
+#pragma GCC unroll 8
+    for (int v = 0; v < panels * PER_PANEL; v++) y[v] = LOAD(b + v / PER_PANEL * b_stride + v % PER_PANEL * 2 * VECTOR);
+#pragma GCC unroll 8
+    for (int r = 0; r < ROWS; r++) {
+        vector x = PAIR(a + 2 * r);
+#pragma GCC unroll 8
+        for (int v = 0; v < panels * PER_PANEL; v++) s[r][v] = DOT(s[r][v], x, y[v]);
+    }
+}
+#endif
+
 /* ROWS rows times `panels` panels; b_stride: i16 between panels. */
-static inline __attribute__((always_inline)) void block(const int16_t *a, const int16_t *b, int64_t b_stride,
-                                                        int64_t pairs, int64_t run, const int panels, int fresh,
-                                                        int last, int32_t *lo, int32_t *hi)
+INLINE void block(const int16_t *a, const int16_t *b, int64_t b_stride, int64_t pairs, int64_t run, const int panels,
+                  int fresh, int last, int32_t *lo, int32_t *hi)
 {
     vector s[ROWS][2 * PER_PANEL];
 #pragma GCC unroll 8
@@ -81,18 +122,7 @@ static inline __attribute__((always_inline)) void block(const int16_t *a, const 
         }
     for (int64_t done = 0; done < pairs;) {
         int64_t end = pairs - done < run ? pairs : done + run;
-        for (; done < end; done++) {
-            vector y[2 * PER_PANEL];
-#pragma GCC unroll 8
-            for (int v = 0; v < panels * PER_PANEL; v++)
-                y[v] = LOAD(b + v / PER_PANEL * b_stride + done * 2 * PANEL + v % PER_PANEL * 2 * VECTOR);
-#pragma GCC unroll 8
-            for (int r = 0; r < ROWS; r++) {
-                vector x = PAIR(a + done * 2 * PANEL + 2 * r);
-#pragma GCC unroll 8
-                for (int v = 0; v < panels * PER_PANEL; v++) s[r][v] = DOT(s[r][v], x, y[v]);
-            }
-        }
+        for (; done < end; done++) add_pair(s, a + done * 2 * PANEL, b + done * 2 * PANEL, b_stride, panels);
         if (last && done == pairs) break;
 #pragma GCC unroll 8
         for (int r = 0; r < ROWS; r++)
@@ -116,7 +146,7 @@ static void multiply_tile(const int16_t *a, const int16_t *b, int64_t b_stride, 
 {
     for (int r = 0; r < TILE_ROWS; r += ROWS) {
         int32_t *l = lo + r * TILE_COLUMNS, *h = hi + r * TILE_COLUMNS;
-#if defined(__AVX512BW__)
+#if VBYTES == 64
         if (columns > PANEL) block(a + 2 * r, b, b_stride, pairs, run, 2, fresh, last, l, h);
         else block(a + 2 * r, b, b_stride, pairs, run, 1, fresh, last, l, h);
 #else

@@ -5,7 +5,6 @@
 #ifndef ASSAY_DOT_PACK_H
 #define ASSAY_DOT_PACK_H
 
-#include <immintrin.h>
 #include <math.h>
 #include <string.h>
 
@@ -86,7 +85,7 @@ static void collect(const dot_side *s, const float *x, int64_t batch, int64_t fi
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-#if defined(__AVX512BW__)
+#if VBYTES == 64
 
 typedef struct {
     __m512 first, second, limit;
@@ -174,35 +173,31 @@ static inline void columns_to_pairs(const float *x, int64_t at, const int64_t *r
 #else
 
 typedef struct {
-    __m128 first, second, limit;
+    four_f first, second, limit;
     int two;
 } factors;
 
-static inline __m128i quantize(__m128 x, factors f)
+static inline four_i quantize(four_f x, factors f)
 {
-    __m128i infinity = _mm_set1_epi32(0x7F800000);
-    __m128i bad = _mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(x), infinity), infinity);
-    x = _mm_mul_ps(x, f.first);
-    if (f.two) x = _mm_mul_ps(x, f.second);
-    x = _mm_max_ps(_mm_min_ps(x, f.limit), _mm_sub_ps(_mm_setzero_ps(), f.limit));
-    return _mm_andnot_si128(bad, _mm_cvtps_epi32(x));
+    four_i finite = (four_i)(((four_i)x & 0x7F800000) != 0x7F800000);
+    x = x * f.first;
+    if (f.two) x = x * f.second;
+    return finite & round_within(x, f.limit);
 }
 
-static inline __m128i low_digit(__m128i q, int shift)
+/* The digits of q for i16 pairs: low in [-2^(s-1), 2^(s-1)), high the rest. */
+static inline four_i low_digit(four_i q, int shift)
 {
-    __m128i half = _mm_set1_epi32(1 << (shift - 1));
-    return _mm_sub_epi32(_mm_and_si128(_mm_add_epi32(q, half), _mm_set1_epi32((1 << shift) - 1)), half);
+    int32_t half = 1 << (shift - 1);
+    return ((q + half) & ((1 << shift) - 1)) - half;
 }
-static inline __m128i high_digit(__m128i q, int shift)
-{
-    return _mm_srai_epi32(_mm_add_epi32(q, _mm_set1_epi32(1 << (shift - 1))), shift);
-}
+static inline four_i high_digit(four_i q, int shift) { return (q + (1 << (shift - 1))) >> shift; }
 
 /* 4 rows of 8 k to 4 pairs of 4 rows. */
-static inline void store_pairs(__m128i row[4], int16_t *out)
+static inline void store_pairs(four_i row[4], int16_t *out)
 {
     transpose4(row);
-    for (int i = 0; i < 4; i++) _mm_store_si128((__m128i *)(out + 32 * i), row[i]);
+    for (int i = 0; i < 4; i++) store4(out + 32 * i, row[i]);
 }
 
 static void rows_to_pairs(const float *const *row, int64_t rows, int64_t count, const scales *f, dot_digits d,
@@ -211,9 +206,9 @@ static void rows_to_pairs(const float *const *row, int64_t rows, int64_t count, 
     float tail[8];
     for (int64_t r0 = 0; r0 < 16; r0 += 4) {
         for (int64_t k = 0; k < 32; k += 8) {
-            __m128i low[4], high[4];
+            four_i low[4], high[4];
             for (int64_t r = r0; r < r0 + 4; r++) {
-                low[r - r0] = high[r - r0] = _mm_setzero_si128();
+                low[r - r0] = high[r - r0] = (four_i){0};
                 if (r >= rows || k >= count) continue;
                 const float *p = row[r] + k;
                 if (count - k < 8) {
@@ -221,13 +216,13 @@ static void rows_to_pairs(const float *const *row, int64_t rows, int64_t count, 
                     memcpy(tail, p, (size_t)(count - k) * 4);
                     p = tail;
                 }
-                factors by = {_mm_set1_ps(f->first[r]), _mm_set1_ps(f->second[r]), _mm_set1_ps(f->limit), f->two};
-                __m128i q0 = quantize(_mm_loadu_ps(p), by), q1 = quantize(_mm_loadu_ps(p + 4), by);
+                factors by = {splat4(f->first[r]), splat4(f->second[r]), splat4(f->limit), f->two};
+                four_i q0 = quantize(load4_f(p), by), q1 = quantize(load4_f(p + 4), by);
                 if (d.count == 1) {
-                    low[r - r0] = _mm_packs_epi32(q0, q1);
+                    low[r - r0] = narrow(q0, q1);
                 } else {
-                    low[r - r0] = _mm_packs_epi32(low_digit(q0, d.shift), low_digit(q1, d.shift));
-                    high[r - r0] = _mm_packs_epi32(high_digit(q0, d.shift), high_digit(q1, d.shift));
+                    low[r - r0] = narrow(low_digit(q0, d.shift), low_digit(q1, d.shift));
+                    high[r - r0] = narrow(high_digit(q0, d.shift), high_digit(q1, d.shift));
                 }
             }
             store_pairs(low, out + k * 16 + r0 * 2);
@@ -236,33 +231,36 @@ static void rows_to_pairs(const float *const *row, int64_t rows, int64_t count, 
     }
 }
 
-static inline __m128i joined(__m128i q0, __m128i q1) { return _mm_blend_epi16(q0, _mm_slli_epi32(q1, 16), 0xAA); }
+static inline four_i joined(four_i q0, four_i q1) { return (q0 & 0xFFFF) | (q1 << 16); }
+
+/* Quantized values of rows r .. r + 3 at x, which lie side by side; of rows beyond the last nothing is read. */
+static inline four_i quantize_rows(const float *x, int64_t r, int64_t rows, const scales *f)
+{
+    float tail[4];
+    factors by = {load4_f(f->first + r), load4_f(f->second + r), splat4(f->limit), f->two};
+    if (rows - r < 4) {
+        memset(tail, 0, sizeof tail);
+        memcpy(tail, x + r, (size_t)(rows - r) * 4);
+        return quantize(load4_f(tail), by);
+    }
+    return quantize(load4_f(x + r), by);
+}
 
 static void columns_to_pairs(const float *x, int64_t at, const int64_t *red, int64_t rows, int64_t count,
                              const scales *f, dot_digits d, int16_t *out, int64_t plane)
 {
-    float tail[2][4];
     for (int64_t t = 0; t < 16; t++) {
         for (int64_t r = 0; r < 16; r += 4) {
-            __m128i q[2] = {_mm_setzero_si128(), _mm_setzero_si128()};
-            factors by = {_mm_loadu_ps(f->first + r), _mm_loadu_ps(f->second + r), _mm_set1_ps(f->limit), f->two};
-            for (int i = 0; i < 2; i++) {
-                if (2 * t + i >= count || r >= rows) continue;
-                const float *from = x + (at + red[2 * t + i] + r);
-                if (rows - r < 4) {
-                    memset(tail[i], 0, sizeof tail[i]);
-                    memcpy(tail[i], from, (size_t)(rows - r) * 4);
-                    from = tail[i];
-                }
-                q[i] = quantize(_mm_loadu_ps(from), by);
-            }
+            four_i q[2] = {{0}, {0}};
+            for (int i = 0; i < 2; i++)
+                if (2 * t + i < count && r < rows) q[i] = quantize_rows(x + (at + red[2 * t + i]), r, rows, f);
             int16_t *to = out + 32 * t + 2 * r;
             if (d.count == 1) {
-                _mm_store_si128((__m128i *)to, joined(q[0], q[1]));
+                store4(to, joined(q[0], q[1]));
                 continue;
             }
-            _mm_store_si128((__m128i *)to, joined(low_digit(q[0], d.shift), low_digit(q[1], d.shift)));
-            _mm_store_si128((__m128i *)(to + plane), joined(high_digit(q[0], d.shift), high_digit(q[1], d.shift)));
+            store4(to, joined(low_digit(q[0], d.shift), low_digit(q[1], d.shift)));
+            store4(to + plane, joined(high_digit(q[0], d.shift), high_digit(q[1], d.shift)));
         }
     }
 }
@@ -272,7 +270,7 @@ static void columns_to_pairs(const float *x, int64_t at, const int64_t *red, int
 /* squares[row] += the squares of 16 pairs of each of 16 rows. Rounded sums: a comparison adds a margin. */
 static inline void add_squares(const int16_t *lines, float squares[PANEL])
 {
-#if defined(__AVX512BW__)
+#if VBYTES == 64
     __m512 sum = _mm512_loadu_ps(squares);
     for (int t = 0; t < 16; t++) {
         __m512i line = _mm512_load_si512(lines + 32 * t);
@@ -281,12 +279,12 @@ static inline void add_squares(const int16_t *lines, float squares[PANEL])
     _mm512_storeu_ps(squares, sum);
 #else
     for (int r = 0; r < PANEL; r += 4) {
-        __m128 sum = _mm_loadu_ps(squares + r);
+        four_f sum = load4_f(squares + r);
         for (int t = 0; t < 16; t++) {
-            __m128i line = _mm_load_si128((const __m128i *)(lines + 32 * t + 2 * r));
-            sum = _mm_add_ps(sum, _mm_cvtepi32_ps(_mm_madd_epi16(line, line)));
+            four_i line = load4_i(lines + 32 * t + 2 * r);
+            sum += __builtin_convertvector(multiply_pairs4(line, line), four_f);
         }
-        _mm_storeu_ps(squares + r, sum);
+        store4(squares + r, (four_i)sum);
     }
 #endif
 }

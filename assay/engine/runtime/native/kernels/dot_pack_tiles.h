@@ -4,7 +4,7 @@
 
 #include "dot_pack.h"
 
-#if defined(__AVX512VNNI__)
+#if defined(VNNI)
 
 /* Digit i of q in base 256: the low byte, as a signed number, of (q + the halves of all lower places) >> 8 i. */
 static inline __m512i place(__m512i q, int i)
@@ -96,6 +96,8 @@ static void pack_tiles(const dot_side *s, int digits, int across, int8_t flip, c
     }
 }
 
+#elif defined(DOTPROD)
+#include "dot_pack_tiles_neon.h"
 #else
 
 static void pack_tiles(const dot_side *s, int digits, int across, int8_t flip, const float *x, int64_t batch,

@@ -1,6 +1,7 @@
 /* The fused executor's kernels: runs single nodes, and groups of nodes block by block of their common rows.
  *
  * A table holds one pointer per node of the program, to its value in row-major order. Nothing here owns a value. */
+#include "floats.h"
 #include "map.h"
 #include "moves.h"
 #include "scratch.h"
@@ -43,8 +44,7 @@ static void run_part(void *context, int64_t part)
         return;
     }
     /* Another library may have changed how this thread rounds. */
-    unsigned control = __builtin_ia32_stmxcsr();
-    __builtin_ia32_ldmxcsr(0x1f80);
+    float_control control = floats_begin();
     void **table = job->table;
     char *own = memory + WORK_BYTES + table_bytes;
     if (g->n_scratch) {
@@ -60,7 +60,7 @@ static void run_part(void *context, int64_t part)
                 if (!reduce_divided(g->ops[k], table, job->threads)) job->failed = 1;
             } else if (!run_op(g->ops[k], lo * g->per_row[k], hi * g->per_row[k], table, memory)) job->failed = 1;
     }
-    __builtin_ia32_ldmxcsr(control);
+    floats_set(control);
 }
 
 static int run_group(const Group *g, void **table, int64_t nodes, int64_t threads)

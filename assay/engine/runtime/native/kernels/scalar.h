@@ -83,17 +83,6 @@ INLINE vf scale_wide(vf x, vi n)
     return join_d(low_d(x) * low, high_d(x) * high);
 }
 
-INLINE int any(vi mask)
-{
-#if VBYTES == 64
-    return _mm512_movepi32_mask((__m512i)mask) != 0;
-#elif VBYTES == 32
-    return _mm256_movemask_ps((__m256)mask) != 0;
-#else
-    return _mm_movemask_ps((__m128)mask) != 0;
-#endif
-}
-
 /* Powers that are normal in binary32 need one product; the others are rare and go the wide way. */
 INLINE vi scale_any(vf x, vi n)
 {

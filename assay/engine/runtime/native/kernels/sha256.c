@@ -2,7 +2,6 @@
 
    Leaves have 1,024 bytes behind a tag, nodes two digests behind a tag: all messages of a kind have the same length, so
    lanes never wait for each other. The one short leaf at a tensor's end goes through on its own. */
-#include <immintrin.h>
 #include <string.h>
 
 #include "common.h"
@@ -62,7 +61,7 @@ static void lanes_of_nodes(const uint8_t *pairs, int live, uint8_t *out)
     lane state[8], w[16];
     start_lanes(state);
     load_lanes(pairs - 1, 64, live, w);
-    w[0] = OR(AND(w[0], ALL(0x00FFFFFF)), ALL(TAG_NODE << 24));
+    w[0] = (w[0] & ALL(0x00FFFFFF)) | ALL(TAG_NODE << 24);
     compress_lanes(state, w);
     last_block(pairs + 63, 64, live, 8 * 65, w);
     compress_lanes(state, w);

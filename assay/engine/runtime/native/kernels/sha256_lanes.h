@@ -2,71 +2,42 @@
 #ifndef ASSAY_SHA256_LANES_H
 #define ASSAY_SHA256_LANES_H
 
-#include <immintrin.h>
-
 #include "sha256_constants.h"
 #include "transpose.h"
 
-#if defined(__AVX512BW__)
-#define LANES 16
-typedef __m512i lane;
-#define ALL(x) _mm512_set1_epi32((int)(x))
-#define ADD(a, b) _mm512_add_epi32(a, b)
-#define AND(a, b) _mm512_and_si512(a, b)
-#define OR(a, b) _mm512_or_si512(a, b)
-#define ROTATE(x, n) _mm512_ror_epi32(x, n)
-#define SHIFT(x, n) _mm512_srli_epi32(x, n)
-#define XOR3(a, b, c) _mm512_ternarylogic_epi32(a, b, c, 0x96)
-#define CHOOSE(a, b, c) _mm512_ternarylogic_epi32(a, b, c, 0xCA)
-#define MAJORITY(a, b, c) _mm512_ternarylogic_epi32(a, b, c, 0xE8)
-#elif defined(__AVX2__)
-#define LANES 8
-typedef __m256i lane;
-#define ALL(x) _mm256_set1_epi32((int)(x))
-#define ADD(a, b) _mm256_add_epi32(a, b)
-#define AND(a, b) _mm256_and_si256(a, b)
-#define OR(a, b) _mm256_or_si256(a, b)
-#define XOR(a, b) _mm256_xor_si256(a, b)
-#define SHIFT(x, n) _mm256_srli_epi32(x, n)
-#define LEFT(x, n) _mm256_slli_epi32(x, n)
-#else
-#define LANES 4
-typedef __m128i lane;
-#define ALL(x) _mm_set1_epi32((int)(x))
-#define ADD(a, b) _mm_add_epi32(a, b)
-#define AND(a, b) _mm_and_si128(a, b)
-#define OR(a, b) _mm_or_si128(a, b)
-#define XOR(a, b) _mm_xor_si128(a, b)
-#define SHIFT(x, n) _mm_srli_epi32(x, n)
-#define LEFT(x, n) _mm_slli_epi32(x, n)
-#endif
+#define LANES (VBYTES / 4)
 
-#if !defined(__AVX512BW__)
-#define ROTATE(x, n) OR(SHIFT(x, n), LEFT(x, 32 - (n)))
-#define XOR3(a, b, c) XOR(XOR(a, b), c)
-#define CHOOSE(a, b, c) XOR(c, AND(a, XOR(b, c)))
-#define MAJORITY(a, b, c) OR(AND(a, b), AND(c, OR(a, b)))
+typedef uint32_t lane __attribute__((vector_size(VBYTES), may_alias));
+
+#define ALL(x) ((lane){0} + (uint32_t)(x))
+#if VBYTES == 64
+#define ROTATE(x, n) ((lane)_mm512_ror_epi32((__m512i)(x), n))
+#define XOR3(a, b, c) ((lane)_mm512_ternarylogic_epi32((__m512i)(a), (__m512i)(b), (__m512i)(c), 0x96))
+#define CHOOSE(a, b, c) ((lane)_mm512_ternarylogic_epi32((__m512i)(a), (__m512i)(b), (__m512i)(c), 0xCA))
+#define MAJORITY(a, b, c) ((lane)_mm512_ternarylogic_epi32((__m512i)(a), (__m512i)(b), (__m512i)(c), 0xE8))
+#else
+#define ROTATE(x, n) ((x) >> (n) | (x) << (32 - (n)))
+#define XOR3(a, b, c) ((a) ^ (b) ^ (c))
+#define CHOOSE(a, b, c) ((c) ^ ((a) & ((b) ^ (c))))
+#define MAJORITY(a, b, c) (((a) & (b)) | ((c) & ((a) | (b))))
 #endif
 
 /* 16 words of a block of every message; messages are `apart` bytes apart. Lanes from `live` on repeat the last one. */
-static inline __attribute__((always_inline)) void load_lanes(const uint8_t *p, int64_t apart, int live, lane w[16])
+INLINE void load_lanes(const uint8_t *p, int64_t apart, int live, lane w[16])
 {
-#if defined(__AVX512BW__)
+#if VBYTES == 64
     const __m512i swap = _mm512_broadcast_i32x4(_mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3));
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i++)
-        w[i] = _mm512_shuffle_epi8(_mm512_loadu_si512(p + apart * (i < live ? i : live - 1)), swap);
-    transpose16(w);
+        w[i] = (lane)_mm512_shuffle_epi8(_mm512_loadu_si512(p + apart * (i < live ? i : live - 1)), swap);
+    transpose16((__m512i *)w);
 #else
-    const __m128i swap = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
-    __m128i *out = (__m128i *)w;
+    four_i *out = (four_i *)w;
     for (int q = 0; q < 4; q++)
         for (int g = 0; g < LANES / 4; g++) {
-            __m128i r[4];
-            for (int i = 0; i < 4; i++) {
-                const uint8_t *from = p + apart * (4 * g + i < live ? 4 * g + i : live - 1) + 16 * q;
-                r[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)from), swap);
-            }
+            four_i r[4];
+            for (int i = 0; i < 4; i++)
+                r[i] = turn_bytes(load4_i(p + apart * (4 * g + i < live ? 4 * g + i : live - 1) + 16 * q));
             transpose4(r);
             for (int i = 0; i < 4; i++) out[(4 * q + i) * (LANES / 4) + g] = r[i];
         }
@@ -88,24 +59,23 @@ static inline void start_lanes(lane state[8])
     for (int i = 0; i < 8; i++) state[i] = ALL(SHA_START[i]);
 }
 
-static inline __attribute__((always_inline)) void compress_lanes(lane state[8], lane w[16])
+INLINE void compress_lanes(lane state[8], lane w[16])
 {
     lane a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5], g = state[6], h = state[7];
 #pragma GCC unroll 64
     for (int t = 0; t < 64; t++) {
         if (t >= 16) {
             lane x = w[(t + 1) & 15], y = w[(t + 14) & 15];
-            lane low = XOR3(ROTATE(x, 7), ROTATE(x, 18), SHIFT(x, 3));
-            lane high = XOR3(ROTATE(y, 17), ROTATE(y, 19), SHIFT(y, 10));
-            w[t & 15] = ADD(ADD(w[t & 15], low), ADD(w[(t + 9) & 15], high));
+            lane low = XOR3(ROTATE(x, 7), ROTATE(x, 18), x >> 3);
+            lane high = XOR3(ROTATE(y, 17), ROTATE(y, 19), y >> 10);
+            w[t & 15] = (w[t & 15] + low) + (w[(t + 9) & 15] + high);
         }
-        lane one = ADD(ADD(ADD(h, ALL(SHA_K[t])), w[t & 15]),
-                       ADD(XOR3(ROTATE(e, 6), ROTATE(e, 11), ROTATE(e, 25)), CHOOSE(e, f, g)));
-        lane two = ADD(XOR3(ROTATE(a, 2), ROTATE(a, 13), ROTATE(a, 22)), MAJORITY(a, b, c));
-        h = g, g = f, f = e, e = ADD(d, one), d = c, c = b, b = a, a = ADD(one, two);
+        lane one = h + ALL(SHA_K[t]) + w[t & 15] + (XOR3(ROTATE(e, 6), ROTATE(e, 11), ROTATE(e, 25)) + CHOOSE(e, f, g));
+        lane two = XOR3(ROTATE(a, 2), ROTATE(a, 13), ROTATE(a, 22)) + MAJORITY(a, b, c);
+        h = g, g = f, f = e, e = d + one, d = c, c = b, b = a, a = one + two;
     }
-    state[0] = ADD(state[0], a), state[1] = ADD(state[1], b), state[2] = ADD(state[2], c), state[3] = ADD(state[3], d);
-    state[4] = ADD(state[4], e), state[5] = ADD(state[5], f), state[6] = ADD(state[6], g), state[7] = ADD(state[7], h);
+    state[0] += a, state[1] += b, state[2] += c, state[3] += d;
+    state[4] += e, state[5] += f, state[6] += g, state[7] += h;
 }
 
 /* The digests of the live lanes, 32 bytes each. */

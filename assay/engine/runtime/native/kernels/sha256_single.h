@@ -2,18 +2,10 @@
 #ifndef ASSAY_SHA256_SINGLE_H
 #define ASSAY_SHA256_SINGLE_H
 
-#include <cpuid.h>
-#include <immintrin.h>
-
+#include "machine.h"
 #include "sha256_constants.h"
 
 static int use_sha_instructions;
-
-static int has_sha_instructions(void)
-{
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1);
-}
 
 static inline uint32_t turned(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
@@ -37,6 +29,15 @@ static void compress_plain(uint32_t state[8], const uint8_t *block)
     }
     state[0] += a, state[1] += b, state[2] += c, state[3] += d, state[4] += e, state[5] += f, state[6] += g,
         state[7] += h;
+}
+
+#if defined(X86)
+#include <cpuid.h>
+
+static int has_sha_instructions(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1);
 }
 
 /* The instructions keep the state as the words (f e b a) and (h g d c), lowest first. */
@@ -65,6 +66,35 @@ __attribute__((target("sha,sse4.1"))) static void compress_instructions(uint32_t
     state[0] = x[3], state[1] = x[2], state[4] = x[1], state[5] = x[0];
     state[2] = y[3], state[3] = y[2], state[6] = y[1], state[7] = y[0];
 }
+
+#elif defined(NEON) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+
+static int has_sha_instructions(void) { return (getauxval(AT_HWCAP) & HWCAP_SHA2) != 0; }
+
+__attribute__((target("+sha2"))) static void compress_instructions(uint32_t state[8], const uint8_t *block)
+{
+    uint32x4_t abcd = vld1q_u32(state), efgh = vld1q_u32(state + 4), w[4];
+    const uint32x4_t first = abcd, second = efgh;
+#pragma GCC unroll 16
+    for (int q = 0; q < 16; q++) {
+        uint32x4_t *now = &w[q & 3];
+        if (q < 4) *now = vreinterpretq_u32_u8(vrev32q_u8(vld1q_u8(block + 16 * q)));
+        else *now = vsha256su1q_u32(vsha256su0q_u32(*now, w[(q + 1) & 3]), w[(q + 2) & 3], w[(q + 3) & 3]);
+        uint32x4_t k = vaddq_u32(*now, vld1q_u32(SHA_K + 4 * q)), before = abcd;
+        abcd = vsha256hq_u32(abcd, efgh, k);
+        efgh = vsha256h2q_u32(efgh, before, k);
+    }
+    vst1q_u32(state, vaddq_u32(abcd, first)), vst1q_u32(state + 4, vaddq_u32(efgh, second));
+}
+
+#else
+
+static int has_sha_instructions(void) { return 0; }
+static void compress_instructions(uint32_t state[8], const uint8_t *block) { compress_plain(state, block); }
+
+#endif
 
 static void compress(uint32_t state[8], const uint8_t *block)
 {

@@ -2,19 +2,19 @@
 #ifndef ASSAY_TRANSPOSE_H
 #define ASSAY_TRANSPOSE_H
 
-#include <immintrin.h>
+#include "four.h"
 
-static inline __attribute__((always_inline)) void transpose4(__m128i r[4])
+INLINE void transpose4(four_i r[4])
 {
-    __m128i a = _mm_unpacklo_epi32(r[0], r[1]), b = _mm_unpackhi_epi32(r[0], r[1]);
-    __m128i c = _mm_unpacklo_epi32(r[2], r[3]), d = _mm_unpackhi_epi32(r[2], r[3]);
-    r[0] = _mm_unpacklo_epi64(a, c), r[1] = _mm_unpackhi_epi64(a, c);
-    r[2] = _mm_unpacklo_epi64(b, d), r[3] = _mm_unpackhi_epi64(b, d);
+    four_i a = SHUFFLE(four_i, r[0], r[1], 0, 4, 1, 5), b = SHUFFLE(four_i, r[0], r[1], 2, 6, 3, 7);
+    four_i c = SHUFFLE(four_i, r[2], r[3], 0, 4, 1, 5), d = SHUFFLE(four_i, r[2], r[3], 2, 6, 3, 7);
+    r[0] = SHUFFLE(four_i, a, c, 0, 1, 4, 5), r[1] = SHUFFLE(four_i, a, c, 2, 3, 6, 7);
+    r[2] = SHUFFLE(four_i, b, d, 0, 1, 4, 5), r[3] = SHUFFLE(four_i, b, d, 2, 3, 6, 7);
 }
 
-#if defined(__AVX512BW__)
+#if VBYTES == 64
 
-static inline __attribute__((always_inline)) void transpose16(__m512i r[16])
+INLINE void transpose16(__m512i r[16])
 {
     __m512i t[16];
 #pragma GCC unroll 8

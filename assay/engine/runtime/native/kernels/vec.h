@@ -3,17 +3,9 @@
 #ifndef ASSAY_VEC_H
 #define ASSAY_VEC_H
 
-#include "common.h"
-#include <immintrin.h>
+#include "machine.h"
 #include <string.h>
 
-#if defined(__AVX512F__)
-#define VBYTES 64
-#elif defined(__AVX2__)
-#define VBYTES 32
-#else
-#define VBYTES 16
-#endif
 #define LANES (VBYTES / 4)
 
 typedef float vf __attribute__((vector_size(VBYTES), aligned(4), may_alias));
@@ -23,8 +15,6 @@ typedef double vd __attribute__((vector_size(VBYTES), aligned(8), may_alias));
 typedef int64_t vl __attribute__((vector_size(VBYTES), aligned(8), may_alias));
 typedef float vfh __attribute__((vector_size(VBYTES / 2), aligned(4), may_alias));
 typedef int32_t vih __attribute__((vector_size(VBYTES / 2), aligned(4), may_alias));
-
-#define INLINE static inline __attribute__((always_inline, unused))
 
 INLINE vi splat_i(int32_t x) { return x - (vi){0}; }
 INLINE vf splat_f(float x)
@@ -38,29 +28,13 @@ INLINE vi load_i(const void *p) { return *(const vi *)p; }
 INLINE vf load_f(const void *p) { return *(const vf *)p; }
 INLINE void store_i(void *p, vi x) { *(vi *)p = x; }
 
+/* The first n words; of what lies behind them nothing is read or written. */
 #if VBYTES == 64
 INLINE vi load_part(const void *p, int64_t n) { return (vi)_mm512_maskz_loadu_epi32((__mmask16)((1u << n) - 1), p); }
 INLINE void store_part(void *p, vi x, int64_t n)
 {
     _mm512_mask_storeu_epi32(p, (__mmask16)((1u << n) - 1), (__m512i)x);
 }
-INLINE vf vsqrt(vf x) { return (vf)_mm512_sqrt_ps((__m512)x); }
-INLINE vf vrint(vf x) { return (vf)_mm512_roundscale_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-INLINE vf vfloor(vf x) { return (vf)_mm512_roundscale_ps((__m512)x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
-INLINE vi vround_int(vf x) { return (vi)_mm512_cvtps_epi32((__m512)x); }
-INLINE vi vtrunc_int(vf x) { return (vi)_mm512_cvttps_epi32((__m512)x); }
-INLINE vd low_d(vf x) { return (vd)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)x)); }
-INLINE vd high_d(vf x) { return (vd)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)x, 1)); }
-INLINE vf join_d(vd a, vd b)
-{
-    return (vf)_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)a)), _mm512_cvtpd_ps((__m512d)b), 1);
-}
-INLINE vl low_l(vi x) { return (vl)_mm512_cvtepi32_epi64(_mm512_castsi512_si256((__m512i)x)); }
-INLINE vl high_l(vi x) { return (vl)_mm512_cvtepi32_epi64(_mm512_extracti32x8_epi32((__m512i)x, 1)); }
-INLINE vf vmin_raw(vf a, vf b) { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
-INLINE vf vmax_raw(vf a, vf b) { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
-INLINE vi vmax_i(vi a, vi b) { return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b); }
-INLINE vi vmin_i(vi a, vi b) { return (vi)_mm512_min_epi32((__m512i)a, (__m512i)b); }
 INLINE vi blend(vi mask, vi x, vi y)
 {
     return (vi)_mm512_ternarylogic_epi32((__m512i)mask, (__m512i)x, (__m512i)y, 0xca);
@@ -74,46 +48,19 @@ INLINE vi load_part(const void *p, int64_t n)
 }
 INLINE void store_part(void *p, vi x, int64_t n) { memcpy(p, &x, (size_t)n * 4); }
 INLINE vi blend(vi mask, vi x, vi y) { return (mask & x) | (~mask & y); }
-#if VBYTES == 32
-INLINE vf vsqrt(vf x) { return (vf)_mm256_sqrt_ps((__m256)x); }
-INLINE vf vrint(vf x) { return (vf)_mm256_round_ps((__m256)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-INLINE vf vfloor(vf x) { return (vf)_mm256_round_ps((__m256)x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
-INLINE vi vround_int(vf x) { return (vi)_mm256_cvtps_epi32((__m256)x); }
-INLINE vi vtrunc_int(vf x) { return (vi)_mm256_cvttps_epi32((__m256)x); }
-INLINE vd low_d(vf x) { return (vd)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)x)); }
-INLINE vd high_d(vf x) { return (vd)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)x, 1)); }
-INLINE vf join_d(vd a, vd b)
-{
-    return (vf)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps((__m256d)a)), _mm256_cvtpd_ps((__m256d)b),
-                                    1);
-}
-INLINE vl low_l(vi x) { return (vl)_mm256_cvtepi32_epi64(_mm256_castsi256_si128((__m256i)x)); }
-INLINE vl high_l(vi x) { return (vl)_mm256_cvtepi32_epi64(_mm256_extracti128_si256((__m256i)x, 1)); }
-INLINE vf vmin_raw(vf a, vf b) { return (vf)_mm256_min_ps((__m256)a, (__m256)b); }
-INLINE vf vmax_raw(vf a, vf b) { return (vf)_mm256_max_ps((__m256)a, (__m256)b); }
-INLINE vi vmax_i(vi a, vi b) { return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b); }
-INLINE vi vmin_i(vi a, vi b) { return (vi)_mm256_min_epi32((__m256i)a, (__m256i)b); }
-#else
-INLINE vf vsqrt(vf x) { return (vf)_mm_sqrt_ps((__m128)x); }
-INLINE vf vrint(vf x) { return (vf)_mm_round_ps((__m128)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-INLINE vf vfloor(vf x) { return (vf)_mm_round_ps((__m128)x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
-INLINE vi vround_int(vf x) { return (vi)_mm_cvtps_epi32((__m128)x); }
-INLINE vi vtrunc_int(vf x) { return (vi)_mm_cvttps_epi32((__m128)x); }
-INLINE vd low_d(vf x) { return (vd)_mm_cvtps_pd((__m128)x); }
-INLINE vd high_d(vf x) { return (vd)_mm_cvtps_pd(_mm_movehl_ps((__m128)x, (__m128)x)); }
-INLINE vf join_d(vd a, vd b) { return (vf)_mm_movelh_ps(_mm_cvtpd_ps((__m128d)a), _mm_cvtpd_ps((__m128d)b)); }
-INLINE vl low_l(vi x) { return (vl)_mm_cvtepi32_epi64((__m128i)x); }
-INLINE vl high_l(vi x) { return (vl)_mm_cvtepi32_epi64(_mm_unpackhi_epi64((__m128i)x, (__m128i)x)); }
-INLINE vf vmin_raw(vf a, vf b) { return (vf)_mm_min_ps((__m128)a, (__m128)b); }
-INLINE vf vmax_raw(vf a, vf b) { return (vf)_mm_max_ps((__m128)a, (__m128)b); }
-INLINE vi vmax_i(vi a, vi b) { return (vi)_mm_max_epi32((__m128i)a, (__m128i)b); }
-INLINE vi vmin_i(vi a, vi b) { return (vi)_mm_min_epi32((__m128i)a, (__m128i)b); }
-#endif
 #endif
 
 #define ABS_BITS 0x7fffffff
 #define INF_BITS 0x7f800000
 #define NAN_BITS 0x7fc00000
+
+#if defined(X86)
+#include "vec_x86.h"
+#elif defined(NEON)
+#include "vec_neon.h"
+#else
+#include "vec_plain.h"
+#endif
 
 /* E(x): -149 for zero, 129 for NaN and infinity; bits without their sign. Subnormals by the integer's own exponent. */
 INLINE vi vexponent_of_bits(vi bits)
