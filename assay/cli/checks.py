@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from assay.cli import platforms
 from assay.protocol.errors import AssayError, ConfigError
 from assay.settings import Resolved, resolve
 
@@ -80,6 +81,12 @@ def _finding(name: str, check: Callable[[], str]) -> Finding:
 # --- the machine
 
 
+def _platform() -> str:
+    if platforms.name() != platforms.TESTED:
+        raise _Skip(platforms.summary())
+    return platforms.name()
+
+
 def _python() -> str:
     if sys.version_info[:2] != PYTHON:
         raise _Broken(
@@ -90,9 +97,11 @@ def _python() -> str:
 
 
 def _packages() -> str:
-    names = ("web3", "eth-account", "safetensors", "obstore", "fastapi")
+    names = ["web3", "eth-account", "safetensors", "fastapi"]
+    lacking = platforms.without("obstore")
     try:
-        return ", ".join(f"{name} {version(name)}" for name in names)
+        found = ", ".join(f"{name} {version(name)}" for name in (names if lacking else [*names, "obstore"]))
+        return f"{found}; {lacking}" if lacking else found
     except PackageNotFoundError as error:
         raise _Broken(f"The package {error.name} is not installed.", remedy="Run `make setup`.") from None
 
@@ -152,7 +161,12 @@ def _node() -> str:
 def _anvil() -> str:
     from assay_ledger.chain.node import find_anvil
 
-    binary = find_anvil()
+    try:
+        binary = find_anvil()
+    except ConfigError:
+        if lacking := platforms.without("anvil"):
+            raise _Skip(lacking) from None
+        raise
     output = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20).stdout
     return (output.splitlines() or ["?"])[0]
 
@@ -166,8 +180,13 @@ def _contracts() -> str:
         *ROUND_CONTRACTS.values(),
         *LEAVES.values(),
     ]
-    for name in names:
-        load_artifact(name)
+    try:
+        for name in names:
+            load_artifact(name)
+    except AssayError:
+        if lacking := platforms.without("forge"):
+            raise _Skip(lacking) from None
+        raise
     return f"{len(names)} compiled in {artifacts_dir()}"
 
 
@@ -282,6 +301,7 @@ def _password(resolved: Resolved) -> str:
 
 
 _MACHINE: Final[tuple[tuple[str, Callable[[], str]], ...]] = (
+    ("platform", _platform),
     ("python", _python),
     ("packages", _packages),
     ("torch", _torch),

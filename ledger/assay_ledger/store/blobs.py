@@ -332,9 +332,6 @@ def open_store(location: str | Path, pace: StorePace | None = None) -> BlobStore
     Credentials and endpoints come from the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_ALLOW_HTTP, ...).
     Nothing is asked of the store yet. Raises StoreAddressInvalid.
     """
-    from obstore.exceptions import BaseError
-    from obstore.store import from_url
-
     scheme = _SCHEME.match(str(location))
     try:
         if scheme is None or scheme[1] == "file":
@@ -342,11 +339,26 @@ def open_store(location: str | Path, pace: StorePace | None = None) -> BlobStore
             named = str(location) if scheme is None else unquote(urlparse(str(location)).path)
             folder = Path(named).expanduser().resolve()
             return BlobStore(Folder(folder), str(folder), pace)
-        options: Any = {}
-        if scheme[1] != "memory":
-            plain = scheme[1] == "http" or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
-            options = {"client_options": {**_CLIENT, "allow_http": plain}, "retry_config": _RETRY}
-        return BlobStore(Bucket(from_url(str(location), **options)), str(location), pace)
+    except (OSError, ValueError) as error:
+        raise StoreAddressInvalid(f"{location} cannot be used as a store ({_first_line(error)}).") from None
+    return BlobStore(_bucket(str(location), scheme[1]), str(location), pace)
+
+
+def _bucket(location: str, scheme: str) -> Bucket:
+    try:
+        from obstore.exceptions import BaseError
+        from obstore.store import from_url
+    except ImportError:
+        raise StoreAddressInvalid(
+            f"{location} cannot be used as a store: obstore, which reads buckets, is not installed.",
+            remedy="Name a folder; `assay doctor` says what has no build for this machine.",
+        ) from None
+    options: Any = {}
+    if scheme != "memory":
+        plain = scheme == "http" or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
+        options = {"client_options": {**_CLIENT, "allow_http": plain}, "retry_config": _RETRY}
+    try:
+        return Bucket(from_url(location, **options))
     except (BaseError, OSError, ValueError) as error:
         raise StoreAddressInvalid(f"{location} cannot be used as a store ({_first_line(error)}).") from None
 

@@ -32,6 +32,7 @@ LIMITS: dict[str, dict[str, str]] = {
     "unset": {},
     "AVX2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
     "SSE": {"ONEDNN_MAX_CPU_ISA": "SSE41", "ATEN_CPU_CAPABILITY": "default", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"},
+    "plain C": {"ASSAY_NATIVE": "plain", "ATEN_CPU_CAPABILITY": "default"},
 }
 
 

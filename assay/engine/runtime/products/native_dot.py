@@ -74,7 +74,7 @@ class DotKernels:
             variant
             for variant in NativeVariant
             if variant is NativeVariant.PAIRS
-            or (not pairs and (tiles or self._tile_unit(variant) != _AMX) and handle.assay_dot_has(variant))
+            or (not pairs and (tiles or self._unit(variant) != _AMX) and handle.assay_dot_has(variant))
         )
         runtime = Path(torch.__file__).parent / "lib" / "libgomp.so.1"
         if runtime.exists():
@@ -86,9 +86,9 @@ class DotKernels:
         variant = self.variant(pa, pb, terms)
         count = limits.digits(variant, pa).count * limits.digits(variant, pb).count
         kind = "int16" if variant is NativeVariant.PAIRS else "int8"
-        return f"{kind}x{count}/{self._tile_unit(variant)}"
+        return f"{kind}x{count}/{self._unit(variant)}"
 
-    def _tile_unit(self, variant: NativeVariant) -> str:
+    def _unit(self, variant: NativeVariant) -> str:
         """Whose instructions multiply: of tiles on x86 AMX's."""
         is_amx = variant is NativeVariant.TILES and INSTRUCTION_SETS[self.instruction_set].machine == "x86_64"
         return _AMX if is_amx else self.instruction_set
@@ -98,9 +98,8 @@ class DotKernels:
         kind, _, unit = product_variant.partition("/")
         if kind.startswith("int16"):
             return NativeVariant.PAIRS
-        return next(
-            v for v in (NativeVariant.BYTES, NativeVariant.TILES) if v in self.variants and self._tile_unit(v) == unit
-        )
+        of_bytes = (NativeVariant.BYTES, NativeVariant.TILES)
+        return next(v for v in of_bytes if v in self.variants and self._unit(v) == unit)
 
     def on(self, product_variant: str) -> DotKernels:
         """The same where all products that fit a product variant are computed by it, the others by pairs of i16."""

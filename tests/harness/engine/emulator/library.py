@@ -127,8 +127,8 @@ class EmulatedLibrary:
         Raises:
             OSError: it reads what is not mapped here, or the driver ends.
         """
-        words = [a - (1 << 64) if a >> 63 else a for a in arguments] + [0] * (8 - len(arguments))
-        self._in.write(struct.pack("<qq", _CALL, len(name)) + name.encode() + struct.pack("<8q", *words))
+        words = [a % (1 << 64) for a in arguments] + [0] * (8 - len(arguments))
+        self._in.write(struct.pack("<qq", _CALL, len(name)) + name.encode() + struct.pack("<8Q", *words))
         while True:
             kind, a, b = struct.unpack("<qqq", self._read(24))
             if kind == _ANSWER:

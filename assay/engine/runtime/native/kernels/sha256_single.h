@@ -73,7 +73,7 @@ __attribute__((target("sha,sse4.1"))) static void compress_instructions(uint32_t
 
 static int has_sha_instructions(void) { return (getauxval(AT_HWCAP) & HWCAP_SHA2) != 0; }
 
-__attribute__((target("+sha2"))) static void compress_instructions(uint32_t state[8], const uint8_t *block)
+__attribute__((target("+crypto"))) static void compress_instructions(uint32_t state[8], const uint8_t *block)
 {
     uint32x4_t abcd = vld1q_u32(state), efgh = vld1q_u32(state + 4), w[4];
     const uint32x4_t first = abcd, second = efgh;
