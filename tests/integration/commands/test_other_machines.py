@@ -71,7 +71,7 @@ def test_the_doctor_says_what_arm_has_no_builds_of(on_arm: None, monkeypatch: py
         assert tool in found[name].found and "Linux aarch64" in found[name].found
     assert "kernels were tested under emulation" in found["platform"].found
     assert found["packages"].state is CheckState.OK
-    assert found["packages"].found.endswith("obstore has no build for Linux aarch64: buckets are no stores, folders are")
+    assert "obstore has no build for Linux aarch64: buckets are no stores" in found["packages"].found
 
 
 def test_on_the_tested_machine_what_is_missing_is_broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
