@@ -18,18 +18,13 @@ UNAVAILABLE = tool("sanitize").missing()
 @needs_kernels
 @pytest.mark.skipif(bool(UNAVAILABLE), reason=UNAVAILABLE or "-")
 @pytest.mark.timeout(600)
-def test_kernels_read_and_write_inside_their_memory_and_do_nothing_undefined():
+@pytest.mark.parametrize(("instruction_set", "programs", "every"), [(PRESENT[0], 30, 4), ("plain", 5, 30)])
+def test_kernels_read_and_write_inside_their_memory_and_do_nothing_undefined(
+    instruction_set: str, programs: int, every: int
+):
     """Self-tests, products at their limits, views that read nothing, random programs with hostile states."""
-    command = [
-        sys.executable,
-        "tools/sanitize.py",
-        "--instruction-sets",
-        PRESENT[0],
-        "--programs",
-        "30",
-        "--views",
-        "4",
-    ]
+    counts = ["--programs", str(programs), "--views", str(every)]
+    command = [sys.executable, "tools/sanitize.py", "--instruction-sets", instruction_set, *counts]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{PRESENT[0]}: 30 random programs, 0 differences" in done.stdout
+    assert f"{instruction_set}: {programs} random programs, 0 differences" in done.stdout

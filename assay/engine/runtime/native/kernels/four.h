@@ -20,6 +20,7 @@ typedef uint8_t sixteen_b __attribute__((vector_size(16), aligned(1), may_alias)
 
 INLINE four_f splat4(float x) { return (four_f){x, x, x, x}; }
 INLINE four_i load4_i(const void *p) { return *(const four_i *)p; }
+INLINE four_i load4_b(const uint8_t *p) { return (four_i) * (const sixteen_b *)p; } /* from any address */
 INLINE four_f load4_f(const void *p) { return *(const four_f *)p; }
 INLINE void store4(void *p, four_i x) { *(four_i *)p = x; }
 

@@ -37,7 +37,7 @@ INLINE void load_lanes(const uint8_t *p, int64_t apart, int live, lane w[16])
         for (int g = 0; g < LANES / 4; g++) {
             four_i r[4];
             for (int i = 0; i < 4; i++)
-                r[i] = turn_bytes(load4_i(p + apart * (4 * g + i < live ? 4 * g + i : live - 1) + 16 * q));
+                r[i] = turn_bytes(load4_b(p + apart * (4 * g + i < live ? 4 * g + i : live - 1) + 16 * q));
             transpose4(r);
             for (int i = 0; i < 4; i++) out[(4 * q + i) * (LANES / 4) + g] = r[i];
         }
