@@ -63,6 +63,19 @@ if [ ! -e "$own_stamp" ]; then
   touch "$own_stamp"
 fi
 
+# A compiler and an emulator for ARM, which only tests need: whoever may install them gets them, others are told.
+debian=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
+if ! { command -v aarch64-linux-gnu-gcc && command -v qemu-aarch64; } >/dev/null; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && { [ -n "${CI:-}" ] || [ -n "${ASSAY_APT:-}" ]; }; then
+    echo "setup: installing ${debian[*]}" >&2
+    { timeout 120 apt-get update -qq \
+      && DEBIAN_FRONTEND=noninteractive timeout 300 apt-get install -y -qq --no-install-recommends "${debian[@]}"; } \
+      >.build/apt.log 2>&1 </dev/null || echo "setup: they could not be installed (.build/apt.log): tests of ARM kernels are skipped" >&2
+  else
+    echo "setup: tests of ARM kernels are skipped without ${debian[*]} (apt install, or make setup ASSAY_APT=1 as root)" >&2
+  fi
+fi
+
 # Kernels for this machine's instruction sets; without a C compiler programs run by stock torch, and it says so.
 .venv/bin/python -m assay.engine.runtime.native.build
 
