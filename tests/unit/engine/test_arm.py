@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
