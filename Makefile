@@ -5,7 +5,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 JOBS   ?= 2
 ARGS   ?=
 BIN    := .venv/bin
@@ -25,7 +25,10 @@ NOT_QUICK := $(addprefix tests/unit/engine/test_,arm.py calibrate.py capture.py 
   $(addprefix tests/unit/model/test_,model_differential.py model_machine.py) \
   $(addprefix tests/house/test_,mutant_outcomes.py packaging.py)
 
-.PHONY: help setup demo test test-long quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither wheel-check clean
+# `make device` runs where nothing was set up: by the Python that is named, else by .venv's, else by python3.
+DEVICE := $(if $(filter file,$(origin PYTHON)),$(firstword $(wildcard $(BIN)/python) python3),$(PYTHON))
+
+.PHONY: help setup demo test test-long quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither device wheel-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -114,6 +117,9 @@ slither: setup ## hold slither's findings to docs/security/slither.md (needs a n
 	  touch "$$stamp"; \
 	fi
 	@.build/slither/bin/python tools/slither.py $(ARGS)
+
+device: ## conformance, benches and quality runs, on a GPU where one is; needs Python and torch alone (ARGS="--only step")
+	@PYTHONPATH=.:ledger:solver:verifier:whistleblower $(DEVICE) -m assay.device $(ARGS)
 
 clean: ## remove what was built and installed here
 	rm -rf .venv .build node_modules build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*

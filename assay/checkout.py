@@ -1,10 +1,9 @@
 """Where things lie that are not modules: in the checkout that this code runs from, or in the user's cache."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Final
-
-import platformdirs
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 """The checkout's root. Installed from a wheel: site-packages, where none of the checkout's files is found."""
@@ -16,6 +15,9 @@ def is_checkout() -> bool:
 
 
 def user_cache() -> Path:
-    """Where this user keeps what can be made again: `$ASSAY_CACHE`, else the user's cache folder."""
+    """Where this user keeps what can be made again: `$ASSAY_CACHE`, else in the user's cache folder."""
     named = os.environ.get("ASSAY_CACHE")
-    return Path(named) if named else platformdirs.user_cache_path("assay")
+    if named:
+        return Path(named)
+    usual = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    return Path(os.environ.get("XDG_CACHE_HOME") or usual) / "assay"

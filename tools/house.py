@@ -74,6 +74,7 @@ ROOMS = (
     "assay.explorer",
     "assay.demo",
     "assay.bench",
+    "assay.device",
     "assay.simulation",
     "assay.planning",
     "assay.cli",

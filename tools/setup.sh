@@ -14,7 +14,7 @@ if command -v flock >/dev/null && [ -z "${ASSAY_SETUP_LOCKED:-}" ]; then
   exec flock .build/setup.lock "$0"
 fi
 
-PYTHON="${PYTHON:-$(command -v python3.11 || command -v python3 || true)}"
+PYTHON="${PYTHON:-$(command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3 || true)}"
 [ -n "$PYTHON" ] || die "Python 3.11 is missing: install it, or name it with 'make setup PYTHON=/path/to/python3.11'"
 
 # Node's tools and the contracts need nothing of Python's packages: they are made meanwhile, in a process group of their own.
@@ -43,8 +43,8 @@ own_stamp=".venv/.own-$(key pyproject.toml tools/package_metadata.py requirement
 if [ ! -e "$py_stamp" ]; then
   # Somebody else's environment is neither cleared nor brought to this clone's versions.
   [ ! -L .venv ] || die ".venv is a link, and what it leads to is not this clone's: remove the link"
-  "$PYTHON" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
-    || die "Python 3.11 is needed, $PYTHON is $("$PYTHON" -V 2>&1): name another with 'make setup PYTHON=...'"
+  "$PYTHON" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' \
+    || die "Python 3.11 to 3.14 is needed, $PYTHON is $("$PYTHON" -V 2>&1): name another with 'make setup PYTHON=...'"
   echo "setup: installing Python packages into .venv (about 1.5 GB on disk, once)" >&2
   # An environment knows its own path; in a moved clone it is made anew, otherwise it is brought up to date in place.
   moved=--clear

@@ -1,9 +1,7 @@
 """How well each tier trains: the same model, seeds and batches in stock eager f32 and by exact programs.
 
-Tasks: `characters`, nanoGPT's CPU configuration; `bytepairs`, the same on 8,192 byte-pair tokens; `outliers`,
-characters with a few columns of activations 64 times the others. Losses are evaluated in eager f32 on the whole
-validation split. Every finished run is one JSON line of a file, and is not run again; an unfinished one continues from
-its last state.
+Losses are evaluated in eager f32 on the whole validation split. Every finished run is one JSON line of a file, and is
+not run again; an unfinished one continues from its last state.
 """
 
 from __future__ import annotations
@@ -12,65 +10,25 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
 import torch
-from torch import Tensor
 
-from assay.bench.bytepairs import encode, train_merges
-from assay.bench.nanogpt import CONTEXT, STEPS, NanoGPT, nanogpt_recipe
-from assay.bench.plot import PlotLine, draw
-from assay.engine.compiler.cache import cached_program, source_digest
-from assay.engine.compiler.calibrate import calibrated
-from assay.engine.compiler.capture import capture
-from assay.engine.compiler.lowering.registry import Precision
-from assay.engine.runtime.executor import Executor
-from assay.programs.capture import TIERS
+from assay.bench.sides import CPU
+from assay.bench.tasks import ALL_TIERS, EAGER, LARGE_TASKS, QualityRun, Text, Trainer, loss_on, text_of
+from assay.engine.compiler.cache import source_digest
 from assay.protocol.errors import UsageError
 from assay.protocol.program.nodes import Dot
 from assay.protocol.program.program import Program
-from assay.training.data import corpus_from_text
-from assay.training.evaluate import split_loss
-from assay.training.recipes.recipe import RecipeStep
-from assay.training.state import TensorLists
 
-EAGER: Final = "f32"
-UNIFORM: Final = {"uniform8": Precision(8, 8), "uniform14": Precision(14, 14)}
-"""Controls: every operand at the same bits, none raised."""
-
-ALL_TIERS: Final = (EAGER, *TIERS, *UNIFORM)
-TASKS: Final = ("characters", "bytepairs", "outliers")
 BARS: Final = {"fixed14": 0.01, "fixed8": 0.03}
 """How far above f32 a tier's loss may be, nats."""
 
 EVERY = 250
 """Steps between the points of a curve, each evaluated on every eighth window."""
-
-VOCABULARY = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class QualityRun:
-    """One training run."""
-
-    task: str
-    tier: str
-    seed: int
-    steps: int = STEPS
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A text as tokens: train and validation u8 or u16 [L]; characters: per token of the validation split."""
-
-    train: Tensor
-    validation: Tensor
-    vocabulary: int
-    characters: float
-    digest: str
 
 
 def known(what: str, wanted: Sequence[str] | None, choices: Sequence[str]) -> list[str]:
@@ -89,59 +47,24 @@ def known(what: str, wanted: Sequence[str] | None, choices: Sequence[str]) -> li
     return list(wanted or choices)
 
 
-def text_of(task: str, text: str) -> Text:
-    """The tokens of a task; nine tenths are for training. Byte pairs are learned on the training part alone."""
-    corpus = corpus_from_text(text, min_tokens=CONTEXT + 1)
-    digest = sha256(text.encode()).hexdigest()[:16]
-    if task != "bytepairs":
-        return Text(corpus.train, corpus.validation, len(corpus.vocabulary), 1.0, digest)
-    cut = corpus.train.numel()
-    merges = train_merges(text[:cut], VOCABULARY)
-    train, validation = encode(text[:cut], merges), encode(text[cut:], merges)
-    return Text(train, validation, 256 + len(merges), (len(text) - cut) / validation.numel(), digest)
-
-
-def step_of(job: QualityRun, text: Text) -> RecipeStep:
-    """The training step of a job, and with it its first state."""
-    module = NanoGPT(text.vocabulary, job.seed, has_outliers=job.task == "outliers")
-    return RecipeStep(nanogpt_recipe(module, text.train, job.steps))
-
-
-def program_of(job: QualityRun, text: Text) -> Program:
-    """The program of a tier, calibrated on the first batch of seed 1; seeds share it."""
-    step = step_of(QualityRun(job.task, job.tier, 1, job.steps), text)
-    state = step.state(key=(1, 0))
-
-    def make() -> Program:
-        if job.tier in UNIFORM:
-            return capture(step, state, UNIFORM[job.tier]).program
-        return calibrated(step, state, TIERS[job.tier])[0].program
-
-    described = asdict(job) | {"seed": 1, "kind": "quality", "text": text.digest, "vocabulary": text.vocabulary}
-    return cached_program(described, make)
-
-
-def loss_on(step: RecipeStep, parameters: Sequence[Tensor], tokens: Tensor, stride: int = 1) -> float:
-    """Mean cross-entropy in nats over the windows of a split (every `stride`-th one), in eager f32."""
-    return split_loss(step.recipe.module, parameters, tokens, CONTEXT, stride=stride)
-
-
-def train(job: QualityRun, text: Text, kept: Path, ends: float, say: Callable[[str], None]) -> dict[str, Any] | None:
+def train(
+    job: QualityRun, text: Text, kept: Path, ends: float, say: Callable[[str], None], device: torch.device = CPU
+) -> dict[str, Any] | None:
     """The record of one run, or None if `ends` (monotonic seconds) came first and the state lies in `kept`."""
     start = time.process_time()
-    step = step_of(job, text)
-    program = None if job.tier == EAGER else program_of(job, text)
-    executor = None if program is None else Executor(program)
-    state: TensorLists = step.state(key=(job.seed, 0))
-    done, curve, spent, training = 0, [[0, loss_on(step, state[0], text.validation, 8)]], 0.0, 0.0
+    trainer = Trainer(job, text, device)
+    step, program, executor = trainer.step, trainer.program, trainer.executor
+    done, curve, spent, training, waited = 0, [[0, loss_on(step, trainer.state[0], text.validation, 8)]], 0.0, 0.0, 0.0
     if kept.exists():
         saved = torch.load(kept, weights_only=True)
-        state, done, curve = saved["state"], saved["done"], saved["curve"]
-        spent, training = saved["spent"], saved["training"]
+        trainer.put(saved["state"])
+        done, curve = saved["done"], saved["curve"]
+        spent, training, waited = saved["spent"], saved["training"], saved["waited"]
     while done < job.steps:
-        before = time.process_time()
-        state = tuple(step(*state) if executor is None else executor.run(state))
-        training += time.process_time() - before
+        before, at = time.process_time(), time.perf_counter()
+        trainer()
+        training, waited = training + time.process_time() - before, waited + time.perf_counter() - at
+        state = trainer.state
         done += 1
         if done % EVERY == 0 and done < job.steps:
             curve.append([done, loss_on(step, state[0], text.validation, 8)])
@@ -150,19 +73,21 @@ def train(job: QualityRun, text: Text, kept: Path, ends: float, say: Callable[[s
         if (done % EVERY == 0 or is_late) and done < job.steps:
             own = [part.clone() for part in state[0]], list(state[1]), list(state[2])
             total = spent + time.process_time() - start
-            saved = {"state": own, "done": done, "curve": curve, "spent": total, "training": training}
+            saved = {"state": own, "done": done, "curve": curve, "spent": total, "training": training, "waited": waited}
             torch.save(saved, kept.with_suffix(".new"))
             kept.with_suffix(".new").replace(kept)
         if is_late and done < job.steps:
             return None
-    loss = loss_on(step, state[0], text.validation)
-    curve.append([done, loss_on(step, state[0], text.validation, 8)])
+    loss = loss_on(step, trainer.state[0], text.validation)
+    curve.append([done, loss_on(step, trainer.state[0], text.validation, 8)])
     kept.unlink(missing_ok=True)
     return asdict(job) | {
         "loss": loss,
         "nats_per_character": loss / text.characters,
         "curve": curve,
         "training_cpu_s": round(training, 1),
+        "training_s": round(waited, 1),
+        "device": device.type,
         "cpu_s": round(spent + time.process_time() - start, 1),
         "executor": "eager" if executor is None else executor.variant.value,
         "bits": {} if program is None else bits_of(program),
@@ -191,7 +116,13 @@ def read_records(file: Path) -> list[dict[str, Any]]:
 
 
 def run_jobs(
-    jobs: Sequence[QualityRun], text: str, file: Path, *, seconds: float | None, say: Callable[[str], None]
+    jobs: Sequence[QualityRun],
+    text: str,
+    file: Path,
+    *,
+    seconds: float | None,
+    say: Callable[[str], None],
+    device: torch.device = CPU,
 ) -> Iterator[dict[str, Any]]:
     """Run what the file does not hold yet, one after another, and append each; ends early after `seconds`."""
     ends = float("inf") if seconds is None else time.monotonic() + seconds
@@ -201,11 +132,11 @@ def run_jobs(
     for job in jobs:
         if identity(asdict(job) | {"text": digest}) in finished:
             continue
-        kind = "bytepairs" if job.task == "bytepairs" else "characters"
+        kind = job.task if job.task in ("bytepairs", *LARGE_TASKS) else "characters"
         if kind not in texts:
             texts[kind] = text_of(kind, text)
         kept = file.with_name(f"{file.stem}.{job.task}-{job.tier}-{job.seed}-{job.steps}-{digest}.partial")
-        record = train(job, texts[kind], kept, ends, say)
+        record = train(job, texts[kind], kept, ends, say, device)
         if record is None:
             say(f"Time is up; {job.task} {job.tier} seed {job.seed} continues where it stopped when run again.")
             return
@@ -250,6 +181,8 @@ def summary(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def pictures(records: Sequence[dict[str, Any]]) -> dict[str, bytes]:
     """PNG files by name: per task the losses of each tier, mean over seeds, and their differences to f32."""
+    from assay.bench.plot import PlotLine, draw  # by NumPy, which a machine that only measures may lack
+
     files = {}
     longest = {task: max(r["steps"] for r in records if r["task"] == task) for task in {r["task"] for r in records}}
     for task in sorted(longest):

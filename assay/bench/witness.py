@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from assay.bench.demand import Demanded, demand_of, everything
-from assay.bench.step import start_of
+from assay.bench.sides import start_of
 from assay.engine.runtime.executor import Executor
 from assay.protocol.program.program import Program
 from assay.protocol.program.witness import witnessed_program

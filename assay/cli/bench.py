@@ -11,6 +11,8 @@ from assay.cli import bench_goodput, bench_moments, bench_multiplier, bench_ulp
 from assay.cli.common import print_json, print_table, talk
 from assay.cli.options import JsonOption
 
+_MODELS = "gpt-4x384, gpt-4x128, llama-4x256, cnn-28x28, gpt-2x96"
+
 app = typer.Typer(no_args_is_help=True, help="Measurements on this machine: speed, quality of training, disputes.")
 
 
@@ -37,7 +39,9 @@ def quality(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Finished runs, one JSON line each.")] = Path(
         "quality.jsonl"
     ),
-    task: Annotated[list[str] | None, typer.Option("--task", help="characters, bytepairs or outliers; all.")] = None,
+    task: Annotated[
+        list[str] | None, typer.Option("--task", help="characters, bytepairs, outliers or gpu; the first three.")
+    ] = None,
     tier: Annotated[
         list[str] | None,
         typer.Option("--tier", help="f32, fixed8, fixed14, fixed22, uniform8 or uniform14; f32, fixed14, fixed8."),
@@ -48,33 +52,29 @@ def quality(
         float | None, typer.Option("--minutes", min=0.0, help="Stop after so long; run again to go on.")
     ] = None,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of torch.")] = 1,
+    device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu",
     plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="Write curves there as PNG.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train nanoGPT's CPU configuration in eager f32 and in each tier, same seeds, and compare validation losses.
+    """Train nanoGPT's configurations in eager f32 and in each tier, same seeds, and compare validation losses.
 
     Takes minutes per run; what the file holds already is not run again.
     """
     import torch
 
-    from assay.bench.quality import (
-        ALL_TIERS,
-        EAGER,
-        TASKS,
-        QualityRun,
-        known,
-        pictures,
-        read_records,
-        run_jobs,
-        summary,
-    )
+    from assay.bench.quality import known, pictures, read_records, run_jobs, summary
+    from assay.bench.sides import device_of
+    from assay.bench.tasks import ALL_TIERS, EAGER, LARGE_TASKS, TASKS, QualityRun
     from assay.training.data import pydoc_text, read_text
 
+    place = device_of(device)
     torch.set_num_threads(threads)
-    tasks, tiers = known("task", task, TASKS), known("tier", tier or [EAGER, "fixed14", "fixed8"], ALL_TIERS)
+    tasks = known("task", task or TASKS, [*TASKS, *LARGE_TASKS])
+    tiers = known("tier", tier or [EAGER, "fixed14", "fixed8"], ALL_TIERS)
     jobs = [QualityRun(a, b, seed, steps) for a in tasks for seed in range(1, seeds + 1) for b in tiers]
     text = pydoc_text() if data is None else read_text(data)
-    for record in run_jobs(jobs, text, out, seconds=None if minutes is None else minutes * 60, say=talk.print):
+    seconds = None if minutes is None else minutes * 60
+    for record in run_jobs(jobs, text, out, seconds=seconds, say=talk.print, device=place):
         talk.print(
             f"{record['task']} {record['tier']} seed {record['seed']}: loss {record['loss']:.4f} after"
             f" {record['steps']} steps, {record['training_cpu_s']:.0f} CPU s"
@@ -101,12 +101,10 @@ def quality(
 @app.command(
     "step",
     epilog="Example: assay bench step --model gpt-4x128 --json  ->  "
-    '{"rows": [{"model", "tier", "executor", "witnessed", "time_ratio", "over_plain", ...}], "capability", ...}',
+    '{"rows": [{"model", "tier", "executor", "time_ratio", "compile_ratio", "compile_bf16_ratio", ...}], ...}',
 )
 def step(
-    model: Annotated[
-        list[str] | None, typer.Option("--model", help="gpt-4x384, gpt-4x128, llama-4x256, cnn-28x28, gpt-2x96; all.")
-    ] = None,
+    model: Annotated[list[str] | None, typer.Option("--model", help=f"{_MODELS}, gpt2-12x768; the first five.")] = None,
     tier: Annotated[list[str] | None, typer.Option("--tier", help="fixed8, fixed14, fixed22; fixed8, fixed14.")] = None,
     executor: Annotated[
         list[str] | None, typer.Option("--executor", help="fused or stock; the fastest that is there.")
@@ -118,32 +116,45 @@ def step(
         bool, typer.Option("--witnessed", help="Also each tier's witnessed step, and what it costs over the plain one.")
     ] = False,
     memory: Annotated[bool, typer.Option(help="Measure memory too, in processes of their own.")] = True,
+    compile_: Annotated[
+        bool,
+        typer.Option("--compile/--no-compile", help="Measure torch.compile too, in f32 and bf16: minutes to build."),
+    ] = True,
+    device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu",
     seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="Processor time per model.")] = 20.0,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of each side.")] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Time whole training steps by exact programs over stock eager f32 PyTorch, in one alternating run per model."""
-    from assay.bench.models import MODELS
+    """Time whole training steps by exact programs over PyTorch's, eager and compiled, turn about in one run a model."""
+    from assay.bench.models import LARGE, MODELS
     from assay.bench.quality import known
-    from assay.bench.step import DETERMINISTIC, Contender, default_variant, document, measure
+    from assay.bench.sides import DETERMINISTIC, Contender, default_variant, device_of
+    from assay.bench.step import StepTerms, document, measure, refusals
     from assay.engine.runtime.executor import KernelVariant
     from assay.programs.capture import TIERS
 
-    variants = known("executor", executor or [default_variant()], [k.value for k in KernelVariant])
+    place = device_of(device)
+    variants = known("executor", executor or [default_variant(place)], [k.value for k in KernelVariant])
     tiers = known("tier", tier or ["fixed8", "fixed14"], list(TIERS))
     sides = [Contender(t, k, w) for t in tiers for k in variants for w in ((False, True) if witnessed else (False,))]
     sides += [Contender("f32", DETERMINISTIC)] if deterministic else []
+    terms = StepTerms(seconds, threads, place, with_memory=memory, with_compile=compile_)
     rows = []
-    for name in known("model", model, list(MODELS)):
+    for name in known("model", model or list(MODELS), [*MODELS, *LARGE]):
         talk.print(f"{name}: {len(sides)} against eager f32 ...")
-        rows += measure(name, sides, seconds=seconds, threads=threads, with_memory=memory)
+        rows += measure(name, sides, terms)
+    for sentence in refusals(rows) if compile_ else ():
+        talk.print(sentence, markup=False)
     if as_json:
         print_json(document(rows))
         return
-    columns = ["model", "tier", "executor", "time", "over plain", "memory", "hashing", "ms", "eager ms", "rounds"]
+    columns = ["model", "tier", "executor", "over eager", "over compile", "over compile, bf16", "over plain"]
+    columns += ["memory", "hashing", "ms", "eager ms", "rounds"]
     cells = [
         [
             *(r.model, r.tier, r.executor + " witnessed" * r.witnessed, f"{r.time_ratio:.2f}"),
+            "" if r.compile_ratio is None else f"{r.compile_ratio:.2f}",
+            "" if r.compile_bf16_ratio is None else f"{r.compile_bf16_ratio:.2f}",
             "" if r.over_plain is None else f"{r.over_plain:.3f}",
             "" if r.memory_ratio is None else f"{r.memory_ratio:.2f}",
             "" if r.hash_share is None else f"{r.hash_share:.2%}",
@@ -151,7 +162,7 @@ def step(
         ]
         for r in rows
     ]
-    print_table("Over stock eager f32: time and memory of a step, share of a state root every 25 steps", columns, cells)
+    print_table("A step over PyTorch's: its time and memory, and the share of a root every 25 steps", columns, cells)
 
 
 @app.command(
@@ -160,9 +171,7 @@ def step(
     '{"rows": [{"model", "tier", "products", "words", "saved_products", "zeros", "bits", "worst": [...], ...}]}',
 )
 def witness(
-    model: Annotated[
-        list[str] | None, typer.Option("--model", help="gpt-4x384, gpt-4x128, llama-4x256, cnn-28x28, gpt-2x96; all.")
-    ] = None,
+    model: Annotated[list[str] | None, typer.Option("--model", help=f"{_MODELS}; all.")] = None,
     tier: Annotated[list[str] | None, typer.Option("--tier", help="fixed8, fixed14, fixed22; fixed14.")] = None,
     at: Annotated[list[int] | None, typer.Option("--at", min=1, help="Steps to look at; 1, 20 and 100.")] = None,
     as_json: JsonOption = False,

@@ -22,7 +22,8 @@ from assay.settings import Resolved, resolve
 if TYPE_CHECKING:
     from assay_ledger.chain.client import Chain
 
-PYTHON: Final = (3, 11)
+PYTHON: Final = (3, 11), (3, 13)
+"""The first that runs it, and the last that anything was tested on."""
 TORCH: Final = "2.13.0"
 DISK: Final = 2 << 30
 """Bytes that a demo leaves behind at most."""
@@ -88,12 +89,14 @@ def _platform() -> str:
 
 
 def _python() -> str:
-    if sys.version_info[:2] != PYTHON:
+    least, most = PYTHON
+    found = sys.version_info[:2]
+    if found < least:
         raise _Broken(
-            f"This is Python {sys.version_info[0]}.{sys.version_info[1]}.",
-            remedy=f"Use Python {PYTHON[0]}.{PYTHON[1]}: `make setup PYTHON=/path/to/python3.11`.",
+            f"This is Python {found[0]}.{found[1]}; the first that will do is {least[0]}.{least[1]}.",
+            remedy="Name another: `make setup PYTHON=/path/to/python3.11`.",
         )
-    return sys.version.split()[0]
+    return sys.version.split()[0] + (", on which nothing was tested" if found > most else "")
 
 
 def _packages() -> str:

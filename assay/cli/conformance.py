@@ -14,7 +14,8 @@ from assay.cli.options import JsonOption
 from assay.protocol.errors import NumericsError, UsageError
 
 EPILOG = (
-    'Example: assay conformance --json  ->  [{"implementation", "group", "cases", "wrong", "first", "skipped"}, ...]'
+    'Example: assay conformance --json  ->  {"executors": [{"executor", "equal", "cases", "reason"}, ...],'
+    ' "groups": [{"implementation", "group", "cases", "wrong", "first", "skipped"}, ...]}'
 )
 
 
@@ -69,11 +70,13 @@ def _fuzz(seconds: float, seed: int | None, jobs: int, as_json: bool) -> None:
 
 
 def _vectors(vectors: Path | None, as_json: bool) -> None:
-    from assay.conformance.answers import check_all, default_vectors
+    from assay.conformance.answers import check_all, default_vectors, executor_results
 
-    tallies = check_all(vectors or default_vectors())
+    tallies = list(check_all(vectors or default_vectors()))
     if as_json:
-        print_json([asdict(tally) for tally in tallies])
+        print_json(
+            {"executors": [asdict(e) for e in executor_results(tallies)], "groups": [asdict(t) for t in tallies]}
+        )
     else:
         rows = [
             [t.implementation, t.group, t.cases, t.wrong]

@@ -47,7 +47,8 @@ MASK: Final = (1 << 64) - 1
 class Tally:
     """How an implementation did in one group of cases; `first` names the first that differs.
 
-    skipped: why it could not be run here, with no cases; None when it was.
+    An error ends a group and counts as one more that is wrong. skipped: why it could not be run here, with no cases;
+    None when it was.
     """
 
     implementation: str
@@ -56,6 +57,16 @@ class Tally:
     wrong: int
     first: str | None
     skipped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorResult:
+    """Whether an executor gives every known answer; None where it is absent. reason: why it is, or what differs."""
+
+    executor: str
+    equal: bool | None
+    cases: int
+    reason: str | None
 
 
 class VectorsMissing(ConfigError):
@@ -69,8 +80,11 @@ def default_vectors() -> Path:
     return ROOT / "tests" / "vectors"
 
 
-def check_all(folder: Path) -> list[Tally]:
-    """Every group against every implementation; what cannot run here is skipped by name. Raises VectorsMissing."""
+def check_all(folder: Path) -> Iterator[Tally]:
+    """Every group against every implementation, one after another; what cannot run here is skipped by name.
+
+    An executor that raises an error is wrong in that group. Raises VectorsMissing.
+    """
     names = ("arithmetic", "beacon", "digests", "elements", "nodes", "rules", "witness")
     files = (_read(folder / f"{name}.json") for name in names)
     arithmetic, beacons, hashes, elements, programs, rules, witnesses = files
@@ -96,8 +110,25 @@ def check_all(folder: Path) -> list[Tally]:
             (name, "programs", nodes.check(vectors, run)),
             (name, "accumulators", witness.accumulators(witnesses, run)),
         ]
-    groups.append(("py_ecc", "beacon", _beacon(beacons)))
-    return [*(_tally(implementation, group, cases) for implementation, group, cases in groups), *skipped]
+    for implementation, group, cases in groups:
+        yield _tally(implementation, group, cases)
+    try:
+        yield _tally("py_ecc", "beacon", _beacon(beacons))
+    except ModuleNotFoundError as error:
+        yield Tally("py_ecc", "beacon", 0, 0, None, f"{error.name} is not installed")
+    yield from skipped
+
+
+def executor_results(tallies: Sequence[Tally]) -> list[ExecutorResult]:
+    """What became of every executor, in the order of their tallies: those that run programs, or would."""
+    found = []
+    for name in dict.fromkeys(t.implementation for t in tallies if t.group == "programs"):
+        own = [t for t in tallies if t.implementation == name]
+        absent = next((t.skipped for t in own if t.skipped), None)
+        first = next((f"{t.group}: {t.first}" for t in own if t.wrong), None)
+        equal = None if absent else first is None
+        found.append(ExecutorResult(name, equal, sum(t.cases for t in own), absent or first))
+    return found
 
 
 def _read(path: Path) -> Any:
@@ -111,11 +142,17 @@ def _read(path: Path) -> Any:
 
 def _tally(implementation: str, group: str, cases: Iterator[Case]) -> Tally:
     count, wrong, first = 0, 0, None
-    for name, got, known in cases:
-        count += 1
-        if got != known:
-            wrong += 1
-            first = first or f"{name}: {got} instead of {known}"
+    try:
+        for name, got, known in cases:
+            count += 1
+            if got != known:
+                wrong += 1
+                first = first or f"{name}: {got} instead of {known}"
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:  # whatever it is: all that is asked here is defined
+        count, wrong = count + 1, wrong + 1
+        first = first or f"{type(error).__name__} after {count - 1} cases: {error}"
     return Tally(implementation, group, count, wrong, first)
 
 

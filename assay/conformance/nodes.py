@@ -189,7 +189,7 @@ def _cuda() -> tuple[str, RunNodes] | Absent:
         return Absent("torch, cuda", "there is no GPU that torch can use")
 
     def run(program: Program, x: Sequence[Sequence[bytes]]) -> list[list[bytes]]:
-        with torch.device("cuda"):
+        with torch.device("cuda"):  # where `from_bytes` puts what it makes
             return _by_torch(program, x)
 
     return "torch, cuda", run

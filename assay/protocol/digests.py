@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final
 
-from eth_hash.auto import keccak as _keccak
-
+from assay.protocol.keccak import keccak256
 from assay.protocol.types import Digest, DType
 
 TAG_LEAF: Final = b"\x00"
@@ -69,7 +68,7 @@ def program_digest(header: bytes, tree_root: Digest) -> Digest:
 
 def keccak(data: bytes) -> Digest:
     """keccak-256, the contracts' hash of ABI words."""
-    return Digest(_keccak(data))
+    return Digest(keccak256(data))
 
 
 def digest_list_hash(digests: Sequence[Digest]) -> Digest:

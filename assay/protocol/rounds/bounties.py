@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eth_abi.abi import encode
-
+from assay.protocol import abi
 from assay.protocol.digests import keccak
 from assay.protocol.errors import refuse
 from assay.protocol.rounds.attestations import Attestations
@@ -35,7 +34,7 @@ class Pot:
 
 def pot_lock(lock: Digest) -> Digest:
     """The name of the pot of a lock in the vault."""
-    return keccak(encode(["string", "bytes32"], ["assay.pot", lock]))
+    return keccak(abi.encode(["string", "bytes32"], ["assay.pot", lock]))
 
 
 class Bounties:

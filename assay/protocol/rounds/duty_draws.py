@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from eth_abi.abi import encode
-
+from assay.protocol import abi
 from assay.protocol.digests import keccak, list_digest, state_digest, tensor_digest
 from assay.protocol.digests import leaf_digest as leaf
 from assay.protocol.rounds.duty_types import DutyKind, ReplayFinding
@@ -86,4 +85,4 @@ def _drawn(tag: str, secret: Digest, seed: Digest, target: Digest, ticket: Ticke
 
 
 def _hash(types: list[str], *values: Any) -> Digest:
-    return keccak(encode(types, list(values)))
+    return keccak(abi.encode(types, list(values)))

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
-from eth_abi.abi import encode
-
+from assay.protocol import abi
 from assay.protocol.digests import keccak
 from assay.protocol.economics.limits import PPM
 from assay.protocol.errors import refuse
@@ -112,7 +111,7 @@ class Escrow:
         """Raises WrongPhase, AmountZero, InsufficientFree."""
         if self.phase > RunPhase.RUNNING:
             raise refuse("WrongPhase", phase=self.phase)
-        name = keccak(encode(["string", "address"], ["assay.fund", who]))
+        name = keccak(abi.encode(["string", "address"], ["assay.fund", who]))
         self.vault.lock(name, who, Wei(amount))
         self.vault.seize(name, self.place, Wei(amount))
         self.vault.lock(ESCROW_LOCK, self.place, Wei(amount))

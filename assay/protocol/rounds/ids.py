@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-from eth_abi.abi import encode
-
+from assay.protocol import abi
 from assay.protocol.arithmetic import f32
 from assay.protocol.arithmetic.words import to_bytes
 from assay.protocol.digests import ZERO, keccak, state_digest
@@ -31,7 +30,7 @@ def party_of(position: int) -> Digest:
 
 
 def _id(types: list[str], *values: Any) -> Digest:
-    return keccak(encode(types, list(values)))
+    return keccak(abi.encode(types, list(values)))
 
 
 def tenure_lock(tenure: int) -> Digest:

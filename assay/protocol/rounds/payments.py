@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from eth_abi.abi import encode
-
+from assay.protocol import abi
 from assay.protocol.digests import ZERO, keccak
 from assay.protocol.errors import refuse
 from assay.protocol.rounds.attestations import Attestations
@@ -25,7 +24,7 @@ three that follow, the next one re-audits the last of them, and whoever earned w
 
 def work_grant(round_: Round, seat: Seat) -> Digest:
     """The name of the shares of a commitment."""
-    return keccak(encode(["string", "uint64", "uint32"], ["assay.work", round_, seat]))
+    return keccak(abi.encode(["string", "uint64", "uint32"], ["assay.work", round_, seat]))
 
 
 class Payments:

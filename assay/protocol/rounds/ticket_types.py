@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NewType, Protocol
 
-from eth_abi.abi import encode
-
+from assay.protocol import abi
 from assay.protocol.digests import keccak
 from assay.protocol.errors import refuse
 from assay.protocol.types import Address, Digest, Wei
@@ -107,7 +106,7 @@ class ToldStop:
 
 def ticket_lock(ticket: TicketId) -> Digest:
     """The name of a ticket's lock in the vault."""
-    return keccak(encode(["string", "uint32"], ["assay.ticket", ticket]))
+    return keccak(abi.encode(["string", "uint32"], ["assay.ticket", ticket]))
 
 
 def next_link(secret: Digest) -> Digest:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from eth_abi.abi import encode
-
+from assay.protocol import abi
 from assay.protocol.digests import keccak
 from assay.protocol.errors import refuse
 from assay.protocol.rounds.terms import NO_ONE_HERE
@@ -274,7 +273,7 @@ class Tickets:
         """The ticket at position j of a node's committee, drawn with replacement. Raises TimeNotSettled, NoTickets."""
         if not (count := self.count_at(time, now)):
             raise refuse("NoTickets", time=time)
-        slot = int.from_bytes(keccak(encode(["bytes32", "bytes32", "uint256"], [seed, node, j])), "big") % count
+        slot = int.from_bytes(keccak(abi.encode(["bytes32", "bytes32", "uint256"], [seed, node, j])), "big") % count
         return TicketId(self._slots[slot].at(time))
 
     def holder_of_position(self, seed: Digest, node: Digest, j: int, time: int, now: int) -> Address:

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from eth_hash.auto import keccak
-
 from assay.protocol import abi
+from assay.protocol.digests import keccak
 from assay.protocol.errors import InvariantError
 from assay.protocol.types import BeaconRound, Digest
 
@@ -107,7 +106,7 @@ def randomness(signature: bytes) -> Digest:
 
 def prevrandao_randomness(mix: bytes, beacon_round: BeaconRound) -> Digest:
     """The randomness that PrevrandaoSeed.sol keeps of a block's 32-byte RANDAO mix."""
-    return Digest(keccak(abi.bytes32(Digest(mix)) + abi.uint(beacon_round, 64)))
+    return keccak(abi.bytes32(Digest(mix)) + abi.uint(beacon_round, 64))
 
 
 def prevrandao_bias(share: float, chance: float) -> tuple[float, float]:

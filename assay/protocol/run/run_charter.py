@@ -12,8 +12,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Final
 
-from eth_abi.abi import encode
-
+from assay.protocol import abi
 from assay.protocol.digests import ZERO, keccak
 from assay.protocol.errors import InvariantError
 from assay.protocol.run.program_ref import ProgramRef
@@ -211,8 +210,8 @@ class RunCharter:
         Raises InvariantError (CharterFieldOutOfRange) for a value that does not fit its Solidity type.
         """
         try:
-            return encode([RUN_TERMS_TYPE], [self.as_tuple()])
-        except Exception as error:  # eth_abi raises several unrelated classes
+            return abi.encode([RUN_TERMS_TYPE], [self.as_tuple()])
+        except InvariantError as error:
             raise InvariantError(f"The charter cannot be encoded: {error}", code="CharterFieldOutOfRange") from error
 
     @cached_property

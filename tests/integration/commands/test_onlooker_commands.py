@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import pytest
 import torch
 from typer.testing import CliRunner, Result
 
-from assay.cli.checks import CheckState, examine
+from assay.cli.checks import CheckState, _finding, _python, examine
 from assay.cli.explain import ContractsUnread
-from assay.conformance.answers import check_all, default_vectors
+from assay.conformance.answers import check_all, default_vectors, executor_results
 from assay.conformance.nodes import Absent, check, executors, read
 from assay.engine.runtime.native.build import INSTRUCTION_SETS
 from assay.protocol.economics.price_table import RATES
@@ -116,6 +117,20 @@ def test_an_unreadable_configuration_is_a_finding_and_not_the_end(
     assert found["python"].state is CheckState.OK
 
 
+@pytest.mark.parametrize(
+    ("found", "state", "words"),
+    [((3, 10), CheckState.BROKEN, "the first that will do is 3.11"), ((3, 14), CheckState.OK, "nothing was tested")],
+)
+def test_a_python_that_is_too_old_is_broken_and_one_that_is_untested_says_so(
+    monkeypatch: pytest.MonkeyPatch, found: tuple[int, int], state: CheckState, words: str
+) -> None:
+    monkeypatch.setattr(sys, "version_info", found)
+    finding = _finding("python", _python)
+    monkeypatch.undo()
+    assert finding.state is state
+    assert words in finding.found
+
+
 # --- conformance
 
 
@@ -130,7 +145,7 @@ def vectors(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_every_known_answer_is_met_by_every_implementation_here() -> None:
-    tallies = check_all(default_vectors())
+    tallies = list(check_all(default_vectors()))
     assert {t.implementation for t in tallies} >= {"reference", "torch", "py_ecc"}
     assert all(t.wrong == 0 and (t.cases > 0) == (t.skipped is None) for t in tallies)
     assert sum(t.cases for t in tallies) > 5_000
@@ -153,6 +168,28 @@ def test_an_executor_that_is_not_here_is_skipped_by_name_and_with_the_reason() -
     assert not here & set(away)
     assert all(away.values())
     assert "torch, cuda" in (here if torch.cuda.is_available() else away)
+
+
+def test_the_command_lists_every_executor_with_equal_or_why_it_is_absent(vectors: Path) -> None:
+    listed = json.loads(run("conformance", "--vectors", str(vectors), "--json").stdout)["executors"]
+    found = {e.name if isinstance(e, Absent) else e[0]: isinstance(e, Absent) for e in executors()}
+    assert {e["executor"]: e["equal"] is None for e in listed} == found
+    for entry in listed:
+        is_here = entry["equal"] is True and entry["cases"] > 0 and entry["reason"] is None
+        is_absent = entry["equal"] is None and entry["cases"] == 0 and bool(entry["reason"])
+        assert is_here or is_absent, entry
+
+
+def test_an_executor_that_raises_is_not_equal_and_the_others_are_asked(
+    vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> list[list[bytes]]:
+        raise OSError("the device is gone")
+
+    monkeypatch.setattr("assay.conformance.nodes.executors", lambda: iter([("broken", broken), *executors()][:2]))
+    results = executor_results(list(check_all(vectors)))
+    assert [(r.executor, r.equal) for r in results] == [("broken", False), ("reference", True)]
+    assert results[0].reason == "operations: OSError after 0 cases: the device is gone"
 
 
 def test_one_wrong_program_is_found_on_every_executor(vectors: Path) -> None:
@@ -189,17 +226,17 @@ def test_one_wrong_answer_is_found_in_its_group(
         document[key][3] |= {"root": "00" * 32, "rule": "MAL-1", "value": "0x7", "point": "0x7"}
     path.write_text(json.dumps(document))
     done = run("conformance", "--vectors", str(vectors), "--json")
-    assert {(t["implementation"], t["group"]) for t in json.loads(done.stdout) if t["wrong"]} == groups
+    assert {(t["implementation"], t["group"]) for t in json.loads(done.stdout)["groups"] if t["wrong"]} == groups
     assert isinstance(done.exception, NumericsError)
     assert done.exception.code == "NotConformant"
 
 
 def test_missing_and_damaged_vectors_are_named(vectors: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
-        check_all(tmp_path / "nowhere")
+        list(check_all(tmp_path / "nowhere"))
     (vectors / "beacon.json").write_text("{")
     with pytest.raises(ConfigError, match="damaged"):
-        check_all(vectors)
+        list(check_all(vectors))
 
 
 # --- economics

@@ -9,7 +9,8 @@ import torch
 from typer.testing import CliRunner
 
 from assay.bench.nanogpt import NanoGPT, nanogpt_recipe, window_loss
-from assay.bench.quality import QualityRun, bits_of, pictures, read_records, run_jobs, step_of, summary, text_of
+from assay.bench.quality import bits_of, pictures, read_records, run_jobs, summary
+from assay.bench.tasks import QualityRun, step_of, text_of
 from assay.cli.bench import app
 from assay.engine.compiler.calibrate import calibrated
 from assay.engine.compiler.lowering.registry import FIXED8

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch.fx import GraphModule
 
+from assay.engine.compiler.hidden import arrays
 from assay.engine.compiler.hidden.calls import forbidden_calls
 from assay.engine.compiler.hidden.code import Global
 from assay.engine.compiler.hidden.graphs import first_difference
@@ -50,18 +50,18 @@ def known_of(function: Callable[..., object]) -> Known:
 @contextmanager
 def generators() -> Iterator[Callable[[int], None]]:
     """Gives a function that seeds all generators for run 0 or 1; at the end they are where they were."""
-    before = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    before = random.getstate(), arrays.drawn(), torch.get_rng_state()
 
     def seed(run: int) -> None:
         random.seed(_SEEDS[run])
-        np.random.seed(_SEEDS[run])
+        arrays.seed(_SEEDS[run])
         torch.manual_seed(_SEEDS[run])
 
     try:
         yield seed
     finally:
         random.setstate(before[0])
-        np.random.set_state(before[1])
+        arrays.put_back(before[1])
         torch.set_rng_state(before[2])
 
 

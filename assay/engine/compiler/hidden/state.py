@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, Final
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from assay.engine.compiler.hidden import walk
+from assay.engine.compiler.hidden import arrays, walk
 from assay.engine.compiler.hidden.code import Global, globals_of, named_globals, only_counted
 from assay.engine.compiler.hidden.surroundings import surroundings
 from assay.engine.compiler.hidden.walk import MISSING, Slots
@@ -302,7 +301,7 @@ def _token(value: Any) -> object:
     if isinstance(value, complex):
         return complex, value.real.hex(), value.imag.hex()
     if walk.is_atom(value):
-        return type(value), repr(value) if isinstance(value, np.generic) else value
+        return type(value), repr(value) if arrays.is_number(value) else value
     if isinstance(value, FunctionType):
         return FunctionType, value.__code__
     return (type(value),)

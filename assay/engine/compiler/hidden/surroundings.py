@@ -7,16 +7,18 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import torch
+
+from assay.engine.compiler.hidden import arrays
+from assay.engine.runtime.values.dtypes import raw_bytes
 
 
 def surroundings() -> Iterator[tuple[str, Any, Callable[[], Any], Callable[[], Any]]]:
     """Of each: its name, what it holds now, what reads it, what puts back what it holds now."""
-    numpy, drawn = np.random.get_state(), torch.get_rng_state()
+    numpy, drawn = arrays.drawn(), torch.get_rng_state()
     held: list[tuple[str, Callable[[], Any], Callable[[Any], Any]]] = [
         ("the state of Python's random numbers", random.getstate, random.setstate),
-        ("the state of NumPy's random numbers", _numpy, lambda _: np.random.set_state(numpy)),
+        ("the state of NumPy's random numbers", arrays.generator_words, lambda _: arrays.put_back(numpy)),
         ("the state of PyTorch's random numbers", _torch, lambda _: torch.set_rng_state(drawn)),
         ("whether gradients are computed", torch.is_grad_enabled, torch.set_grad_enabled),
         ("PyTorch's default element type", torch.get_default_dtype, torch.set_default_dtype),
@@ -26,11 +28,5 @@ def surroundings() -> Iterator[tuple[str, Any, Callable[[], Any], Callable[[], A
         yield name, before, read, functools.partial(write, before)
 
 
-def _numpy() -> object:
-    """NumPy's generator state as something to compare."""
-    state: tuple[Any, ...] = tuple(np.random.get_state())
-    return tuple(bytes(part) if isinstance(part, np.ndarray) else part for part in state)
-
-
 def _torch() -> bytes:
-    return bytes(torch.get_rng_state().numpy())
+    return raw_bytes(torch.get_rng_state())

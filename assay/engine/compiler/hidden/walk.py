@@ -27,9 +27,11 @@ from types import (
 )
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
+
+from assay.engine.compiler.hidden import arrays
+from assay.engine.runtime.values.dtypes import raw_bytes
 
 Slots = dict[Any, tuple[str, Any]]
 """By key: how a person calls the place, and what lies there."""
@@ -43,7 +45,7 @@ MISSING = _Missing()
 
 _ATOMS = (
     *(type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis), type(NotImplemented)),
-    *(torch.dtype, torch.device, torch.layout, torch.memory_format, np.generic, np.dtype, enum.Enum, CodeType),
+    *(torch.dtype, torch.device, torch.layout, torch.memory_format, *arrays.ATOMS, enum.Enum, CodeType),
     *(BuiltinFunctionType, GenericAlias, MappingProxyType),
 )
 _ITERABLES: tuple[Iterable[Any], ...] = ((), [], {}, set(), "", b"", range(0), {}.values(), {}.items())
@@ -222,27 +224,17 @@ def blob_of(value: Any) -> tuple[object, Callable[[], None]] | None:
         case set():
             members = frozenset(value)
             return members, lambda: _refill(value, members)
-        case np.ndarray():
-            kept = value.copy()
-            bits = repr(kept.tolist()) if kept.dtype.hasobject else kept.tobytes()
-            return (kept.dtype.str, kept.shape, bits), lambda: np.copyto(value, kept) if value.flags.writeable else None
         case random.Random():
             state = value.getstate()
             return state, lambda: value.setstate(state)
-        case np.random.Generator():
-            inner = value.bit_generator.state
-            return repr(inner), lambda: setattr(value.bit_generator, "state", inner)
-        case np.random.RandomState():
-            older = value.get_state(legacy=False)
-            return repr(older), lambda: value.set_state(older)
         case torch.Generator():
             words = value.get_state()
-            return bytes(words.numpy()), lambda: (value.set_state(words), None)[1]
+            return raw_bytes(words), lambda: (value.set_state(words), None)[1]
         case _ if isinstance(value, functools._lru_cache_wrapper):
             # What it remembers cannot be read: forgetting it changes no result.
             misses = value.cache_info().misses
             return (), lambda: value.cache_clear() if value.cache_info().misses != misses else None
-    return None
+    return arrays.blob_of_array(value)
 
 
 def _refill(value: Any, held: Any) -> None:

@@ -6,6 +6,7 @@ that of one piece; sums over pieces are made one tensor at a time.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 
@@ -41,7 +42,8 @@ class PieceCache(MutableMapping[int, Tensor]):
             return
         path = self._folder / f"{self._name}-{k}"
         with path.open("wb") as file:
-            file.write(t.contiguous().view(torch.uint8).numpy().data)
+            held = t.contiguous()
+            file.write((ctypes.c_char * held.nbytes).from_address(held.data_ptr()))
         self._filed[k] = path, t.dtype, t.shape
 
     def __getitem__(self, k: int) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import torch
 from torch import Tensor
 
@@ -66,12 +68,15 @@ def fill_tensor(dtype: DType, word: int) -> Tensor:
 def from_bytes(dtype: DType, dims: tuple[int, ...], data: bytes) -> Tensor:
     """The tensor with these little-endian elements, in memory of its own; bits are kept, canonical or not.
 
+    It lies on torch's default device, as other new tensors do.
+
     Raises:
         ValueError: the length does not fit.
     """
     if len(data) == 0:
         return torch.zeros(dims, dtype=TORCH[dtype])
-    return torch.frombuffer(bytearray(data), dtype=TORCH[dtype]).reshape(dims)
+    made = torch.frombuffer(bytearray(data), dtype=TORCH[dtype]).reshape(dims)
+    return made.to(torch.get_default_device())
 
 
 def to_bytes(t: Tensor) -> bytes:
@@ -81,4 +86,5 @@ def to_bytes(t: Tensor) -> bytes:
 
 def raw_bytes(t: Tensor) -> bytes:
     """The little-endian elements of a slot, row-major: as they are in memory, canonical or not."""
-    return bits(t.detach()).numpy().tobytes() if t.dtype is torch.bool else t.detach().numpy().tobytes()
+    held = t if t.device.type == "cpu" and t.is_contiguous() else t.detach().cpu().contiguous()
+    return ctypes.string_at(held.data_ptr(), held.nbytes)

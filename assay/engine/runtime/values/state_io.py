@@ -80,7 +80,8 @@ def output_specs(program: Program) -> list[list[TensorSpec]]:
 def root_of(t: Tensor) -> Digest:
     """The tensor root of a slot."""
     spec = spec_of(t)
-    found = root_at(spec, t.data_ptr()) if t.is_contiguous() and spec.nbytes > LEAF_SIZE else None
+    is_in_memory = t.device.type == "cpu" and t.is_contiguous()
+    found = root_at(spec, t.data_ptr()) if is_in_memory and spec.nbytes > LEAF_SIZE else None
     return found or tensor_root(spec, raw_bytes(t))
 
 

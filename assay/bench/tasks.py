@@ -1,0 +1,149 @@
+"""What `assay bench quality` trains: tasks, their texts as tokens, and a training as it stands after some steps.
+
+Tasks: `characters`, nanoGPT's CPU configuration; `bytepairs`, the same on 8,192 byte-pair tokens; `outliers`,
+characters with a few columns of activations 64 times the others; `gpu`, nanoGPT's GPU configuration on characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from statistics import median
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from assay.bench.bytepairs import encode, train_merges
+from assay.bench.nanogpt import CPU_SIZE, GPU_SIZE, STEPS, NanoGPT, NanoSize, nanogpt_recipe
+from assay.bench.sides import CPU, there
+from assay.bench.step import alternate, clock_for
+from assay.engine.compiler.cache import cached_program
+from assay.engine.compiler.calibrate import calibrated
+from assay.engine.compiler.capture import capture
+from assay.engine.compiler.lowering.registry import Precision
+from assay.engine.runtime.executor import Executor
+from assay.programs.capture import TIERS
+from assay.protocol.program.program import Program
+from assay.training.data import corpus_from_text
+from assay.training.evaluate import split_loss
+from assay.training.recipes.recipe import RecipeStep
+from assay.training.state import TensorLists
+
+EAGER: Final = "f32"
+UNIFORM: Final = {"uniform8": Precision(8, 8), "uniform14": Precision(14, 14)}
+"""Controls: every operand at the same bits, none raised."""
+
+ALL_TIERS: Final = (EAGER, *TIERS, *UNIFORM)
+TASKS: Final = ("characters", "bytepairs", "outliers")
+LARGE_TASKS: Final = ("gpu",)
+"""Those that take a CPU core days."""
+VOCABULARY = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class QualityRun:
+    """One training run."""
+
+    task: str
+    tier: str
+    seed: int
+    steps: int = STEPS
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text as tokens: train and validation u8 or u16 [L]; characters: per token of the validation split."""
+
+    train: Tensor
+    validation: Tensor
+    vocabulary: int
+    characters: float
+    digest: str
+
+
+def size_of(task: str) -> NanoSize:
+    """The configuration that a task trains."""
+    return GPU_SIZE if task == "gpu" else CPU_SIZE
+
+
+def text_of(task: str, text: str) -> Text:
+    """The tokens of a task; nine tenths are for training. Byte pairs are learned on the training part alone."""
+    corpus = corpus_from_text(text, min_tokens=size_of(task).context + 1)
+    digest = sha256(text.encode()).hexdigest()[:16]
+    if task != "bytepairs":
+        return Text(corpus.train, corpus.validation, len(corpus.vocabulary), 1.0, digest)
+    cut = corpus.train.numel()
+    merges = train_merges(text[:cut], VOCABULARY)
+    train, validation = encode(text[:cut], merges), encode(text[cut:], merges)
+    return Text(train, validation, 256 + len(merges), (len(text) - cut) / validation.numel(), digest)
+
+
+def step_of(job: QualityRun, text: Text) -> RecipeStep:
+    """The training step of a job, and with it its first state."""
+    size = size_of(job.task)
+    module = NanoGPT(
+        text.vocabulary,
+        job.seed,
+        layers=size.layers,
+        width=size.width,
+        heads=size.heads,
+        context=size.context,
+        dropout=size.dropout,
+        has_outliers=job.task == "outliers",
+    )
+    return RecipeStep(nanogpt_recipe(module, text.train, job.steps, batch=size.batch))
+
+
+def program_of(job: QualityRun, text: Text) -> Program:
+    """The program of a tier, calibrated on the first batch of seed 1; seeds share it."""
+    step = step_of(QualityRun(job.task, job.tier, 1, job.steps), text)
+    state = step.state(key=(1, 0))
+
+    def make() -> Program:
+        if job.tier in UNIFORM:
+            return capture(step, state, UNIFORM[job.tier]).program
+        return calibrated(step, state, TIERS[job.tier])[0].program
+
+    described = asdict(job) | {"seed": 1, "kind": "quality", "text": text.digest, "vocabulary": text.vocabulary}
+    return cached_program(described, make)
+
+
+def loss_on(step: RecipeStep, parameters: Sequence[Tensor], tokens: Tensor, stride: int = 1) -> float:
+    """Mean cross-entropy in nats over the windows of a split (every `stride`-th one), in eager f32, nothing dropped."""
+    module, place = step.recipe.module, parameters[0].device
+    module.to(place).eval()
+    try:
+        with there(place):
+            context: int = module.position.num_embeddings  # type: ignore[union-attr, assignment]
+            return split_loss(module, parameters, tokens.to(place), context, stride=stride)
+    finally:
+        module.train()
+
+
+class Trainer:
+    """A run and where it stands: a step by the module itself, or by the tier's program."""
+
+    def __init__(self, job: QualityRun, text: Text, device: torch.device = CPU) -> None:
+        self.step, self._device = step_of(job, text), device
+        self.program = None if job.tier == EAGER else program_of(job, text)
+        self.step.recipe.module.to(device)
+        with there(device):
+            self.executor = None if self.program is None else Executor(self.program)
+        self.put(self.step.state(key=(job.seed, 0)))
+
+    def put(self, state: TensorLists) -> None:
+        """Goes on from a state."""
+        self.state: TensorLists = tuple([t.to(self._device) for t in part] for part in state)
+
+    def __call__(self) -> None:
+        """One step."""
+        with there(self._device):
+            self.state = tuple(self.step(*self.state) if self.executor is None else self.executor.run(self.state))
+
+
+def seconds_of_a_step(task: str, tier: str, text: Text, device: torch.device) -> float:
+    """The median of a few steps by the clock, after two warm ones."""
+    trainer = Trainer(QualityRun(task, tier, 1, size_of(task).steps), text, device)
+    return median(r[0] for r in alternate([trainer], 0.0, clock=clock_for(2, device))) / 1e3

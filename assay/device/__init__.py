@@ -1,0 +1,1 @@
+"""`make device`: what a machine computes and how fast, from a bare checkout and torch alone."""

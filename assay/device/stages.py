@@ -1,0 +1,124 @@
+"""The stages of `make device`: each gives its figures as plain JSON, again and again as they grow.
+
+A stage that dies leaves what it gave last, so it gives something after each thing that may be the last.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from assay.bench import quality as trainings
+from assay.bench import tasks
+from assay.bench.models import LARGE, MODELS
+from assay.bench.sides import YARDSTICK, Contender, default_variant, device_of
+from assay.bench.step import StepRow, StepTerms, measure
+from assay.conformance.answers import Tally, check_all, default_vectors, executor_results
+from assay.training.data import pydoc_text, read_text
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTerms:
+    """On which device, until when (monotonic seconds), and on what.
+
+    out: the folder of all figures. data: a text to train on; this Python's documentation without one. is_small: the
+    least that shows that a stage runs.
+    """
+
+    device: str
+    ends: float
+    out: Path
+    data: Path | None = None
+    is_small: bool = False
+
+    def left(self) -> float:
+        """Seconds."""
+        return self.ends - time.monotonic()
+
+
+def conformance(_: DeviceTerms) -> Iterator[Figures]:
+    """The known answers by every executor here: `equal`, or why it is absent."""
+    tallies: list[Tally] = []
+    for tally in check_all(default_vectors()):
+        tallies.append(tally)
+        yield {
+            "executors": [asdict(result) for result in executor_results(tallies)],
+            "wrong": [asdict(t) for t in tallies if t.wrong],
+        }
+
+
+def step(terms: DeviceTerms) -> Iterator[Figures]:
+    """`assay bench step` on the device; where exact steps cannot be measured, PyTorch's alone, and why."""
+    place = device_of(terms.device)
+    seconds, with_rest = (0.0, False) if terms.is_small else (15.0, True)
+    # Beside a GPU all processors capture programs; alone, one thread is timed by its own processor time.
+    threads = 1 if place.type == "cpu" else torch.get_num_threads()
+    measured = StepTerms(seconds, threads, place, with_memory=with_rest, with_compile=with_rest)
+    tiers = ("fixed14",) if terms.is_small else ("fixed14", "fixed8")
+    exact = [Contender(tier, default_variant(place)) for tier in tiers]
+    rows: list[StepRow] = []
+    failed: dict[str, str] = {}
+    for model in _models(terms):
+        if terms.left() <= 0:
+            failed[model] = "there was no time left"
+            continue
+        try:
+            rows += measure(model, exact, measured)
+        except Exception as error:  # what it is belongs to the figures; the other models are measured all the same
+            failed[model] = sentence(error)
+            rows += measure(model, [YARDSTICK], replace(measured, with_memory=False))
+        yield {"rows": [asdict(row) for row in rows], "failed": failed}
+    yield {"rows": [asdict(row) for row in rows], "failed": failed}
+
+
+def _models(terms: DeviceTerms) -> Sequence[str]:
+    if terms.is_small:
+        return ("gpt-2x96",)
+    return (*LARGE, "gpt-4x384") if terms.device == "cuda" else tuple(MODELS)
+
+
+def quality(terms: DeviceTerms) -> Iterator[Figures]:
+    """nanoGPT's training in f32 and in fixed14, as many steps of each as there is time for (`assay bench quality`)."""
+    text = pydoc_text() if terms.data is None else read_text(terms.data)
+    task = "gpu" if terms.device == "cuda" else "characters"
+    whole = tasks.size_of(task).steps
+    tiers, place = (tasks.EAGER, "fixed14"), device_of(terms.device)
+    tokens = tasks.text_of(task, text)
+    seconds = {} if terms.is_small else {t: tasks.seconds_of_a_step(task, t, tokens, place) for t in tiers}
+    steps = 1 if terms.is_small else min(whole, max(1, int(0.8 * terms.left() / sum(seconds.values()))))
+    found: Figures = {"task": task, "steps": steps, "published_steps": whole, "step_s": seconds, "runs": []}
+    yield found
+    runs = [tasks.QualityRun(task, tier, 1, steps) for tier in tiers]
+    file, said = terms.out / "quality.jsonl", _say
+    for record in trainings.run_jobs(runs, text, file, seconds=terms.left(), say=said, device=place):
+        found["runs"].append(record)
+        yield found
+    found["summary"] = trainings.summary(found["runs"])
+    yield found
+
+
+STAGES: Final[dict[str, Callable[[DeviceTerms], Iterator[Figures]]]] = {
+    "conformance": conformance,
+    "step": step,
+    "quality": quality,
+}
+"""By name, in the order in which they run."""
+
+SHARES: Final = {"conformance": 2, "step": 4, "quality": 4}
+"""Of the time that is left, what a stage may take beside those after it."""
+
+
+def sentence(error: BaseException) -> str:
+    """What happened, in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
