@@ -14,6 +14,9 @@ settings.load_profile("assay")
 # As the `assay` command does, before torch is loaded: tests share the cores, and must not spin while they wait.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# Before Triton is loaded, which some library may do: tests run its kernels by its interpreter, with a GPU and without.
+os.environ["TRITON_INTERPRET"] = "1"
+
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that: tests of Ctrl-C would wait for ever.
 with contextlib.suppress(ValueError):  # not the main thread: then the parent process has done it
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -38,6 +38,8 @@ ROOMS = (
     "assay.engine.runtime.stock",
     "assay.engine.runtime.products",
     "assay.engine.runtime.fused",
+    "assay.engine.runtime.triton.kernels",
+    "assay.engine.runtime.triton",
     "assay.engine.runtime",
     "assay.engine.runtime.parallel",
     "assay.engine",

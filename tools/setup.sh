@@ -45,7 +45,7 @@ if [ ! -e "$py_stamp" ]; then
   [ ! -L .venv ] || die ".venv is a link, and what it leads to is not this clone's: remove the link"
   "$PYTHON" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' \
     || die "Python 3.11 to 3.14 is needed, $PYTHON is $("$PYTHON" -V 2>&1): name another with 'make setup PYTHON=...'"
-  echo "setup: installing Python packages into .venv (about 1.5 GB on disk, once)" >&2
+  echo "setup: installing Python packages into .venv (about 2.5 GB on disk, once)" >&2
   # An environment knows its own path; in a moved clone it is made anew, otherwise it is brought up to date in place.
   moved=--clear
   [ -x .venv/bin/pip ] && head -3 .venv/bin/pip | grep -qF "$PWD/.venv/bin/" && moved=

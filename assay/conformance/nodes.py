@@ -123,6 +123,7 @@ def executors() -> Iterator[tuple[str, RunNodes] | Absent]:
     yield "torch, cross-check", partial(_by_torch, cross_check=True)
     yield from _natives()
     yield _cuda()
+    yield _triton()
 
 
 def _by_reference(program: Program, x: Sequence[Sequence[bytes]]) -> list[list[bytes]]:
@@ -131,12 +132,18 @@ def _by_reference(program: Program, x: Sequence[Sequence[bytes]]) -> list[list[b
 
 
 def _by_torch(
-    program: Program, x: Sequence[Sequence[bytes]], *, cross_check: bool = False, natives: Natives | None = None
+    program: Program,
+    x: Sequence[Sequence[bytes]],
+    *,
+    cross_check: bool = False,
+    natives: Natives | None = None,
+    triton: bool = False,
 ) -> list[list[bytes]]:
     from assay.engine.runtime.executor import Executor, KernelVariant
     from assay.engine.runtime.values.state_io import from_lists_of_bytes, input_specs, to_lists_of_bytes
 
-    variant = KernelVariant.STOCK if natives is None else KernelVariant.FUSED
+    others = KernelVariant.TRITON if triton else KernelVariant.STOCK
+    variant = others if natives is None else KernelVariant.FUSED
     executor = Executor(program, cross_check=cross_check, variant=variant, natives=natives)
     ends = executor.run(from_lists_of_bytes(input_specs(program), x))
     return [list(part) for part in to_lists_of_bytes(ends)]
@@ -193,3 +200,13 @@ def _cuda() -> tuple[str, RunNodes] | Absent:
             return _by_torch(program, x)
 
     return "torch, cuda", run
+
+
+def _triton() -> tuple[str, RunNodes] | Absent:
+    """Triton's kernels: on a GPU, or by its interpreter where there is none."""
+    from assay.engine.runtime.triton import backend
+
+    backend.interpret_without_gpu()
+    if reason := backend.absence():
+        return Absent("triton", reason)
+    return backend.name(), partial(_by_torch, triton=True)

@@ -71,6 +71,7 @@ def _makers() -> Iterator[tuple[str, Callable[[], Compare]]]:
         yield f"native {instruction_set}", partial(_native, instruction_set, tiles=False)
     yield "native vnni, amx", lambda: _native("vnni", tiles=True)
     yield "native, 2 threads", _in_small_blocks
+    yield "triton", _triton
     yield "contract", _contract
 
 
@@ -101,6 +102,17 @@ def _cross_check(program: Program) -> Executor:
     from assay.engine.runtime.executor import Executor
 
     return Executor(program, cross_check=True)
+
+
+def _triton() -> Compare:
+    """Triton's kernels, by its interpreter where there is no GPU. Raises OSError: there is no Triton."""
+    from assay.engine.runtime.executor import Executor, KernelVariant
+    from assay.engine.runtime.triton import backend
+
+    backend.interpret_without_gpu()
+    if reason := backend.absence():
+        raise OSError(reason)
+    return _ends(lambda program: Executor(program, variant=KernelVariant.TRITON))
 
 
 def _pieces(truth: ReferenceRun) -> tuple[int, str]:

@@ -1,7 +1,7 @@
 """The executor: runs a program on tensors, every bit as `protocol.program.reference` defines it.
 
-Nodes run by fused native kernels where these are built (`assay/engine/runtime/fused`), else by stock torch. Only
-operations that
+Nodes run by fused native kernels where these are built (`assay/engine/runtime/fused`), else by stock torch; on a GPU by
+Triton's (`assay/engine/runtime/triton`), where that is asked for. Only operations that
 round once or are exact are used: add, sub, mul, div by a tensor, comparisons, integer operations, binary64 conversions.
 Sums are exact integers, so the number of threads and the order of additions do not matter.
 """
@@ -27,6 +27,9 @@ from assay.engine.runtime.products.freivalds import ProductCheck, ProductWatch, 
 from assay.engine.runtime.stock import gather, reduce
 from assay.engine.runtime.stock.maps import scalar_map
 from assay.engine.runtime.stock.reduce import Kernel
+from assay.engine.runtime.triton import backend
+from assay.engine.runtime.triton import nodes as triton_nodes
+from assay.engine.runtime.triton.groups import MapGroups
 from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, canonical, from_bytes
 from assay.engine.runtime.values.state_io import Lists
 from assay.protocol.errors import InvariantError, UserError
@@ -54,10 +57,11 @@ Hook = Callable[[int, Tensor], Tensor]
 
 
 class KernelVariant(StrEnum):
-    """How nodes are run: all by stock torch, or by native kernels where there are any."""
+    """How nodes are run: all by stock torch, by native kernels where there are any, or by Triton's kernels."""
 
     STOCK = "stock"
     FUSED = "fused"
+    TRITON = "triton"
 
 
 @dataclass(frozen=True)
@@ -89,8 +93,8 @@ class Executor:
     is expected to take.
 
     Raises:
-        UserError: IllFormedProgram; ProgramTooLarge, before anything is allocated; NoNativeKernels, when fused is asked
-            for and not there.
+        UserError: IllFormedProgram; ProgramTooLarge, before anything is allocated; NoNativeKernels or NoTritonKernels,
+            when they are asked for and not there.
     """
 
     def __init__(
@@ -110,9 +114,18 @@ class Executor:
                 code="NoNativeKernels",
                 remedy="Run `make setup` where a C compiler is, or leave the kind open.",
             )
-        if variant is KernelVariant.STOCK or cross_check:
+        if variant is KernelVariant.TRITON and (missing := backend.absence()):
+            raise UserError(
+                f"Programs cannot run by Triton here: {missing}.",
+                code="NoTritonKernels",
+                remedy="Install triton where a GPU is, or leave the kind open.",
+            )
+        if variant in (KernelVariant.STOCK, KernelVariant.TRITON) or cross_check:
             native, self.reason = None, "a cross-check" if cross_check else "asked for"
         self.variant = KernelVariant.STOCK if native is None else KernelVariant.FUSED
+        if variant is KernelVariant.TRITON and not cross_check:
+            self.variant = KernelVariant.TRITON
+        self._device = backend.device() if self.variant is KernelVariant.TRITON else torch.device("cpu")
         self._products = native.products if native else None
         self._kernels: dict[int, Kernel] = {}
         found = violations(program)
@@ -131,9 +144,10 @@ class Executor:
         self._plan = None if native is None else FusedPlan(program, native.nodes, self._kernel)
         self.fallbacks = dict(self._plan.reasons) if self._plan else {}
         self.memory = footprint.check(program, stock=self.fallbacks if self._plan else None, most=memory)
-        if self._plan is None:
+        if self._plan is None and self.variant is KernelVariant.STOCK:
             for k in range(len(program.nodes)):
                 self._kernel(k)
+        self.groups = MapGroups(program, self._kernel) if self.variant is KernelVariant.TRITON else None
 
     @cached_property
     def _steps(self) -> list[_Step]:
@@ -204,15 +218,15 @@ class Executor:
         self._watch.begin()
         slots = [own_memory(t) for part in inputs for t in part]
         # A reader of a bool takes every byte but 0 for true, and torch takes bytes of 0 and 1 only.
-        flat = [canonical(t) if t.dtype is torch.bool else t for t in slots]
-        ends = (
-            self._instrumented(flat, hook)
-            if hook is not None or self._plan is None
-            else self._plan.run(flat, self._watch.due, give=give)
-        )
+        flat = [(canonical(t) if t.dtype is torch.bool else t).to(self._device) for t in slots]
+        if hook is None and self._plan is not None:
+            ends = self._plan.run(flat, self._watch.due, give=give)
+        else:
+            is_whole = hook is None and self.groups is not None
+            ends = self.groups.run(flat) if is_whole else self._instrumented(flat, hook)  # type: ignore[union-attr]
         check_float_environment_held()
         passed = zip(ends, self._sources, strict=True)
-        return [slots[j] if j < len(slots) and t is flat[j] else t for t, j in passed]
+        return [slots[j] if j < len(slots) and t is flat[j] else t.cpu() for t, j in passed]
 
     @cached_property
     def _sources(self) -> list[int]:
@@ -240,10 +254,11 @@ class Executor:
                 kernel = self._untrusting_kernel(k) if altered and altered.intersection(step.exponents) else step.kernel
                 values[k] = own_memory(kernel(values))  # type: ignore[arg-type]
             if hook is not None:
-                seen = hook(k, values[k])  # type: ignore[arg-type]
-                if seen is not values[k]:
+                shown = values[k].cpu()  # type: ignore[union-attr]
+                seen = hook(k, shown)
+                if seen is not shown:
                     altered.add(k)
-                    kept = own_memory(self._checked(k, step, seen))
+                    kept = own_memory(self._checked(k, step, seen)).to(self._device)
                     values[k] = canonical(kept) if kept.dtype is torch.bool else kept
             for j in step.dead:
                 values[j] = None
@@ -252,6 +267,8 @@ class Executor:
     def _untrusting_kernel(self, k: int) -> Kernel:
         """The kernel of a dot or sum that takes any exponents: after a hook has replaced those of a row."""
         node = self.program.nodes[k]
+        if self.variant is KernelVariant.TRITON:
+            return self._kernel(k)  # which trusts none
         if isinstance(node, Dot):
             check, due = ProductCheck(self._watch, k), partial(self._watch.is_due, k)
             return dot(self.program, node, trusted=False, check=check, due=due)[0]
@@ -282,7 +299,14 @@ class Executor:
     def _kernel(self, k: int) -> Kernel:
         """How stock torch computes a node; the same function whenever it is asked for."""
         if k not in self._kernels:
-            self._kernels[k] = self._made(k, self.program.nodes[k])
+            node = self.program.nodes[k]
+            by_triton = triton_nodes.kernel(self.program, node) if self.variant is KernelVariant.TRITON else None
+            if by_triton is None:
+                self._kernels[k] = self._made(k, node)
+            else:
+                self._kernels[k], name = by_triton
+                if isinstance(node, Dot):
+                    self.product_variants[k] = name
         return self._kernels[k]
 
     def _made(self, k: int, node: Node) -> Kernel:
@@ -291,6 +315,7 @@ class Executor:
                 return lambda values: values[k]
             case Const():
                 constant = from_bytes(node.spec.dtype, node.spec.dims, self.program.consts[node.root])
+                constant = constant.to(self._device)
                 return lambda _: constant
             case Output():
                 return lambda values: values[node.node]

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,9 @@ def test_every_known_answer_is_met_by_every_implementation_here() -> None:
     assert {t.implementation for t in tallies if t.group == "programs"} >= {
         "reference", "torch", "torch, cross-check", "native sse41", "torch, cuda"
     }  # fmt: skip
+    by_triton = {t.implementation: t.cases for t in tallies if t.implementation.startswith("triton")}
+    assert len(by_triton) == 1
+    assert find_spec("triton") is None or by_triton["triton, interpreted"] > 0
 
 
 def test_an_executor_that_is_not_here_is_skipped_by_name_and_with_the_reason() -> None:

@@ -14,7 +14,7 @@ from assay.engine.runtime.exact import exponents
 from assay.engine.runtime.native.build import INSTRUCTION_SETS
 from assay.engine.runtime.native.library import native, processor_flags
 from assay.engine.runtime.products import native_dot, native_selftest
-from assay.engine.runtime.products.dot import _by_element, _groups, dot
+from assay.engine.runtime.products.dot import _by_element, dot, groups
 from assay.engine.runtime.products.native_dot import DotKernels, NativeDot, kernels_of
 from assay.protocol.program.nodes import Dot, Input, Operand
 from assay.protocol.program.program import Program
@@ -258,12 +258,12 @@ def test_any_views_are_read_and_stored_as_stock_torch_does(kernels: DotKernels, 
     compared = 0
     for _ in range(80):
         program, node, values = random_node(rng)
-        groups = _groups(node)
-        if groups is None or prod(node.spec.dims) * prod(node.red) > 1 << 19:
+        parts = groups(node)
+        if parts is None or prod(node.spec.dims) * prod(node.red) > 1 << 19:
             continue
         if kernels.refuses(node.precision_a, node.precision_b, prod(node.red)):
             continue
-        ours = NativeDot(kernels, program, node, groups)
+        ours = NativeDot(kernels, program, node, parts)
         assert same(ours.run(values), _by_element(program, node)(values)), (node, ours.name)
         stock, _ = dot(program, node, trusted=False)
         assert same(ours.run(values), stock(values))

@@ -79,10 +79,10 @@ def dot(
     product of the runs that are due.
     """
     dims, red = node.spec.dims, node.red
-    groups = _groups(node)
-    if groups is None or 0 in dims or 0 in red:
+    parts = groups(node)
+    if parts is None or 0 in dims or 0 in red:
         return _by_element(program, node), "elementwise"
-    batch, rows, columns = groups
+    batch, rows, columns = parts
     a = _side(program, node.a, node.exponent_a, node.precision_a, batch, rows, node, trusted)
     b = _side(program, node.b, node.exponent_b, node.precision_b, batch, columns, node, trusted)
     # A product comes out in the order batch, rows, columns; the node's dims may have another.
@@ -95,7 +95,7 @@ def dot(
         result = result_BMN.reshape(ordered)
         return result if straight else result.permute(back).contiguous()
 
-    own = native_dot(native, program, node, groups) if native and not other else None
+    own = native_dot(native, program, node, parts) if native and not other else None
     if own is not None:
         return NativeProduct(own, a, b, arranged, check, due), own.name
     counts = prod(a.batch), prod(a.own), prod(b.own), prod(red)
@@ -150,7 +150,7 @@ class NativeProduct:
         return result if out is None else out.copy_(result)
 
 
-def _groups(node: Dot) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+def groups(node: Dot) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
     """The dims that both operands, only A, and only B depend on; None when an exponent depends on the other's dims."""
     batch: list[int] = []
     rows: list[int] = []

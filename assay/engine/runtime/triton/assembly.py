@@ -1,0 +1,165 @@
+"""What a compiler makes of the kernels, for devices that need not be there: integer tensor cores, no rounding added.
+
+`python -m assay.engine.runtime.triton.assembly 80 90` prints, per target (compute capability) and kernel, what of its
+PTX matters, as JSON. Without the interpreter: kernels are compiled, none is run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+
+from assay.engine.runtime.triton import backend, nodes, products, reductions
+from assay.engine.runtime.triton.routes import Carrier, route
+from assay.engine.runtime.values.dtypes import TORCH
+from assay.protocol.arithmetic import functions
+from assay.protocol.arithmetic.scalar import SIGNATURES, Instruction, Op, ScalarProgram
+from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
+from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.program.nodes import Dot
+from assay.protocol.program.program import Program
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import DType
+
+INTEGER_PRODUCT = re.compile(r"mma\S*\.s32\.s8\.s8|tcgen05\.mma\S*kind::i8")
+"""Products of i8 with i32 accumulators on tensor cores: mma.sync, wgmma, tcgen05."""
+
+FORBIDDEN = re.compile(r"\bfma\.\S+|\bmad\.\S*f\d+\S*|\S+\.ftz\S*|\S+\.approx\S*|\bdiv\.full\S*|\S+\.f64\b")
+"""What rounds once for two operations, flushes, approximates, or is slow on most devices: binary64."""
+
+_TYPES = {
+    torch.float32: "*fp32",
+    torch.int32: "*i32",
+    torch.int64: "*i64",
+    torch.int16: "*i16",
+    torch.int8: "*i8",
+    torch.uint8: "*u8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledKernel:
+    """One kernel for one target: how many integer products its text has, and what it must not have."""
+
+    target: int
+    kernel: str
+    integer_products: int
+    forbidden: list[str]
+    lines: int
+
+
+def findings(target: int) -> Iterator[CompiledKernel]:
+    """Every kind of kernel, compiled for a compute capability (80, 90, ...)."""
+    for name, launch in launches():
+        text = compiled(launch, target)
+        found = sorted(set(FORBIDDEN.findall(text)))
+        yield CompiledKernel(target, name, len(INTEGER_PRODUCT.findall(text)), found, len(text.splitlines()))
+
+
+def launches() -> Iterator[tuple[str, backend.Launch]]:
+    """Products of a usual shape in both tiers and by every carrier, and a kernel of each other kind."""
+    for p, carrier in ((14, Carrier.I8), (8, Carrier.I8), (14, Carrier.F16), (8, Carrier.BF16)):
+        found = route(p, p, carrier)
+        assert found is not None
+        program, node, values = _matrices(1024, 768, 768, p, p)
+        with backend.recorded() as seen:
+            products.by_digits(program, node, found, ((), (0,), (1,)))(values)
+        yield f"{found.name} of {p} bits", seen[-1]
+    program, node, values = _matrices(64, 64, 96, 24, 24)
+    with backend.recorded() as seen:
+        reductions.dot(program, node)(values)
+    yield "dot by element", seen[-1]
+    program, values = _others()
+    for each in program.nodes:
+        with backend.recorded() as seen:
+            made = nodes.kernel(program, each)
+            if made is not None:
+                made[0](values)
+        for launch in seen:
+            yield each.family.name.lower(), launch
+
+
+def compiled(launch: backend.Launch, target: int) -> str:
+    """The PTX of a launch for a compute capability, specialised as a run would specialise it."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    names = launch.kernel.arg_names
+    given = dict(zip(names, launch.arguments, strict=False))
+    constants = {**launch.constants, **{k: v for k, v in given.items() if not isinstance(v, Tensor) and v == 1}}
+    signature = {k: "constexpr" if k in constants else _type(given[k]) for k in names}
+    aligned = [k for k, v in given.items() if k not in constants and (isinstance(v, Tensor) or v % 16 == 0)]
+    attributes = {(names.index(k),): [["tt.divisibility", 16]] for k in aligned}
+    source = ASTSource(launch.kernel, signature=signature, constexprs=constants, attrs=attributes)
+    options = {**backend.OPTIONS, "num_warps": launch.warps}
+    return str(triton.compile(source, target=GPUTarget("cuda", target, 32), options=options).asm["ptx"])
+
+
+def _type(value: Tensor | int) -> str:
+    return _TYPES[value.dtype] if isinstance(value, Tensor) else "i32" if abs(value) < 1 << 31 else "i64"
+
+
+def _matrices(m: int, n: int, k: int, pa: int, pb: int) -> tuple[Program, Dot, list[Tensor]]:
+    b = ProgramBuilder([[TensorSpec(DType.F32, (m, k)), TensorSpec(DType.F32, (n, k))]])
+    program = b.build([[b.matmul(b.input(0, 0), b.input(0, 1), pa, pb)]])
+    node = program.nodes[-2]
+    assert isinstance(node, Dot)
+    exponents = [torch.zeros(size, dtype=torch.int32) for size in (m, n)]
+    return program, node, [torch.zeros(m, k), torch.zeros(n, k), *exponents]
+
+
+def _others() -> tuple[Program, list[Tensor]]:
+    """A program with a node of every family, and values for all of its nodes."""
+    b = ProgramBuilder([[TensorSpec(DType.F32, (64, 96)), TensorSpec(DType.I32, (64,)), TensorSpec(DType.I32, (2,))]])
+    x, index, key = (b.input(0, k) for k in range(3))
+    e = b.rowexp(x, 1)
+    scattered = (x.permute(1, 0).unsqueeze(0), index.unsqueeze(0).unsqueeze(0))
+    every = [
+        b.map(_roundings(), [x, index.unsqueeze(1)], (64, 96)),
+        b.map(_gelu(), [x], (64, 96)),
+        b.max(x, 1),
+        b.sum(x, 1, e),
+        b.gather(x, index.unsqueeze(1), (64, 96)),
+        b.scatter_sum(*scattered, e.unsqueeze(1), (64, 96), (64,)),
+        b.rank(x),
+        b.random(1, key, key, (64, 96)),
+    ]
+    program = b.build([every])
+    return program, [torch.zeros(n.spec.dims, dtype=TORCH[n.spec.dtype]) for n in program.nodes]
+
+
+def _roundings() -> ScalarProgram:
+    """Every operation that gives an f32, of an f32 and an i32; their patterns are added up, so that none is dropped."""
+    first = {DType.F32: 0, DType.I32: 1, DType.I64: 2}
+    code = [Instruction(Op.I32_TO_I64, 1), Instruction(Op.CONST_I32)]
+    total = 3
+    for op, (types, result) in SIGNATURES.items():
+        if result is DType.F32 and op is not Op.CONST_F32:
+            at = 2 + len(code)
+            code.append(Instruction(op, *(first[t] for t in types)))
+            code += [Instruction(Op.F32_BITS, at), Instruction(Op.I32_ADD, total, at + 1)]
+            total = at + 2
+    return ScalarProgram((DType.F32, DType.I32), tuple(code))
+
+
+def _gelu() -> ScalarProgram:
+    s = ScalarBuilder([DType.F32])
+    return s.build(functions.gelu_tanh(s, s.operand(0)))
+
+
+def main(targets: list[str]) -> int:
+    """Print the findings for these targets; 1 where a kernel has what it must not have."""
+    found = [finding for target in targets for finding in findings(int(target))]
+    sys.stdout.write(json.dumps([asdict(finding) for finding in found], indent=1) + "\n")
+    return int(any(finding.forbidden for finding in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

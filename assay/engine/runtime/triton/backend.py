@@ -1,0 +1,110 @@
+"""What Triton runs on here: a GPU, its interpreter, or nothing; launching kernels, and making them from text.
+
+The interpreter is chosen before Triton is imported, for the whole process: `TRITON_INTERPRET=1`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+
+INTERPRETER = "TRITON_INTERPRET"
+
+OPTIONS = {"enable_fp_fusion": False}
+"""Of every compilation: no multiplication and addition become one operation with one rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel with what it was given: tensors and numbers, the constants that it is made for, its warps."""
+
+    kernel: Any
+    arguments: tuple[Any, ...]
+    constants: dict[str, Any]
+    warps: int
+
+
+@cache
+def absence() -> str:
+    """Why programs cannot run by Triton in this process; empty where they can."""
+    if find_spec("triton") is None:
+        return "Triton is not installed"
+    if not is_interpreted() and not torch.cuda.is_available():
+        return f"there is no GPU that torch can use, and {INTERPRETER}=1 does not ask for the interpreter"
+    return ""
+
+
+def is_interpreted() -> bool:
+    """Whether kernels run by Triton's interpreter, on the CPU."""
+    return os.environ.get(INTERPRETER) == "1"
+
+
+def interpret_without_gpu() -> None:
+    """Asks for the interpreter where there is no GPU, unless Triton has been imported for one."""
+    if not torch.cuda.is_available() and "triton" not in sys.modules:
+        os.environ[INTERPRETER] = "1"
+        absence.cache_clear()
+
+
+def name() -> str:
+    """What this executor is called where several are listed."""
+    return f"triton, {'interpreted' if is_interpreted() else 'cuda'}"
+
+
+def device() -> torch.device:
+    """Where the kernels find and leave tensors; where none can run, the CPU."""
+    return torch.device("cpu" if absence() or is_interpreted() else "cuda")
+
+
+def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, warps: int = 4, **constants: Any) -> None:
+    """Run a kernel over a grid, none of whose sizes is 0."""
+    if _seen:
+        _seen[-1].append(Launch(kernel, arguments, constants, warps))
+    elif is_interpreted():
+        with np.errstate(all="ignore"):  # what overflows or is no number is meant to
+            kernel[grid](*arguments, **constants)
+    else:
+        kernel[grid](*arguments, **constants, num_warps=warps, **OPTIONS)
+
+
+@contextmanager
+def recorded() -> Iterator[list[Launch]]:
+    """Collects the launches within, none of which runs: what a kernel is made for can be compiled without a GPU."""
+    _seen.append([])
+    try:
+        yield _seen[-1]
+    finally:
+        _seen.pop()
+
+
+_seen: list[list[Launch]] = []
+
+
+_made: dict[str, Any] = {}
+
+
+def kernel_of(text: str, name: str, known: dict[str, Any]) -> Any:
+    """The kernel `name` that this text defines, made once per process. known: the functions that it calls."""
+    if text not in _made:
+        import triton
+        import triton.language as tl
+
+        file = f"<assay-triton-{hashlib.sha256(text.encode()).hexdigest()[:16]}>"
+        # Triton reads a kernel's source anew; there is no file of it.
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        scope: dict[str, Any] = {"__name__": "assay.engine.runtime.triton.generated", "tl": tl, **known}
+        exec(compile(text, file, "exec"), scope)  # noqa: S102
+        function: Callable[..., None] = scope[name]
+        _made[text] = triton.jit(function)
+    return _made[text]

@@ -1,0 +1,1 @@
+"""Kernels in Triton's language: exact arithmetic and products. Importing one needs Triton."""

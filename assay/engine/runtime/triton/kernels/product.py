@@ -1,0 +1,164 @@
+"""Exact products on tensor cores: operands are split into digits, multiplied and added exactly, joined, and rounded
+once, in one kernel.
+
+A digit travels as i8 with i32 accumulators (CARRIER 0), or as f16 or bf16 with f32 accumulators (1 and 2), which hold
+integers up to 2^24. Shapes: M rows of A, N rows of B, K terms; a batch of two dims. `limits` says how many terms every
+accumulator holds (CHUNK); more are added in i64.
+"""
+
+import triton
+import triton.language as tl
+
+from assay.engine.runtime.triton.kernels.arith import finished, quantized
+
+
+@triton.jit
+def digit(q, WHICH: tl.constexpr, COUNT: tl.constexpr, BITS: tl.constexpr, CARRIER: tl.constexpr):
+    """Digit WHICH of COUNT of an i32, base 2^BITS: all but the highest in [-2^(BITS-1), 2^(BITS-1))."""
+    HALF: tl.constexpr = 1 << (BITS - 1)
+    rest = q
+    for _ in tl.static_range(WHICH):
+        rest = (rest + HALF) >> BITS
+    if WHICH + 1 < COUNT:
+        rest = ((rest + HALF) & (2 * HALF - 1)) - HALF
+    if CARRIER == 0:
+        found = rest.to(tl.int8)
+    elif CARRIER == 1:
+        found = rest.to(tl.float16)
+    else:
+        found = rest.to(tl.float32).to(tl.bfloat16)
+    return found
+
+
+@triton.jit
+def nothing(BM: tl.constexpr, BN: tl.constexpr, CARRIER: tl.constexpr):
+    """An accumulator of zeros."""
+    if CARRIER == 0:
+        found = tl.zeros((BM, BN), tl.int32)
+    else:
+        found = tl.zeros((BM, BN), tl.float32)
+    return found
+
+
+@triton.jit
+def times(a, b, total, CARRIER: tl.constexpr):
+    """total + a b, exact while the accumulator holds it."""
+    if CARRIER == 0:
+        found = tl.dot(a, b, total, out_dtype=tl.int32)
+    else:
+        found = tl.dot(a, b, total, out_dtype=tl.float32)
+    return found
+
+
+@triton.jit
+def sums(
+    a, b, ea_M, eb_N, in_M, in_N, sak, sbk, start, end,
+    PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr,
+    BITS: tl.constexpr, CARRIER: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """The exact sums i64 [BM, BN] of q_PA(a) q_PB(b) over terms start to end, which accumulators must hold.
+
+    a: pointers [BM, 1] to the first terms of A's rows, b: [1, BN] to those of B's.
+    """
+    s0 = nothing(BM, BN, CARRIER)
+    s1 = nothing(BM, BN, CARRIER)
+    s2 = nothing(BM, BN, CARRIER)
+    s3 = nothing(BM, BN, CARRIER)
+    s4 = nothing(BM, BN, CARRIER)
+    for first in range(start, end, BK):
+        k = first + tl.arange(0, BK)
+        at = k.to(tl.int64)
+        x = tl.load(a + at[None, :] * sak, mask=in_M[:, None] & (k < end)[None, :], other=0.0)
+        y = tl.load(b + at[:, None] * sbk, mask=in_N[None, :] & (k < end)[:, None], other=0.0)
+        qa = quantized(x, ea_M[:, None], PA)
+        qb = quantized(y, eb_N[None, :], PB)
+        a0 = digit(qa, 0, NA, BITS, CARRIER)
+        b0 = digit(qb, 0, NB, BITS, CARRIER)
+        s0 = times(a0, b0, s0, CARRIER)
+        if KARATSUBA:
+            a1 = digit(qa, 1, NA, BITS, CARRIER)
+            b1 = digit(qb, 1, NB, BITS, CARRIER)
+            s1 = times(a0 + a1, b0 + b1, s1, CARRIER)
+            s2 = times(a1, b1, s2, CARRIER)
+        else:
+            if NA > 1:
+                a1 = digit(qa, 1, NA, BITS, CARRIER)
+                s1 = times(a1, b0, s1, CARRIER)
+            if NB > 1:
+                b1 = digit(qb, 1, NB, BITS, CARRIER)
+                s1 = times(a0, b1, s1, CARRIER)
+            if NA > 1 and NB > 1:
+                s2 = times(a1, b1, s2, CARRIER)
+            if NA > 2:
+                a2 = digit(qa, 2, NA, BITS, CARRIER)
+                s2 = times(a2, b0, s2, CARRIER)
+                if NB > 1:
+                    s3 = times(a2, b1, s3, CARRIER)
+            if NB > 2:
+                b2 = digit(qb, 2, NB, BITS, CARRIER)
+                s2 = times(a0, b2, s2, CARRIER)
+                if NA > 1:
+                    s3 = times(a1, b2, s3, CARRIER)
+            if NA > 2 and NB > 2:
+                s4 = times(a2, b2, s4, CARRIER)
+    middle = s1.to(tl.int32)
+    if KARATSUBA:
+        middle -= s0.to(tl.int32) + s2.to(tl.int32)
+    total = s0.to(tl.int64)
+    if NA + NB > 2:
+        total += middle.to(tl.int64) << BITS
+    if NA + NB > 3:
+        total += s2.to(tl.int64) << (2 * BITS)
+    if NA + NB > 4:
+        total += s3.to(tl.int64) << (3 * BITS)
+    if NA + NB > 5:
+        total += s4.to(tl.int64) << (4 * BITS)
+    return total
+
+
+@triton.jit
+def product(
+    a, b, ea, eb, out, BATCH, M, N, K,
+    sa0, sa1, sam, sak, sb0, sb1, sbn, sbk, sea0, sea1, seam, seb0, seb1, sebn, so0, so1, som, son,
+    PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr,
+    BITS: tl.constexpr, CARRIER: tl.constexpr, CHUNK: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """out[b, m, n] = finish(sum over k of q_PA(a, ea) q_PB(b, eb), ea + eb - (PA - 1) - (PB - 1)).
+
+    a, b, out: f32; ea, eb: i32; strides in elements, the batch's element z at (z div BATCH, z mod BATCH). CHUNK: terms
+    that the accumulators hold, a multiple of BK; 0 where they hold all K. Grid: blocks of M, blocks of N, batch.
+    """
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    z = tl.program_id(2).to(tl.int64)
+    z0 = z // BATCH
+    z1 = z % BATCH
+    in_M = m < M
+    in_N = n < N
+    rows = m.to(tl.int64)
+    columns = n.to(tl.int64)
+    ea_M = tl.load(ea + z0 * sea0 + z1 * sea1 + rows * seam, mask=in_M, other=0)
+    eb_N = tl.load(eb + z0 * seb0 + z1 * seb1 + columns * sebn, mask=in_N, other=0)
+    of_a = a + z0 * sa0 + z1 * sa1 + (rows * sam)[:, None]
+    of_b = b + z0 * sb0 + z1 * sb1 + (columns * sbn)[None, :]
+    if CHUNK == 0:
+        total = sums(
+            of_a, of_b, ea_M, eb_N, in_M, in_N, sak, sbk, 0, K,
+            PA, PB, NA, NB, KARATSUBA, BITS, CARRIER, BM, BN, BK,
+        )  # fmt: skip
+    else:
+        total = tl.zeros((BM, BN), tl.int64)
+        for start in range(0, K, CHUNK):
+            total += sums(
+                of_a, of_b, ea_M, eb_N, in_M, in_N, sak, sbk, start, tl.minimum(start + CHUNK, K),
+                PA, PB, NA, NB, KARATSUBA, BITS, CARRIER, BM, BN, BK,
+            )  # fmt: skip
+    # Exponents far below every finite result are clamped, so that their sum cannot wrap.
+    low_a = tl.maximum(ea_M, -1000)[:, None]
+    low_b = tl.maximum(eb_N, -1000)[None, :]
+    is_nan = (ea_M >= 129)[:, None] | (eb_N >= 129)[None, :]
+    shift = tl.minimum(low_a, 129) + tl.minimum(low_b, 129) - (PA + PB - 2)
+    result = tl.where(is_nan, float("nan"), finished(total, shift))
+    at = z0 * so0 + z1 * so1 + (rows * som)[:, None] + (columns * son)[None, :]
+    tl.store(out + at, result, mask=in_M[:, None] & in_N[None, :])

@@ -1,0 +1,55 @@
+"""A kernel for each node of a program: by Triton, or none and why."""
+
+from __future__ import annotations
+
+from assay.engine.runtime.products.dot import groups
+from assay.engine.runtime.stock.reduce import Kernel
+from assay.engine.runtime.triton import elementwise, reductions
+from assay.engine.runtime.triton.probe import failure
+from assay.engine.runtime.triton.products import by_digits
+from assay.engine.runtime.triton.routes import Carrier, route
+from assay.protocol.program.nodes import Dot, Gather, Map, Max, Node, Random, Rank, RowExp, ScatterSum, Sum
+from assay.protocol.program.program import Program
+
+
+def kernel(program: Program, node: Node) -> tuple[Kernel, str] | None:
+    """The node's kernel and how it is computed; None for inputs, constants and outputs, which are not computed."""
+    match node:
+        case Map():
+            return elementwise.scalar_map(program, node), "map"
+        case Gather():
+            return elementwise.gather(program, node), "gather"
+        case Random():
+            return elementwise.random(node), "random"
+        case RowExp():
+            return reductions.rowexp(program, node), "rowexp"
+        case Max():
+            return reductions.maximum(program, node), "max"
+        case Sum():
+            return reductions.total(program, node), "sum"
+        case Rank():
+            return reductions.rank(program, node), "rank"
+        case ScatterSum():
+            return reductions.scatter_sum(program, node), "scatter_sum"
+        case Dot():
+            return _dot(program, node)
+        case _:
+            return None
+
+
+def _dot(program: Program, node: Dot) -> tuple[Kernel, str]:
+    """By the first carrier whose inequality admits the product and which passes its probe; else term by term in i64.
+
+    The name says why carriers before it were refused.
+    """
+    parts, refused = groups(node), ""
+    if parts is not None and 0 not in node.spec.dims and 0 not in node.red:
+        for carrier in Carrier:
+            found = route(node.precision_a, node.precision_b, carrier)
+            if found is None:
+                break
+            wrong = failure(found, node.precision_a, node.precision_b)
+            if not wrong:
+                return by_digits(program, node, found, parts), found.name + refused
+            refused += f"; {wrong}"
+    return reductions.dot(program, node), "by element" + refused

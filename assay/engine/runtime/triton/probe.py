@@ -1,0 +1,69 @@
+"""What a product's route must get right on this machine before it is used: sums that fill its accumulators.
+
+An inequality says that an accumulator holds every integer on the way; whether the device adds as its maker says is
+looked at. Tensor cores that keep fewer bits of binary32 than it has are found here, and their carrier is refused.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from assay.engine.runtime.exact import exponents
+from assay.engine.runtime.triton import backend
+from assay.engine.runtime.triton.products import by_digits
+from assay.engine.runtime.triton.routes import Route
+from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.program.nodes import Dot
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import DType
+
+_ROWS = 4
+
+
+@cache
+def failure(route: Route, pa: int, pb: int) -> str:
+    """What a route gets wrong here; empty when it multiplies the extremes exactly, up to the last term of a chunk.
+
+    The interpreter's integers are numpy's: there, few terms show that the kernel is right.
+    """
+    for terms in (7, 300) if backend.is_interpreted() else (7, route.terms, route.terms + 1):
+        if differs(route, pa, pb, terms):
+            return f"{route.name} adds {terms} products of {pa} by {pb} bits wrongly"
+    return ""
+
+
+def differs(route: Route, pa: int, pb: int, terms: int) -> bool:
+    """Whether a product of so many terms, with digits as large as they get, has other bits than its integers say."""
+    spec = TensorSpec(DType.F32, (_ROWS, terms))
+    b = ProgramBuilder([[spec, spec]])
+    program = b.build([[b.matmul(b.input(0, 0), b.input(0, 1), pa, pb)]])
+    node = program.nodes[-2]
+    assert isinstance(node, Dot)
+    qa, qb = _fullest(pa, route.digits_a, route.bits, terms), _fullest(pb, route.digits_b, route.bits, terms)
+    # Integers of p - 1 bits are their own q_p, under the exponent p - 1.
+    values = [q.to(torch.float32) for q in (qa, qb)]
+    values += [torch.full((_ROWS,), p - 1, dtype=torch.int32) for p in (pa, pb)]
+    kernel = by_digits(program, node, route, ((), (0,), (1,)))
+    found = kernel([v.to(backend.device()) for v in values]).cpu()
+    wanted = exponents.finish((qa[:, None] * qb[None]).sum(-1), torch.zeros((), dtype=torch.int64))
+    return not torch.equal(found, wanted)
+
+
+def _fullest(p: int, digits: int, bits: int, terms: int) -> Tensor:
+    """Integers i64 [4, terms] whose digits are as large as they get: all alike; half of either sign, so that a large
+    sum comes down to a small one, whose lowest bits are all seen; of alternating signs; and, of either sign again, a
+    little smaller here and there, so that sums have odd bits on the way too.
+    """
+    half, ones = 1 << (bits - 1), sum(1 << bits * i for i in range(digits - 1))
+    top, most = 1 << bits * (digits - 1), (1 << (p - 1)) - 1
+    low, high = half * ones, (half - 1) * ones
+    least, largest = -low - (most - low) // top * top, high + (most - high) // top * top
+    rows = torch.full((_ROWS, terms), least, dtype=torch.int64)
+    i = torch.arange(terms)
+    rows[1, terms // 2 :] = largest
+    rows[2, 1::2] = largest
+    rows[3] = rows[1] - torch.sign(rows[1]) * ((7 * i + i * i) % 5 if p > 7 else 0)
+    return rows

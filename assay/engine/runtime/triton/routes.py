@@ -1,0 +1,59 @@
+"""How the digits of a product travel to the tensor cores, and up to how many terms that is exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from assay.engine.runtime.exact import limits
+
+
+class Carrier(IntEnum):
+    """How digits travel to the tensor cores; equal to CARRIER in `kernels.product`."""
+
+    I8 = 0
+    F16 = 1
+    BF16 = 2
+
+
+ACCUMULATOR = {Carrier.I8: limits.I32_MOST, Carrier.F16: limits.F32_MOST, Carrier.BF16: limits.F32_MOST}
+"""Magnitudes up to which a carrier's accumulator holds every integer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How the digits of a product are multiplied. terms: that accumulators hold; more are added in i64, in chunks."""
+
+    carrier: Carrier
+    digits_a: int
+    digits_b: int
+    bits: int
+    karatsuba: bool
+    terms: int
+
+    @property
+    def name(self) -> str:
+        """Of the carrier, and how many of its products one product takes."""
+        return f"{self.carrier.name.lower()}x{3 if self.karatsuba else self.digits_a * self.digits_b}"
+
+    @property
+    def constants(self) -> dict[str, int | bool]:
+        """What the kernel is made for."""
+        return {
+            "NA": self.digits_a,
+            "NB": self.digits_b,
+            "KARATSUBA": self.karatsuba,
+            "BITS": self.bits,
+            "CARRIER": int(self.carrier),
+        }
+
+
+def route(pa: int, pb: int, carrier: Carrier = Carrier.I8) -> Route | None:
+    """The digits for these precisions; None where three of i8 do not hold them."""
+    most = ACCUMULATOR[carrier]
+    if min(pa, pb) >= 9 and max(pa, pb) <= 14:
+        return Route(carrier, 2, 2, 7, True, most // limits.KARATSUBA_MIDDLE)
+    if not {pa, pb} <= set(limits.I8_PRECISIONS):
+        return None
+    a, b = limits.octets(pa), limits.octets(pb)
+    return Route(carrier, a.count, b.count, 8, False, most // max(limits.places(pa, pb)))

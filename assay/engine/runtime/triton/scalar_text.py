@@ -1,0 +1,93 @@
+"""The scalar machine as lines of Triton: one line per instruction, bit-equal to `scalar.evaluate` (rules AR, SM).
+
+Division and square root are the correctly rounded ones. NaNs may have any payload between operations, as in stock
+torch's executor; where bits are read the one NaN is put in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.engine.runtime.triton.reading import constant_text
+from assay.protocol.arithmetic.scalar import CONSTANTS, Instruction, Op
+from assay.protocol.types import DType
+
+_CONSTANT_TYPES = {
+    Op.CONST_F32: DType.F32,
+    Op.CONST_I32: DType.I32,
+    Op.CONST_I64: DType.I64,
+    Op.CONST_BOOL: DType.BOOL,
+}
+_UNSIGNED = "{}.to(tl.uint32, bitcast=True)"
+_A, _B = _UNSIGNED.format("{a}"), _UNSIGNED.format("{b}")
+
+_TEXT: dict[Op, str] = {
+    Op.SELECT: "tl.where({a}, {b}, {c})",
+    Op.F32_ADD: "{a} + {b}",
+    Op.F32_SUB: "{a} - {b}",
+    Op.F32_MUL: "{a} * {b}",
+    Op.F32_DIV: "tl.div_rn({a}, {b})",
+    Op.F32_SQRT: "tl.sqrt_rn({a})",
+    Op.F32_NEG: "from_bits(bits_of({a}) ^ -0x80000000)",
+    Op.F32_ABS: "from_bits(bits_of({a}) & 0x7FFFFFFF)",
+    Op.F32_MIN: "smaller({a}, {b})",
+    Op.F32_MAX: "larger({a}, {b})",
+    Op.F32_EQ: "{a} == {b}",
+    Op.F32_LT: "{a} < {b}",
+    Op.F32_LE: "{a} <= {b}",
+    Op.F32_RINT: "nearest({a})",
+    Op.F32_FLOOR: "below({a})",
+    Op.F32_SCALE2: "scale2({a}, {b})",
+    Op.F32_EXPONENT: "exponent_of_bits(bits_of({a}) & 0x7FFFFFFF)",
+    Op.I32_TO_F32: "{a}.to(tl.float32)",
+    Op.F32_TO_I32: "to_i32({a})",
+    Op.I64_TO_F32: "{a}.to(tl.float32)",
+    Op.F32_TO_I64: "to_i64({a})",
+    Op.I64_TO_I32: "{a}.to(tl.int32)",
+    Op.I32_TO_I64: "{a}.to(tl.int64)",
+    Op.BOOL_TO_I32: "tl.where({a}, 1, 0)",
+    Op.I32_TO_BOOL: "{a} != 0",
+    Op.F32_BITS: "bits_of(canonical({a}))",
+    Op.BITS_F32: "from_bits({a})",
+    Op.I32_ADD: "{a} + {b}",
+    Op.I32_SUB: "{a} - {b}",
+    Op.I32_MUL: "{a} * {b}",
+    Op.I32_MULHI_U32: f"tl.umulhi({_A}, {_B}).to(tl.int32, bitcast=True)",
+    Op.I32_AND: "{a} & {b}",
+    Op.I32_OR: "{a} | {b}",
+    Op.I32_XOR: "{a} ^ {b}",
+    Op.I32_NOT: "{a} ^ -1",
+    Op.I32_SHL: "{a} << ({b} & 31)",
+    Op.I32_SHR_LOGICAL: f"({_A} >> ({_B} & 31)).to(tl.int32, bitcast=True)",
+    Op.I32_SHR_ARITH: "{a} >> ({b} & 31)",
+    Op.I32_MIN: "tl.minimum({a}, {b})",
+    Op.I32_MAX: "tl.maximum({a}, {b})",
+    Op.I32_EQ: "{a} == {b}",
+    Op.I32_LT: "{a} < {b}",
+    Op.I32_LTU: f"{_A} < {_B}",
+    Op.I64_ADD: "{a} + {b}",
+    Op.I64_SUB: "{a} - {b}",
+    Op.I64_MUL: "{a} * {b}",
+    Op.I64_EQ: "{a} == {b}",
+    Op.I64_LT: "{a} < {b}",
+    Op.BOOL_AND: "{a} & {b}",
+    Op.BOOL_OR: "{a} | {b}",
+    Op.BOOL_NOT: "{a} == 0",
+}
+
+
+def lines(instructions: Sequence[Instruction], registers: list[str], prefix: str) -> list[str]:
+    """A line per instruction of a well-formed program; `registers` holds the operands' names and gets the results'."""
+    found = []
+    for k, i in enumerate(instructions):
+        op, name = Op(i.op), f"{prefix}{k}"
+        if op in CONSTANTS:
+            text = constant_text(_CONSTANT_TYPES[op], i.imm)
+            if op is Op.CONST_I64:  # the immediate has 32 bits and a sign
+                text = constant_text(DType.I32, i.imm) + ".to(tl.int64)"
+        else:
+            a, b, c = (registers[r] if r < len(registers) else "" for r in (i.a, i.b, i.c))
+            text = _TEXT[op].format(a=a, b=b, c=c)
+        found.append(f"{name} = {text}")
+        registers.append(name)
+    return found

@@ -1,0 +1,32 @@
+"""Triton's kernels compiled for GPUs that need not be here: tensor cores multiply integers, nothing is fused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+
+
+@pytest.mark.parametrize("target", [80, 90])
+def test_kernels_for_gpus_multiply_integers_and_fuse_flush_and_approximate_nothing(target: int, tmp_path: Path):
+    """In a process of its own, without the interpreter, and with a cache of its own."""
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "assay.engine.runtime.triton.assembly", str(target)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=170)
+    findings = json.loads(done.stdout)
+    assert {f["kernel"]: f["forbidden"] for f in findings if f["forbidden"]} == {}, done.stderr
+    assert done.returncode == 0
+    products = {f["kernel"]: f["integer_products"] for f in findings if "bits" in f["kernel"]}
+    assert {name for name, count in products.items() if count} == {"i8x3 of 14 bits", "i8x1 of 8 bits"}
+    assert products["i8x3 of 14 bits"] % 3 == 0
+    kinds = {"map", "rowexp", "max", "sum", "gather", "scatter_sum", "rank", "random", "dot by element"}
+    assert {f["kernel"] for f in findings} == kinds | set(products)
