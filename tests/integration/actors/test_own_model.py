@@ -44,7 +44,9 @@ def test_strangers_train_a_module_of_ones_own_and_anybody_pulls_it(stage: Shared
     from safetensors.torch import load_file
 
     prepared = prepare_recipe_rounds(load_recipe(NAME), NAME, 2, inner_steps=50)
-    pace, rates = Pace(units=5, least=2, steps=10, commit=600), AuditRates(audit_ppm=500_000)
+    # One ticket a shift and p = 1: whoever is called replays all, so that no chance leaves the run without a result.
+    rates = AuditRates(audit_ppm=1_000_000, capacity=10, shifts=5, drawn_bounty_ppm=1_000_000)
+    pace = Pace(units=5, least=2, steps=10, commit=600)
     made = new_whole_run(stage, tmp_path, seats=2, rounds=2, pace=pace, rates=rates, prepared=prepared)
     for name in ("ada", "bob"):
         made.solver(name)

@@ -109,17 +109,17 @@ def test_products_are_exact_up_to_the_last_term(instruction_set: str, pa: int, p
 
 
 def test_operands_are_read_through_any_view(instruction_set: str):
-    from tests.unit.engine.test_native_dot import _by_element, _groups, random_node, same
+    from tests.unit.engine.test_native_dot import _by_element, groups, random_node, same
 
     rng = random.Random(9)
     torch.manual_seed(9)
     found, compared = dot_kernels(instruction_set), 0
     for _ in range(40):
         program, node, values = random_node(rng)
-        groups = _groups(node)
-        if groups is None or found.refuses(node.precision_a, node.precision_b, 64):
+        parts = groups(node)
+        if parts is None or found.refuses(node.precision_a, node.precision_b, 64):
             continue
-        ours = NativeDot(found, program, node, groups, threaded=False)
+        ours = NativeDot(found, program, node, parts, threaded=False)
         assert same(ours.run(values), _by_element(program, node)(values)), (node, ours.name)
         compared += 1
     assert compared > 20

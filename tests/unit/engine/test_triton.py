@@ -183,6 +183,10 @@ def test_where_triton_or_a_gpu_is_missing_the_executor_is_refused_with_the_reaso
         with pytest.raises(UserError, match="there is no GPU that torch can use") as caught:
             Executor(whole, variant=KernelVariant.TRITON)
         assert caught.value.code == "NoTritonKernels"
+        monkeypatch.setenv(backend.INTERPRETER, "1")
+        monkeypatch.setattr(backend, "find_spec", lambda name: None if name == "numpy" else object())
+        backend.absence.cache_clear()
+        assert backend.absence() == "Triton's interpreter needs NumPy, which is not installed"
         monkeypatch.setattr(backend, "find_spec", lambda name: None)
         backend.absence.cache_clear()
         assert backend.absence() == "Triton is not installed"

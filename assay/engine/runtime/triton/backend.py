@@ -16,7 +16,6 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
 import torch
 
 INTERPRETER = "TRITON_INTERPRET"
@@ -42,6 +41,8 @@ def absence() -> str:
         return "Triton is not installed"
     if not is_interpreted() and not torch.cuda.is_available():
         return f"there is no GPU that torch can use, and {INTERPRETER}=1 does not ask for the interpreter"
+    if is_interpreted() and find_spec("numpy") is None:
+        return "Triton's interpreter needs NumPy, which is not installed"
     return ""
 
 
@@ -72,6 +73,8 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, warps: int = 4, 
     if _seen:
         _seen[-1].append(Launch(kernel, arguments, constants, warps))
     elif is_interpreted():
+        import numpy as np  # the interpreter's; a machine with a GPU may have none
+
         with np.errstate(all="ignore"):  # what overflows or is no number is meant to
             kernel[grid](*arguments, **constants)
     else:
