@@ -63,7 +63,8 @@ def test_logs_are_those_that_web3_gives() -> None:
         made = chain.w3.eth.wait_for_transaction_receipt(node.rpc("eth_sendTransaction", sent))
         there = to_checksum_address(str(made["contractAddress"]))
         for _ in range(2):
-            node.rpc("eth_sendTransaction", {"from": account.address, "to": there, "gas": hex(100_000)})
+            called = node.rpc("eth_sendTransaction", {"from": account.address, "to": there, "gas": hex(100_000)})
+            chain.w3.eth.wait_for_transaction_receipt(called)
         last = chain.head().number
         asked = {"address": [there], "fromBlock": 0, "toBlock": last}
         theirs, ours = chain.w3.eth.get_logs(asked), chain.logs([there], 0, last)  # type: ignore[arg-type]
