@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 
 import torch
 from torch import Tensor
@@ -21,31 +21,21 @@ from assay.engine.runtime.exact.floats import check_float_environment, check_flo
 from assay.engine.runtime.fused import layout, selftest
 from assay.engine.runtime.fused.plan import FusedPlan, own_memory
 from assay.engine.runtime.native import library
+from assay.engine.runtime.node_kernels import NodeKernels
 from assay.engine.runtime.products import native_dot
-from assay.engine.runtime.products.dot import dot
-from assay.engine.runtime.products.freivalds import ProductCheck, ProductWatch, products
-from assay.engine.runtime.stock import gather, reduce
-from assay.engine.runtime.stock.maps import scalar_map
+from assay.engine.runtime.products.freivalds import ProductWatch, products
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import backend
-from assay.engine.runtime.triton import nodes as triton_nodes
 from assay.engine.runtime.triton.groups import MapGroups
-from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, canonical, from_bytes
+from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, canonical
 from assay.engine.runtime.values.state_io import Lists
 from assay.protocol.errors import InvariantError, UserError
 from assay.protocol.program.nodes import (
     Const,
     Dot,
-    Gather,
     Input,
-    Map,
-    Max,
     Node,
     Output,
-    Random,
-    Rank,
-    RowExp,
-    ScatterSum,
     Sum,
     reads,
 )
@@ -106,7 +96,6 @@ class Executor:
         natives: Natives | None = None,
         memory: int | None = None,
     ) -> None:
-        self._is_cross_check = cross_check
         native, self.reason = usable_natives() if natives is None else (natives, "")
         if variant is KernelVariant.FUSED and native is None:
             raise UserError(
@@ -125,9 +114,6 @@ class Executor:
         self.variant = KernelVariant.STOCK if native is None else KernelVariant.FUSED
         if variant is KernelVariant.TRITON and not cross_check:
             self.variant = KernelVariant.TRITON
-        self._device = backend.device() if self.variant is KernelVariant.TRITON else torch.device("cpu")
-        self._products = native.products if native else None
-        self._kernels: dict[int, Kernel] = {}
         found = violations(program)
         if found:
             raise UserError(
@@ -140,14 +126,20 @@ class Executor:
         footprint.check(program, stock=footprint.left_to_stock(program) if native else None, most=memory)
         self.program = program
         self._watch = ProductWatch(products(program), (program.root, self.variant, cross_check))
-        self.product_variants: dict[int, str] = {}
-        self._plan = None if native is None else FusedPlan(program, native.nodes, self._kernel)
+        self._kernels = NodeKernels(
+            program,
+            self._watch,
+            by_triton=self.variant is KernelVariant.TRITON,
+            cross_check=cross_check,
+            products=native.products if native else None,
+        )
+        self.product_variants = self._kernels.product_variants
+        self._plan = None if native is None else FusedPlan(program, native.nodes, self._kernels.of)
         self.fallbacks = dict(self._plan.reasons) if self._plan else {}
         self.memory = footprint.check(program, stock=self.fallbacks if self._plan else None, most=memory)
-        if self._plan is None and self.variant is KernelVariant.STOCK:
-            for k in range(len(program.nodes)):
-                self._kernel(k)
-        self.groups = MapGroups(program, self._kernel) if self.variant is KernelVariant.TRITON else None
+        if self.variant is KernelVariant.STOCK:
+            self._kernels.make_all()
+        self.groups = MapGroups(program, self._kernels.of) if self.variant is KernelVariant.TRITON else None
 
     @cached_property
     def _steps(self) -> list[_Step]:
@@ -167,7 +159,7 @@ class Executor:
                 # A product by its kernel in Python, which checks it when it is due.
                 plan.single(k)
                 if plan is not None and k in plan.compiled and not isinstance(node, Dot)
-                else self._kernel(k),
+                else self._kernels.of(k),
                 _exponents(node),
                 node.spec.dims,
                 TORCH[node.spec.dtype],
@@ -218,7 +210,7 @@ class Executor:
         self._watch.begin()
         slots = [own_memory(t) for part in inputs for t in part]
         # A reader of a bool takes every byte but 0 for true, and torch takes bytes of 0 and 1 only.
-        flat = [(canonical(t) if t.dtype is torch.bool else t).to(self._device) for t in slots]
+        flat = [(canonical(t) if t.dtype is torch.bool else t).to(self._kernels.device) for t in slots]
         if hook is None and self._plan is not None:
             ends = self._plan.run(flat, self._watch.due, give=give)
         else:
@@ -251,29 +243,18 @@ class Executor:
         first_output = len(values) - sum(self.program.outputs)
         for k, step in enumerate(self._steps):
             if k >= len(flat):
-                kernel = self._untrusting_kernel(k) if altered and altered.intersection(step.exponents) else step.kernel
+                kernel = self._kernels.untrusting(k) if altered.intersection(step.exponents) else step.kernel
                 values[k] = own_memory(kernel(values))  # type: ignore[arg-type]
             if hook is not None:
                 shown = values[k].cpu()  # type: ignore[union-attr]
                 seen = hook(k, shown)
                 if seen is not shown:
                     altered.add(k)
-                    kept = own_memory(self._checked(k, step, seen)).to(self._device)
+                    kept = own_memory(self._checked(k, step, seen)).to(self._kernels.device)
                     values[k] = canonical(kept) if kept.dtype is torch.bool else kept
             for j in step.dead:
                 values[j] = None
         return values[first_output:]  # type: ignore[return-value]
-
-    def _untrusting_kernel(self, k: int) -> Kernel:
-        """The kernel of a dot or sum that takes any exponents: after a hook has replaced those of a row."""
-        node = self.program.nodes[k]
-        if self.variant is KernelVariant.TRITON:
-            return self._kernel(k)  # which trusts none
-        if isinstance(node, Dot):
-            check, due = ProductCheck(self._watch, k), partial(self._watch.is_due, k)
-            return dot(self.program, node, trusted=False, check=check, due=due)[0]
-        assert isinstance(node, Sum)
-        return reduce.total(self.program, node, trusted=False)
 
     def _check_inputs(self, inputs: Lists) -> None:
         sizes = tuple(len(part) for part in inputs)
@@ -295,58 +276,6 @@ class Executor:
         if value.dtype is not step.dtype or tuple(value.shape) != step.dims:
             raise InvariantError(f"A hook returned {value.dtype} {list(value.shape)} for node {k}.")
         return value
-
-    def _kernel(self, k: int) -> Kernel:
-        """How stock torch computes a node; the same function whenever it is asked for."""
-        if k not in self._kernels:
-            node = self.program.nodes[k]
-            by_triton = triton_nodes.kernel(self.program, node) if self.variant is KernelVariant.TRITON else None
-            if by_triton is None:
-                self._kernels[k] = self._made(k, node)
-            else:
-                self._kernels[k], name = by_triton
-                if isinstance(node, Dot):
-                    self.product_variants[k] = name
-        return self._kernels[k]
-
-    def _made(self, k: int, node: Node) -> Kernel:
-        match node:
-            case Input():
-                return lambda values: values[k]
-            case Const():
-                constant = from_bytes(node.spec.dtype, node.spec.dims, self.program.consts[node.root])
-                constant = constant.to(self._device)
-                return lambda _: constant
-            case Output():
-                return lambda values: values[node.node]
-            case Map():
-                return scalar_map(self.program, node)
-            case RowExp():
-                return reduce.rowexp(self.program, node)
-            case Max():
-                return reduce.maximum(self.program, node)
-            case Sum():
-                return reduce.total(self.program, node, trusted=not self._is_cross_check)
-            case ScatterSum():
-                return reduce.scatter_sum(self.program, node)
-            case Rank():
-                return reduce.rank(self.program, node)
-            case Dot():
-                cross_check = self._is_cross_check
-                kernel, self.product_variants[k] = dot(
-                    self.program,
-                    node,
-                    trusted=not cross_check,
-                    other=cross_check,
-                    native=self._products,
-                    check=ProductCheck(self._watch, k),
-                    due=partial(self._watch.is_due, k),
-                )
-                return kernel
-            case Gather():
-                return gather.gather(self.program, node)
-            case Random():
-                return gather.random(node)
 
 
 @cache

@@ -151,7 +151,7 @@ def test_pieces_of_a_product_are_the_product(
     x[0, 3] = float("nan")
     program = captured(lambda a, b: ((a @ b).mT.clone() if turned else a @ b, b.sum(2)), x, y).program
     executor = Executor(program, variant=KernelVariant.FUSED)
-    (product,) = (executor._kernel(k) for k in executor.product_variants)
+    (product,) = (executor._kernels.of(k) for k in executor.product_variants)
     assert isinstance(product, NativeProduct)
     assert len(product.own._pieces) >= max(2, batches // 2)
     assert same_lists(executor.run([[x, y]]), Executor(program, variant=KernelVariant.STOCK).run([[x, y]]))
