@@ -21,6 +21,7 @@ from assay_ledger.rounds.run import Run
 if TYPE_CHECKING:
     from assay_ledger.agents.agent import Agent
     from assay_ledger.agents.loop import RunStore
+    from assay_ledger.index.computing import Compute
 
 MakeAgent = Callable[..., "Agent"]
 """An actor's class, with the options of its role."""
@@ -88,8 +89,16 @@ def bring(run: Run, keys: ActorKeys, amount: str | None, *, seats: int = 0, tick
         )
 
 
-def make(kind: MakeAgent, run: Run, keys: ActorKeys, store: RunStore, folder: Path, relays: Sequence[str]) -> Agent:
-    """The actor, which tells on stderr what concerns it from now on."""
+def make(
+    kind: MakeAgent,
+    run: Run,
+    keys: ActorKeys,
+    store: RunStore,
+    folder: Path,
+    relays: Sequence[str],
+    compute: Compute | None = None,
+) -> Agent:
+    """The actor, which tells on stderr what concerns it from now on. compute: what runs its programs, if not itself."""
     _tell_refusals()
     me, since = address_of(keys.account), run.chain.head().number
     lines = RunLines({me: keys.name})
@@ -102,7 +111,7 @@ def make(kind: MakeAgent, run: Run, keys: ActorKeys, store: RunStore, folder: Pa
             if text is not None:
                 talk.print(text, markup=False, soft_wrap=True)
 
-    options: dict[str, Any] = {"listeners": [tell], "on_progress": _Progress(), "relays": relays}
+    options: dict[str, Any] = {"listeners": [tell], "on_progress": _Progress(), "relays": relays, "compute": compute}
     made.append(kind(run, keys, store, folder, **options))
     return made[0]
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import platformdirs
 import typer
 
-from assay.cli import acting
+from assay.cli import acting, ranks
 from assay.cli.beacons import WORDS
 from assay.cli.common import (
     check_run_code,
@@ -153,6 +153,10 @@ def _serve(
     from assay_ledger.deployment.places import beacon_name
     from assay_ledger.processes.turns import take_long_turns
 
+    place = ranks.place()
+    if place is not None and place.rank:
+        ranks.follow(place)
+        return
     store, run, keys = open_blobs(settings), open_round_run(settings), unlock_key(settings)
     check_run_code(run, settings)
     folder = settings.data_dir or default_data_dir(role, keys.name)
@@ -175,7 +179,8 @@ def _serve(
         talk.print(how_programs_run(), markup=False, soft_wrap=True)
         talk.print(f"what is drawn comes from {WORDS[beacon_name(run.charter.beacon)]}", markup=False)
     take_long_turns()
-    acting.make(kind, run, keys, store, folder, settings.relays).run(stop)
+    with ranks.leading(place) as compute:
+        acting.make(kind, run, keys, store, folder, settings.relays, compute).run(stop)
     if signal.SIGINT in received:
         talk.print(f"stopped; the same command goes on where it was, as long as {folder} is there", soft_wrap=True)
         raise typer.Exit(int(ExitCode.INTERRUPTED))

@@ -49,6 +49,10 @@ def test_every_strategy_is_played_on_the_contracts_model() -> None:
     document = json.loads(done.stdout)
     assert document["model"] == "the executable model of the contracts"
     assert document["blind"] == []
-    pays = [row["strategy"] for row in document["rows"] if not row["is_deterred"]]
-    assert pays == ["cartel with 90% of the tickets, lazy"]
+    lazy_cartel = "cartel with 90% of the tickets, lazy"
+    rows = {row["strategy"]: row for row in document["rows"]}
+    assert {name for name, row in rows.items() if not row["is_deterred"]} <= {lazy_cartel}
+    # Four plays bound an income only to a fifth of a wage or so: that this one pays shows in the mean, not always in
+    # the interval. On events, which are cheap to play often, the interval shows it (docs/economics.md).
+    assert rows[lazy_cartel]["income"]["mean"] > rows[lazy_cartel]["honest"]
     assert not [row for row in document["rows"] if "bribed" in row["strategy"]]

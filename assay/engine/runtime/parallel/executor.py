@@ -21,6 +21,7 @@ from assay.engine.runtime.values.state_io import Lists
 from assay.protocol.errors import UserError
 from assay.protocol.program.nodes import Const, Dot, Input, Node, Output, Sum
 from assay.protocol.program.program import Program
+from assay.protocol.program.trace import OnStep
 
 
 @dataclass
@@ -86,11 +87,13 @@ class ParallelExecutor:
             [self._result(number, k, values) for k in part] for number, part in enumerate(self.program.output_nodes)
         ]
 
-    def repeat(self, inputs: Lists, steps: int) -> list[list[Tensor]]:
-        """This rank's part of the state after several steps of a program whose Y is its X."""
+    def repeat(self, inputs: Lists, steps: int, on_step: OnStep | None = None) -> list[list[Tensor]]:
+        """This rank's part of the state after several steps of a program whose Y is its X; on_step: see `Executor`."""
         state: Lists = inputs
-        for _ in range(steps):
+        for t in range(1, steps + 1):
             state = self.run(state)
+            if on_step is not None:
+                on_step(t)
         return [list(part) for part in state]
 
     def shard(self, whole: Lists) -> list[list[Tensor]]:

@@ -1,0 +1,71 @@
+"""Several ranks of one actor, as torchrun starts them: `torchrun --nproc-per-node 2 --no-python assay solver start`.
+
+Every rank is the same command; rank 0 is the actor, the others compute with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay.cli.common import talk
+from assay.protocol.errors import UserError
+
+if TYPE_CHECKING:
+    from assay_ledger.index.computing import Compute
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A process among those that torchrun started together."""
+
+    rank: int
+    size: int
+
+
+def place() -> Place | None:
+    """This process among torchrun's; None where it is alone.
+
+    Raises:
+        UserError: BadRanks, the environment names no rank among others.
+    """
+    try:
+        size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    except ValueError:
+        size, rank = 0, 0
+    if not 0 <= rank < size:
+        raise UserError(
+            f"RANK is {os.environ.get('RANK')} and WORLD_SIZE {os.environ.get('WORLD_SIZE')}: no rank among others.",
+            code="BadRanks",
+            remedy="Leave both to torchrun, or unset them.",
+        )
+    return Place(rank, size) if size > 1 else None
+
+
+def follow(mine: Place) -> None:
+    """Computes what rank 0 says until it ends. Raises RanksLost."""
+    from assay.training.ranked_compute import ignore_signals, join, serve
+
+    ignore_signals()
+    talk.print(f"rank {mine.rank} of {mine.size}: computes with rank 0, which acts")
+    count = serve(join())
+    talk.print(f"rank {mine.rank} of {mine.size}: rank 0 has ended; computed {count} times with it")
+
+
+@contextmanager
+def leading(mine: Place | None) -> Iterator[Compute | None]:
+    """What computes with all ranks while rank 0 acts; None for a process that is alone. Raises RanksLost."""
+    if mine is None:
+        yield None
+        return
+    from assay.training.ranked_compute import RankedCompute, join
+
+    compute = RankedCompute(join())
+    talk.print(f"rank 0 of {mine.size}: programs in micro-batches are shared, all else is computed here")
+    try:
+        yield compute
+    finally:
+        compute.end()

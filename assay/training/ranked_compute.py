@@ -1,0 +1,206 @@
+"""One actor's programs over several ranks: the leader acts and says what to compute, the others compute it with it.
+
+    torchrun --nproc-per-node 2 --no-python assay solver start ...
+
+Rank 0 has the key, the chain and the store; the others have nothing but processors, and know nothing but programs and
+their lists. What comes out has the bits of one rank, so that nobody can tell from a claim how it was computed.
+Source: docs/adr/0012-parallel-execution.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+import torch
+import torch.distributed as dist
+
+from assay.engine.runtime.parallel.executor import ParallelExecutor
+from assay.engine.runtime.parallel.group import Distributed, RankGroup
+from assay.engine.runtime.parallel.layout import Division, micro_batch_sums
+from assay.engine.runtime.parallel.witness import with_witness
+from assay.engine.runtime.values.state_io import from_lists_of_bytes, input_specs, to_lists_of_bytes
+from assay.protocol.errors import InvariantError
+from assay.protocol.program.program import Program
+from assay.protocol.program.programfile import decode_program, encode_program
+from assay.protocol.program.trace import OnStep, Tamper
+from assay.protocol.trees.state import ListBytes
+from assay.protocol.types import Digest
+from assay.training.rounds import TorchCompute
+
+LEADER: Final = 0
+
+PATIENCE: Final = timedelta(days=365)
+"""How long a rank waits for the next work: rounds end when the chain says so. A rank that dies is noticed at once."""
+
+
+class RanksLost(InvariantError):
+    """Ranks that compute together no longer do: one ended or failed, and the others cannot go on without it."""
+
+    remedy = "Start all of them again with the same command (torchrun does so by itself with --max-restarts)."
+
+
+def divided(program: Program, size: int) -> Division:
+    """How a program is shared: by its micro-batches; one without any is not."""
+    sums = micro_batch_sums(program)
+    return with_witness(Division(sums), program, size) if sums else Division()
+
+
+class Channel:
+    """How the leader tells the other ranks what to compute; every rank makes one at the same moment."""
+
+    def __init__(self) -> None:
+        # Ranks wait here for hours between rounds: over Gloo, which waits without a processor, NCCL does not.
+        self._group = dist.new_group(backend="gloo", timeout=PATIENCE)
+
+    def send(self, message: bytes) -> None:
+        """The leader's message to all others. Raises RuntimeError where one is lost."""
+        dist.broadcast(torch.tensor([len(message)]), LEADER, group=self._group)
+        if message:
+            dist.broadcast(torch.frombuffer(bytearray(message), dtype=torch.uint8), LEADER, group=self._group)
+
+    def receive(self) -> bytes:
+        """The next one. Raises RuntimeError where the leader is lost."""
+        length = torch.zeros(1, dtype=torch.int64)
+        dist.broadcast(length, LEADER, group=self._group)
+        data = torch.empty(int(length), dtype=torch.uint8)
+        if len(data):
+            dist.broadcast(data, LEADER, group=self._group)
+        return data.numpy().tobytes()
+
+
+class Ranks:
+    """The executors of one rank, by program, and the channel to the others."""
+
+    def __init__(self, group: RankGroup, channel: Channel) -> None:
+        self.group, self.channel = group, channel
+        self._layouts: dict[Digest, Division] = {}
+        self._executors: dict[Digest, ParallelExecutor] = {}
+
+    def layout(self, program: Program) -> Division:
+        """How these ranks share a program."""
+        if program.root not in self._layouts:
+            self._layouts[program.root] = divided(program, self.group.size)
+        return self._layouts[program.root]
+
+    def executor(self, program: Program) -> ParallelExecutor:
+        """This rank's part of a program, made once. Raises UserError: it is ill-formed."""
+        if program.root not in self._executors:
+            self._executors[program.root] = ParallelExecutor(program, self.layout(program), self.group)
+        return self._executors[program.root]
+
+    def knows(self, root: Digest) -> bool:
+        """Whether a program was run before, so that its root is enough to name it."""
+        return root in self._executors
+
+    def known(self, root: Digest) -> Program:
+        """A program that was run before."""
+        return self._executors[root].program
+
+
+class RankedCompute(TorchCompute):
+    """The leader's: shares programs that have micro-batches with the other ranks, and runs all else by itself."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        super().__init__()
+        self.ranks = ranks
+
+    def run(
+        self,
+        program: Program,
+        lists: ListBytes,
+        steps: int = 1,
+        tamper: Tamper | None = None,
+        on_step: OnStep | None = None,
+    ) -> ListBytes:
+        """See TorchCompute. Raises RanksLost as well."""
+        if tamper is not None or not self.ranks.layout(program).splits:
+            return super().run(program, lists, steps, tamper, on_step)
+        is_known = self.ranks.knows(program.root)
+        executor = self.ranks.executor(program)  # before anybody is told: who refuses a program refuses it alone
+        inputs = from_lists_of_bytes(input_specs(program), lists)
+        try:
+            self.ranks.channel.send(_message(program, lists, steps, is_known=is_known))
+            return to_lists_of_bytes(executor.repeat(inputs, steps, on_step))
+        except RuntimeError as error:
+            raise RanksLost(f"A rank that computed with this one is lost ({_first_line(error)}).") from error
+
+    def end(self) -> None:
+        """Lets the other ranks go, if they are still there."""
+        try:
+            self.ranks.channel.send(b"")
+        except RuntimeError:
+            return
+
+
+def serve(ranks: Ranks) -> int:
+    """Computes what the leader says until it ends; how many times. Raises RanksLost."""
+    count = 0
+    try:
+        while message := ranks.channel.receive():
+            program, lists, steps = _read(message, ranks)
+            executor = ranks.executor(program)
+            executor.repeat(from_lists_of_bytes(input_specs(program), lists), steps)
+            count += 1
+    except RuntimeError as error:
+        raise RanksLost(f"The leader, or a rank beside this one, is lost ({_first_line(error)}).") from error
+    return count
+
+
+def join(backend: str | None = None) -> Ranks:
+    """This process as a rank of torchrun's. backend: Gloo, or NCCL where there is a GPU for each rank of this machine.
+
+    Raises:
+        RanksLost: the others cannot be reached.
+    """
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    has_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= local and dist.is_nccl_available()
+    chosen = backend or ("nccl" if has_gpus else "gloo")
+    if chosen == "nccl":
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    try:
+        dist.init_process_group(chosen)
+        return Ranks(Distributed(), Channel())
+    except (RuntimeError, ValueError) as error:
+        raise RanksLost(f"The other ranks cannot be reached ({_first_line(error)}).") from error
+
+
+def ignore_signals() -> None:
+    """For ranks that do not lead: Ctrl-C reaches them all, and the leader says when the work is over."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _message(program: Program, lists: ListBytes, steps: int, *, is_known: bool) -> bytes:
+    file = b"" if is_known else encode_program(program)
+    head = {"root": program.root.hex(), "file": len(file), "steps": steps, "slots": [list(map(len, p)) for p in lists]}
+    text = json.dumps(head).encode()
+    return b"".join([len(text).to_bytes(8, "big"), text, file, *(slot for part in lists for slot in part)])
+
+
+def _read(message: bytes, ranks: Ranks) -> tuple[Program, ListBytes, int]:
+    start = 8 + int.from_bytes(message[:8], "big")
+    head = json.loads(message[8:start])
+    file, start = message[start : start + head["file"]], start + head["file"]
+    program = decode_program(file) if file else ranks.known(Digest(bytes.fromhex(head["root"])))
+    lists: list[tuple[bytes, ...]] = []
+    for sizes in head["slots"]:
+        part, start = _cut(message, start, sizes)
+        lists.append(part)
+    return program, tuple(lists), head["steps"]
+
+
+def _cut(message: bytes, start: int, sizes: Sequence[int]) -> tuple[tuple[bytes, ...], int]:
+    found = []
+    for size in sizes:
+        found.append(message[start : start + size])
+        start += size
+    return tuple(found), start
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -1,0 +1,78 @@
+"""Run under torchrun by `test_ranked_compute`, through what `assay solver start` calls: rank 0 trains with the others.
+
+torchrun --nproc-per-node 2 -m tests.harness.engine.ranked_training RUNS STEPS [FAIL]
+
+FAIL: this rank ends at its second run, without a word. Rank 0 prints what came out as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import torch
+
+from assay.cli.ranks import follow, leading, place
+from assay.engine.runtime.values import state_io
+from assay.protocol.errors import AssayError
+from assay.protocol.program.program import Program
+from assay.protocol.trees.state import ListBytes
+from assay.training.ranked_compute import RankedCompute, Ranks
+from tests.harness.engine.ranks import gpt_step
+
+
+def work() -> tuple[Program, ListBytes]:
+    """What is trained."""
+    program, state = gpt_step()
+    return program, state_io.to_lists_of_bytes(state)
+
+
+def root_of(program: Program, lists: ListBytes) -> str:
+    """The root of a state, in hex."""
+    return state_io.state_root(state_io.from_lists_of_bytes(state_io.input_specs(program), lists)).hex()
+
+
+def main() -> None:
+    """One rank's part."""
+    runs, steps = int(sys.argv[1]), int(sys.argv[2])
+    fails = sys.argv[3] if len(sys.argv) > 3 else ""
+    torch.set_num_threads(1)
+    mine = place()
+    assert mine is not None
+    if fails == str(mine.rank):
+        _end_at_second_run()
+    try:
+        if mine.rank:
+            follow(mine)
+            return
+        with leading(mine) as compute:
+            assert isinstance(compute, RankedCompute)
+            print(json.dumps(_lead(compute, runs, steps)), flush=True)
+    except AssayError as error:
+        print(error.code, flush=True)
+        sys.stdout.flush()
+        os._exit(7)
+
+
+def _lead(compute: RankedCompute, runs: int, steps: int) -> dict[str, object]:
+    program, lists = work()
+    told: list[int] = []
+    for _ in range(runs):
+        lists = compute.run(program, lists, steps, on_step=told.append)
+    executor = compute.ranks.executor(program)
+    return {"root": root_of(program, lists), "told": told, "exchanges": executor.traffic.calls}
+
+
+def _end_at_second_run() -> None:
+    make, seen = Ranks.executor, []
+
+    def counted(ranks: Ranks, program: Program) -> object:
+        seen.append(program)
+        return make(ranks, program) if len(seen) == 1 else os._exit(9)
+
+    Ranks.executor = counted  # type: ignore[method-assign, assignment]
+
+
+if __name__ == "__main__":
+    main()
