@@ -50,11 +50,19 @@ class Captured:
     """Per dot node the products that it computes, by whose numbers calibration names them."""
 
 
-_CREATION = frozenset({torch.ops.aten.arange.default, torch.ops.aten.arange.start, torch.ops.aten.arange.start_step})
+aten = torch.ops.aten
+
+_CREATION = frozenset({aten.arange.default, aten.arange.start, aten.arange.start_step})
 
 
-_SHAPE_ONLY = frozenset({torch.ops.aten.ones_like.default, torch.ops.aten.zeros_like.default})
+_SHAPE_ONLY = frozenset({aten.ones_like.default, aten.zeros_like.default})
 """What reads no value, so that a gradient is looked at even where its loss is lost."""
+
+
+_UNWRITTEN = frozenset(
+    {aten.empty_like.default, aten.new_empty.default, aten.new_empty_strided.default, aten.empty_permuted.default}
+)
+"""What holds nothing before it is written: computed at capture it would hold whatever memory held."""
 
 
 class _NotLowered:
@@ -131,6 +139,7 @@ def _output(graph: GraphModule) -> Sequence[Node]:
 def _lower(graph: GraphModule, context: Context) -> list[Any]:
     """The outputs as tensors over values."""
     known: dict[Node, Any] = {}
+    context.known = known
     offenders: dict[tuple[str, str, str], None] = {}
     inputs = iter(context.values.items[:])
     results: list[Any] = []
@@ -170,7 +179,7 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
     try:
         if rule is None:
             raise Unsupported("")
-        context.result = node.meta["val"]
+        context.node, context.result = node, node.meta["val"]
         context.values.source = source
         args, kwargs = torch.utils._pytree.tree_map(lambda a: _input(context, a), arguments)
         return rule(context, *args, **kwargs)
@@ -193,16 +202,18 @@ def _foldable(node: Node, flat: Sequence[Any]) -> bool:
         return False
     result = node.meta["val"]
     results = result if isinstance(result, tuple | list) else (result,)
+    if node.target in _UNWRITTEN or not all(isinstance(r, Tensor) for r in results):
+        return False
     moves = all(isinstance(a, Tensor) and a.dtype == r.dtype for a in flat if isinstance(a, Tensor) for r in results)
     exact = all(not r.dtype.is_floating_point for r in results) or (moves and _is_reshaping(node))
     return exact and all(r.numel() <= _FOLDED for r in results)
 
 
 def _is_reshaping(node: Node) -> bool:
-    from assay.engine.compiler.lowering import shapes
+    from assay.engine.compiler.lowering import memory, shapes, writes
 
     rule = RULES.get(node.target)
-    return rule is not None and rule.__module__ == shapes.__name__
+    return rule is not None and rule.__module__ in (shapes.__name__, memory.__name__, writes.__name__)
 
 
 def _input(context: Context, a: Any) -> Any:

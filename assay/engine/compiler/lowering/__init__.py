@@ -3,6 +3,7 @@
 from assay.engine.compiler.lowering import (
     convolution,
     indexing,
+    memory,
     normalization,
     pointwise,
     pooling,
@@ -10,11 +11,13 @@ from assay.engine.compiler.lowering import (
     reductions,
     selection,
     shapes,
+    writes,
 )
 
 __all__ = [
     "convolution",
     "indexing",
+    "memory",
     "normalization",
     "pointwise",
     "pooling",
@@ -22,4 +25,5 @@ __all__ = [
     "reductions",
     "selection",
     "shapes",
+    "writes",
 ]

@@ -84,7 +84,7 @@ def _index_select(ctx: Context, x: Tensorlike, dim: int, index: Tensorlike) -> T
     return take_rows(ctx, x, index, axis(dim, len(x.shape)))
 
 
-def _joined_index(ctx: Context, shape: Sequence[int], indices: Sequence[Any]) -> tuple[int, int, Tensorlike]:
+def joined_index(ctx: Context, shape: Sequence[int], indices: Sequence[Any]) -> tuple[int, int, Tensorlike]:
     """The first of the indexed dimensions, how many they are, and one index into them joined.
 
     Raises:
@@ -106,15 +106,15 @@ def _joined_index(ctx: Context, shape: Sequence[int], indices: Sequence[Any]) ->
     return first, len(given), joined
 
 
-def _with_joined(x: Tensorlike, first: int, count: int) -> tuple[int, ...]:
+def with_joined(x: Tensorlike, first: int, count: int) -> tuple[int, ...]:
     """The shape of x with `count` dimensions from `first` on as one."""
     return (*x.shape[:first], prod(x.shape[first : first + count]), *x.shape[first + count :])
 
 
 @lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
 def _index(ctx: Context, x: Tensorlike, indices: Sequence[Any]) -> Tensorlike:
-    first, count, index = _joined_index(ctx, x.shape, indices)
-    return take_rows(ctx, ctx.values.reshape(x, _with_joined(x, first, count)), index, first)
+    first, count, index = joined_index(ctx, x.shape, indices)
+    return take_rows(ctx, ctx.values.reshape(x, with_joined(x, first, count)), index, first)
 
 
 @lowers(aten.gather.default)
@@ -281,24 +281,10 @@ def _onto(ctx: Context, base: Tensorlike, added: Tensorlike) -> Tensorlike:
 
 @lowers(aten.index_add.default)
 def _index_add(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x: Tensorlike, **_: Any) -> Tensorlike:
-    return _add_along(ctx, base, axis(dim, len(base.shape)), index, x, 1)
+    return add_along(ctx, base, axis(dim, len(base.shape)), index, x, 1)
 
 
-@lowers(aten.index_put.default, aten._unsafe_index_put.default)
-def _index_put(
-    ctx: Context, base: Tensorlike, indices: Sequence[Any], x: Tensorlike, accumulate: bool = False
-) -> Tensorlike:
-    if not accumulate:
-        raise Unsupported("writing at indices that may repeat (only adding is order-free)")
-    # index: i32 of the shape that the tensors of `indices` broadcast to, in place of the dimensions that they index.
-    first, count, index = _joined_index(ctx, base.shape, indices)
-    flat = ctx.values.reshape(base, _with_joined(base, first, count))
-    shape = (*base.shape[:first], *index.shape, *base.shape[first + count :])
-    added = _add_along(ctx, flat, first, index, ctx.values.expand(x, shape), len(index.shape))
-    return ctx.values.reshape(added, base.shape)
-
-
-def _add_along(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x: Tensorlike, lead: int) -> Tensorlike:
+def add_along(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x: Tensorlike, lead: int) -> Tensorlike:
     """base [*before, size, *after] plus x [*before, *index.shape, *after] added at an index of rank `lead`."""
     source = ctx.strided(x)
     rank = len(source.groups)
@@ -313,10 +299,10 @@ def _scatter_add(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x:
     dim = axis(dim, len(base.shape))
     if any(n != base.shape[d] for d, n in enumerate(index.shape) if d != dim) or x.shape != index.shape:
         raise Unsupported("a scatter_add onto a part of a dimension")
-    ranks = _ranks_of(ctx, index, dim)
+    ranks = ranks_of(ctx, index, dim)
     if ranks is not None:
         zeros = Fill(base.dtype, base.shape, 0)
-        return _onto(ctx, base, _written(ctx, zeros, dim, ranks, index.shape[dim], x))
+        return _onto(ctx, base, written(ctx, zeros, dim, ranks, index.shape[dim], x))
     at = ctx.strided(ctx.cast(index, _index_type(index)))
     (source, at), _ = ctx.values.aligned([ctx.strided(x), at])
     others = [d for d in range(len(base.shape)) if d != dim]
@@ -330,26 +316,7 @@ def _scatter_add(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x:
     return _onto(ctx, base, added.permute(back))
 
 
-@lowers(aten.scatter.value, aten.scatter.src)
-def _scatter_write(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, value: Any) -> Tensorlike:
-    """One element written per row, as one-hot encodings and the gradient of cross-entropy do."""
-    dim = axis(dim, len(base.shape))
-    whole_rows = all(n == base.shape[d] for d, n in enumerate(index.shape) if d != dim)
-    ranks = _ranks_of(ctx, index, dim)
-    if ranks is not None and whole_rows:
-        given = ctx.cast(value, base.dtype)
-        source = given if isinstance(given, Strided | Fill) else Fill(base.dtype, index.shape, given.word)
-        return _written(ctx, base, dim, ranks, index.shape[dim], source)
-    if index.shape[dim] != 1 or not whole_rows:
-        raise Unsupported("writing at several indices of a row (they may repeat)")
-    size = base.shape[dim]
-    positions = ctx.values.const(DType.I32, (size,), to_bytes(torch.arange(size, dtype=torch.int32)))
-    shape = tuple(size if d == dim else 1 for d in range(len(base.shape)))
-    hit = ctx.apply("eq", ctx.cast(index, DType.I32), ctx.values.reshape(positions, shape), dtype=DType.BOOL)
-    return ctx.apply("select", hit, ctx.cast(value, base.dtype), base, dtype=base.dtype)
-
-
-def _ranks_of(ctx: Context, index: Tensorlike, dim: int) -> Strided | None:
+def ranks_of(ctx: Context, index: Tensorlike, dim: int) -> Strided | None:
     """The ranks that an index was made from, where it holds the positions that a sort or topk returned."""
     if not isinstance(index, Strided) or index.value.number not in ctx.placed:
         return None
@@ -358,7 +325,7 @@ def _ranks_of(ctx: Context, index: Tensorlike, dim: int) -> Strided | None:
     return ranks if is_whole and along == dim else None
 
 
-def _written(ctx: Context, base: Tensorlike, dim: int, ranks: Strided, count: int, source: Tensorlike) -> Tensorlike:
+def written(ctx: Context, base: Tensorlike, dim: int, ranks: Strided, count: int, source: Tensorlike) -> Tensorlike:
     """base with the k-th element of `source` along a dimension where the rank is k < count: read, not added.
 
     base, ranks: one shape; source: the same but for `count` along the dimension.

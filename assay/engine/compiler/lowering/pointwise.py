@@ -277,6 +277,8 @@ def _full(ctx: Context, *args: Any, **_: Any) -> Tensorlike:
     aten.empty_like.default,
     aten.empty_permuted.default,
     aten.empty_strided.default,
+    aten.new_empty.default,
+    aten.new_empty_strided.default,
 )
 def _zeros(ctx: Context, *_args: Any, **_: Any) -> Tensorlike:
     return Fill(ctx.dtype, ctx.shape, 0)

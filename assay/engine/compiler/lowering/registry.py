@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.fx import Node
 
 from assay.engine.compiler.ir.strided import Strided
 from assay.engine.compiler.ir.value import Literal, Value
@@ -76,6 +77,10 @@ class Context:
     precision: Precision = FIXED14
     treatments: Mapping[int, Treatment] = field(default_factory=dict)
     result: Any = None
+    node: Node | None = None
+    """The operation being lowered, as PyTorch's graph has it."""
+    known: Mapping[Node, Any] = field(default_factory=dict)
+    """What the nodes of that graph became so far."""
     placed: dict[int, tuple[int, Strided]] = field(default_factory=dict)
     """Positions in the order of ranks, by the number of their value: the dimension, and the ranks."""
     products: list[tuple[Value, Product]] = field(default_factory=list)

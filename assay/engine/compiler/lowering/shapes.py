@@ -87,6 +87,8 @@ def narrow(ctx: Context, x: Tensorlike, dim: int, start: int, count: int, step: 
     cut = x.narrow(dim, start, count, step)
     if cut is None:
         cut = ctx.values.relaid(x).narrow(dim, start, count, step)
+    if cut is None and count == 0:
+        return Fill(x.dtype, (*x.shape[:dim], 0, *x.shape[dim + 1 :]), 0)
     if cut is None:
         raise Unsupported("a slice of this dimension")
     if any(a.hi <= 0 or a.lo >= a.size for a in cut.axes):
@@ -161,40 +163,6 @@ def _constant_pad(ctx: Context, x: Tensorlike, padding: Sequence[int], value: fl
             x = narrow(ctx, x, dim, low, x.shape[dim] - low - high)
         x = pad(ctx, x, dim, max(before, 0), max(after, 0), fill)
     return x
-
-
-@lowers(aten.slice_scatter.default)
-def _slice_scatter(
-    ctx: Context, base: Tensorlike, source: Tensorlike, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Tensorlike:
-    del end
-    dim = axis(dim, len(base.shape))
-    size, count = base.shape[dim], source.shape[dim]
-    first = 0 if start is None else min(axis(start, size), size)
-    if count == size:
-        return source
-    if step != 1:
-        raise Unsupported(f"writing every {step}th element of a dimension")
-    return overlay(ctx, base, source, dim, first)
-
-
-@lowers(aten.select_scatter.default)
-def _select_scatter(ctx: Context, base: Tensorlike, source: Tensorlike, dim: int, index: int) -> Tensorlike:
-    dim = axis(dim, len(base.shape))
-    shape = (*base.shape[:dim], 1, *base.shape[dim + 1 :])
-    return overlay(ctx, base, ctx.values.reshape(source, shape), dim, axis(index, base.shape[dim]))
-
-
-def overlay(ctx: Context, base: Tensorlike, source: Tensorlike, dim: int, first: int) -> Tensorlike:
-    """`base` with `source` written over indices first, first + 1, ... of one dimension."""
-    size, count = base.shape[dim], source.shape[dim]
-    if isinstance(base, Fill):
-        return pad(ctx, source, dim, first, size - first - count, base.word)
-    placed = pad(ctx, source, dim, first, size - first - count, 0)
-    mask = bytes(first) + b"\x01" * count + bytes(size - first - count)
-    flags = ctx.values.const(DType.BOOL, (size,), mask)
-    shaped = ctx.values.reshape(flags, tuple(size if d == dim else 1 for d in range(len(base.shape))))
-    return ctx.apply("select", shaped, placed, base, dtype=ctx.dtype)
 
 
 @lowers(aten.flip.default)
