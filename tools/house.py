@@ -49,6 +49,7 @@ ROOMS = (
     "assay.engine.compiler",
     # what is trained
     "assay.training",
+    "assay.training.optimizers",
     "assay.training.recipes",
     # the chain and the store
     "assay_ledger",

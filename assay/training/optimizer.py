@@ -190,6 +190,27 @@ class Muon:
 
 
 @dataclass(frozen=True, slots=True)
+class Maximizing:
+    """An optimizer that climbs: it is given the gradients' negatives. The list is the optimizer's own."""
+
+    optimizer: Optimizer
+
+    def size(self, count: int) -> int:
+        """The optimizer's size."""
+        return self.optimizer.size(count)
+
+    def zero_init(self, parameters: Sequence[Tensor]) -> list[Tensor]:
+        """The optimizer's zero-initialised list."""
+        return self.optimizer.zero_init(parameters)
+
+    def update(
+        self, parameters: Sequence[Tensor], gradients: Sequence[Tensor], optimizer: Sequence[Tensor], rate: Tensor
+    ) -> TwoLists:
+        """New parameters and new optimizer list; rate: f32 []."""
+        return self.optimizer.update(parameters, [-g for g in gradients], optimizer, rate)
+
+
+@dataclass(frozen=True, slots=True)
 class ParameterGroup:
     """Parameters (by their positions) that share an optimizer; `rate` multiplies the state's learning rate."""
 
@@ -231,6 +252,11 @@ class Grouped:
             moments += kept
             at += size
         return updated, moments
+
+
+def clip_by_value(gradients: Sequence[Tensor], limit: float) -> list[Tensor]:
+    """Gradients whose elements are cut to [-limit, limit], as `clip_grad_value_` does it."""
+    return [torch.clamp(g, -limit, limit) for g in gradients]
 
 
 def clip_by_global_norm(gradients: Sequence[Tensor], limit: float) -> list[Tensor]:

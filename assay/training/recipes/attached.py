@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,6 +14,8 @@ from torch.optim.lr_scheduler import LRScheduler
 from assay.engine.compiler.hidden.lines import short
 from assay.protocol.errors import UserError
 from assay.training.recipes.form import Recipe
+from assay.training.recipes.schedulers import FollowedSchedule
+from assay.training.schedules import Schedule
 
 
 def refuse_attached(recipe: Recipe) -> None:
@@ -36,7 +38,7 @@ def refuse_attached(recipe: Recipe) -> None:
                     " clip_norm, or in an optimizer of your own.",
                 )
     if isinstance(recipe.optimizer, torch.optim.Optimizer):
-        _refuse_on_optimizer(recipe.optimizer)
+        _refuse_on_optimizer(recipe.optimizer, recipe.schedule)
 
 
 def _refuse_wrappers(module: nn.Module) -> None:
@@ -48,7 +50,7 @@ def _refuse_wrappers(module: nn.Module) -> None:
             raise _refused("WrappedModule", f"{at} is a {kind}.", f"Give the module inside it: {at}.{inner[kind]}.")
 
 
-def _refuse_on_optimizer(optimizer: torch.optim.Optimizer) -> None:
+def _refuse_on_optimizer(optimizer: torch.optim.Optimizer, schedule: Schedule | None) -> None:
     kind = type(optimizer).__name__
     hooks: tuple[tuple[str, Any], ...] = (
         ("pre-hook", optimizer._optimizer_step_pre_hooks),
@@ -63,21 +65,28 @@ def _refuse_on_optimizer(optimizer: torch.optim.Optimizer) -> None:
                 f"{kind}.step has a {what}{_line(found)}, which a step does not run.",
                 "Remove it, or write an optimizer of your own (assay/training/optimizer.py).",
             )
-    scheduler = _scheduler_of(optimizer)
-    if scheduler is not None or any("initial_lr" in group for group in optimizer.param_groups):
+    honoured = schedule.schedulers if isinstance(schedule, FollowedSchedule) else ()
+    if isinstance(schedule, FollowedSchedule) and schedule.optimizer is not optimizer:
+        raise _refused(
+            "AttachedScheduler",
+            f"The scheduler that the recipe follows is attached to another {type(schedule.optimizer).__name__}.",
+            "Attach it to the recipe's own optimizer.",
+        )
+    scheduler = _scheduler_of(optimizer, honoured)
+    if scheduler is not None or (not honoured and any("initial_lr" in group for group in optimizer.param_groups)):
         rates = sorted({float(group["lr"]) for group in optimizer.param_groups})
         raise _refused(
             "AttachedScheduler",
             f"{scheduler or 'A scheduler'} is attached to {kind}, whose rate stands at {rates[0]:g}: "
             "no step of a program would call it.",
-            "Make the optimizer without a scheduler, and give the recipe schedule=, a function of the step"
-            " (assay/training/schedules.py).",
+            "Give the recipe schedule=followed(scheduler, steps=...) (assay/training/recipes/schedulers.py), or make"
+            " the optimizer alone and give schedule=, a function of the step (assay/training/schedules.py).",
         )
-    if "step" in vars(optimizer):
+    if not (honoured and hasattr(optimizer.step, "_wrapped_by_lr_sched")) and "step" in vars(optimizer):
         raise _refused(
             "AttachedHook", f"{kind}.step is replaced.", "Write an optimizer of your own (assay/training/optimizer.py)."
         )
-    if optimizer.state:
+    if any(float(kept.get("step", 1)) != 0.0 for kept in optimizer.state.values()):  # Adagrad's begins with step 0
         raise _refused(
             "OptimizerInUse",
             f"{kind} has taken steps, and what it remembers of {len(optimizer.state)} parameters would be lost.",
@@ -85,12 +94,13 @@ def _refuse_on_optimizer(optimizer: torch.optim.Optimizer) -> None:
         )
 
 
-def _scheduler_of(optimizer: torch.optim.Optimizer) -> str | None:
-    """The kind of a scheduler that refers to an optimizer; some leave no other trace."""
+def _scheduler_of(optimizer: torch.optim.Optimizer, honoured: Sequence[LRScheduler]) -> str | None:
+    """The kind of another scheduler that refers to an optimizer; some leave no other trace."""
     for holder in gc.get_referrers(optimizer):
         owners = gc.get_referrers(holder) if isinstance(holder, dict) and holder.get("optimizer") is optimizer else []
         for owner in (holder, *owners):
-            if isinstance(owner, LRScheduler) and owner.optimizer is optimizer:
+            is_attached = isinstance(owner, LRScheduler) and owner.optimizer is optimizer
+            if is_attached and not any(owner is known for known in honoured):
                 return type(owner).__name__
     return None
 

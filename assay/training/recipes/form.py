@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 
 from assay.engine.runtime.values.dtypes import PROTOCOL
 from assay.protocol.errors import UserError
@@ -23,12 +24,13 @@ class Recipe:
 
     module: with its starting values; parameters that need no gradient stay as they are.
     loss: (module, *batch) to a f32 scalar.
-    optimizer: SGD, Adam, AdamW or Muon of `torch.optim`, or an object like those of `training.optimizer` together with
+    optimizer: of `torch.optim`, but LBFGS and SparseAdam, or an object like those of `training.optimizer` together with
     `learning_rate`; no state of a stock optimizer is taken over.
     data: tensors whose first dimension counts examples (the shard); a step draws `batch_size` with replacement.
     window: data is one stream [L], examples are windows of so many elements.
     micro_batches: pieces of the batch whose gradients are computed apart, summed exactly and averaged.
-    clip_norm: limit of the gradients' joint norm. schedule, round_warmup: see `training.schedules`.
+    clip_norm: limit of the gradients' joint norm. clip_value: limit of each of their elements, which is cut first.
+    schedule, round_warmup: see `training.schedules`.
 
     Raises:
         UserError: BadRecipe, UnsupportedOptimizer.
@@ -45,6 +47,7 @@ class Recipe:
     schedule: Schedule | None = None
     learning_rate: float | None = None
     round_warmup: RoundWarmup | None = None
+    clip_value: float | None = None
 
     def __post_init__(self) -> None:
         _check(self)
@@ -86,6 +89,14 @@ def _check(recipe: Recipe) -> None:
         raise _bad(
             f"A window of {recipe.window} does not fit a stream of {data[0].shape[0]}.", "Choose a shorter window."
         )
+    if isinstance(recipe.schedule, LRScheduler):
+        raise _bad(
+            f"schedule is a {type(recipe.schedule).__name__}, which says nothing of how often it is called.",
+            "Give followed(scheduler, steps=...), one call after each step (assay/training/recipes/schedulers.py).",
+        )
+    for name, limit in (("clip_norm", recipe.clip_norm), ("clip_value", recipe.clip_value)):
+        if limit is not None and not limit > 0.0:
+            raise _bad(f"{name} is {limit}, which leaves no gradient.", f"Give a limit above 0, or leave {name} out.")
     rise = recipe.round_warmup
     if rise is not None and not 1 <= rise.steps <= rise.round_length:
         raise _bad(
@@ -98,7 +109,7 @@ def _check(recipe: Recipe) -> None:
         if not all(callable(getattr(recipe.optimizer, verb, None)) for verb in ("size", "zero_init", "update")):
             raise _bad(
                 f"optimizer is a {type(recipe.optimizer).__name__}.",
-                "Give torch.optim.SGD, Adam, AdamW or Muon, or an object with size, zero_init and update.",
+                "Give an optimizer of torch.optim, or an object with size, zero_init and update.",
             )
         if recipe.learning_rate is None:
             raise _bad("An optimizer of one's own comes without a learning rate.", "Give learning_rate.")

@@ -27,9 +27,10 @@ from assay.engine.compiler.hidden.guard import Known
 from assay.engine.compiler.randomness import Randomness
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.errors import UserError
-from assay.training.optimizer import Grouped, Optimizer, ParameterGroup, clip_by_global_norm
+from assay.training.optimizer import Grouped, Optimizer, ParameterGroup, clip_by_global_norm, clip_by_value
 from assay.training.recipes.attached import refuse_attached
 from assay.training.recipes.form import Loss, Recipe
+from assay.training.recipes.schedulers import FollowedSchedule
 from assay.training.recipes.torch_optimizers import translated
 from assay.training.recipes.trial import ParameterWritten, alike, tried
 from assay.training.state import SCALAR_NAMES, Scalars, TensorLists
@@ -93,7 +94,8 @@ class RecipeStep:
         self._trained = [k for k in self._trained if self.names[k] not in self.unreached]
         self.optimizer: Optimizer
         if isinstance(recipe.optimizer, torch.optim.Optimizer):
-            self.optimizer, rate = translated(recipe.optimizer, list(named.values()), self.names, self._trained)
+            rates = recipe.schedule.peaks if isinstance(recipe.schedule, FollowedSchedule) else None
+            self.optimizer, rate = translated(recipe.optimizer, list(named.values()), self.names, self._trained, rates)
         else:
             self.optimizer = Grouped((ParameterGroup(tuple(self._trained), recipe.optimizer),))
             rate = recipe.learning_rate or 0.0
@@ -180,6 +182,8 @@ class RecipeStep:
         own = len(optimizer) - len(self.buffers)
         mode = Randomness(now.key, now.step)
         trained, buffers = self.gradients(parameters, optimizer[own:], self.batch(scalars), mode)
+        if self.recipe.clip_value is not None:
+            trained = clip_by_value(trained, self.recipe.clip_value)
         if self.recipe.clip_norm is not None:
             trained = clip_by_global_norm(trained, self.recipe.clip_norm)
         rate = now.learning_rate

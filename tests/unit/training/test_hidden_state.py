@@ -257,8 +257,9 @@ def test_hooks_and_replaced_steps_of_optimizers_are_refused():
         assert caught.value.code == "AttachedHook"
 
 
-def test_an_optimizer_that_remembers_steps_is_refused():
-    recipe = recipe_of(own.Net)
+@pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.Adagrad])  # Adagrad's memory is there from the start
+def test_an_optimizer_that_remembers_steps_is_refused(kind: type[torch.optim.Optimizer]):
+    recipe = recipe_of(own.Net, lambda module: kind(module.parameters()))
     recipe.loss(recipe.module, *recipe.data).backward()
     recipe.optimizer.step()
     with pytest.raises(UserError, match="has taken steps") as caught:
