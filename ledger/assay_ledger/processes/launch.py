@@ -1,7 +1,8 @@
 """Become another program that dies with its parent. Run as a script: `launch.py PARENT_PID PROGRAM [ARGUMENT...]`.
 
 Stands alone (`python -I -S`) so that nothing runs between fork and exec inside a process that may hold locks or torch's
-threads. The parent-death signal is set on the process itself and survives exec. Linux only (prctl(2)).
+threads. The parent-death signal is set on the process itself and survives exec. Linux alone has it (prctl(2)); elsewhere
+a program outlives a parent that is killed, and ends with one that ends it.
 """
 
 import ctypes
@@ -15,9 +16,10 @@ PR_SET_PDEATHSIG = 1
 def main(argv: list[str]) -> None:
     """Set the parent-death signal, check that the parent still lives, and exec; exit 127 where exec fails."""
     parent, program = int(argv[0]), argv[1:]
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        sys.exit(f"launch: prctl failed: {os.strerror(ctypes.get_errno())}")
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+            sys.exit(f"launch: prctl failed: {os.strerror(ctypes.get_errno())}")
     # The parent may have died before the signal was set; then it would never be sent.
     if os.getppid() != parent:
         sys.exit("launch: the parent is gone")
