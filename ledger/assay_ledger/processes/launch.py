@@ -1,8 +1,8 @@
 """Become another program that dies with its parent. Run as a script: `launch.py PARENT_PID PROGRAM [ARGUMENT...]`.
 
 Stands alone (`python -I -S`) so that nothing runs between fork and exec inside a process that may hold locks or torch's
-threads. The parent-death signal is set on the process itself and survives exec. Linux alone has it (prctl(2)); elsewhere
-a program outlives a parent that is killed, and ends with one that ends it.
+threads. The parent-death signal is set on the process itself and survives exec. Linux alone has it (prctl(2)):
+elsewhere a program outlives a parent that is killed, and ends with one that ends it.
 """
 
 import ctypes

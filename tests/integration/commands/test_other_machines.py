@@ -50,7 +50,9 @@ builtins.open = without_proc
 
 def without_builds(code: str, before: str = "") -> str:
     """What a fresh process prints that has none of these packages; `before` anything is imported it runs some code."""
-    done = subprocess.run([sys.executable, "-c", before + WITHOUT + code], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", before + WITHOUT + code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
