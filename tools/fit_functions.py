@@ -140,6 +140,12 @@ def erfc_root(v: mp.mpf) -> mp.mpf:
     return mp.erfc(1 + v) ** -0.25
 
 
+def erfinv_ratio(w: mp.mpf) -> mp.mpf:
+    """erfinv(y) / y for the y with w = -log(1 - y^2)."""
+    y = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(y) / y if w > 1e-14 else mp.sqrt(mp.pi) / 2
+
+
 def even_fit(
     name: str, target: RealFunction, at_zero: float, weight: RealFunction, limit: float, p: int, q: int = 0
 ) -> Fit:
@@ -165,6 +171,16 @@ FITS = (
         5,
     ),
     even_fit("SIN", lambda r: (mp.sin(r) - r) / r**3, -1 / 6, lambda r: r**3, 0.787, 2),
+    even_fit("ATAN", lambda t: (mp.atan(t) - t) / t**3, -1 / 3, lambda t: t**3 / mp.atan(t), 0.41425, 3),
+    Fit("ERFINV_NEAR", lambda v: erfinv_ratio(v + 2.5), lambda v: 1 / erfinv_ratio(v + 2.5), -2.5, 2.5, 8),
+    Fit(
+        "ERFINV_FAR",
+        lambda v: erfinv_ratio((v + 3) ** 2),
+        lambda v: 1 / erfinv_ratio((v + 3) ** 2),
+        -0.77,
+        1.0,
+        8,
+    ),
     even_fit("COS", lambda r: (mp.cos(r) - 1 + r**2 / 2) / r**4, 1 / 24, lambda r: r**4, 0.787, 2),
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from assay.engine.compiler.ir import elementary
 from assay.protocol.arithmetic import functions
 from assay.protocol.arithmetic.scalar import Op
 from assay.protocol.arithmetic.scalar_builder import Reg, ScalarBuilder
@@ -183,6 +184,17 @@ EMIT: dict[str, Emit] = {
     "shift_left": _op(Op.I32_SHL),
     "shift_right": _op(Op.I32_SHR_ARITH),
     "mulhi_u32": _op(Op.I32_MULHI_U32),
+    "log2": _one(elementary.log2),
+    "exp2": _one(elementary.exp2),
+    "power_of": lambda b, r: elementary.power_of(b, *r),
+    "copysign": _two(elementary.copysign),
+    "atan2": _two(elementary.atan2),
+    "erfinv_near": _one(elementary.erfinv_near),
+    "erfinv_far": _one(elementary.erfinv_far),
+    "fmod": _two(elementary.fmod),
+    "remainder_of": _two(elementary.remainder_of),
+    "integer_truncated_divide": _two(elementary.integer_truncated_divide),
+    "integer_floor_divide": _two(elementary.integer_floor_divide),
     "fold_exponent": _fold_exponent,
     "remove_exponent": _remove_exponent,
     "exponent_power": _exponent_power,

@@ -2,6 +2,7 @@
 
 from assay.engine.compiler.lowering import (
     convolution,
+    elementary,
     indexing,
     memory,
     normalization,
@@ -16,6 +17,7 @@ from assay.engine.compiler.lowering import (
 
 __all__ = [
     "convolution",
+    "elementary",
     "indexing",
     "memory",
     "normalization",

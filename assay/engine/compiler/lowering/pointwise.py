@@ -123,7 +123,7 @@ def _pow(ctx: Context, x: Tensorlike, exponent: float) -> Tensorlike:
         return ctx.apply("rsqrt", x)
     quarters = abs(exponent) * 4
     if quarters != int(quarters) or abs(exponent) > 64:
-        raise Unsupported(f"exponent {exponent} (multiples of a quarter up to 64 are supported)")
+        return RULES[aten.pow.Tensor_Tensor](ctx, x, float(exponent))
     whole, rest = divmod(int(quarters), 4)
     factors = [ctx.apply("power", x, parameters=(whole,))] if whole or not rest else []
     root = ctx.apply("sqrt", x) if rest else x
@@ -138,7 +138,7 @@ def _pow(ctx: Context, x: Tensorlike, exponent: float) -> Tensorlike:
 def _power_of(ctx: Context, base: float, x: Tensorlike) -> Tensorlike:
     """exp(x log base), whose relative error is about |x log base| roundings."""
     if base <= 0:
-        raise Unsupported(f"powers of {base} (a positive base is supported)")
+        return RULES[aten.pow.Tensor_Tensor](ctx, float(base), x)
     return ctx.apply("exp", ctx.apply("mul", ctx.cast(x, DType.F32), math.log(base)))
 
 
