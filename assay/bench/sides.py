@@ -16,17 +16,18 @@ from torch import Tensor
 from assay.bench.models import recipe_of
 from assay.engine.compiler.cache import cached_program
 from assay.engine.compiler.capture import capture
-from assay.engine.runtime.executor import Executor, KernelVariant, usable_natives
+from assay.engine.runtime.devices import Device
+from assay.engine.runtime.executor import Executor, KernelVariant, usable_natives, usable_triton
+from assay.engine.runtime.triton import backend
 from assay.engine.runtime.values import state_io
 from assay.programs.capture import tier_of
-from assay.protocol.errors import ConfigError, UsageError
+from assay.protocol.errors import ConfigError
 from assay.protocol.program.program import Program
 from assay.protocol.program.witness import witness_lists, witnessed_program
 from assay.training.recipes.recipe import RecipeStep
 from assay.training.state import TensorLists
 
 CPU: Final = torch.device("cpu")
-DEVICES: Final = ("cpu", "cuda")
 
 EAGER: Final = "eager"
 DETERMINISTIC: Final = "deterministic"
@@ -54,20 +55,17 @@ PEERS: Final = (Contender("f32", COMPILE), Contender("bf16", COMPILE))
 """What torch.compile makes of the same step, in f32 and with autocast to bf16."""
 
 
-def device_of(name: str) -> torch.device:
-    """The device of this name. Raises UsageError (UnknownDevice), ConfigError (NoDevice)."""
-    if name not in DEVICES:
-        raise UsageError(
-            f"There is no device {name!r}.", code="UnknownDevice", remedy=f"Choose from {', '.join(DEVICES)}."
-        )
-    if name == "cuda" and not torch.cuda.is_available():
-        built = f"is built for CUDA {torch.version.cuda}" if torch.version.cuda else "is built for the CPU alone"
+def device_of(name: Device) -> torch.device:
+    """The device of this name; auto is the GPU where torch has one. Raises ConfigError (NoDevice)."""
+    if name is Device.AUTO:
+        return torch.device("cpu" if backend.no_gpu() else "cuda")
+    if name is Device.CUDA and (missing := backend.no_gpu()):
         raise ConfigError(
-            f"There is no GPU that torch can use; torch {torch.__version__} {built}.",
+            f"{missing[0].upper()}{missing[1:]}.",
             code="NoDevice",
             remedy="Use --device cpu, or a machine with an NVIDIA GPU, its driver and a torch with CUDA.",
         )
-    return torch.device(name)
+    return torch.device(name.value)
 
 
 def there(device: torch.device) -> AbstractContextManager[object]:
@@ -190,5 +188,6 @@ def side_of(model: str, side: Contender, device: torch.device = CPU) -> Callable
 
 def default_variant(device: torch.device = CPU) -> str:
     """How programs run on a device unless asked otherwise."""
-    is_stock = device.type != "cpu" or usable_natives()[0] is None
-    return KernelVariant.STOCK.value if is_stock else KernelVariant.FUSED.value
+    if device.type != "cpu":
+        return KernelVariant.STOCK.value if usable_triton() else KernelVariant.TRITON.value
+    return KernelVariant.STOCK.value if usable_natives()[0] is None else KernelVariant.FUSED.value

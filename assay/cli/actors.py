@@ -25,7 +25,7 @@ from assay.cli.common import (
     talk,
     unlock_key,
 )
-from assay.cli.options import KEY, RELAYS, STORED_RUN, JsonOption, with_settings
+from assay.cli.options import KEY, RELAYS, STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.protocol.errors import ExitCode
 from assay.protocol.types import Address
 from assay.settings import Settings
@@ -60,6 +60,7 @@ def start_solver(
     cheat: Annotated[
         str, typer.Option(help="Cheat in this way and lose the lock.", rich_help_panel=DEMO_PANEL)
     ] = "none",
+    _device: DeviceOption = None,
 ) -> None:
     """Take a seat, train every round, publish, commit and defend, until the run is over or you stop it."""
     _serve(settings, "solver", lambda: acting.load_solver(cheat), partial(acting.bring, amount=deposit, seats=1))
@@ -68,7 +69,11 @@ def start_solver(
 @verifier.command("start", epilog=EXAMPLE.format(role="verifier"))
 @with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code")
 def start_verifier(
-    settings: Settings, tickets: TicketsOption = 1, deposit: DepositOption = None, cheat: AuditCheatOption = "none"
+    settings: Settings,
+    tickets: TicketsOption = 1,
+    deposit: DepositOption = None,
+    cheat: AuditCheatOption = "none",
+    _device: DeviceOption = None,
 ) -> None:
     """Stake tickets, replay what they are drawn for, open the results in time, accuse what differs and pursue it."""
     _serve_auditor(settings, "verifier", tickets, deposit, cheat)
@@ -77,7 +82,11 @@ def start_verifier(
 @whistleblower.command("start", epilog=EXAMPLE.format(role="whistleblower"))
 @with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code")
 def start_whistleblower(
-    settings: Settings, tickets: TicketsOption = 1, deposit: DepositOption = None, cheat: AuditCheatOption = "none"
+    settings: Settings,
+    tickets: TicketsOption = 1,
+    deposit: DepositOption = None,
+    cheat: AuditCheatOption = "none",
+    _device: DeviceOption = None,
 ) -> None:
     """Do what a verifier does, and have others fined for what they left undone."""
     _serve_auditor(settings, "whistleblower", tickets, deposit, cheat)

@@ -9,7 +9,8 @@ import typer
 
 from assay.cli import bench_goodput, bench_moments, bench_multiplier, bench_ulp
 from assay.cli.common import print_json, print_table, talk
-from assay.cli.options import JsonOption
+from assay.cli.options import DeviceOption, JsonOption
+from assay.engine.runtime import devices
 
 _MODELS = "gpt-4x384, gpt-4x128, llama-4x256, cnn-28x28, gpt-2x96"
 
@@ -52,7 +53,7 @@ def quality(
         float | None, typer.Option("--minutes", min=0.0, help="Stop after so long; run again to go on.")
     ] = None,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of torch.")] = 1,
-    device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu",
+    device: DeviceOption = None,
     plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="Write curves there as PNG.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -67,7 +68,7 @@ def quality(
     from assay.bench.tasks import ALL_TIERS, EAGER, LARGE_TASKS, TASKS, QualityRun
     from assay.training.data import pydoc_text, read_text
 
-    place = device_of(device)
+    place = device_of(device or devices.asked())
     torch.set_num_threads(threads)
     tasks = known("task", task or TASKS, [*TASKS, *LARGE_TASKS])
     tiers = known("tier", tier or [EAGER, "fixed14", "fixed8"], ALL_TIERS)
@@ -120,7 +121,7 @@ def step(
         bool,
         typer.Option("--compile/--no-compile", help="Measure torch.compile too, in f32 and bf16: minutes to build."),
     ] = True,
-    device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu",
+    device: DeviceOption = None,
     seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="Processor time per model.")] = 20.0,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of each side.")] = 1,
     as_json: JsonOption = False,
@@ -133,7 +134,7 @@ def step(
     from assay.engine.runtime.executor import KernelVariant
     from assay.programs.capture import TIERS
 
-    place = device_of(device)
+    place = device_of(device or devices.asked())
     variants = known("executor", executor or [default_variant(place)], [k.value for k in KernelVariant])
     tiers = known("tier", tier or ["fixed8", "fixed14"], list(TIERS))
     sides = [Contender(t, k, w) for t in tiers for k in variants for w in ((False, True) if witnessed else (False,))]

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from assay.cli.common import print_json, print_table, talk
-from assay.cli.options import JsonOption
+from assay.cli.options import DeviceOption, JsonOption
 from assay.protocol.errors import UsageError
 
 EPILOG: Final = (
@@ -20,6 +20,7 @@ def dispute(
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="MODEL", help="demo, gpt-10m or gpt2-small; may be repeated.")
     ] = None,
+    _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Play real disputes about GPTs on a local node, and compute GPT-2 small's from its captured program.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.common import print_json, print_table, talk
-from assay.cli.options import JsonOption
+from assay.cli.options import DeviceOption, JsonOption
 
 EPILOG = (
     "Example: assay bench moments --task demo --inner-steps 25 --rounds 20 --json"
@@ -30,6 +30,7 @@ def moments(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Seeds 1 to this.")] = 3,
     stride: Annotated[int, typer.Option("--stride", min=1, help="Evaluate on every so manieth window.")] = 4,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of torch.")] = 1,
+    _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train with kept moments and with zero ones, same seeds and batches, and compare tokens to the same loss.

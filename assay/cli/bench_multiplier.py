@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.common import print_fields, print_json, talk
-from assay.cli.options import JsonOption
+from assay.cli.options import DeviceOption, JsonOption
 
 EPILOG = (
     "Example: assay bench multiplier --json  ->  "
@@ -25,6 +25,7 @@ def multiplier(
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Keep node, store and logs in this folder.")
     ] = None,
+    _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a training run of honest processes to its end, and compare its CPU time with the same steps alone.

@@ -149,6 +149,19 @@ def _native() -> str:
     return ", ".join(f"{unit} ({n.instruction_set})" for unit, n in found.items())
 
 
+def _gpu() -> str:
+    """Which GPU programs may run on, or why on none."""
+    from assay.engine.runtime import devices
+    from assay.engine.runtime.executor import usable_triton, usual_variant
+    from assay.engine.runtime.triton import backend
+
+    usual_variant()  # raises where one is asked for and not usable
+    if missing := usable_triton():
+        raise _Skip(f"programs run on the CPU: {missing}")
+    taken = "not taken" if usual_variant() is None else "taken"
+    return f"Triton's kernels ({backend.device_name()}), {taken} with --device {devices.asked()}"
+
+
 def _node() -> str:
     binary = shutil.which("node")
     if binary is None:
@@ -310,6 +323,7 @@ _MACHINE: Final[tuple[tuple[str, Callable[[], str]], ...]] = (
     ("torch", _torch),
     ("floating point", _floats),
     ("native kernels", _native),
+    ("gpu", _gpu),
     ("node.js", _node),
     ("anvil", _anvil),
     ("contracts", _contracts),

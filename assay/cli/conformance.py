@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.common import print_json, print_table
-from assay.cli.options import JsonOption
+from assay.cli.options import DeviceOption, JsonOption
 from assay.protocol.errors import NumericsError, UsageError
 
 EPILOG = (
@@ -31,9 +31,13 @@ def conformance(
         int | None, typer.Option("--seed", min=0, help="First seed of --fuzz; one that was reported draws that case.")
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", min=1, max=64, help="Processes of --fuzz at once.")] = 1,
+    _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare every executor here, reference and curves with the known answers; exit code 7 when one differs."""
+    from assay.engine.runtime.executor import usual_variant
+
+    usual_variant()  # refuses a GPU that is asked for and not usable, before others are asked
     if fuzz is not None:
         _fuzz(fuzz, seed, jobs, as_json)
     elif seed is not None or jobs != 1:

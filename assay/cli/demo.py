@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from assay.cli.common import print_json, talk
-from assay.cli.options import JsonOption
+from assay.cli.options import DeviceOption, JsonOption
 from assay.demo.cast import FALSE_AUDIT_ROUNDS, ROUNDS, DemoCheat
 from assay.protocol.errors import UsageError
 from assay.training.presets import PRESETS
@@ -56,6 +56,7 @@ def demo(
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print every command that is run.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only what it ended in.")] = False,
+    _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Posts a run on a local chain, starts solvers, verifiers and a whistleblower, and lets somebody cheat."""

@@ -17,7 +17,7 @@ from assay.cli.common import (
     print_table,
     talk,
 )
-from assay.cli.options import RUN, STORED_RUN, JsonOption, with_settings
+from assay.cli.options import RUN, STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.settings import Settings
 from assay.watchdog.alarms import Alarm, Standing, changes, exit_code_of
 
@@ -133,6 +133,7 @@ def watch(
     ] = None,
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the chain.")] = EVERY_S,
     once: Annotated[bool, typer.Option("--once", help="Look once; the exit code says what was found.")] = False,
+    _device: DeviceOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document per line.")] = False,
 ) -> None:
     """Watch a run and say when an honest party is about to lose something; needs no key and changes nothing.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.common import archive_of, open_blobs, open_round_run, print_fields, print_json, sight
-from assay.cli.options import STORED_RUN, JsonOption, with_settings
+from assay.cli.options import STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.settings import Settings
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def pull(
         int | None,
         typer.Option("--generation", min=0, help="Genesis is 0; the newest that stands unless given."),
     ] = None,
+    _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Fetch the weights that stand on chain, check them against their root, and write them under their names."""

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Concatenate, Final, ParamSpec
 
 import typer
 
+from assay.engine.runtime import devices
+from assay.engine.runtime.devices import Device
 from assay.settings import Settings, resolve
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
@@ -21,6 +23,23 @@ RUN: Final = (*CHAIN, "run")
 STORED_RUN: Final = (*CHAIN, "store", "run")
 RELAYS: Final = ("drand_relays",)
 KEY: Final = ("key", "keys_dir", "password_file")
+
+
+def _ask_for(device: Device | None) -> Device | None:
+    if device is not None:
+        devices.ask_for(device)
+    return device
+
+
+DeviceOption = Annotated[
+    Device | None,
+    typer.Option(
+        "--device",
+        callback=_ask_for,
+        help="Run programs on this device: auto takes a GPU that is there and right, else the CPU [ASSAY_DEVICE].",
+    ),
+]
+"""Is in force before the command begins, which needs not look at it."""
 
 _OPTIONS: Final[dict[str, Any]] = {
     "rpc_url": Annotated[

@@ -19,7 +19,7 @@ from assay.cli.common import (
     talk,
     unlock_key,
 )
-from assay.cli.options import CHAIN, KEY, RELAYS, JsonOption, YesOption, with_settings
+from assay.cli.options import CHAIN, KEY, RELAYS, DeviceOption, JsonOption, YesOption, with_settings
 from assay.protocol.errors import UsageError, UserError
 from assay.protocol.types import Address, Wei
 from assay.settings import Settings
@@ -136,6 +136,7 @@ def post(
     name: Annotated[str, typer.Option(help="Free text that names the run.")] = "assay",
     yes: YesOption = False,
     as_json: JsonOption = False,
+    _device: DeviceOption = None,
 ) -> None:
     """Capture four programs, publish them, deploy the contracts and fill the escrow (in a fresh test token)."""
     from assay.cli.run_documents import describe, show_fields

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from assay.cli.common import print_fields, print_json, print_table, talk
-from assay.cli.options import JsonOption
+from assay.cli.options import DeviceOption, JsonOption
 
 app = typer.Typer(no_args_is_help=True, help="Programs captured from PyTorch modules of one's own.")
 
@@ -34,6 +34,7 @@ def capture(
     state: Annotated[
         bool, typer.Option(help="Write the first state too, as the batch for `assay program check`.")
     ] = True,
+    _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Turn a module, loss and optimizer into a program: one whole training step with one meaning on every machine."""
@@ -107,6 +108,7 @@ def check(
     reference: Annotated[
         bool, typer.Option("--reference", help="Also compute every node by the slow reference (small programs).")
     ] = False,
+    _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check that a program is well formed, run it on the calibration batch, and report what rounding costs.

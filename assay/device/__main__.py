@@ -32,12 +32,14 @@ def main() -> int:
     from assay.bench.sides import device_of
     from assay.device.run import run_here, run_stages
     from assay.device.stages import STAGES, DeviceTerms
+    from assay.engine.runtime.devices import Device, ask_for
     from assay.engine.runtime.native.build import build
+    from assay.engine.runtime.triton.backend import no_gpu
     from assay.protocol.errors import AssayError, ExitCode
 
     parser = argparse.ArgumentParser(prog="make device", description="Conformance, benches and quality runs, as JSON.")
     parser.add_argument("--only", choices=list(STAGES), action="append", help="one stage; all")
-    parser.add_argument("--device", choices=("cpu", "cuda"), help="the GPU where there is one")
+    parser.add_argument("--device", choices=list(Device), default=Device.AUTO, help="the GPU where there is one")
     parser.add_argument("--out", type=Path, default=Path(".build/device"), help="folder of the figures")
     parser.add_argument("--minutes", type=float, default=9.5, help="after which the last stage ends")
     parser.add_argument("--data", type=Path, help="a text to train on (UTF-8); this Python's documentation")
@@ -46,15 +48,15 @@ def main() -> int:
     given = parser.parse_args()
     ends = begin + given.minutes * 60
     try:
-        if given.device is None:
-            given.device = "cuda"
-            try:
-                device_of("cuda")
-            except AssayError as error:
-                given.device = "cpu"
-                print(f"cuda: {error.message} The stages run on the CPU.", flush=True)
-        device_of(given.device)
-        terms = DeviceTerms(given.device, ends, given.out, given.data, given.small)
+        device = Device(given.device)
+        if device is Device.AUTO:
+            device = Device(device_of(device).type)
+            if device is Device.CPU and (missing := no_gpu()):
+                print(f"cuda: {missing}. The stages run on the CPU.", flush=True)
+        device_of(device)
+        if device is Device.CPU:
+            ask_for(device)  # else programs would take a GPU that is there
+        terms = DeviceTerms(device, ends, given.out, given.data, given.small)
         if given.here:
             run_here(given.only[0], terms)
             return 0

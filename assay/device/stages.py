@@ -19,6 +19,7 @@ from assay.bench.models import LARGE, MODELS
 from assay.bench.sides import YARDSTICK, Contender, default_variant, device_of
 from assay.bench.step import StepRow, StepTerms, measure
 from assay.conformance.answers import Tally, check_all, default_vectors, executor_results
+from assay.engine.runtime.devices import Device
 from assay.training.data import pydoc_text, read_text
 
 Figures = dict[str, Any]
@@ -32,7 +33,7 @@ class DeviceTerms:
     least that shows that a stage runs.
     """
 
-    device: str
+    device: Device
     ends: float
     out: Path
     data: Path | None = None
@@ -81,13 +82,13 @@ def step(terms: DeviceTerms) -> Iterator[Figures]:
 def _models(terms: DeviceTerms) -> Sequence[str]:
     if terms.is_small:
         return ("gpt-2x96",)
-    return (*LARGE, "gpt-4x384") if terms.device == "cuda" else tuple(MODELS)
+    return (*LARGE, "gpt-4x384") if terms.device is Device.CUDA else tuple(MODELS)
 
 
 def quality(terms: DeviceTerms) -> Iterator[Figures]:
     """nanoGPT's training in f32 and in fixed14, as many steps of each as there is time for (`assay bench quality`)."""
     text = pydoc_text() if terms.data is None else read_text(terms.data)
-    task = "gpu" if terms.device == "cuda" else "characters"
+    task = "gpu" if terms.device is Device.CUDA else "characters"
     whole = tasks.size_of(task).steps
     tiers, place = (tasks.EAGER, "fixed14"), device_of(terms.device)
     tokens = tasks.text_of(task, text)

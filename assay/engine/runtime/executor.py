@@ -16,7 +16,8 @@ from functools import cache, cached_property
 import torch
 from torch import Tensor
 
-from assay.engine.runtime import footprint
+from assay.engine.runtime import devices, footprint
+from assay.engine.runtime.devices import Device
 from assay.engine.runtime.exact.floats import check_float_environment, check_float_environment_held
 from assay.engine.runtime.fused import layout, selftest
 from assay.engine.runtime.fused.plan import FusedPlan, own_memory
@@ -29,7 +30,7 @@ from assay.engine.runtime.triton import backend
 from assay.engine.runtime.triton.groups import MapGroups
 from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, canonical
 from assay.engine.runtime.values.state_io import Lists
-from assay.protocol.errors import InvariantError, UserError
+from assay.protocol.errors import ConfigError, InvariantError, UserError
 from assay.protocol.program.nodes import (
     Const,
     Dot,
@@ -74,9 +75,9 @@ class _Step:
 class Executor:
     """Runs one program, as often as wanted; holds its constants and a plan, no state between runs.
 
-    variant: fused where the kernels are there, unless another is asked for. natives: others than this machine's.
-    `reason` says why it is stock, `fallbacks` which nodes stock torch computes all the same, and why.
-    `product_variants` says per dot node which exact product is used.
+    variant: `usual_variant` unless another is asked for: on a CPU fused where the kernels are there. natives: others
+    than this machine's. `reason` says why it is stock, `fallbacks` which nodes stock torch computes all the same,
+    and why, `product_variants` per dot node which exact product is used.
     cross_check: stock, with other product variants than usual and sums by the general kernels, before an accusation:
     the bits are the same, the instructions are not.
     memory: bytes that a run may take, instead of `footprint.limit()` (of a cross-check, any); the attribute is what one
@@ -96,6 +97,8 @@ class Executor:
         natives: Natives | None = None,
         memory: int | None = None,
     ) -> None:
+        if variant is None and natives is None and not cross_check:
+            variant = usual_variant()
         native, self.reason = usable_natives() if natives is None else (natives, "")
         if variant is KernelVariant.FUSED and native is None:
             raise UserError(
@@ -107,7 +110,7 @@ class Executor:
             raise UserError(
                 f"Programs cannot run by Triton here: {missing}.",
                 code="NoTritonKernels",
-                remedy="Install triton where a GPU is, or leave the kind open.",
+                remedy=f"Install triton where a GPU is, set {backend.INTERPRETER}=1 for tests, or leave the kind open.",
             )
         if variant in (KernelVariant.STOCK, KernelVariant.TRITON) or cross_check:
             native, self.reason = None, "a cross-check" if cross_check else "asked for"
@@ -129,6 +132,7 @@ class Executor:
         self._kernels = NodeKernels(
             program,
             self._watch,
+            backend.device() if self.variant is KernelVariant.TRITON else torch.get_default_device(),
             by_triton=self.variant is KernelVariant.TRITON,
             cross_check=cross_check,
             products=native.products if native else None,
@@ -211,6 +215,7 @@ class Executor:
         slots = [own_memory(t) for part in inputs for t in part]
         # A reader of a bool takes every byte but 0 for true, and torch takes bytes of 0 and 1 only.
         flat = [(canonical(t) if t.dtype is torch.bool else t).to(self._kernels.device) for t in slots]
+        home = torch.get_default_device()
         if hook is None and self._plan is not None:
             ends = self._plan.run(flat, self._watch.due, give=give)
         else:
@@ -218,7 +223,7 @@ class Executor:
             ends = self.groups.run(flat) if is_whole else self._instrumented(flat, hook)  # type: ignore[union-attr]
         check_float_environment_held()
         passed = zip(ends, self._sources, strict=True)
-        return [slots[j] if j < len(slots) and t is flat[j] else t.cpu() for t, j in passed]
+        return [slots[j] if j < len(slots) and t is flat[j] else t.to(home) for t, j in passed]
 
     @cached_property
     def _sources(self) -> list[int]:
@@ -294,6 +299,42 @@ def usable_natives() -> tuple[Natives | None, str]:
     return found, ""
 
 
+def usable_triton() -> str:
+    """Why programs should not run by Triton's kernels here: none are there, or they fail their self-test."""
+    return backend.absence() or _wrong_by_triton()
+
+
+@cache
+def _wrong_by_triton() -> str:
+    """What Triton's kernels get wrong against stock torch on the CPU."""
+    wrong = selftest.failure(
+        lambda program, lists: Executor(program, variant=KernelVariant.STOCK).run(lists),
+        lambda program, lists: Executor(program, variant=KernelVariant.TRITON).run(lists),
+    )
+    return f"Triton's kernels ({backend.device_name()}) fail their self-test: {wrong}" if wrong else ""
+
+
+def usual_variant() -> KernelVariant | None:
+    """Triton's kernels where a GPU is asked for, or left open and there and right; None for what the CPU has best.
+
+    A GPU that is asked for may be Triton's interpreter, for tests; nobody gets that unasked.
+
+    Raises:
+        ConfigError: NoDevice, a GPU is asked for and not usable: none, no Triton, a failed self-test.
+    """
+    wanted = devices.asked()
+    if wanted is Device.CPU or (wanted is Device.AUTO and backend.is_interpreted()):
+        return None
+    reason = usable_triton()
+    if reason and wanted is Device.CUDA:
+        raise ConfigError(
+            f"Programs cannot run on a GPU here: {reason}.",
+            code="NoDevice",
+            remedy="Use --device cpu, or a machine with a GPU, its driver, Triton and a torch that is built for it.",
+        )
+    return None if reason else KernelVariant.TRITON
+
+
 def check_memory(program: Program, most: int | None = None) -> None:
     """Before anything is put at stake: whether a run of a well-formed program fits this machine.
 
@@ -305,7 +346,9 @@ def check_memory(program: Program, most: int | None = None) -> None:
 
 
 def how_programs_run() -> str:
-    """One line to print at a start: by which executor programs run, and why not by native kernels."""
+    """One line to print at a start: by which executor programs run, and why not by faster kernels."""
+    if usual_variant() is KernelVariant.TRITON:
+        return f"Programs run by Triton's kernels ({backend.device_name()})."
     natives, reason = usable_natives()
     if natives is None:
         return f"Programs run by stock torch, several times slower than by native kernels: {reason}."

@@ -12,7 +12,6 @@ from assay.engine.runtime.products.freivalds import ProductCheck, ProductWatch
 from assay.engine.runtime.stock import gather, reduce
 from assay.engine.runtime.stock.maps import scalar_map
 from assay.engine.runtime.stock.reduce import Kernel
-from assay.engine.runtime.triton import backend
 from assay.engine.runtime.triton import nodes as triton_nodes
 from assay.engine.runtime.values.dtypes import from_bytes
 from assay.protocol.program.nodes import (
@@ -36,22 +35,23 @@ from assay.protocol.program.program import Program
 class NodeKernels:
     """A program's kernels, each made when it is first asked for and kept.
 
-    by_triton: Triton's, in a process that has it. cross_check: other product variants than usual, and sums by the
-    general kernels. products: native ones, for dots. `product_variants` says per dot made so far which product is used.
+    device: where values lie. by_triton: Triton's, in a process that has it. cross_check: other product variants than
+    usual, and sums by the general kernels. products: native ones, for dots. `product_variants` says per dot made so far
+    which product is used.
     """
 
     def __init__(
         self,
         program: Program,
         watch: ProductWatch,
+        device: torch.device,
         *,
         by_triton: bool = False,
         cross_check: bool = False,
         products: native_dot.DotKernels | None = None,
     ) -> None:
-        self._program, self._watch = program, watch
+        self._program, self._watch, self.device = program, watch, device
         self._by_triton, self._is_cross_check, self._products = by_triton, cross_check, products
-        self.device = backend.device() if by_triton else torch.device("cpu")
         self.product_variants: dict[int, str] = {}
         self._made: dict[int, Kernel] = {}
 

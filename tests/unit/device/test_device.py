@@ -69,7 +69,7 @@ def test_every_stage_runs_without_a_gpu_and_writes_its_figures(bare: BareMachine
     given = ["--small", "--minutes", "2.5", "--out", str(tmp_path), "--data", str(tmp_path / "text")]
     done = bare.run("-m", "assay.device", *given, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("cuda: There is no GPU that torch can use")
+    assert done.stdout.startswith("cuda: there is no GPU that torch can use")
     figures = {name: json.loads((tmp_path / f"{name}.json").read_text()) for name in ("conformance", "step", "quality")}
     assert all(f["finished"] and f["error"] is None and f["device"] == "cpu" for f in figures.values())
     assert all(f["machine"]["torch"] and f["machine"]["numpy"] is None for f in figures.values())

@@ -39,11 +39,19 @@ def absence() -> str:
     """Why programs cannot run by Triton in this process; empty where they can."""
     if find_spec("triton") is None:
         return "Triton is not installed"
-    if not is_interpreted() and not torch.cuda.is_available():
-        return f"there is no GPU that torch can use, and {INTERPRETER}=1 does not ask for the interpreter"
+    if not is_interpreted() and (missing := no_gpu()):
+        return missing
     if is_interpreted() and find_spec("numpy") is None:
         return "Triton's interpreter needs NumPy, which is not installed"
     return ""
+
+
+def no_gpu() -> str:
+    """Why torch can use no GPU here; empty where it can."""
+    if torch.cuda.is_available():
+        return ""
+    built = f"is built for CUDA {torch.version.cuda}" if torch.version.cuda else "is built for the CPU alone"
+    return f"there is no GPU that torch can use; torch {torch.__version__} {built}"
 
 
 def is_interpreted() -> bool:
@@ -61,6 +69,11 @@ def interpret_without_gpu() -> None:
 def name() -> str:
     """What this executor is called where several are listed."""
     return f"triton, {'interpreted' if is_interpreted() else 'cuda'}"
+
+
+def device_name() -> str:
+    """Of the device that kernels run on."""
+    return "interpreted" if is_interpreted() else str(torch.cuda.get_device_name())
 
 
 def device() -> torch.device:
