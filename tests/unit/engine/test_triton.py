@@ -15,8 +15,10 @@ from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.fused import selftest
 from assay.engine.runtime.triton import backend
 from assay.engine.runtime.triton import nodes as triton_nodes
+from assay.engine.runtime.triton import products as triton_products
 from assay.engine.runtime.triton.probe import differs, failure
 from assay.engine.runtime.triton.routes import Carrier, route
+from assay.engine.runtime.values.dtypes import TORCH
 from assay.engine.runtime.values.state_io import state_root
 from assay.protocol.errors import UserError
 from assay.protocol.program.builder import ProgramBuilder
@@ -50,18 +52,34 @@ def test_every_operation_and_reduction_has_the_bits_of_stock_torch():
 
 @pytest.mark.parametrize("carrier", [Carrier.I8, Carrier.F16], ids=["i8", "f16"])
 @pytest.mark.parametrize("precisions", [(14, 14), (8, 8), (22, 15)], ids=str)
-def test_a_route_is_exact_at_its_last_term_and_in_chunks_past_it(carrier: Carrier, precisions: tuple[int, int]):
+@pytest.mark.parametrize("packed", [False, True], ids=["split", "packed"])
+def test_a_route_is_exact_at_its_last_term_and_in_chunks_past_it(
+    carrier: Carrier, precisions: tuple[int, int], packed: bool
+):
     found = route(*precisions, carrier)
     assert found is not None
     for terms in (found.terms, 4 * found.terms if carrier is Carrier.F16 else found.terms + 1):
-        assert not differs(found, *precisions, terms)
+        assert not differs(found, *precisions, terms, packed=packed)
+
+
+@pytest.mark.parametrize(("columns", "kernels"), [(128, ["product"]), (129, ["pack", "pack", "product"])], ids=str)
+def test_planes_are_packed_where_blocks_would_split_an_element_more_than_twice(columns: int, kernels: list[str]):
+    builder = ProgramBuilder([[TensorSpec(DType.F32, (256, 40)), TensorSpec(DType.F32, (columns, 40))]])
+    program = builder.build([[builder.matmul(builder.input(0, 0), builder.input(0, 1))]])
+    node = program.nodes[-2]
+    found = triton_nodes.kernel(program, node)
+    assert found is not None
+    with backend.recorded() as seen:
+        found[0]([torch.zeros(s.dims, dtype=TORCH[s.dtype]) for s in program.specs])
+    assert [launch.kernel.__name__ for launch in seen] == kernels
 
 
 @pytest.mark.parametrize(("carrier", "times"), [(Carrier.I8, 3), (Carrier.F16, 4)], ids=["i8", "f16"])
 def test_the_probe_notices_accumulators_that_overflow(carrier: Carrier, times: int):
     found = route(14, 14, carrier)
     assert found is not None
-    assert differs(replace(found, terms=times * found.terms), 14, 14, times * found.terms)
+    more = replace(found, terms=times * found.terms)
+    assert all(differs(more, 14, 14, more.terms, packed=packed) for packed in (False, True))
 
 
 def test_the_probe_refuses_bf16_where_the_interpreter_multiplies_its_patterns():
@@ -88,8 +106,12 @@ def test_a_carrier_that_fails_is_refused_and_the_next_one_gives_the_same_bits(mo
     assert names == ["; ".join([name, *reasons[:k]]) for k, name in enumerate(taken)]
 
 
-def test_products_of_odd_exponents_batches_and_views_have_the_bits_of_stock_torch():
+@pytest.mark.parametrize("most_splits", [0, 2], ids=["packed", "split"])
+def test_products_of_odd_exponents_batches_and_views_have_the_bits_of_stock_torch(
+    most_splits: int, monkeypatch: pytest.MonkeyPatch
+):
     """Subnormal, huge and non-finite rows; exponents that are no row's; results that are subnormal by one rounding."""
+    monkeypatch.setattr(triton_products, "MOST_SPLITS", most_splits)
     torch.manual_seed(3)
     a, b = (torch.randn(2, 3, 5, 37) * torch.exp2(torch.randint(-140, 120, (2, 3, 5, 1))) for _ in range(2))
     a[0, 0, 0, 0], a[0, 1, 2], b[1, 2, 3, 4] = float("inf"), 0.0, float("nan")

@@ -39,6 +39,8 @@ _TYPES = {
     torch.int64: "*i64",
     torch.int16: "*i16",
     torch.int8: "*i8",
+    torch.float16: "*fp16",
+    torch.bfloat16: "*bf16",
     torch.uint8: "*u8",
 }
 
@@ -68,9 +70,11 @@ def launches() -> Iterator[tuple[str, backend.Launch]]:
         found = route(p, p, carrier)
         assert found is not None
         program, node, values = _matrices(1024, 768, 768, p, p)
-        with backend.recorded() as seen:
-            products.by_digits(program, node, found, ((), (0,), (1,)))(values)
-        yield f"{found.name} of {p} bits", seen[-1]
+        for packed in (False, True):
+            with backend.recorded() as seen:
+                products.by_digits(program, node, found, ((), (0,), (1,)), packed=packed)(values)
+            yield f"{found.name} of {p} bits{', packed' if packed else ''}", seen[-1]
+        yield f"planes of {p} bits for {found.name}", seen[0]
     program, node, values = _matrices(64, 64, 96, 24, 24)
     with backend.recorded() as seen:
         reductions.dot(program, node)(values)

@@ -30,13 +30,17 @@ def failure(route: Route, pa: int, pb: int) -> str:
     The interpreter's integers are numpy's: there, few terms show that the kernel is right.
     """
     for terms in (7, 300) if backend.is_interpreted() else (7, route.terms, route.terms + 1):
-        if differs(route, pa, pb, terms):
-            return f"{route.name} adds {terms} products of {pa} by {pb} bits wrongly"
+        for packed in (False, True):
+            if differs(route, pa, pb, terms, packed=packed):
+                return f"{route.name} adds {terms} products of {pa} by {pb} bits wrongly"
     return ""
 
 
-def differs(route: Route, pa: int, pb: int, terms: int) -> bool:
-    """Whether a product of so many terms, with digits as large as they get, has other bits than its integers say."""
+def differs(route: Route, pa: int, pb: int, terms: int, *, packed: bool) -> bool:
+    """Whether a product of so many terms, with digits as large as they get, has other bits than its integers say.
+
+    packed: digits come from planes.
+    """
     spec = TensorSpec(DType.F32, (_ROWS, terms))
     b = ProgramBuilder([[spec, spec]])
     program = b.build([[b.matmul(b.input(0, 0), b.input(0, 1), pa, pb)]])
@@ -46,7 +50,7 @@ def differs(route: Route, pa: int, pb: int, terms: int) -> bool:
     # Integers of p - 1 bits are their own q_p, under the exponent p - 1.
     values = [q.to(torch.float32) for q in (qa, qb)]
     values += [torch.full((_ROWS,), p - 1, dtype=torch.int32) for p in (pa, pb)]
-    kernel = by_digits(program, node, route, ((), (0,), (1,)))
+    kernel = by_digits(program, node, route, ((), (0,), (1,)), packed=packed)
     found = kernel([v.to(backend.device()) for v in values]).cpu()
     wanted = exponents.finish((qa[:, None] * qb[None]).sum(-1), torch.zeros((), dtype=torch.int64))
     return not torch.equal(found, wanted)

@@ -1,7 +1,7 @@
 """Products by digits on tensor cores: a node as matrices, and the launch of its kernel.
 
 Shapes: a batch of at most two dims, M rows of A, N of B, K terms. An operand whose view is no such matrix is copied
-through it first.
+through it first. Where many blocks read an operand, its planes of digits are packed before.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+import torch
 from torch import Tensor
 
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import backend
 from assay.engine.runtime.triton.elementwise import copy, empty
-from assay.engine.runtime.triton.routes import Route
+from assay.engine.runtime.triton.routes import Carrier, Route
 from assay.engine.runtime.values.views import is_inside, sub_view
 from assay.protocol.program.nodes import Dot, Operand
 from assay.protocol.program.program import Program
@@ -31,41 +32,105 @@ def block_terms(terms: int) -> int:
 _Strides = tuple[int, int, int, int]
 """Of the batch's two dims, the own rows, the terms."""
 
+MOST_SPLITS = 2
+"""How often the loop of products may split an element of an operand, on average; above, planes are packed first.
+Counted, not measured: a split takes 12 integer operations, a packing moves 10 bytes and starts a kernel; where a second
+has 15 T operations and moves 4.8 TB, packing costs what two to three splits do."""
 
-def by_digits(program: Program, node: Dot, found: Route, parts: Sequence[tuple[int, ...]]) -> Kernel:
-    """The node's kernel by a route. parts: its dims of both operands, of A alone, of B alone."""
+
+def by_digits(
+    program: Program, node: Dot, found: Route, parts: Sequence[tuple[int, ...]], *, packed: bool | None = None
+) -> Kernel:
+    """The node's kernel by a route. parts: its dims of both operands, of A alone, of B alone.
+
+    packed: whether planes are packed first, if it is not for the shape to say.
+    """
     from assay.engine.runtime.triton.kernels.product import product
 
     batch, rows, columns = parts
     dims = node.spec.dims
     z0, z1 = (batch[:1], batch[1:]) if len(batch) == 2 else ((), tuple(batch))
     count = tuple(prod(dims[d] for d in which) for which in (z0, z1, rows, columns))
-    a, b = _Matrix(program, node, node.a, (z0, z1, rows)), _Matrix(program, node, node.b, (z0, z1, columns))
-    ea = _Matrix(program, node, node.exponent_a, (z0, z1, rows), own=True)
-    eb = _Matrix(program, node, node.exponent_b, (z0, z1, columns), own=True)
+    a = _Side(program, node, node.a, node.exponent_a, (z0, z1, rows))
+    b = _Side(program, node, node.b, node.exponent_b, (z0, z1, columns))
     # A product comes out in the order batch, rows, columns; the node's dims may have another.
     order = (*z0, *z1, *rows, *columns)
     ordered, back = tuple(dims[d] for d in order), tuple(order.index(d) for d in range(len(dims)))
-    _, m, n = count[1], count[2], count[3]
-    terms = prod(node.red)
-    step = block_terms(min(terms, found.terms // 2))
-    chunk = 0 if terms <= found.terms else found.terms // step * step
+    outer, m, n, terms = count[:2], count[2], count[3], prod(node.red)
     # Each digit's place has an accumulator: a block of several is narrower, or registers run out.
     bm, bn = _tile(m, 128), _tile(n, 128 if found.digits_a * found.digits_b == 1 else 64)
+    is_packed = splits(m, n, bm, bn) > MOST_SPLITS if packed is None else packed
+    step = block_terms(min(terms, found.terms // 2))
+    chunk = 0 if terms <= found.terms else found.terms // step * step
     grid = -(-m // bm), -(-n // bn), count[0] * count[1]
+    if is_packed:
+        a_planes = Planes(a, (*outer, m, terms), step, found, node.precision_a, found.digits_a)
+        b_planes = Planes(b, (*outer, n, terms), step, found, node.precision_b, found.digits_b)
+        strides, ahead = (*a_planes.strides, *b_planes.strides), (a_planes.ahead, b_planes.ahead)
+        terms = a_planes.width
+    else:
+        strides, ahead = (*a.x.strides, *b.x.strides), (0, 0)
 
     def run(values: list[Tensor]) -> Tensor:
         out = empty(ordered, DType.F32)
-        given = [side(values) for side in (a, b, ea, eb)]
+        xa, xb, ea, eb = (side(values) for side in (a.x, b.x, a.e, b.e))
+        if is_packed:
+            xa, xb = a_planes(xa, ea), b_planes(xb, eb)
         backend.launch(
-            product, grid, *given, out, count[1], m, n, terms,
-            *a.strides, *b.strides, *ea.strides[:3], *eb.strides[:3], count[1] * m * n, m * n, n, 1,
-            PA=node.precision_a, PB=node.precision_b, CHUNK=chunk, BM=bm, BN=bn, BK=step,
+            product, grid, xa, xb, ea, eb, out, count[1], m, n, terms, *ahead,
+            *strides, *a.e.strides[:3], *b.e.strides[:3],
+            PA=node.precision_a, PB=node.precision_b, PACKED=is_packed, CHUNK=chunk, BM=bm, BN=bn, BK=step,
             warps=8 if bm * bn > 1 << 12 else 4, **found.constants,
         )  # fmt: skip
         return out if back == tuple(range(len(dims))) else out.permute(back).contiguous()
 
     return run
+
+
+def splits(m: int, n: int, bm: int, bn: int) -> float:
+    """How often a product of m by n rows in blocks of bm by bn reads an element of its operands, on average."""
+    return (m * -(-n // bn) + n * -(-m // bm)) / (m + n)
+
+
+class _Side:
+    """An operand and its exponents, each as a matrix."""
+
+    def __init__(self, program: Program, node: Dot, x: Operand, e: Operand, parts: Sequence[tuple[int, ...]]) -> None:
+        self.x = _Matrix(program, node, x, parts)
+        self.e = _Matrix(program, node, e, parts, own=True)
+
+
+_PLANE_TYPES = {Carrier.I8: torch.int8, Carrier.F16: torch.float16, Carrier.BF16: torch.bfloat16}
+
+
+class Planes:
+    """The planes of one side's digits, packed with terms innermost: [planes, batch, rows, width], i8 or f16 or bf16."""
+
+    def __init__(
+        self, side: _Side, sizes: tuple[int, ...], step: int, route: Route, precision: int, digits: int
+    ) -> None:
+        """sizes: of the batch's two dims, the rows, the terms; width is a multiple of step."""
+        self._sizes, self._side, self._route = sizes, side, route
+        z0, z1, rows, terms = sizes
+        self.width = -(-terms // step) * step
+        self._shape = 3 if route.karatsuba else digits, z0 * z1, rows, self.width
+        self._constants = {"P": precision, "COUNT": digits, **route.digits}
+        self._block = _tile(rows, 64), min(step, 64) if not backend.is_interpreted() else step
+        self.strides: _Strides = (z1 * rows * self.width, rows * self.width, self.width, 1)
+        self.ahead = z0 * z1 * rows * self.width
+
+    def __call__(self, x: Tensor, e: Tensor) -> Tensor:
+        """The planes of a run's operand and exponents, as `_Matrix` gives them."""
+        from assay.engine.runtime.triton.kernels.product import pack
+
+        out = torch.empty(self._shape, dtype=_PLANE_TYPES[self._route.carrier], device=backend.device())
+        (br, bk), (z0, z1, rows, terms) = self._block, self._sizes
+        grid = -(-rows // br), -(-self.width // bk), z0 * z1
+        backend.launch(
+            pack, grid, x, e, out, z1, rows, terms, self.width, *self._side.x.strides, *self._side.e.strides[:3],
+            BR=br, BK=bk, **self._constants,
+        )  # fmt: skip
+        return out
 
 
 def _tile(size: int, most: int) -> int:

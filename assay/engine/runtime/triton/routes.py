@@ -37,15 +37,14 @@ class Route:
         return f"{self.carrier.name.lower()}x{3 if self.karatsuba else self.digits_a * self.digits_b}"
 
     @property
+    def digits(self) -> dict[str, int | bool]:
+        """How kernels make digits."""
+        return {"KARATSUBA": self.karatsuba, "BITS": self.bits, "CARRIER": int(self.carrier)}
+
+    @property
     def constants(self) -> dict[str, int | bool]:
-        """What the kernel is made for."""
-        return {
-            "NA": self.digits_a,
-            "NB": self.digits_b,
-            "KARATSUBA": self.karatsuba,
-            "BITS": self.bits,
-            "CARRIER": int(self.carrier),
-        }
+        """What the kernel of products is made for."""
+        return {"NA": self.digits_a, "NB": self.digits_b, **self.digits}
 
 
 def route(pa: int, pb: int, carrier: Carrier = Carrier.I8) -> Route | None:
