@@ -60,6 +60,46 @@ def verify(
     _show({"on_chain": True}, found, as_json=as_json)
 
 
+@app.command(
+    "capture-report",
+    epilog="Example: assay model capture-report examples.own_model:factory --json"
+    '  ->  {"examples.own_model:factory": {"outcome": "right", "captured": true, "refusals": [], "nodes", ...}}',
+)
+def capture_report(
+    factories: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PACKAGE.MODULE:FACTORY...",
+            help="Functions without arguments that return a Recipe, or mappings from names to such functions.",
+        ),
+    ],
+    steps: Annotated[int, typer.Option("--steps", metavar="N", min=1, help="Steps beside stock PyTorch.")] = 20,
+    tier: Annotated[str, typer.Option("--tier", metavar="TIER", help="fixed8, fixed14 or fixed22.")] = "fixed22",
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="Wall time that each model gets.")] = 300.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Capture models, each in a process of its own, and run them beside stock PyTorch: right, refused, crashed, wrong.
+
+    Exit code 11: one trains something else than stock PyTorch. 1: one crashed, hung or took all memory. 7: one is
+    refused.
+    """
+    from assay.cli.capture_rows import check_rows, print_row
+    from assay.programs.capture import tier_of
+    from assay.programs.factory import listed
+    from assay.programs.report_process import ReportTerms, reports
+
+    tier_of(tier)
+    names = [name for given in factories for name in listed(given)]
+    rows = {}
+    for name, row in reports(names, ReportTerms(steps, tier, seconds)):
+        rows[name] = row
+        if not as_json:
+            print_row(name, row)
+    if as_json:
+        print_json({name: row.to_json() for name, row in rows.items()})
+    check_rows(rows)
+
+
 def _show(first: dict[str, object], weights: Weights, *, as_json: bool) -> None:
     document = first | {
         "root": "0x" + weights.root.hex(),

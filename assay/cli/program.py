@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.cli.common import print_fields, print_json, print_table, talk
 from assay.cli.options import DeviceOption, JsonOption
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assay.programs.against_eager import Beside
+    from assay.protocol.program.program import Program
+    from assay.training.recipes.recipe import RecipeStep
 
 app = typer.Typer(no_args_is_help=True, help="Programs captured from PyTorch modules of one's own.")
 
@@ -109,21 +116,42 @@ def check(
         bool, typer.Option("--reference", help="Also compute every node by the slow reference (small programs).")
     ] = False,
     _device: DeviceOption = None,
+    against_eager: Annotated[
+        int | None,
+        typer.Option(
+            "--against-eager",
+            metavar="N",
+            min=1,
+            help="Also run N steps beside the factory's stock module and optimizer, and say where they part.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check that a program is well formed, run it on the calibration batch, and report what rounding costs.
 
-    Exit code 6: ill-formed. 7: the state after the batch is another than at capture, or not finite.
+    Exit code 6: ill-formed. 7: the state after the batch is another than at capture, or not finite. 11: it trains
+    something else than the stock module and optimizer.
     """
+    from assay.programs.against_eager import check_beside
     from assay.programs.capture import rounding_document
     from assay.programs.check import above_limit, check_on_batch, check_well_formed
     from assay.programs.files import read_program, read_report, read_state
-    from assay.protocol.errors import NumericsError
+    from assay.protocol.errors import NumericsError, UsageError
 
     program = read_program(file)
     check_well_formed(program)
-    state = read_state(file, program) if factory is None else _state_of(factory)
-    found = check_on_batch(program, state, read_report(file, program), reference=reference)
+    report = read_report(file, program)
+    step = None if factory is None else _step_of(factory)
+    if against_eager is not None and step is None:
+        raise UsageError(
+            "Only a factory has the stock module and optimizer.",
+            code="FactoryNotNamed",
+            remedy="Add --factory PACKAGE.MODULE:FACTORY, the one that the program was captured from.",
+        )
+    found = check_on_batch(
+        program, read_state(file, program) if step is None else step.state(), report, reference=reference
+    )
+    beside = _beside(program, step, against_eager, report)
     rounding = [rounding_document(loss) for loss in found.rounding]
     document: dict[str, Any] = {
         "root": "0x" + program.root.hex(),
@@ -134,12 +162,16 @@ def check(
         "nodes_equal_to_reference": found.reference_nodes if reference else None,
         "not_finite": found.not_finite,
         "rounding": rounding,
+        "against_eager": None if beside is None else beside.to_json(),
     }
     if as_json:
         print_json(document)
     else:
-        print_fields({n: v for n, v in document.items() if n not in ("rounding", "not_finite") and v is not None})
+        apart = ("rounding", "not_finite", "against_eager")
+        print_fields({n: v for n, v in document.items() if n not in apart and v is not None})
         _print_rounding(rounding)
+        if beside is not None:
+            _print_beside(beside)
     if found.not_finite:
         names = ", ".join(found.not_finite[:5])
         raise NumericsError(
@@ -152,6 +184,8 @@ def check(
             f"Operand {loss.side} of node {loss.node} has an error of {loss.error:.2g} at {loss.bits} bits"
             f" ({loss.source or 'unknown line'}): capture with calibration, or normalize it."
         )
+    if beside is not None:
+        check_beside(beside)
 
 
 @app.command(
@@ -203,11 +237,36 @@ def witness(
         print_fields({n: v for n, v in document.items() if v is not None})
 
 
-def _state_of(factory: str) -> Any:
+def _step_of(factory: str) -> RecipeStep:
     from assay.programs.factory import load_recipe
     from assay.training.recipes.recipe import RecipeStep
 
-    return RecipeStep(load_recipe(factory)).state()
+    return RecipeStep(load_recipe(factory))
+
+
+def _beside(
+    program: Program, step: RecipeStep | None, count: int | None, report: Mapping[str, Any] | None
+) -> Beside | None:
+    """What steps beside stock PyTorch show, where they are asked for."""
+    from assay.programs.against_eager import beside_eager
+
+    if step is None or count is None:
+        return None
+    return beside_eager(program, step, count, "fixed14" if report is None else str(report["tier"]))
+
+
+def _print_beside(found: Beside) -> None:
+    """Losses beside each other, and where the two parted."""
+    shown = sorted({1, 2, 5, 10, 20, 50, 100, found.steps} & set(range(1, found.steps + 1)))
+    rows = [[k, f"{found.loss_eager[k - 1]:.6f}", f"{found.loss_exact[k - 1]:.6f}"] for k in shown]
+    print_table("Beside stock PyTorch: the loss in each step", ["step", "stock", "exact"], rows)
+    if found.undetermined:
+        names = ", ".join(found.undetermined[:4])
+        talk.print(f"{len(found.undetermined)} tensors go where rounding takes them, in stock PyTorch too: {names}.")
+    if found.parting is None:
+        talk.print(
+            f"After {found.steps} steps no tensor is off by more than rounding explains ({found.difference:.1g})."
+        )
 
 
 def _print_head(document: dict[str, Any]) -> None:

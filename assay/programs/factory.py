@@ -1,6 +1,7 @@
 """`package.module:factory`: the user's function that returns a recipe, found by name and called.
 
-Only the user's own command names it; no file that came from elsewhere is ever asked which code to run.
+A list is a mapping from names to such functions; `package.module:LIST[name]` is one of its entries. Only the user's own
+command names a factory; no file that came from elsewhere is ever asked which code to run.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import importlib
 import inspect
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,11 +29,7 @@ def load_recipe(name: str) -> Recipe:
         UsageError: FactoryMalformed, ModuleMissing, FactoryMissing, NotAFactory.
         UserError: ModuleFails, FactoryFails, NotARecipe; what `Recipe` raises.
     """
-    module_name, colon, attribute = name.partition(":")
-    parts = module_name.split(".")
-    if not colon or not all(part.isidentifier() for part in (*parts, *attribute.split("."))):
-        raise UsageError(f"{name!r} names no factory.", code="FactoryMalformed", remedy=_SHAPE)
-    found = _attribute(_module(module_name), module_name, attribute)
+    found = _named(name)
     if not callable(found):
         raise UsageError(
             f"{name} is a {type(found).__name__}, not a factory.",
@@ -46,6 +44,36 @@ def load_recipe(name: str) -> Recipe:
             remedy="Give every argument a default, or name a function without arguments.",
         )
     return _made(found, name)
+
+
+def listed(name: str) -> list[str]:
+    """The names of a list's factories, each as `load_recipe` takes it; of a factory its own.
+
+    Raises:
+        UsageError: FactoryMalformed, ModuleMissing, FactoryMissing. UserError: ModuleFails.
+    """
+    found = _named(name)
+    return [f"{name}[{key}]" for key in found] if isinstance(found, Mapping) else [name]
+
+
+def _named(name: str) -> Any:
+    """What a name means: an attribute of a module, or an entry of a list."""
+    place, bracket, key = name.partition("[")
+    module_name, colon, attribute = place.partition(":")
+    is_whole = not bracket or key.endswith("]")
+    if not colon or not is_whole or not all(p.isidentifier() for p in (*module_name.split("."), *attribute.split("."))):
+        raise UsageError(f"{name!r} names no factory.", code="FactoryMalformed", remedy=_SHAPE)
+    found = _attribute(_module(module_name), module_name, attribute)
+    if not bracket:
+        return found
+    if not isinstance(found, Mapping) or key[:-1] not in found:
+        near = difflib.get_close_matches(key[:-1], list(found), 1) if isinstance(found, Mapping) else []
+        raise UsageError(
+            f"{place} has no entry {key[:-1]!r}.",
+            code="FactoryMissing",
+            remedy=f"Did you mean {place}[{near[0]}]?" if near else "Name an entry of a mapping of factories.",
+        )
+    return found[key[:-1]]
 
 
 def _module(name: str) -> ModuleType:

@@ -22,6 +22,7 @@ class ExitCode(IntEnum):
     FRAUD = 8
     DEADLINE = 9
     CANCELLED = 10
+    PARTED = 11
     INTERRUPTED = 130
 
     @property
@@ -42,6 +43,7 @@ _MEANINGS: Final = {
     ExitCode.FRAUD: "fraud found",
     ExitCode.DEADLINE: "deadline missed",
     ExitCode.CANCELLED: "cancelled",
+    ExitCode.PARTED: "parts from stock PyTorch",
     ExitCode.INTERRUPTED: "interrupted",
 }
 
@@ -121,6 +123,12 @@ class NumericsError(UserError):
     """A program cannot be lowered, or a calculation left the range that the arithmetic defines."""
 
     exit_code = ExitCode.NUMERICS
+
+
+class PartedError(UserError):
+    """A program trains something else than the stock module and optimizer that it was captured from."""
+
+    exit_code = ExitCode.PARTED
 
 
 class CancelledError(UserError):

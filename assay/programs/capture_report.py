@@ -1,0 +1,182 @@
+"""What capture makes of a model: captured or refused, in what time, and whether it trains what stock PyTorch trains.
+
+`report_of` looks at one recipe in this process; `assay/programs/report_process.py` gives each model a process of its
+own, so that one that crashes, hangs or takes all memory ends nothing but its own row.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from assay.engine.runtime.executor import Executor, KernelVariant, usable_natives
+from assay.engine.runtime.values import state_io
+from assay.programs.against_eager import beside_eager
+from assay.programs.capture import CapturedRecipe, capture_recipe
+from assay.programs.stock_run import StockRun
+from assay.protocol.errors import AssayError, UserError
+from assay.training.recipes.recipe import Recipe, RecipeStep
+
+STOCK_STEPS: Final = 2
+"""Steps that stock kernels run too, to be compared with native ones bit by bit."""
+
+_SCALARS: Final = (bool, int, float, str, type(None))
+
+
+_FAILED_BEFORE: Final = frozenset({"FactoryFails", "ModuleFails", "LossFails"})
+"""There was nothing to capture: the factory or its loss does not run here."""
+
+
+class Outcome(StrEnum):
+    """What became of a model."""
+
+    RIGHT = "right"
+    REFUSED = "refused"
+    CRASHED = "crashed"
+    WRONG = "silently wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureReport:
+    """One model's row.
+
+    captured: whether there is a program. refusals: what has no exact form, each with the user's line. nodes: of the
+    program. seconds: processor time of capture. equal_bits: whether stock and native kernels agree on every bit after
+    some steps (None where there are no native ones). loss_eager, loss_exact: of the last step compared.
+    frozen_state: what the stock steps change and the program does not. steps: compared. difference: the largest of a
+    tensor that training moves, over its way. parting: where the two parted for more than rounding, if they did.
+    undetermined: tensors that rounding alone moves. error: code and words of a refusal or crash.
+    """
+
+    outcome: Outcome
+    captured: bool = False
+    refusals: list[str] = field(default_factory=list)
+    nodes: int = 0
+    seconds: float = 0.0
+    equal_bits: bool | None = None
+    loss_eager: float | None = None
+    loss_exact: float | None = None
+    frozen_state: list[str] = field(default_factory=list)
+    steps: int = 0
+    difference: float | None = None
+    parting: dict[str, Any] | None = None
+    undetermined: list[str] = field(default_factory=list)
+    tensors: int = 0
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return asdict(self) | {"outcome": self.outcome.value}
+
+
+def report_of(factory: Callable[[], Recipe], steps: int, tier: str) -> CaptureReport:
+    """The row of what a factory returns; nothing that goes wrong on the way is raised."""
+    begin = time.process_time()
+    try:
+        torch.manual_seed(0)
+        recipe = factory()
+        begin = time.process_time()
+        captured = capture_recipe(recipe, tier)
+    except UserError as error:
+        if error.code in _FAILED_BEFORE:
+            return _crashed(error, time.process_time() - begin)
+        return _refused(error, time.process_time() - begin)
+    except Exception as error:  # whatever a stranger's model meets is a row of the report
+        return _crashed(error, time.process_time() - begin)
+    seconds = time.process_time() - begin
+    try:
+        return beside_stock(captured, RecipeStep(recipe), steps, seconds)
+    except Exception as error:
+        return _crashed(error, seconds, nodes=len(captured.program.nodes), captured=True)
+
+
+def _refused(error: UserError, seconds: float) -> CaptureReport:
+    offenders = error.details.get("offenders")
+    refusals = [str(line) for line in offenders] if isinstance(offenders, list) else [error.message]
+    return CaptureReport(Outcome.REFUSED, refusals=refusals, seconds=round(seconds, 2), error=_words(error))
+
+
+def _crashed(error: Exception, seconds: float, nodes: int = 0, *, captured: bool = False) -> CaptureReport:
+    return CaptureReport(
+        Outcome.CRASHED, captured=captured, nodes=nodes, seconds=round(seconds, 2), error=_words(error)
+    )
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, AssayError):
+        return f"{error.code}: {error.explain()}"
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+
+
+def beside_stock(captured: CapturedRecipe, step: RecipeStep, steps: int, seconds: float) -> CaptureReport:
+    """The row of a program: its bits on all kernels, and its steps beside those of `step`'s stock objects.
+
+    Raises:
+        As `beside_eager`.
+    """
+    equal = _equal_bits(captured)
+    frozen = frozen_state(step)
+    beside = beside_eager(captured.program, step, steps, captured.tier)
+    is_right = beside.parting is None and not frozen and equal is not False
+    return CaptureReport(
+        Outcome.RIGHT if is_right else Outcome.WRONG,
+        captured=True,
+        nodes=len(captured.program.nodes),
+        seconds=round(seconds, 2),
+        equal_bits=equal,
+        loss_eager=beside.loss_eager[-1],
+        loss_exact=beside.loss_exact[-1],
+        frozen_state=frozen,
+        steps=beside.steps,
+        difference=beside.difference,
+        parting=None if beside.parting is None else asdict(beside.parting),
+        undetermined=beside.undetermined,
+        tensors=len(step.names) + len(step.buffers),
+    )
+
+
+def _equal_bits(captured: CapturedRecipe) -> bool | None:
+    if usable_natives()[0] is None:
+        return None
+    roots = []
+    for variant in (KernelVariant.STOCK, KernelVariant.FUSED):
+        state: Any = captured.state
+        executor = Executor(captured.program, variant=variant)
+        for _ in range(STOCK_STEPS):
+            state = executor.run(state)
+        roots.append(state_io.state_root(state))
+    return roots[0] == roots[1]
+
+
+def frozen_state(step: RecipeStep) -> list[str]:
+    """Buffers and plain attributes of the module that stock steps change and no slot of the program's state holds."""
+    module, run = step.recipe.module, StockRun(step)
+    before = _attributes(module)
+    kept = set(step.buffers) | set(step.names)
+    changed: list[str] = []
+    for _ in run.steps(STOCK_STEPS):
+        changed = [n for n, v in _attributes(module).items() if n in before and v != before[n] and n not in kept]
+    return sorted(changed)
+
+
+def _attributes(module: nn.Module) -> dict[str, object]:
+    """Values of buffers, and of numbers, words and tensors in modules' own attributes, by path."""
+    found: dict[str, object] = {n: b.detach().numpy().tobytes() for n, b in module.named_buffers() if _is_plain(b)}
+    for path, part in module.named_modules():
+        for name, value in vars(part).items():
+            where = f"{path}.{name}" if path else name
+            if isinstance(value, torch.Tensor) and _is_plain(value):
+                found[where] = value.detach().numpy().tobytes()
+            elif isinstance(value, _SCALARS):
+                found[where] = value
+    return found
+
+
+def _is_plain(t: torch.Tensor) -> bool:
+    return t.layout is torch.strided and t.device.type == "cpu" and t.dtype is not torch.bfloat16

@@ -1,0 +1,190 @@
+"""Rows of the capture report: each model's own process, whatever it does, and what its row says."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from assay.programs.capture import capture_recipe
+from assay.programs.capture_report import CaptureReport, Outcome, beside_stock, frozen_state, report_of
+from assay.programs.factory import listed, load_recipe
+from assay.programs.report_process import ReportTerms, reports
+from assay.protocol.errors import ExitCode, UserError
+from assay.training.recipes.recipe import Recipe, RecipeStep
+from tests.harness.commands import assay
+
+torch.set_num_threads(1)
+ROOT = Path(__file__).resolve().parents[3]
+HERE = "tests.unit.training.test_capture_report"
+ISSUED = ("captured", "refusals", "nodes", "seconds", "equal_bits", "loss_eager", "loss_exact", "frozen_state")
+
+
+def squared(module: nn.Module, x: Tensor) -> Tensor:
+    return (module(x) ** 2).mean()
+
+
+def line(loss: object = squared, decay: float = 0.0) -> Recipe:
+    torch.manual_seed(0)
+    module = nn.Linear(3, 2)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-2, weight_decay=decay)
+    return Recipe(module, loss, optimizer, (torch.randn(8, 3),), 4)  # type: ignore[arg-type]
+
+
+def in_frequencies() -> Recipe:
+    return line(lambda module, x: torch.fft.rfft(module(x)).abs().mean())
+
+
+def failing() -> Recipe:
+    raise RuntimeError("there is no such file")
+
+
+def hanging() -> Recipe:
+    while True:
+        time.sleep(1.0)
+
+
+def ended() -> Recipe:
+    print("the last words", flush=True)
+    os._exit(9)
+
+
+def hungry() -> Recipe:
+    return line(lambda module, x: squared(module, x) + torch.ones(1 << 34).sum())
+
+
+LIST = {"line": line, "frequencies": in_frequencies, "failing": failing, "ended": ended, "hungry": hungry}
+
+
+@pytest.fixture(scope="module")
+def rows() -> Iterator[dict[str, CaptureReport]]:
+    """The rows of the list, and of what hangs."""
+    patch = pytest.MonkeyPatch()
+    patch.chdir(ROOT)
+    terms = ReportTerms(steps=3, memory=8 << 30)
+    found = dict(zip(LIST, (row for _, row in reports(listed(f"{HERE}:LIST"), terms)), strict=True))
+    (found["hanging"],) = (row for _, row in reports([f"{HERE}:hanging"], ReportTerms(seconds=1.0)))
+    yield found
+    patch.undo()
+
+
+def test_a_right_model_says_what_was_compared(rows: dict[str, CaptureReport]) -> None:
+    row = rows["line"]
+    assert row.outcome is Outcome.RIGHT and row.captured and row.error is None and not row.refusals
+    assert row.nodes > 0 and row.seconds > 0 and row.steps == 3 and row.tensors == 2 and row.frozen_state == []
+    assert row.equal_bits is not False and row.parting is None
+    assert row.loss_eager is not None and row.loss_exact == pytest.approx(row.loss_eager, abs=1e-5)
+    assert set(ISSUED) <= set(row.to_json())
+
+
+def test_a_refused_model_names_what_has_no_exact_form_and_where(rows: dict[str, CaptureReport]) -> None:
+    row = rows["frequencies"]
+    assert row.outcome is Outcome.REFUSED and not row.captured
+    assert any("fft" in what and "test_capture_report.py:" in what for what in row.refusals)
+
+
+def test_no_models_end_ends_the_report(rows: dict[str, CaptureReport]) -> None:
+    wrong = ("failing", "ended", "hungry", "hanging")
+    assert {rows[name].outcome for name in wrong} == {Outcome.CRASHED}
+    assert "there is no such file" in str(rows["failing"].error)
+    assert rows["ended"].error == "its process ended with 9: the last words"
+    assert "memory" in str(rows["hungry"].error)
+    assert rows["hanging"].error == "it was not done after 1 s"
+
+
+def test_a_program_that_trains_something_else_is_silently_wrong() -> None:
+    captured = capture_recipe(line(decay=5.0), "fixed22")
+    row = beside_stock(captured, RecipeStep(line()), 2, 0.0)
+    assert row.outcome is Outcome.WRONG and row.parting is not None and row.parting["step"] == 1
+
+
+class Counting(nn.Linear):
+    """Counts its calls beside its buffers, once a switch is on."""
+
+    def __init__(self) -> None:
+        super().__init__(3, 2)
+        self.calls, self.average = 0, torch.zeros(2)
+        self.register_buffer("total", torch.zeros(2))
+        self.is_counting: list[int] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        if self.is_counting:
+            self.calls += 1
+            self.average = self.average * 0.9 + y.detach().mean(0)
+            self.total += 1.0
+        return y
+
+
+def test_what_stock_steps_change_and_no_slot_holds_is_named() -> None:
+    given = line()
+    module = Counting()
+    step = RecipeStep(Recipe(module, squared, torch.optim.SGD(module.parameters(), 0.1), given.data, 4))
+    assert frozen_state(step) == []
+    module.is_counting.append(1)
+    assert frozen_state(step) == ["average", "calls", "total"]
+
+
+def test_a_program_with_frozen_state_is_not_called_right() -> None:
+    module = Counting()
+    given = Recipe(module, squared, torch.optim.SGD(module.parameters(), 0.1), line().data, 4)
+    captured, step = capture_recipe(given, "fixed22"), RecipeStep(given)
+    module.is_counting.append(1)
+    row = beside_stock(captured, step, 2, 0.0)
+    assert row.parting is None and row.frozen_state and row.outcome is Outcome.WRONG
+
+
+def test_a_report_in_this_process_raises_nothing() -> None:
+    assert report_of(failing, 1, "fixed14").outcome is Outcome.CRASHED
+    assert report_of(in_frequencies, 1, "fixed14").outcome is Outcome.REFUSED
+
+
+@pytest.mark.parametrize("name", ["LIST[lime]", "line[line]", "LIST[line"])
+def test_an_entry_that_is_not_on_the_list_is_refused_by_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(UserError) as caught:
+        load_recipe(f"{HERE}:{name}")
+    assert caught.value.exit_code is ExitCode.USAGE and name.split("[")[0] in str(caught.value)
+
+
+def test_the_command_prints_every_row_and_ends_with_the_gravest(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {Outcome.RIGHT: CaptureReport(Outcome.RIGHT, captured=True, loss_eager=1.0, loss_exact=1.0, equal_bits=True)}
+    made |= {o: CaptureReport(o, error="for a reason") for o in (Outcome.REFUSED, Outcome.CRASHED, Outcome.WRONG)}
+    monkeypatch.setattr("assay.programs.factory.listed", lambda name: [name])
+    monkeypatch.setattr(
+        "assay.programs.report_process.reports", lambda names, _: [(n, made[Outcome(n)]) for n in names]
+    )
+
+    def ended_with(*outcomes: Outcome) -> int:
+        done = assay(monkeypatch, "model", "capture-report", *outcomes)
+        assert all(outcome.value in done.stdout for outcome in outcomes)
+        return 0 if done.exception is None else int(getattr(done.exception, "exit_code", -1))
+
+    assert ended_with(Outcome.RIGHT) == ExitCode.OK
+    assert ended_with(Outcome.RIGHT, Outcome.REFUSED) == ExitCode.NUMERICS
+    assert ended_with(Outcome.REFUSED, Outcome.CRASHED) == ExitCode.ERROR
+    assert ended_with(Outcome.CRASHED, Outcome.WRONG, Outcome.RIGHT) == ExitCode.PARTED
+    done = assay(monkeypatch, "model", "capture-report", "right", "--json")
+    assert set(ISSUED) <= set(json.loads(done.stdout)["right"])
+
+
+def test_program_check_runs_beside_eager_and_wants_the_factory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    file, right = str(tmp_path / "line.program"), f"{HERE}:line"
+    assert assay(monkeypatch, "program", "capture", right, "--out", file).exit_code == 0
+    done = assay(monkeypatch, "program", "check", file, "--against-eager", "2", "--factory", right, "--json")
+    assert done.exit_code == 0 and json.loads(done.stdout)["against_eager"]["parting"] is None
+    alone = assay(monkeypatch, "program", "check", file, "--against-eager", "2")
+    assert alone.exception is not None and getattr(alone.exception, "code", "") == "FactoryNotNamed"
+    other = assay(monkeypatch, "program", "check", file, "--against-eager", "2", "--factory", f"{HERE}:decaying")
+    assert getattr(other.exception, "exit_code", None) is ExitCode.PARTED and "weight" in str(other.exception)
+
+
+def decaying() -> Recipe:
+    return line(decay=5.0)
