@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import typer
 
-from assay.programs.capture_report import CaptureReport, Outcome
+from assay.programs.capture_report import CaptureEnd, CaptureReport
 from assay.protocol.errors import AssayError, NumericsError, PartedError
 
 
@@ -42,20 +42,20 @@ def check_rows(rows: Mapping[str, CaptureReport]) -> None:
     Raises:
         PartedError: SilentlyWrong. AssayError: CaptureCrashed. NumericsError: CaptureRefused.
     """
-    found = {o: [name for name, row in rows.items() if row.outcome is o] for o in Outcome}
-    if wrong := found[Outcome.WRONG]:
+    found = {o: [name for name, row in rows.items() if row.outcome is o] for o in CaptureEnd}
+    if wrong := found[CaptureEnd.WRONG]:
         raise PartedError(
             f"{len(wrong)} of {len(rows)} train something else than stock PyTorch: {', '.join(wrong[:5])}.",
             code="SilentlyWrong",
             remedy="Train none of these, and report them: capture should have refused them.",
         )
-    if crashed := found[Outcome.CRASHED]:
+    if crashed := found[CaptureEnd.CRASHED]:
         raise AssayError(
             f"{len(crashed)} of {len(rows)} crashed: {', '.join(crashed[:5])}.",
             code="CaptureCrashed",
             remedy="Give more --seconds where one was stopped; report the others.",
         )
-    if refused := found[Outcome.REFUSED]:
+    if refused := found[CaptureEnd.REFUSED]:
         raise NumericsError(
             f"{len(refused)} of {len(rows)} are refused: {', '.join(refused[:5])}.",
             code="CaptureRefused",

@@ -33,7 +33,7 @@ _FAILED_BEFORE: Final = frozenset({"FactoryFails", "ModuleFails", "LossFails"})
 """There was nothing to capture: the factory or its loss does not run here."""
 
 
-class Outcome(StrEnum):
+class CaptureEnd(StrEnum):
     """What became of a model."""
 
     RIGHT = "right"
@@ -54,7 +54,7 @@ class CaptureReport:
     undetermined: tensors that rounding alone moves. error: code and words of a refusal or crash.
     """
 
-    outcome: Outcome
+    outcome: CaptureEnd
     captured: bool = False
     refusals: list[str] = field(default_factory=list)
     nodes: int = 0
@@ -99,12 +99,12 @@ def report_of(factory: Callable[[], Recipe], steps: int, tier: str) -> CaptureRe
 def _refused(error: UserError, seconds: float) -> CaptureReport:
     offenders = error.details.get("offenders")
     refusals = [str(line) for line in offenders] if isinstance(offenders, list) else [error.message]
-    return CaptureReport(Outcome.REFUSED, refusals=refusals, seconds=round(seconds, 2), error=_words(error))
+    return CaptureReport(CaptureEnd.REFUSED, refusals=refusals, seconds=round(seconds, 2), error=_words(error))
 
 
 def _crashed(error: Exception, seconds: float, nodes: int = 0, *, captured: bool = False) -> CaptureReport:
     return CaptureReport(
-        Outcome.CRASHED, captured=captured, nodes=nodes, seconds=round(seconds, 2), error=_words(error)
+        CaptureEnd.CRASHED, captured=captured, nodes=nodes, seconds=round(seconds, 2), error=_words(error)
     )
 
 
@@ -125,7 +125,7 @@ def beside_stock(captured: CapturedRecipe, step: RecipeStep, steps: int, seconds
     beside = beside_eager(captured.program, step, steps, captured.tier)
     is_right = beside.parting is None and not frozen and equal is not False
     return CaptureReport(
-        Outcome.RIGHT if is_right else Outcome.WRONG,
+        CaptureEnd.RIGHT if is_right else CaptureEnd.WRONG,
         captured=True,
         nodes=len(captured.program.nodes),
         seconds=round(seconds, 2),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
-from assay.programs.capture_report import CaptureReport, Outcome, report_of
+from assay.programs.capture_report import CaptureEnd, CaptureReport, report_of
 from assay.programs.factory import load_recipe
 
 _SAID = 2000
@@ -62,9 +62,9 @@ def _in_process(context: ForkServerContext, name: str, terms: ReportTerms) -> Ca
             how = f"its process ended with {child.exitcode}"
         if out.exists():
             document = json.loads(out.read_text(encoding="utf-8"))
-            return CaptureReport(**document | {"outcome": Outcome(document["outcome"])})
+            return CaptureReport(**document | {"outcome": CaptureEnd(document["outcome"])})
         said = log.read_text(encoding="utf-8", errors="replace")[-_SAID:].strip().splitlines() if log.exists() else []
-        return CaptureReport(Outcome.CRASHED, error=f"{how}{': ' + said[-1] if said else ''}")
+        return CaptureReport(CaptureEnd.CRASHED, error=f"{how}{': ' + said[-1] if said else ''}")
 
 
 def _make_report(name: str, terms: ReportTerms, out: Path, log: Path) -> None:

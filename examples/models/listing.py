@@ -14,14 +14,14 @@ EXAMPLES, BATCH = 16, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedModel:
     """A training step. stays_refused: why no program can hold it, where that is so."""
 
     factory: Callable[[], Recipe]
     stays_refused: str = ""
 
 
-LISTED: dict[str, Entry] = {}
+LISTED: dict[str, ListedModel] = {}
 """Every entry by `library/name`."""
 
 
@@ -39,7 +39,7 @@ def add(name: str, factory: Callable[[], Recipe], stays_refused: str = "") -> No
     """Puts a factory on the list under a name that nothing there has."""
     if name in LISTED:
         raise ValueError(f"{name} is on the list already")
-    LISTED[name] = Entry(factory, stays_refused)
+    LISTED[name] = ListedModel(factory, stays_refused)
 
 
 def recipe(

@@ -28,7 +28,7 @@ def conv_batchnorm() -> Recipe:
     return recipe(nn.Sequential(*layers, nn.Flatten(), nn.Linear(16, 4)), classify, images(16), labels())
 
 
-class Recurrent(nn.Module):
+class LastOutput(nn.Module):
     """A recurrent layer and a head on its last output."""
 
     def __init__(self, kind: type[nn.RNNBase], **options: object) -> None:
@@ -47,7 +47,7 @@ for _name, _kind, _options in (
     ("gru", nn.GRU, {}),
     ("rnn", nn.RNN, {}),
 ):
-    add(f"torch/{_name}", lambda k=_kind, o=_options: recipe(Recurrent(k, **o), classify, tokens(length=8), labels()))
+    add(f"torch/{_name}", lambda k=_kind, o=_options: recipe(LastOutput(k, **o), classify, tokens(length=8), labels()))
 
 
 class Translator(nn.Module):
@@ -180,7 +180,7 @@ def simclr() -> Recipe:
     return recipe(nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 8)), doubled, torch.randn(EXAMPLES, 6))
 
 
-class Experts(nn.Module):
+class TwoBestExperts(nn.Module):
     """Each input through its two best experts of four."""
 
     def __init__(self) -> None:
@@ -198,7 +198,7 @@ class Experts(nn.Module):
 @entry("torch/experts")
 def experts() -> Recipe:
     """A dense mixture with topk."""
-    return recipe(Experts(), classify, *points())
+    return recipe(TwoBestExperts(), classify, *points())
 
 
 def q_learning(module: nn.Module, s: Tensor, a: Tensor, r: Tensor, later: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.programs.capture import capture_recipe
-from assay.programs.capture_report import CaptureReport, Outcome, beside_stock, frozen_state, report_of
+from assay.programs.capture_report import CaptureEnd, CaptureReport, beside_stock, frozen_state, report_of
 from assay.programs.factory import listed, load_recipe
 from assay.programs.report_process import ReportTerms, reports
 from assay.protocol.errors import ExitCode, UserError
@@ -76,7 +76,7 @@ def rows() -> Iterator[dict[str, CaptureReport]]:
 
 def test_a_right_model_says_what_was_compared(rows: dict[str, CaptureReport]) -> None:
     row = rows["line"]
-    assert row.outcome is Outcome.RIGHT and row.captured and row.error is None and not row.refusals
+    assert row.outcome is CaptureEnd.RIGHT and row.captured and row.error is None and not row.refusals
     assert row.nodes > 0 and row.seconds > 0 and row.steps == 3 and row.tensors == 2 and row.frozen_state == []
     assert row.equal_bits is not False and row.parting is None
     assert row.loss_eager is not None and row.loss_exact == pytest.approx(row.loss_eager, abs=1e-5)
@@ -85,13 +85,13 @@ def test_a_right_model_says_what_was_compared(rows: dict[str, CaptureReport]) ->
 
 def test_a_refused_model_names_what_has_no_exact_form_and_where(rows: dict[str, CaptureReport]) -> None:
     row = rows["frequencies"]
-    assert row.outcome is Outcome.REFUSED and not row.captured
+    assert row.outcome is CaptureEnd.REFUSED and not row.captured
     assert any("fft" in what and "test_capture_report.py:" in what for what in row.refusals)
 
 
 def test_no_models_end_ends_the_report(rows: dict[str, CaptureReport]) -> None:
     wrong = ("failing", "ended", "hungry", "hanging")
-    assert {rows[name].outcome for name in wrong} == {Outcome.CRASHED}
+    assert {rows[name].outcome for name in wrong} == {CaptureEnd.CRASHED}
     assert "there is no such file" in str(rows["failing"].error)
     assert rows["ended"].error == "its process ended with 9: the last words"
     assert "memory" in str(rows["hungry"].error)
@@ -101,7 +101,7 @@ def test_no_models_end_ends_the_report(rows: dict[str, CaptureReport]) -> None:
 def test_a_program_that_trains_something_else_is_silently_wrong() -> None:
     captured = capture_recipe(line(decay=5.0), "fixed22")
     row = beside_stock(captured, RecipeStep(line()), 2, 0.0)
-    assert row.outcome is Outcome.WRONG and row.parting is not None and row.parting["step"] == 1
+    assert row.outcome is CaptureEnd.WRONG and row.parting is not None and row.parting["step"] == 1
 
 
 class Counting(nn.Linear):
@@ -137,12 +137,12 @@ def test_a_program_with_frozen_state_is_not_called_right() -> None:
     captured, step = capture_recipe(given, "fixed22"), RecipeStep(given)
     module.is_counting.append(1)
     row = beside_stock(captured, step, 2, 0.0)
-    assert row.parting is None and row.frozen_state and row.outcome is Outcome.WRONG
+    assert row.parting is None and row.frozen_state and row.outcome is CaptureEnd.WRONG
 
 
 def test_a_report_in_this_process_raises_nothing() -> None:
-    assert report_of(failing, 1, "fixed14").outcome is Outcome.CRASHED
-    assert report_of(in_frequencies, 1, "fixed14").outcome is Outcome.REFUSED
+    assert report_of(failing, 1, "fixed14").outcome is CaptureEnd.CRASHED
+    assert report_of(in_frequencies, 1, "fixed14").outcome is CaptureEnd.REFUSED
 
 
 @pytest.mark.parametrize("name", ["LIST[lime]", "line[line]", "LIST[line"])
@@ -154,22 +154,28 @@ def test_an_entry_that_is_not_on_the_list_is_refused_by_name(name: str, monkeypa
 
 
 def test_the_command_prints_every_row_and_ends_with_the_gravest(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = {Outcome.RIGHT: CaptureReport(Outcome.RIGHT, captured=True, loss_eager=1.0, loss_exact=1.0, equal_bits=True)}
-    made |= {o: CaptureReport(o, error="for a reason") for o in (Outcome.REFUSED, Outcome.CRASHED, Outcome.WRONG)}
+    made = {
+        CaptureEnd.RIGHT: CaptureReport(
+            CaptureEnd.RIGHT, captured=True, loss_eager=1.0, loss_exact=1.0, equal_bits=True
+        )
+    }
+    made |= {
+        o: CaptureReport(o, error="for a reason") for o in (CaptureEnd.REFUSED, CaptureEnd.CRASHED, CaptureEnd.WRONG)
+    }
     monkeypatch.setattr("assay.programs.factory.listed", lambda name: [name])
     monkeypatch.setattr(
-        "assay.programs.report_process.reports", lambda names, _: [(n, made[Outcome(n)]) for n in names]
+        "assay.programs.report_process.reports", lambda names, _: [(n, made[CaptureEnd(n)]) for n in names]
     )
 
-    def ended_with(*outcomes: Outcome) -> int:
+    def ended_with(*outcomes: CaptureEnd) -> int:
         done = assay(monkeypatch, "model", "capture-report", *outcomes)
         assert all(outcome.value in done.stdout for outcome in outcomes)
         return 0 if done.exception is None else int(getattr(done.exception, "exit_code", -1))
 
-    assert ended_with(Outcome.RIGHT) == ExitCode.OK
-    assert ended_with(Outcome.RIGHT, Outcome.REFUSED) == ExitCode.NUMERICS
-    assert ended_with(Outcome.REFUSED, Outcome.CRASHED) == ExitCode.ERROR
-    assert ended_with(Outcome.CRASHED, Outcome.WRONG, Outcome.RIGHT) == ExitCode.PARTED
+    assert ended_with(CaptureEnd.RIGHT) == ExitCode.OK
+    assert ended_with(CaptureEnd.RIGHT, CaptureEnd.REFUSED) == ExitCode.NUMERICS
+    assert ended_with(CaptureEnd.REFUSED, CaptureEnd.CRASHED) == ExitCode.ERROR
+    assert ended_with(CaptureEnd.CRASHED, CaptureEnd.WRONG, CaptureEnd.RIGHT) == ExitCode.PARTED
     done = assay(monkeypatch, "model", "capture-report", "right", "--json")
     assert set(ISSUED) <= set(json.loads(done.stdout)["right"])
 
