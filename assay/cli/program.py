@@ -59,11 +59,14 @@ def capture(
     document |= {"files": [str(path) for path in written], "first_loss": captured.first_loss}
     document["state_root_after_one_step"] = "0x" + captured.after.hex()
     document["unreached"] = captured.unreached
+    document["mapped"] = captured.mapped
     if as_json:
         print_json(document)
         return
     _print_head(document)
     _print_rounding(document["rounding"])
+    for sentence in captured.mapped:
+        talk.print(f"16 bits: {sentence}.", markup=False, soft_wrap=True)
     if captured.unreached:
         talk.print(f"The loss does not reach, and no step changes: {', '.join(captured.unreached)}.")
     talk.print(f"Read it: assay program show {file}. Check it: assay program check {file}.")

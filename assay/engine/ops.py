@@ -1,4 +1,4 @@
-"""Operations that PyTorch lacks and a captured step may call: Philox words, high products, total gathers.
+"""Operations that PyTorch lacks and a captured step may call: Philox words, high products, total gathers, bits.
 
 Each is a custom operator with an ordinary eager meaning; `capture` lowers it to one node.
 """
@@ -76,7 +76,32 @@ def _(x: Tensor) -> Tensor:
     return x.new_empty(x.shape, dtype=torch.int32)
 
 
+@torch.library.custom_op("assay::floats_of", mutates_args=())
+def floats_of(bits: Tensor, dtype: torch.dtype) -> Tensor:
+    """The bfloat16 or float16 numbers that lie in the bits of a u16 tensor, in its shape."""
+    return bits.view(dtype).clone()
+
+
+@floats_of.register_fake
+def _(bits: Tensor, dtype: torch.dtype) -> Tensor:
+    return bits.new_empty(bits.shape, dtype=dtype)
+
+
+@torch.library.custom_op("assay::bits_of", mutates_args=())
+def bits_of(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """The bits, u16 in its shape, of the bfloat16 or float16 numbers nearest to x."""
+    near = torch.where(x.isnan(), float("nan"), x.to(dtype))
+    return near.view(torch.uint16)
+
+
+@bits_of.register_fake
+def _(x: Tensor, dtype: torch.dtype) -> Tensor:
+    return x.new_empty(x.shape, dtype=torch.uint16)
+
+
 RANK = torch.ops.assay.rank.default
 RANDOM_WORDS = torch.ops.assay.random_words.default
 MULHI_U32 = torch.ops.assay.mulhi_u32.default
 TAKE = torch.ops.assay.take.default
+FLOATS_OF = torch.ops.assay.floats_of.default
+BITS_OF = torch.ops.assay.bits_of.default

@@ -29,7 +29,7 @@ class CapturedRecipe:
 
     slots: names of the tensors of X and Y, per list. sources: the user's line per node. rounding: what each product's
     operands lose on the first batch, the largest error first. after: root of the state one step later. unreached:
-    parameters that the loss does not reach.
+    parameters that the loss does not reach. mapped: sentences on what is 16 bits wide in the user's code.
     """
 
     program: Program
@@ -41,6 +41,7 @@ class CapturedRecipe:
     after: bytes
     tier: str
     unreached: list[str]
+    mapped: list[str]
 
     def report(self) -> dict[str, Any]:
         """What is written beside the program file, as plain JSON."""
@@ -52,6 +53,7 @@ class CapturedRecipe:
             "rounding": [rounding_document(loss) for loss in self.rounding],
             "first_loss": self.first_loss,
             "unreached": self.unreached,
+            "mapped": self.mapped,
             "state_root": "0x" + state_io.state_root(self.state).hex(),
             "state_root_after_one_step": "0x" + self.after.hex(),
         }
@@ -99,6 +101,7 @@ def _finished(
         after,
         tier,
         step.unreached,
+        step.mapped(captured.narrowed, tier),
     )
 
 

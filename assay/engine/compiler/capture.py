@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ from assay.engine.compiler.ir.values import MAX_RANK, Fill, GraphValues, number
 from assay.engine.compiler.lowering.registry import (
     FIXED14,
     RULES,
+    SIXTEEN,
     Context,
     Precision,
     Product,
@@ -32,7 +33,7 @@ from assay.engine.compiler.lowering.registry import (
     Unsupported,
     program_dtype,
 )
-from assay.engine.runtime.values.dtypes import PROTOCOL, to_bytes
+from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, to_bytes
 from assay.protocol.errors import InvariantError, NumericsError
 from assay.protocol.program.program import MAX_NODES, Program
 
@@ -48,6 +49,8 @@ class Captured:
     sources: Mapping[int, str]
     products: Mapping[int, tuple[Product, ...]]
     """Per dot node the products that it computes, by whose numbers calibration names them."""
+    narrowed: Mapping[str, str] = field(default_factory=dict)
+    """The user's lines that cast to bfloat16 or float16, with the type: there the program computes in f32."""
 
 
 aten = torch.ops.aten
@@ -129,7 +132,7 @@ def capture(
         if value.number in numbers:
             k = numbers[value.number]
             products[k] = (*products.get(k, ()), product)
-    return Captured(program, sources, products)
+    return Captured(program, sources, products, context.narrowed)
 
 
 def _output(graph: GraphModule) -> Sequence[Node]:
@@ -223,7 +226,7 @@ def _input(context: Context, a: Any) -> Any:
     if a.requires_grad:
         raise Unsupported("a parameter that is no input of the function")
     dtype = program_dtype(a.dtype)
-    narrow = a.to(torch.int32) if a.dtype is torch.int64 else a
+    narrow = a.to(TORCH[dtype]) if a.dtype is torch.int64 or a.dtype in SIXTEEN else a
     if a.numel() and bool((narrow == narrow.flatten()[0]).all()):
         word: Literal = number(dtype.value_type, narrow.flatten()[0].item())
         return Fill(dtype, tuple(a.shape), word.word)

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 
-from assay.engine.runtime.values.dtypes import PROTOCOL
 from assay.protocol.errors import UserError
 from assay.training.optimizer import Optimizer
+from assay.training.recipes.storage import STORABLE
 from assay.training.schedules import RoundWarmup, Schedule
 
 Loss = Callable[..., Tensor]
@@ -22,8 +22,8 @@ Loss = Callable[..., Tensor]
 class Recipe:
     """What a user brings.
 
-    module: with its starting values; parameters that need no gradient stay as they are.
-    loss: (module, *batch) to a f32 scalar.
+    module: with its starting values, of float32, bfloat16 or float16; parameters that need no gradient stay so.
+    loss: (module, *batch) to a f32 scalar, or one of 16 bits.
     optimizer: of `torch.optim`, but LBFGS and SparseAdam, or an object like those of `training.optimizer` together with
     `learning_rate`; no state of a stock optimizer is taken over.
     data: tensors whose first dimension counts examples (the shard); a step draws `batch_size` with replacement.
@@ -76,8 +76,9 @@ def _check(recipe: Recipe) -> None:
             f"The data tensors hold {[t.shape[0] for t in data]} examples.", "Give as many of each, at least one."
         )
     for name, t in _tensors(recipe):
-        if t.dtype not in PROTOCOL:
-            raise _bad(f"{name} has the element type {t.dtype}, which no state holds.", "Convert it to float32.")
+        if t.dtype not in STORABLE:
+            remedy = "Convert it to float32: module.float() for all of a module, tensor.float() for data."
+            raise _bad(f"{name} has the element type {t.dtype}, which no state holds.", remedy)
         if t.dtype is torch.int64 and t.numel() and (int(t.max()) >= 2**31 or int(t.min()) < -(2**31)):
             raise _bad(f"{name} holds integers beyond 32 bits, which no state holds.", "Keep them within 32 bits.")
     if recipe.batch_size < 1 or recipe.micro_batches < 1 or recipe.batch_size % recipe.micro_batches:

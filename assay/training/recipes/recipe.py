@@ -14,7 +14,7 @@ an entry has of its own. Parameters, gradients and buffers have the shapes that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -24,6 +24,7 @@ from torch.func import functional_call
 
 from assay.engine import ops
 from assay.engine.compiler.hidden.guard import Known
+from assay.engine.compiler.lowering.registry import SIXTEEN
 from assay.engine.compiler.randomness import Randomness
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.errors import UserError
@@ -31,6 +32,7 @@ from assay.training.optimizer import Grouped, Optimizer, ParameterGroup, clip_by
 from assay.training.recipes.attached import refuse_attached
 from assay.training.recipes.form import Loss, Recipe
 from assay.training.recipes.schedulers import FollowedSchedule
+from assay.training.recipes.storage import held, mapped, stored
 from assay.training.recipes.torch_optimizers import translated
 from assay.training.recipes.trial import ParameterWritten, alike, tried
 from assay.training.state import SCALAR_NAMES, Scalars, TensorLists
@@ -51,11 +53,12 @@ class _Carrier(nn.Module):
     def forward(self, batch: Sequence[Tensor], wanted: Sequence[Tensor], mode: Randomness) -> _LossAndGradients:
         """The loss, and its gradients (None where it does not reach). Raises UserError (LossFails)."""
         loss = self.loss(self.module, *batch)
-        if not isinstance(loss, Tensor) or loss.ndim != 0 or loss.dtype is not torch.float32:
+        if not isinstance(loss, Tensor) or loss.ndim != 0 or loss.dtype not in (torch.float32, *SIXTEEN):
             found = f"{loss.dtype} {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
             raise UserError(
                 f"The loss is {found}.", code="LossFails", remedy="Return one float32 number, such as a mean."
             )
+        loss = loss.float()
         if not wanted:
             return loss, []
         # Inside the stateless call: layers that are computed again for their gradients must find the same parameters.
@@ -72,7 +75,8 @@ class RecipeStep:
 
     Parameters: all of the module, tied ones once, in `named_parameters` order. Optimizer: the optimizer's list, then
     the buffers that the step changes (running statistics). Scalars: the protocol's, with further data tensors at the
-    end. Buffers that no step changes are constants of the program. int64 is kept as i32. What the loss does not reach
+    end. Buffers that no step changes are constants of the program. int64 is kept as i32, bfloat16 and float16 as their
+    bits in u16, rounded to once, at the end of a step. What the loss does not reach
     stays as it is, as in PyTorch (`unreached` names it).
 
     Raises:
@@ -99,6 +103,7 @@ class RecipeStep:
         else:
             self.optimizer = Grouped((ParameterGroup(tuple(self._trained), recipe.optimizer),))
             rate = recipe.learning_rate or 0.0
+        self._kept = [t.dtype for t in self.optimizer.zero_init(self._start)]
         self._rate = rate if recipe.learning_rate is None else recipe.learning_rate
 
     @cached_property
@@ -117,12 +122,22 @@ class RecipeStep:
         """The state before the first step: the module's own values, zero-initialised moments, all of the data."""
         module = self.recipe.module
         values = {n: b.detach() for n, b in module.named_buffers()}
-        buffers = [_stored(values[n]) for n in self.buffers]
-        parameters = [p.clone() for p in self._start]
-        return parameters, [*self.optimizer.zero_init(parameters), *buffers], self._scalars(self._rate, step, key)
+        buffers = [stored(values[n]) for n in self.buffers]
+        moments = [stored(t) for t in self.optimizer.zero_init(self._start)]
+        return [stored(p.clone()) for p in self._start], [*moments, *buffers], self._scalars(self._rate, step, key)
+
+    def mapped(self, casts: Mapping[str, str], tier: str) -> list[str]:
+        """Sentences on what has 16 bits; casts: the user's lines that cast, and to which type."""
+        kinds = {
+            "parameters": [p.dtype for p in self._start],
+            "optimizer tensors": self._kept,
+            "buffers": list(self._types.values()),
+            "data tensors": [t.dtype for t in self.recipe.data],
+        }
+        return mapped(kinds, casts, tier)
 
     def _scalars(self, rate: float, step: int = 0, key: tuple[int, int] = (0, 0)) -> list[Tensor]:
-        data = [_stored(t) for t in self.recipe.data]
+        data = [stored(t) for t in self.recipe.data]
         scalars = Scalars.of(data[0], learning_rate=rate, step=step, key=key, shard_length=data[0].shape[0])
         return [*scalars.to_list(), *data[1:]]
 
@@ -136,7 +151,7 @@ class RecipeStep:
         if window is not None:
             rows = rows[:, None] + torch.arange(window, dtype=torch.int32)  # [B, W]
         taken = [ops.take(t, rows) for t in (now.data, *more)]  # [N, ...] to [B, ...] or [B, W, ...]
-        return [t.to(given.dtype) for t, given in zip(taken, self.recipe.data, strict=True)]
+        return [held(t, given.dtype) for t, given in zip(taken, self.recipe.data, strict=True)]
 
     def loss_of(
         self,
@@ -148,11 +163,11 @@ class RecipeStep:
     ) -> tuple[Tensor, list[Tensor | None], list[Tensor]]:
         """The loss, its gradients for the parameters `wanted`, and the buffers left behind; no argument is changed."""
         names = [f"module.{n}" for n in (*self.names, *self.buffers)]
-        copies = [b.clone().to(self._types[n]) for n, b in zip(self.buffers, buffers, strict=True)]
+        copies = [held(b.clone(), self._types[n]) for n, b in zip(self.buffers, buffers, strict=True)]
         given = dict(zip(names, [*parameters, *copies], strict=True))
         with mode:
             loss, grads = functional_call(self._carrier, given, (batch, wanted, mode))
-        return loss, grads, [_stored(given[f"module.{n}"].detach()) for n in self.buffers]
+        return loss, grads, [stored(given[f"module.{n}"].detach()) for n in self.buffers]
 
     def gradients(
         self, parameters: Sequence[Tensor], buffers: Sequence[Tensor], batch: Sequence[Tensor], mode: Randomness
@@ -178,6 +193,8 @@ class RecipeStep:
         self, parameters: Sequence[Tensor], optimizer: Sequence[Tensor], scalars: Sequence[Tensor]
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         """The state one step later."""
+        slots = parameters
+        parameters = [held(p, start.dtype) for p, start in zip(slots, self._start, strict=True)]
         now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
         own = len(optimizer) - len(self.buffers)
         mode = Randomness(now.key, now.step)
@@ -193,8 +210,10 @@ class RecipeStep:
             rate = rate * self.recipe.schedule(now.step[0].to(torch.float32))
         grads = dict(zip(self._trained, trained, strict=True))
         gradients = [grads[k] if k in grads else torch.zeros_like(p) for k, p in enumerate(parameters)]
-        updated, moments = self.optimizer.update(parameters, gradients, optimizer[:own], rate)
-        updated = [new if k in grads else parameters[k] for k, new in enumerate(updated)]
+        before = [held(t, dtype) for t, dtype in zip(optimizer[:own], self._kept, strict=True)]
+        updated, after = self.optimizer.update(parameters, gradients, before, rate)
+        updated = [stored(new, parameters[k].dtype) if k in grads else slots[k] for k, new in enumerate(updated)]
+        moments = [stored(t, dtype) for t, dtype in zip(after, self._kept, strict=True)]
         return updated, [*moments, *buffers], [*now.advanced().to_list(), *scalars[len(SCALAR_NAMES) :]]
 
     def _tried(self) -> tuple[list[str], list[str], float, Known]:
@@ -241,8 +260,3 @@ class RecipeStep:
             # The trial calls neither.
             known = replace(known, calls_are_checked=False)
         return buffers, unreached, float(loss.detach()), known
-
-
-def _stored(t: Tensor) -> Tensor:
-    """The tensor in an element type that a state holds."""
-    return t.to(torch.int32) if t.dtype is torch.int64 else t

@@ -62,7 +62,9 @@ def _by_kind(
         return [(own, optimizer)]
     matrices = tuple(k for k in own if parameters[k].ndim > 1)
     others = tuple(k for k in own if parameters[k].ndim <= 1)
-    kinds = ((matrices, optimizer), (others, _adafactor(part, factored=False)))
+    # PyTorch takes the first parameter's type for all of a group.
+    dtype = parameters[own[0]].dtype
+    kinds = ((matrices, _adafactor(part, dtype)), (others, _adafactor(part, dtype, factored=False)))
     return [(few, kind) for few, kind in kinds if few]
 
 
@@ -117,9 +119,9 @@ def _adadelta(part: Options) -> Optimizer:
     return Adadelta(part["rho"], part["eps"], part["weight_decay"])
 
 
-def _adafactor(part: Options, *, factored: bool = True) -> Optimizer:
+def _adafactor(part: Options, dtype: torch.dtype = torch.float32, *, factored: bool = True) -> Optimizer:
     first, second = part["eps"]
-    epsilon = torch.finfo(torch.float32).eps if first is None else first
+    epsilon = torch.finfo(dtype).eps if first is None else first
     return Adafactor(factored, part["beta2_decay"], epsilon, second, part["d"], part["weight_decay"])
 
 

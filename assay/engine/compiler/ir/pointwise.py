@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from assay.engine.compiler.ir import elementary
+from assay.engine.compiler.ir import elementary, sixteen
 from assay.protocol.arithmetic import functions
 from assay.protocol.arithmetic.scalar import Op
 from assay.protocol.arithmetic.scalar_builder import Reg, ScalarBuilder
@@ -183,6 +183,10 @@ EMIT: dict[str, Emit] = {
     "bit_not": _op(Op.I32_NOT),
     "shift_left": _op(Op.I32_SHL),
     "shift_right": _op(Op.I32_SHR_ARITH),
+    "widen_bfloat16": sixteen.widen_bfloat16,
+    "narrow_bfloat16": sixteen.narrow_bfloat16,
+    "widen_float16": sixteen.widen_float16,
+    "narrow_float16": sixteen.narrow_float16,
     "mulhi_u32": _op(Op.I32_MULHI_U32),
     "log2": _one(elementary.log2),
     "exp2": _one(elementary.exp2),

@@ -12,6 +12,7 @@ from assay.engine.compiler.lowering import (
     reductions,
     selection,
     shapes,
+    sixteen,
     writes,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "reductions",
     "selection",
     "shapes",
+    "sixteen",
     "writes",
 ]

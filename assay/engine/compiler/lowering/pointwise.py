@@ -11,7 +11,7 @@ from assay.engine import ops
 from assay.engine.compiler.ir.strided import Strided
 from assay.engine.compiler.ir.value import Literal
 from assay.engine.compiler.ir.values import Fill, Tensorlike, number
-from assay.engine.compiler.lowering.registry import RULES, Context, Unsupported, lowers, program_dtype
+from assay.engine.compiler.lowering.registry import RULES, Context, Unsupported, lowers
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.types import DType
 
@@ -252,16 +252,6 @@ def _hardtanh(ctx: Context, x: Tensorlike, low: float = -1.0, high: float = 1.0)
 @lowers(aten.copy.default)
 def _copy(ctx: Context, _: Tensorlike, source: Tensorlike, *__: Any) -> Tensorlike:
     return ctx.values.expand(ctx.cast(source, ctx.dtype), ctx.shape)
-
-
-@lowers(torch.ops.prims.convert_element_type.default)
-def _convert(ctx: Context, x: Tensorlike, dtype: torch.dtype) -> Tensorlike:
-    return ctx.cast(x, program_dtype(dtype))
-
-
-@lowers(aten._to_copy.default)
-def _to_copy(ctx: Context, x: Tensorlike, **_: Any) -> Tensorlike:
-    return ctx.cast(x, ctx.dtype)
 
 
 @lowers(aten.full.default, aten.full_like.default, aten.scalar_tensor.default, aten.new_full.default)

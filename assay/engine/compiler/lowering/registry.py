@@ -21,6 +21,10 @@ RULES: dict[Any, LoweringRule] = {}
 """ATen (or our own) operator overload to its rule (context, arguments as the operator takes them) -> tensors."""
 
 
+SIXTEEN = {torch.bfloat16: "bfloat16", torch.float16: "float16"}
+"""Types that are computed as f32, by name: their bits lie in u16 slots (`lowering/sixteen.py`)."""
+
+
 class Unsupported(Exception):
     """Raised by a rule for arguments that no program expresses; the message says which."""
 
@@ -85,6 +89,8 @@ class Context:
     """Positions in the order of ranks, by the number of their value: the dimension, and the ranks."""
     products: list[tuple[Value, Product]] = field(default_factory=list)
     """All products so far, with the dot that each became."""
+    narrowed: dict[str, str] = field(default_factory=dict)
+    """The user's lines that cast to 16 bits, and to which type."""
 
     @property
     def dtype(self) -> DType:
@@ -123,13 +129,15 @@ class Context:
 
 
 def program_dtype(dtype: torch.dtype) -> DType:
-    """The element type of a program for a torch type: int64 is computed as i32, since indices fit.
+    """The element type of a program for a torch type: int64 is computed as i32, since indices fit, 16-bit ones as f32.
 
     Raises:
         Unsupported: there is none.
     """
     if dtype is torch.int64:
         return DType.I32
+    if dtype in SIXTEEN:
+        return DType.F32
     if dtype not in PROTOCOL:
         raise Unsupported(f"element type {dtype}")
     return PROTOCOL[dtype]

@@ -1,0 +1,130 @@
+"""Recipes of 16 bits are mapped: state of half the size, arithmetic in the tier, one rounding at the end of a step."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from assay.engine.compiler.capture import capture
+from assay.engine.runtime.executor import Executor, KernelVariant
+from assay.engine.runtime.values.state_io import to_lists_of_bytes
+from assay.programs.capture import capture_recipe
+from assay.protocol.errors import UserError
+from assay.sponsor.preparing import prepare_recipe_rounds
+from assay.training.optimizers.squares import Adafactor
+from assay.training.recipes.recipe import Recipe, RecipeStep
+from assay.training.recipes.storage import held, stored
+from assay.training.recipes.torch_optimizers import translated
+from tests.harness.engine.helpers import relative
+
+STEPS = 4
+
+
+def data(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(24, 3, generator=generator).bfloat16()
+    return x.to(dtype), torch.randint(0, 2, (24,), generator=generator)
+
+
+def loss(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    return F.cross_entropy(module(x), y)
+
+
+def under_autocast(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        z = module(x)
+    return F.cross_entropy(z.float(), y)
+
+
+def recipe_of(dtype: torch.dtype, loss=loss, of_data: torch.dtype | None = None) -> Recipe:
+    torch.manual_seed(2)
+    module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2)).to(torch.bfloat16).to(dtype)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=0.02)
+    return Recipe(module, loss, optimizer, data=data(of_data or dtype), batch_size=8)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_a_step_of_16_bits_is_a_step_of_32_rounded_once(dtype: torch.dtype):
+    narrow, wide = RecipeStep(recipe_of(dtype)), RecipeStep(recipe_of(torch.float32))
+    assert narrow.slot_names == wide.slot_names
+    state, plain = narrow.state(key=(3, 4)), wide.state(key=(3, 4))
+    types = [*[dtype] * len(state[0]), *narrow._kept, dtype, dtype, torch.int64]
+    program = capture(narrow, state).program
+    ours = Executor(program).repeat(state, STEPS)
+    step = Executor(capture(wide, plain).program)
+    for _ in range(STEPS):
+        lists = step.run(plain)
+        near = [stored(t, kind) for t, kind in zip([*lists[0], *lists[1]], types, strict=True)]
+        back = [held(t, kind).to(was.dtype) for t, kind, was in zip(near, types, [*lists[0], *lists[1]], strict=True)]
+        plain = back[: len(lists[0])], back[len(lists[0]) :], lists[2]
+    assert to_lists_of_bytes([[*ours[0], *ours[1]]]) == to_lists_of_bytes([near])
+    assert to_lists_of_bytes(Executor(program, variant=KernelVariant.STOCK).repeat(state, STEPS)) == to_lists_of_bytes(
+        ours
+    )
+
+
+def test_state_of_16_bits_has_half_the_size():
+    sizes = [
+        sum(t.nbytes for part in RecipeStep(recipe_of(dtype)).state()[:2] for t in part if t.numel() > 1)
+        for dtype in (torch.bfloat16, torch.float32)
+    ]
+    assert sizes[0] * 2 == sizes[1]
+
+
+def test_training_in_bfloat16_stays_beside_pytorchs_own():
+    step = RecipeStep(recipe_of(torch.bfloat16))
+    state = step.state(key=(3, 4))
+    ours = Executor(capture(step, state).program).repeat(state, STEPS)[0]
+    module = step.recipe.module
+    optimizer = torch.optim.AdamW(module.parameters(), lr=0.02)
+    for number in range(STEPS):
+        optimizer.zero_grad()
+        loss(module, *step.batch(step.state(step=number, key=(3, 4))[2])).backward()
+        optimizer.step()
+    # Theirs rounds every intermediate result to 8 bits, ours none; biases before a norm follow such rounding alone.
+    pairs = [(a, p.detach().float()) for a, p in zip(ours, module.parameters(), strict=True) if p.ndim > 1]
+    assert [relative(held(a, torch.bfloat16).float(), b) < 0.02 for a, b in pairs] == [True, True]
+
+
+def test_autocast_is_said_and_changes_nothing_in_the_program():
+    inside = capture_recipe(recipe_of(torch.float32, under_autocast), calibrate=False)
+    plain = capture_recipe(recipe_of(torch.float32), calibrate=False)
+    assert inside.program.root == plain.program.root
+    assert not plain.mapped
+    (sentence,) = inside.mapped
+    line = under_autocast.__code__.co_firstlineno + 2
+    assert sentence.startswith("cast to bfloat16 but computed in fixed14, without rounding: at ")
+    assert f"test_sixteen_bits.py:{line}" in sentence
+    assert inside.report()["mapped"] == [sentence]
+
+
+def test_what_is_kept_in_16_bits_is_counted():
+    found = capture_recipe(recipe_of(torch.bfloat16), calibrate=False).mapped
+    kept = "6 parameters, 12 optimizer tensors, 2 buffers, 1 data tensors"
+    assert f"kept as bfloat16 in 16 bits and computed in fixed14, rounded once at the end of a step: {kept}" in found
+
+
+def test_adafactors_floor_is_that_of_the_parameters_type():
+    for dtype in (torch.bfloat16, torch.float32):
+        matrix = nn.Parameter(torch.ones(2, 2, dtype=dtype))
+        grouped, _ = translated(torch.optim.Adafactor([matrix]), [matrix], ["matrix"], [0])
+        assert grouped.groups[0].optimizer == Adafactor(factored=True, epsilon1=torch.finfo(dtype).eps)
+
+
+def test_64_bits_are_refused_with_what_to_write():
+    with pytest.raises(UserError, match=r"Parameter 0.weight has the element type torch.float64") as caught:
+        recipe_of(torch.float64)
+    assert "module.float()" in str(caught.value.remedy)
+
+
+def test_a_run_of_16_bits_is_refused_with_what_to_give_instead():
+    def one(module: nn.Module, rows: Tensor) -> Tensor:
+        return module(rows).square().mean()
+
+    module = nn.Linear(3, 2).bfloat16()
+    recipe = Recipe(module, one, torch.optim.SGD(module.parameters(), lr=0.1), (data(torch.bfloat16)[0],), 4)
+    with pytest.raises(UserError, match="Parameter weight has 16 bits") as caught:
+        prepare_recipe_rounds(recipe, "own", 2, inner_steps=5)
+    assert "module.float()" in str(caught.value.remedy)
