@@ -76,6 +76,7 @@ ROOMS = (
     "assay.conformance.fuzz",
     "assay.explorer",
     "assay.demo",
+    "assay.node",
     "assay.bench",
     "assay.device",
     "assay.simulation",

@@ -18,6 +18,7 @@ from assay.cli.common import (
     unlock_key,
 )
 from assay.cli.options import KEY, RUN, DryRunOption, JsonOption, YesOption, with_settings
+from assay.durations import duration
 from assay.protocol.errors import FundsError, UsageError
 from assay.protocol.types import Address, Digest, Wei
 from assay.settings import Settings
@@ -57,7 +58,7 @@ def stake(
             remedy="Stake less, or get tokens first (`assay ledger faucet` on a demo).",
         )
     exit_s = the_run.charter.timing.exit
-    talk.print(f"Stakes {tokens(wei)} tokens; leaving takes {_duration(exit_s)} of chain time.")
+    talk.print(f"Stakes {tokens(wei)} tokens; leaving takes {duration(exit_s)} of chain time.")
     if dry_run:
         return
     confirm(f"Stake {tokens(wei)} tokens of {account.address}?", yes=yes)
@@ -83,7 +84,7 @@ def unstake(
     keys = unlock_key(settings)
     account = keys.account
     exit_s = the_run.charter.timing.exit
-    talk.print(f"{tokens(wei)} tokens can be withdrawn {_duration(exit_s)} of chain time from now.")
+    talk.print(f"{tokens(wei)} tokens can be withdrawn {duration(exit_s)} of chain time from now.")
     if dry_run:
         return
     confirm(f"Take {tokens(wei)} tokens out of {account.address}'s stake?", yes=yes)
@@ -244,13 +245,6 @@ def _address_for(key: str | None, keys_dir: Any, who: str | None) -> Address:
     if key is None:
         raise UsageError("Whose shares?", code="AddressMissing", remedy="Give --address ADDRESS or --key NAME.")
     return Address(parse_address(str(describe_key(find_key(keys_dir, key)).address)))
-
-
-def _duration(seconds: int) -> str:
-    days, rest = divmod(seconds, 86_400)
-    hours, rest = divmod(rest, 3_600)
-    parts = [f"{n} {unit}" for n, unit in ((days, "d"), (hours, "h"), (rest // 60, "min"), (rest % 60, "s")) if n]
-    return " ".join(parts[:2]) or "0 s"
 
 
 def _done(document: dict[str, Any], receipt: Any, *, as_json: bool) -> None:

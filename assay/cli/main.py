@@ -57,12 +57,14 @@ def _add_commands() -> None:
         key,
         ledger,
         model,
+        node,
         program,
         run,
         service,
     )
 
     app.command("demo", epilog=demo.EPILOG)(demo.demo)
+    app.add_typer(node.app, name="node")
     app.add_typer(run.app, name="run")
     app.add_typer(actors.solver, name="solver")
     app.add_typer(actors.verifier, name="verifier")

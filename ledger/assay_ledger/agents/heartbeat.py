@@ -218,6 +218,20 @@ def read_heartbeats(slots: SlotStore, run: Address, known: Iterable[Address] = (
     return found
 
 
+def read_every_heartbeat(slots: SlotStore) -> dict[Address, Heartbeat]:
+    """The last genuine heartbeat of each actor, of whatever run, as far as READ_S and MAX_STRANGERS reach.
+
+    For a store that only its owner's actors write to. Raises StoreUnreachable, StoreDenied.
+    """
+    found: dict[Address, Heartbeat] = {}
+    with waiting_at_most(READ_S):
+        for name in slots.list_slots(SLOT, MAX_STRANGERS):
+            beat = _read(slots, name)
+            if beat is not None and name == f"{SLOT}/{beat.actor.hex()}":
+                found[beat.actor] = beat
+    return found
+
+
 def _note(found: dict[Address, Heartbeat], slots: SlotStore, run: Address, name: str) -> None:
     beat = _read(slots, name)
     # A copy of another actor's message under a wrong name says nothing about anybody.

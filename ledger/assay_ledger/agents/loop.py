@@ -36,6 +36,10 @@ from assay_ledger.store.objects import Objects
 PATIENCE: Final = 6
 """How often something unavailable is asked for again before the actor counts as idle."""
 
+BLOCK_S: Final = 15.0
+"""A refused action is tried again after so many seconds where a block would have been waited for: on a chain whose
+blocks come with transactions alone, none comes while everybody waits."""
+
 _LOG = logging.getLogger("assay.agent")
 
 A = TypeVar("A")
@@ -54,6 +58,8 @@ class _Parked:
     head: int | None = None
     time: int | None = None
     clock: float | None = None
+    asks_again: bool = False
+    """Whether something was unavailable, and may be there at any time."""
 
     def is_due(self, head: Head, clock: float) -> bool:
         """Is it time to try again?"""
@@ -278,18 +284,19 @@ class ActorLoop(ABC, Generic[V, A]):
         times = self._parked[action].times + 1 if action in self._parked else 1
         _LOG.info("%s: %s: %s", self.role, describe(action), error.message)
         wait = min(2**times, 64)
-        parked = _Parked(times, head=head.number + wait // 2)
+        parked = _Parked(times, head=head.number + wait // 2, clock=self._clock() + BLOCK_S * (wait // 2))
         # Several contracts have a TooEarly of two times; the later one is when it is no longer so.
         named = [v for v in error.details.values() if isinstance(v, int)] if error.code == "TooEarly" else []
         not_before = max(named, default=0)
         if isinstance(error, UnavailableError):
+            parked.asks_again = True
             named_s = error.details.get("retry_after_s")
             if isinstance(named_s, float):
                 parked.clock, parked.head = self._clock() + named_s, None
             else:
                 parked.clock, parked.head = self._clock() + wait / 8, head.number + 1
         elif not_before > head.timestamp:
-            parked.time, parked.head = not_before, None
+            parked.time, parked.head, parked.clock = not_before, None, None
         self._parked[action] = parked
 
     def _is_anything_due(self, head: Head) -> bool:
@@ -303,7 +310,7 @@ class ActorLoop(ABC, Generic[V, A]):
         times += [p.time for p in self._parked.values() if p.time is not None and p.time > head.timestamp]
         self.deadline = min(times, default=None)
         self._idle_at = head
-        asks_again = [p for p in self._parked.values() if p.clock is not None]
+        asks_again = [p for p in self._parked.values() if p.asks_again]
         if not asks_again:
             # What is still in flight now was sent for something that is over.
             self.chain.outbox(self.account).cancel(self._fee_cap)

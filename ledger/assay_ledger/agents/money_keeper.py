@@ -50,7 +50,7 @@ def money_tasks(view: RunView) -> Iterator[Task]:
     # A run that is over needs it only where its epochs stopped before its last tickets could leave.
     stays = any(not held.convicted_at for held in view.books.registry.tickets.values())
     if phase is RunPhase.RUNNING or (phase is RunPhase.OVER and stays):
-        yield Task(_moved_at(view) + view.charter.timing.stall + 1 + wait(view, 0), WindDown())
+        yield Task(winds_down_at(view) + wait(view, 0), WindDown())
     yield from _debts(view)
     for accusation, made in view.books.duties.attestations.accusations.items():
         yield from _bounty(view, accusation, made)
@@ -75,6 +75,11 @@ def may_open(view: RunView) -> bool:
     if money.phase is not RunPhase.RUNNING or not has_auditors(view, load):
         return False
     return money.balance >= sum(money.reserved.values()) + cost_of(view.charter, seated)
+
+
+def winds_down_at(view: RunView) -> int:
+    """From which chain time on, in seconds, anybody may wind a run down that does not move until then."""
+    return _moved_at(view) + view.charter.timing.stall + 1
 
 
 def seated_next(view: RunView) -> int:

@@ -1,0 +1,175 @@
+"""Why a run stands where it stands: what it waits for, what ends that, and when it ends by itself. Pure.
+
+Said everywhere in the same words: where actors run, by `assay run show`, in the explorer and by a local node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from assay.protocol.rounds.escrow import RunPhase, cost_of
+from assay.protocol.rounds.terms import GenerationStatus
+from assay.protocol.types import Round
+from assay_ledger.agents.keeper import missing_beacons
+from assay_ledger.agents.money_keeper import has_auditors, seated_next, winds_down_at
+from assay_ledger.rounds.view import RunView
+
+TOKEN: Final = 10**18
+"""Wei of one token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One thing that a run waits for, in a sentence; `remedy` is what ends it, `until` the chain time, in seconds, at
+    which it ends by itself, None where it does not. `stands`: nothing goes on meanwhile."""
+
+    code: str
+    text: str
+    remedy: str = ""
+    until: int | None = None
+    stands: bool = True
+
+
+def waits(view: RunView) -> list[Wait]:
+    """What a run waits for, first what stands in the way of everything else; nothing once it has ended."""
+    match view.state.money.phase:
+        case RunPhase.FUNDING:
+            return list(_before_launch(view))
+        case RunPhase.RUNNING:
+            return [*_beacons(view), *(_at_the_end(view) if _is_all_opened(view) else _in_rounds(view))]
+    return []
+
+
+def stands_still(view: RunView) -> bool:
+    """Whether somebody has to do something before a run goes on: time alone does not help."""
+    return any(wait.stands and wait.until is None for wait in waits(view))
+
+
+# --- before the first round
+
+
+def _before_launch(view: RunView) -> Iterator[Wait]:
+    launch, books = view.charter.launch, view.books
+    seated = books.tenures.seated_at(Round(0))
+    lacks = [*_tickets(view), *_seats(seated), *_escrow(view, max(seated, 1))]
+    yield from lacks
+    if not lacks:
+        by_itself = launch.open_from if seated >= launch.seats else None
+        free = view.charter.training.seats - seated
+        text = f"Everything is there for the first round ({free} seats are free); its sponsor has not opened it."
+        yield Wait("NotOpened", text, "The sponsor types `assay run open`.", by_itself)
+
+
+def _tickets(view: RunView) -> Iterator[Wait]:
+    """Too few tickets that count for the first round."""
+    least, now, registry = view.charter.launch.tickets, view.now, view.books.registry
+    count = registry.count_at(now, now)
+    if count >= least:
+        return
+    seasoned = sorted(t.from_ for t in registry.tickets.values() if t.from_ > now and not (t.until or t.convicted_at))
+    text = f"{count} tickets of auditors count, {least} must before a round opens"
+    if count + len(seasoned) >= least:
+        at = seasoned[least - count - 1]
+        yield Wait("TicketsYoung", f"{text}; enough are registered, and count in {at - now} s of chain time.", "", at)
+        return
+    more = least - count - len(seasoned)
+    remedy = f"Auditors for {more} more tickets: `assay verifier start --tickets N --deposit AMOUNT`."
+    yield Wait("TicketsMissing", f"{text}; {len(seasoned)} are registered and will.", remedy)
+
+
+def _seats(seated: int) -> Iterator[Wait]:
+    if not seated:
+        yield Wait("SeatsEmpty", "No seat is held.", "Solvers: `assay solver start --deposit AMOUNT`.")
+
+
+def _escrow(view: RunView, seated: int) -> Iterator[Wait]:
+    """An escrow that cannot set aside what a round of so many seats may cost."""
+    money = view.state.money
+    free, wanted = money.balance - sum(money.reserved.values()), cost_of(view.charter, seated)
+    if free < wanted:
+        text = f"The escrow has {_tokens(free)} tokens free of the {_tokens(wanted)} that the next round sets aside."
+        yield Wait("EscrowShort", text, f"`assay run fund {_tokens(wanted - free, up=True)}`; anybody may.")
+
+
+# --- while it runs
+
+
+def _beacons(view: RunView) -> Iterator[Wait]:
+    """Rounds of the beacon that are due, and that nobody brought."""
+    for wanted, _ in missing_beacons(view):
+        at = view.books.beacon.time_of(wanted)
+        if at <= view.now:
+            text = f"Round {wanted} of the beacon is due since {view.now - at} s, and nobody brought it."
+            yield Wait("BeaconMissing", text, "Anybody may: `assay run bring-beacon`.", stands=False)
+
+
+def _is_all_opened(view: RunView) -> bool:
+    """Whether the last round has its generation, or can have none."""
+    round_ = view.round
+    if round_ is None or not view.is_over:
+        return round_ is None and view.is_over
+    return view.status(round_ + 1) is not GenerationStatus.OPEN or view.now > view.merge_until(round_)
+
+
+def _in_rounds(view: RunView) -> Iterator[Wait]:
+    round_ = view.round
+    if round_ is None:
+        yield Wait("NotBegun", "The first round has not begun.", "Any actor of the run begins it.")
+        return
+    state, works = view.round_of(round_), len(view.works(round_))
+    if view.now < state.t0:
+        yield Wait("BeforeStart", f"Round {round_} begins in {state.t0 - view.now} s.", "", state.t0, stands=False)
+    elif not view.is_mask_closed(round_):
+        text = f"Round {round_} is being trained: {works} of {state.seated} seats have committed."
+        yield Wait("Training", text, "", state.mask_at, stands=False)
+    elif view.votes(round_ + 1).root is None and view.now <= view.merge_until(round_):
+        if state.is_under_half and view.now > view.commit_until(round_):
+            text = f"{works} of {state.seated} seats committed to round {round_}, fewer than half: it is void."
+            yield Wait("Deserted", text, "Any actor opens a round anew; solvers that stayed away must be started.")
+        else:
+            text = f"Generation {round_ + 1} is being merged from {works} updates."
+            yield Wait("Merging", text, "", view.merge_until(round_), stands=False)
+    else:
+        yield from _before_next(view, round_)
+
+
+def _before_next(view: RunView, round_: Round) -> Iterator[Wait]:
+    """A round whose generation is made or lost, and no next one."""
+    seated = seated_next(view)
+    lacks = [*_seats(seated), *_auditors(view, seated), *_escrow(view, seated)]
+    for wait in lacks:
+        yield Wait(wait.code, f"Round {round_ + 1} cannot open. {wait.text}", wait.remedy, wait.until)
+    if not lacks:
+        text = f"Round {round_ + 1} can open, as soon as an actor sends for it."
+        yield Wait("NextRound", text, "An actor of the run must be running.", stands=False)
+    elif (at := winds_down_at(view)) > view.now:
+        yield Wait("WindsDown", f"If it stays so, the run is wound down in {at - view.now} s.", "", at, stands=False)
+
+
+def _auditors(view: RunView, seated: int) -> Iterator[Wait]:
+    begun, now = view.epochs[-1].start, view.now
+    load = seated + sum(r.seated for r in view.books.commitments.rounds if r.t0 >= begun)
+    if has_auditors(view, load):
+        return
+    count = view.books.registry.count_at(now, now)
+    if has_auditors(view, seated):
+        at = view.epochs[-1].start + view.terms.length
+        text = f"{count} tickets are busy with the {load - seated} commitments that this epoch may bring."
+        yield Wait("EpochFull", text, "It opens in the next epoch; more auditors would make room.", max(at, now + 1))
+        return
+    text = f"{count} tickets count, too few for the duties of {seated} seats (at least {view.charter.launch.tickets})."
+    yield Wait("TicketsMissing", text, "Auditors: `assay verifier start --tickets N --deposit AMOUNT`.")
+
+
+def _at_the_end(view: RunView) -> Iterator[Wait]:
+    left = len(view.state.unsettled)
+    if left:
+        text = f"All rounds were opened; {left} commitments are settled once their audits are over."
+        yield Wait("Settling", text, "", stands=False)
+
+
+def _tokens(wei: int, *, up: bool = False) -> str:
+    """An amount in tokens to two digits; `up`: whole ones that are no less."""
+    return str(-(-wei // TOKEN)) if up else f"{max(wei, 0) / TOKEN:.2f}".rstrip("0").rstrip(".")
