@@ -255,7 +255,8 @@ def _beside(
 
     if step is None or count is None:
         return None
-    return beside_eager(program, step, count, "fixed14" if report is None else str(report["tier"]))
+    tier = "fixed14" if report is None else str(report["tier"])
+    return beside_eager(program, step, count, tier, mapped=bool(report and report.get("mapped")))
 
 
 def _print_beside(found: Beside) -> None:

@@ -82,8 +82,10 @@ class _Track:
     tensors: list[list[Tensor]]
 
 
-def beside_eager(program: Program, step: RecipeStep, count: int, tier: str) -> Beside:
+def beside_eager(program: Program, step: RecipeStep, count: int, tier: str, *, mapped: bool = False) -> Beside:
     """`count` steps of the program of a recipe's step, and as many of the stock module and optimizer.
+
+    mapped: the stock step rounds to 16 bits where the program does not, which fixed8 comes next to.
 
     Raises:
         PartedError: StockNotRepeatable, when two stock runs from one start differ: something besides the state has a
@@ -96,6 +98,7 @@ def beside_eager(program: Program, step: RecipeStep, count: int, tier: str) -> B
             code="TooMuchToCompare",
             remedy=f"Compare at most {MOST // (3 * size)} steps, or a smaller model of the same layers.",
         )
+    tier = "fixed8" if mapped else tier
     run = StockRun(step)
     stock = _stock(run, count)
     _check_repeats(stock, _stock(run, count))
@@ -132,17 +135,16 @@ def _exact(program: Program, step: RecipeStep, count: int) -> _Track:
     for _ in range(count):
         losses.append(_loss_at(step, state))
         state = executor.run(state)
-        parameters, rest, _ = state
-        tensors.append([*parameters, *rest[len(rest) - len(step.buffers) :]])
+        tensors.append([t for part in step.tensors_of(state) for t in part])
     return _Track(losses, tensors)
 
 
 def _loss_at(step: RecipeStep, state: Sequence[Sequence[Tensor]]) -> float:
     """The stock loss of a state, on the batches that its next step draws."""
-    parameters, rest, scalars = state
+    (parameters, buffers), scalars = step.tensors_of(state), state[2]
     now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
     mode, pieces = Randomness(now.key, now.step), step.recipe.micro_batches
-    batch, buffers = step.batch(scalars), rest[len(rest) - len(step.buffers) :]
+    batch = step.batch(scalars)
     size, total = step.recipe.batch_size // pieces, 0.0
     for m in range(pieces):
         piece = [t[m * size : (m + 1) * size] for t in batch]
@@ -163,8 +165,7 @@ def _check_repeats(first: _Track, second: _Track) -> None:
 
 
 def _compared(step: RecipeStep, stock: _Track, nudged: _Track, exact: _Track, limit: float) -> Beside:
-    start, rest, _ = step.state()
-    begin = [*start, *rest[len(rest) - len(step.buffers) :]]
+    begin = [t for part in step.tensors_of(step.state()) for t in part]
     names = [*step.names, *step.buffers]
     parting: Parting | None = None
     worst, worst_tensor, largest, undetermined = 0.0, "", 0.0, set()

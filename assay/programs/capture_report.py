@@ -122,7 +122,7 @@ def beside_stock(captured: CapturedRecipe, step: RecipeStep, steps: int, seconds
     """
     equal = _equal_bits(captured)
     frozen = frozen_state(step)
-    beside = beside_eager(captured.program, step, steps, captured.tier)
+    beside = beside_eager(captured.program, step, steps, captured.tier, mapped=bool(captured.mapped))
     is_right = beside.parting is None and not frozen and equal is not False
     return CaptureReport(
         CaptureEnd.RIGHT if is_right else CaptureEnd.WRONG,

@@ -126,6 +126,12 @@ class RecipeStep:
         moments = [stored(t) for t in self.optimizer.zero_init(self._start)]
         return [stored(p.clone()) for p in self._start], [*moments, *buffers], self._scalars(self._rate, step, key)
 
+    def tensors_of(self, state: Sequence[Sequence[Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
+        """The parameters, and the buffers that the step changes, of a state, in the element types of the module."""
+        buffers = state[1][len(state[1]) - len(self.buffers) :]
+        parameters = [held(p, start.dtype) for p, start in zip(state[0], self._start, strict=True)]
+        return parameters, [held(b, self._types[n]) for n, b in zip(self.buffers, buffers, strict=True)]
+
     def mapped(self, casts: Mapping[str, str], tier: str) -> list[str]:
         """Sentences on what has 16 bits; casts: the user's lines that cast, and to which type."""
         kinds = {
@@ -194,7 +200,7 @@ class RecipeStep:
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         """The state one step later."""
         slots = parameters
-        parameters = [held(p, start.dtype) for p, start in zip(slots, self._start, strict=True)]
+        parameters, _ = self.tensors_of((slots, optimizer))
         now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
         own = len(optimizer) - len(self.buffers)
         mode = Randomness(now.key, now.step)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -10,6 +12,7 @@ from torch.nn import functional as F
 from assay.engine.compiler.capture import capture
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.values.state_io import to_lists_of_bytes
+from assay.programs.against_eager import beside_eager
 from assay.programs.capture import capture_recipe
 from assay.protocol.errors import UserError
 from assay.sponsor.preparing import prepare_recipe_rounds
@@ -86,6 +89,18 @@ def test_training_in_bfloat16_stays_beside_pytorchs_own():
     # Theirs rounds every intermediate result to 8 bits, ours none; biases before a norm follow such rounding alone.
     pairs = [(a, p.detach().float()) for a, p in zip(ours, module.parameters(), strict=True) if p.ndim > 1]
     assert [relative(held(a, torch.bfloat16).float(), b) < 0.02 for a, b in pairs] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "given", [recipe_of(torch.bfloat16), recipe_of(torch.float32, under_autocast)], ids=["bfloat16", "autocast"]
+)
+def test_what_is_mapped_is_compared_with_stock_as_coarsely_as_stock_rounds(given: Recipe):
+    captured = capture_recipe(given, calibrate=False)
+    step = RecipeStep(given)
+    assert beside_eager(captured.program, step, STEPS, "fixed14", mapped=True).parting is None
+    assert beside_eager(captured.program, step, STEPS, "fixed14").worst > 1.0, "stock rounds more than fixed14"
+    decayed = replace(given, optimizer=torch.optim.AdamW(given.module.parameters(), lr=0.02, weight_decay=9.0))
+    assert beside_eager(captured.program, RecipeStep(decayed), STEPS, "fixed14", mapped=True).parting is not None
 
 
 def test_autocast_is_said_and_changes_nothing_in_the_program():
