@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
+from assay.engine.compiler import written
 from assay.engine.compiler.lowering.registry import RULES
 
 aten = torch.ops.aten
@@ -107,7 +108,6 @@ _MORE = [
     aten.elu_backward.default,
     aten.clamp.Tensor,
     aten.linspace.default,
-    aten.var_mean.correction,
     aten.unfold.default,
     aten.diagonal.default,
     aten.upsample_bilinear2d.vec,
@@ -118,5 +118,5 @@ _MORE = [
 
 def decompositions() -> Mapping[Any, Any]:
     """How to write out everything for which there is no rule."""
-    table = {**core_aten_decompositions(), **get_decompositions(_MORE), **_OWN}
+    table = {**core_aten_decompositions(), **get_decompositions(_MORE), **_OWN, **written.TABLE}
     return {target: how for target, how in table.items() if target not in RULES}

@@ -26,6 +26,7 @@ from assay.engine.compiler import lowering  # noqa: F401 - fills the table of ru
 from assay.engine.compiler.decompositions import decompositions
 from assay.engine.compiler.hidden.guard import traced_alike
 from assay.engine.compiler.hidden.lines import is_library, line_of, where
+from assay.engine.compiler.known import KnownValues
 from assay.protocol.errors import AssayError, UserError
 
 GraphFunction = Callable[..., Sequence[Sequence[Tensor]]]
@@ -130,7 +131,8 @@ def trace(function: GraphFunction, lists: Sequence[Sequence[Tensor]]) -> Traced:
 
     def flat(*tensors: Tensor) -> tuple[Tensor, ...]:
         supply = iter(tensors)
-        parts = function(*[[next(supply) for _ in part] for part in lists])
+        with KnownValues():
+            parts = function(*[[next(supply) for _ in part] for part in lists])
         sizes[:] = [len(part) for part in parts]
         return tuple(t for part in parts for t in part)
 

@@ -16,7 +16,7 @@ X = torch.zeros(4, 6)
 
 def test_what_cannot_be_lowered_is_refused_with_every_offender_and_its_line():
     def f(x: Tensor) -> tuple[Tensor, ...]:
-        a = torch.cumprod(x, 0)
+        a = torch.special.i0(x)
         b = torch.lgamma(x)
         return (a + b, x * 2.0)
 
@@ -24,7 +24,7 @@ def test_what_cannot_be_lowered_is_refused_with_every_offender_and_its_line():
         captured(f, X)
     message = caught.value.message
     first = f.__code__.co_firstlineno
-    assert "aten.cumprod.default" in message
+    assert "aten.i0.default" in message
     assert "aten.lgamma.default" in message
     assert f"test_capture_refusals.py:{first + 1}" in message
     assert f"test_capture_refusals.py:{first + 2}" in message

@@ -167,3 +167,22 @@ def test_work_grows_like_n_log_n(name: str):
         per.append(touched.elements / ((1 << bits) * bits))
         # Long maps run in pieces, which copies once more; n^2 would grow by 10 from the first size to the second.
         assert per[-1] <= min(2.0 * per[0], 16.0), per
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_integers_of_all_bits_are_sorted_and_equal_ones_keep_their_order(descending: bool):
+    g = torch.Generator().manual_seed(0)
+    x = torch.randint(-(2**31), 2**31 - 1, (3, 40), generator=g, dtype=torch.int64).to(torch.int32)
+    x[0, ::3] = x[0, 0]
+    x[1] = (x[1] & 3) - (1 << 24)
+    x[2, :4] = torch.tensor([2**31 - 1, -(2**31), 0, -1])
+    found = run_captured(lambda x: tuple(torch.sort(x, dim=1, descending=descending, stable=True)), x)
+    for ours, theirs in zip(found, torch.sort(x, dim=1, descending=descending, stable=True), strict=True):
+        assert torch.equal(ours.long(), theirs.long())
+
+
+def test_bools_and_bytes_are_sorted():
+    flags, small = HOSTILE[0] > 0, torch.tensor([3, -1, 3, 127, -128], dtype=torch.int8)
+    found = run_captured(lambda f, s: (*f.sort(stable=True), *s.sort(stable=True, descending=True)), flags, small)
+    theirs = (*flags.sort(stable=True), *small.sort(stable=True, descending=True))
+    assert all(torch.equal(a.long(), b.long()) for a, b in zip(found, theirs, strict=True))

@@ -11,7 +11,7 @@ from assay.engine.compiler.ir.strided import Strided
 from assay.engine.compiler.ir.values import Fill, Tensorlike
 from assay.engine.compiler.lowering.indexing import gathered, placed
 from assay.engine.compiler.lowering.reductions import reduce
-from assay.engine.compiler.lowering.registry import RULES, Context, Unsupported, all_axes, axis, lowers
+from assay.engine.compiler.lowering.registry import RULES, Context, all_axes, axis, lowers
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.types import DType
 
@@ -26,12 +26,6 @@ def _iota(ctx: Context, size: int, dim: int, rank: int, *, negative: bool = Fals
     numbers = torch.arange(size, dtype=torch.int32)
     column = ctx.values.const(DType.I32, (size,), to_bytes(-numbers if negative else numbers))
     return ctx.values.reshape(column, tuple(size if d == dim else 1 for d in range(rank)))
-
-
-def _f32(x: Tensorlike) -> Tensorlike:
-    if x.dtype is not DType.F32:
-        raise Unsupported(f"an order of {x.dtype.name} (convert to float32 first)")
-    return x
 
 
 def ranks(ctx: Context, x: Tensorlike, dim: int) -> Tensorlike:
@@ -60,10 +54,27 @@ def best(ctx: Context, x: Tensorlike, count: int, dim: int, *, largest: bool) ->
 
     Both have x's shape but for `count` along the dimension.
     """
-    found = ctx.strided(ranks(ctx, _f32(x), dim) if largest else _ascending(ctx, _f32(x), dim))
+    if x.dtype is DType.I32:
+        return _best_of_integers(ctx, x, count, dim, largest=largest)
+    if x.dtype is not DType.F32:
+        values, places = best(ctx, ctx.cast(x, DType.F32), count, dim, largest=largest)
+        return ctx.cast(values, x.dtype), places
+    found = ctx.strided(ranks(ctx, x, dim) if largest else _ascending(ctx, x, dim))
     index = ctx.strided(placed(ctx, found, count, dim))
     ctx.placed[index.value.number] = dim, found
     return gathered(ctx, x, dim, index), index
+
+
+def _best_of_integers(
+    ctx: Context, x: Tensorlike, count: int, dim: int, *, largest: bool
+) -> tuple[Tensorlike, Tensorlike]:
+    """`best` of i32: ordered by the low 16 bits, then, stably, by the high ones, both of which binary32 holds."""
+    low = ctx.cast(ctx.apply("bit_and", x, 0xFFFF), DType.F32)
+    high = ctx.cast(ctx.apply("shift_right", x, 16), DType.F32)
+    by_low = best(ctx, low, x.shape[dim], dim, largest=largest)[1]
+    by_high = best(ctx, gathered(ctx, high, dim, by_low), count, dim, largest=largest)[1]
+    places = gathered(ctx, by_low, dim, by_high)
+    return gathered(ctx, x, dim, places), places
 
 
 @lowers(aten.topk.default)
