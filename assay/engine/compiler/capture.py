@@ -67,6 +67,11 @@ _UNWRITTEN = frozenset(
 )
 """What holds nothing before it is written: computed at capture it would hold whatever memory held."""
 
+_WHY: dict[Any, str] = {
+    aten._local_scalar_dense.default: "a tensor's value as a Python number (leave out item() and float())"
+}
+"""What is refused in other words than an operator's name."""
+
 
 class _NotLowered:
     """What an operation that cannot be lowered leaves behind, so that later ones are still looked at."""
@@ -181,7 +186,7 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
         return node.target(*positional, **arguments[1])
     try:
         if rule is None:
-            raise Unsupported("")
+            raise Unsupported(_WHY.get(node.target, ""))
         context.node, context.result = node, node.meta["val"]
         context.values.source = source
         args, kwargs = torch.utils._pytree.tree_map(lambda a: _input(context, a), arguments)

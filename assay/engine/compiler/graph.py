@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 import torch
@@ -25,13 +23,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from assay.engine.compiler import lowering  # noqa: F401 - fills the table of rules
 from assay.engine.compiler.decompositions import decompositions
 from assay.engine.compiler.hidden.guard import traced_alike
-from assay.engine.compiler.hidden.lines import is_library, line_of, where
+from assay.engine.compiler.hidden.lines import calling_line, came_through, here, where
+from assay.engine.compiler.hidden.surroundings import uncompiled
 from assay.engine.compiler.known import KnownValues
 from assay.protocol.errors import AssayError, UserError
 
 GraphFunction = Callable[..., Sequence[Sequence[Tensor]]]
 """A pure function from lists of tensors to lists of tensors."""
 
+_PURE = "Make it a pure function of its tensors, with no control flow that depends on their values."
+_DISTRIBUTION = "Pass validate_args=False to the distribution: it looks at the values of its arguments."
 _GRADIENT = " (gradient)"
 
 
@@ -43,12 +44,30 @@ class Traced:
     sizes: tuple[int, ...]
 
 
-class _ForwardLines(TorchFunctionMode):
-    """Notes for every call the line of the user's code that makes it, before autograd records the call."""
+_SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
+
+
+class _Calls(TorchFunctionMode):
+    """Refuses what no trace sees; notes for every call its line in the user's code, before autograd records the call.
+
+    Raises (inside the block):
+        UserError: NotCapturable, where `.data` is set: a tensor changes, and no operation says so.
+    """
+
+    def __init__(self, keeps_lines: bool) -> None:
+        super().__init__()
+        self._keeps_lines = keeps_lines
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Makes the call with its line noted."""
-        fx_traceback.current_meta["stack_trace"] = _line_of_caller()
+        """Makes the call."""
+        if func == _SET_DATA:
+            raise UserError(
+                f"The data of a tensor is exchanged{here()}, which no operation shows.",
+                code="NotCapturable",
+                remedy="Write into the tensor under torch.no_grad(): x.copy_(value).",
+            )
+        if self._keeps_lines:
+            fx_traceback.current_meta["stack_trace"] = calling_line()
         return func(*args, **(kwargs or {}))
 
 
@@ -64,15 +83,6 @@ class _GradientLines(TorchDispatchMode):
         if lines:
             fx_traceback.current_meta["stack_trace"] = lines[-1].removesuffix(_GRADIENT) + _GRADIENT
         return func(*args, **(kwargs or {}))
-
-
-def _line_of_caller() -> str:
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        if not is_library(frame.f_code.co_filename):
-            return line_of(frame)
-        frame = frame.f_back
-    return "unknown line"
 
 
 @contextmanager
@@ -136,13 +146,13 @@ def trace(function: GraphFunction, lists: Sequence[Sequence[Tensor]]) -> Traced:
         sizes[:] = [len(part) for part in parts]
         return tuple(t for part in parts for t in part)
 
-    def with_lines(*tensors: Tensor) -> tuple[Tensor, ...]:
-        with _ForwardLines(), _GradientLines():
-            return flat(*tensors)
-
     def once(keeps_lines: bool) -> GraphModule:
+        def watched(*tensors: Tensor) -> tuple[Tensor, ...]:
+            with _Calls(keeps_lines), _GradientLines() if keeps_lines else nullcontext():
+                return flat(*tensors)
+
         with _tracing(keeps_lines):
-            return _make_graph(with_lines if keeps_lines else flat, tensors)
+            return _make_graph(watched, tensors)
 
     graph = traced_alike(function, once)
     writing = [node for node in graph.graph.nodes if _writes(node)]
@@ -164,6 +174,7 @@ def _tracing(keeps_lines: bool) -> Iterator[None]:
             warnings.catch_warnings(),
             sdpa_kernel(SDPBackend.MATH),
             _without_onednn(),
+            uncompiled(),
             torch.autograd.set_detect_anomaly(keeps_lines, check_nan=False),
             fx_traceback.preserve_node_meta(keeps_lines),
         ):
@@ -176,5 +187,5 @@ def _tracing(keeps_lines: bool) -> Iterator[None]:
         raise UserError(
             f"The function cannot be captured: {_reason(error)}{where(error)}",
             code="NotCapturable",
-            remedy="Make it a pure function of its tensors, with no control flow that depends on their values.",
+            remedy=_DISTRIBUTION if came_through(error, "distributions") else _PURE,
         ) from error

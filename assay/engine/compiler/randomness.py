@@ -170,6 +170,16 @@ def _normal_in_place(
     return x.copy_(mode.normal(x.shape) * std + mean)
 
 
+def _normal(
+    mode: Randomness, mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, **_: Any
+) -> Tensor:
+    """Of means or deviations that are tensors, or of both; of none a size is given."""
+    _no_generator(generator)
+    given = [t.shape for t in (mean, std) if isinstance(t, Tensor)]
+    drawn = mode.normal(torch.broadcast_shapes(*given) if given else size)
+    return drawn * std + mean
+
+
 def _exponential_in_place(mode: Randomness, x: Tensor, rate: float = 1.0, *, generator: Any = None) -> Tensor:
     _no_generator(generator)
     return x.copy_(torch.log(1.0 - mode.uniform(x.shape)) / -rate)
@@ -203,5 +213,9 @@ _REPLACED: dict[Any, Callable[..., Any]] = {
     aten.randperm.default: _randperm,
     aten.uniform_.default: _uniform_in_place,
     aten.normal_.default: _normal_in_place,
+    aten.normal.Tensor_Tensor: _normal,
+    aten.normal.Tensor_float: _normal,
+    aten.normal.float_Tensor: _normal,
+    aten.normal.float_float: _normal,
     aten.exponential_.default: _exponential_in_place,
 }

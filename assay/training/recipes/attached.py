@@ -11,7 +11,7 @@ from torch import nn
 from torch.optim import optimizer as torch_optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from assay.engine.compiler.hidden.lines import short
+from assay.engine.compiler.hidden.lines import definition
 from assay.protocol.errors import UserError
 from assay.training.recipes.form import Recipe
 from assay.training.recipes.schedulers import FollowedSchedule
@@ -33,7 +33,7 @@ def refuse_attached(recipe: Recipe) -> None:
             if hooks:
                 raise _refused(
                     "AttachedHook",
-                    f"{name} has a hook on its gradient{_line(hooks)}, which a step does not run.",
+                    f"{name} has a hook on its gradient{_first(hooks)}, which a step does not run.",
                     "Remove it; change gradients in the loss (a hook on a tensor that forward computes is captured), by"
                     " clip_norm, or in an optimizer of your own.",
                 )
@@ -62,7 +62,7 @@ def _refuse_on_optimizer(optimizer: torch.optim.Optimizer, schedule: Schedule | 
         if found:
             raise _refused(
                 "AttachedHook",
-                f"{kind}.step has a {what}{_line(found)}, which a step does not run.",
+                f"{kind}.step has a {what}{_first(found)}, which a step does not run.",
                 "Remove it, or write an optimizer of your own (assay/training/optimizer.py).",
             )
     honoured = schedule.schedulers if isinstance(schedule, FollowedSchedule) else ()
@@ -105,9 +105,8 @@ def _scheduler_of(optimizer: torch.optim.Optimizer, honoured: Sequence[LRSchedul
     return None
 
 
-def _line(hooks: Mapping[Any, Any]) -> str:
-    code = getattr(next(iter(hooks.values())), "__code__", None)
-    return "" if code is None else f" ({short(code.co_filename)}:{code.co_firstlineno})"
+def _first(hooks: Mapping[Any, Any]) -> str:
+    return definition(next(iter(hooks.values())))
 
 
 def _refused(code: str, what: str, remedy: str) -> UserError:

@@ -23,7 +23,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from assay.engine import ops
-from assay.engine.compiler.hidden.guard import Known
+from assay.engine.compiler.hidden.guard import Known, refuse_backward
+from assay.engine.compiler.hidden.lines import definition
 from assay.engine.compiler.lowering.registry import SIXTEEN
 from assay.engine.compiler.randomness import Randomness
 from assay.engine.runtime.values.dtypes import to_bytes
@@ -56,7 +57,9 @@ class _Carrier(nn.Module):
         if not isinstance(loss, Tensor) or loss.ndim != 0 or loss.dtype not in (torch.float32, *SIXTEEN):
             found = f"{loss.dtype} {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
             raise UserError(
-                f"The loss is {found}.", code="LossFails", remedy="Return one float32 number, such as a mean."
+                f"The loss{definition(self.loss)} is {found}.",
+                code="LossFails",
+                remedy="Return one float32 number, such as a mean.",
             )
         loss = loss.float()
         if not wanted:
@@ -122,7 +125,8 @@ class RecipeStep:
         """The state before the first step: the module's own values, zero-initialised moments, all of the data."""
         module = self.recipe.module
         values = {n: b.detach() for n, b in module.named_buffers()}
-        buffers = [stored(values[n]) for n in self.buffers]
+        # Copies: the user's own training must not write into the state.
+        buffers = [stored(values[n]).clone() for n in self.buffers]
         moments = [stored(t) for t in self.optimizer.zero_init(self._start)]
         return [stored(p.clone()) for p in self._start], [*moments, *buffers], self._scalars(self._rate, step, key)
 
@@ -236,6 +240,8 @@ class RecipeStep:
             copies = {n: b.detach().clone() for n, b in named.items()}
             versions = {n: b._version for n, b in copies.items()}
             leaves[:] = [(p * factor).requires_grad_(k in self._trained) for k, p in enumerate(self._start)]
+            for k in self._trained:
+                leaves[k].register_post_accumulate_grad_hook(refuse_backward)
             given = {f"module.{n}": t for n, t in (*copies.items(), *zip(self.names, leaves, strict=True))}
             scalars = self._scalars(0.0, number)
             now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from assay.engine.compiler.hidden.calls import forbidden_calls
-from assay.engine.compiler.hidden.guard import Known, generators, read_before_written, refuse_changes, refuse_iterators
+from assay.engine.compiler.hidden.guard import Known, generators, read_before_written, refuse_changes, refuse_unheld
 from assay.engine.compiler.hidden.lines import line_that_changes, where
 from assay.engine.compiler.hidden.state import ChangedAt, Image, Watch, differences
+from assay.engine.compiler.hidden.surroundings import uncompiled
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.errors import UserError
 
@@ -66,13 +67,13 @@ def tried(roots: Mapping[str, object], run: RunTrial, is_written: Callable[[], b
                 remedy="Make loss(module, *batch) work in plain PyTorch first; a batch has the data's element types.",
             ) from error
 
-    with generators() as seed:
+    with generators() as seed, uncompiled():
         seed(0)
         with Watch(roots) as watch:
-            refuse_iterators(watch)
+            refuse_unheld(watch)
             with forbidden_calls(watch.enter):
                 first = step(0, 1.0)
-            refuse_iterators(watch)
+            refuse_unheld(watch)
             left = watch.changes()
             fixed = _fixed(watch, left, step) if left else frozenset()
     left_behind = frozenset(p.path for p in left)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dis
 import functools
+import os
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from assay.engine.compiler.hidden.walk import is_foreign
+from assay.engine.compiler.hidden.walk import is_foreign, is_installed
 
 Global = tuple[dict[str, Any], str, str]
 """A module's namespace, a name in it, and how a person calls the two."""
@@ -21,17 +22,39 @@ def named_globals(function: FunctionType) -> Iterator[Global]:
 
 
 def globals_of(code: CodeType, table: dict[str, Any]) -> Iterator[Global]:
-    """The globals that code with this namespace names, and attributes of the modules among them."""
+    """The globals that code with this namespace names, and attributes of the modules among them.
+
+    Code that asks for `globals()` can name every one of its own file's.
+    """
     names = sorted(_names(code))
-    for name in names:
+    asks = "globals" in names and "globals" not in table and not is_installed(table)
+    for name in [*names, *sorted(k for k in table if not _is_plumbing(k, table[k]))] if asks else names:
         if name in table:
-            value = table[name]
             yield table, name, f"global {name}"
-            if isinstance(value, ModuleType) and is_foreign(value.__name__):
-                yield from ((vars(value), k, f"{name}.{k}") for k in names if k in vars(value))
+            yield from _of_module(table[name], name, names, frozenset())
     for name in sorted(_stored_globals(code)):
         if name not in table:
             yield table, name, f"global {name}"
+
+
+def _of_module(value: object, path: str, names: list[str], seen: frozenset[int]) -> Iterator[Global]:
+    """Attributes that code names of a module, and of the modules in it; of Python's own, the environment alone."""
+    if not isinstance(value, ModuleType) or id(value) in seen:
+        return
+    if value is os:
+        if "environ" in names:
+            yield vars(os), "environ", "os.environ"
+        return
+    if not is_foreign(value.__name__):
+        return
+    for k in names:
+        if k in vars(value):
+            yield vars(value), k, f"{path}.{k}"
+            yield from _of_module(vars(value)[k], f"{path}.{k}", names, seen | {id(value)})
+
+
+def _is_plumbing(name: str, value: object) -> bool:
+    return name.startswith("__") or isinstance(value, ModuleType)
 
 
 def _names(code: CodeType) -> set[str]:

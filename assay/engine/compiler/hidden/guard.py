@@ -12,13 +12,14 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 from torch.fx import GraphModule
 
 from assay.engine.compiler.hidden import arrays
 from assay.engine.compiler.hidden.calls import forbidden_calls
 from assay.engine.compiler.hidden.code import Global
 from assay.engine.compiler.hidden.graphs import first_difference
-from assay.engine.compiler.hidden.lines import line_that_changes
+from assay.engine.compiler.hidden.lines import here, line_that_changes
 from assay.engine.compiler.hidden.state import ChangedAt, Watch
 from assay.protocol.errors import NumericsError, UserError
 
@@ -65,14 +66,29 @@ def generators() -> Iterator[Callable[[int], None]]:
         torch.set_rng_state(before[2])
 
 
-def refuse_iterators(watch: Watch) -> None:
-    """Raises UserError (HiddenState) where a step can reach what yields its values once."""
+def refuse_unheld(watch: Watch) -> None:
+    """Raises UserError (HiddenState) where a step can reach what yields its values once, or scales its loss."""
+    if watch.scalers:
+        raise UserError(
+            f"{watch.scalers[0]} is a GradScaler: its step, which divides gradients again, is no part of this one.",
+            code="HiddenState",
+            remedy="Return the loss as it is: exact gradients need no scaling.",
+        )
     if watch.iterators:
         raise UserError(
             f"{watch.iterators[0]} is an iterator: how far it has come is in no state.",
             code="HiddenState",
             remedy="Keep what it yields in a list or tensor, and choose from that by the step's own tensors.",
         )
+
+
+def refuse_backward(_: Tensor) -> None:
+    """A hook on a parameter, called when something accumulates its gradient. Raises UserError (LossFails)."""
+    raise UserError(
+        f"The loss calls backward itself{here()}, which leaves gradients that a step would add its own to.",
+        code="LossFails",
+        remedy="Return the loss and call no backward: the step computes the gradients.",
+    )
 
 
 def refuse_changes(watch: Watch, places: Sequence[ChangedAt], run: Callable[[], object]) -> None:
@@ -108,10 +124,10 @@ def traced_alike(function: Callable[..., object], trace: Callable[[bool], GraphM
     with generators() as seed:
         seed(0)
         with Watch(known.roots, known.named) as watch:
-            refuse_iterators(watch)
+            refuse_unheld(watch)
             with nullcontext() if known.calls_are_checked else forbidden_calls(watch.enter):
                 first = trace(True)
-            refuse_iterators(watch)
+            refuse_unheld(watch)
             left = watch.changes()
             refuse_changes(watch, [p for p in left if p.path not in known.left], again)
             watch.restore()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+import sysconfig
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -18,6 +20,7 @@ _ENGINE = Path(__file__).resolve().parents[2]
 _LIBRARIES = (str(Path(torch.__file__).resolve().parent) + os.sep, str(_ENGINE) + os.sep)
 _OWN = (str(_ENGINE.parent / "training") + os.sep,)
 _STDLIB = str(Path(os.__file__).resolve().parent) + os.sep
+INSTALLED = tuple({sysconfig.get_path("purelib") + os.sep, sysconfig.get_path("platlib") + os.sep})
 _CHECKPOINT = os.path.realpath(torch.utils.checkpoint.__file__)
 
 
@@ -33,7 +36,16 @@ def _is_users(path: str) -> bool:
         return False
     real = os.path.realpath(path)
     is_python = real.startswith(_STDLIB) and "site-packages" not in real
-    return not is_library(path) and not is_python and not real.startswith(_OWN)
+    return not is_library(path) and not is_python and not _is_own(path)
+
+
+@cache
+def _is_own(path: str) -> bool:
+    return os.path.realpath(path).startswith(_OWN)
+
+
+def _is_installed(path: str) -> bool:
+    return path.startswith(INSTALLED)
 
 
 def line_of(frame: FrameType) -> str:
@@ -41,20 +53,63 @@ def line_of(frame: FrameType) -> str:
     return f"{short(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
+@cache
 def short(path: str) -> str:
-    """A path relative to the working folder where it lies inside."""
+    """A path relative to the folder of installed packages or the working folder, where it lies inside one."""
+    for folder in INSTALLED:
+        if path.startswith(folder):
+            return path.removeprefix(folder)
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
 
 
+def users_line(places: Iterable[tuple[str, int]]) -> str | None:
+    """Of files and lines, innermost first: the user's own, with the innermost line of a package that it calls.
+
+    `FILE:LINE (in PACKAGE/FILE:LINE)`; the package's alone where no line is the user's; None where there is neither.
+    """
+    package = None
+    for path, line in places:
+        if not _is_users(path):
+            continue
+        if not _is_installed(path):
+            return f"{short(path)}:{line} (in {package})" if package else f"{short(path)}:{line}"
+        package = package or f"{short(path)}:{line}"
+    return package
+
+
+def _running() -> Iterator[tuple[str, int]]:
+    """Files and lines that run, innermost first, up to training's own."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not _is_own(frame.f_code.co_filename):
+        yield frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+
+
+def calling_line() -> str:
+    """The user's line that makes the call which is being looked at; training's own where it is captured by itself."""
+    found = users_line(_running())
+    if found is not None:
+        return found
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not is_library(frame.f_code.co_filename):
+            return line_of(frame)
+        frame = frame.f_back
+    return "unknown line"
+
+
 def here() -> str:
     """The innermost line of the user's own code that is running, as ` at FILE:LINE`; nothing beyond training's own."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not os.path.realpath(frame.f_code.co_filename).startswith(_OWN):
-        if _is_users(frame.f_code.co_filename):
-            return f" at {line_of(frame)}"
-        frame = frame.f_back
-    return ""
+    found = users_line(_running())
+    return "" if found is None else f" at {found}"
+
+
+def definition(function: Any) -> str:
+    """Where a function is written, as ` (FILE:LINE)`; nothing for what has no code of its own."""
+    of = function.func if isinstance(function, functools.partial) else function
+    code = getattr(of, "__code__", None) or getattr(vars(type(of)).get("__call__"), "__code__", None)
+    return "" if code is None else f" ({short(code.co_filename)}:{code.co_firstlineno})"
 
 
 def checkpoint_call() -> str | None:
@@ -64,7 +119,7 @@ def checkpoint_call() -> str | None:
     """
     frame: FrameType | None = sys._getframe(1)
     is_inside = False
-    while frame is not None and not os.path.realpath(frame.f_code.co_filename).startswith(_OWN):
+    while frame is not None and not _is_own(frame.f_code.co_filename):
         if _is_users(frame.f_code.co_filename):
             return line_of(frame) if is_inside else None
         is_inside = is_inside or os.path.realpath(frame.f_code.co_filename) == _CHECKPOINT
@@ -74,8 +129,15 @@ def checkpoint_call() -> str | None:
 
 def where(error: BaseException) -> str:
     """The innermost line of the user's own code that an error came through, as ` at FILE:LINE`."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_users(f.filename)]
-    return f" at {short(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    found = users_line((f.filename, f.lineno or 0) for f in frames)
+    return "" if found is None else f" at {found}"
+
+
+def came_through(error: BaseException, package: str) -> bool:
+    """Whether an error came through a file of this package of PyTorch's, such as `distributions`."""
+    folder = _LIBRARIES[0] + package + os.sep
+    return any(os.path.realpath(f.filename).startswith(folder) for f in traceback.extract_tb(error.__traceback__))
 
 
 def line_that_changes(run: Callable[[], object], is_changed: Callable[[], bool]) -> str | None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from assay.engine.compiler.hidden import arrays, walk
+from assay.engine.compiler.hidden import arrays, blobs, walk
 from assay.engine.compiler.hidden.code import Global, globals_of, named_globals, only_counted
 from assay.engine.compiler.hidden.surroundings import surroundings
 from assay.engine.compiler.hidden.walk import MISSING, Slots
@@ -67,6 +67,8 @@ class Watch:
         self._records: list[_Record] = []
         self.iterators: list[str] = []
         """Paths of what yields its values once."""
+        self.scalers: list[str] = []
+        """Paths of what scales losses."""
         self._records += [_Record(name, None, held, read, put) for name, held, read, put in surroundings()]
         self._process = len(self._records)
         self._follow(deque((value, path) for path, value in roots.items()))
@@ -108,18 +110,20 @@ class Watch:
             self._look(value, path, queue)
 
     def _look(self, value: Any, path: str, queue: deque[tuple[Any, str]]) -> None:
-        if walk.is_atom(value) or id(value) in self._seen:
+        if id(value) in self._seen or not walk.has_parts(value):
             return
         self._seen[id(value)] = value
         if walk.is_iterator(value):
             self.iterators.append(path)
             return
+        if isinstance(value, torch.amp.GradScaler) and value.is_enabled():
+            self.scalers.append(path)
         if isinstance(value, Tensor):
             self._records.append(_tensor_record(value, path))
-        elif (blob := walk.blob_of(value)) is not None:
+        elif (blob := blobs.blob_of(value)) is not None:
             held, write = blob
-            self._records.append(_Record(path, value, held, lambda: walk.blob_of(value)[0], write))  # type: ignore[index]
-        slots = walk.slots_of(value)
+            self._records.append(_Record(path, value, held, lambda: blobs.blob_of(value)[0], write))  # type: ignore[index]
+        slots = None if walk.is_atom(value) else walk.slots_of(value)
         if slots:
             self._records.append(
                 _Record(path, value, slots, lambda: walk.slots_of(value) or {}, lambda: walk.put_back(value, slots))

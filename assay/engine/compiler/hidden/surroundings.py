@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import functools
 import random
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from assay.engine.compiler.hidden import arrays
 from assay.engine.runtime.values.dtypes import raw_bytes
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """While active, what `torch.compile` made runs as the functions that it was made of."""
+    dynamo = sys.modules.get("torch._dynamo")
+    if dynamo is None:  # nothing has been compiled
+        yield
+        return
+    nested, dynamo.config.error_on_nested_fx_trace = dynamo.config.error_on_nested_fx_trace, False
+    try:
+        with torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        dynamo.config.error_on_nested_fx_trace = nested
 
 
 def surroundings() -> Iterator[tuple[str, Any, Callable[[], Any], Callable[[], Any]]]:

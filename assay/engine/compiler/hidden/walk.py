@@ -5,15 +5,14 @@ Nothing is called that a user wrote: properties, `__getattr__` and iterators are
 
 from __future__ import annotations
 
-import array
+import contextvars
 import enum
 import functools
 import os
-import random
 import sys
-import sysconfig
+import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -23,15 +22,17 @@ from types import (
     GenericAlias,
     MappingProxyType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
 )
 from typing import Any
+from weakref import ReferenceType
 
 import torch
 from torch import Tensor, nn
 
 from assay.engine.compiler.hidden import arrays
-from assay.engine.runtime.values.dtypes import raw_bytes
+from assay.engine.compiler.hidden.lines import INSTALLED
 
 Slots = dict[Any, tuple[str, Any]]
 """By key: how a person calls the place, and what lies there."""
@@ -54,14 +55,28 @@ _ITERATORS: tuple[type, ...] = (
     *(type(iter(x)) for x in _ITERABLES),
 )
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules")
-_INSTALLED = tuple({sysconfig.get_path("purelib") + os.sep, sysconfig.get_path("platlib") + os.sep})
 OWN = frozenset({"assay", "assay_ledger", "assay_solver", "assay_verifier", "assay_whistleblower"})
 STDLIB = sys.stdlib_module_names - {"__main__"}
+_HOLDERS = frozenset(
+    {"types", "argparse", "collections", "queue", "weakref", "_thread", "configparser", "optparse", "multiprocessing"}
+)
+"""Modules of Python's whose objects hold what users put into them. The insides of all others are Python's own."""
+
+
+_CONTENTS = (dict, list, deque, *_ATOMS)
+"""What is compared by its contents or value, so that attributes of a user's own subclass lie beside its slots."""
 
 
 def is_atom(value: object) -> bool:
     """Whether a value has no parts and cannot change."""
     return isinstance(value, _ATOMS) or value is MISSING
+
+
+def has_parts(value: object) -> bool:
+    """Whether something can be reached from a value: from atoms too, where a user hung it there or bound them to it."""
+    if not is_atom(value):
+        return True
+    return isinstance(value, BuiltinFunctionType) or (is_foreign(type(value).__module__) and bool(_dict_of(value)))
 
 
 def is_iterator(value: object) -> bool:
@@ -78,7 +93,7 @@ def is_foreign(module: object) -> bool:
 
 def is_installed(table: Mapping[str, Any]) -> bool:
     """Whether these are the globals of an installed package, not of the user's own file."""
-    return str(table.get("__file__", "")).startswith(_INSTALLED)
+    return str(table.get("__file__", "")).startswith(INSTALLED)
 
 
 def slots_of(value: object) -> Slots | None:
@@ -93,6 +108,13 @@ def slots_of(value: object) -> Slots | None:
                 return {0: ("", value.cell_contents)}
             except ValueError:  # a variable that is not bound yet
                 return {0: ("", MISSING)}
+        case contextvars.ContextVar():
+            try:
+                return {0: ("", value.get())}
+            except LookupError:  # it was never set and has no default
+                return {0: ("", MISSING)}
+        case os._Environ():
+            return {k: (f"[{k!r}]", v) for k, v in value.items()}
         case type():
             if not is_foreign(value.__module__):
                 return None
@@ -102,9 +124,10 @@ def slots_of(value: object) -> Slots | None:
 
 
 def _attributes(value: object) -> Slots | None:
-    """The attributes of an object; none of Python's own objects, whose insides are theirs."""
+    """The attributes of an object; none of Python's own objects, whose insides are theirs, but of those that hold."""
     root = str(type(value).__module__).partition(".")[0]
-    if isinstance(value, ModuleType) or (root in STDLIB and not isinstance(value, FunctionType | functools.partial)):
+    is_own = root in STDLIB and root not in _HOLDERS and not isinstance(value, FunctionType | functools.partial)
+    if isinstance(value, ModuleType) or is_own:
         return None
     found: Slots = {}
     own = _dict_of(value)
@@ -125,7 +148,8 @@ def _attributes(value: object) -> Slots | None:
 
 def _dict_of(value: object) -> dict[str, Any] | None:
     try:
-        own = object.__getattribute__(value, "__dict__")
+        # A thread's own table is found by its own way alone.
+        own = value.__dict__ if type(value) is threading.local else object.__getattribute__(value, "__dict__")
     except AttributeError:
         return None
     return own if isinstance(own, dict) else None
@@ -152,6 +176,13 @@ def put_back(value: Any, before: Slots) -> None:
                 del value.cell_contents
             else:
                 value.cell_contents = contents[0]
+        case contextvars.ContextVar():
+            # What was never set cannot be unset.
+            if contents[0] is not MISSING:
+                value.set(contents[0])
+        case os._Environ():
+            value.clear()
+            value.update(contents)
         case type():
             _put_back_class(value, contents)
         case _:
@@ -181,6 +212,11 @@ def fixed_parts(value: object) -> Iterator[tuple[str, Any]]:
         case MethodType():
             yield "", value.__self__
             yield "", value.__func__
+        case BuiltinFunctionType() | MethodWrapperType():
+            if not isinstance(value.__self__, ModuleType | type | None):
+                yield "", value.__self__
+        case ReferenceType():
+            yield "", value()
         case functools.partial():
             yield "", value.func
             yield from ((f"[{i}]", v) for i, v in enumerate(value.args))
@@ -199,6 +235,8 @@ def fixed_parts(value: object) -> Iterator[tuple[str, Any]]:
         case _ if isinstance(value, functools._lru_cache_wrapper):
             yield "", value.__wrapped__
     cls = type(value)
+    if isinstance(value, _CONTENTS) and is_foreign(cls.__module__) and _dict_of(value):
+        yield ".__dict__", _dict_of(value)
     if is_foreign(cls.__module__) and not isinstance(value, type):
         yield f" (class {cls.__qualname__})", cls
     if isinstance(value, type):
@@ -213,40 +251,6 @@ def _parts_of_function(function: FunctionType) -> Iterator[tuple[str, Any]]:
     wrapped = function.__dict__.get("__wrapped__")
     if wrapped is not None:
         yield "", wrapped
-
-
-def blob_of(value: Any) -> tuple[object, Callable[[], None]] | None:
-    """The contents of a thing without places, as something to compare, and what writes them back; None for others."""
-    match value:
-        case bytearray() | array.array():
-            held = bytes(value)
-            return held, lambda: _refill(value, held)
-        case set():
-            members = frozenset(value)
-            return members, lambda: _refill(value, members)
-        case random.Random():
-            state = value.getstate()
-            return state, lambda: value.setstate(state)
-        case torch.Generator():
-            words = value.get_state()
-            return raw_bytes(words), lambda: (value.set_state(words), None)[1]
-        case _ if isinstance(value, functools._lru_cache_wrapper):
-            # What it remembers cannot be read: forgetting it changes no result.
-            misses = value.cache_info().misses
-            return (), lambda: value.cache_clear() if value.cache_info().misses != misses else None
-    return arrays.blob_of_array(value)
-
-
-def _refill(value: Any, held: Any) -> None:
-    match value:
-        case set():
-            value.clear()
-            value.update(held)
-        case bytearray():
-            value[:] = held
-        case _:
-            del value[:]
-            value.frombytes(held)
 
 
 def _is_dunder(name: str) -> bool:
