@@ -20,7 +20,7 @@ from eth_account.typed_transactions.typed_transaction import TypedTransaction
 from hexbytes import HexBytes
 
 from assay.protocol.digests import keccak
-from assay_ledger.chain.node import GAS_LIMIT, Anvil
+from assay_ledger.chain.node import GAS_LIMIT, Anvil, direct
 
 GWEI = 10**9
 
@@ -178,7 +178,7 @@ class Mempool:
     def _forward(self, method: str, params: list[Any]) -> Any:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         request = urllib.request.Request(self.node.url, body, {"Content-Type": "application/json"})
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as response:
+        with direct().open(request, timeout=30) as response:
             answer = json.load(response)
         if "error" in answer:
             raise Passed(answer["error"])
