@@ -46,6 +46,7 @@ ROOMS = (
     "assay.engine.compiler.hidden",
     "assay.engine.compiler.ir",
     "assay.engine.compiler.lowering",
+    "assay.engine.compiler.written",
     "assay.engine.compiler",
     # what is trained
     "assay.training",
