@@ -9,6 +9,7 @@ Sums are exact integers, so the number of threads and the order of additions do 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
@@ -28,6 +29,7 @@ from assay.engine.runtime.products.freivalds import ProductWatch, products
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import backend
 from assay.engine.runtime.triton.groups import MapGroups
+from assay.engine.runtime.triton.whole import WholeRuns
 from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, canonical
 from assay.engine.runtime.values.state_io import Lists
 from assay.protocol.errors import ConfigError, InvariantError, UserError
@@ -143,7 +145,9 @@ class Executor:
         self.memory = footprint.check(program, stock=self.fallbacks if self._plan else None, most=memory)
         if self.variant is KernelVariant.STOCK:
             self._kernels.make_all()
-        self.groups = MapGroups(program, self._kernels.of) if self.variant is KernelVariant.TRITON else None
+        self.whole: WholeRuns | None = None
+        if self.variant is KernelVariant.TRITON:
+            self.whole = WholeRuns(program, MapGroups(program, self._kernels.of))
 
     @cached_property
     def _steps(self) -> list[_Step]:
@@ -181,8 +185,8 @@ class Executor:
 
         hook: sees the value of every node in order and returns what later nodes read. give: the caller needs the inputs
         no more, whatever comes of the run; slots of Y are written over those of X where that is possible. store: False
-        for a Y that is nothing but the X of a next step: computed slots that it does not pass on keep whatever NaNs
-        they have, which no reader tells apart.
+        for a Y that is nothing but the X of a next step by this executor: computed slots that it does not pass on keep
+        whatever NaNs they have, which no reader tells apart; Triton's lie where the next run writes.
 
         Raises:
             UserError: the inputs do not fit the program.
@@ -190,7 +194,8 @@ class Executor:
                 that this run checks is wrong.
         """
         which = self._computed if store else self._passed_later
-        ends = [canonical(t) if k in which else t for k, t in enumerate(self._once(inputs, hook, give))]
+        with nullcontext() if self.whole is None else self.whole.turn:
+            ends = [canonical(t) if k in which else t for k, t in enumerate(self._once(inputs, hook, give, store))]
         found = iter(ends)
         return [[next(found) for _ in range(size)] for size in self.program.outputs]
 
@@ -200,27 +205,31 @@ class Executor:
         on_step: told the number of steps done after each. Raises what `run` raises.
         """
         state: Lists = inputs
-        for t in range(1, steps + 1):
-            # A slot that is ever written over is computed in every step: after the first it is not the caller's.
-            state = self.run(state, give=t > 1, store=t == steps)
-            if on_step is not None:
-                on_step(t)
+        with nullcontext() if self.whole is None else self.whole.turn:
+            for t in range(1, steps + 1):
+                # A slot that is ever written over is computed in every step: after the first it is not the caller's.
+                state = self.run(state, give=t > 1, store=t == steps)
+                if on_step is not None:
+                    on_step(t)
         return [list(part) for part in state]
 
-    def _once(self, inputs: Lists, hook: Hook | None, give: bool) -> list[Tensor]:
+    def _once(self, inputs: Lists, hook: Hook | None, give: bool, store: bool) -> list[Tensor]:
         """The slots of Y; a computed one may hold NaNs that no store writes."""
         self._check_inputs(inputs)
         check_float_environment()
         self._watch.begin()
+        home = torch.get_default_device()
+        if hook is None and self.whole is not None:
+            ends = self.whole.run([t for part in inputs for t in part], store=store, home=home)
+            check_float_environment_held()
+            return ends
         slots = [own_memory(t) for part in inputs for t in part]
         # A reader of a bool takes every byte but 0 for true, and torch takes bytes of 0 and 1 only.
         flat = [(canonical(t) if t.dtype is torch.bool else t).to(self._kernels.device) for t in slots]
-        home = torch.get_default_device()
         if hook is None and self._plan is not None:
             ends = self._plan.run(flat, self._watch.due, give=give)
         else:
-            is_whole = hook is None and self.groups is not None
-            ends = self.groups.run(flat) if is_whole else self._instrumented(flat, hook)  # type: ignore[union-attr]
+            ends = self._instrumented(flat, hook)
         check_float_environment_held()
         passed = zip(ends, self._sources, strict=True)
         return [slots[j] if j < len(slots) and t is flat[j] else t.to(home) for t, j in passed]

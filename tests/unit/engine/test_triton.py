@@ -182,8 +182,8 @@ def test_maps_share_kernels_and_a_whole_step_ends_in_the_state_of_native_kernels
     """Maps that read each other through stored types, an optimizer's among them; values read elsewhere are stored."""
     step, program = trained()
     ours, state = Executor(program, variant=KernelVariant.TRITON), step.state(key=(7, 8))
-    assert ours.groups is not None
-    shared = [k for maps in ours.groups.groups.values() for k in maps]
+    assert ours.whole is not None
+    shared = [k for maps in ours.whole.groups.groups.values() for k in maps]
     assert len(shared) == len(set(shared)) > 40
     assert state_root(ours.run(state)) == state_root(Executor(program).run(state))
 

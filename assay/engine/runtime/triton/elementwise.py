@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.stock.reduce import Kernel
-from assay.engine.runtime.triton import backend, scalar_text
+from assay.engine.runtime.triton import arena, backend, scalar_text
 from assay.engine.runtime.triton.reading import (
     LOADED,
     STORED,
@@ -59,7 +59,7 @@ def memory(t: Tensor) -> Tensor:
 
 def empty(dims: Sequence[int], dtype: DType) -> Tensor:
     """Memory for a node's value, where kernels leave it."""
-    return torch.empty(tuple(dims), dtype=TORCH[dtype], device=backend.device())
+    return arena.take(dims, TORCH[dtype])
 
 
 def over(number: str, dims: Sequence[int], narrow: bool) -> list[str]:

@@ -20,12 +20,18 @@ from assay.protocol.program.nodes import Const, Input, Map, Operand, Output, rea
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import Window
 
+See = Callable[[int, Sequence[Tensor | None]], None]
+"""Shown a step's number and the values by node, those of the past that are still read among them."""
+
 MOST_MAPS = 8
 """Of one group: a thread keeps every register that is still read."""
 
 
 class MapGroups:
-    """A program's whole runs: nodes in order, maps in groups; holds no state between runs."""
+    """A program's whole runs: nodes in order, maps in groups; holds no state between runs.
+
+    `members`: the nodes of each step. `dead`: those that no later step reads, of what is no constant, X or Y.
+    """
 
     def __init__(self, program: Program, kernel: Callable[[int], Kernel]) -> None:
         """kernel: that of a node by itself."""
@@ -43,14 +49,17 @@ class MapGroups:
                 self._steps.append((stored, _kernel(program, self.groups[k], stored)))
             else:
                 self._steps.append(((k,), _single(kernel(k))))
-        self._dead = _dead(program, steps, self.groups)
+        self.dead = _dead(program, steps, self.groups)
+        self.members = [self.groups.get(k, (k,)) for k in steps]
 
-    def run(self, flat: list[Tensor]) -> list[Tensor]:
-        """The slots of Y from those of X, in the order of their nodes."""
+    def run(self, flat: Sequence[Tensor], see: See | None = None) -> list[Tensor]:
+        """The slots of Y from those of X, in the order of their nodes. see: shown what is there after each step."""
         values: list[Tensor | None] = [*flat, *[None] * (len(self._program.nodes) - len(flat))]
-        for (stored, compute), dead in zip(self._steps, self._dead, strict=True):
+        for t, ((stored, compute), dead) in enumerate(zip(self._steps, self.dead, strict=True)):
             for k, value in zip(stored, compute(values), strict=True):  # type: ignore[arg-type]
                 values[k] = value
+            if see is not None:
+                see(t, values)
             for k in dead:
                 values[k] = None
         return values[self._first_output :]  # type: ignore[return-value]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.stock.reduce import Kernel
-from assay.engine.runtime.triton import backend
+from assay.engine.runtime.triton import arena, backend
 from assay.engine.runtime.triton.elementwise import copy, empty
 from assay.engine.runtime.triton.routes import Carrier, Route
 from assay.engine.runtime.values.views import is_inside, sub_view
@@ -82,7 +82,7 @@ def by_digits(
             PA=node.precision_a, PB=node.precision_b, PACKED=is_packed, CHUNK=chunk, BM=bm, BN=bn, BK=step,
             warps=8 if bm * bn > 1 << 12 else 4, **found.constants,
         )  # fmt: skip
-        return out if back == tuple(range(len(dims))) else out.permute(back).contiguous()
+        return out if back == tuple(range(len(dims))) else arena.contiguous(out.permute(back))
 
     return run
 
@@ -123,7 +123,7 @@ class Planes:
         """The planes of a run's operand and exponents, as `_Matrix` gives them."""
         from assay.engine.runtime.triton.kernels.product import pack
 
-        out = torch.empty(self._shape, dtype=_PLANE_TYPES[self._route.carrier], device=backend.device())
+        out = arena.take(self._shape, _PLANE_TYPES[self._route.carrier])
         (br, bk), (z0, z1, rows, terms) = self._block, self._sizes
         grid = -(-rows // br), -(-self.width // bk), z0 * z1
         backend.launch(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-import torch
 from torch import Tensor
 
 from assay.engine.runtime.stock.reduce import Kernel
@@ -230,7 +229,7 @@ def _scatter(program: Program, node: ScatterSum) -> Kernel:
     size = 1 << 14 if backend.is_interpreted() else 1 << 10
 
     def run(values: list[Tensor]) -> Tensor:
-        work = torch.zeros(dims, dtype=torch.int64, device=backend.device())
+        work = empty(dims, DType.I64).zero_()
         given = [memory(values[o.node]) for o in (node.x, node.index, node.exponent)]
         backend.launch(add, (-(-rest * terms // size),), *given, work, BLOCK=size)
         return finish(work, given[2])

@@ -1,0 +1,131 @@
+"""A program's whole runs on a device: inputs in places of their own, values in one arena, Y over X, one captured graph.
+
+The arena is planned and made at the first run, and kept. On a GPU the second run is captured (`torch.cuda.CUDAGraph`)
+and later ones replay it; the interpreter takes the same steps over the same places, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from threading import RLock
+
+import torch
+from torch import Tensor
+
+from assay.engine.runtime.triton import arena, backend
+from assay.engine.runtime.triton.donation import Plan, plan_of
+from assay.engine.runtime.triton.groups import MapGroups
+from assay.engine.runtime.values.dtypes import TORCH, canonical
+from assay.protocol.errors import InvariantError
+from assay.protocol.program.nodes import Output
+from assay.protocol.program.program import Program
+
+
+class WholeRuns:
+    """Runs of one program, by one thread at a time: whoever runs several after another holds `turn`."""
+
+    def __init__(self, program: Program, groups: MapGroups) -> None:
+        self._program, self.groups = program, groups
+        self.turn = RLock()
+        self._inputs = [k for part in program.input_nodes for k in part]
+        outputs = [program.nodes[k] for part in program.output_nodes for k in part]
+        self._sources = [node.node for node in outputs if isinstance(node, Output)]
+        self._is_iterable = program.is_iterable()
+        self._held: list[tuple[Tensor, int] | None] = [None] * len(self._inputs)
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._runs = 0
+        self._ends: list[Tensor] = []
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What kernels ask for and where it lies; nothing is computed or allocated for it."""
+        return plan_of(self._program, self.groups)
+
+    @cached_property
+    def _arena(self) -> arena.Arena:
+        made = arena.Arena(self.plan.size)
+        made.give([made.tensor(o, dims, dtype) for o, (dims, dtype) in self.plan.requests])
+        return made
+
+    @cached_property
+    def _slots(self) -> list[Tensor]:
+        """Where the kernels read X."""
+        return [self._slot(k, offset) for k, offset in enumerate(self.plan.inputs)]
+
+    @cached_property
+    def _staged(self) -> dict[int, Tensor]:
+        """Copies of the slots of X that other slots of Y are, made before any of these is written over."""
+        return {k: self._slot(k, offset) for k, offset in sorted(self.plan.staged.items())}
+
+    def _slot(self, k: int, offset: int) -> Tensor:
+        spec = self._program.specs[k]
+        return self._arena.tensor(offset, spec.dims, TORCH[spec.dtype])
+
+    def run(self, slots: Sequence[Tensor], *, store: bool, home: torch.device) -> list[Tensor]:
+        """The slots of Y for those of X, wherever these lie; one that is an input passed through is that very tensor,
+        unless that is the arena's.
+
+        store: computed ones are tensors of their own, on `home`. Else, where Y is an X, they are the arena's: for the
+        next run, and for nothing else.
+
+        Raises:
+            InvariantError: StaleState, a slot of X lies in the arena and is not what the last run gave.
+        """
+        with self.turn:
+            self._load(slots)
+            self._held = [None] * len(self._inputs)
+            self._launch()
+            ends = self._slots if self._is_iterable else self._ends
+            is_kept = self._is_iterable and not store
+            found = [
+                slots[j] if j < len(slots) and slots[j] is not self._slots[j] else end if is_kept else _copy(end, home)
+                for end, j in zip(ends, self._sources, strict=True)
+            ]
+            if is_kept:
+                self._held = [(t, t._version) for t in found]
+            return found
+
+    def _load(self, slots: Sequence[Tensor]) -> None:
+        """Puts X where the kernels read it; what lies there already stays."""
+        own = self._arena.whole.untyped_storage().data_ptr()
+        for k, (t, held) in enumerate(zip(slots, self._held, strict=True)):
+            if held is not None and held[0] is t and held[1] == t._version:
+                continue
+            if t.numel() and t.untyped_storage().data_ptr() == own:
+                raise InvariantError(
+                    f"Slot {k} was the X of the next run alone, and another run came between.", code="StaleState"
+                )
+            # A reader of a bool takes every byte but 0 for true.
+            self._slots[k].copy_(canonical(t) if t.dtype is torch.bool else t)
+
+    def _launch(self) -> None:
+        self._runs += 1
+        if self._runs == 2 and not backend.is_interpreted():
+            # By now every kernel has been compiled, and every library has made what it keeps.
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self._steps()
+            self._graph = graph
+        if self._graph is None:
+            self._steps()
+        else:
+            self._graph.replay()
+
+    def _steps(self) -> None:
+        """All of a run, over places that never move."""
+        self._arena.begin()
+        with arena.within(self._arena):
+            self._ends = self.groups.run(self._slots)
+        if not self._is_iterable:
+            return
+        for k, place in self._staged.items():
+            place.copy_(self._slots[k])
+        for slot, (end, j) in enumerate(zip(self._ends, self._sources, strict=True)):
+            if j != slot and slot not in self.plan.donated:
+                self._slots[slot].copy_(self._staged.get(j, end))
+
+
+def _copy(t: Tensor, home: torch.device) -> Tensor:
+    """A tensor of its own."""
+    return t.to(home, copy=True)
