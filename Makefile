@@ -20,7 +20,8 @@ PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile --max-worker-re
 QUICK     := tests/house tests/unit/protocol tests/unit/model tests/unit/ledger tests/unit/engine tests/unit/training
 NOT_QUICK := $(addprefix tests/unit/engine/test_,arm.py calibrate.py capture.py causality.py gradients.py hostile_views.py layers.py layouts.py \
   models.py outliers.py parallel.py reproducibility.py sanitized.py selection.py watch.py) \
-  $(addprefix tests/unit/training/test_,hidden_state.py packages.py programs.py recipe.py) \
+  $(addprefix tests/unit/training/test_,hidden_state.py optimizers.py own_optimizers.py packages.py programs.py recipe.py \
+  schedulers.py sixteen_bits.py) \
   $(addprefix tests/unit/ledger/test_,bindings.py code.py deploy.py hostile_stores.py outbox.py) \
   $(addprefix tests/unit/model/test_,model_differential.py model_machine.py) \
   $(addprefix tests/house/test_,mutant_outcomes.py packaging.py)

@@ -34,7 +34,7 @@ from assay.training.recipes.attached import refuse_attached
 from assay.training.recipes.form import Loss, Recipe
 from assay.training.recipes.schedulers import FollowedSchedule
 from assay.training.recipes.storage import held, mapped, stored
-from assay.training.recipes.torch_optimizers import translated
+from assay.training.recipes.torch_optimizers import is_stock, translated
 from assay.training.recipes.trial import ParameterWritten, alike, tried
 from assay.training.state import SCALAR_NAMES, Scalars, TensorLists
 from assay.training.step import BATCH_STREAM
@@ -268,7 +268,7 @@ class RecipeStep:
         self._types = {n: named[n].dtype for n in buffers}
         unreached = [self.names[k] for k, g in zip(self._trained, grads, strict=True) if g is None]
         known = trial.hidden
-        if self.recipe.schedule is not None or not isinstance(self.recipe.optimizer, torch.optim.Optimizer):
+        if self.recipe.schedule is not None or not is_stock(self.recipe.optimizer):
             # The trial calls neither.
             known = replace(known, calls_are_checked=False)
         return buffers, unreached, float(loss.detach()), known

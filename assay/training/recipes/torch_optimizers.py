@@ -13,6 +13,7 @@ from assay.training.optimizer import SGD, AdamW, Grouped, Maximizing, Muon, Opti
 from assay.training.optimizers.adams import Adamax, AMSGrad, NAdam, RAdam
 from assay.training.optimizers.signs import ASGD, Rprop
 from assay.training.optimizers.squares import Adadelta, Adafactor, Adagrad, RMSprop
+from assay.training.recipes.own_optimizers import own_optimizer
 
 Options = Mapping[str, Any]
 """What a parameter group says."""
@@ -31,27 +32,59 @@ def translated(
     of those that get gradients. rates: of the groups, instead of what they say.
 
     Raises:
-        UserError: UnsupportedOptimizer.
+        UserError: UnsupportedOptimizer; what `own_optimizer` raises.
     """
     positions = {id(p): k for k, p in enumerate(parameters)}
     rates = [float(part["lr"]) for part in given.param_groups] if rates is None else rates
     base = next((rate for rate in rates if rate), 0.0)
+    if not is_stock(given):
+        return _own(given, positions, trained, [rate / base if base else 1.0 for rate in rates], parameters, base), base
     groups = []
     for part, rate in zip(given.param_groups, rates, strict=True):
-        strangers = [p for p in part["params"] if id(p) not in positions]
-        if strangers:
-            raise UserError(
-                f"{type(given).__name__} was given {len(strangers)} tensors that are no parameters of the module.",
-                code="UnsupportedOptimizer",
-                remedy="Make the optimizer from the parameters of the very module that the recipe holds.",
-            )
-        own = tuple(sorted({positions[id(p)] for p in part["params"]} & set(trained)))
+        own = _positions_of(given, part, positions, trained)
         if own:
             translate = _translation(given, part, [names[k] for k in own])
             for few, optimizer in _by_kind(translate(part), part, own, parameters):
                 climbing = Maximizing(optimizer) if part.get("maximize") else optimizer
                 groups.append(ParameterGroup(few, climbing, rate / base if base else 1.0))
     return Grouped(tuple(groups)), base
+
+
+def _positions_of(
+    given: torch.optim.Optimizer, part: Options, positions: Mapping[int, int], trained: Sequence[int]
+) -> tuple[int, ...]:
+    """Where a group's parameters stand in the state, those that get gradients."""
+    strangers = [p for p in part["params"] if id(p) not in positions]
+    if strangers:
+        raise UserError(
+            f"{type(given).__name__} was given {len(strangers)} tensors that are no parameters of the module.",
+            code="UnsupportedOptimizer",
+            remedy="Make the optimizer from the parameters of the very module that the recipe holds.",
+        )
+    return tuple(sorted({positions[id(p)] for p in part["params"]} & set(trained)))
+
+
+def is_stock(given: object) -> bool:
+    """Whether it is an optimizer that PyTorch brings."""
+    return isinstance(given, torch.optim.Optimizer) and type(given).__module__.partition(".")[0] == "torch"
+
+
+def _own(
+    given: torch.optim.Optimizer,
+    positions: Mapping[int, int],
+    trained: Sequence[int],
+    rates: Sequence[float],
+    parameters: Sequence[Tensor],
+    base: float,
+) -> Grouped:
+    """A user's optimizer, for its parameters alone."""
+    groups = [_positions_of(given, part, positions, trained) for part in given.param_groups]
+    every = tuple(k for own in groups for k in own)
+    local = {k: number for number, k in enumerate(every)}
+    optimizer = own_optimizer(
+        given, [[local[k] for k in own] for own in groups], rates, [parameters[k] for k in every], base
+    )
+    return Grouped((ParameterGroup(every, optimizer),))
 
 
 def _by_kind(
@@ -158,10 +191,7 @@ _TRANSLATIONS: Final[Mapping[type, Callable[[Options], Optimizer]]] = {
 KNOWN: Final = ", ".join(kind.__name__ for kind in _TRANSLATIONS)
 """The optimizers of `torch.optim` that have an exact form."""
 
-_REMEDY: Final = (
-    f"Use one of torch.optim's {KNOWN}, or an object with `size`, `zero_init` and `update` "
-    "(assay/training/optimizer.py)."
-)
+_REMEDY: Final = f"Use one of torch.optim's {KNOWN}, or an optimizer of your own (docs/own-models.md)."
 
 _INSTEAD: Final[Mapping[type, str]] = {
     torch.optim.LBFGS: "How often it calls the loss depends on values, and a step of a program is a fixed computation:"
