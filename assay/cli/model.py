@@ -21,7 +21,10 @@ app = typer.Typer(no_args_is_help=True, help="The model's weights.")
 @with_settings(*STORED_RUN)
 def pull(
     settings: Settings,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="safetensors file to write.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="FILE", help="safetensors file to write; of a folder, model.safetensors in it."),
+    ],
     generation: Annotated[
         int | None,
         typer.Option("--generation", min=0, help="Genesis is 0; the newest that stands unless given."),
@@ -29,16 +32,27 @@ def pull(
     _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fetch the weights that stand on chain, check them against their root, and write them under their names."""
-    from assay.cli.weights import fetch_weights, parameter_names, write_weights
+    """Fetch the weights that stand on chain, check them against their root, and write them under their names.
+
+    The file has every name that the module's load_state_dict wants; config.json beside it, where the model has one,
+    lets from_pretrained read the folder.
+    """
+    from assay.cli.weights import fetch_weights, names_and_outline, unproven, write_config, write_weights
     from assay.training.rounds import TorchCompute
 
     the_run, store = open_round_run(settings), open_blobs(settings)
     archive = archive_of(the_run, store)
-    names = parameter_names(archive, store)
+    names, outline = names_and_outline(archive, store)
     weights = fetch_weights(archive, sight(the_run), names, TorchCompute(), generation)
-    write_weights(out, weights)
-    _show({"file": str(out)}, weights, as_json=as_json)
+    file = out / "model.safetensors" if out.is_dir() or not out.suffix else out
+    write_weights(file, weights, outline)
+    first: dict[str, object] = {"file": str(file)}
+    config = write_config(file.parent, outline)
+    first |= {} if config is None else {"config": str(config)}
+    taken = unproven(archive, outline)
+    # Nothing on chain says what they are, so nothing here does either.
+    first |= {"from_the_card": taken} if taken else {}
+    _show(first, weights, as_json=as_json)
 
 
 @app.command(
@@ -52,11 +66,12 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Recompute the root of a file's weights and look for it on chain; exit code 8 when it does not stand there."""
-    from assay.cli.weights import find_weights, parameter_names
+    from assay.cli.weights import find_weights, names_and_outline
 
     the_run, store = open_round_run(settings), open_blobs(settings)
     archive = archive_of(the_run, store)
-    found = find_weights(archive, sight(the_run), parameter_names(archive, store), file)
+    names, outline = names_and_outline(archive, store)
+    found = find_weights(archive, sight(the_run), names, file, outline)
     _show({"on_chain": True}, found, as_json=as_json)
 
 

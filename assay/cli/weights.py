@@ -20,6 +20,10 @@ from assay_ledger.store.objects import root_of_list
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from torch import Tensor
+
+    from assay.training.recipes.outline import Outline
+
 MAX_FILE: Final = 1 << 34
 
 
@@ -76,26 +80,73 @@ def fetch_weights(
     return Weights(standing[wanted], wanted, _is_final(view, wanted), tuple(names), specs, tensors)
 
 
-def write_weights(path: Path, weights: Weights) -> None:
-    """Writes a safetensors file. Raises ConfigError (FileNotWritable)."""
+def write_weights(path: Path, weights: Weights, outline: Outline | None = None) -> None:
+    """Writes a safetensors file; outline: what it holds beside the weights. Raises ConfigError (FileNotWritable)."""
     from safetensors.torch import save
 
-    from assay.engine.runtime.values.state_io import tensor_from_bytes
     from assay.programs.files import writing
 
-    named = zip(weights.names, weights.specs, weights.tensors, strict=True)
-    data = save({n: tensor_from_bytes(s, t) for n, s, t in named}, {"assay_root": weights.root.hex()})
+    tensors = whole_file(weights.names, weights.specs, weights.tensors, outline)
+    # Loaders of pretrained models take a file only if it says whose layout it has.
+    data = save(tensors, {"assay_root": weights.root.hex(), "format": "pt"})
     with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
 
 
-def find_weights(archive: Archive, view: RunView, names: Sequence[str], path: Path) -> Weights:
+def whole_file(
+    names: Sequence[str], specs: Sequence[TensorSpec], tensors: Sequence[bytes], outline: Outline | None
+) -> dict[str, Tensor]:
+    """Every tensor of a file that the module loads strictly, by name."""
+    import torch
+
+    from assay.engine.runtime.values.state_io import tensor_from_bytes
+
+    found = {n: tensor_from_bytes(s, t) for n, s, t in zip(names, specs, tensors, strict=True)}
+    if outline is None:
+        return found
+    found |= {n: found[n].to(torch.int64) for n in outline.wide}
+    found |= outline.constants
+    return found | {alias: found[name].clone() for alias, name in outline.tied}
+
+
+def write_config(folder: Path, outline: Outline) -> Path | None:
+    """Writes config.json for loaders of pretrained models, where the module has one and no other file stands there.
+
+    Raises ConfigError (FileNotWritable).
+    """
+    from assay.programs.files import writing
+
+    path = folder / "config.json"
+    if not outline.config or (path.exists() and path.read_bytes() != outline.config):
+        return None
+    with writing(path):
+        path.write_bytes(outline.config)
+    return path
+
+
+def unproven(archive: Archive, outline: Outline) -> list[str]:
+    """Buffers of the file that only the sponsor's card vouches for: their roots are no constants of the step."""
+    from assay.engine.runtime.values.dtypes import PROTOCOL
+    from assay.engine.runtime.values.state_io import root_of
+    from assay.protocol.program.nodes import Const
+    from assay.training.recipes.recipe import stored
+
+    proven = {node.root for node in archive.step.nodes if isinstance(node, Const)}
+    return [
+        n for n, t in sorted(outline.constants.items()) if t.dtype not in PROTOCOL or root_of(stored(t)) not in proven
+    ]
+
+
+def find_weights(
+    archive: Archive, view: RunView, names: Sequence[str], path: Path, outline: Outline | None = None
+) -> Weights:
     """The weights of a file, once their root is found among those that stand.
 
     Raises ConfigError (FileUnreadable), WeightsNotOnChain.
     """
     specs = archive.specs(TrainingList.PARAMETERS)
-    tensors = _read(path, names, specs)
+    tensors = _read(path, names, specs, outline)
     root = root_of_list(specs, tensors)
     known = [generation for generation, found in standing_generations(view).items() if found == root]
     if not known:
@@ -107,23 +158,34 @@ def find_weights(archive: Archive, view: RunView, names: Sequence[str], path: Pa
 
 def parameter_names(archive: Archive, store: ArtifactStore) -> tuple[str, ...]:
     """The module's own names of the parameters, in order. Raises UnavailableError when the run's card is missing."""
+    return names_and_outline(archive, store)[0]
+
+
+def names_and_outline(archive: Archive, store: ArtifactStore) -> tuple[tuple[str, ...], Outline]:
+    """The same, and what else a file of the model holds."""
     from assay.sponsor import cards
+    from assay.sponsor.model_files import read_outline
 
     count, card = len(archive.specs(TrainingList.PARAMETERS)), cards.read_card(store, archive.facts.address)
-    return cards.parameter_names(store, card, archive.charter.training.data, count)
+    names = cards.parameter_names(store, card, archive.charter.training.data, count)
+    return names, read_outline(store, card.file, names)
 
 
 def _is_final(view: RunView, generation: int) -> bool:
     return generation == 0 or view.status(generation) is GenerationStatus.FINAL
 
 
-def _read(path: Path, names: Sequence[str], specs: Sequence[TensorSpec]) -> tuple[bytes, ...]:
+def _read(
+    path: Path, names: Sequence[str], specs: Sequence[TensorSpec], outline: Outline | None = None
+) -> tuple[bytes, ...]:
+    """The bytes of the run's tensors in a file, once all that it holds is what it must. Raises as `find_weights`."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 
     from assay.engine.runtime.values.dtypes import TORCH, raw_bytes
 
-    limit = sum(s.nbytes for s in specs) + 4096 + 512 * len(specs)
+    zeros = whole_file(names, specs, [s.zeros() for s in specs], outline)
+    limit = sum(t.nbytes for t in zeros.values()) + 4096 + 512 * len(zeros)
     try:
         with path.open("rb") as file:
             data = file.read(limit + 1)
@@ -132,9 +194,14 @@ def _read(path: Path, names: Sequence[str], specs: Sequence[TensorSpec]) -> tupl
         raise ConfigError(
             f"{path} cannot be read ({type(error).__name__}).", code="FileUnreadable", remedy="Name a safetensors file."
         ) from None
-    fits = sorted(found) == sorted(names) and all(
-        tuple(found[n].shape) == s.dims and found[n].dtype == TORCH[s.dtype] for n, s in zip(names, specs, strict=True)
+    fits = found.keys() == zeros.keys() and all(
+        found[n].shape == t.shape and found[n].dtype == t.dtype for n, t in zeros.items()
     )
     if not fits:
         raise WeightsNotOnChain(f"{path} does not hold the parameters of this run's model.")
-    return tuple(raw_bytes(found[name]) for name in names)
+    tensors = tuple(raw_bytes(found[n].to(TORCH[s.dtype])) for n, s in zip(names, specs, strict=True))
+    # Attack: a true root, and beside it a second copy or a buffer that is not the run's.
+    for name, t in whole_file(names, specs, tensors, outline).items():
+        if raw_bytes(found[name]) != raw_bytes(t):
+            raise WeightsNotOnChain(f"{name} in {path} is not what this run's model has there.")
+    return tensors

@@ -29,7 +29,8 @@ class CapturedRecipe:
 
     slots: names of the tensors of X and Y, per list. sources: the user's line per node. rounding: what each product's
     operands lose on the first batch, the largest error first. after: root of the state one step later. unreached:
-    parameters that the loss does not reach. mapped: sentences on what is 16 bits wide in the user's code.
+    parameters that the loss does not reach. mapped: sentences on what is 16 bits wide in the user's code. carried:
+    running statistics at the end of the first list.
     """
 
     program: Program
@@ -42,6 +43,7 @@ class CapturedRecipe:
     tier: str
     unreached: list[str]
     mapped: list[str]
+    carried: list[str]
 
     def report(self) -> dict[str, Any]:
         """What is written beside the program file, as plain JSON."""
@@ -59,17 +61,20 @@ class CapturedRecipe:
         }
 
 
-def capture_recipe(recipe: Recipe, tier: str = "fixed14", *, calibrate: bool = True) -> CapturedRecipe:
+def capture_recipe(
+    recipe: Recipe, tier: str = "fixed14", *, calibrate: bool = True, merges_statistics: bool = False
+) -> CapturedRecipe:
     """The program of one step of a recipe.
 
     tier: fixed8, fixed14 or fixed22. calibrate: operands whose error on the first batch is above their limit get more
-    bits, or their outlier columns a product of their own.
+    bits, or their outlier columns a product of their own. merges_statistics: as in a run, running statistics are in the
+    first list.
 
     Raises:
         UsageError: UnknownTier.
         CannotLowerError, UserError: the recipe has no exact form; all offenders are named with their lines.
     """
-    step = RecipeStep(recipe)
+    step = RecipeStep(recipe, merges_statistics=merges_statistics)
     state = step.state()
     precision = tier_of(tier)
     if calibrate:
@@ -102,6 +107,7 @@ def _finished(
         tier,
         step.unreached,
         step.mapped(captured.narrowed, tier),
+        step.carried,
     )
 
 

@@ -9,28 +9,35 @@ from typing import TYPE_CHECKING, Final
 
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address, Digest
+from assay.sponsor.model_files import ModelFile
 from assay_ledger.json_input import JsonRefused, parse_json
 from assay_ledger.store.blobs import ArtifactStore, get_named
 
 if TYPE_CHECKING:
     from assay.training.data import Corpus
     from assay.training.presets import Preset
+    from assay.training.recipes.outline import Outline
 
 MAX_CARD_BYTES: Final = 1 << 20
 MAX_TEXT_BYTES: Final = 1 << 30
 MAX_NAMES: Final = 1 << 14
 MAX_NAME: Final = 256
+NO_MORE: Final = ModelFile()
 _CARD_OF: Final = re.compile(r"runs/([0-9a-f]{40})/card")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOrigin:
-    """Where a model comes from, for people: a preset on a text, or a recipe with the names of its parameters."""
+    """Where a model comes from, for people: a preset on a text, or a recipe with the names of its parameters.
+
+    outline: what a file of the recipe's module holds beside these.
+    """
 
     preset: str | None = None
     text: bytes = b""
     recipe: str | None = None
     names: tuple[str, ...] = ()
+    outline: Outline | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,8 @@ class Card:
     """What a sponsor says of its run.
 
     preset, text: the preset and the SHA-256 of the training text (UTF-8), both None where the model is the sponsor's
-    own. recipe, names: then what it calls it, and the names of the parameters. first_block: where to read from.
+    own. recipe, names: then what it calls it, and the names of the parameters (running statistics behind them).
+    first_block: where to read from. file: what else a file of the model holds.
     """
 
     preset: str | None
@@ -46,6 +54,7 @@ class Card:
     first_block: int
     recipe: str | None = None
     names: tuple[str, ...] = ()
+    file: ModelFile = NO_MORE
 
     @property
     def model(self) -> str:
@@ -58,7 +67,7 @@ class Card:
         if self.text is not None:
             document |= {"preset": self.preset, "text": self.text.hex()}
         else:
-            document |= {"recipe": self.recipe, "names": list(self.names)}
+            document |= {"recipe": self.recipe, "names": list(self.names)} | self.file.document()
         return json.dumps(document).encode()
 
     @classmethod
@@ -70,10 +79,11 @@ class Card:
             if "text" in document:
                 card = cls(str(document["preset"]), Digest(bytes.fromhex(document["text"])), first)
             else:
-                card = cls(None, None, first, str(document["recipe"]), tuple(map(str, document["names"])))
+                names, file = tuple(map(str, document["names"])), ModelFile.of_document(document)
+                card = cls(None, None, first, str(document["recipe"]), names, file)
         except (JsonRefused, KeyError, TypeError, ValueError) as error:
             raise ValueError("no card") from error
-        words = [card.preset or card.recipe or "", *card.names]
+        words = [card.preset or card.recipe or "", *card.names, *card.file.names]
         if len(words) > MAX_NAMES or not all(0 < len(w) <= MAX_NAME and w.isprintable() for w in words):
             raise ValueError("implausible names of parameters")
         if card.text is not None and len(card.text) != 32:

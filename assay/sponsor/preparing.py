@@ -16,8 +16,9 @@ from assay.protocol.errors import UserError
 from assay.protocol.program.witness import witnessed_program
 from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import NO_PROGRAM, ONE_LEVEL
-from assay.sponsor.cards import MAX_NAME, MAX_NAMES, Card, ModelOrigin
+from assay.sponsor.cards import MAX_NAME, MAX_NAMES, NO_MORE, Card, ModelOrigin
 from assay.sponsor.charters import Genesis
+from assay.sponsor.model_files import MAX_CONSTANTS, ModelFile
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -92,8 +93,9 @@ def prepare_recipe_rounds(
 ) -> PreparedRounds:
     """Captures a model of one's own for a run in which a whole commitment is `inner_steps` steps.
 
-    name: the recipe's, for people. The module's own values are the first parameters. Moments, and buffers that a step
-    changes, start anew in each round, so the rate rises in each, as `RoundWarmup.usual` says unless the recipe does.
+    name: the recipe's, for people. The module's own values are the first parameters; its running statistics stand
+    behind them and are merged with them. Moments start anew in each round, so the rate rises in each, as
+    `RoundWarmup.usual` says unless the recipe does.
 
     Raises:
         UserError: BadRunRecipe; what capture raises. RejectedError: NoWitness.
@@ -105,14 +107,23 @@ def prepare_recipe_rounds(
     _check_recipe(recipe, seats, inner_steps)
     if recipe.round_warmup is None:
         recipe = replace(recipe, round_warmup=RoundWarmup.usual(inner_steps))
-    captured = capture_recipe(recipe, tier)
-    origin = ModelOrigin(recipe=name, names=tuple(captured.slots[0]))
+    captured = capture_recipe(recipe, tier, merges_statistics=True)
+    origin = _origin(recipe, name, captured.slots[0])
     check_names(origin)
     executor = Executor(captured.program)
     begin = time.perf_counter()
     executor.run(captured.state)
     seconds = time.perf_counter() - begin
-    made = prepared_rounds(origin, captured.program, captured.state, seats, inner_steps, wire, group_size)
+    made = prepared_rounds(
+        origin,
+        captured.program,
+        captured.state,
+        seats,
+        inner_steps,
+        wire,
+        group_size,
+        statistics=len(captured.carried),
+    )
     return replace(made, step_seconds=seconds)
 
 
@@ -122,7 +133,9 @@ def check_names(origin: ModelOrigin) -> None:
     Raises UserError (BadRunRecipe).
     """
     try:
-        Card.decode(Card(None, None, 0, origin.recipe, origin.names).encode())
+        outline = origin.outline
+        file = NO_MORE if outline is None else ModelFile(outline.tied, outline.wide)
+        Card.decode(Card(None, None, 0, origin.recipe, origin.names, file).encode())
     except ValueError as error:
         raise _bad(
             "The run's card cannot hold the recipe's name and its parameters' names.",
@@ -148,6 +161,20 @@ def group_size_of(seats: int, wanted: int | None = None) -> int:
 
 
 # --- inside
+
+
+def _origin(recipe: Recipe, name: str, names: Sequence[str]) -> ModelOrigin:
+    """What the card will say of a recipe's model. Raises UserError (BadRunRecipe)."""
+    from assay.training.recipes.outline import outline_of
+
+    outline = outline_of(recipe.module, names)
+    size = sum(t.nbytes for t in outline.constants.values())
+    if size > MAX_CONSTANTS // 2:
+        raise _bad(
+            f"The module keeps {size} bytes of buffers that no step changes; a run takes {MAX_CONSTANTS // 2}.",
+            "Register them with persistent=False, and make them when the module is made.",
+        )
+    return ModelOrigin(recipe=name, names=tuple(names), outline=outline)
 
 
 def _check_recipe(recipe: Recipe, seats: int, inner_steps: int) -> None:
@@ -190,8 +217,13 @@ def prepared_rounds(
     inner_steps: int,
     wire: UpdateWire | None = None,
     group_size: int | None = None,
+    *,
+    statistics: int = 0,
 ) -> PreparedRounds:
-    """What a run of any captured step starts from; state: its first lists. Raises as `prepare_rounds`."""
+    """What a run of any captured step starts from; state: its first lists. Raises as `prepare_rounds`.
+
+    statistics: how many tensors at the end of the parameters are running statistics.
+    """
     from assay.engine.runtime.values.state_io import list_roots, root_of, to_lists_of_bytes
     from assay.protocol.trees.state import TrainingList
     from assay.training.merge import MergeRule, usual_limit
@@ -203,16 +235,16 @@ def prepared_rounds(
     wire = wire or UpdateWire.F32
     parameters, optimizer, slots = state
     scalars = Scalars.from_list(slots[: len(SCALAR_NAMES)])
-    rule = MergeRule(limit=usual_limit(inner_steps, float(scalars.learning_rate)))
+    rule = MergeRule(limit=usual_limit(inner_steps, float(scalars.learning_rate)), statistics=statistics)
     size = group_size_of(seats, group_size)
     if size:
         merge_of_all = generation_program(parameters, -(-seats // size), rule)
     else:
         merge_of_all = merge_program(parameters, seats, rule, wire)
-    plain = (program, update_program(parameters, wire), merge_of_all, witnessed_program(program))
+    plain = (program, update_program(parameters, wire, statistics=statistics), merge_of_all, witnessed_program(program))
     programs = (*plain, partial_program(parameters, size, rule, wire)) if size else plain
     roots = list_roots(state)
-    momentum, absent = list_roots([zero_momentum(parameters), zero_update(parameters, wire)])
+    momentum, absent = list_roots([zero_momentum(parameters), zero_update(parameters, wire, statistics=statistics)])
     step, update, merge, witness = (ProgramRef.of(p) for p in plain)
     genesis = Genesis(
         step=step,

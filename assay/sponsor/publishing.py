@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from assay.protocol.types import Address, Digest
-from assay.sponsor.cards import Card, ModelOrigin
+from assay.sponsor.cards import NO_MORE, Card, ModelOrigin
+from assay.sponsor.model_files import put_outline
 from assay_ledger.store.blobs import ArtifactStore
 from assay_ledger.store.canonical import check_canonical
 from assay_ledger.store.objects import Objects, root_of_list
@@ -52,10 +53,11 @@ def publish(store: ArtifactStore, prepared: PostedStart) -> None:
 
 
 def publish_card(store: ArtifactStore, prepared: PostedStart, run: Address, first_block: int) -> None:
-    """Puts the run's card into the store, and the text that it names."""
+    """Puts the run's card into the store, and what it names."""
     origin = prepared.origin
     if origin.preset is None:
-        card = Card(None, None, first_block, origin.recipe, origin.names)
+        file = NO_MORE if origin.outline is None else put_outline(store, origin.outline)
+        card = Card(None, None, first_block, origin.recipe, origin.names, file)
     else:
         card = Card(origin.preset, store.put(origin.text), first_block)
     store.put(card.encode(), f"runs/{run.hex()}/card")

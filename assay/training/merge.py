@@ -4,6 +4,9 @@ Nothing in a merge trusts an update: what is not finite is zero, and each of its
 norm, so that one seat moves the mean by no more than its share. Up to 64 seats are merged at once (`merge`); more in
 two levels (`partial`, then `merge_partials`), each a program and a claim of its own.
 
+The last tensors of the parameters may be running statistics, which no gradient moves and no step is taken on: they go
+to the middle of where the seats' went (`statistics.middle`).
+
 Shapes: N seats, G groups; momentum and updates have their parameter's, all else is f32 [].
 """
 
@@ -16,6 +19,7 @@ from math import prod, sqrt
 import torch
 from torch import Tensor
 
+from assay.training.statistics import middle, present
 from assay.training.updates import INFINITE, UpdateWire, finite, received
 
 OuterState = tuple[list[Tensor], list[Tensor]]
@@ -27,12 +31,13 @@ class MergeRule:
     """The constants of a merge: a charter's terms, in its programs.
 
     limit: the largest root mean square of a tensor of an update; more is scaled down to it. rate, momentum: of the
-    Nesterov step on the mean.
+    Nesterov step on the mean. statistics: how many tensors at the end of the parameters are running statistics.
     """
 
     limit: float
     rate: float = 0.7
     momentum: float = 0.9
+    statistics: int = 0
 
     def bound(self, shape: Sequence[int]) -> float:
         """The largest norm of one update of a parameter of this shape."""
@@ -55,14 +60,20 @@ def merge(
 
     The mean over the seats of the mask (1.0 or 0); a seat that is not in it has the zero update. None: nothing changes.
     """
-    *updates, (mask_N,) = updates_and_mask
-    totals = _total([received(update, wire) for update in updates], rule)
-    return _moved(parameters, momentum, totals, mask_N.sum(), rule)
+    *sent, (mask_N,) = updates_and_mask
+    updates = [received(update, wire, statistics=rule.statistics) for update in sent]
+    moves = [middle(same, mask_N > 0.0) for same in _statistics(updates, rule)]
+    return _moved(parameters, momentum, [*_total(updates, rule), *moves], mask_N.sum(), rule)
 
 
 def partial(*updates: Sequence[Tensor], rule: MergeRule, wire: UpdateWire = UpdateWire.F32) -> tuple[list[Tensor]]:
-    """The sum of one group's updates, f32; a seat that is not counted has the zero update."""
-    return (_total([received(update, wire) for update in updates], rule),)
+    """The sum of one group's updates, f32; a seat that is not counted has the zero update.
+
+    Statistics have the middle in it, of the seats whose update moves any of them: nothing says here who is counted.
+    """
+    all_N = [received(update, wire, statistics=rule.statistics) for update in updates]
+    moved_N = present([update[len(update) - rule.statistics :] for update in all_N])
+    return ([*_total(all_N, rule), *[middle(same, moved_N) for same in _statistics(all_N, rule)]],)
 
 
 def merge_partials(
@@ -72,11 +83,13 @@ def merge_partials(
 
     A weight is how many updates count in a group; 0, beside a sum of zeros, if its sum does not count. The contract
     knows the weights. Attack: a false sum over updates that nobody else holds cannot be refuted, so it is limited here
-    to what true ones of so many updates reach, and says nothing of its own weight.
+    to what true ones of so many updates reach, and says nothing of its own weight. In the statistics it has one voice
+    of G.
     """
     *sums, (weights_G,) = sums_and_weights
-    totals = [limited_sum(same, weights_G * rule.bound(same[0].shape)) for same in zip(*sums, strict=True)]
-    return _moved(parameters, momentum, totals, weights_G.sum(), rule)
+    totals = [limited_sum(same, weights_G * rule.bound(same[0].shape)) for same in _trained(sums, rule)]
+    moves = [middle(same, weights_G > 0.0) for same in _statistics(sums, rule)]
+    return _moved(parameters, momentum, [*totals, *moves], weights_G.sum(), rule)
 
 
 def limited_sum(parts: Sequence[Tensor], bounds: Tensor | float) -> Tensor:
@@ -94,19 +107,35 @@ def limited_sum(parts: Sequence[Tensor], bounds: Tensor | float) -> Tensor:
 
 
 def _total(updates: Sequence[Sequence[Tensor]], rule: MergeRule) -> list[Tensor]:
-    """The sum over seats, tensor by tensor."""
-    return [limited_sum(same, rule.bound(same[0].shape)) for same in zip(*updates, strict=True)]
+    """The sum over seats of what is trained, tensor by tensor."""
+    return [limited_sum(same, rule.bound(same[0].shape)) for same in _trained(updates, rule)]
+
+
+def _trained(updates: Sequence[Sequence[Tensor]], rule: MergeRule) -> list[tuple[Tensor, ...]]:
+    """What stands side by side in the updates, per tensor, the statistics apart."""
+    same = list(zip(*updates, strict=True))
+    return same[: len(same) - rule.statistics]
+
+
+def _statistics(updates: Sequence[Sequence[Tensor]], rule: MergeRule) -> list[tuple[Tensor, ...]]:
+    same = list(zip(*updates, strict=True))
+    return same[len(same) - rule.statistics :]
 
 
 def _moved(
     parameters: Sequence[Tensor], momentum: Sequence[Tensor], totals: Sequence[Tensor], weight: Tensor, rule: MergeRule
 ) -> OuterState:
-    """One Nesterov step on the mean; weight: of the updates in the totals, f32 []."""
+    """One Nesterov step on the mean, and statistics moved by theirs; weight: of the updates in the totals, f32 []."""
     anyone = weight > 0.0
     share = 1.0 / torch.maximum(weight, torch.ones(()))
     new_parameters: list[Tensor] = []
     new_momentum: list[Tensor] = []
-    for p, m, total in zip(parameters, momentum, totals, strict=True):
+    trained = len(parameters) - rule.statistics
+    for k, (p, m, total) in enumerate(zip(parameters, momentum, totals, strict=True)):
+        if k >= trained:
+            new_parameters.append(torch.where(anyone, p - total, p))
+            new_momentum.append(m)
+            continue
         mean = total * share
         velocity = m * rule.momentum + mean
         moved = p - (mean + velocity * rule.momentum) * rule.rate

@@ -40,12 +40,16 @@ def training_program(
     return cached_program(_description(preset, corpus, precision) | {"restarts": restarts}, make)
 
 
-def update_program(parameters: Sequence[Tensor], wire: UpdateWire = UpdateWire.F32) -> Program:
-    """(parameters at the start, parameters at the end) to (update on the wire), for parameters of these shapes."""
+def update_program(parameters: Sequence[Tensor], wire: UpdateWire = UpdateWire.F32, *, statistics: int = 0) -> Program:
+    """(parameters at the start, parameters at the end) to (update on the wire), for parameters of these shapes.
+
+    statistics: how many at their end are running statistics.
+    """
     zeros = zero_momentum(parameters)
-    compute = {UpdateWire.F32: compute_update, UpdateWire.INT8: compute_update_int8}[wire]
-    description = _shapes("update", parameters, wire=wire.value)
-    return cached_program(description, lambda: _captured(compute, [zeros, zeros]))
+    description = _shapes("update", parameters, wire=wire.value, statistics=statistics)
+    if wire is UpdateWire.F32:
+        return cached_program(description, lambda: _captured(compute_update, [zeros, zeros]))
+    return cached_program(description, lambda: _captured(compute_update_int8, [zeros, zeros], statistics=statistics))
 
 
 def outer_program(parameters: Sequence[Tensor]) -> Program:
@@ -59,7 +63,7 @@ def merge_program(
     parameters: Sequence[Tensor], seats: int, rule: MergeRule, wire: UpdateWire = UpdateWire.F32
 ) -> Program:
     """(parameters, outer momentum, update of each seat, mask) to (parameters, outer momentum), for up to 64 seats."""
-    zeros, absent = zero_momentum(parameters), zero_update(parameters, wire)
+    zeros, absent = zero_momentum(parameters), zero_update(parameters, wire, statistics=rule.statistics)
     lists = [zeros, zeros, *[absent] * seats, [torch.zeros(seats)]]
     description = _shapes("merge", parameters, seats=seats, rule=asdict(rule), wire=wire.value)
     return cached_program(description, lambda: _captured(merge, lists, rule=rule, wire=wire))
@@ -69,7 +73,7 @@ def partial_program(
     parameters: Sequence[Tensor], seats: int, rule: MergeRule, wire: UpdateWire = UpdateWire.F32
 ) -> Program:
     """(update of each seat of a group) to (their sum)."""
-    lists = [zero_update(parameters, wire)] * seats
+    lists = [zero_update(parameters, wire, statistics=rule.statistics)] * seats
     description = _shapes("partial", parameters, seats=seats, rule=asdict(rule), wire=wire.value)
     return cached_program(description, lambda: _captured(partial, lists, rule=rule, wire=wire))
 

@@ -26,7 +26,7 @@ class UpdateWire(Enum):
     """How an update travels.
 
     F32: one list laid out as the parameters. INT8: i8 laid out as the parameters, then a f32 scale per row, [R], for
-    each parameter, all in one list.
+    each parameter, all in one list. Running statistics are as they are in both, at the end of the list.
     """
 
     F32 = "f32"
@@ -38,40 +38,48 @@ def compute_update(start: Sequence[Tensor], end: Sequence[Tensor]) -> tuple[list
     return ([s - e for s, e in zip(start, end, strict=True)],)
 
 
-def compute_update_int8(start: Sequence[Tensor], end: Sequence[Tensor]) -> tuple[list[Tensor]]:
+def compute_update_int8(start: Sequence[Tensor], end: Sequence[Tensor], *, statistics: int = 0) -> tuple[list[Tensor]]:
     """The same as i8 and scales: each row over its largest magnitude, to the nearest of 255 values, ties to even.
 
     What is not finite is sent as zero. What rounding takes away is not remembered: there is no state beside the base.
+    statistics: tensors at the end of the lists that are sent as differences, unrounded: they are small, and a variance
+    of one channel would be lost beside another's.
     """
     values: list[Tensor] = []
     scales: list[Tensor] = []
-    for s, e in zip(start, end, strict=True):
+    count = len(start) - statistics
+    for s, e in zip(start[:count], end[:count], strict=True):
         update_RC = finite(s - e).reshape(rows_of(s.shape), -1)
         scale_R = update_RC.abs().amax(1) / float(LARGEST)
         # A row of zeros, or of numbers so small that their scale is none, is sent as zeros.
         steps_RC = update_RC / torch.where(scale_R > 0.0, scale_R, INFINITE)[:, None]
         values.append(torch.round(steps_RC).clamp(-LARGEST, LARGEST).to(torch.int8).reshape(s.shape))
         scales.append(scale_R)
-    return ([*values, *scales],)
+    return ([*values, *scales, *compute_update(start[count:], end[count:])[0]],)
 
 
-def received(update: Sequence[Tensor], wire: UpdateWire) -> list[Tensor]:
-    """The f32 update that a list on the wire stands for, as it is: not finite where its sender made it so."""
+def received(update: Sequence[Tensor], wire: UpdateWire, *, statistics: int = 0) -> list[Tensor]:
+    """The update that a list on the wire stands for, as it is: not finite where its sender made it so.
+
+    Laid out as the parameters; the last `statistics` tensors are running statistics.
+    """
     if wire is UpdateWire.F32:
         return list(update)
-    count = len(update) // 2
-    return [
+    end = len(update) - statistics
+    count = end // 2
+    unpacked = [
         (values.to(torch.float32).reshape(len(scale_R), -1) * scale_R[:, None]).reshape(values.shape)
-        for values, scale_R in zip(update[:count], update[count:], strict=True)
+        for values, scale_R in zip(update[:count], update[count:end], strict=True)
     ]
+    return [*unpacked, *update[end:]]
 
 
-def zero_update(parameters: Sequence[Tensor], wire: UpdateWire) -> list[Tensor]:
+def zero_update(parameters: Sequence[Tensor], wire: UpdateWire, *, statistics: int = 0) -> list[Tensor]:
     """The list of a seat whose update is not counted: zeros, laid out as the wire's."""
-    if wire is UpdateWire.F32:
-        return [torch.zeros_like(p) for p in parameters]
-    values = [torch.zeros(p.shape, dtype=torch.int8) for p in parameters]
-    return [*values, *[torch.zeros(rows_of(p.shape)) for p in parameters]]
+    count = 0 if wire is UpdateWire.F32 else len(parameters) - statistics
+    values = [torch.zeros(p.shape, dtype=torch.int8) for p in parameters[:count]]
+    scales = [torch.zeros(rows_of(p.shape)) for p in parameters[:count]]
+    return [*values, *scales, *[torch.zeros_like(p) for p in parameters[count:]]]
 
 
 def rows_of(shape: Sequence[int]) -> int:

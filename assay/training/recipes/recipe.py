@@ -32,6 +32,7 @@ from assay.protocol.errors import UserError
 from assay.training.optimizer import Grouped, Optimizer, ParameterGroup, clip_by_global_norm, clip_by_value
 from assay.training.recipes.attached import refuse_attached
 from assay.training.recipes.form import Loss, Recipe
+from assay.training.recipes.outline import mergeable, tied_places
 from assay.training.recipes.schedulers import FollowedSchedule
 from assay.training.recipes.storage import held, mapped, stored
 from assay.training.recipes.torch_optimizers import is_stock, translated
@@ -82,22 +83,28 @@ class RecipeStep:
     bits in u16, rounded to once, at the end of a step. What the loss does not reach
     stays as it is, as in PyTorch (`unreached` names it).
 
+    merges_statistics: changed buffers that a run can merge stand behind the parameters in the first list instead
+    (`carried` names them).
+
     Raises:
         UserError: LossFails, when the loss cannot be computed on the recipe's own data or is no f32 scalar;
             HiddenState, HiddenInput, when something besides module, data and step has a say; what `refuse_attached`
             raises.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: Recipe, *, merges_statistics: bool = False) -> None:
         refuse_attached(recipe)
         self.recipe = recipe
         named = dict(recipe.module.named_parameters())
         self.names = list(named)
         self._start = [p.detach() for p in named.values()]
         self._carrier = _Carrier(recipe.module, recipe.loss)
+        self._tied = tied_places(self._carrier)
         self._types: dict[str, torch.dtype] = {}
         self._trained = [k for k, p in enumerate(named.values()) if p.requires_grad]
-        self.buffers, self.unreached, self.first_loss, self.hidden = self._tried()
+        changed, self.unreached, self.first_loss, self.hidden = self._tried()
+        self.carried = mergeable(recipe.module, changed) if merges_statistics else []
+        self.buffers = [*self.carried, *(n for n in changed if n not in self.carried)]
         self._trained = [k for k in self._trained if self.names[k] not in self.unreached]
         self.optimizer: Optimizer
         if isinstance(recipe.optimizer, torch.optim.Optimizer):
@@ -114,7 +121,7 @@ class RecipeStep:
         """What each tensor of the state is."""
         own = [f"optimizer.{k}" for k in range(self.optimizer.size(len(self.names)))]
         more = [f"data.{k}" for k in range(1, len(self.recipe.data))]
-        return self.names, [*own, *self.buffers], [*SCALAR_NAMES, *more]
+        return [*self.names, *self.carried], [*own, *self.buffers[len(self.carried) :]], [*SCALAR_NAMES, *more]
 
     @property
     def output_sizes(self) -> list[int]:
@@ -127,13 +134,15 @@ class RecipeStep:
         values = {n: b.detach() for n, b in module.named_buffers()}
         # Copies: the user's own training must not write into the state.
         buffers = [stored(values[n]).clone() for n in self.buffers]
-        moments = [stored(t) for t in self.optimizer.zero_init(self._start)]
-        return [stored(p.clone()) for p in self._start], [*moments, *buffers], self._scalars(self._rate, step, key)
+        moments, count = [stored(t) for t in self.optimizer.zero_init(self._start)], len(self.carried)
+        parameters = [*(stored(p.clone()) for p in self._start), *buffers[:count]]
+        return parameters, [*moments, *buffers[count:]], self._scalars(self._rate, step, key)
 
     def tensors_of(self, state: Sequence[Sequence[Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
         """The parameters, and the buffers that the step changes, of a state, in the element types of the module."""
-        buffers = state[1][len(state[1]) - len(self.buffers) :]
-        parameters = [held(p, start.dtype) for p, start in zip(state[0], self._start, strict=True)]
+        count, kept = len(self.names), len(self.buffers) - len(self.carried)
+        buffers = [*state[0][count:], *state[1][len(state[1]) - kept :]]
+        parameters = [held(p, start.dtype) for p, start in zip(state[0][:count], self._start, strict=True)]
         return parameters, [held(b, self._types[n]) for n, b in zip(self.buffers, buffers, strict=True)]
 
     def mapped(self, casts: Mapping[str, str], tier: str) -> list[str]:
@@ -176,8 +185,18 @@ class RecipeStep:
         copies = [held(b.clone(), self._types[n]) for n, b in zip(self.buffers, buffers, strict=True)]
         given = dict(zip(names, [*parameters, *copies], strict=True))
         with mode:
-            loss, grads = functional_call(self._carrier, given, (batch, wanted, mode))
+            loss, grads = self._called(given, batch, wanted, mode)
         return loss, grads, [stored(given[f"module.{n}"].detach()) for n in self.buffers]
+
+    def _called(
+        self, given: dict[str, Tensor], batch: Sequence[Tensor], wanted: Sequence[Tensor], mode: Randomness
+    ) -> _LossAndGradients:
+        """Loss and gradients where the carrier has these tensors; `given` then holds what the call left of them."""
+        # torch's own tying takes a module under two names for two, and leaves in it what it was lent.
+        lent = given | {alias: given[name] for alias, name in self._tied if name in given}
+        found: _LossAndGradients = functional_call(self._carrier, lent, (batch, wanted, mode), tie_weights=False)
+        given.update({name: lent[name] for name in given})
+        return found
 
     def gradients(
         self, parameters: Sequence[Tensor], buffers: Sequence[Tensor], batch: Sequence[Tensor], mode: Randomness
@@ -206,9 +225,10 @@ class RecipeStep:
         slots = parameters
         parameters, _ = self.tensors_of((slots, optimizer))
         now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
-        own = len(optimizer) - len(self.buffers)
+        count, merged = len(self.names), len(self.carried)
+        own, carried = len(optimizer) - (len(self.buffers) - merged), slots[count:]
         mode = Randomness(now.key, now.step)
-        trained, buffers = self.gradients(parameters, optimizer[own:], self.batch(scalars), mode)
+        trained, buffers = self.gradients(parameters, [*carried, *optimizer[own:]], self.batch(scalars), mode)
         if self.recipe.clip_value is not None:
             trained = clip_by_value(trained, self.recipe.clip_value)
         if self.recipe.clip_norm is not None:
@@ -224,7 +244,8 @@ class RecipeStep:
         updated, after = self.optimizer.update(parameters, gradients, before, rate)
         updated = [stored(new, parameters[k].dtype) if k in grads else slots[k] for k, new in enumerate(updated)]
         moments = [stored(t, dtype) for t, dtype in zip(after, self._kept, strict=True)]
-        return updated, [*moments, *buffers], [*now.advanced().to_list(), *scalars[len(SCALAR_NAMES) :]]
+        following = [*now.advanced().to_list(), *scalars[len(SCALAR_NAMES) :]]
+        return [*updated, *buffers[:merged]], [*moments, *buffers[merged:]], following
 
     def _tried(self) -> tuple[list[str], list[str], float, Known]:
         """By eager trials: buffers that a step changes, parameters that the loss does not reach, the loss, the rest."""
@@ -249,7 +270,7 @@ class RecipeStep:
             with torch.enable_grad(), mode:
                 piece = [t[:size] for t in self.batch(scalars)]  # [b, ...]
                 wanted = [leaves[k] for k in self._trained]
-                loss, grads = functional_call(self._carrier, given, (piece, wanted, mode))
+                loss, grads = self._called(given, piece, wanted, mode)
             replaced = [n for n, leaf in zip(self.names, leaves, strict=True) if given[f"module.{n}"] is not leaf]
             if replaced or written(factor):
                 raise ParameterWritten([*replaced, *written(factor)][0])

@@ -229,6 +229,30 @@ def test_tied_weights_are_one_parameter_with_the_gradients_of_both_uses():
     assert_alike(ours, theirs)
 
 
+class _Twice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Linear(2, 2), nn.BatchNorm1d(2)
+        self.second, self.again = self.first, self.norm
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.again(self.second(torch.tanh(self.norm(self.first(x)))))
+
+
+def test_a_module_under_two_names_is_one_and_is_left_as_it_was():
+    module = _Twice()
+    before = {n: t.clone() for n, t in module.state_dict().items()}
+    tensors = [*module.parameters(), *module.buffers()]
+    step = RecipeStep(recipe(module))
+    assert step.names == ["first.weight", "first.bias", "norm.weight", "norm.bias"]
+    ours, theirs = stepped(step, 3)
+    assert_alike(ours, theirs, 1e-3)
+    counter = step.slot_names[1].index("norm.num_batches_tracked")
+    assert int(ours[len(step.names) + counter]) == 6, "each use counts"
+    assert all(a is b for a, b in zip(tensors, [*module.parameters(), *module.buffers()], strict=True))
+    assert all(torch.equal(before[n], t) for n, t in module.state_dict().items())
+
+
 def test_frozen_parameters_stay_and_have_no_moments():
     module = perceptron()
     module[0].requires_grad_(False)
