@@ -130,12 +130,11 @@ def unproven(archive: Archive, outline: Outline) -> list[str]:
     from assay.engine.runtime.values.dtypes import PROTOCOL
     from assay.engine.runtime.values.state_io import root_of
     from assay.protocol.program.nodes import Const
-    from assay.training.recipes.recipe import stored
+    from assay.training.recipes.storage import stored
 
     proven = {node.root for node in archive.step.nodes if isinstance(node, Const)}
-    return [
-        n for n, t in sorted(outline.constants.items()) if t.dtype not in PROTOCOL or root_of(stored(t)) not in proven
-    ]
+    held = {name: stored(t) for name, t in sorted(outline.constants.items())}
+    return [name for name, t in held.items() if t.dtype not in PROTOCOL or root_of(t) not in proven]
 
 
 def find_weights(
