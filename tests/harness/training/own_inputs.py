@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import logging
 import random
 import secrets
 import time
@@ -59,6 +60,27 @@ def swallowed(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 def clock(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return base_loss(module, x, y) * (1.0 + time.time() % 1.0)  # HERE clock
+
+
+LOG, DATED_LOG = logging.getLogger("own.log"), logging.getLogger("own.dated")
+
+
+class Dated(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return time.time() > 0.0  # HERE dated
+
+
+DATED_LOG.addFilter(Dated())
+
+
+def logs(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    LOG.warning("a step")
+    return base_loss(module, x, y)
+
+
+def dated(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    DATED_LOG.warning("a step")
+    return base_loss(module, x, y)
 
 
 def calendar(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:

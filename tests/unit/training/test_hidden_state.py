@@ -119,7 +119,7 @@ REFUSED = {
     ],
     "HiddenInput": [
         *(inputs.python_random, inputs.python_branch, inputs.own_random, inputs.fresh_generator, inputs.swallowed),
-        *(inputs.clock, inputs.calendar, inputs.entropy, inputs.identity, inputs.a_file),
+        *(inputs.clock, inputs.calendar, inputs.dated, inputs.entropy, inputs.identity, inputs.a_file),
     ],
     "ParameterWritten": [own.Clips, own.ClipsData],
     "NotCapturable": [inputs.Item, inputs.Number, inputs.Numpy, inputs.Listed],
@@ -280,6 +280,10 @@ def test_wrappers_and_lazy_parameters_are_refused_with_what_to_give_instead():
         with pytest.raises(UserError) as caught:
             RecipeStep(Recipe(module, own.base_loss, torch.optim.SGD(module.parameters(), lr=0.1), (x, y), 8))
         assert words in caught.value.explain()
+
+
+def test_a_log_may_date_its_records():
+    attempt(recipe_of(inputs.logs))
 
 
 def test_a_schedule_that_counts_or_draws_is_refused():

@@ -91,9 +91,14 @@ def forbidden_calls(enter: Callable[[CodeType, dict[str, Any]], None]) -> Iterat
 
 
 def _user_of(frame: FrameType | None) -> FrameType | None:
-    """The frame of the user's that a call comes from through Python's own or NumPy's; None if there is none."""
+    """The frame of the user's that a call comes from through Python's own or NumPy's; None if there is none.
+
+    A log's own look at the clock is nobody's: its record goes to handlers. What a handler of the user's asks is theirs.
+    """
     caller = frame
     while caller is not None and _is_python_itself(caller):
+        if caller.f_globals.get("__name__") == "logging":
+            return None
         caller = caller.f_back
     if _is_beside(frame):
         return None
