@@ -255,7 +255,8 @@ def _row_exponents(ctx: Context, terms: Strided, rest: Axes, at: Strided, size: 
     sums = _scatter_node(ctx, one, column, index, unit, (column,), _still(column))
     found = ctx.strided(ctx.apply("exponent_of_powers", sums, starts, dtype=DType.I32))
     bound = reduce(ctx, "max", found, (1,), keepdim=False)
-    return ValueRead(bound.value, (*bound.axes, *_still(rest)), bound.offset)
+    rows = bound.axes or (full_axis(size, 0),)  # a single row has no axis
+    return ValueRead(bound.value, (*rows, *_still(rest)), bound.offset)
 
 
 @lowers(aten.embedding_dense_backward.default)

@@ -13,7 +13,8 @@ from torch import Tensor
 from assay.engine.compiler.ir.strided import Strided
 from assay.engine.compiler.ir.values import Fill, Tensorlike
 from assay.engine.compiler.lowering.reductions import reduce, total
-from assay.engine.compiler.lowering.registry import Context, Unsupported, lowers
+from assay.engine.compiler.lowering.registry import Context, lowers
+from assay.engine.compiler.lowering.resampling import Taps, averages, nearest, resampled, resampled_back
 from assay.engine.compiler.lowering.shapes import narrow
 from assay.engine.compiler.lowering.windows import (
     Readers,
@@ -224,16 +225,20 @@ def spread_evenly(ctx: Context, g: Tensorlike, windows: Sequence[SpatialWindow])
     return joined_positions(ctx, added, readers, lead)
 
 
+def _divides(small: Sequence[int], large: Sequence[int]) -> bool:
+    return all(n % o == 0 for n, o in zip(large, small, strict=True))
+
+
 def _even(sizes: Sequence[int], outs: Sequence[int]) -> list[SpatialWindow]:
     """Windows of equal size side by side."""
-    if any(n % o for n, o in zip(sizes, outs, strict=True)):
-        raise Unsupported(f"adaptive pooling of {list(sizes)} to {list(outs)} (sizes must divide)")
     return [SpatialWindow(n, o, n // o, n // o, 0, 1) for n, o in zip(sizes, outs, strict=True)]
 
 
 @lowers(aten._adaptive_avg_pool2d.default, aten._adaptive_avg_pool3d.default)
 def _adaptive(ctx: Context, x: Tensorlike, sizes: Any) -> Tensorlike:
     lead = len(x.shape) - len(sizes)
+    if not _divides(ctx.shape[lead:], x.shape[lead:]):
+        return resampled(ctx, x, list(map(averages, x.shape[lead:], ctx.shape[lead:])))
     windows = _even(x.shape[lead:], ctx.shape[lead:])
     seen = patches(ctx, x, windows)
     added = total(ctx, seen, tuple(range(lead + len(windows), len(seen.groups))), keepdim=False)
@@ -243,18 +248,24 @@ def _adaptive(ctx: Context, x: Tensorlike, sizes: Any) -> Tensorlike:
 @lowers(aten._adaptive_avg_pool2d_backward.default, aten._adaptive_avg_pool3d_backward.default)
 def _adaptive_backward(ctx: Context, g: Tensorlike, x: Tensorlike) -> Tensorlike:
     lead = len(x.shape) - (3 if len(x.shape) == 5 else 2)
+    if not _divides(g.shape[lead:], x.shape[lead:]):
+        return resampled_back(ctx, g, list(map(averages, x.shape[lead:], g.shape[lead:])))
     windows = _even(x.shape[lead:], g.shape[lead:])
     return spread_evenly(ctx, ctx.apply("div", g, float(prod(w.kernel for w in windows))), windows)
 
 
 def _enlarged(sizes: Sequence[int], outs: Sequence[int]) -> list[int]:
-    if any(o % n for n, o in zip(sizes, outs, strict=True)):
-        raise Unsupported(f"enlarging {list(sizes)} to {list(outs)} (only whole factors)")
     return [o // n for n, o in zip(sizes, outs, strict=True)]
 
 
+def _nearest(sizes: Sequence[int], outs: Sequence[int], scales: Sequence[float | None]) -> list[Taps]:
+    return list(map(nearest, sizes, outs, scales or [None] * len(outs)))
+
+
 @lowers(aten.upsample_nearest2d.default, aten.upsample_nearest1d.default)
-def _upsample(ctx: Context, x: Tensorlike, sizes: Sequence[int], *_: Any) -> Tensorlike:
+def _upsample(ctx: Context, x: Tensorlike, sizes: Sequence[int], *scales: Any) -> Tensorlike:
+    if not _divides(x.shape[2:], sizes):
+        return resampled(ctx, x, _nearest(x.shape[2:], sizes, scales))
     factors = _enlarged(x.shape[2:], sizes)
     apart = ctx.values.reshape(x, (*x.shape[:2], *(m for n in x.shape[2:] for m in (n, 1))))
     wide = (*x.shape[:2], *(m for n, f in zip(x.shape[2:], factors, strict=True) for m in (n, f)))
@@ -262,7 +273,11 @@ def _upsample(ctx: Context, x: Tensorlike, sizes: Sequence[int], *_: Any) -> Ten
 
 
 @lowers(aten.upsample_nearest2d_backward.default, aten.upsample_nearest1d_backward.default)
-def _upsample_backward(ctx: Context, g: Tensorlike, sizes: Sequence[int], into: Sequence[int], *_: Any) -> Tensorlike:
+def _upsample_backward(
+    ctx: Context, g: Tensorlike, sizes: Sequence[int], into: Sequence[int], *scales: Any
+) -> Tensorlike:
+    if not _divides(into[2:], sizes):
+        return resampled_back(ctx, g, _nearest(into[2:], sizes, scales))
     factors = _enlarged(into[2:], sizes)
     apart = (*into[:2], *(m for n, f in zip(into[2:], factors, strict=True) for m in (n, f)))
     dims = tuple(range(3, 3 + 2 * len(factors), 2))
