@@ -203,11 +203,14 @@ def difference_of(
     """(difference, what it may be, what a nudge changes), each over the way that the stock run moved the tensor."""
     if not stock.is_floating_point():
         return float(not torch.equal(stock.to(torch.int64), exact.to(torch.int64))), 0.0, 0.0
+    # A tensor of 16 bits is rounded in other places by stock: one unit in the last place is no difference.
+    resolution = torch.finfo(stock.dtype).eps if stock.element_size() == 2 else _RESOLUTION
     at, a, n, e = (t.to(torch.float64) for t in (start, stock, nudged, exact))
     if not bool(a.isfinite().all() and e.isfinite().all()):
         return (0.0 if bool((a.isfinite() == e.isfinite()).all()) else math.inf), limit, 0.0
     way, size = rms(a - at), rms(a)
     if way == 0.0:
-        return float(not torch.equal(at, e)), 0.0, 0.0
+        is_near = stock.element_size() == 2 and rms(e - at) <= resolution * size
+        return float(not (is_near or torch.equal(at, e))), 0.0, 0.0
     spread = max(0.0, rms(n - a) / way)
-    return rms(e - a) / way, limit + _SPREAD * spread + _RESOLUTION * size / way, spread
+    return rms(e - a) / way, limit + _SPREAD * spread + resolution * size / way, spread

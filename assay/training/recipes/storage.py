@@ -38,7 +38,7 @@ def mapped(kinds: Mapping[str, Sequence[torch.dtype]], casts: Mapping[str, str],
     found = []
     for dtype, name in SIXTEEN.items():
         counts = {kind: Counter(types)[dtype] for kind, types in kinds.items()}
-        kept = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        kept = ", ".join(f"{kind} {count}" for kind, count in counts.items() if count)
         if kept:
             found.append(f"kept as {name} in 16 bits and computed in {tier}, rounded once at the end of a step: {kept}")
         lines = sorted(line for line, to in casts.items() if to == name)

@@ -48,7 +48,7 @@ def test_the_gradient_of_an_unknown_operation_names_its_forward_line():
     ("function", "words"),
     [
         (lambda x: (x if x.sum() > 0 else -x,), "cannot be captured"),
-        (lambda x: (x.double(),), "float64"),
+        (lambda x: (x.double(),), r"float64 (write .float()"),
         (lambda x: (torch.lgamma(x),), "aten.lgamma.default"),
         (lambda x: (F.dropout(x, 0.5),), "bernoulli"),
         (lambda x: (x[x > 0],), "by a mask"),

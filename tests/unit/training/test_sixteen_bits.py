@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from assay.engine.compiler.capture import capture
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.values.state_io import to_lists_of_bytes
-from assay.programs.against_eager import beside_eager
+from assay.programs.against_eager import beside_eager, difference_of
 from assay.programs.capture import capture_recipe
 from assay.protocol.errors import UserError
 from assay.sponsor.preparing import prepare_recipe_rounds
@@ -103,6 +103,15 @@ def test_what_is_mapped_is_compared_with_stock_as_coarsely_as_stock_rounds(given
     assert beside_eager(captured.program, RecipeStep(decayed), STEPS, "fixed14", mapped=True).parting is not None
 
 
+@pytest.mark.parametrize(("dtype", "eps"), [(torch.bfloat16, 2.0**-7), (torch.float16, 2.0**-10)], ids=str)
+def test_a_tensor_that_stock_brings_back_may_be_off_by_a_unit_in_the_last_place(dtype: torch.dtype, eps: float):
+    start = torch.ones(3, dtype=dtype)
+    assert difference_of(start, start, start, start + eps, 0.1)[0] == 0.0
+    assert difference_of(start, start, start, start + 2 * eps, 0.1)[0] == 1.0
+    wide = start.float()
+    assert difference_of(wide, wide, wide, wide + 2.0**-23, 0.1)[0] == 1.0
+
+
 def test_autocast_is_said_and_changes_nothing_in_the_program():
     inside = capture_recipe(recipe_of(torch.float32, under_autocast), calibrate=False)
     plain = capture_recipe(recipe_of(torch.float32), calibrate=False)
@@ -117,7 +126,7 @@ def test_autocast_is_said_and_changes_nothing_in_the_program():
 
 def test_what_is_kept_in_16_bits_is_counted():
     found = capture_recipe(recipe_of(torch.bfloat16), calibrate=False).mapped
-    kept = "6 parameters, 12 optimizer tensors, 2 buffers, 1 data tensors"
+    kept = "parameters 6, optimizer tensors 12, buffers 2, data tensors 1"
     assert f"kept as bfloat16 in 16 bits and computed in fixed14, rounded once at the end of a step: {kept}" in found
 
 

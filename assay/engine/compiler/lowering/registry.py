@@ -138,6 +138,8 @@ def program_dtype(dtype: torch.dtype) -> DType:
         return DType.I32
     if dtype in SIXTEEN:
         return DType.F32
+    if dtype is torch.float64:
+        raise Unsupported("element type torch.float64 (write .float(): a step computes in float32)")
     if dtype not in PROTOCOL:
         raise Unsupported(f"element type {dtype}")
     return PROTOCOL[dtype]
