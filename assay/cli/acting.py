@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from assay.amounts import parse_amount, tokens
 from assay.cli.common import talk
@@ -13,15 +13,23 @@ from assay.demo.lines import RunLines, parties
 from assay.protocol.errors import FundsError
 from assay.protocol.types import Wei
 from assay.sponsor.launching import deposit, stake_in_vault, stake_of
+from assay_ledger.agents.waiting import waits
+from assay_ledger.bindings import commitments, escrow, generations
 from assay_ledger.chain.client import address_of
 from assay_ledger.contract import Event, Logged
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
 
 if TYPE_CHECKING:
     from assay_ledger.agents.agent import Agent
     from assay_ledger.agents.loop import RunStore
     from assay_ledger.index.computing import Compute
+
+OF_ALL: Final = (
+    *(commitments.RoundBegan, generations.Merged, generations.Finalized, generations.Cut, escrow.PhaseChanged),
+)
+"""Events that concern everybody who takes part."""
 
 MakeAgent = Callable[..., "Agent"]
 """An actor's class, with the options of its role."""
@@ -68,7 +76,7 @@ def bring(run: Run, keys: ActorKeys, amount: str | None, *, seats: int = 0, tick
                 f"{keys.account.address} holds {tokens(held)} tokens; {tokens(missing)} are missing from the {amount} "
                 "that the vault shall hold.",
                 code="TokensShort",
-                remedy="Deposit less, or get tokens first (`assay ledger faucet` on a demo).",
+                remedy="Deposit less, or get tokens first (`assay node fund` on a local chain).",
             )
         talk.print(f"deposits {tokens(missing)} tokens into the run's vault")
         deposit(run.chain, keys.account, run, Wei(missing))
@@ -106,14 +114,33 @@ def make(
 
     def tell(_contract: str, found: Logged[Event]) -> None:
         state = made[0].state
-        if found.block > since and me in parties(found.event, state):
+        if found.block > since and (isinstance(found.event, OF_ALL) or me in parties(found.event, state)):
             text = lines.line(found.event, state)
             if text is not None:
                 talk.print(text, markup=False, soft_wrap=True)
 
     options: dict[str, Any] = {"listeners": [tell], "on_progress": _Progress(), "relays": relays, "compute": compute}
     made.append(kind(run, keys, store, folder, **options))
+    made[0].on_rest = TellsStanding()
     return made[0]
+
+
+class TellsStanding:
+    """Says why a run stands still where only people bring it on, once until the reason changes."""
+
+    def __init__(
+        self, say: Callable[[str], None] = lambda text: talk.print(text, markup=False, soft_wrap=True)
+    ) -> None:
+        self._said: list[str] = []
+        self._say = say
+
+    def __call__(self, view: RunView) -> None:
+        standing = [wait for wait in waits(view) if wait.stands and wait.until is None]
+        codes = [wait.code for wait in standing]
+        if codes != self._said:
+            self._said = codes
+            for wait in standing:
+                self._say(f"the run stands still: {wait.text} {wait.remedy}")
 
 
 def _what(seats: int, tickets: int) -> str:

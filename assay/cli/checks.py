@@ -21,6 +21,7 @@ from assay.settings import Resolved, resolve
 
 if TYPE_CHECKING:
     from assay_ledger.chain.client import Chain
+    from assay_ledger.store.blobs import BlobStore
 
 PYTHON: Final = (3, 11), (3, 13)
 """The first that runs it, and the last that anything was tested on."""
@@ -280,7 +281,12 @@ def _store(resolved: Resolved) -> str:
 
     if resolved.settings.store is None:
         raise _Skip("no store is named (--store, ASSAY_STORE)")
-    store, mark = open_store(resolved.settings.store), secrets.token_bytes(16)
+    return check_store(open_store(resolved.settings.store))
+
+
+def check_store(store: BlobStore) -> str:
+    """Whether a store gives back what is written to it. Raises ConfigError, and what the store raises."""
+    mark = secrets.token_bytes(16)
     store.write_slot("doctor", mark)
     if store.read_slot("doctor", 64) != mark:
         raise _Broken(f"{store.location} gives back other bytes than were written.", remedy="Use another store.")

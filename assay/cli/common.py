@@ -123,6 +123,16 @@ def parse_address(text: str) -> bytes:
     return value
 
 
+def address_named(name: str, keys_dir: Path) -> Address:
+    """The address of a key by its name, or as typed. Raises UsageError (AddressInvalid), ConfigError (KeyMissing)."""
+    from assay.protocol.types import Address
+    from assay_ledger.keys.keystore import describe_key, find_key
+
+    if not name.startswith("0x"):
+        name = str(describe_key(find_key(keys_dir, name)).address)
+    return Address(parse_address(name))
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Asks before money moves. Raises CancelledError, or UsageError (ConfirmationNeeded) without a terminal."""
     from assay.protocol.errors import CancelledError

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from eth_utils.address import to_checksum_address
 
-from assay.cli.common import open_round_run, print_json
+from assay.amounts import tokens
+from assay.cli.common import open_round_run, parse_address, print_json
 from assay.cli.options import RUN, JsonOption, with_settings
 from assay.protocol.errors import ConfigError, UserError
+from assay.protocol.types import Address
 from assay.settings import Settings
 
 EPILOG = 'Examples: assay explain WorkMismatch; assay explain 0xabc... --json  ->  {"kind", "known", "answers": [...]}'
@@ -54,8 +57,30 @@ def explain(
         return
     for answer in document["answers"]:
         _print(answer)
+    if (who := _address_of(document["name"])) is not None and document["kind"] in ("account", "actor"):
+        _print_holdings(settings, who)
     if "see" in document:
         typer.echo(f"It belongs to {document['kind']}; the explorer shows it at {document['see']}.")
+
+
+def _address_of(name: str) -> Address | None:
+    """The address that a name is, if it is one."""
+    is_one = name.startswith("0x") and len(name) == 42
+    return Address(parse_address(name)) if is_one else None
+
+
+def _print_holdings(settings: Settings, who: Address) -> None:
+    """What an account holds: coins, tokens, stake, shares; it is its own alone to say what they are for."""
+    from assay.sponsor.launching import stake_in_vault
+
+    run, address = open_round_run(settings), to_checksum_address(who)
+    stake, ask = stake_in_vault(run, who), run.chain.ask
+    coins = int(run.chain.read(lambda: run.chain.w3.eth.get_balance(address)))
+    held, shares = ask(run.token.balance_of(who)), ask(run.shares.balance_of(who))
+    typer.echo(
+        f"It holds {tokens(coins)} coins, {tokens(held)} tokens, {tokens(stake.free)} of free stake, "
+        f"{tokens(stake.locked)} of locked stake, {tokens(shares)} shares."
+    )
 
 
 def _in_run(name: str, settings: Settings) -> dict[str, Any]:

@@ -8,10 +8,12 @@ import typer
 from eth_utils.address import to_checksum_address
 
 from assay.amounts import tokens
-from assay.cli.common import archive_of, open_blobs, open_round_run, parse_address, print_json, sight
+from assay.cli.common import address_named, archive_of, open_blobs, open_round_run, print_json, sight
 from assay.cli.options import STORED_RUN, JsonOption, with_settings
 from assay.cli.run_documents import CODE_WORDS, describe_code
-from assay.protocol.errors import AssayError, UsageError
+from assay.durations import duration
+from assay.planning.outlook import outlook_of_role, outlook_of_run
+from assay.protocol.errors import AssayError, ExitCode, UsageError
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.terms import NEVER
 from assay.protocol.types import Address
@@ -24,15 +26,15 @@ if TYPE_CHECKING:
 
 EPILOG = (
     'Example: assay run can-join --role solver --address 0xabc... --json  ->  {"can_join", "reasons", "locks", ...}; '
-    "with --store also whether what the run starts from is there and fits."
+    "with --store also whether what the run starts from is there and fits; exit code 12 for a no."
 )
 ROLES = ("solver", "verifier", "whistleblower")
 
 
-@with_settings(*STORED_RUN, "allow_code")
+@with_settings(*STORED_RUN, "allow_code", "keys_dir")
 def can_join(
     settings: Settings,
-    address: Annotated[str, typer.Option("--address", metavar="ADDRESS", help="Whose case is looked at.")],
+    address: Annotated[str, typer.Option("--address", metavar="KEY|ADDRESS", help="Whose case is looked at.")],
     role: Annotated[str, typer.Option(help="solver, verifier or whistleblower.")] = "solver",
     tickets: Annotated[int, typer.Option(min=1, help="Tickets that an auditor wants to hold.")] = 1,
     as_json: JsonOption = False,
@@ -40,7 +42,7 @@ def can_join(
     """Whether an address can take part, with every reason why not and what it would take."""
     if role not in ROLES:
         raise UsageError(f"There is no role {role!r}.", code="UnknownRole", remedy=f"Choose one of {', '.join(ROLES)}.")
-    who, the_run = Address(parse_address(address)), open_round_run(settings)
+    who, the_run = address_named(address, settings.keys_dir), open_round_run(settings)
     code, needed = describe_code(the_run, settings.allowed_code), what_it_locks(the_run, role, tickets)
     reasons = joining_reasons(the_run, sight(the_run), who, role, needed)
     if settings.store is not None:
@@ -48,17 +50,43 @@ def can_join(
     if code["status"] == "unknown":
         names = ", ".join(code["unknown"])
         reasons.insert(0, f"not created from this release's code: {names} (--allow-code {code['digest']})")
+    about = outlook_of_role(the_run.charter, tickets=0 if role == "solver" else tickets)
     facts: dict[str, Any] = {"can_join": not reasons, "reasons": reasons, "locks": needed}
-    facts |= {"exit_seconds": the_run.charter.timing.exit, "code": code}
+    facts |= {"locks_again": about.locks_again, "challenge": about.challenge, "advised": about.advised}
+    facts |= {"pay": about.pay, "shares": about.shares, "gas": about.gas}
+    facts |= outlook_of_run(the_run.charter).to_document() | {"code": code}
     if as_json:
         print_json(facts)
-        return
-    typer.echo("yes" if not reasons else "no: " + "; ".join(reasons))
-    if settings.store is None:
-        typer.echo("What the run starts from was not looked at: give --store.")
-    typer.echo(f"The contracts' code is {CODE_WORDS[code['status']]}; the token is {code['token']}.")
+    else:
+        typer.echo("yes" if not reasons else "no: " + "; ".join(reasons))
+        if settings.store is None:
+            typer.echo("What the run starts from was not looked at: give --store.")
+        typer.echo(f"The contracts' code is {CODE_WORDS[code['status']]}; the token is {code['token']}.")
+        for line in outlook_lines(the_run, role, tickets):
+            typer.echo(line)
+    if reasons:
+        raise typer.Exit(int(ExitCode.NO))
+
+
+def outlook_lines(run: Run, role: str, tickets: int) -> list[str]:
+    """What taking part takes and gives over the whole run, in sentences."""
+    charter = run.charter
+    about, whole = outlook_of_role(charter, tickets=0 if role == "solver" else tickets), outlook_of_run(charter)
     what = "a seat" if role == "solver" else "a ticket" if tickets == 1 else f"{tickets} tickets"
-    typer.echo(f"Taking {what} locks {tokens(needed)} tokens; leaving takes {facts['exit_seconds']} s.")
+    again = f", {tokens(about.locks_again)} more if it is lost and taken again" if about.locks_again else ""
+    work = "a whole commitment" if role == "solver" else "a replay"
+    span = "round" if role == "solver" else "epoch"
+    coins = about.gas * int(run.chain.read(lambda: run.chain.w3.eth.gas_price))
+    return [
+        f"Taking {what} locks {tokens(about.locks)} tokens for all rounds{again}; a challenge locks "
+        f"{tokens(about.challenge)} while it lasts: {tokens(about.advised)} are enough for all of it.",
+        f"For {work}: {tokens(about.pay)} tokens and {tokens(about.shares)} shares, which vest after "
+        f"{duration(whole.vesting_seconds)}; gas of {about.gas:,} a{'n' if span == 'epoch' else ''} {span}, "
+        f"{coins / 1e18:.6f} coins as prices stand.",
+        f"{charter.rounds} rounds, each of at most {duration(whole.round_at_most_seconds)} of chain time, and shorter "
+        f"where all are done sooner; tickets count after {duration(whole.before_seconds)}, "
+        f"leaving takes {duration(whole.exit_seconds)}.",
+    ]
 
 
 def what_it_locks(run: Run, role: str, tickets: int) -> int:
@@ -82,7 +110,9 @@ def joining_reasons(run: Run, view: RunView, who: Address, role: str, needed: in
             reasons.append(f"all {run.charter.training.seats} seats are taken")
     free = run.chain.ask(run.vault.free(who))
     if free < needed:
-        reasons.append(f"{tokens(needed - free)} tokens of stake are missing (assay ledger stake)")
+        reasons.append(
+            f"{tokens(needed - free)} tokens of stake are missing (assay ledger stake {tokens(needed - free)})"
+        )
     if int(run.chain.read(lambda: run.chain.w3.eth.get_balance(to_checksum_address(who)))) == 0:
         reasons.append("it has no coins to pay for gas")
     return reasons

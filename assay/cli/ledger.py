@@ -55,7 +55,7 @@ def stake(
         raise FundsError(
             f"{account.address} holds {tokens(held)} tokens, {tokens(wei)} are to be staked.",
             code="TokensShort",
-            remedy="Stake less, or get tokens first (`assay ledger faucet` on a demo).",
+            remedy="Stake less, or get tokens first (`assay node fund` on a local chain).",
         )
     exit_s = the_run.charter.timing.exit
     talk.print(f"Stakes {tokens(wei)} tokens; leaving takes {duration(exit_s)} of chain time.")

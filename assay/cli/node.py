@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from assay.amounts import parse_amount, tokens
-from assay.cli.common import open_chain, open_round_run, parse_address, print_fields, print_json, talk
+from assay.cli.common import address_named, open_chain, open_round_run, print_fields, print_json, talk
 from assay.cli.options import CHAIN, RUN, JsonOption, with_settings
 from assay.durations import duration, parse_duration
 from assay.protocol.errors import UnavailableError
@@ -19,10 +20,9 @@ from assay.protocol.types import Address
 from assay.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from assay.node.keeper import JumpKeeper, WallKeeper
     from assay_ledger.chain.node import Anvil
+    from assay_ledger.store.blobs import BlobStore
 
 app = typer.Typer(no_args_is_help=True, help="A local chain of your own, and what only such a chain gives.")
 
@@ -79,7 +79,7 @@ def start(
         else:
             _welcome(found, state, for_demo=for_demo)
         keeper = JumpKeeper(chain, store) if for_demo else WallKeeper(chain)
-        _keep(node, keeper, stop, talk.print)
+        _keep(node, keeper, store, stop)
 
 
 def _welcome(found: dict[str, Any], state: Path | None, *, for_demo: bool) -> None:
@@ -97,10 +97,18 @@ def _welcome(found: dict[str, Any], state: Path | None, *, for_demo: bool) -> No
     typer.echo(f"Ctrl-C ends the chain and {ends} what it wrote; docs/run-your-model.md tells the whole way.")
 
 
-def _keep(node: Anvil, keeper: JumpKeeper | WallKeeper, stop: threading.Event, say: Callable[[str], None]) -> None:
+def _keep(node: Anvil, keeper: JumpKeeper | WallKeeper, store: BlobStore, stop: threading.Event) -> None:
     """Moves time until told to stop. Raises UnavailableError (NodeFailed) where the chain ends by itself."""
+    from assay.node.keeper import KEEPER_EVERY_S, say_kept
+
     told: dict[Address, list[str]] = {}
-    while not stop.wait(LOOK_EVERY_S):
+    spoke = float("-inf")
+    while True:
+        if time.monotonic() - spoke >= KEEPER_EVERY_S:
+            spoke = time.monotonic()
+            say_kept(store, node.url)
+        if stop.wait(LOOK_EVERY_S):
+            return
         if not node.is_running:
             raise UnavailableError(
                 f"The local chain ended by itself (exit code {node.process.returncode}).",
@@ -110,14 +118,14 @@ def _keep(node: Anvil, keeper: JumpKeeper | WallKeeper, stop: threading.Event, s
         try:
             moved = keeper.tick()
         except UnavailableError as error:
-            say(error.explain())
+            talk.print(error.explain(), markup=False, soft_wrap=True)
             continue
         if moved is not None and moved.by >= LONG_S:
-            say(f"everybody waits: chain time moves by {duration(moved.by)}")
-        _tell_held(keeper, told, say)
+            talk.print(f"everybody waits: chain time moves by {duration(moved.by)}")
+        _tell_held(keeper, told)
 
 
-def _tell_held(keeper: JumpKeeper | WallKeeper, told: dict[Address, list[str]], say: Callable[[str], None]) -> None:
+def _tell_held(keeper: JumpKeeper | WallKeeper, told: dict[Address, list[str]]) -> None:
     """Runs for whose people time waits, each once until what it waits for changes."""
     from assay_ledger.agents.waiting import waits
 
@@ -125,7 +133,8 @@ def _tell_held(keeper: JumpKeeper | WallKeeper, told: dict[Address, list[str]], 
         lines = [wait.text for wait in waits(view)]
         if told.get(run) != lines:
             told[run] = lines
-            say(f"time waits for people in run 0x{run.hex()[:8]}…: {' '.join(lines)}")
+            text = f"time waits for people in run 0x{run.hex()[:8]}…: {' '.join(lines)}"
+            talk.print(text, markup=False, soft_wrap=True)
 
 
 @app.command("fund", epilog=FUND_EPILOG)
@@ -142,7 +151,7 @@ def fund(
     """Give coins, and test tokens of a run, on a local chain; it takes no key and no password."""
     from assay.node.local import give_coins, give_tokens
 
-    everybody = {name: _address_of(name, settings.keys_dir) for name in who}
+    everybody = {name: address_named(name, settings.keys_dir) for name in who}
     wei, coin_wei = None if amount is None else parse_amount(amount), parse_amount(coins)
     run = None if wei is None else open_round_run(settings)
     chain = open_chain(settings) if run is None else run.chain
@@ -175,12 +184,3 @@ def skip(
         print_json({"now": now})
     else:
         print_fields({"chain time": now})
-
-
-def _address_of(name: str, keys_dir: Path) -> Address:
-    """The address of a key by its name, or as typed. Raises UsageError (AddressInvalid), ConfigError (KeyMissing)."""
-    from assay_ledger.keys.keystore import describe_key, find_key
-
-    if not name.startswith("0x"):
-        name = str(describe_key(find_key(keys_dir, name)).address)
-    return Address(parse_address(name))

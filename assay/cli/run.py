@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import typer
 
-from assay.cli import bringing, joining, plan, posting, sponsor
+from assay.cli import bringing, joining, new_run, plan, posting, sponsor
 from assay.cli.common import open_blobs, open_chain, open_round_run, print_json, print_table, sight
 from assay.cli.options import CHAIN, RUN, JsonOption, with_settings
+from assay.planning.outlook import outlook_of_run
 from assay.protocol.errors import AssayError
 from assay.settings import Settings
+from assay_ledger.agents.waiting import waits
 
 app = typer.Typer(no_args_is_help=True, help="Training runs.")
 
+app.command("new", epilog=new_run.EPILOG)(new_run.new)
 app.command("post", epilog=posting.EPILOG)(posting.post)
 sponsor.add_to(app)
 app.command("can-join", epilog=joining.EPILOG)(joining.can_join)
@@ -22,7 +26,8 @@ app.command("plan", epilog=plan.EPILOG)(plan.plan)
 
 
 @app.command(
-    "show", epilog='Example: assay run show --json  ->  {"run", "rounds", "programs", "price_per_round", "phase", ...}'
+    "show",
+    epilog='Example: assay run show --json  ->  {"run", "rounds", "price_per_round", "phase", "waits", ...}',
 )
 @with_settings(*RUN)
 def show(settings: Settings, as_json: JsonOption = False) -> None:
@@ -31,12 +36,20 @@ def show(settings: Settings, as_json: JsonOption = False) -> None:
 
     the_run = open_round_run(settings)
     promised: dict[str, Any] = {"run": "0x" + the_run.address.hex()} | documents.describe(the_run)
-    code, done = documents.describe_code(the_run, settings.allowed_code), documents.progress(sight(the_run))
+    promised |= outlook_of_run(the_run.charter).to_document()
+    view = sight(the_run)
+    code, done = documents.describe_code(the_run, settings.allowed_code), documents.progress(view)
+    waiting = waits(view)
     if as_json:
-        print_json(promised | {"code": code} | done)
+        print_json(promised | {"code": code, "waits": [asdict(wait) for wait in waiting]} | done)
         return
     documents.show_fields(promised | documents.code_fields(code))
+    for role in ("solver", "verifier"):
+        for line in joining.outlook_lines(the_run, role, 1)[:2]:
+            typer.echo(line)
     documents.show_progress(done)
+    for wait in waiting:
+        typer.echo(f"{'It stands still: ' if wait.stands else ''}{wait.text} {wait.remedy}".rstrip())
 
 
 @app.command("list", epilog='Example: assay run list --json  ->  [{"run", "model", "rounds", "block"}, ...]')

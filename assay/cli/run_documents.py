@@ -21,7 +21,7 @@ from assay_ledger.rounds.view import RunView
 
 MONEY = (
     *("price_per_round", "seat_lock", "seat_fee", "ticket_bond", "wage", "merge_pay", "challenge_bond"),
-    *("escrow", "reserved"),
+    *("escrow", "reserved", "cost_of_round", "cost_of_run"),
 )
 """Fields that are amounts of tokens."""
 

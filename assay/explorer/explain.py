@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from assay.explorer.answers import no, not_yet, standing, yes
+from assay.explorer.answers import answer, no, not_yet, standing, yes
 from assay.explorer.audit_documents import accusation_document, finding_document, ticket_document
 from assay.explorer.codes import find_code
 from assay.explorer.documents import Document, hexed
 from assay.explorer.games import game_document
 from assay.explorer.people import actor_document, stakes_of
 from assay.explorer.reader import RunReader
-from assay.explorer.search import search
+from assay.explorer.search import Hit, search
 from assay.explorer.words import exact
 from assay.explorer.work_documents import work_document
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.terms import GenerationStatus, WorkStatus
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest, Round, Seat
+from assay_ledger.agents.waiting import Wait, waits
 from assay_ledger.rounds.records import WorkRecord
 
 ACCUSATION_TEXTS = {
@@ -35,8 +36,11 @@ def explain(reader: RunReader, name: str) -> Document:
     code = explain_code(name)
     if code is not None:
         return code
-    for url in (hit.url for hit in search(reader, name)):
-        kind, *rest = url.strip("/").split("/")
+    if name.strip().lower().removeprefix("0x") == reader.run.charter.token.hex():
+        answers = [yes("known", "It is the token that this run locks and pays.")]
+        return {"name": hexed(reader.run.charter.token), "kind": "token", "known": True, "answers": answers}
+    for hit in search(reader, name):
+        kind, *rest = hit.url.strip("/").split("/")
         match kind:
             case "actors":
                 return explain_actor(reader, Address(bytes.fromhex(rest[0][2:])))
@@ -51,8 +55,39 @@ def explain(reader: RunReader, name: str) -> Document:
             case "games":
                 return explain_game(reader, int(rest[0]))
             case _:
-                return {"name": name, "kind": kind, "known": True, "see": url, "answers": []}
-    return unknown(name)
+                return explain_place(reader, name, hit)
+    return explain_stranger(reader, name) or unknown(name)
+
+
+def explain_place(reader: RunReader, name: str, hit: Hit) -> Document:
+    """What is part of the run, or of something that happened in it: its contracts, programs, transactions."""
+    kind = hit.url.strip("/").split("/")[0].partition("?")[0]
+    answers = [yes("known", f"It is {hit.what}.")]
+    if name.lower().removeprefix("0x") == reader.run.address.hex():
+        phase = reader.state.money.phase.name.lower().replace("_", " ")
+        answers = [yes("known", f"It is a run of {reader.run.charter.rounds} rounds, which is {phase}.")]
+        answers += [standing_still(wait) for wait in waits(reader.view)]
+    elif hit.url.startswith("/events?tx="):
+        answers += [yes("known", f"{row.contract}: {row.name}.") for row in reader.events if row.tx == hit.url[11:]]
+    return {"name": name, "kind": kind, "known": True, "see": hit.url, "answers": answers}
+
+
+def standing_still(wait: Wait) -> Document:
+    """Whether a run goes on by itself, with what it waits for."""
+    if not wait.stands or wait.until is not None:
+        return answer("goes on", None if wait.stands else True, wait.text, deadline=wait.until)
+    return no("goes on", wait.text, wait.code, wait.remedy)
+
+
+def explain_stranger(reader: RunReader, name: str) -> Document | None:
+    """An account of this chain that has no part in the run; None where the name is no address."""
+    digits = name.strip().lower().removeprefix("0x")
+    if len(digits) != 40 or not set(digits) <= set("0123456789abcdef"):
+        return None
+    who = Address(bytes.fromhex(digits))
+    remedy = f"`assay run can-join --address {hexed(who)}` says what it would take."
+    answers = [no("known", "It has no seat, no ticket and no money in this run.", "NoPart", remedy)]
+    return {"name": hexed(who), "kind": "account", "known": True, "answers": answers}
 
 
 def unknown(name: str) -> Document:

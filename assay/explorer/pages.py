@@ -25,6 +25,7 @@ from assay.explorer.work_documents import generation_document, generations, mark
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address, Digest, Round, Seat
 from assay.sponsor.model_cards import model_card
+from assay_ledger.agents.waiting import waits
 
 NEWEST = 12
 """Rounds and epochs on the first page; all are in the tables."""
@@ -74,6 +75,7 @@ class Pages(PageParts):
                 request,
                 "index.html",
                 run=run_document(reader),
+                waits=waits(reader.view),
                 curve=curve,
                 chart=chart,
                 generations=[generation_document(reader, g) for g in generations(reader)[-NEWEST - 1 :]],

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from assay.protocol.errors import AssayError
+from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.terms import NEVER
 from assay.protocol.run.claims import NO_ADDRESS
@@ -34,6 +34,28 @@ IDLE_BLOCK_S: Final = 10.0
 
 SETTLES_S: Final = 0.5
 """By jumps: an actor that has just gone idle may be about to read what another has just published."""
+
+
+KEEPER_SLOT: Final = "keeper"
+"""Where a node says in its store that it keeps its chain's time."""
+
+KEEPER_EVERY_S: Final = 5.0
+KEEPER_SILENT_S: Final = 20.0
+"""After so long without a word of it nobody keeps the time."""
+
+
+def say_kept(slots: SlotStore, url: str, wall: Callable[[], float] = time.time) -> None:
+    """Writes that the time of the chain at `url` is kept now; for the owner's own commands, and proves nothing."""
+    slots.write_slot(KEEPER_SLOT, f"{wall():.3f} {url}".encode())
+
+
+def kept_since(slots: SlotStore, url: str, wall: Callable[[], float] = time.time) -> float | None:
+    """Seconds since the keeper of the chain at `url` spoke last; None where none of that chain ever did here."""
+    try:
+        said, _, where = slots.read_slot(KEEPER_SLOT, 512).decode().partition(" ")
+        return wall() - float(said) if where == url else None
+    except (UnavailableError, ValueError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ class ExitCode(IntEnum):
     DEADLINE = 9
     CANCELLED = 10
     PARTED = 11
+    NO = 12
     INTERRUPTED = 130
 
     @property
@@ -44,6 +45,7 @@ _MEANINGS: Final = {
     ExitCode.DEADLINE: "deadline missed",
     ExitCode.CANCELLED: "cancelled",
     ExitCode.PARTED: "parts from stock PyTorch",
+    ExitCode.NO: "the answer is no",
     ExitCode.INTERRUPTED: "interrupted",
 }
 

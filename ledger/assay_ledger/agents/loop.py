@@ -116,6 +116,8 @@ class ActorLoop(ABC, Generic[V, A]):
         self._fee_cap = fee_cap
         self._clock = clock
         self._on_progress = on_progress
+        self.on_rest: Callable[[V], None] = lambda _: None
+        """Is told what the actor sees each time that it has nothing to do."""
         self._parked: dict[A, _Parked] = {}
         self._told_at = float("-inf")
         self._seen = Head(0, 0)
@@ -322,3 +324,4 @@ class ActorLoop(ABC, Generic[V, A]):
         else:
             self._resting, self._doing = Activity.IDLE, "waiting"
         self.heartbeat_writer.report(head.number, self._resting, self.deadline, self._doing)
+        self.on_rest(view)

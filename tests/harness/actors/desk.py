@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from assay.protocol.errors import AssayError
+from assay.protocol.errors import AssayError, ExitCode
 from assay.protocol.types import Address
 from assay_ledger.rounds.run import Run
 from tests.harness.actors.world import CONTRACTS, ETHER, SharedChain
@@ -48,10 +48,10 @@ class Desk:
         keys, password = str(self.folder / "keys"), str(self.folder / "password")
         return ("--key", "sponsor", "--keys-dir", keys, "--password-file", password)
 
-    def json(self, *words: str) -> Any:
-        """The document that a command prints."""
+    def json(self, *words: str, ends: ExitCode = ExitCode.OK) -> Any:
+        """The document that a command prints, which ends with this exit code."""
         done = self(*words, "--json")
-        assert done.exit_code == 0, (done.output, done.exception)
+        assert done.exit_code == ends, (done.output, done.exception)
         return json.loads(done.stdout)
 
     def refused(self, *words: str) -> AssayError:

@@ -1,9 +1,10 @@
-"""What an actor does about a refusal where no block comes: it tries again by the clock, less and less often."""
+"""What an actor does where nothing goes on: it tries again by the clock, and says whom the run waits for."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from assay.cli.acting import TellsStanding
 from assay_ledger.agents.loop import BLOCK_S
 from assay_solver.actions import TakeSeat
 from assay_solver.agent import Solver
@@ -25,3 +26,23 @@ def test_a_refused_action_is_tried_again_by_the_clock_though_no_block_comes(stag
         clock.now += 0.02
     assert times == [1, 2, 3] and made.chain.head() == head
     assert poor._doing == "waiting", "nothing holds up those who move time"
+
+
+def test_an_actor_that_rests_says_why_the_run_stands_still_once_until_the_reason_changes(
+    stage: SharedChain, tmp_path: Path
+) -> None:
+    made, said = new_whole_run(stage, tmp_path), list[str]()
+    ada = made.solver("ada")
+    ada.on_rest = TellsStanding(said.append)
+    while made.sweep():
+        pass
+    assert len(said) == 2
+    assert said[0].startswith("the run stands still: 0 tickets of auditors count, 5 must before a round opens")
+    assert said[1].startswith("the run stands still: The escrow has 0 tokens free") and "`assay run fund" in said[1]
+    made.chain.rpc("evm_mine")
+    made.sweep()
+    assert len(said) == 2
+    made.fund()
+    while made.sweep():
+        pass
+    assert len(said) == 3 and said[2] == said[0]

@@ -16,10 +16,10 @@ from assay.cli.common import archive_of
 from assay.cli.sponsor import RunLacks
 from assay.cli.weights import WeightsNotOnChain
 from assay.protocol.digests import keccak
-from assay.protocol.errors import ConfigError, FundsError, RejectedError, UsageError, UserError
+from assay.protocol.errors import ConfigError, ExitCode, FundsError, RejectedError, UsageError, UserError
 from assay.protocol.run.beacon import EVMNET
-from assay.protocol.types import Address, BeaconRound, DType
-from assay.sponsor.launching import escrow_of, stake_of
+from assay.protocol.types import Address, BeaconRound, DType, Wei
+from assay.sponsor.launching import deposit, escrow_of, stake_of
 from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
 from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.code import UnknownCode, code_of
@@ -122,14 +122,40 @@ def test_who_asks_whether_it_can_join_is_told_every_reason(posted: tuple[Desk, A
         ("solver", (), stake_of(charter, seats=1)),
         ("verifier", ("--tickets", "3"), stake_of(charter, tickets=3)),
     ):
-        found = desk.json(*words, "--role", role, *more, *desk.store_words)
+        found = desk.json(*words, "--role", role, *more, *desk.store_words, ends=ExitCode.NO)
         assert not found["can_join"] and found["locks"] == needed
+        games = charter.economics.challenge_bond + charter.economics.challenge_deposit
+        assert found["advised"] == needed + found["locks_again"] + games
+        assert found["exit_seconds"] == charter.timing.exit and found["round_at_most_seconds"] > charter.timing.commit
         assert ["stake" in reason or "gas" in reason for reason in found["reasons"]] == [True, True]
     assert desk.refused(*words, "--role", "miner").code == "UnknownRole"
-    empty = desk.json(*words, "--store", str(desk.folder / "empty"))["reasons"]
+    empty = desk.json(*words, "--store", str(desk.folder / "empty"), ends=ExitCode.NO)["reasons"]
     assert len(empty) == 3 and "No object is named" in empty[2]
     plain = desk(*words).stdout
     assert plain.startswith("no: ") and "was not looked at" in plain
+    assert "are enough for all of it" in plain and "coins as prices stand" in plain and "leaving takes" in plain
+
+
+def test_who_lacks_nothing_is_told_yes_by_exit_code_0_and_a_wei_less_makes_it_a_no(posted: tuple[Desk, Any]) -> None:
+    desk, document = posted
+    run, keys = desk.opened(document), ActorKeys("eve", Account.create())
+    chain, needed = run.chain, stake_of(run.charter, seats=1)
+    chain.transfer(desk.stage.sponsor, keys.account.address, ETHER)
+    chain.send(keys.account, run.token.mint(keys.address, Wei(needed)))
+    deposit(chain, keys.account, run, Wei(needed - 1))
+    words = ("run", "can-join", "--address", keys.account.address, *desk.run_words)
+    assert desk(*words).exit_code == ExitCode.NO
+    deposit(chain, keys.account, run, Wei(1))
+    assert desk.json(*words)["can_join"] and desk(*words).stdout.startswith("yes")
+
+
+def test_a_run_that_waits_is_shown_with_what_it_waits_for_and_what_ends_it(posted: tuple[Desk, Any]) -> None:
+    desk, _ = posted
+    shown = desk.json("run", "show", *desk.run_words)
+    assert [wait["code"] for wait in shown["waits"]] == ["TicketsMissing", "SeatsEmpty"]
+    assert shown["cost_of_run"] == shown["rounds"] * shown["cost_of_round"]
+    plain = desk("run", "show", *desk.run_words).stdout
+    assert "It stands still: No seat is held. Solvers: `assay solver start" in plain
 
 
 def test_bounds_of_a_run_stand_beside_what_its_charter_names(posted: tuple[Desk, Any]) -> None:
@@ -282,10 +308,10 @@ def test_no_actor_starts_in_a_run_that_is_not_known(
 
 def test_can_join_and_show_say_what_is_known_of_the_code(posted: tuple[Desk, Any], impostor: Desk) -> None:
     words = ("run", "can-join", "--address", "0x" + "77" * 20, *impostor.run_words)
-    found = impostor.json(*words)
+    found = impostor.json(*words, ends=ExitCode.NO)
     assert found["code"]["status"] == "unknown" and "vault" in found["code"]["unknown"]
     assert "not created from this release's code" in found["reasons"][0]
-    allowed = impostor.json(*words, "--allow-code", found["code"]["digest"])
+    allowed = impostor.json(*words, "--allow-code", found["code"]["digest"], ends=ExitCode.NO)
     assert allowed["code"]["status"] == "allowed" and not any("release" in reason for reason in allowed["reasons"])
     assert "vault" in impostor.json("run", "show", *impostor.run_words)["code"]["unknown"]
     shown = posted[0].json("run", "show", *posted[0].run_words)["code"]
@@ -316,7 +342,7 @@ def test_a_sponsor_funds_lacks_cancels_and_is_paid_back(posted: tuple[Desk, Any]
     for words in (("open",), ("cancel", "--yes")):
         late = desk.refused("run", *words, *at)
         assert late.code == "WrongPhase" and "is cancelled" in late.message
-    reasons = desk.json("run", "can-join", "--address", sponsor, *desk.run_words)["reasons"]
+    reasons = desk.json("run", "can-join", "--address", sponsor, *desk.run_words, ends=ExitCode.NO)["reasons"]
     assert "the run is cancelled" in reasons
     staked = desk.json("ledger", "unstake", "5070", "--yes", *at)
     assert staked["leaving"] == 5070 * TOKEN and desk.refused("ledger", "withdraw", *at).code == "ExitTooEarly"

@@ -1,0 +1,267 @@
+"""The steps of posting a run: what is checked first, captured, promised, deployed, funded, and typed next."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from assay.amounts import parse_amount, tokens
+from assay.cli.beacons import network_named
+from assay.cli.common import check_run_code, confirm, open_blobs, open_chain, print_json, talk, unlock_key
+from assay.cli.readiness import check_ready
+from assay.durations import duration
+from assay.protocol.errors import UsageError, UserError
+from assay.protocol.types import Address, Wei
+from assay.settings import Settings
+from assay.sponsor.charters import TOKEN
+
+if TYPE_CHECKING:
+    from assay.protocol.run.run_charter import RunCharter
+    from assay.sponsor.charters import AuditRates
+    from assay.sponsor.preparing import PreparedRounds
+    from assay_ledger.chain.client import Chain
+
+DEFAULT_PRESET: Final = "demo"
+DEFAULT_STEPS: Final = 25
+DEFAULT_TIER: Final = "fixed14"
+
+
+@dataclass(frozen=True, slots=True)
+class PostWanted:
+    """What a sponsor asked for, as options name it; None: what is usual."""
+
+    preset: str | None = None
+    data: Path | None = None
+    recipe: str | None = None
+    steps: int | None = None
+    tier: str | None = None
+    update: str = "f32"
+    rounds: int = 20
+    seats: int = 8
+    group_size: int | None = None
+    positions: int = 15
+    top_positions: int = 63
+    units: int = 5
+    least: int = 2
+    commit: int | None = None
+    audit: float = 0.1
+    reaudit: float = 0.2
+    capacity: int = 4
+    shifts: int = 1
+    bounty: float = 0.97
+    tickets: int = 5
+    profile: str = "local"
+    beacon: str | None = None
+    escrow: str | None = None
+    pays: bool = False
+    name: str = "assay"
+
+    @property
+    def drawn_by(self) -> str:
+        """The beacon."""
+        return self.beacon or ("chain" if self.profile == "local" else "drand")
+
+    @property
+    def rates(self) -> AuditRates:
+        """How much is audited."""
+        from assay.sponsor.charters import AuditRates
+
+        return AuditRates(
+            audit_ppm=round(self.audit * 1e6),
+            reaudit_ppm=round(self.reaudit * 1e6),
+            capacity=self.capacity,
+            shifts=self.shifts,
+            tickets=self.tickets,
+            drawn_bounty_ppm=round(self.bounty * 1e6),
+        )
+
+    def escrow_for(self, charter: RunCharter) -> Wei:
+        """What the escrow gets: what all rounds can cost, unless an amount was named."""
+        from assay.sponsor.launching import escrow_of
+
+        return escrow_of(charter) if self.escrow is None else parse_amount(self.escrow)
+
+
+def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json: bool) -> None:
+    """Checks, captures, publishes, deploys and funds. Raises what these raise; nothing is sent before the question."""
+    from assay.cli.run_documents import describe, show_fields
+    from assay.sponsor.charters import Committee, pace_of
+    from assay.sponsor.launching import fund_run, mint_tokens
+    from assay.sponsor.posting import post_run
+    from assay_ledger.chain.client import address_of
+
+    inner_steps, network = check_wanted(wanted), network_named(wanted.drawn_by, wanted.profile)
+    blobs, chain = open_blobs(settings), open_chain(settings)
+    keys = unlock_key(settings)
+    check_ready(chain, blobs, keys.address, settings, drawn_by=wanted.drawn_by)
+    sponsor, prepared = keys.account, _prepared(wanted, inner_steps)
+
+    def ask(charter: RunCharter) -> None:
+        escrow = wanted.escrow_for(charter)
+        for line in _terms(charter, escrow):
+            talk.print(line, markup=False, soft_wrap=True)
+        confirm(f"Deploy this run from {sponsor.address} and pay {tokens(escrow)} tokens into its escrow?", yes=yes)
+
+    run = post_run(
+        chain,
+        sponsor,
+        blobs,
+        prepared,
+        name=wanted.name,
+        rounds=wanted.rounds,
+        seats=wanted.seats,
+        pace=pace_of(inner_steps, wanted.units, wanted.least, wanted.commit, prepared.step_seconds),
+        rates=wanted.rates,
+        kind=wanted.profile,
+        network=network,
+        pays=wanted.pays,
+        committee=Committee(wanted.positions, wanted.top_positions),
+        talk=talk.print,
+        confirm=ask,
+    )
+    check_run_code(run, settings)
+    wei = wanted.escrow_for(run.charter)
+    talk.print(f"funding the escrow with {tokens(wei)} tokens")
+    mint_tokens(chain, sponsor, run.token, address_of(sponsor), wei)
+    fund_run(chain, sponsor, run, wei)
+    document = {"run": "0x" + run.address.hex(), "store": blobs.location, "token": "0x" + run.charter.token.hex()}
+    document |= {"escrow": wei} | describe(run)
+    if as_json:
+        print_json(document)
+        return
+    show_fields(document)
+    for line in _next_steps(chain, run.charter, run.address):
+        talk.print(line, markup=False, soft_wrap=True)
+
+
+def check_wanted(wanted: PostWanted) -> int:
+    """Steps of a whole commitment, once what was asked for fits together.
+
+    Raises UserError (UnknownProfile, UnknownPreset, UnitsDoNotDivide, TooFewUnits), UsageError (OptionsClash).
+    """
+    from assay.protocol.economics.chain_profiles import CHAINS
+    from assay.sponsor.charters import pace_of
+
+    if wanted.profile not in CHAINS:
+        raise UserError(
+            f"There is no chain profile {wanted.profile!r}.",
+            code="UnknownProfile",
+            remedy=f"Choose one of: {', '.join(sorted(CHAINS))}.",
+        )
+    if wanted.escrow is not None:
+        parse_amount(wanted.escrow)
+    _refuse_foreign(wanted)
+    inner_steps = _inner_steps(wanted)
+    pace_of(inner_steps, wanted.units, wanted.least)
+    return inner_steps
+
+
+def _next_steps(chain: Chain, charter: RunCharter, address: Address) -> list[str]:
+    """What has to happen before the first round, as commands, with amounts that last for all rounds."""
+    from assay.node.local import is_local
+    from assay.planning.outlook import outlook_of_role
+
+    least = charter.launch.tickets
+    seat = math.ceil(outlook_of_role(charter).advised / TOKEN)
+    all_tickets = math.ceil(outlook_of_role(charter, tickets=least).advised / TOKEN)
+    most, named = max(seat, all_tickets), "--tokens AMOUNT"
+    tokens_for = f"assay node fund NAME... {named}" if is_local(chain) else f"assay ledger faucet ADDRESS... {named}"
+    return [
+        f"Next, in everybody's shell: export ASSAY_RUN=0x{address.hex()}",
+        f"  coins and test tokens for them: {tokens_for}   ({most} tokens are enough for each)",
+        f"  auditors:  assay verifier start --key NAME --tickets {least} --deposit {all_tickets}   (several may share "
+        f"the {least} tickets)",
+        f"  solvers:   assay solver start --key NAME --deposit {seat}",
+        f"  sponsor:   assay run open --key NAME   (once {least} tickets count, "
+        f"{duration(charter.timing.seasoning)} of chain time after they are registered)",
+        "  anybody:   assay run show, assay service start   (what it waits for, and pages to watch it)",
+    ]
+
+
+def _terms(charter: RunCharter, escrow: Wei) -> list[str]:
+    """What the sponsor is about to promise, in sentences."""
+    from assay.planning.outlook import outlook_of_run
+
+    t, e, w = charter.training, charter.economics, charter.timing
+    shares = f"{tokens(e.shares_per_unit * t.max_units)} shares"
+    paid = f"{tokens(charter.price)} tokens and {shares}" if e.pays else f"{shares} and no tokens"
+    whole = outlook_of_run(charter)
+    return [
+        f"{charter.rounds} rounds of {w.commit} s for {t.seats} seats, up to {t.max_units} units of {t.steps_per_unit} "
+        f"steps each",
+        f"a whole commitment earns {paid}, a replay {tokens(e.wage)} tokens; the escrow gets {tokens(escrow)}, and "
+        f"what is left in the end goes back to its funders",
+        f"a seat locks {tokens(e.seat_lock)} tokens and a fee of {tokens(e.seat_fee)}, a ticket of an auditor "
+        f"{tokens(e.ticket_bond)}; {charter.launch.tickets} tickets must count before a round opens",
+        f"a round takes at most {duration(whole.round_at_most_seconds)} of chain time, tickets count after "
+        f"{duration(whole.before_seconds)}, shares vest after {duration(whole.vesting_seconds)}, stake leaves after "
+        f"{duration(whole.exit_seconds)}",
+    ]
+
+
+def _refuse_foreign(wanted: PostWanted) -> None:
+    """Options that belong to the other kind of model are refused, not passed over. Raises UsageError (OptionsClash)."""
+    recipe = wanted.recipe
+    presets, recipes = (
+        {"--preset": wanted.preset, "--data": wanted.data},
+        {"--steps": wanted.steps, "--tier": wanted.tier},
+    )
+    foreign = presets if recipe is not None else recipes
+    given = [option for option, value in foreign.items() if value is not None]
+    if given:
+        whose = "a preset's, and a recipe brings its own" if recipe is not None else "a recipe's"
+        raise UsageError(
+            f"{' and '.join(given)} cannot be given here: {'it is' if len(given) == 1 else 'they are'} {whose}.",
+            code="OptionsClash",
+            remedy="Leave it out, or name a --recipe." if recipe is None else "Leave it out.",
+        )
+
+
+def _inner_steps(wanted: PostWanted) -> int:
+    """H, the steps of a whole commitment. Raises UserError (UnknownPreset)."""
+    from assay.training.presets import preset as preset_of
+
+    if wanted.recipe is not None:
+        return wanted.steps or DEFAULT_STEPS
+    return preset_of(wanted.preset or DEFAULT_PRESET).inner_steps
+
+
+def _prepared(wanted: PostWanted, inner_steps: int) -> PreparedRounds:
+    """What the run starts from. Raises UserError (UnknownCarrier) and what capture raises."""
+    from assay.programs.capture import tier_of
+    from assay.programs.factory import load_recipe
+    from assay.sponsor.preparing import prepare_recipe_rounds, prepare_rounds
+    from assay.training import data as texts
+    from assay.training.presets import preset as preset_of
+    from assay.training.updates import UpdateWire
+
+    carriers = {wire.value: wire for wire in UpdateWire}
+    if wanted.update not in carriers:
+        raise UserError(
+            f"Updates do not travel as {wanted.update!r}.",
+            code="UnknownCarrier",
+            remedy=f"Choose one of: {', '.join(carriers)}.",
+        )
+    wire, four = (
+        carriers[wanted.update],
+        f"step, update ({wanted.update}), merge of {wanted.seats} seats, witnessed step",
+    )
+    if wanted.recipe is None:
+        chosen = preset_of(wanted.preset or DEFAULT_PRESET)
+        text = texts.pydoc_text() if wanted.data is None else texts.read_text(wanted.data)
+        talk.print(f"capturing the programs of preset {chosen.name}: {four}")
+        return prepare_rounds(chosen, text, wanted.seats, wire=wire, group_size=wanted.group_size)
+    tier = wanted.tier or DEFAULT_TIER
+    tier_of(tier)
+    made = load_recipe(wanted.recipe)
+    talk.print(f"capturing the programs of {wanted.recipe}: {four}")
+    found = prepare_recipe_rounds(
+        made, wanted.recipe, wanted.seats, inner_steps=inner_steps, tier=tier, wire=wire, group_size=wanted.group_size
+    )
+    talk.print(
+        f"one exact step took {found.step_seconds:.2g} s here: "
+        f"a round of {inner_steps} steps {found.step_seconds * inner_steps:.0f} s"
+    )
+    return found

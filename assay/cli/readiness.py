@@ -1,0 +1,96 @@
+"""What a sponsor needs before anything is captured: a chain that goes on, coins, contracts, a store, a beacon.
+
+Capture takes seconds to minutes; what is missing is found before it, all of it at once, each with what mends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from eth_utils.address import to_checksum_address
+
+from assay.amounts import tokens
+from assay.cli.beacons import check_relays
+from assay.cli.checks import check_store
+from assay.cli.common import talk
+from assay.node.keeper import KEEPER_SILENT_S, kept_since
+from assay.node.local import is_local
+from assay.protocol.errors import AssayError, ConfigError, FundsError
+from assay.settings import Settings
+
+if TYPE_CHECKING:
+    from assay.protocol.types import Address
+    from assay_ledger.chain.client import Chain
+    from assay_ledger.store.blobs import BlobStore
+
+POST_GAS: Final = 80_000_000
+"""Gas of posting and funding a run, above what any takes (tests/integration/commands/test_run_new.py)."""
+
+
+class TimeNotKept(ConfigError):
+    """A local chain whose blocks come with transactions alone: nothing happens while everybody waits."""
+
+    remedy = "Start the chain by `assay node start --for-demo`, and name the store that it prints."
+
+
+def check_ready(chain: Chain, store: BlobStore, sponsor: Address, settings: Settings, *, drawn_by: str) -> None:
+    """Says what is there and what is missing. Raises the first thing missing, an error with its remedy."""
+    missing: list[AssayError] = []
+    for name, check in _checks(chain, store, sponsor, settings, drawn_by):
+        try:
+            talk.print(f"  ok       {name}: {check()}", markup=False, soft_wrap=True)
+        except TimeNotKept as error:
+            # Somebody may move time by other means, as tests and other keepers do.
+            talk.print(f"  WARNING  {name}: {error.explain()}", markup=False, soft_wrap=True)
+        except AssayError as error:
+            missing.append(error)
+            talk.print(f"  MISSING  {name}: {error.explain()}", markup=False, soft_wrap=True)
+    if missing:
+        raise missing[0]
+
+
+def _checks(
+    chain: Chain, store: BlobStore, sponsor: Address, settings: Settings, drawn_by: str
+) -> Iterator[tuple[str, Callable[[], str]]]:
+    yield "key", lambda: to_checksum_address(sponsor)
+    yield "coins for gas", lambda: check_coins(chain, sponsor)
+    yield "tokens", lambda: "a fresh test token is made, and as much of it as the escrow needs"
+    yield "contracts", check_contracts
+    yield "store", lambda: check_store(store)
+    yield "time", lambda: check_time(chain, store)
+    if drawn_by == "drand":
+        yield "beacon", lambda: check_relays(chain, settings.relays)
+
+
+def check_coins(chain: Chain, who: Address) -> str:
+    """What an address has for gas. Raises FundsError (GasShort)."""
+    held = int(chain.read(lambda: chain.w3.eth.get_balance(to_checksum_address(who))))
+    price = int(chain.read(lambda: chain.w3.eth.gas_price))
+    if held < POST_GAS * price:
+        address = to_checksum_address(who)
+        remedy = f"`assay node fund {address}`." if is_local(chain) else f"Send coins to {address}."
+        raise FundsError(
+            f"{address} has {held / 1e18:.6f} coins; posting a run takes up to {POST_GAS * price / 1e18:.6f}.",
+            code="GasShort",
+            remedy=remedy,
+        )
+    return f"{tokens(held)}, of which posting takes up to {POST_GAS * price / 1e18:.6f}"
+
+
+def check_contracts() -> str:
+    """Whether the compiled contracts are here. Raises ConfigError."""
+    from assay_ledger.chain.artifacts import artifacts_dir, load_artifact
+
+    load_artifact("RunDeployer")
+    return f"compiled in {artifacts_dir()}"
+
+
+def check_time(chain: Chain, store: BlobStore) -> str:
+    """Whether somebody keeps a local chain's time, by jumps that see this store's actors. Raises TimeNotKept."""
+    if not is_local(chain):
+        return "the chain's own"
+    since = kept_since(store, chain.url)
+    if since is None or since > KEEPER_SILENT_S:
+        raise TimeNotKept(f"Nobody keeps the time of the local chain at {chain.url} by the store {store.location}.")
+    return "kept by `assay node start`"

@@ -1,0 +1,91 @@
+"""What a charter means for who takes part: stake over all rounds, wall time, pay, gas, and when tokens come back.
+
+Amounts in wei, times in seconds of chain time, gas in units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from assay.planning.burdens import gas_of
+from assay.protocol.rounds.escrow import cost_of
+from assay.protocol.rounds.run_terms import round_terms
+from assay.protocol.run.run_charter import RunCharter
+from assay.sponsor.launching import escrow_of, stake_of
+
+
+@dataclass(frozen=True, slots=True)
+class RoleOutlook:
+    """One seat, or so many tickets, over the whole run."""
+
+    locks: int
+    """Once, for all its rounds: a tenure and a ticket have one lock each, however many rounds they last."""
+    locks_again: int
+    """As much again, where what is lost or left is taken anew: the former lock stays until its rounds are settled."""
+    challenge: int
+    """While a challenge lasts: bond and deposit."""
+    pay: int
+    """Of a whole commitment, or of a finding."""
+    shares: int
+    gas: int
+    """Of a round's calls, or of an epoch's with one finding."""
+
+    @property
+    def advised(self) -> int:
+        """With this nothing that is not the actor's own fault keeps it out of a round."""
+        return self.locks + self.locks_again + self.challenge
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutlook:
+    """The whole run."""
+
+    round_seconds: int
+    """From a round's beginning to its last commitment, at the most."""
+    round_at_most_seconds: int
+    """Until its generation has its majority; it is over as soon as all have committed and merged."""
+    rounds_at_most_seconds: int
+    before_seconds: int
+    """From the registration of tickets until they count."""
+    epoch_seconds: int
+    vesting_seconds: int
+    exit_seconds: int
+    cost_of_round: int
+    """What a round with all seats sets aside of the escrow."""
+    cost_of_run: int
+
+    def to_document(self) -> dict[str, Any]:
+        """For scripts."""
+        return asdict(self)
+
+
+def outlook_of_run(charter: RunCharter) -> RunOutlook:
+    """Times and costs of a run."""
+    t, rules = charter.timing, round_terms(charter)
+    commit = rules.commit + rules.inclusion
+    longest = commit + rules.beacon_delay + rules.hold + rules.group_merge + rules.merge
+    return RunOutlook(
+        round_seconds=commit,
+        round_at_most_seconds=longest,
+        rounds_at_most_seconds=charter.rounds * longest,
+        before_seconds=t.seasoning,
+        epoch_seconds=t.epoch,
+        vesting_seconds=t.vesting,
+        exit_seconds=t.exit,
+        cost_of_round=cost_of(charter, charter.training.seats),
+        cost_of_run=escrow_of(charter),
+    )
+
+
+def outlook_of_role(charter: RunCharter, *, tickets: int = 0) -> RoleOutlook:
+    """A seat, or so many tickets."""
+    e, t = charter.economics, charter.training
+    locks = stake_of(charter, tickets=tickets) if tickets else stake_of(charter, seats=1)
+    challenge = e.challenge_bond + e.challenge_deposit
+    if tickets:
+        gas = tickets * (gas_of("attest") + gas_of("open a secret") + gas_of("settle a finding"))
+        return RoleOutlook(locks, 0, challenge, e.wage, e.shares_per_duty, gas)
+    gas = gas_of("commit", "hold", "seal", "open", "settle")
+    pay = charter.price if e.pays else 0
+    return RoleOutlook(locks, locks, challenge, pay, e.shares_per_unit * t.max_units, gas)
