@@ -28,9 +28,7 @@ def test_a_refused_action_is_tried_again_by_the_clock_though_no_block_comes(stag
     assert poor._doing == "waiting", "nothing holds up those who move time"
 
 
-def test_an_actor_that_rests_says_why_the_run_stands_still_once_until_the_reason_changes(
-    stage: SharedChain, tmp_path: Path
-) -> None:
+def test_an_actor_that_rests_says_once_why_the_run_stands_still(stage: SharedChain, tmp_path: Path) -> None:
     made, said = new_whole_run(stage, tmp_path), list[str]()
     ada = made.solver("ada")
     ada.on_rest = TellsStanding(said.append)

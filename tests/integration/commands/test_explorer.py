@@ -282,27 +282,6 @@ def test_explain_knows_tickets_findings_accusations_games_and_people(client: Tes
     assert get(client, "/api/v1/explain/" + "ab" * 32)["known"] is False
 
 
-def test_explain_knows_contracts_tokens_transactions_and_accounts_without_a_part(
-    client: TestClient, played: PlayedRounds
-) -> None:
-    def said(name: bytes | str) -> tuple[str, str]:
-        text = name if isinstance(name, str) else "0x" + name.hex()
-        document = get(client, f"/api/v1/explain/{text}")
-        assert document["known"] is True
-        return document["kind"], " ".join(a["text"] for a in document["answers"])
-
-    run = played.made.run
-    assert said(run.vault.address) == ("run", "It is the run's vault contract.")
-    assert "It is a run of" in said(run.address)[1]
-    assert said(run.charter.token) == ("token", "It is the token that this run locks and pays.")
-    work = played.view.state.works[Round(0), Seat(1)]
-    assert said(work.tx_hash)[0] == "commitment"
-    finding = next(iter(played.view.state.attestations.values()))
-    assert said(finding.tx_hash)[0] == "epochs"
-    kind, text = said("0x" + "77" * 20)
-    assert kind == "account" and "no seat, no ticket" in text
-
-
 def test_whoever_loses_a_game_about_a_merge_is_the_liar(played: PlayedRounds) -> None:
     merges = [g for g in played.view.games.values() if g.ref.kind is ClaimKind.OUTER and g.verdict]
     assert any(g.convicted for g in merges)
@@ -414,10 +393,6 @@ def test_explain_and_watch_answer_on_the_command_line(played: PlayedRounds) -> N
     work = played.view.state.works[Round(0), Seat(1)]
     text = assay_on(played.run, "explain", "0x" + work.digest.hex()).stdout
     assert "known: yes" in text and "counted: yes" in text
-    held = assay_on(played.run, "explain", "0x" + played.made.address(LIAR).hex()).stdout
-    assert "It holds" in held and "of locked stake" in held
-    stranger = assay_on(played.run, "explain", "0x" + "77" * 20)
-    assert stranger.exit_code == 0 and "It holds 0 coins, 0 tokens" in stranger.stdout
     liar = "0x" + played.made.address(LIAR).hex()
     watched = assay_on(played.run, "dispute", "watch", "--party", liar, "--once", "--json")
     assert watched.exit_code == int(ExitCode.FRAUD), watched.output

@@ -136,7 +136,7 @@ def test_who_asks_whether_it_can_join_is_told_every_reason(posted: tuple[Desk, A
     assert "are enough for all of it" in plain and "coins as prices stand" in plain and "leaving takes" in plain
 
 
-def test_who_lacks_nothing_is_told_yes_by_exit_code_0_and_a_wei_less_makes_it_a_no(posted: tuple[Desk, Any]) -> None:
+def test_who_lacks_nothing_is_told_yes_and_a_wei_less_makes_it_a_no(posted: tuple[Desk, Any]) -> None:
     desk, document = posted
     run, keys = desk.opened(document), ActorKeys("eve", Account.create())
     chain, needed = run.chain, stake_of(run.charter, seats=1)

@@ -46,7 +46,7 @@ def test_a_run_is_posted_with_usual_answers_and_takes_less_gas_than_is_asked_for
     assert POST_GAS / 3 < used < POST_GAS
 
 
-def test_coins_that_are_a_wei_short_are_said_before_capture_with_the_command_that_mends_it(
+def test_coins_a_wei_short_are_said_before_capture_with_what_mends_it(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chain, poor = desk.stage.chain, Account.create()
@@ -96,7 +96,7 @@ def test_what_does_not_fit_together_is_refused_before_anything_is_opened() -> No
             fit_units(wanted)
 
 
-def test_on_a_terminal_each_answer_is_asked_for_and_elsewhere_the_usual_one_is_taken(
+def test_answers_are_asked_for_on_a_terminal_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []

@@ -1,0 +1,76 @@
+"""`assay explain` of addresses: contracts, the token, the run itself, people, and accounts that have no part in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from assay.explorer.explain import explain
+from assay.explorer.reader import RunReader
+from tests.harness.actors.desk import Desk, open_desk
+from tests.harness.actors.whole_run import WholeRun, new_whole_run
+from tests.harness.commands import assay_on
+
+NOBODY = "0x" + "77" * 20
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with open_desk(tmp_path_factory.mktemp("desk")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def made(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> WholeRun:
+    """A run that waits for auditors, with one solver that has its seat."""
+    found = new_whole_run(desk.stage, tmp_path_factory.mktemp("run"))
+    found.solver("ada")
+    while found.sweep():
+        pass
+    return found
+
+
+def said(made: WholeRun, name: str | bytes) -> tuple[str, str]:
+    """What a name is, and every sentence about it."""
+    with RunReader(made.run).reading() as reader:
+        document = explain(reader, name if isinstance(name, str) else "0x" + name.hex())
+    assert document["known"] is True
+    return document["kind"], " ".join(answer["text"] for answer in document["answers"])
+
+
+def test_contracts_of_a_run_and_its_token_are_known_by_what_they_are(made: WholeRun) -> None:
+    assert said(made, made.run.vault.address) == ("run", "It is the run's vault contract.")
+    assert said(made, made.run.charter.token) == ("token", "It is the token that this run locks and pays.")
+
+
+def test_of_a_run_it_is_said_how_far_it_is_and_what_it_waits_for(made: WholeRun) -> None:
+    kind, text = said(made, made.run.address)
+    assert kind == "run" and text.startswith("It is a run of 3 rounds, which is funding.")
+    assert "0 tickets of auditors count, 5 must" in text and "The escrow has 0 tokens free" in text
+    shown = assay_on(made.run, "explain", "0x" + made.run.address.hex()).stdout
+    assert "goes on: no." in shown and "TicketsMissing: Auditors for 5 more tickets" in shown
+
+
+def test_people_are_known_by_their_part_and_what_they_hold(made: WholeRun) -> None:
+    ada = "0x" + made.address("ada").hex()
+    kind, text = said(made, ada)
+    assert (kind, text) == ("actor", "Its role in this run: solver.")
+    shown = assay_on(made.run, "explain", ada).stdout
+    lock = made.run.charter.economics.seat_lock + made.run.charter.economics.seat_fee
+    assert f"{lock / 1e18:.4f}"[:-1] in shown and "of locked stake" in shown
+
+
+def test_an_account_without_a_part_is_told_how_it_could_have_one(made: WholeRun) -> None:
+    kind, text = said(made, NOBODY)
+    assert kind == "account" and "no seat, no ticket" in text
+    shown = assay_on(made.run, "explain", NOBODY)
+    assert shown.exit_code == 0 and "It holds 0 coins, 0 tokens" in shown.stdout
+    assert f"assay run can-join --address {NOBODY}" in shown.stdout
+
+
+def test_a_transaction_is_told_by_its_events(made: WholeRun) -> None:
+    with RunReader(made.run).reading() as reader:
+        row = next(row for row in reader.events if row.name == "TenureBegan")
+    kind, text = said(made, row.tx)
+    assert kind == "events" and "TenureBegan" in text
