@@ -18,8 +18,8 @@ import torch
 
 from assay.bench.memory import WARM, growth
 from assay.bench.sides import CPU, PEERS, YARDSTICK, Contender, Exact, side_of, why_not_compiled
+from assay.engine.runtime import roots
 from assay.engine.runtime.executor import usable_natives
-from assay.engine.runtime.values import state_io
 
 INTERVAL: Final = 25
 """Steps between commitments (J)."""
@@ -168,7 +168,7 @@ def _ratio(times: Sequence[float], others: Sequence[float]) -> float:
 
 
 def _root_ms(call: Exact, clock: Callable[[], float]) -> float:
-    return median(r[0] for r in alternate([lambda: state_io.state_root(call.state)], 0.0, clock=clock))
+    return median(r[0] for r in alternate([lambda: roots.state_root(call.state)], 0.0, clock=clock))
 
 
 def _over(side: StepSide, plain: StepSide, seconds: float, clock: Callable[[], float]) -> float:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor
 
-from assay.engine.runtime.triton import backend, nodes, products, reductions
+from assay.engine.runtime.triton import backend, nodes, products, reductions, sha256
 from assay.engine.runtime.triton.routes import Carrier, route
 from assay.engine.runtime.values.dtypes import TORCH
 from assay.protocol.arithmetic import functions
@@ -79,6 +79,10 @@ def launches() -> Iterator[tuple[str, backend.Launch]]:
     with backend.recorded() as seen:
         reductions.dot(program, node)(values)
     yield "dot by element", seen[-1]
+    with backend.recorded() as seen:
+        sha256.tree_roots(torch.zeros(5000, dtype=torch.uint8), sha256.tables([(0, 5000)]))
+    yield "sha256 of leaves", seen[0]
+    yield "sha256 of a level", seen[1]
     program, values = _others()
     for each in program.nodes:
         with backend.recorded() as seen:
