@@ -5,6 +5,7 @@ A stage that dies leaves what it gave last, so it gives something after each thi
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +20,7 @@ from assay.bench.models import LARGE, MODELS
 from assay.bench.sides import YARDSTICK, Contender, default_variant, device_of
 from assay.bench.step import StepRow, StepTerms, measure
 from assay.conformance.answers import Tally, check_all, default_vectors, executor_results
+from assay.device import parts
 from assay.engine.runtime.devices import Device
 from assay.training.data import pydoc_text, read_text
 
@@ -105,14 +107,43 @@ def quality(terms: DeviceTerms) -> Iterator[Figures]:
     yield found
 
 
+def products(terms: DeviceTerms) -> Iterator[Figures]:
+    """fixed14 products by themselves over torch's, in the shapes of GPT-2 small's step; bar 1.2, goal 0.8."""
+    place = device_of(terms.device)
+    shapes = parts.SMALL if terms.is_small or place.type == "cpu" else parts.SHAPES
+    seconds = 0.0 if terms.is_small else min(30.0, 0.5 * terms.left())
+    rows: list[Figures] = []
+    for row in parts.product_rows(place, default_variant(place), seconds, shapes):
+        rows.append(row)
+        yield {"rows": rows}
+
+
+def root(terms: DeviceTerms) -> Iterator[Figures]:
+    """The root of a state where it lies; of GPT-2 small with its moments a bar of 2 % of 25 steps, 0.5 % the goal."""
+    place = device_of(terms.device)
+    is_large = place.type != "cpu" and not terms.is_small
+    sizes = parts.sizes_of_gpt2_small() if is_large else [1000, 5000, 1]
+    yield from parts.root_figures(place, sizes, _step_ms(terms.out / "step.json") if is_large else None)
+
+
+def _step_ms(file: Path) -> float | None:
+    """A fixed14 step of GPT-2 small as the stage before has measured it."""
+    if not file.exists():
+        return None
+    rows = json.loads(file.read_text(encoding="utf-8")).get("rows", ())
+    return next((r["step_ms"] for r in rows if (r["model"], r["tier"]) == ("gpt2-12x768", "fixed14")), None)
+
+
 STAGES: Final[dict[str, Callable[[DeviceTerms], Iterator[Figures]]]] = {
     "conformance": conformance,
     "step": step,
+    "products": products,
+    "root": root,
     "quality": quality,
 }
 """By name, in the order in which they run."""
 
-SHARES: Final = {"conformance": 2, "step": 4, "quality": 4}
+SHARES: Final = {"conformance": 2, "step": 4, "products": 1, "root": 1, "quality": 4}
 """Of the time that is left, what a stage may take beside those after it."""
 
 

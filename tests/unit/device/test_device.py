@@ -18,6 +18,8 @@ NEEDED_ELSEWHERE = {
 }
 """What needs the contracts, a chain or a picture, and the first package that it misses."""
 
+STAGES = ("conformance", "step", "products", "root", "quality")
+
 KERNELS = "assay.engine.runtime.triton.kernels"
 IN_TRITONS_LANGUAGE = {f"{KERNELS}.{name}": "triton" for name in ("arith", "product", "scalar")}
 """Kernels, which a torch that is built for CPUs leaves without a language."""
@@ -70,7 +72,7 @@ def test_every_stage_runs_without_a_gpu_and_writes_its_figures(bare: BareMachine
     done = bare.run("-m", "assay.device", *given, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("cuda: there is no GPU that torch can use")
-    figures = {name: json.loads((tmp_path / f"{name}.json").read_text()) for name in ("conformance", "step", "quality")}
+    figures = {name: json.loads((tmp_path / f"{name}.json").read_text()) for name in STAGES}
     assert all(f["finished"] and f["error"] is None and f["device"] == "cpu" for f in figures.values())
     assert all(f["machine"]["torch"] and f["machine"]["numpy"] is None for f in figures.values())
     results = {e["executor"]: e["equal"] for e in figures["conformance"]["executors"]}
@@ -78,6 +80,8 @@ def test_every_stage_runs_without_a_gpu_and_writes_its_figures(bare: BareMachine
     assert figures["conformance"]["wrong"] == []
     assert figures["step"]["failed"] == {}
     assert [(r["model"], r["tier"]) for r in figures["step"]["rows"]] == [("gpt-2x96", "fixed14")]
+    assert [row["terms"] for row in figures["products"]["rows"]] == [32]
+    assert figures["root"]["equal_to_the_cpu_s"] is True
     eager, exact = figures["quality"]["runs"]
     assert (eager["tier"], exact["tier"]) == ("f32", "fixed14")
     assert abs(exact["loss"] - eager["loss"]) < 1e-3

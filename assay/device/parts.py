@@ -1,0 +1,116 @@
+"""Parts of a step by themselves: its products beside cuBLAS, and the root of a state, shapes of GPT-2 small's step.
+
+Of GPT-2 small: 8,192 tokens, width 768, four times that inside, 50,257 tokens known (Radford et al., 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from statistics import median
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from assay.bench.sides import there
+from assay.bench.step import alternate, clock_for
+from assay.engine.runtime import roots
+from assay.engine.runtime.executor import Executor, KernelVariant
+from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import DType
+
+_TOKENS, _WIDTH, _INSIDE, _KNOWN = 8192, 768, 3072, 50_257
+_FORWARD: Final = ((3 * _WIDTH, _WIDTH), (_WIDTH, _WIDTH), (_INSIDE, _WIDTH), (_WIDTH, _INSIDE), (_KNOWN, _WIDTH))
+
+SHAPES: Final = tuple(
+    shape
+    for n, k in _FORWARD
+    for shape in ((_TOKENS, n, k), (_TOKENS, k, n), (n, k, _TOKENS))  # the product, its gradients by both operands
+)
+"""Rows, columns, terms."""
+
+SMALL: Final = ((24, 40, 32),)
+
+PARAMETERS: Final = 124_439_808
+MOMENTS: Final = 2
+INTERVAL: Final = 25
+"""Steps between two roots of a state."""
+
+
+def product_rows(
+    place: torch.device, variant: str, seconds: float, shapes: Sequence[tuple[int, int, int]]
+) -> Iterator[dict[str, Any]]:
+    """Per shape a fixed14 product, exponents and all, over torch's; on a GPU that rounds to TF32.
+
+    seconds: for all of them. Both sides find their operands on the device and leave the product there.
+    """
+    clock = clock_for(torch.get_num_threads(), place)
+    usual = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if place.type == "cuda" else usual)
+    try:
+        for m, n, k in shapes:
+            torch.manual_seed(1)
+            a, b = torch.randn(m, k, device=place), torch.randn(n, k, device=place)
+            exact, name = _product(a, b, variant, place)
+            sides: list[Callable[[], object]] = [partial(torch.mm, a, b.t()), exact]
+            times = alternate(sides, seconds / len(shapes), clock=clock)
+            ratio = median(ours / stock for stock, ours in times)
+            yield {
+                "rows": m, "columns": n, "terms": k, "by": name, "ratio": round(ratio, 3),
+                "exact_ms": round(median(ours for _, ours in times), 4),
+                "stock_ms": round(median(stock for stock, _ in times), 4),
+            }  # fmt: skip
+    finally:
+        torch.set_float32_matmul_precision(usual)
+
+
+def _product(a: Tensor, b: Tensor, variant: str, place: torch.device) -> tuple[Callable[[], object], str]:
+    """The product of a and b transposed by a program, and how it is computed."""
+    builder = ProgramBuilder([[TensorSpec(DType.F32, tuple(t.shape)) for t in (a, b)]])
+    program = builder.build([[builder.matmul(builder.input(0, 0), builder.input(0, 1))]])
+    with there(place):
+        executor = Executor(program, variant=KernelVariant(variant))
+    name = ", ".join(executor.product_variants.values())
+    if executor.whole is None:
+        return partial(_run, executor, [[a, b]], place), name or variant
+    # Past the arena, into which operands would have to be copied first.
+    groups = executor.whole.groups
+    return lambda: groups.run([a, b]), name
+
+
+def _run(executor: Executor, inputs: list[list[Tensor]], place: torch.device) -> None:
+    with there(place):
+        executor.run(inputs)
+
+
+def root_figures(place: torch.device, sizes: Sequence[int], step_ms: float | None) -> Iterator[dict[str, Any]]:
+    """The root of a state of f32 tensors with so many elements each, that lie in one piece of memory on the device.
+
+    step_ms: of a step, of which 25 are what a root's time is a share of; None where it was not measured.
+    """
+    total = sum(sizes)
+    memory = torch.randn(total, device=place)
+    state, at = list[Tensor](), 0
+    for size in sizes:
+        state.append(memory[at : at + size])
+        at += size
+    clock = clock_for(torch.get_num_threads(), place)
+    here = roots.state_root([[t.cpu() for t in state]])
+    times = alternate([lambda: roots.state_root([state])], 0.0, clock=clock)
+    root_ms = median(row[0] for row in times)
+    yield {
+        "tensors": len(sizes),
+        "bytes": 4 * total,
+        "root_ms": round(root_ms, 3),
+        "equal_to_the_cpu_s": roots.state_root([state]) == here,
+        "share_of_25_steps": None if step_ms is None else round(root_ms / (INTERVAL * step_ms), 5),
+    }
+
+
+def sizes_of_gpt2_small() -> list[int]:
+    """Elements of each parameter and moment: what is not the table of tokens, in twelve layers of twelve tensors."""
+    table = _KNOWN * _WIDTH
+    rest, parts = divmod(PARAMETERS - table, 144), 144
+    return [table, *[rest[0]] * (parts - 1), rest[0] + rest[1]] * (1 + MOMENTS)
