@@ -19,7 +19,7 @@ from assay.protocol.rounds.terms import NEVER
 from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address
 from assay_ledger.agents.heartbeat import Heartbeat, Pulse, earliest_deadline, is_quiet, read_every_heartbeat
-from assay_ledger.agents.money_keeper import may_open
+from assay_ledger.agents.waiting import waits
 from assay_ledger.chain.client import Chain, Head
 from assay_ledger.rounds.index import RunIndex
 from assay_ledger.rounds.run import Run
@@ -155,7 +155,8 @@ def waits_for_people(view: RunView, living: frozenset[Address]) -> bool:
     if view.state.money.phase is RunPhase.RUNNING and not view.is_over:
         is_manned = any(t.until == NEVER and t.holder in living for t in books.tenures.tenures.values())
         # Too few tickets or an empty escrow: what was done is settled first, and then nothing but people helps.
-        return not is_manned or not (view.state.unsettled or may_open(view))
+        is_stuck = not view.state.unsettled and any(wait.needs_people for wait in waits(view))
+        return is_stuck or not is_manned
     return False
 
 

@@ -31,6 +31,14 @@ class Wait:
     until: int | None = None
     stands: bool = True
 
+    @property
+    def needs_people(self) -> bool:
+        """Whether nothing but somebody who joins, pays or opens the run ends it."""
+        return self.code in PEOPLE and self.until is None
+
+
+PEOPLE: Final = frozenset({"TicketsMissing", "SeatsEmpty", "EscrowShort", "NotOpened"})
+
 
 def waits(view: RunView) -> list[Wait]:
     """What a run waits for, first what stands in the way of everything else; nothing once it has ended."""

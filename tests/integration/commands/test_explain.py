@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from starlette.testclient import TestClient
 
+from assay.explorer.app import make_app
 from assay.explorer.explain import explain
 from assay.explorer.reader import RunReader
 from tests.harness.actors.desk import Desk, open_desk
@@ -67,6 +69,12 @@ def test_an_account_without_a_part_is_told_how_it_could_have_one(made: WholeRun)
     shown = assay_on(made.run, "explain", NOBODY)
     assert shown.exit_code == 0 and "It holds 0 coins, 0 tokens" in shown.stdout
     assert f"assay run can-join --address {NOBODY}" in shown.stdout
+
+
+def test_the_first_page_says_why_a_run_stands_still(made: WholeRun) -> None:
+    page = TestClient(make_app(RunReader(made.run))).get("/").text
+    assert "<strong>It stands still.</strong> 0 tickets of auditors count, 5 must before a round opens" in page
+    assert "assay run fund" in page
 
 
 def test_a_transaction_is_told_by_its_events(made: WholeRun) -> None:

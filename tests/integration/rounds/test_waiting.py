@@ -129,8 +129,18 @@ def test_time_does_not_jump_in_a_run_whose_seats_nobody_here_holds(world: ToldMo
     people = world.start()
     assert waits_for(world)
     assert waits_for(world, frozenset({world.sponsor}))
-    world.commit(people[0])
     assert not waits_for(world, frozenset({people[0]}))
+
+
+def test_time_does_not_jump_while_only_a_wei_of_escrow_keeps_a_round_from_opening(world: ToldMoneyWorld) -> None:
+    living = frozenset(world.start(escrow=2 * cost_of(world.charter, SOLVERS) - 1))
+    until = world.view(world.sponsor).merge_until(Round(0))
+    world.at(until)
+    assert not waits_for(world, living), "time alone ends the round"
+    world.at(until + 1)
+    assert "EscrowShort" in told(world) and waits_for(world, living)
+    assert world.fund(world.sponsor, 1) == ""
+    assert not waits_for(world, living)
 
 
 def test_a_run_that_has_ended_waits_for_nothing(world: ToldMoneyWorld) -> None:
