@@ -105,6 +105,7 @@ def prepare_recipe_rounds(
     from assay.training.schedules import RoundWarmup
 
     _check_recipe(recipe, seats, inner_steps)
+    recipe = replace(recipe, wide_parameters=True)
     if recipe.round_warmup is None:
         recipe = replace(recipe, round_warmup=RoundWarmup.usual(inner_steps))
     captured = capture_recipe(recipe, tier, merges_statistics=True)
@@ -183,12 +184,6 @@ def _check_recipe(recipe: Recipe, seats: int, inner_steps: int) -> None:
         raise _bad(
             f"The recipe has {len(recipe.data)} data tensors; a run has one.",
             "Lay what belongs together side by side in one tensor, and take it apart in the loss.",
-        )
-    narrow = next((n for n, p in recipe.module.named_parameters() if p.element_size() < 4), None)
-    if narrow is not None:
-        raise _bad(
-            f"Parameter {narrow} has 16 bits; a run merges parameters of 32.",
-            "Give module.float(), and torch.autocast in the loss where you want it: products are the tier's anyway.",
         )
     examples, least = recipe.data[0].shape[0], seats * (recipe.window or 1)
     if examples < least:

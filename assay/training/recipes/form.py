@@ -30,7 +30,8 @@ class Recipe:
     window: data is one stream [L], examples are windows of so many elements.
     micro_batches: pieces of the batch whose gradients are computed apart, summed exactly and averaged.
     clip_norm: limit of the gradients' joint norm. clip_value: limit of each of their elements, which is cut first.
-    schedule, round_warmup: see `training.schedules`.
+    schedule, round_warmup: see `training.schedules`. wide_parameters: those of 16 bits lie in the state as float32, and
+    the optimizer moves these; so it is in runs, which merge float32.
 
     Raises:
         UserError: BadRecipe, UnsupportedOptimizer.
@@ -48,6 +49,7 @@ class Recipe:
     learning_rate: float | None = None
     round_warmup: RoundWarmup | None = None
     clip_value: float | None = None
+    wide_parameters: bool = False
 
     def __post_init__(self) -> None:
         _check(self)

@@ -80,8 +80,8 @@ class RecipeStep:
     Parameters: all of the module, tied ones once, in `named_parameters` order. Optimizer: the optimizer's list, then
     the buffers that the step changes (running statistics). Scalars: the protocol's, with further data tensors at the
     end. Buffers that no step changes are constants of the program. int64 is kept as i32, bfloat16 and float16 as their
-    bits in u16, rounded to once, at the end of a step. What the loss does not reach
-    stays as it is, as in PyTorch (`unreached` names it).
+    bits in u16, rounded to once, at the end of a step. What the loss does not reach stays as it is, as in PyTorch
+    (`unreached` names it).
 
     merges_statistics: changed buffers that a run can merge stand behind the parameters in the first list instead
     (`carried` names them).
@@ -98,6 +98,7 @@ class RecipeStep:
         named = dict(recipe.module.named_parameters())
         self.names = list(named)
         self._start = [p.detach() for p in named.values()]
+        self._first = [p.float() if recipe.wide_parameters and p.dtype in SIXTEEN else p for p in self._start]
         self._carrier = _Carrier(recipe.module, recipe.loss)
         self._tied = tied_places(self._carrier)
         self._types: dict[str, torch.dtype] = {}
@@ -113,7 +114,7 @@ class RecipeStep:
         else:
             self.optimizer = Grouped((ParameterGroup(tuple(self._trained), recipe.optimizer),))
             rate = recipe.learning_rate or 0.0
-        self._kept = [t.dtype for t in self.optimizer.zero_init(self._start)]
+        self._kept = [t.dtype for t in self.optimizer.zero_init(self._first)]
         self._rate = rate if recipe.learning_rate is None else recipe.learning_rate
 
     @cached_property
@@ -134,21 +135,25 @@ class RecipeStep:
         values = {n: b.detach() for n, b in module.named_buffers()}
         # Copies: the user's own training must not write into the state.
         buffers = [stored(values[n]).clone() for n in self.buffers]
-        moments, count = [stored(t) for t in self.optimizer.zero_init(self._start)], len(self.carried)
-        parameters = [*(stored(p.clone()) for p in self._start), *buffers[:count]]
+        moments, count = [stored(t) for t in self.optimizer.zero_init(self._first)], len(self.carried)
+        parameters = [*(stored(p.clone()) for p in self._first), *buffers[:count]]
         return parameters, [*moments, *buffers[count:]], self._scalars(self._rate, step, key)
 
     def tensors_of(self, state: Sequence[Sequence[Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
         """The parameters, and the buffers that the step changes, of a state, in the element types of the module."""
         count, kept = len(self.names), len(self.buffers) - len(self.carried)
         buffers = [*state[0][count:], *state[1][len(state[1]) - kept :]]
-        parameters = [held(p, start.dtype) for p, start in zip(state[0][:count], self._start, strict=True)]
+        parameters = [p.to(start.dtype) for p, start in zip(self._held(state[0]), self._start, strict=True)]
         return parameters, [held(b, self._types[n]) for n, b in zip(self.buffers, buffers, strict=True)]
+
+    def _held(self, slots: Sequence[Tensor]) -> list[Tensor]:
+        """The parameters as the optimizer moves them."""
+        return [held(p, first.dtype) for p, first in zip(slots[: len(self.names)], self._first, strict=True)]
 
     def mapped(self, casts: Mapping[str, str], tier: str) -> list[str]:
         """Sentences on what has 16 bits; casts: the user's lines that cast, and to which type."""
         kinds = {
-            "parameters": [p.dtype for p in self._start],
+            "parameters": [p.dtype for p in self._first],
             "optimizer tensors": self._kept,
             "buffers": list(self._types.values()),
             "data tensors": [t.dtype for t in self.recipe.data],
@@ -238,7 +243,8 @@ class RecipeStep:
             rate = rate * self.recipe.round_warmup.factor(now.step, now.round, self.recipe.schedule)
         elif self.recipe.schedule is not None:
             rate = rate * self.recipe.schedule(now.step[0].to(torch.float32))
-        grads = dict(zip(self._trained, trained, strict=True))
+        parameters = self._held(slots)
+        grads = {k: g.to(parameters[k].dtype) for k, g in zip(self._trained, trained, strict=True)}
         gradients = [grads[k] if k in grads else torch.zeros_like(p) for k, p in enumerate(parameters)]
         before = [held(t, dtype) for t, dtype in zip(optimizer[:own], self._kept, strict=True)]
         updated, after = self.optimizer.update(parameters, gradients, before, rate)

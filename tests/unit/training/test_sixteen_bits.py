@@ -143,12 +143,37 @@ def test_64_bits_are_refused_with_what_to_write():
     assert "module.float()" in str(caught.value.remedy)
 
 
-def test_a_run_of_16_bits_is_refused_with_what_to_give_instead():
-    def one(module: nn.Module, rows: Tensor) -> Tensor:
-        return module(rows).square().mean()
+class _Words(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.out = nn.Embedding(5, 4), nn.Linear(4, 5)
 
-    module = nn.Linear(3, 2).bfloat16()
-    recipe = Recipe(module, one, torch.optim.SGD(module.parameters(), lr=0.1), (data(torch.bfloat16)[0],), 4)
-    with pytest.raises(UserError, match="Parameter weight has 16 bits") as caught:
-        prepare_recipe_rounds(recipe, "own", 2, inner_steps=5)
-    assert "module.float()" in str(caught.value.remedy)
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(self.words(x))
+
+
+def next_word(module: nn.Module, rows: Tensor) -> Tensor:
+    return F.cross_entropy(module(rows[:, 0].int()).float(), rows[:, 1].long())
+
+
+def words_of(dtype: torch.dtype, rate: float = 0.02, **options: bool) -> Recipe:
+    torch.manual_seed(2)
+    module = _Words().bfloat16().to(dtype)
+    optimizer = torch.optim.SGD(module.parameters(), lr=rate, momentum=0.9)
+    rows = torch.arange(20, dtype=torch.uint8).reshape(10, 2) % 5
+    return Recipe(module, next_word, optimizer, (rows,), 4, clip_norm=1.0, **options)
+
+
+def test_a_run_of_16_bits_is_the_run_of_its_float32_twin():
+    twins = (torch.bfloat16, torch.float32)
+    narrow, wide = (prepare_recipe_rounds(words_of(dtype), "own", 2, inner_steps=5) for dtype in twins)
+    assert narrow.genesis == wide.genesis
+    assert [p.root for p in narrow.programs] == [p.root for p in wide.programs]
+
+
+def test_wide_parameters_move_by_less_than_their_own_type_could():
+    for wide in (False, True):
+        step = RecipeStep(words_of(torch.bfloat16, 1e-5, wide_parameters=wide))
+        state = step.state()
+        end = Executor(capture(step, state).program).repeat(state, STEPS)[0]
+        assert [torch.equal(a, b) for a, b in zip(end, state[0], strict=True)] == [not wide] * 3
