@@ -26,6 +26,7 @@ from assay.engine.compiler.hidden.guard import traced_alike
 from assay.engine.compiler.hidden.lines import calling_line, came_through, here, where
 from assay.engine.compiler.hidden.surroundings import uncompiled
 from assay.engine.compiler.known import KnownValues
+from assay.engine.compiler.written.calls import WrittenOut
 from assay.protocol.errors import AssayError, UserError
 
 GraphFunction = Callable[..., Sequence[Sequence[Tensor]]]
@@ -141,7 +142,7 @@ def trace(function: GraphFunction, lists: Sequence[Sequence[Tensor]]) -> Traced:
 
     def flat(*tensors: Tensor) -> tuple[Tensor, ...]:
         supply = iter(tensors)
-        with KnownValues():
+        with KnownValues(), WrittenOut():
             parts = function(*[[next(supply) for _ in part] for part in lists])
         sizes[:] = [len(part) for part in parts]
         return tuple(t for part in parts for t in part)

@@ -12,6 +12,7 @@ from assay.engine.compiler.ir.values import Fill, Tensorlike
 from assay.engine.compiler.lowering.indexing import gathered, placed
 from assay.engine.compiler.lowering.reductions import reduce
 from assay.engine.compiler.lowering.registry import RULES, Context, all_axes, axis, lowers
+from assay.engine.compiler.lowering.shapes import narrow
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.types import DType
 
@@ -100,6 +101,39 @@ def _stable_sort(
 @lowers(aten.argsort.default)
 def _argsort(ctx: Context, x: Tensorlike, dim: int = -1, descending: bool = False) -> Tensorlike:
     return _sort(ctx, x, dim, descending)[1]
+
+
+@lowers(aten.kthvalue.default)
+def _kth(ctx: Context, x: Tensorlike, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensorlike, Tensorlike]:
+    dim = axis(dim, len(x.shape))
+    values, places = best(ctx, x, x.shape[dim], dim, largest=False)
+    return _at(ctx, values, dim, k - 1, keepdim=keepdim), _at(ctx, places, dim, k - 1, keepdim=keepdim)
+
+
+def _at(ctx: Context, x: Tensorlike, dim: int, place: int, *, keepdim: bool) -> Tensorlike:
+    """One place of a dimension, which is gone then, or 1 with `keepdim`."""
+    cut = narrow(ctx, x, dim, place, 1)
+    return cut if keepdim else ctx.values.reshape(cut, tuple(n for d, n in enumerate(x.shape) if d != dim))
+
+
+@lowers(aten.median.dim)
+def _median(ctx: Context, x: Tensorlike, dim: int, keepdim: bool = False) -> tuple[Tensorlike, Tensorlike]:
+    """The lower of the middle elements; a NaN, which is last in the order, where there is one."""
+    dim = axis(dim, len(x.shape))
+    found = best(ctx, x, x.shape[dim], dim, largest=False)
+    size = x.shape[dim]
+    value, place = (_at(ctx, t, dim, (size - 1) // 2, keepdim=keepdim) for t in found)
+    if x.dtype is not DType.F32:
+        return value, place
+    last, its_place = (_at(ctx, t, dim, size - 1, keepdim=keepdim) for t in found)
+    odd = ctx.apply("ne", last, last, dtype=DType.BOOL)
+    chosen = ctx.apply("select", odd, last, value, dtype=DType.F32)
+    return chosen, ctx.apply("select", odd, its_place, place, dtype=DType.I32)
+
+
+@lowers(aten.median.default)
+def _median_all(ctx: Context, x: Tensorlike) -> Tensorlike:
+    return _median(ctx, ctx.values.reshape(x, (prod(x.shape),)), 0)[0]
 
 
 def extreme(ctx: Context, x: Tensorlike, dim: int, *, keepdim: bool, largest: bool) -> tuple[Tensorlike, Tensorlike]:
